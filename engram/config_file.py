@@ -45,7 +45,7 @@ def unset_value(home: Path, name: str) -> bool:
 
 
 def line_of(path: Path, name: str) -> int:
-    """Return the number of the line that sets something in config.toml, counted from 1; 0 if there is none."""
+    """Return the number of the line that assigns a setting in config.toml, counted from 1; 0 if there is none."""
     key = re.compile(rf"""\s*\[*\s*(["']?){re.escape(name)}\1\s*[=.\]]""")
     lines = path.read_text(encoding="utf-8-sig").splitlines()
     return next((number for number, line in enumerate(lines, 1) if key.match(line)), 0)

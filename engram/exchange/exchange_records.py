@@ -1,4 +1,4 @@
-"""A memory as a JSON record, for export and import, and what the reader of every format yields."""
+"""A memory as a JSON record, for export and import, and the items that the reader of every format yields."""
 
 from __future__ import annotations
 

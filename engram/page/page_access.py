@@ -91,7 +91,7 @@ Check = Callable[[Access, RequestHead], Refusal | None]
 
 def check_host(access: Access, head: RequestHead) -> Refusal | None:
     """Refuse a foreign host name that was made to point here (DNS rebinding)."""
-    return None if head.headers.get("host") == access.host else Refusal(421, "this address is not known here")
+    return None if head.headers.get("host") == access.host else Refusal(421, "this address does not exist")
 
 
 def check_site(access: Access, head: RequestHead) -> Refusal | None:

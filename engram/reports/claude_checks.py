@@ -26,7 +26,7 @@ MAX_FILE_BYTES = 200_000_000
 HOOK_MARK = "engram_hooks"
 #: Word in the arguments of Engram's MCP server.
 SERVER_MARK = "engram_mcp"
-#: Name of Engram's MCP server and plugin, and the name to use if another program has taken that.
+#: Name of Engram's MCP server and plugin, and the name to use if another program already uses that one.
 NAME, OTHER_NAME = "engram", "engram-recall"
 _OUR_MODULE = lazy_regex(rf"(?<![\w/.-]){SERVER_MARK}(?![\w-])")
 _ADVICE = "run: engram install (or merge by hand what `engram setup hooks` prints into Claude Code's settings)"

@@ -1,4 +1,6 @@
-"""The service: a Starlette application. Requests for missing things and for other people's get the same response."""
+"""The service: a Starlette application. Requests for missing items and for other people's items get the same
+response.
+"""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from engram.errors import HubError
 # -- The second step of a hub's tables: spaces for teams, with invitations, seats and reports.
 #
 # Teams are created and changed only through these functions. Each one finds the client by the token set in the
-# transaction and checks the client's role itself, so that an error in the service exposes nothing. Missing things and
-# other people's things give the same result: NULL, false or no row.
+# transaction and checks the client's role itself, so that an error in the service exposes nothing. Missing items and
+# other people's items give the same result: NULL, false or no row.
 
 _TABLES = """
 ALTER TABLE hub.code ADD COLUMN ns_id bigint REFERENCES hub.namespace,

@@ -39,7 +39,7 @@ def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clo
         from engram.hub.server.app import Service, make_app
         from engram.hub.server.hub_database import Database
     except ImportError as error:
-        raise HubError(f"{error.name} is missing, so the hub can't run: {install_command('hub')}") from error
+        raise HubError(f"the hub needs {error.name}, which is missing; run: {install_command('hub')}") from error
     log_to_stdout()
     with _listening(host, port) as listener:
         database = Database(dsn, is_pooled=is_pooled).open()
@@ -104,7 +104,7 @@ def run_chores(dsn: str) -> None:
     try:
         from engram.hub.server.hub_database import Database
     except ImportError as error:
-        raise HubError(f"{error.name} is missing, so the hub can't run: {install_command('hub')}") from error
+        raise HubError(f"the hub needs {error.name}, which is missing; run: {install_command('hub')}") from error
     log_to_stdout()
     database = Database(dsn).open()
     database.close()

@@ -292,7 +292,7 @@ def pack_old_content(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_i
 
 
 def note_access(store: Store, episode_id: str, *, session_id: str = "") -> None:
-    """Count an expansion of a memory. An access is not a change, so history does not record it.
+    """Count an expansion of a memory. History does not record it, because it is not a change.
 
     If memory.db can't be written, nothing is counted, but the memory is still shown.
 

@@ -178,9 +178,7 @@ def related_memories(store: Reader, memory: Memory, project_id: int | None, limi
 
 
 def count_memories(store: Reader, project_id: int) -> tuple[list[MemoryCount], int]:
-    """Count the memories that a project may see, by scope, importance and status, and return the number of all
-    others.
-    """
+    """Count the memories that a project may see, by scope, importance and status, and all others together."""
     memory = tables.Memory
     sort = (memory.scope, memory.importance, memory.status)
     number = fn.count(SQL("*"))

@@ -295,7 +295,7 @@ def forget_places(tx: Tx, transcript_id: int) -> None:
 
 
 def take_for_prompt(tx: Tx, turn_id: int) -> None:
-    """Record that the words that open a turn are the user's; they were in an unknown element."""
+    """Record that the first words of a turn are the user's; they were in an unknown element."""
     turn, block, passage = tables.Turn, tables.TextBlock, tables.Passage
     blocks = block.select(block.id, block.role).where(block.turn == turn_id).order_by(block.seq)
     first = tx.fetch_first(blocks.limit(1))

@@ -48,7 +48,7 @@ def reserve(
     clock: no jump of the wall clock, in either direction, lifts a cap.
 
     Raises:
-        BudgetReached: the call could pass a cap; nothing was reserved.
+        BudgetReached: the call could exceed a cap; nothing was reserved.
     """
     with store.transaction() as tx:
         ledger = _ledger_ms(tx)

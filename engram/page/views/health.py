@@ -25,7 +25,7 @@ from engram.reports.hub_report import report_hubs
 from engram.reports.use_report import REPORT_DAYS, late_of_days, late_text
 from engram.trust.display import number_of
 
-#: Maximum number of runs listed, and of lines shown of one.
+#: Maximum number of runs listed, and of lines shown per run.
 MAX_RUNS, MAX_LINES = 12, 100
 
 
