@@ -171,8 +171,7 @@ def make_machine(user_home: Path, folder: Path, claude_folder: Path, rows: Seque
     }
     settings_file = claude_folder / "settings.json"
     settings_file.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(settings, indent=4).replace('    "model"', '    // the large one\n    "model"')
-    settings_file.write_text(text + "\n")
+    settings_file.write_text(json.dumps(settings, indent=4) + "\n")
     claude_json = user_home / ".claude.json"
     server = {"type": "stdio", "command": "bun", "args": [str(checkout / "mcp" / "server.ts")]}
     others = {"docs": {"command": "node", "args": ["/opt/docs/mcp/server.js"]}}

@@ -130,11 +130,12 @@ def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) ->
     """Return the steps that connect Claude Code by one method and remove the other.
 
     Raises:
-        InstallError: a settings file can't be read.
+        InstallError: a settings file can't be read, or the hooks belong into one that must not be changed.
     """
     home = None if is_default_home(settings.places) else settings.places
     settings_path, servers_path = settings.claude_folder / "settings.json", claude_json(settings)
-    documents = {path: read_document(path) for path in (settings_path, servers_path)}
+    paths = (settings_path, servers_path)
+    documents = {path: {} if why_not_loaded(path) else read_document(path) for path in paths}
     known = read_documents(settings.claude_folder)
     registrations = find_registrations(known)
     market = next((found for found in registrations if found.way is Way.MARKETPLACE and found.is_enabled), None)
@@ -145,6 +146,9 @@ def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) ->
     elif is_plugin:
         steps = [plan_plugin(settings.claude_folder, home, version=claude.version, mod=bool(choices.mod))]
     else:
+        for path in paths:
+            if why := _why_left(path):
+                raise InstallError(f"{why}. Correct it; nothing was changed")
         steps = [
             plan_settings(
                 settings.claude_folder,
@@ -170,28 +174,49 @@ def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) ->
         name = settings_server(servers_path, documents[servers_path])[0]
         if is_plugin:
             name = known.plugin_name if market is None else market.plugin_id.partition("@")[0]
-        steps.append(_plan_permission(settings_path, permission_rule(name, is_plugin=is_plugin)))
+        rule = permission_rule(name, is_plugin=is_plugin)
+        edit = JsonEdit(add=(JsonEntry(("permissions", "allow"), rule, is_item=True),))
+        summary = f"Let Claude use the memory tools without asking ({rule} in {settings_path})"
+        steps.append(Step("permissions", summary, (FileChange(settings_path, edit=edit),)))
     steps += [
-        Step("settings file", f"Correct {path} yourself", notes=(f"{why}.",))
-        for path in documents
-        if (why := why_not_loaded(path))
+        Step("settings file", f"Leave {path} as it is", notes=(f"{why}. Correct it.",))
+        for path in paths
+        if (why := why_not_loaded(path)) and not any(change.path == path for step in steps for change in step.changes)
     ]
     return steps
 
 
-def _plan_permission(path: Path, rule: str) -> Step:
-    """Add the rule to ``permissions.allow``; a read-only file is left unchanged."""
-    summary = f"Let Claude use the memory tools without asking ({rule} in {path})"
-    real = real_path(path, is_link=False)
+def leave_files(step: Step, settings: Settings) -> Step:
+    """Return the step without changes to files of Claude Code that it does not load, or that are read-only.
+
+    They are left as they are, and notes say why, and what the user can add instead.
+    """
+    paths = (settings.claude_folder / "settings.json", claude_json(settings))
+    reasons = {path: why for path in paths if (why := _why_left(path))}
+    left = [change for change in step.changes if change.path in reasons]
+    notes = []
+    for change in left:
+        added = change.edit.add if isinstance(change.edit, JsonEdit) else ()
+        by_hand = "".join(
+            f", or add {entry.value} to {'.'.join(entry.path)} yourself" for entry in added if entry.is_item
+        )
+        notes.append(f"Not done: {reasons[change.path]}. Correct it and run `engram install` again{by_hand}.")
+    return replace(
+        step,
+        changes=tuple(change for change in step.changes if change not in left),
+        left=(*step.left, *(change.path for change in left)),
+        notes=(*step.notes, *notes),
+    )
+
+
+def _why_left(path: Path) -> str:
+    """Return why the installation must not change a file of Claude Code; "" if it may."""
     try:
+        real = real_path(path, is_link=False)
         check_writable(path, real, read_state(real)[0])
     except InstallError as error:
-        note = (
-            f"Not done: {error}. Claude asks before it uses the memory tools; add {rule} to permissions.allow yourself."
-        )
-        return Step("permissions", summary, notes=(note,))
-    edit = JsonEdit(add=(JsonEntry(("permissions", "allow"), rule, is_item=True),))
-    return Step("permissions", summary, (FileChange(path, edit=edit),))
+        return str(error)
+    return why_not_loaded(path)
 
 
 def read_document(path: Path) -> dict[str, Any]:

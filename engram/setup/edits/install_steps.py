@@ -148,6 +148,8 @@ class Step:
     after: tuple[Action, ...] = ()
     #: Lines that the user should read in the plan, such as what is kept.
     notes: tuple[str, ...] = ()
+    #: Files that must not be changed now, not even to take back what an earlier installation did to them.
+    left: tuple[Path, ...] = ()
 
     @property
     def is_empty(self) -> bool:

@@ -49,8 +49,11 @@ def apply_steps(run: Run, steps: Sequence[Step]) -> None:
     files = plan_files(steps)
     run.save()
     reach("install.begun")
-    _retire(run, {step.name for step in steps}, {str(path) for path in files})
+    left = {str(path) for step in steps for path in step.left}
+    _retire(run, {step.name for step in steps}, left | {str(path) for path in files})
     ledger = run.journal.ledger
+    # A step that only has notes did nothing that an undo could name.
+    steps = [step for step in steps if not step.is_empty or any(str(path) in ledger.files for path in step.left)]
     names = [step.name for step in steps]
     ledger.steps = [_record_of(step, run.journal.previous.step(step.name)) for step in steps]
     run.save()

@@ -13,7 +13,7 @@ from engram.models.open_memory import open_memory
 from engram.paths import Home, is_default_home
 from engram.reports.processes import OtherProcess
 from engram.settings import Settings
-from engram.setup.agents.claude_code import CODEX, GEMINI, OPENCODE, Choices, ClaudeCode, plan_connection
+from engram.setup.agents.claude_code import CODEX, GEMINI, OPENCODE, Choices, ClaudeCode, leave_files, plan_connection
 from engram.setup.agents.other_agents import opencode_folder, plan_codex, plan_gemini, plan_opencode
 from engram.setup.edits.apply_edit import apply_change, drop_stale
 from engram.setup.edits.file_state import StateKind, read_state, real_path
@@ -38,13 +38,16 @@ def plan_installation(
     """
     retirement = plan_retirement(earlier, settings) if earlier.is_active or earlier.databases else Step(STEP_NAME, "")
     former = journal.ledger.step(STEP_NAME) if journal is not None else None
-    steps = [with_former(retirement, former)]
+    steps, folders = [with_former(retirement, former)], list[Settings]()
     for folder in settings.all_claude_folders:
         # The first folder's steps keep the names by which earlier installations know them.
         further = "" if folder == settings.claude_folder else f" {folder}"
         of_folder = replace(settings, claude_folder=folder)
+        folders.append(of_folder)
         for step in plan_connection(of_folder, choices, claude):
             steps.append(replace(step, name=f"{step.name}{further}"))
+    for of_folder in folders:
+        steps = [leave_files(step, of_folder) for step in steps]
     steps += _plan_agents(settings, choices)
     if choices.service:
         steps.append(plan_service(settings))
