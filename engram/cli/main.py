@@ -403,8 +403,11 @@ _RANGE = lazy_regex(r"is not in the range (-?\d+)<=x<=(\d+)")
 
 def _message_of(error: click.ClickException) -> str:
     """Return what was wrong and, for a wrong command line, how to write it."""
+    dashes = ""
     if isinstance(error, click.NoSuchOption):
         error = click.NoSuchOption(error.option_name, possibilities=_near_options(error), ctx=error.ctx)
+        takes_text = error.ctx is not None and any(isinstance(one, click.Argument) for one in error.ctx.command.params)
+        dashes = " A text that begins with - goes after --." if takes_text and not error.possibilities else ""
     message = error.format_message()
     if not isinstance(error, click.UsageError) or error.ctx is None or "engram --help" in message:
         return message
@@ -413,7 +416,8 @@ def _message_of(error: click.ClickException) -> str:
     )
     message = message if message.endswith((".", "?", ")")) else f"{message}."
     usage = options.usage_of(error.ctx)
-    if isinstance(error, click.MissingParameter):
+    is_empty = isinstance(error, click.BadParameter) and error.message == options.EMPTY
+    if isinstance(error, click.MissingParameter) or (is_empty and isinstance(error.param, click.Argument)):
         # click lists the choices on separate lines.
         return f"{' '.join(message.split())} Write: {usage}"
     if "unexpected extra argument" in message:
@@ -422,7 +426,7 @@ def _message_of(error: click.ClickException) -> str:
         help_line = f"`{error.ctx.command_path} --help` shows its options"
         advice = "put a text of several words in quotes" if is_loose else help_line
         return f"{message.removesuffix('.')}. Write: {usage}; {advice}."
-    return f"{message} `{error.ctx.command_path} --help` shows how it is written."
+    return f"{message} `{error.ctx.command_path} --help` shows how it is written.{dashes}"
 
 
 def _near_options(error: click.NoSuchOption) -> list[str]:

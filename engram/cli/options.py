@@ -239,8 +239,12 @@ class DefaultGroup(click.Group):
         return super().parse_args(ctx, args)
 
 
+#: What is wrong with an empty argument or value.
+EMPTY = "it is empty"
+
+
 def refuse_empty(command: click.Command) -> click.Command:
-    """Make a command and its subcommands treat an empty argument as a missing one. Return the command.
+    """Make a command and its subcommands refuse an empty argument. Return the command.
 
     A parameter with its own callback decides for itself what counts as empty.
     """
@@ -268,9 +272,7 @@ def _refuse_empty_value(param: click.Parameter) -> None:
         is_typed = ctx.get_parameter_source(param.name or "") is click.core.ParameterSource.COMMANDLINE
         values = value if isinstance(value, tuple | list) else (value,)
         if is_typed and any(isinstance(one, str) and not one.strip() for one in values):
-            if isinstance(param, click.Argument):
-                raise click.MissingParameter(ctx=ctx, param=param)
-            raise click.BadParameter("it is empty", ctx=ctx, param=param)
+            raise click.BadParameter(EMPTY, ctx=ctx, param=param)
         return cast(ctx, value)
 
     param.type_cast_value = checked  # type: ignore[method-assign]

@@ -37,8 +37,10 @@ _SLACK_WIDTH = 12
 _MIN_ROWS_OF_MOST = 4
 #: Wide characters, between which a line may be broken: Chinese, Japanese and Korean ones, and pictures.
 _WIDE = "\u1100-\u11ff\u2e80-\ud7fb\uf900-\ufaff\ufe30-\ufe4f\uff01-\uff60\U0001f300-\U0003ffff"
-#: What is not broken: a word, or a wide letter, with the spaces in front of it.
-_PIECE = lazy_regex(rf"\s*(?:[{_WIDE}]|[^\s{_WIDE}]+|$)")
+#: A command that resumes a session, where it began. It is copied, so that it stays on one line, however long.
+_RESUME = r"(?:cd (?:'[^']*'|[^\s'])+ && )?(?:[A-Z_]+=\S+ )?(?:claude --resume|codex resume|gemini --resume) \S+"
+#: What is not broken: such a command, a word, or a wide letter, with the spaces in front of it.
+_PIECE = lazy_regex(rf"\s*(?:({_RESUME})|[{_WIDE}]|[^\s{_WIDE}]+|$)")
 #: The gap between two columns of a table.
 _GAP = "  "
 
@@ -83,12 +85,13 @@ def wrapped(text: str, columns: int, *, rest: str = "", cuts_words: bool = False
     if columns_of(text) <= columns:
         return [text]
     lines, line = [], ""
-    for piece in _PIECE.findall(text):
+    for found in _PIECE.finditer(text):
+        piece = found[0]
         if line.strip() and columns_of(line + piece) > columns:
             lines.append(line.rstrip())
             line, piece = rest, piece.lstrip()
         line += piece
-        while cuts_words and columns_of(line) > columns:
+        while cuts_words and not found[1] and columns_of(line) > columns:
             end = next(end for end in range(len(line), 0, -1) if columns_of(line[:end]) <= columns or end == 1)
             lines.append(line[:end])
             line = rest + line[end:]

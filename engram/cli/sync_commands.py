@@ -26,7 +26,7 @@ from engram.paths import absolute_path
 from engram.reports.hub_report import report_hubs
 from engram.reports.processes import holder_of
 from engram.transcripts.git_files import read_branch
-from engram.trust.display import counted, number_of
+from engram.trust.display import as_arguments, counted, number_of
 from engram.vaults import own_vault
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def refuse_vault(workspace: Workspace) -> None:
     if vault is not None:
         raise BadRequest(
             f"{vault.name} is kept in a vault, which is never shared with a hub. Leave out --vault; to share the "
-            f"project, take it out first: engram projects unvault {shlex.quote(vault.name)}"
+            f"project, take it out first: engram projects unvault {as_arguments(vault.name)}"
         )
 
 

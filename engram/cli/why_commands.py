@@ -39,7 +39,7 @@ from engram.reports.session_report import REASONS, candidate_to_json, find_sessi
 from engram.settings import Settings
 from engram.transcripts.git_commands import MAX_STATUS_SECONDS
 from engram.transcripts.git_files import read_branch
-from engram.trust.display import number_of
+from engram.trust.display import as_arguments, number_of
 from engram.worker.recall_client import ANSWER_SECONDS, AnsweredBy
 from engram.worker.worker_client import ask_worker
 
@@ -230,7 +230,7 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
         say(f"It also failed {number_of(len(history.failed), 'time')}.")
     if error:
         flags = "--all " if is_everywhere else f"--project {shlex.quote(project)} " if project else ""
-        advise(f"How that was fixed once:\n  engram fix {flags}{shlex.quote(redact(error))}")
+        advise(f"How that was fixed once:\n  engram fix {flags}{as_arguments(redact(error))}")
     if history.unknown:
         say(_how_it_ended(history))
 

@@ -46,7 +46,7 @@ from engram.reports.use_report import REPORT_DAYS, late_of_days, late_text
 from engram.settings import WITHDRAWN, ConfigFault, Settings
 from engram.transcripts.project import is_excluded
 from engram.transcripts.registry import present_folders, skipped
-from engram.trust.display import number_of
+from engram.trust.display import as_arguments, number_of
 from engram.vaults import settings_around
 from engram.version import install_command
 
@@ -98,7 +98,7 @@ def check_config(path: Path, faults: Iterable[ConfigFault]) -> Iterator[Check]:
     """Yield a check for each fault in config.toml."""
     for name, text in faults:
         line = line_of(path, name) if name else 0
-        command = f"engram config unset {shlex.quote(name)}" if name else ""
+        command = f"engram config unset {as_arguments(name)}" if name else ""
         detail = f"line {line} of {path}: {text}" if line else text
         if name in WITHDRAWN:
             yield Check("config.toml", State.WARN, detail, command=command, public="an outdated setting")
@@ -156,8 +156,8 @@ def _moves(store: Store) -> Iterator[Check]:
             "moved project",
             State.WARN,
             f"the folder of {former.name} is gone ({former.root}); {present.name} ({present.root}) may be the same",
-            f"if it is, run: engram projects merge {shlex.quote(present.name)} {shlex.quote(former.name)}",
-            command=f"engram projects merge {shlex.quote(present.name)} {shlex.quote(former.name)}",
+            f"if it is, run: engram projects merge {as_arguments(present.name, former.name)}",
+            command=f"engram projects merge {as_arguments(present.name, former.name)}",
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from engram.models.hub.spaces import (
     space_by_id,
 )
 from engram.models.memories.memory_records import Memory
+from engram.trust.display import as_arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class HubReport:
         """Questions to the user about the offered teams."""
         return [
             f"the hub lists the team {name}, which this machine has not joined: if you joined it on another machine, "
-            f"run `engram team accept {shlex.quote(name)}`"
+            f"run `engram team accept {as_arguments(name)}`"
             for name in self.offers
         ]
 

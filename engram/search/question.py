@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -189,6 +189,7 @@ _MONTH_ONLY = lazy_regex(
     rf"(?<!\w){_MONTH}\b{_YEAR}?",
     re.I,
 )
+_ABSOLUTE = (_ISO, _MONTH_DAY, _DAY_MONTH, _MONTH_ONLY)
 _AGO = lazy_regex(
     r"\b(?P<number>\d+|an?|one|two|three|four|five|six|seven|couple of|few)\s+(?P<unit>day|week|month|year)s?\s+ago\b",
     re.I,
@@ -243,23 +244,32 @@ class DateRange:
 
 def parse_date_range(text: str, now_ms: int) -> DateRange | None:
     """Return the first time that ``text`` names; None if it names none."""
-    return _parse_absolute(text, now_ms) or _parse_relative(text, now_ms)
+    return _parse_absolute(text, now_ms) or next((found for _, found in _parse_relative(text, now_ms)), None)
+
+
+def _parse_time(text: str, now_ms: int) -> DateRange | None:
+    """Return the time that ``text`` is; None if it is none, or if anything is left of it, as of 32 November."""
+    for pattern in _ABSOLUTE:
+        if match := pattern.fullmatch(text):
+            return _range_of_match(match, datetime.fromtimestamp(now_ms / 1000).year)
+    return next((found for words, found in _parse_relative(text, now_ms) if words == text.lower()), None)
 
 
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _DAYS_AGO = lazy_regex(r"(\d{1,4})\s*(?:d|days?)(?:\s+ago)?")
+_BEFORE_TIME = lazy_regex(r"^(?:(?:until|up to|in|on|the)\s+)+")
 _WEEKS_AGO = lazy_regex(r"(\d{1,3})\s*(?:w|weeks?)(?:\s+ago)?")
 
 
 def end_of_day(text: str, now_ms: int) -> int | None:
-    """Return the last millisecond of the day or period that a person names; None for any other text.
+    """Return the last millisecond of the day or period that a person names; None for any text that is more or less.
 
     Accepts what a question may name (yesterday, last week, march, 2026-11-05), weekdays, and forms such as ``3 days
     ago``, ``7d`` and ``2 weeks ago``. Without a year, the latest such period that has begun.
     """
-    words = " ".join(text.lower().split())
+    words = _BEFORE_TIME.sub("", " ".join(text.lower().split()))
     today = datetime.fromtimestamp(now_ms / 1000).replace(hour=0, minute=0, second=0, microsecond=0)
-    day = words.removeprefix("last ").removeprefix("on ")
+    day = words.removeprefix("last ")
     days_ago: int | None = None
     if match := _DAYS_AGO.fullmatch(words):
         days_ago = int(match[1])
@@ -270,14 +280,14 @@ def end_of_day(text: str, now_ms: int) -> int | None:
     if days_ago is not None:
         return int((today + timedelta(days=1 - days_ago)).timestamp() * 1000) - 1
     # Capitalised, march and may are read as months.
-    named_range = parse_date_range(words.title(), now_ms)
+    named_range = _parse_time(words.title(), now_ms)
     begun = [] if named_range is None else named_range.occurrences(now_ms)
     return begun[0][1] - 1 if begun else None
 
 
 def _parse_absolute(text: str, now_ms: int) -> DateRange | None:
     this_year = datetime.fromtimestamp(now_ms / 1000).year
-    for pattern in (_ISO, _MONTH_DAY, _DAY_MONTH, _MONTH_ONLY):
+    for pattern in _ABSOLUTE:
         for match in pattern.finditer(text):
             date_range = _range_of_match(match, this_year)
             if date_range is not None:
@@ -317,7 +327,8 @@ def _part_of_month(year: int, month: int, part: str) -> tuple[datetime, datetime
     return start, stop
 
 
-def _parse_relative(text: str, now_ms: int) -> DateRange | None:
+def _parse_relative(text: str, now_ms: int) -> Iterator[tuple[str, DateRange]]:
+    """Yield the words of a time relative to now, and that time."""
     now = datetime.fromtimestamp(now_ms / 1000)
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     lower = text.lower()
@@ -325,7 +336,7 @@ def _parse_relative(text: str, now_ms: int) -> DateRange | None:
         number = _NUMBERS.get(match["number"]) or int(match["number"])
         days = number * _UNIT_DAYS[match["unit"]]
         margin = max(1, days // 5)
-        return _between(today - timedelta(days=days + margin), today - timedelta(days=days - margin))
+        yield match[0], _between(today - timedelta(days=days + margin), today - timedelta(days=days - margin))
     monday = today - timedelta(days=today.weekday())
     ranges = {
         "yesterday": (today - timedelta(days=1), today),
@@ -339,8 +350,7 @@ def _parse_relative(text: str, now_ms: int) -> DateRange | None:
     }
     for words, (start, stop) in ranges.items():
         if re.search(rf"\b{words}\b", lower):
-            return _between(start, stop)
-    return None
+            yield words, _between(start, stop)
 
 
 def _between(start: datetime, stop: datetime) -> DateRange:

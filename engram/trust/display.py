@@ -1,9 +1,10 @@
-"""Make text safe to show: no control characters, nothing that closes our fence, no links, one line."""
+"""Make text safe to show: no control characters, nothing that closes our fence, no links, one line; and to type."""
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 import unicodedata
 
 from engram.system.lazy_regex import lazy_regex
@@ -146,6 +147,11 @@ def _cut(text: str, limit: int) -> str:
     kept = text[: limit - 1]
     blank = kept.rfind(" ", limit - limit // 5)
     return (kept[:blank] if blank > 0 else kept).rstrip() + ELLIPSIS
+
+
+def as_arguments(*values: str) -> str:
+    """Return the arguments of a printed command, to be typed after its options: quoted, none an option."""
+    return "-- " * any(value.startswith("-") for value in values) + shlex.join(values)
 
 
 def number_of(number: int, one: str, many: str = "") -> str:

@@ -138,7 +138,8 @@ NOW = datetime(2026, 11, 26, 12, 0)
         ("last thursday", "2026-11-19"), ("friday", "2026-11-20"), ("last week", "2026-11-22"),
         ("3 days ago", "2026-11-23"), ("7d", "2026-11-19"), ("2 weeks ago", "2026-11-12"), ("2w", "2026-11-12"),
         ("2026-11-05", "2026-11-05"), ("november 5", "2026-11-05"), ("5 nov 2025", "2025-11-05"),
-        ("march 2026", "2026-03-31"), ("last month", "2026-10-31"),
+        ("march 2026", "2026-03-31"), ("last month", "2026-10-31"), ("in march 2026", "2026-03-31"),
+        ("until the 5th of november", "2026-11-05"), ("end of october", "2026-10-31"), ("March", "2026-03-31"),
     ],
 )  # fmt: skip
 def test_a_day_is_named_as_people_name_it(text: str, last_day: str) -> None:
@@ -148,7 +149,13 @@ def test_a_day_is_named_as_people_name_it(text: str, last_day: str) -> None:
     assert datetime.fromtimestamp(end_ms / 1000).strftime("%Y-%m-%d %H:%M:%S") == f"{last_day} 23:59:59"
 
 
-@pytest.mark.parametrize("text", ["", "soon", "ep_0", "2026-99-99", "the day", "mo"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "soon", "ep_0", "2026-99-99", "the day", "mo", "32 november", "november 31", "31 nov 2026", "2026-02-30",
+        "5 november-ish", "yesterday week", "march 40", "a day in march",
+    ],
+)  # fmt: skip
 def test_what_is_no_day_is_refused(text: str) -> None:
     assert end_of_day(text, int(NOW.timestamp() * 1000)) is None
 

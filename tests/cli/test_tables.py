@@ -124,6 +124,26 @@ def test_a_path_that_may_be_copied_stays_whole(
     assert WIDE in lines_of(capsys)
 
 
+@pytest.mark.parametrize("printed", [say, say_lines, say_wrapped, lambda text: print_facts([("resume", text)])])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cd ~/src/harbor && claude --resume 5d4da058-9547-4d8d-9e6a-f1b36f34670a",
+        "cd '/srv/old harbor' && CODE_MODE=1 claude --resume 5d4da058-9547-4d8d-9e6a-f1b36f34670a",
+        "codex resume 5d4da058-9547-4d8d-9e6a-f1b36f34670a",
+    ],
+)
+def test_a_command_that_resumes_a_session_stays_whole(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, printed: Callable[[str], None], command: str
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_, **__: os.terminal_size((60, 24)))
+
+    printed(f"q_00000000000000000001 {command} is how")
+
+    assert sum(click.unstyle(line).strip().startswith(command) for line in lines_of(capsys)) == 1
+
+
 @pytest.mark.parametrize(("text", "columns"), [("", 0), ("abc", 3), ("数据", 4), ("e\u0301", 1), ("ア", 2), ("é", 1)])
 def test_columns_are_those_of_a_terminal(text: str, columns: int) -> None:
     assert columns_of(text) == columns

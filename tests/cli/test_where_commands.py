@@ -330,12 +330,13 @@ def test_where_takes_no_failure_of_a_search_for_one_of_the_tool(at_work: Worksho
     assert run_json("where")["failure"] is None
 
 
-def test_how_names_an_error_whose_fix_is_known(at_work: Workshop) -> None:
+@pytest.mark.parametrize("failed", [FAILED, f"- FAILED {FAILED}"])
+def test_how_names_an_error_whose_fix_is_known(at_work: Workshop, failed: str) -> None:
     at_work.work("feat/x", "Lint it", bash("make lint", "lint: 3 problems in the harbour module", failed=True))
     at_work.work(
         "feat/x",
         "Run the tests",
-        bash("make test", FAILED, failed=True),
+        bash("make test", failed, failed=True),
         edit(at_work.repository.root / "registry.py"),
         bash("make test", "ok"),
     )
