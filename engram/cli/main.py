@@ -416,8 +416,8 @@ def _message_of(error: click.ClickException) -> str:
     )
     message = message if message.endswith((".", "?", ")")) else f"{message}."
     usage = options.usage_of(error.ctx)
-    is_empty = isinstance(error, click.BadParameter) and error.message == options.EMPTY
-    if isinstance(error, click.MissingParameter) or (is_empty and isinstance(error.param, click.Argument)):
+    is_value = isinstance(error, click.BadParameter) and isinstance(error.param, click.Argument)
+    if isinstance(error, click.MissingParameter) or (is_value and error.message == options.EMPTY):
         # click lists the choices on separate lines.
         return f"{' '.join(message.split())} Write: {usage}"
     if "unexpected extra argument" in message:

@@ -8,11 +8,20 @@ from engram.cli.options import Command, as_typed, end_answer, json_option, proje
 from engram.cli.output import print_json, say, say_lines
 from engram.cli.results import MAX_RESULTS, hit_result, pause_note, print_results
 from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
+from engram.models.shown.usage import count_without_vector
 from engram.paths import current_folder
 from engram.search.hit_lines import DOUBTFUL
 from engram.search.hits import MAX_HITS
 from engram.transcripts.git_files import read_branch
-from engram.worker.recall_client import Operation, RecallRequest, RecallResponse, ask_memory, require_words
+from engram.trust.display import number_of
+from engram.worker.recall_client import (
+    AnsweredBy,
+    Operation,
+    RecallRequest,
+    RecallResponse,
+    ask_memory,
+    require_words,
+)
 
 #: The parts of a score → their meaning, for people.
 _LEGEND = (
@@ -92,6 +101,11 @@ def search(
     _run(workspace, Operation.SEARCH, query, project, limit, verbose, explain, as_json)
 
 
+#: From this number of texts without a vector on, an answer says so: fewer hardly change it.
+MIN_WAITING_TEXTS = 100
+_WAITING = "are not prepared for the search by meaning yet: so far they are found by their words only"
+
+
 def _run(
     workspace: Workspace,
     operation: Operation,
@@ -115,6 +129,7 @@ def _run(
         )
         with_worker = not set(workspace.flags) - _FLAGS_OF_WORKER
         answer = ask_memory(store, workspace.settings, request, with_worker=with_worker)
+        waiting = count_without_vector(store) if answer.answered_by is not AnsweredBy.TEXT else 0
         paused = pause_note(store, request.project_id, "what is said meanwhile is neither read nor found")
     if as_json:
         print_json(
@@ -127,6 +142,8 @@ def _run(
         )
     else:
         _print(answer, limit=limit, is_verbose=verbose or explain, with_parts=explain)
+        if waiting >= MIN_WAITING_TEXTS:
+            say(f"({number_of(waiting, 'text')} {_WAITING})", err=True)
         if paused:
             advise(paused, err=True)
     end_answer(is_known=bool(answer.hits))

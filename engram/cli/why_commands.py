@@ -133,7 +133,8 @@ def _print_last_session(heading: str, last: LastSession) -> None:
 def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
     """Show which memories and sessions touched a file and why, newest first, with their commits.
 
-    FILE may be deleted by now; its folder says which project it belongs to. Exits with 1 if nothing is known about it.
+    FILE may be deleted by now, or only a name, of a file in any folder of the project; its folder says which project it
+    belongs to. Exits with 1 if nothing is known about it.
 
     Example: engram blame src/cache.py
     """
@@ -149,7 +150,11 @@ def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
         root = os.path.realpath(project.root) if project.root else folder
         real = Path(os.path.realpath(path))
         relative = real.relative_to(root).as_posix() if real.is_relative_to(root) else real.name
+        # Who types a name without its folder, in another folder, means the file that has it.
+        is_end = not real.exists() and not os.path.isabs(os.path.expanduser(file)) and ".." not in file
         found = blame_file(store, project.id, relative, project.root)
+        if is_end and not any(touch.kind == "change" for touch in found):
+            found = blame_file(store, project.id, Path(file).as_posix(), project.root, anywhere=True)
         touches = found[:limit]
         titles = session_titles(store, sessions_of(store, {touch.session_id for touch in touches}).values())
     if as_json:

@@ -62,11 +62,12 @@ class Touch:
         }
 
 
-def blame_file(store: Store, project_id: int, path: str, root: str) -> list[Touch]:
+def blame_file(store: Store, project_id: int, path: str, root: str, *, anywhere: bool = False) -> list[Touch]:
     """Return the memories about a file and the turns that changed it, newest first.
 
     Args:
         path: the file's path, relative to ``root``, with forward slashes.
+        anywhere: ``path`` is only the end of a path, such as a file name: it may be in any folder.
     """
     name = PurePosixPath(path).name.lower()
     memories = [
@@ -76,7 +77,7 @@ def blame_file(store: Store, project_id: int, path: str, root: str) -> list[Touc
     ]
     unmerged = open_branches(store, [memory.id for memory in memories])
     touches = [_of_memory(store, memory, unmerged.get(memory.id, "")) for memory in memories]
-    touches += _changes(store, project_id, path, root)
+    touches += _changes(store, project_id, path, None if anywhere else root)
     return sorted(touches, key=lambda touch: -touch.at_ms)
 
 
@@ -85,7 +86,7 @@ def _names(memory: Memory, name: str) -> bool:
     return is_about(memory, {name}) or any(word.rpartition("/")[2] == name for word in words)
 
 
-def _changes(store: Store, project_id: int, path: str, root: str) -> list[Touch]:
+def _changes(store: Store, project_id: int, path: str, root: str | None) -> list[Touch]:
     unmerged = {row.name for row in branches_of_project(store, project_id) if row.state is BranchState.OPEN}
     touches = []
     for turn in turns_naming(store, project_id, PurePosixPath(path).name):
@@ -109,9 +110,13 @@ def _changes(store: Store, project_id: int, path: str, root: str) -> list[Touch]
     return touches
 
 
-def is_same_file(named: str, path: str, root: str) -> bool:
-    """Return True if a tool call's file is this project file, or the same path in a worktree."""
+def is_same_file(named: str, path: str, root: str | None) -> bool:
+    """Return True if a tool call's file is this project file, or the same path in a worktree; in any folder if ``root``
+    is None.
+    """
     plain = PurePosixPath(named.replace("\\", "/"))
+    if root is None:
+        return f"/{plain}".endswith(f"/{path}")
     if plain == PurePosixPath(root) / path or str(plain) == path:
         return True
     return plain.is_absolute() and not plain.is_relative_to(root) and plain.as_posix().endswith(f"/{path}")

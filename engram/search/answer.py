@@ -250,7 +250,7 @@ def answer_question(
 
     Args:
         query: the question. ``limit`` is the maximum number of memories, ``max_hits`` that of all hits; if ``max_hits``
-            is set, memories are chosen before sessions.
+            is set, memories are chosen before sessions, and leave room for a passage that is closer than all of them.
         max_words: the budget of the printed answer.
         with_passages: False answers from memories alone.
         standing_of: returns what the user's files say; a memory that is also in a file is listed without its text.
@@ -285,6 +285,8 @@ def answer_question(
     if is_unanswered or (is_unanswered is False and all(hit.is_doubtful for hit in (*recalled, *said))):
         recalled, said = ([replace(hit, is_doubtful=is_unanswered) for hit in hits] for hits in (recalled, said))
     memories, passages = _close_hits(recalled, said, closeness, is_answered=bool(logs))
+    if query.max_hits and (first := Answer(tuple(memories), (), tuple(passages), closeness).hits[:1]):
+        memories = memories[: query.max_hits - is_verbatim(first[0])]
     is_doubtful = all(hit.is_doubtful for hit in (*memories, *passages, *logs))
     is_retired = any(hit.is_retired for hit in memories)
     budget = _Budget(max_words, query.max_hits, is_doubtful=is_doubtful, is_retired=is_retired)
@@ -319,20 +321,31 @@ MIN_SHARE_OF_PASSAGE = 0.7
 
 def near_as_passages(memories: Iterable[Hit], passages: Sequence[Hit], wanted: Coverage) -> Iterator[Hit]:
     """Yield the memories, except those that rules made and that are much less close than the best passage."""
-    closest = max((_said_of(wanted, hit.text, hit.cosine) for hit in passages[:MAX_PASSAGES]), default=0.0)
+    memories, passages = list(memories), passages[:MAX_PASSAGES]
+    cosine_of = _cosines_of([*memories, *passages])
+    closest = max((_said_of(wanted, hit.text, cosine_of(hit)) for hit in passages), default=0.0)
     for hit in memories:
         is_picked = hit.memory is not None and hit.memory.is_by_rules
-        if not is_picked or _said_of(wanted, hit.text, hit.cosine) >= MIN_SHARE_OF_PASSAGE * closest:
+        if not is_picked or _said_of(wanted, hit.text, cosine_of(hit)) >= MIN_SHARE_OF_PASSAGE * closest:
             yield hit
+
+
+def _cosines_of(hits: Iterable[Hit | PublicHit]) -> Callable[[Hit | PublicHit], float]:
+    """Return the function that gives the cosine by which a hit is compared with others of them.
+
+    That is 0 as long as any of them has no vector yet: what has one must not come first for that alone.
+    """
+    is_complete = all(hit.cosine is not None for hit in hits)
+    return lambda hit: (hit.cosine or 0.0) if is_complete else 0.0
 
 
 def _whole_text(hit: PublicHit) -> str:
     return f"{hit.title}\n{hit.text}\n{hit.quote}"
 
 
-def _said_of(wanted: Coverage, text: str, cosine: float | None) -> float:
+def _said_of(wanted: Coverage, text: str, cosine: float) -> float:
     """Return the share of a question's words that some text contains, weighted by rarity, plus its cosine."""
-    return wanted.share(wanted.stems_in(text)) + (cosine or 0.0)
+    return wanted.share(wanted.stems_in(text)) + cosine
 
 
 #: A memory or a session's summary comes before a passage that is closer by no more than this.
@@ -353,8 +366,10 @@ def closeness_of(hits: Sequence[PublicHit], turns: Mapping[str, int | None], wan
     """
     closeness: dict[str, float] = {}
     of_turn: dict[int, float] = {}
+    # Commits and sessions never have a vector.
+    cosine_of = _cosines_of(hit for hit in hits if hit.id in turns)
     for hit in sorted(hits, key=is_verbatim, reverse=True):
-        said = _said_of(wanted, _whole_text(hit), hit.cosine)
+        said = _said_of(wanted, _whole_text(hit), cosine_of(hit))
         turn = turns.get(hit.id)
         if hit.id.startswith(DAILY_LOG):
             closeness[hit.id] = said / 2

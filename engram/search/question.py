@@ -189,7 +189,6 @@ _MONTH_ONLY = lazy_regex(
     rf"(?<!\w){_MONTH}\b{_YEAR}?",
     re.I,
 )
-_ABSOLUTE = (_ISO, _MONTH_DAY, _DAY_MONTH, _MONTH_ONLY)
 _AGO = lazy_regex(
     r"\b(?P<number>\d+|an?|one|two|three|four|five|six|seven|couple of|few)\s+(?P<unit>day|week|month|year)s?\s+ago\b",
     re.I,
@@ -242,17 +241,16 @@ class DateRange:
         return occurrences[:_MAX_YEARS]
 
 
-def parse_date_range(text: str, now_ms: int) -> DateRange | None:
-    """Return the first time that ``text`` names; None if it names none."""
-    return _parse_absolute(text, now_ms) or next((found for _, found in _parse_relative(text, now_ms)), None)
-
-
-def _parse_time(text: str, now_ms: int) -> DateRange | None:
-    """Return the time that ``text`` is; None if it is none, or if anything is left of it, as of 32 November."""
-    for pattern in _ABSOLUTE:
-        if match := pattern.fullmatch(text):
-            return _range_of_match(match, datetime.fromtimestamp(now_ms / 1000).year)
-    return next((found for words, found in _parse_relative(text, now_ms) if words == text.lower()), None)
+def parse_date_range(text: str, now_ms: int, *, is_whole: bool = False) -> DateRange | None:
+    """Return the first time that ``text`` names; None if it names none or, with ``is_whole``, if it says more."""
+    this_year = datetime.fromtimestamp(now_ms / 1000).year
+    for pattern in (_ISO, _MONTH_DAY, _DAY_MONTH, _MONTH_ONLY):
+        for match in pattern.finditer(text):
+            date_range = _range_of_match(match, this_year) if not is_whole or match[0] == text else None
+            if date_range is not None:
+                return date_range
+    named = (found for words, found in _parse_relative(text, now_ms) if not is_whole or words == text.lower())
+    return next(named, None)
 
 
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -280,19 +278,9 @@ def end_of_day(text: str, now_ms: int) -> int | None:
     if days_ago is not None:
         return int((today + timedelta(days=1 - days_ago)).timestamp() * 1000) - 1
     # Capitalised, march and may are read as months.
-    named_range = _parse_time(words.title(), now_ms)
+    named_range = parse_date_range(words.title(), now_ms, is_whole=True)
     begun = [] if named_range is None else named_range.occurrences(now_ms)
     return begun[0][1] - 1 if begun else None
-
-
-def _parse_absolute(text: str, now_ms: int) -> DateRange | None:
-    this_year = datetime.fromtimestamp(now_ms / 1000).year
-    for pattern in _ABSOLUTE:
-        for match in pattern.finditer(text):
-            date_range = _range_of_match(match, this_year)
-            if date_range is not None:
-                return date_range
-    return None
 
 
 def _range_of_match(match: re.Match[str], this_year: int) -> DateRange | None:

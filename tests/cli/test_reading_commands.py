@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -588,3 +590,17 @@ def test_a_session_is_active_then_idle_then_over(
 
     assert run_json("sessions", session_id)["state"] == state
     assert state in run("sessions", session_id).stdout
+
+
+@pytest.mark.parametrize("command", ["recall", "search"])
+def test_an_answer_says_that_texts_still_wait_for_the_search_by_meaning(
+    filled: Store, run: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    assert "not prepared" not in run(command, "VAT").stderr
+    with contextlib.closing(sqlite3.connect(filled.path)) as database, database:
+        database.execute("DELETE FROM vector")
+    monkeypatch.setattr("engram.cli.recall_commands.MIN_WAITING_TEXTS", 10)
+
+    told = run(command, "VAT").stderr
+
+    assert "texts are not prepared for the search by meaning yet" in told

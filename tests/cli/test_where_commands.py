@@ -225,7 +225,7 @@ def test_blame_shows_changes_with_their_reason_and_commits_and_memories(at_work:
     at_work.repository.write("src/cache.py", "1\n")
     first = at_work.work("feat/x", "Add a cache", edit(file), session="first")
     at_work.work("feat/x", "Only look at it", ("Read", {"file_path": str(file)}, "1", False), session="second")
-    at_work.work("feat/x", "Elsewhere", edit(at_work.repository.root / "lib" / "cache.py"), session="third")
+    third = at_work.work("feat/x", "Elsewhere", edit(at_work.repository.root / "lib" / "cache.py"), session="third")
     commit = bash("git commit -am expire", "[feat/x 1234567] let it expire\n 1 file changed")
     last = at_work.work("feat/x", "Let it expire", edit(file), commit, session="fourth")
     memory = at_work.learn("cache.py keeps a week of answers.", ["fourth"], entities=("src/cache.py",))
@@ -242,6 +242,11 @@ def test_blame_shows_changes_with_their_reason_and_commits_and_memories(at_work:
     assert told["touches"][2]["text"] == "Add a cache"
     assert shown.exit_code == 0
     assert "  commit 1234567 let it expire" in shown.stdout
+    # A bare name that is no file here is one in any folder.
+    assert {touch["session"] for touch in run_json("blame", "cache.py")["touches"]} == {last, third, first}
+    assert run("blame", "src/other/cache.py").exit_code == 0
+    (at_work.repository.root / "cache.py").write_text("2\n")
+    assert {touch["kind"] for touch in run_json("blame", "cache.py")["touches"]} == {"decision"}
 
 
 def test_blame_says_how_much_it_leaves_out(at_work: Workshop) -> None:

@@ -17,6 +17,7 @@ from engram.models.projects.projects import ensure_project
 from engram.models.search.vector_rows import vector_owner_ids
 from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import ensure_session
+from engram.search.answer import answer_question
 from engram.search.hits import Hit
 from engram.search.question import Query
 from engram.search.searcher import Searcher
@@ -123,3 +124,23 @@ def test_a_waiting_text_that_shares_no_words_is_not_shown_as_an_answer(store: St
     hits = searcher.search(Query("Who won the chess tournament in Reykjavik in the spring?", now_ms=NOW))
 
     assert all(hit.is_doubtful for hit in hits)
+
+
+@pytest.mark.parametrize("missing", [set(), set(range(len(SAID))), set(range(1, len(SAID)))])
+@pytest.mark.parametrize("max_hits", [1, 2, None])
+def test_a_memory_that_shares_one_word_is_not_before_the_text_that_was_asked_for(
+    store: Store, bundled: Embedder, missing: set[int], max_hits: int | None
+) -> None:
+    fill(store, SAID, bundled)
+    with store.transaction() as tx:
+        text = "Left open: the user asked for a review of the queue at the pier and stopped before it was done."
+        project = ensure_project(tx, "id-app", "app")
+        memory = Memory(new_memory_id(), "state", text, text, project_id=project.id)
+        add_memory(tx, memory, [Evidence("u1")], actor=Actor.MODEL)
+    searcher = searcher_without(store, bundled, [number in missing for number in range(len(SAID))])
+
+    answer = answer_question(
+        store, searcher, Query("queue lock held while the model was loaded", now_ms=NOW, max_hits=max_hits)
+    )
+
+    assert "A lock of the queue" in answer.hits[0].text
