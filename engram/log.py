@@ -92,7 +92,7 @@ def start_logging(folder: Path, kind: LogKind, level: str, redact: Callable[[str
 def log_warnings(folder: Path, kind: LogKind, redact: Callable[[str], str]) -> None:
     """Send this process's warnings to ``folder/kind.log``, opened for the first one, unless it logs somewhere already.
 
-    Without it, Python would print them to the terminal, between what a command says.
+    Otherwise, Python would print them to the terminal, between the lines of a command's output.
     """
     root = logging.getLogger()
     if root.handlers:

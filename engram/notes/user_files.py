@@ -35,7 +35,7 @@ from engram.transcripts.project import is_excluded
 
 #: Maximum number of bytes of a settings file that are read.
 MAX_SETTINGS_BYTES = 4_000_000
-#: Length at which Claude Code cuts the name of a project's folder, and appends a hash instead.
+#: Length to which Claude Code truncates the name of a project's folder before it appends a hash.
 MAX_FOLDER_NAME = 200
 #: Names of the settings.
 _FOLDER, _IS_ENABLED = "autoMemoryDirectory", "autoMemoryEnabled"

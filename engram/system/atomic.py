@@ -126,9 +126,9 @@ def read_whole(path: Path, limit_bytes: int) -> bytes | None:
 
 
 def is_missing(path: Path) -> bool:
-    """Return True if there is nothing at a path; False also where that can't be told, as in a folder without rights.
+    """Return True if there is nothing at a path; False if that can't be determined, as in a closed folder.
 
-    Other people's folders may be closed. Ask ``os.path.exists``, ``isfile`` and ``isdir`` about what is in them:
+    Other people's folders may be closed. For their content, call ``os.path.exists``, ``isfile`` and ``isdir``:
     those of ``Path`` raise PermissionError, which would end the work on everything else.
     """
     try:

@@ -174,8 +174,8 @@ def unshare(store: Store, places: Home, space: Space, name: str) -> str:
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: it is someone else's, and the person is not a keeper; or it was sent, and the person is only a
-            reader by now.
+        BadRequest: it is someone else's, and the person is not a keeper; or it was sent, and the person has since
+            become a reader.
     """
     found = find_shared(store, space, name)
     if isinstance(found, list):

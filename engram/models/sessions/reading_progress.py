@@ -176,8 +176,8 @@ def drop_kept_out(store: Reader, sources: Iterable[Source], seen: Mapping[Place,
     """Return the sources, except those that ``note_kept_out`` recorded as not to be read.
 
     Args:
-        seen: the state in which each was read; one that was read as it is now is none of those, such as a vault's that
-            was dissolved.
+        seen: the state in which each was read; a source that was read in its current state is never left out, such as
+            one from a dissolved vault.
     """
     known = metas_beginning_with(store, _KEPT_OUT)
     return [

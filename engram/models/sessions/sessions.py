@@ -298,7 +298,7 @@ WENT_ON = "the turn went on"
 NOT_CHOSEN = "the session went on, and other memories of it were chosen"
 #: Why a language model that read the session again changes a memory of the local extractor.
 DISTILLED_AGAIN = "distilled again"
-#: Why a memory of the user's words ends that a language model made before the user went back from the prompt.
+#: Why a memory ends that a language model made of the user's words before the user withdrew the prompt.
 REWOUND = "the user went back from the prompt"
 #: The reasons for archiving memories that a session's turns no longer yield.
 WITHDRAWN = (WENT_ON, NOT_CHOSEN, PROMPT_MOVED, REWOUND)
