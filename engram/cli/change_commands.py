@@ -448,7 +448,7 @@ def _print(plan: PurgePlan, report: PurgeReport | None) -> None:
             click.echo(f"… and {len(plan.memories) - _LISTED} more")
     if plan.spared:
         click.echo(
-            f"{plan.spared} more are kept because they are pinned or important. Name those that you want to purge."
+            f"{number_of(plan.spared, 'more memory')} pinned or important: kept. Name those that you want to purge."
         )
     if report is not None:
         kept = f"; kept {report.kept} that changed meanwhile" if report.kept else ""
@@ -459,8 +459,8 @@ def _print(plan: PurgePlan, report: PurgeReport | None) -> None:
         )
     elif plan.memories:
         click.echo(
-            f"{number_of(len(plan.memories), 'memory')}, {plan.size_bytes / 1000:,.0f} KB. Nothing was deleted. --yes "
-            "deletes them, and that can't be undone."
+            f"{number_of(len(plan.memories), 'memory')}, {plan.size_bytes / 1000:,.0f} KB. Nothing was deleted. To "
+            "delete them for good, add --yes; that can't be undone."
         )
 
 

@@ -36,6 +36,7 @@ from engram.models.projects.project_folders import check_merge, merge_projects
 from engram.models.projects.projects import PLACEHOLDER
 from engram.reports.hub_report import HubReport, report_hubs
 from engram.system.clock import iso_or_none
+from engram.trust.display import number_of
 from engram.version import install_command
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def members(remove: str | None, erase: bool, database: str, yes: bool, as_json: 
             tell(
                 as_json,
                 {"removed": remove, "erased": erased},
-                f"{remove} can't connect any more; {erased} entries were erased.",
+                f"{remove} can't connect any more; erased: {number_of(erased, 'entry', 'entries')}.",
             )
             return
         known = list_members(opened)

@@ -103,7 +103,7 @@ def make(
             say(f"{packed['summary']}\n  {packed['content']}")
         for summary, reason in held_back:
             say(f"! reads like {reason}, so Claude is never shown it unasked: {summary}")
-    confirm(yes, as_json, f"Write these {len(made.memories)} memories into version {version} of a pack?")
+    confirm(yes, as_json, f"Write {number_of(len(made.memories), 'memory')} into version {version} of a pack?")
     write_file(target, data)
     facts = {
         "file": str(target),

@@ -512,7 +512,8 @@ def _print_session(report: SessionReport, resume: str) -> None:
             ("messages", session.message_count),
             ("prompts", prompts),
             ("memories", summary.totals.memories),
-            ("shown", report.prompts),
+            ("shown", f"{number_of(summary.totals.shown, 'memory')}, at the start and later"),
+            ("at prompts", report.prompts),
             ("summary", one_line(session.rolling_summary, MAX_ROLLING_SUMMARY_CHARACTERS)),
         ]
     )

@@ -42,7 +42,7 @@ from engram.reports.use_report import (
     report_of_days,
 )
 from engram.settings import MODEL_EXTRACTORS, Settings
-from engram.trust.display import counted, span
+from engram.trust.display import counted, number_of, span
 from engram.vaults import config_home
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ def print_comparison(comparison: Comparison) -> None:
 
 
 def _print_memories(heading: str, memories: Sequence[ShownMemory], if_none: str) -> None:
-    number = {0: "nothing", 1: "1 memory"}.get(len(memories), f"{len(memories)} memories")
+    number = counted(len(memories), "memory") or "nothing"
     click.echo()
     say_wrapped(f"{heading}: {number}")
     if not memories:
@@ -290,7 +290,7 @@ def _switch(workspace: Workspace, store: Store, extractor: ModelExtractor, compa
     note_answer(store, ComparisonAnswer.SWITCHED)
     try:
         kept = keep(store, workspace.settings, extractor, comparison)
-        what = "1 memory of this session is kept" if kept.new == 1 else f"{kept.new} memories of this session are kept"
+        what = f"kept of this session: {number_of(kept.new, 'memory')}"
     except Conflict:
         what = "this session has grown meanwhile, so its memories are written at the next tidying"
     advise(f"{_writer(provider)} writes your memories from now on; {what}. Back: engram config set extractor local")
@@ -381,7 +381,9 @@ def _also_of_earlier(usage: Usage) -> str:
 
 
 def _named(summary: str, episode_id: str, project: str, uses: int) -> str:
-    return f"{one_line(summary, 120)} ({episode_id}, {one_line(project, 60) or 'no project'}, {uses} times)"
+    return (
+        f"{one_line(summary, 120)} ({episode_id}, {one_line(project, 60) or 'no project'}, {number_of(uses, 'time')})"
+    )
 
 
 @click.command("cost")

@@ -189,8 +189,10 @@ def _pause(chances: SecondChances, health: Health) -> str:
 def _picked(picked: Picked) -> str:
     """Return what happens to memories that an earlier version picked by rules."""
     if picked.waiting:
-        return f"{picked.waiting} memories will be archived at the next tidying: see `engram consolidate --preview`"
-    return f"{picked.archived} memories were archived; to undo that, run: engram consolidate --undo {picked.run_id}"
+        waiting = number_of(picked.waiting, "memory")
+        return f"{waiting} to archive at the next tidying: see `engram consolidate --preview`"
+    archived = number_of(picked.archived, "memory")
+    return f"{archived} archived; to undo that, run: engram consolidate --undo {picked.run_id}"
 
 
 def _off(places: Home, health: Health) -> str:

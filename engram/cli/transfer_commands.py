@@ -83,7 +83,7 @@ def export(
             if output is None:
                 raise BadRequest("name the folder for the Markdown files: --output DIR")
             count, removed = write_markdown(absolute_path(output), records)
-            gone = f" {removed} files of an earlier export were deleted." if removed else ""
+            gone = f" Deleted {number_of(removed, 'file')} of an earlier export." if removed else ""
             say(f"Wrote {number_of(count, 'memory')} to {output}.{gone}", err=True)
             return
         lines, count, damage = _read_lines(records)
@@ -300,7 +300,7 @@ def _undo(workspace: Workspace, run_id: int, as_json: bool) -> None:
         return
     for memory in kept:
         click.echo(safe(f"stays: {memory['id']}, {memory['reason']}"))
-    click.echo(f"Removed {number_of(undone.removed, 'memory')} of import {run_id}; {len(kept)} stay.")
+    click.echo(f"Removed {number_of(undone.removed, 'memory')} of import {run_id}; kept {len(kept)}.")
 
 
 def _list(workspace: Workspace, as_json: bool) -> None:
@@ -392,8 +392,8 @@ def restore(
         return
     say(f"memory.db is now {chosen.name}: {number_of(done.memories, 'memory')}, {number_of(done.turns, 'turn')}.")
     if done.aside is not None:
-        carried = f"{number_of(done.carried.memories, 'memory')} of it and changes of {done.carried.changed} others"
-        say(f"The previous database was kept as {done.aside}; {carried} were carried over.")
+        carried = f"{number_of(done.carried.memories, 'memory')} of it and changes of {done.carried.changed} more"
+        say(f"The previous database was kept as {done.aside}. Carried over: {carried}.")
     say_unknown(unknown)
     click.echo(f"Start Engram again: {start_command(workspace.settings)}")
 

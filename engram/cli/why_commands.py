@@ -225,7 +225,7 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
         unknown = f" {_how_it_ended(history)}" if history.unknown else ""
         end_with_nothing(f"No command that ran {one_line(tool, 60)} and passed is known in {where}{tried}.{unknown}")
     for run in runs:
-        times = f", {run.times} times" if run.times > 1 else ""
+        times = f", {number_of(run.times, 'time')}" if run.times > 1 else ""
         of_project = f"{one_line(run.project, 60)}  " if place is None else ""
         say(f"{when(run.at_ms)}  exit {run.exit_code}{times}  {of_project}{one_line(redact(run.command), 300)}")
         if run.resume:
@@ -384,7 +384,10 @@ def _print_explanation(explanation: Explanation, reason: str) -> None:
             ("project", explanation.project or "none: only global memories"),
             ("searched for", one_line(explanation.text)),
             ("best", _against_floor(explanation.score, explanation.floor)),
-            ("considered", f"{explanation.candidates} memories" + (", by text alone" * explanation.is_text_only)),
+            (
+                "considered",
+                number_of(explanation.candidates, "memory") + (", by text alone" * explanation.is_text_only),
+            ),
             ("took", f"{explanation.duration_ms} ms"),
         ]
     )

@@ -17,6 +17,7 @@ from engram.models.memories.judgements import ENDING_REASONS, Ending, ending_of,
 from engram.models.memories.memory_records import Memory
 from engram.models.sessions.stored_turns import second_chances
 from engram.text.words import words_of
+from engram.trust.display import number_of
 
 if TYPE_CHECKING:
     from engram.extraction.model.reconcile import Relation
@@ -94,7 +95,7 @@ def distill_again(context: Context) -> None:
     if context.is_dry:
         waiting = second_chances(context.store).waiting
         if waiting:
-            context.add_line(f"distill {waiting} sessions again")
+            context.add_line(f"distill {number_of(waiting, 'session')} again")
         return
     while True:
         context.check_time()
@@ -106,6 +107,6 @@ def distill_again(context: Context) -> None:
         if part is None:
             return
         context.add_line(
-            f"distill {part.turns} turns of session {part.session_id} again: "
-            f"{part.new} new memories, {part.replaced} replaced"
+            f"distill {number_of(part.turns, 'turn')} of session {part.session_id} again: "
+            f"{part.new} new, {part.replaced} replaced"
         )

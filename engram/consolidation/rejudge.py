@@ -36,6 +36,7 @@ from engram.text.words import content_words, prefixes
 from engram.transcripts.registry import speaker_at
 from engram.transcripts.speaker import Speaker, is_persons_element, persons_elements, typed_words
 from engram.transcripts.turns import Role, Turn
+from engram.trust.display import number_of
 from engram.trust.voice import typed_text
 
 #: Extractors with different rules. When the rules change a lot, add the previous extractor and raise the version.
@@ -129,7 +130,7 @@ def archive_picked(context: Context) -> None:
     if unkept and known is None and not context.is_forced:
         _note_picked(context.store, Picked(waiting=len(unkept)))
         context.add_line(
-            f"{len(unkept)} memories that rules picked are archived next time: engram consolidate --preview"
+            f"{number_of(len(unkept), 'memory')} picked by rules to archive next time: engram consolidate --preview"
         )
         return
     with context.store.transaction() as tx:
@@ -144,7 +145,7 @@ def archive_picked(context: Context) -> None:
         close_run(tx, run_id, archived)
         put_meta(tx, _PICKED, json.dumps(asdict(Picked(0, len(archived), run_id if archived else 0))))
     if archived:
-        context.add_line(f"archive {len(archived)} memories that rules picked (run {run_id})")
+        context.add_line(f"archive {number_of(len(archived), 'memory')} picked by rules (run {run_id})")
 
 
 def _note_picked(store: Store, picked: Picked) -> None:

@@ -21,6 +21,7 @@ from engram.models.memories.memory_history import (
 from engram.models.memories.memory_records import Memory
 from engram.models.memories.usefulness import usefulness_of
 from engram.models.sessions.stored_quotations import Quotation, note_quotation_judgement, require_quotation
+from engram.trust.display import number_of
 
 
 def judge_memory(
@@ -124,7 +125,7 @@ def _take_back_unwritten(tx: Tx, memory: Memory, actor: Actor) -> tuple[Memory, 
         raise BadRequest(
             f"{memory.episode_id} was neither judged nor lowered for being unused: there is nothing to withdraw"
         )
-    what = f"{uses.unused} sessions that were shown it and did not use it"
+    what = f"{number_of(uses.unused, 'session')} without a use of it"
     return note_judgement(tx, memory, TAKE_BACK, f"counted anew: {what}", actor=actor), what
 
 

@@ -363,10 +363,10 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
         yield Check(
             "suspect",
             State.WARN,
-            f"{totals.suspects} memories look like orders to Claude and are never shown to it",
+            f"{number_of(totals.suspects, 'memory')} like an order to Claude, which is never shown it",
             "decide about each: engram review",
             command="engram review",
-            public=f"{totals.suspects} memories",
+            public=number_of(totals.suspects, "memory"),
         )
     for scope in sorted(paused_scopes(store)):
         what = scope or "everything"

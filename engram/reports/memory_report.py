@@ -287,8 +287,8 @@ def turn_text(said: Sequence[tuple[str, str]]) -> str:
 def describe_uses(uses: Usefulness, episode_id: str) -> str:
     """Describe in how many sessions a memory was shown and used, and the effect on its rank; "" if never shown."""
     parts = []
-    if uses.shown or uses.used:
-        parts.append(f"shown in {number_of(uses.shown, 'session')}, used in {uses.used or 'none'}")
+    if uses.sessions:
+        parts.append(f"shown in {number_of(uses.sessions, 'session')}, used in {uses.used or 'none'}")
     if uses.judgement is Judgement.HELPFUL:
         parts.append(f"judged helpful, which makes it {HELPFUL_LIFT:.0%} more relevant")
     elif uses.judgement is not None:

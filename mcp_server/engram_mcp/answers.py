@@ -16,7 +16,7 @@ from engram.reports.memory_report import QuotationReport, describe_uses, turn_te
 from engram.search.hit_lines import HEADING, answer_text, may_be_planted
 from engram.search.hits import PublicHit
 from engram.system.clock import moment_of
-from engram.trust.display import fence_safe, one_line
+from engram.trust.display import fence_safe, number_of, one_line
 
 #: Maximum length of a summary in a list, in characters.
 SUMMARY_CHARACTERS = 300
@@ -115,7 +115,7 @@ def expand_text(
         f"{memory.episode_id} · {memory.kind} · {day(memory.created_at_ms)} · {memory.importance}"
         f" · project: {memory.project or 'none'} · scope: {memory.scope} · status: {memory.status}",
         f"Voice: {one_line(memory.origin, 80) or memory.voice.label} · kept by: {memory.extractor}"
-        f" · expanded {memory.access_count} times",
+        f" · expanded {number_of(memory.access_count, 'time')}",
         *_warning(memory),
         f"Summary: {one_line(memory.summary, 600)}",
     ]

@@ -208,7 +208,7 @@ def test_a_memory_that_sank_is_counted_anew_on_request(store: Store, keep: Keep)
 
     _, what = take_back_judgement(store, memory.episode_id, actor=Actor.USER)
 
-    assert what == "6 sessions that were shown it and did not use it"
+    assert what == "6 sessions without a use of it"
     assert usefulness_of(store, [memory.episode_id])[memory.episode_id] == Usefulness(shown=6)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from peewee import Query, fn
 
@@ -43,6 +43,8 @@ class Usefulness:
     #: Sessions that were shown it and did not use it, since it was last used, judged or changed.
     unused: int = 0
     judgement: Judgement | None = None
+    #: Sessions that were shown it at all, in a briefing or otherwise.
+    sessions: int = field(default=0, compare=False)
 
     @property
     def sink(self) -> float:
@@ -79,6 +81,7 @@ def _count(rows: Iterable[tuple[bool, int, int | None]], reset_ms: int, judgemen
         used=sum(used_at_ms is not None for *_, used_at_ms in sessions),
         unused=sum(is_bite and shown_at_ms > since_ms for is_bite, shown_at_ms, _ in sessions),
         judgement=judgement,
+        sessions=len(sessions),
     )
 
 

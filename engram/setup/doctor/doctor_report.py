@@ -22,6 +22,7 @@ from engram.settings import CHOICES, Settings
 from engram.setup.doctor.machine_checks import Machine
 from engram.setup.services.service_plan import end_other_versions
 from engram.system.lazy_regex import lazy_regex
+from engram.trust.display import number_of
 from engram.version import code_version
 from engram_hooks.block import link_interpreter
 
@@ -79,7 +80,8 @@ def _figures(machine: Machine) -> Iterator[str]:
         return
     totals = health.totals
     yield f"{totals.transcripts} transcripts, {totals.sessions} sessions, {totals.turns} turns"
-    yield f"{totals.memories} memories, {health.waiting} tasks due, {health.missing_vectors} texts without a vector"
+    memories, due = number_of(totals.memories, "memory"), number_of(health.waiting, "task")
+    yield f"{memories}, {due} due, {number_of(health.missing_vectors, 'text')} without a vector"
     yield f"{health.unread.files} unread transcripts, {health.unread.bytes} bytes"
     for name, stage in health.stages.items():
         failing = ", failing" if stage.last_error else ""

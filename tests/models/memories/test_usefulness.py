@@ -51,6 +51,17 @@ def test_a_memory_that_was_never_shown_has_no_uses(store: Store, memory: Memory)
     assert usefulness_of(store, [memory.episode_id]) == usefulness_of(store, []) == {}
 
 
+def test_a_briefing_counts_among_the_sessions_that_were_shown_it(
+    store: Store, clock: FixedClock, memory: Memory
+) -> None:
+    show_in_turn(store, clock, memory, "s1", channel=AT_START)
+    show_in_turn(store, clock, memory, "s1", "s2")
+
+    assert (uses(store, memory).shown, uses(store, memory).sessions) == (2, 2)
+    show_in_turn(store, clock, memory, "s3", channel=AT_START)
+    assert (uses(store, memory).shown, uses(store, memory).sessions) == (2, 3)
+
+
 def test_a_session_that_expands_what_it_was_shown_uses_it_once(store: Store, clock: FixedClock, memory: Memory) -> None:
     show_in_turn(store, clock, memory, "s1", "s2")
 
