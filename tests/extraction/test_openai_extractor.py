@@ -6,6 +6,8 @@ import contextlib
 import dataclasses
 import json
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -433,6 +435,65 @@ def test_an_answer_that_drips_without_end_is_cut_off(bench: Bench, part: str) ->
     bench.server.reply = lambda body: chat(answer(memory("keep the cache in sqlite", "e1")))
     bench.store.clock.advance(60)  # type: ignore[attr-defined]
     assert len(bench.propose(turn(1))) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "said"),
+    [
+        ("404 Not Found", {"message": "no such route"}, "it does not know the model or the address"),
+        ("403 Forbidden", {"error": {"message": "This region is not served."}}, "403: This region is not served."),
+        ("502 Bad Gateway", "<html>Bad gateway</html>", "answered 502"),
+        ("503 Busy", {"error": {"message": "busy with sk-proj-Zk3vQ8wR1tY6uI0pA5sD"}}, "503: busy with [secret"),
+        ("200 OK", {"error": {"message": "Upstream is overloaded", "code": 529}}, "completion: Upstream is overloaded"),
+        ("301 Moved\r\nLocation: https://models.example/v1", "", "it has moved to https://models.example/v1"),
+    ],
+)
+def test_what_the_server_says_of_a_failure_is_passed_on(bench: Bench, status: str, body: object, said: str) -> None:
+    bench.server.reply = lambda _: http(body if isinstance(body, str) else json.dumps(body), status)
+
+    with contextlib.suppress(ExtractionError):
+        bench.propose(turn(1))
+
+    assert said in bench.trouble()
+
+
+def test_a_model_that_has_another_name_for_the_limit_gets_it_under_that_name(bench: Bench) -> None:
+    bodies: list[dict[str, Any]] = []
+
+    def reply(body: dict[str, Any]) -> bytes:
+        bodies.append(body)
+        if "max_tokens" in body:
+            words = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+            return http(json.dumps({"error": {"message": words}}), "400 Bad Request")
+        return chat(answer())
+
+    bench.server.reply = reply
+
+    bench.propose(turn(1))
+    bench.propose(turn(2))
+
+    assert ["max_tokens" in body for body in bodies] == [True, False, False]
+    assert all("response_format" in body for body in bodies)
+
+
+def test_an_answer_in_parts_and_with_braces_after_it_is_read(bench: Bench) -> None:
+    parts = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "{hm}"}]},
+        {"type": "text", "text": json.dumps(answer(memory("The cache number 1 is kept in sqlite", "e1")))},
+        {"type": "text", "text": " That {covers} it."},
+    ]
+    completion = {"id": "x", "choices": [{"index": 0, "message": {"role": "assistant", "content": parts}}]}
+    bench.server.reply = lambda _: http(json.dumps(completion))
+
+    assert [one.extractor for one in bench.propose(turn(1))] != ["local-test"]
+
+
+def test_a_date_after_which_to_retry_is_obeyed(bench: Bench) -> None:
+    at = format_datetime(datetime.now(UTC) + timedelta(hours=2), usegmt=True)
+
+    assert 7_000 < openai_provider._seconds(at) <= 7_200
+    assert openai_provider._seconds("Fri, 27 Nov 2020 10:00:00 GMT") == 0
+    assert openai_provider._seconds("soon") == 0
 
 
 def test_a_silent_server_is_given_up(bench: Bench) -> None:

@@ -133,9 +133,9 @@ def json_object(text: str) -> dict[str, Any]:
         ValueError: it is broken off, or has a different shape.
     """
     text = text.rpartition("</think>")[2]
-    start, stop = text.find("{"), text.rfind("}")
     try:
-        answer = json.loads(text[start : stop + 1])
+        # What follows the object may have braces, too.
+        answer, _ = json.JSONDecoder().raw_decode(text, max(0, text.find("{")))
     except (ValueError, RecursionError) as error:
         if '"memories"' in text or text.lstrip().startswith("{"):
             raise ValueError("the answer is not whole") from error

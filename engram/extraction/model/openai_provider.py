@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from engram.extraction.candidate import Extractor
@@ -25,6 +27,7 @@ from engram.extraction.model.provider import (
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.lazy_regex import lazy_regex
+from engram.trust.display import one_line
 
 if TYPE_CHECKING:
     import httpx2
@@ -111,6 +114,11 @@ _OPENAI = "https://api.openai.com/v1"
 _UNFIT = (400, 413, 422)
 #: HTTP states that mean that the key, the model or the address is wrong.
 _HOPELESS = (401, 402, 403, 404, 405)
+#: Maximum length of what a server says about a failure, in characters.
+_MAX_SAID = 160
+#: The limit of an answer's length in chat completions, and its name for models that think.
+_LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
+_NO_COMPLETION = "it is no completion; the address of an OpenAI-compatible API, llm_base_url, usually ends in /v1"
 #: Effort of a thinking model: thinking is paid for as output and counts towards the maximum length of an answer.
 EFFORT = "low"
 #: OpenAI's models that think. A model mistaken for one of them refuses the effort, and is then asked without it.
@@ -160,6 +168,8 @@ class OpenAIProvider:
         #: Index of the way in use: in ``_WAYS``, or of OpenAI's two ways, with an effort and without.
         self._way = 0
         self._has_answered = False
+        #: The limit's name for this server.
+        self._limit = _LIMIT
 
     @property
     def model(self) -> str:
@@ -186,7 +196,7 @@ class OpenAIProvider:
             raise BrokenOff(type(error.__cause__ or error).__name__) from error
         except (openai.LengthFinishReasonError, openai.ContentFilterFinishReasonError) as error:
             raise ValueError(f"the model gave no complete answer ({type(error).__name__})") from error
-        except (openai.OpenAIError, httpx2.HTTPError, AttributeError, TypeError, KeyError) as error:
+        except (openai.OpenAIError, httpx2.HTTPError, json.JSONDecodeError, AttributeError, TypeError) as error:
             raise BrokenOff(type(error).__name__) from error
         self._has_answered = True
         return reply
@@ -245,33 +255,65 @@ class OpenAIProvider:
 
     def _chat(self, client: Any, request: ModelRequest) -> ModelReply:
         """Ask a compatible server through chat completions, which all of them support."""
-        completion = client.chat.completions.create(
-            model=self.model,
-            messages=_messages(request),
-            max_tokens=request.max_output_tokens,
-            **_WAYS[self._way](request),
-        )
-        content = completion.choices[0].message.content if completion.choices else None
+        import openai
+
+        try:
+            completion = self._complete_chat(client, request)
+        except openai.BadRequestError as error:
+            if self._limit == _NEW_LIMIT or _NEW_LIMIT not in _said(error.body):
+                raise
+            self._limit = _NEW_LIMIT
+            completion = self._complete_chat(client, request)
+        choices = getattr(completion, "choices", None)
+        if not choices:
+            if said := _said(getattr(completion, "error", None)):
+                # A server in between may pass an error on with the state 200.
+                raise NotServed(f"the model's server answered without a completion{said}")
+            # Such as the page of a program whose API is below that address.
+            raise BrokenOff(_NO_COMPLETION if isinstance(completion, str) else "it has no completion")
         return ModelReply(
-            text=content if isinstance(content, str) else "",
+            text=_text_of(choices[0].message.content),
             model=self.model,
             input_tokens=getattr(completion.usage, "prompt_tokens", None),
             output_tokens=getattr(completion.usage, "completion_tokens", None),
         )
 
+    def _complete_chat(self, client: Any, request: ModelRequest) -> Any:
+        limit = {self._limit: request.max_output_tokens}
+        return client.chat.completions.create(
+            model=self.model, messages=_messages(request), **limit, **_WAYS[self._way](request)
+        )
+
+
+def _text_of(content: object) -> str:
+    """Return the text of a message, which may be in parts, among a model's thoughts; "" if there is none."""
+    parts = content if isinstance(content, list) else [content]
+    texts = [part.get("text") if isinstance(part, Mapping) else part for part in parts]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _said(body: object) -> str:
+    """Return what a server says about a failure, to be appended to a sentence; "" if it says nothing, or in HTML."""
+    message = body.get("message") if isinstance(body, Mapping) else body
+    text = message.strip() if isinstance(message, str) else ""
+    return f": {redact(one_line(text, _MAX_SAID))}" if text and not text.startswith("<") else ""
+
 
 def _refusal(error: Any) -> Exception:
     """Return the error for an HTTP state other than 200."""
     state = int(error.status_code)
-    reason = f"the model's server answered {state}"
+    reason, said = f"the model's server answered {state}", _said(error.body)
     if state in _UNFIT:
-        return Unfit(reason)
+        return Unfit(reason + said)
+    if 300 <= state < 400:
+        place = "".join(filter(str.isprintable, error.response.headers.get("location", "")))
+        said = f": it has moved to {redact(place[:_MAX_SAID])}" if place else ""
     if state in _HOPELESS or 300 <= state < 400:
         why = {401: ": the key is wrong", 404: ": it does not know the model or the address"}.get(state, "")
-        return NotServed(reason + why, is_passing=False)
+        return NotServed(reason + (why or said), is_passing=False)
     if getattr(error, "code", None) == "insufficient_quota":
         return NotServed(f"{reason}: the account has no credit left", wait_seconds=UNAVAILABLE_SECONDS)
-    return NotServed(reason, wait_seconds=_seconds(error.response.headers.get("retry-after")))
+    return NotServed(reason + said, wait_seconds=_seconds(error.response.headers.get("retry-after")))
 
 
 def _messages(request: ModelRequest) -> list[dict[str, str]]:
@@ -279,11 +321,15 @@ def _messages(request: ModelRequest) -> list[dict[str, str]]:
 
 
 def _seconds(text: str | None) -> float:
-    """Return the seconds in a Retry-After header; 0 if there is none, or if it holds a date."""
+    """Return the seconds in a Retry-After header, or until the date in it; 0 if it holds neither."""
     try:
-        return min(max(0.0, float(text or 0)), 1e6)
+        seconds = float(text or 0)
     except ValueError:
-        return 0.0
+        try:
+            seconds = parsedate_to_datetime(text or "").timestamp() - time.time()
+        except (ValueError, TypeError, OverflowError):
+            return 0.0
+    return min(max(0.0, seconds), 1e6)
 
 
 def _openai_client(
