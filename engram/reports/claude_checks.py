@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import itertools
 import json
 import os
@@ -113,10 +114,14 @@ def check_claude(
         has_plugin: a plugin provides the hooks and the server, so the settings need not contain them.
     """
     settings_path, servers_path = settings.claude_folder / "settings.json", claude_json(settings)
+    server = f"plugin:{rule.removeprefix('mcp__plugin_').removesuffix(f'_{NAME}')}:{NAME}" if has_plugin else rule[5:]
+    obstacles = list(_check_obstacles(settings, folder, server, has_plugin=has_plugin))
+    yield from obstacles
     not_loaded = {path: why for path in (settings_path, servers_path) if (why := why_not_loaded(path))}
     for path, why in not_loaded.items():
         yield Check("settings file", State.BAD, why, f"correct {path}")
-    if not has_plugin and settings_path not in not_loaded:
+    are_hooks_off = any("hooks" in check.name for check in obstacles)
+    if not has_plugin and not are_hooks_off and settings_path not in not_loaded:
         yield from _check_hooks(settings, block)
     if not has_plugin and servers_path not in not_loaded:
         yield from _check_server(settings, folder)
@@ -131,9 +136,7 @@ def _check_hooks(settings: Settings, block: Mapping[str, Any]) -> Iterator[Check
     wanted = _our_commands(block)
     missing = [event for event in wanted if not _scripts(wanted[event]) <= _scripts(ours.get(event, []))]
     obsolete = [event for event in ours if event not in wanted] + _asynchronous(settings_file)
-    if settings_file.get("disableAllHooks") is True:
-        yield Check("hooks", State.BAD, f"{path} disables all hooks (disableAllHooks)", "remove that line")
-    elif missing:
+    if missing:
         yield _mended_by_install("hooks", State.BAD, f"missing or outdated in {path}: {', '.join(missing)}")
     else:
         yield from _check_scripts(ours)
@@ -144,22 +147,20 @@ def _check_hooks(settings: Settings, block: Mapping[str, Any]) -> Iterator[Check
 
 def _check_permission(settings: Settings, folder: Path, rule: str) -> Check:
     """Check that the user's or the project's settings let Claude use the tools without asking."""
-    project = find_repository(folder) or folder
-    files = [
-        settings.claude_folder / "settings.json",
-        project / ".claude" / "settings.json",
-        project / ".claude" / "settings.local.json",
-    ]
-    rules = {path: _rules(_read(path)) for path in files}
-    for path, (_, denied) in rules.items():
-        if any(entry.startswith(rule) for entry in denied):
-            return Check(
-                "permission", State.WARN, f"{path} denies memory tools", "remove that rule from permissions.deny"
-            )
-    for path, (allowed, _) in rules.items():
+    files = settings_files(settings.claude_folder, folder)
+    rules = {path: _rules(found) for path, found in {**files, **managed_files()}.items()}
+    for place, effect in (("deny", "denies"), ("ask", "makes Claude ask for")):
+        for path, listed in rules.items():
+            if entry := next((entry for entry in sorted(listed[place]) if _concerns(entry, rule)), None):
+                detail = f"{path} {effect} memory tools ({entry})"
+                return Check("permission", State.WARN, detail, f"remove that rule from permissions.{place}")
+    for path, listed in rules.items():
+        allowed = listed["allow"]
         if allowed & {rule, f"{rule}__*"}:
             return Check("permission", State.OK, f"{rule} in {path}")
-    allowed_tools = sorted(entry for allowed, _ in rules.values() for entry in allowed if entry.startswith(f"{rule}__"))
+    allowed_tools = sorted(
+        entry for listed in rules.values() for entry in listed["allow"] if entry.startswith(f"{rule}__")
+    )
     detail = (
         f"only {', '.join(allowed_tools)} may be used without asking"
         if allowed_tools
@@ -169,7 +170,7 @@ def _check_permission(settings: Settings, folder: Path, rule: str) -> Check:
         "permission",
         State.WARN,
         f"{detail}: print mode (claude -p) refuses them",
-        f'run: engram install (or add "{rule}" to permissions.allow in {files[0]})',
+        f'run: engram install (or add "{rule}" to permissions.allow in {next(iter(files))})',
         command=_COMMAND,
     )
 
@@ -179,14 +180,124 @@ def _mended_by_install(name: str, state: State, detail: str) -> Check:
     return Check(name, state, detail, _ADVICE, command=_COMMAND)
 
 
-def _rules(settings_file: dict[str, Any]) -> tuple[set[str], set[str]]:
-    """Return the rules of ``permissions.allow`` and of ``permissions.deny``."""
+def _rules(settings_file: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Return the rules of ``permissions``: allow, ask and deny."""
     permissions = settings_file.get("permissions")
-    kept = []
-    for name in ("allow", "deny"):
+    kept: dict[str, set[str]] = {}
+    for name in ("allow", "ask", "deny"):
         rules = permissions.get(name) if isinstance(permissions, dict) else None
-        kept.append({rule for rule in rules if isinstance(rule, str)} if isinstance(rules, list) else set())
-    return kept[0], kept[1]
+        kept[name] = {rule for rule in rules if isinstance(rule, str)} if isinstance(rules, list) else set()
+    return kept
+
+
+def _concerns(entry: str, rule: str) -> bool:
+    """Return True if an entry of a permission list is about a tool of the server that has the rule."""
+    return entry == rule or entry.startswith(f"{rule}__") or fnmatch.fnmatchcase(f"{rule}__memory_recall", entry)
+
+
+# -- What keeps Claude Code from running Engram although it is connected.
+
+#: Where an organization's settings are, on Linux and on macOS.
+MANAGED = (Path("/etc/claude-code"), Path("/Library/Application Support/ClaudeCode"))
+#: An organization's settings, and what they keep from running; with any value but false, as observed in 2.1.332.
+_NO_HOOKS, _NO_PLUGIN = (
+    ("disableAllHooks", "allowManagedHooksOnly"),
+    (
+        "strictKnownMarketplaces",
+        "strictPluginOnlyCustomization",
+    ),
+)
+_ASK_THEM = "nothing to do, or ask the organization"
+
+
+def managed_files() -> dict[Path, Mapping[str, Any]]:
+    """Return an organization's settings files, those of highest priority first."""
+    paths = [
+        path for folder in MANAGED for path in sorted((folder / "managed-settings.d").glob("*.json"), reverse=True)
+    ]
+    paths += [folder / "managed-settings.json" for folder in MANAGED]
+    return {path: found for path in paths if (found := read_object(path)) is not None}
+
+
+def settings_files(claude_folder: Path, folder: Path) -> dict[Path, Mapping[str, Any]]:
+    """Return the user's settings, then those of the folder's project, in order of increasing priority."""
+    own = (find_repository(folder) or folder) / ".claude"
+    paths = (claude_folder / "settings.json", own / "settings.json", own / "settings.local.json")
+    return {path: _read(path) for path in dict.fromkeys(paths)}
+
+
+def _check_obstacles(settings: Settings, folder: Path, server: str, *, has_plugin: bool) -> Iterator[Check]:
+    """Check the settings of the organization, the user and the project that switch off what is connected.
+
+    Args:
+        server: the name of Engram's server in Claude Code.
+        has_plugin: a plugin provides the hooks and the server.
+    """
+    managed, own = managed_files(), settings_files(settings.claude_folder, folder)
+    for name in (*_NO_HOOKS, *_NO_PLUGIN):
+        path = next((path for path, found in managed.items() if found.get(name) not in (None, False)), None)
+        what = "hooks" if name in _NO_HOOKS else "plugin" if has_plugin else "hooks and MCP server"
+        if path is not None:
+            detail = f"an organization's settings keep them from running ({name} in {path})"
+            yield Check(what, State.BAD, detail, _ASK_THEM, public=f"kept out by {name}")
+    values = [(path, found["disableAllHooks"]) for path, found in own.items() if "disableAllHooks" in found]
+    if values and values[-1][1] is True:
+        detail = f"{values[-1][0]} disables all hooks (disableAllHooks)"
+        yield Check("hooks", State.BAD, detail, "remove that line")
+    yield from _check_variables(settings, own)
+    yield from _check_server_lists(settings, folder, server, {**own, **managed})
+    for path, found in own.items():
+        if found.get("cleanupPeriodDays") == 0:
+            detail = f"cleanupPeriodDays is 0 in {path}: Claude Code writes no transcripts, or ignores that file"
+            yield Check("transcripts", State.BAD, detail, "write the number of days for which to keep them")
+
+
+def _check_variables(settings: Settings, own: Mapping[Path, Mapping[str, Any]]) -> Iterator[Check]:
+    """Check the variables that Claude Code gives its hooks."""
+    for path, found in own.items():
+        given = found.get("env")
+        variables = given if isinstance(given, Mapping) else {}
+        if str(variables.get("ENGRAM_DISABLE", "0")) not in ("", "0"):
+            yield Check("hooks", State.BAD, f"{path} switches them off (ENGRAM_DISABLE)", "remove that variable")
+        home = variables.get("ENGRAM_HOME")
+        if (
+            isinstance(home, str)
+            and home
+            and os.path.realpath(os.path.expanduser(home)) != os.path.realpath(settings.home)
+        ):
+            detail = f"{path} gives hooks and tools another memory folder ({home})"
+            yield Check("hooks", State.WARN, detail, "remove ENGRAM_HOME there, or set it for your shell, too")
+
+
+def _check_server_lists(
+    settings: Settings, folder: Path, server: str, files: Mapping[Path, Mapping[str, Any]]
+) -> Iterator[Check]:
+    """Check the lists of MCP servers that are refused, or the only ones, or switched off in a project."""
+
+    def is_named(entry: object) -> bool:
+        command = entry.get("serverCommand") if isinstance(entry, Mapping) else None
+        is_ours = isinstance(command, list) and is_our_server({"args": command})
+        return is_ours or (isinstance(entry, Mapping) and entry.get("serverName") == server)
+
+    refused = ""
+    for path, found in files.items():
+        denied, allowed = found.get("deniedMcpServers"), found.get("allowedMcpServers")
+        if isinstance(denied, list) and any(map(is_named, denied)):
+            refused = f"{path} refuses it (deniedMcpServers)"
+        elif isinstance(allowed, list) and not any(map(is_named, allowed)):
+            refused = f"{path} allows only others (allowedMcpServers)"
+    for path in (place / "managed-mcp.json" for place in MANAGED):
+        if read_object(path) is not None:
+            refused = f"an organization allows only the servers in {path}"
+    if refused:
+        yield Check("MCP server", State.WARN, refused, f"allow {server!r} there, or do without the memory tools")
+    projects = _read(claude_json(settings)).get("projects")
+    entry = projects.get(str(find_repository(folder) or folder)) if isinstance(projects, Mapping) else None
+    switched_off = entry.get("disabledMcpServers") if isinstance(entry, Mapping) else None
+    if isinstance(switched_off, list) and server in switched_off:
+        yield Check(
+            "MCP server", State.WARN, "it is switched off in this project", "type /mcp in Claude Code, enable it"
+        )
 
 
 def _check_scripts(ours: dict[str, list[str]]) -> Iterator[Check]:
@@ -324,8 +435,9 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def claude_json(settings: Settings) -> Path:
-    """Return the path of Claude Code's user file, which lists MCP servers."""
-    default = user_home() / ".claude"
-    return (
-        user_home() / ".claude.json" if settings.claude_folder == default else settings.claude_folder / ".claude.json"
-    )
+    """Return the path of Claude Code's user file, which lists MCP servers.
+
+    It is beside the default folder, unless the environment names that folder, too.
+    """
+    is_default = settings.claude_folder == user_home() / ".claude" and not os.environ.get("CLAUDE_CONFIG_DIR")
+    return (user_home() if is_default else settings.claude_folder) / ".claude.json"

@@ -17,8 +17,8 @@ from engram.models.memories import memory_history
 from engram.models.sessions import reading_progress
 from engram.models.work import task_runs, work
 from engram.paths import Home
+from engram.reports import claude_checks
 from engram.reports.engram_checks import Check, State
-from engram.setup.agents import claude_code
 from engram.setup.agents.registered import MOD, plugin_files
 from engram.transcripts.agents import Unreadable
 from engram.version import VERSION
@@ -175,7 +175,7 @@ def test_whether_claude_code_loads_the_mod(
     command.write_text(f"#!/bin/sh\n[ \"$1\" = --version ] && echo '{version} (Claude Code)' || echo '{report}'\n")
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{command.parent}:/usr/bin:/bin")
-    monkeypatch.setattr(claude_code, "MANAGED", (claude / "managed",))
+    monkeypatch.setattr(claude_checks, "MANAGED", (claude / "managed",))
     texts = {
         "mod.js": "await $.command.register({ description: 'x', name: \"engram\" })",
         "other.js": "await $.command.register({ name: 'other' })",
@@ -238,6 +238,69 @@ def test_the_permission_for_the_tools_is_looked_for_in_user_and_project_settings
         assert (kind, "only mcp__engram__memory_recall" in text) == ("warn", True)
     for other in (None, [], {"allow": "mcp__engram"}, {"allow": [3]}):
         assert state(claude / "settings.json", other)[0] == "warn"
+
+
+@pytest.mark.parametrize(
+    ("place", "entry", "name", "said"),
+    [
+        ("user", {"disableAllHooks": True}, "hooks", "disables all hooks"),
+        ("project", {"disableAllHooks": True}, "hooks", "disables all hooks"),
+        ("user", {"env": {"ENGRAM_DISABLE": "1"}}, "hooks", "switches them off (ENGRAM_DISABLE)"),
+        ("project", {"env": {"ENGRAM_HOME": "/elsewhere"}}, "hooks", "another memory folder (/elsewhere)"),
+        ("user", {"permissions": {"deny": ["mcp__*"]}}, "permission", "denies memory tools (mcp__*)"),
+        ("user", {"permissions": {"ask": ["mcp__engram"]}}, "permission", "makes Claude ask for memory tools"),
+        ("managed", {"permissions": {"deny": ["mcp__engram__*"]}}, "permission", "denies memory tools"),
+        ("user", {"cleanupPeriodDays": 0}, "transcripts", "writes no transcripts"),
+        ("managed", {"allowManagedHooksOnly": True}, "hooks", "allowManagedHooksOnly in"),
+        ("managed", {"strictKnownMarketplaces": []}, "hooks and MCP server", "strictKnownMarketplaces in"),
+        ("managed", {"allowedMcpServers": [{"serverName": "github"}]}, "MCP server", "allows only others"),
+        ("user", {"deniedMcpServers": [{"serverName": "engram"}]}, "MCP server", "refuses it"),
+    ],
+)
+def test_settings_that_switch_off_what_is_connected_are_named(
+    run: Run,
+    claude: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+    entry: object,
+    name: str,
+    said: str,
+) -> None:
+    block = install(run, claude)
+    user = {"hooks": block["hooks"], "permissions": {"allow": ["mcp__engram"]}}
+    files = {"user": claude / "settings.json", "project": tmp_path / "repo" / ".claude" / "settings.local.json"}
+    files["managed"] = tmp_path / "managed" / "managed-settings.d" / "10.json"
+    monkeypatch.setattr(claude_checks, "MANAGED", (tmp_path / "managed",))
+    assert isinstance(entry, dict)
+    for path in files.values():
+        path.parent.mkdir(parents=True, exist_ok=True)
+    (claude / "settings.json").write_text(json.dumps(user))
+    monkeypatch.chdir(tmp_path / "repo")
+    assert said not in run("doctor", "--quick", code=1).stdout
+    files[place].write_text(json.dumps({**user, **entry} if place == "user" else entry))
+
+    findings = json.loads(run("doctor", "--quick", "--json", code=1).stdout)["checks"]
+
+    (found,) = [check for check in findings if check["name"] == name and said in check["detail"]]
+    assert found["state"] != "ok"
+    assert not [check for check in findings if check["name"] == name == "hooks" and check["state"] == "ok"]
+
+
+def test_a_server_that_a_project_switched_off_and_rules_about_others_are_told_apart(
+    run: Run, claude: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    block = install(run, claude)
+    monkeypatch.chdir(tmp_path)
+    project = {str(tmp_path): {"disabledMcpServers": ["engram"]}}
+    (claude / ".claude.json").write_text(json.dumps({"mcpServers": block["mcpServers"], "projects": project}))
+    rules = {"allow": ["mcp__engram"], "deny": ["mcp__engram2__x", "mcp__other__*"]}
+    (claude / "settings.json").write_text(json.dumps({"hooks": block["hooks"], "permissions": rules}))
+
+    said = run("doctor", "--quick", code=1).stdout
+
+    assert "it is switched off in this project" in said
+    assert "denies memory tools" not in said
 
 
 def test_settings_of_another_form_do_no_harm(run: Run, claude: Path) -> None:

@@ -126,10 +126,3 @@ def test_hooks_say_which_version_wrote_them(machine: Machine) -> None:
     mixed["hooks"]["Stop"] = settings_block()["hooks"]["Stop"]
     machine.settings(mixed)
     assert machine.ways() == [(Way.SETTINGS, "", True)]
-
-
-def test_where_all_hooks_are_disabled_none_runs(machine: Machine) -> None:
-    machine.plugin()
-    machine.settings(settings_block() | {"disableAllHooks": True})
-
-    assert [is_enabled for _, _, is_enabled in machine.ways()] == [False, False]

@@ -12,7 +12,7 @@ from typing import Any
 from engram.errors import BadRequest, InstallError
 from engram.extraction.model.claude_provider import call_environment, find_claude, find_moved_claude
 from engram.paths import is_default_home
-from engram.reports.claude_checks import MAX_FILE_BYTES, claude_json, why_not_loaded
+from engram.reports.claude_checks import MAX_FILE_BYTES, claude_json, managed_files, why_not_loaded
 from engram.reports.engram_checks import Check, State
 from engram.settings import Settings
 from engram.setup.agents.plugin import (
@@ -236,8 +236,6 @@ def read_document(path: Path) -> dict[str, Any]:
 
 # -- Check the mod in ``engram doctor``: is it ignored by this version or a policy, or refused, or its command taken?
 
-#: Where an organisation's settings are, on Linux and on macOS.
-MANAGED = (Path("/etc/claude-code"), Path("/Library/Application Support/ClaudeCode"))
 #: Settings that prevent a user's mods from loading.
 _MOD_POLICIES = ("disableAllHooks", "allowManagedHooksOnly", "allowManagedModsOnly")
 _TAKES_COMMAND = lazy_regex(rb"""command\.register\(\s*\{[^}]{0,400}?\bname:\s*["'`]engram["'`]""")
@@ -252,9 +250,7 @@ def check_mod(settings: Settings, registrations: Sequence[Registration]) -> Iter
     places = [found.path for found in registrations if found.way is not Way.SETTINGS and found.is_enabled]
     for folder in filter(has_mod, places):
         claude = find_claude_code(settings)
-        policies = {
-            name: path for path in _managed_files(MANAGED) for name in _MOD_POLICIES if read_document(path).get(name)
-        }
+        policies = {name: path for path, found in managed_files().items() for name in _MOD_POLICIES if found.get(name)}
         if claude.version and not claude.supports_mods:
             detail, advice = f"{claude.version} ignores it; the hooks work without it", "update Claude Code"
         elif policies:
@@ -270,12 +266,6 @@ def check_mod(settings: Settings, registrations: Sequence[Registration]) -> Iter
             yield Check("mod", State.OK, f"{folder / MOD}, which {claude.version or 'Claude Code'} loads")
             continue
         yield Check("mod", State.WARN, detail, advice, public=detail.partition(" (")[0].partition(":")[0])
-
-
-def _managed_files(folders: Sequence[Path]) -> Iterator[Path]:
-    for folder in folders:
-        yield from (path for path in (folder / "managed-settings.json",) if path.is_file())
-        yield from sorted((folder / "managed-settings.d").glob("*.json"))
 
 
 def _refusal(claude: ClaudeCode, folder: Path) -> str:

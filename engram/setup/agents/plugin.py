@@ -368,7 +368,7 @@ def plugin_name(registrations: list[Registration]) -> str:
 def _check_plugin(found: Registration, home: Home | None) -> Check:
     if not found.is_enabled:
         command = f"claude plugin enable {found.plugin_id}"
-        detail = f"{found.plugin_id} is disabled, or all hooks are"
+        detail = f"{found.plugin_id} is disabled"
         advice = f"run: {command}, unless you disabled it on purpose"
         return Check("plugin", State.WARN, detail, advice, command=command, public="disabled")
     if found.version != VERSION:

@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -159,7 +159,7 @@ class Registration:
     version: str
     #: Its name in ``claude plugin``; "" for settings.
     plugin_id: str = ""
-    #: False for a disabled plugin, or if settings disable all hooks.
+    #: False for a disabled plugin.
     is_enabled: bool = True
     #: The commands in a settings file. Claude Code runs a command only once, even if several files have it.
     commands: frozenset[str] = frozenset()
@@ -172,10 +172,7 @@ def skills_folder(claude_folder: Path, name: str = NAME) -> Path:
 
 def find_registrations(documents: ClaudeDocuments) -> list[Registration]:
     """Return every place where Engram's hooks are registered, including disabled plugins."""
-    found = [*_plugins(documents), *_settings(documents)]
-    if _merged(documents, "disableAllHooks") is True:
-        return [replace(registration, is_enabled=False) for registration in found]
-    return found
+    return [*_plugins(documents), *_settings(documents)]
 
 
 def find_double(registrations: Sequence[Registration]) -> list[Registration]:
@@ -315,9 +312,3 @@ def _enabled(documents: ClaudeDocuments) -> dict[str, object]:
         plugins = settings.get("enabledPlugins")
         merged.update(plugins if isinstance(plugins, dict) else {})
     return merged
-
-
-def _merged(documents: ClaudeDocuments, name: str) -> object:
-    """Return a value from the settings; a later file takes precedence."""
-    values = [settings[name] for settings in documents.settings.values() if name in settings]
-    return values[-1] if values else None
