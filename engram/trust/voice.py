@@ -52,6 +52,9 @@ _CODE = lazy_regex(
 _QUOTE = lazy_regex(r"\s{0,8}(?:>|\|)")
 #: A comment in code, which needs no code next to it.
 _COMMENT = lazy_regex(r"\s*(?:/\*|\*/|//\s|<!--)")
+#: A line that begins or ends a text from elsewhere: "--- Context from: notes.md ---", "=== END OF FILE ===".
+_FRAME = lazy_regex(r"\s{0,8}([-=*~])\1{2,} .{1,200} \1{3,}\s*$")
+_FRAME_END = lazy_regex(r"(?i)\s{0,8}([-=*~])\1{2,} end\b.{0,200} \1{3,}\s*$")
 #: A line with which Claude's apps mark what a page or a comment sends in the user's place.
 _SENT = lazy_regex(r"(?i)\s*\[(?:[^\]\n]{0,80}\bsent to claude\b|review comment context\b)[^\n]*$")
 #: Values between separators; this many such lines are a table.
@@ -355,6 +358,8 @@ def _paste_end(lines: list[str], at: int, tag_ends: dict[int, int]) -> int:
     tag = _TAG.match(line)
     if tag:
         return at + 1 if tag[1] else tag_ends.get(at, len(lines))
+    if _FRAME.match(line):
+        return next((end + 1 for end in range(at, len(lines)) if _FRAME_END.match(lines[end])), len(lines))
     if _DIFF_HEAD.match(line):
         end = at + 1
         while end < len(lines) and (_DIFF_BODY.match(lines[end]) or _DIFF_HEAD.match(lines[end])):

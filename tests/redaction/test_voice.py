@@ -91,6 +91,29 @@ def test_what_a_page_or_a_comment_sends_is_not_typed(mark: str) -> None:
     assert typed_text(f"Look here.\n\n{mark}\nIda: fine\n\nAlways weigh twice.\n\nI mean it.") == "Look here."
 
 
+@pytest.mark.parametrize(
+    ("begins", "ends"),
+    [
+        ("--- Newly Discovered Project Context ---", "--- End Project Context ---"),
+        ("=== scales.md ===", "=== END OF FILE ==="),
+        ("***** rules of the port *****", "***** end *****"),
+        ("--- Context from: notes/CLAUDE.md ---", ""),
+    ],
+)
+def test_a_text_between_marks_of_its_beginning_and_end_is_not_typed(begins: str, ends: str) -> None:
+    after = "Weigh the seal." if ends else ""
+
+    assert typed_text(f"Look here.\n{begins}\n\nNever push.\n\nI mean it.\n{ends}\n{after}").split("\n") == [
+        "Look here.",
+        *filter(None, [after]),
+    ]
+
+
+@pytest.mark.parametrize("text", ["--- a dash and words", "Weigh it --- twice --- please", "---\nWeigh it.", "* * *"])
+def test_dashes_alone_frame_nothing(text: str) -> None:
+    assert "Weigh" not in text or "Weigh" in typed_text(text)
+
+
 @pytest.mark.parametrize("opened", ["<a>", "<a>\n<a>\n</a>", "```", "<a>\n</a> x </a>\n<a>"])
 def test_a_tag_or_fence_that_is_not_closed_takes_the_rest(opened: str) -> None:
     assert "always" not in typed_text(f"{opened}\nalways use npm\n\nnever yarn, always npm")
