@@ -12,7 +12,7 @@ from engram.cli.output import print_json, print_table, say, when
 from engram.cli.sync_commands import hold_rounds, raise_errors, refuse_vault, sync_now, sync_once
 from engram.cli.workspace import Workspace, advise, pass_workspace
 from engram.enums import Actor
-from engram.errors import BadRequest, HubError
+from engram.errors import BadRequest, HubError, NotFound
 from engram.hub.client.folder_files import folder_of, is_folder
 from engram.hub.client.membership import (
     Keyring,
@@ -35,7 +35,6 @@ from engram.models.hub.spaces import Server, server_by_id
 from engram.models.projects.project_folders import check_merge, merge_projects
 from engram.models.projects.projects import PLACEHOLDER
 from engram.reports.hub_report import HubReport, report_hubs
-from engram.system.clock import iso_or_none
 from engram.trust.display import number_of
 from engram.version import install_command
 
@@ -209,8 +208,8 @@ class _opened:
 hub_option = click.option("--hub", "url", metavar="URL", default=None, help="Which hub (default: the only one).")
 
 _PHRASE_NOTE = (
-    "Write this recovery phrase down. It is shown once, and the hub does not have it. Anybody with it and a code can "
-    "read your memories; without it, or a machine that is in the space, nobody can."
+    "Write this recovery phrase down: the hub does not have it. Anybody with it and a code can read your memories; "
+    "without it, or a machine that is in the space, nobody can. Such a machine shows it again: `engram hub key --show`."
 )
 
 
@@ -259,7 +258,7 @@ def join(workspace: Workspace, url: str, code: str, name: str, phrase: bool, as_
     say(f"Joined {joined.server.url} as {joined.server.member_name}; spaces: {', '.join(spaces) or 'none'}.")
     if joined.phrase:
         advise(f"\n{joined.phrase}\n\n{_PHRASE_NOTE}")
-    advise("The worker syncs within a minute; `engram hub sync` does it now.")
+    advise("A running worker syncs by itself; `engram hub sync` does it now.")
 
 
 @hub.command("leave")
@@ -360,9 +359,10 @@ def spaces(workspace: Workspace, as_json: bool) -> None:
     "--remove", metavar="ID", type=int, default=None, help="Shut a machine out, such as a lost laptop (default: none)."
 )
 @hub_option
+@yes_option
 @json_option
 @pass_workspace
-def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None, as_json: bool) -> None:
+def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None, yes: bool, as_json: bool) -> None:
     """List your machines, add one, or shut one out.
 
     A code can be used once, within half an hour. Its second half carries the keys and never reaches the hub.
@@ -372,6 +372,12 @@ def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None
     with workspace.store() as store:
         server = require_server(store, url)
         if not add:
+            answer = _ask_devices(workspace, store, server, None)
+        if remove is not None:
+            name = next((item["name"] for item in answer["devices"] if item["device"] == remove), None)
+            if name is None:
+                raise NotFound(f"none of your machines has the id {remove}; `engram hub devices` lists them")
+            confirm(yes, as_json, f"Shut {name} ({remove}) out?")
             answer = _ask_devices(workspace, store, server, remove)
     if add:
         code = make_code(workspace.places, server)
@@ -389,7 +395,7 @@ def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None
         (
             str(item["device"]),
             f"{item['name']}{' (this machine)' if item['self'] else ''}",
-            iso_or_none(item["seen_ms"]),
+            when(item["seen_ms"]),
         )
         for item in known
     ]

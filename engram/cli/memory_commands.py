@@ -227,13 +227,13 @@ def _print_injections(injections: Sequence[Injection]) -> None:
         ["shown at", "session", "channel", "state", "score#", "tokens#", "used"],
         [
             (
-                iso_or_none(injection.at_ms),
+                when(injection.at_ms),
                 injection.session_id,
                 injection.channel,
                 injection.state,
                 f"{injection.score:.2f}",
                 injection.tokens,
-                iso_or_none(injection.used_at_ms) or "–",
+                when(injection.used_at_ms),
             )
             for injection in injections
         ],

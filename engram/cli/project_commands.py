@@ -238,7 +238,7 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
     rows = [
         (
             project["name"],
-            project["folder"] + ("" if project["folder_exists"] else " (gone)"),
+            project["folder"] + ("" if project["folder_exists"] or not project["folder"] else " (gone)"),
             project["sessions"],
             project["memories"],
         )

@@ -6,7 +6,7 @@ import click
 
 from engram.cli.hub_commands import hub_option
 from engram.cli.options import TimeSpan, confirm, json_option, tell, yes_option
-from engram.cli.output import print_json, print_table, safe, say
+from engram.cli.output import print_json, print_table, safe, say, when
 from engram.cli.sync_commands import sync_once
 from engram.cli.workspace import Workspace, advise, find_project, pass_workspace, project_of_folder
 from engram.errors import BadRequest, HubError
@@ -36,7 +36,6 @@ from engram.models.projects.projects import ProjectRow
 from engram.paths import current_folder
 from engram.reports.hub_report import report_hubs
 from engram.reports.memory_report import whole_id
-from engram.system.clock import iso_or_none
 from engram.trust.display import number_of
 from engram.vaults import own_vault
 
@@ -229,7 +228,7 @@ def _list(workspace: Workspace, name: str | None, as_json: bool) -> None:
     if waiting:
         print_table(
             ["by rule at", "space", "memory", "text"],
-            [(iso_or_none(int(str(r["due_ms"]))), r["space"], r["memory"], r["summary"]) for r in waiting],
+            [(when(int(str(r["due_ms"]))), r["space"], r["memory"], r["summary"]) for r in waiting],
             empty="",
         )
 
@@ -544,7 +543,7 @@ def reports(workspace: Workspace, space: str | None, settle: str, as_json: bool)
     if as_json:
         print_json({"space": where.name, "reports": rows})
         return
-    cells = [(r["memory"], r["reason"], r["by"], iso_or_none(int(str(r["at_ms"]))), r["summary"]) for r in rows]
+    cells = [(r["memory"], r["reason"], r["by"], when(int(str(r["at_ms"]))), r["summary"]) for r in rows]
     print_table(["memory", "reason", "by", "at", "text"], cells, empty="Nothing is reported.")
     if rows:
         advise("`engram unshare ID` erases one for everybody; `engram team reports --settle ID` leaves it.")

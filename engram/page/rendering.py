@@ -451,7 +451,7 @@ NAMES: Mapping[str, str] = {
     "turn": "the talk around it fits",
     "rare": "rare words in common",
     "words": "words in common",
-    "length": "the prompt is long",
+    "length": "number of words in the prompt",
     "unknown": "meaning not compared",
     "shared_alone": "share of its words",
     "words_alone": "words in common, no meaning",

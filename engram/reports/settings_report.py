@@ -14,7 +14,7 @@ from typing import Any
 from engram.ingest.project_moves import Move, Sorted
 from engram.models.engine.transaction import Store
 from engram.models.projects.project_folders import ProjectCounts, ProjectHints, count_projects, list_hints
-from engram.models.projects.projects import ProjectRow, list_held_projects, list_projects
+from engram.models.projects.projects import PLACEHOLDER, ProjectRow, list_held_projects, list_projects
 from engram.models.work.pauses import paused_scopes
 from engram.settings import Settings
 
@@ -90,12 +90,18 @@ class ProjectReport:
 
     @property
     def folder(self) -> str:
-        """Its folder, or its identity if no folder is known."""
-        return self.project.root or self.project.identity
+        """Its folder, or its identity if no folder is known; "" if only another machine has it."""
+        root, identity = self.project.root, self.project.identity
+        return root or ("" if identity.startswith(PLACEHOLDER) else identity)
 
     @property
     def has_folder(self) -> bool:
         return os.path.isdir(self.project.root) if self.project.root else False
+
+    @property
+    def is_gone(self) -> bool:
+        """True if it had a folder on this machine that is no longer there."""
+        return bool(self.folder) and not self.has_folder
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -64,6 +64,18 @@ def test_the_walk_of_the_page_leads_to_two_machines(tmp_path: Path) -> None:
     assert type_command(tmp_path / "laptop", "engram hub key --show").output.strip() == phrase
 
 
+def test_a_file_is_no_folder_and_a_strange_number_no_machine(tmp_path: Path) -> None:
+    home, file = tmp_path / "laptop", tmp_path / "file"
+    file.write_text("")
+    synced = tmp_path / "synced"
+    synced.mkdir()
+    type_command(home, 'engram save --global "Use tabs."')
+    assert f"{file} is not a folder" in type_command(home, f"engram sync {file} --yes").output
+    assert "no code has I or O" in type_command(home, "engram hub join http://127.0.0.1:1 IOOO-IOOO-22").output
+    type_command(home, f"engram sync {synced} --yes")
+    assert "none of your machines has the id 99" in type_command(home, "engram hub devices --remove 99 --yes").output
+
+
 def test_a_folder_is_shown_and_left_and_its_keys_are_gone(tmp_path: Path) -> None:
     home, synced = tmp_path / "laptop", tmp_path / "synced"
     synced.mkdir()
@@ -97,7 +109,7 @@ def test_a_machine_is_removed_and_this_one_says_what_only_that_one_had_said(tmp_
     type_command(desktop, f"engram sync {synced} --name desktop --phrase", input=phrase + "\n")
     listed = json.loads(type_command(desktop, "engram hub devices --json").output)["devices"]
     (device,) = [item["device"] for item in listed if item["name"] == "laptop"]
-    removed = type_command(desktop, f"engram hub devices --remove {device}")
+    removed = type_command(desktop, f"engram hub devices --remove {device} --yes")
 
     assert "this machine sends now" in removed.output
     (left,) = (path for path in synced.glob("spaces/*/*") if path.is_dir())

@@ -62,9 +62,11 @@ def look_into(folder: Path, *, with_git: bool = False) -> list[str]:
     """Return the names of the spaces that have arrived in a folder; fetch and change nothing.
 
     Raises:
-        BadRequest: the folder does not exist.
+        BadRequest: the folder does not exist, or is a file.
         HubError: it can't be read, or is not a usable checkout.
     """
+    if folder.exists() and not folder.is_dir():
+        raise BadRequest(f"{folder} is not a folder: name the folder that your sync program sees")
     if not folder.is_dir():
         raise BadRequest(f"{folder} does not exist: create the folder first, where your sync program sees it")
     known = GitFolder(folder).look()[1] if with_git else []

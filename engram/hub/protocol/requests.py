@@ -239,8 +239,10 @@ def split_code(text: str) -> tuple[str, str]:
         BadRequest: it is not a code.
     """
     letters = re.sub(r"[\s-]", "", text.upper())
-    if len(letters) not in (HUB_LETTERS, HUB_LETTERS + KEY_LETTERS) or set(letters) - set(_LETTERS):
+    if len(letters) not in (HUB_LETTERS, HUB_LETTERS + KEY_LETTERS):
         raise BadRequest("this is not a hub's code: a code has 10 or 28 letters and digits")
+    if strange := sorted(set(letters) - set(_LETTERS)):
+        raise BadRequest(f"the code is mistyped: no code has {' or '.join(strange)}; nothing was changed")
     if len(letters) > HUB_LETTERS and _check_letters(letters[:-2]) != letters[-2:]:
         raise BadRequest("the code is mistyped; nothing was changed")
     return letters[:HUB_LETTERS], letters[HUB_LETTERS:]
