@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import click
@@ -298,7 +298,7 @@ def install(
     stored = journal.options if journal else {}
     agents = tuple(sorted({*stored.get("agents", ()), *agents}))
     choices = choose(stored, service=service, plugin=plugin, statusline=statusline, mod=mod, agents=agents)
-    _require_claude(extractor, machine.claude)
+    _require_model(settings, extractor, machine.claude)
     answers = Answers(choices)
     questions = [] if yes else list(_questions(workspace, choices, machine, extractor))
 
@@ -477,8 +477,11 @@ def _print_plan(
     click.echo("Nothing was changed.")
 
 
-def _require_claude(extractor: str | None, claude: ClaudeCode) -> None:
+def _require_model(settings: Settings, extractor: str | None, claude: ClaudeCode) -> None:
     """Raise BadRequest, before anything is asked, if the chosen writer is not available."""
+    if extractor == "openai" and (missing := find_missing(replace(settings, extractor=extractor))) is not None:
+        lacks = missing.detail.removeprefix("extractor = openai, but ")
+        raise BadRequest(f"{lacks}. To let a model write, {missing.advice}. Or choose --extractor local")
     if extractor == "claude" and claude.command is None:
         raise BadRequest(
             "Claude Code was not found, so it can't write the memories. Install it, or choose --extractor local; "

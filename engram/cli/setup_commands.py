@@ -452,7 +452,7 @@ def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> N
     if as_json:
         print_json({"setting": setting, "value": plain_value(stored)})
     else:
-        click.echo(f"{setting} = {shown_value(plain_value(stored))}")
+        click.echo(f"{setting} = {shown_value(plain_value(stored)) or 'none'}")
     _note_override(workspace, setting)
     _note_missing(workspace, setting)
     restart_with_settings(workspace)

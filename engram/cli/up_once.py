@@ -18,10 +18,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from engram.cli.output import print_json, print_table, say, say_wrapped
 from engram.cli.results import hit_result, print_results
 from engram.cli.workspace import Workspace, advise
-from engram.errors import EngramError, NotFound
+from engram.errors import EngramError, NotFound, StoreError
 from engram.ingest.read_sources import in_order_of_change, ingest_all
 from engram.ingest.write_portion import IngestResult
 from engram.log import start_logging
+from engram.models.engine.database import is_read_only
 from engram.models.engine.transaction import Store
 from engram.models.shown import usage
 from engram.models.shown.usage import count_agents, count_of_agent, count_projects, count_totals, latest_turn_prompts
@@ -70,6 +71,8 @@ def run_once(
     settings = workspace.settings
     start_logging(workspace.places.prepare().logs, "cli", settings.log_level, redact)
     with workspace.store(may_upgrade=True) as store, _bars(is_quiet) as bars:
+        if is_read_only(store.path):  # nothing new to read would hide it, and what waits would wait for ever
+            raise StoreError(f"{workspace.places.root} can't be written; run `engram doctor` to see what to do")
         report = _read(workspace, store, bars, sources)
         runtime = make_runtime(_in_a_hurry(settings), store)
         texts = 0

@@ -28,6 +28,7 @@ from engram.extraction.model.claude_provider import (
     who_pays,
 )
 from engram.extraction.model.compare_extractors import answer_of
+from engram.extraction.model.provider import STAGE as PROVIDER_STAGE
 from engram.extraction.model.provider import find_api_key
 from engram.ingest.project_moves import find_moves
 from engram.log import has_problems
@@ -293,9 +294,11 @@ def _processes(settings: Settings, health: Health) -> Iterator[Check]:
                 fix="start",
                 public="not running",
             )
-        else:
+        elif (
+            trouble.about != PROVIDER_STAGE or find_missing(settings) is None
+        ):  # what is missing has a check of its own
             has_more = trouble.advice != SEE_LOG or has_problems(settings_around(settings).places.logs)
-            advice = trouble.advice if has_more else "nothing more is known; it is retried automatically"
+            advice = trouble.advice if has_more else "it is retried automatically"
             yield Check(f"stage {trouble.about}", state_of_trouble, trouble.text, advice)
 
 

@@ -354,6 +354,9 @@ def test_yes_never_chooses_a_model_and_a_choice_is_kept_with_an_absolute_command
     assert not home.config_file.exists()
     said = run("install", "--yes", "--extractor", "claude", code=1).output
     assert "Claude Code was not found" in said
+    said = run("install", "--yes", "--extractor", "openai", code=1).output
+    assert "OPENAI_API_KEY is not set" in said
+    assert not home.config_file.exists()
     command = add_claude(user, monkeypatch, "2.1.330")
 
     said = run("install", "--yes", "--no-import", "--extractor", "claude").output

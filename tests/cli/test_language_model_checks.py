@@ -201,3 +201,12 @@ def test_status_tells_how_many_sessions_wait_to_be_distilled_again_and_why(run: 
         "paused": "paused: the cap of 1 dollars a day is reached",
     }
     assert "written again by the model" not in run("status").stdout
+
+
+def test_what_a_model_lacks_is_one_problem_with_what_to_do(run: Run, filled: Store) -> None:
+    note_failure(filled, STAGE, "OPENAI_API_KEY is not set")
+
+    told = run("--set", "extractor=openai", "doctor", "--json", code=1).stdout
+
+    bad = [check for check in json.loads(told)["checks"] if "OPENAI_API_KEY" in check["detail"]]
+    assert [check["name"] for check in bad] == ["language model"]
