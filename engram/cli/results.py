@@ -189,10 +189,10 @@ def print_titles(results: Sequence[Result], *, empty: str) -> None:
         advise(empty)
 
 
-def print_rest(total: int, shown: int, how: str = "") -> None:
-    """Say how many of ``total`` rows a list leaves out, and how to see them: with ``-n``, or as ``how`` explains."""
+def print_rest(total: int, shown: int) -> None:
+    """Say how many of ``total`` rows a list leaves out, and how to see them."""
     if total > shown:
-        click.secho(f"\n{total - shown} more; {how or f'add -n {total}'} to see all", dim=True)
+        click.secho(f"\n{total - shown} more; add -n {total} to see all", dim=True)
 
 
 def print_remarks(remarks: Iterable[str]) -> None:

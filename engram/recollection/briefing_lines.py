@@ -231,22 +231,18 @@ class Lines:
     def __init__(self, budget: int) -> None:
         """``budget`` is the maximum number of characters, including the fence."""
         self.kept: list[str] = []
-        self._left = budget - 2 * len(FENCE) - 8
-        self._hard_left = MAX_OUTPUT_CHARACTERS - 2 * len(FENCE) - 200
+        self._left = min(budget - 8, MAX_OUTPUT_CHARACTERS - 200) - 2 * len(FENCE)
 
-    def add(self, *lines: str, is_required: bool = False) -> bool:
-        """Add all lines, or none if they don't fit. Required lines are limited only by the size of a hook's output."""
+    def add(self, *lines: str) -> None:
+        """Add all lines, or none if they don't fit."""
         size = sum(len(line) + 1 for line in lines)
-        if size > (self._hard_left if is_required else min(self._left, self._hard_left)):
-            return False
-        self.kept += lines
-        self._left -= size
-        self._hard_left -= size
-        return True
+        if size <= self._left:
+            self.kept += lines
+            self._left -= size
 
     @property
     def left(self) -> int:
-        return max(0, min(self._left, self._hard_left))
+        return max(0, self._left)
 
 
 def ids_in_briefing(briefing: str) -> list[str]:

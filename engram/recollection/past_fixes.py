@@ -431,7 +431,6 @@ def find_fixes(
     store: Store,
     error: str,
     project_ids: Collection[int],
-    limit: int | None = None,
     *,
     relevance_of: Mapping[str, float] | None = None,
     branches: Collection[str] = (),
@@ -457,7 +456,7 @@ def find_fixes(
         if episode_id not in known and memory is not None and memory.kind in FIX_KINDS:
             fixes.append(_fix_of_memory(store, memory, relevance))
     ranked = sorted(fixes, key=lambda fix: (-fix.match, fix.kind is Kind.DEAD_END, -fix.at_ms))
-    return list({(fix.id, fix.text): fix for fix in reversed(ranked)}.values())[::-1][:limit]
+    return list({(fix.id, fix.text): fix for fix in reversed(ranked)}.values())[::-1]
 
 
 def _fixes_of_failures(store: Store, keys: Sequence[int], project_id: int) -> list[PastFix]:
