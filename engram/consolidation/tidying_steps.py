@@ -264,13 +264,7 @@ def _may_join(merged: Memory, kept: Memory) -> bool:
 
 
 def _digest_of_said(memory: Memory) -> bytes:
-    said = (
-        comparable(memory.summary),
-        memory.project_id,
-        memory.scope,
-        memory.origin,
-        comparable(memory.content),
-    )
+    said = (comparable(memory.summary), memory.project_id, memory.scope, memory.origin, comparable(memory.content))
     return hashlib.sha256(repr(said).encode("utf-8", "surrogatepass")).digest()
 
 

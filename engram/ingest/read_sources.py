@@ -92,13 +92,7 @@ def ingest_source(
 
 
 def ingest_path(
-    store: Store,
-    path: Path,
-    *,
-    settings: Settings,
-    redact: Redact,
-    close: bool = False,
-    max_bytes: int = PORTION_BYTES,
+    store: Store, path: Path, *, settings: Settings, redact: Redact, close: bool = False, max_bytes: int = PORTION_BYTES
 ) -> list[IngestResult]:
     """Read every source in a file like ``ingest_source``; if there is none, return one result with the reason."""
     path = Path(os.path.abspath(path))

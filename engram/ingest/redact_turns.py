@@ -7,14 +7,7 @@ from dataclasses import replace
 
 from engram.redaction import env_values, hash_value, redact_parts
 from engram.text.shell import error_keys
-from engram.transcripts.turns import (
-    MAX_COMMAND_CHARS,
-    MAX_ERROR_CHARS,
-    MAX_TODO_CHARS,
-    Action,
-    Turn,
-    TurnUpdate,
-)
+from engram.transcripts.turns import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, MAX_TODO_CHARS, Action, Turn, TurnUpdate
 
 #: Number of redacted short texts (paths, commands) to cache, since they recur.
 _CACHE_SIZE = 4096

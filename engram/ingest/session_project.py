@@ -86,10 +86,7 @@ def _as_known(project: Project, known: ProjectRow) -> Project:
 def identify_folder(cwd: str, settings: Settings, roots: Iterable[KnownRoot] = ()) -> Project:
     """Return the project of a working directory based only on the settings, regardless of what is stored."""
     return identify_project(
-        cwd,
-        known_roots=roots,
-        root_folders=settings.project_roots,
-        join_worktrees=settings.join_worktrees,
+        cwd, known_roots=roots, root_folders=settings.project_roots, join_worktrees=settings.join_worktrees
     )
 
 
@@ -276,12 +273,7 @@ def scope_of_folder(store: Store, settings: Settings, cwd: str, *, make: bool = 
 def ensure(tx: Tx, project: Project) -> ProjectRow:
     """Return the stored form of an identified project, creating it if necessary."""
     return ensure_project(
-        tx,
-        project.identity,
-        project.name,
-        project.root,
-        remote=project.remote,
-        first_commit=project.first_commit,
+        tx, project.identity, project.name, project.root, remote=project.remote, first_commit=project.first_commit
     )
 
 

@@ -41,12 +41,7 @@ _POLL_SECONDS = 0.1
 
 
 def open_upgraded(
-    home: Home,
-    settings: Settings,
-    *,
-    clock: Clock = SYSTEM_CLOCK,
-    wait_seconds: float = 0.0,
-    is_service: bool = False,
+    home: Home, settings: Settings, *, clock: Clock = SYSTEM_CLOCK, wait_seconds: float = 0.0, is_service: bool = False
 ) -> Store:
     """Open memory.db; back up and upgrade a file of an earlier version first.
 

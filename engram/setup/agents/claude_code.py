@@ -151,11 +151,7 @@ def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) ->
                 raise InstallError(f"{why}. Correct it; nothing was changed")
         steps = [
             plan_settings(
-                settings.claude_folder,
-                servers_path,
-                documents[settings_path],
-                home,
-                servers=documents[servers_path],
+                settings.claude_folder, servers_path, documents[settings_path], home, servers=documents[servers_path]
             )
         ]
     if is_plugin:

@@ -121,13 +121,7 @@ def other_name_note(name: str, place: object, entry: object = None) -> str:
     )
 
 
-def plan_plugin(
-    claude_folder: Path,
-    home: Home | None = None,
-    *,
-    version: str = "",
-    mod: bool = False,
-) -> Step:
+def plan_plugin(claude_folder: Path, home: Home | None = None, *, version: str = "", mod: bool = False) -> Step:
     """Plan the plugin in ``skills/engram`` in Claude Code's configuration folder. Settings are not edited.
 
     If another program has a skill or plugin with that name, Engram's is called ``engram-recall``. Files that an earlier

@@ -131,14 +131,7 @@ def _change(run: Run, path: Path, step: str, change: FileChange) -> None:
         keep_content(run.home, base)
     if change.content is not None and _is_changed_by_others(run, path, state):
         run.note(keep_copy(run.home, real, data))
-    record = FileRecord(
-        path=str(path),
-        real=str(real),
-        step=step,
-        original=original,
-        written=written,
-        applied=applied,
-    )
+    record = FileRecord(path=str(path), real=str(real), step=step, original=original, written=written, applied=applied)
     if written.kind is not StateKind.ABSENT:
         run.journal.ledger.folders += [str(folder) for folder in _missing_folders(real.parent)]
     run.journal.ledger.files[str(path)] = record

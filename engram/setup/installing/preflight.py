@@ -105,10 +105,7 @@ def _existing(folder: Path) -> Path:
 DAYS = 30
 #: Model → dollars for a thousand turns at list price, if they are imported as whole sessions and if they are read while
 #: you work. The figures are from docs/language-model.md; which model `haiku` means depends on Claude Code's version.
-DOLLARS: Final[Mapping[str, tuple[float, float]]] = {
-    "Claude Haiku 5.5": (0.22, 0.37),
-    "Claude Haiku 4.5": (1.70, 2.83),
-}
+DOLLARS: Final[Mapping[str, tuple[float, float]]] = {"Claude Haiku 5.5": (0.22, 0.37), "Claude Haiku 4.5": (1.70, 2.83)}
 PRICE_DAY = "2026-11-26"
 #: Of the prompts that a memory can help with, the percentage that get a helpful one: with memories made by a model, and
 #: with memories made by rules.

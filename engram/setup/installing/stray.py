@@ -116,10 +116,7 @@ def _settings_files(settings: Settings) -> Iterator[FileRecord]:
         if isinstance(allowed, list) and rule in allowed
     )
     entries += without_our_statusline(document)
-    for file, edit in (
-        (path, JsonEdit(drop=(*hooks.drop, *entries))),
-        (servers, without_our_server(server_document)),
-    ):
+    for file, edit in ((path, JsonEdit(drop=(*hooks.drop, *entries))), (servers, without_our_server(server_document))):
         if edit.drop:
             yield _edited_file(file, "settings", _without_entries(edit))
 

@@ -178,11 +178,7 @@ class EarlierEngram:
 
 
 def find_earlier(
-    settings: Settings,
-    *,
-    projects: Iterable[Path] = (),
-    user_home: Path | None = None,
-    worker_pid: int = 0,
+    settings: Settings, *, projects: Iterable[Path] = (), user_home: Path | None = None, worker_pid: int = 0
 ) -> EarlierEngram:
     """Find the earlier Engram from file contents and listening sockets, whatever its name and location.
 

@@ -174,11 +174,7 @@ def _read_agent(path: Path, user_home: Path) -> LaunchAgent | None:
     )
     if not is_its and not any(is_earlier_command(text, user_home) for text in _logs(values)):
         return None
-    return LaunchAgent(
-        path=path,
-        label=str(values.get("Label") or path.stem),
-        command=command,
-    )
+    return LaunchAgent(path=path, label=str(values.get("Label") or path.stem), command=command)
 
 
 def _logs(values: Mapping[str, Any]) -> Iterator[str]:

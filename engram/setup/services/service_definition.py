@@ -43,15 +43,7 @@ PROGRAMS = ("node", "git")
 #: Setting of an agent's folder → the environment variable for it. A service does not get a shell's variables.
 AGENT_FOLDERS: Mapping[str, str] = {"claude_folder": "CLAUDE_CONFIG_DIR", "codex_folder": "CODEX_HOME"}
 #: The end of every PATH: folders where macOS and Linux keep programs.
-COMMON_FOLDERS = (
-    "~/.local/bin",
-    "/opt/homebrew/bin",
-    "/usr/local/bin",
-    "/usr/bin",
-    "/bin",
-    "/usr/sbin",
-    "/sbin",
-)
+COMMON_FOLDERS = ("~/.local/bin", "/opt/homebrew/bin", "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin")
 
 
 @dataclass(frozen=True, slots=True)
