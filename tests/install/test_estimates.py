@@ -106,7 +106,7 @@ def test_what_the_installer_says_of_cost_and_use_is_what_the_pages_say() -> None
     low, high = DOLLARS["Claude Haiku 5.5"]
     assert f"a thousand turns of your sessions cost about ${low} to ${high} (Claude Haiku 5.5)" in readme
     assert f"memories served {SERVED_BY_MODEL} %, and memories by rules {SERVED_BY_RULES} %" in page
-    assert f"{SERVED_BY_RULES} % got one that helps; where your own Claude writes, {SERVED_BY_MODEL} %" in readme
+    assert f"helpful memory to {SERVED_BY_RULES} %, and your own Claude as the writer to {SERVED_BY_MODEL} %" in readme
 
 
 def test_choices_are_kept_until_they_are_given_again() -> None:
