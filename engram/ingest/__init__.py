@@ -1,1 +1,1 @@
-"""Transcript lines become stored turns, together with how far the file was read, in one transaction."""
+"""Turn transcript lines into stored turns; the turns and the cursor are written in one transaction."""

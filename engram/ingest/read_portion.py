@@ -64,7 +64,7 @@ def without_erased(updates: Iterable[TurnUpdate], erased: Collection[str]) -> tu
 
 
 def keys_of_new_words(update: TurnUpdate) -> Iterator[tuple[bytes, str]]:
-    """Yield what identifies each new text and command of a redacted turn whatever its ids, and its entry's id."""
+    """Yield, for each new text and command of a redacted turn, a key independent of ids, and its entry's id."""
     turn = update.turn
     for block in turn.said[update.said_before :]:
         if block.at_ms:
@@ -392,7 +392,7 @@ class Step:
         found = [key for update in updates for key in keys_of_new_words(update)]
         gone = forgotten_words(self.store, {key for key, _ in found})
         copied = {uuid for key, uuid in found if key in gone}
-        # What is barred by its own id was judged by that.
+        # An entry that is barred by its own id has already been judged by that id.
         return without_erased(updates, copied - barred_entries(self.store, copied)) if copied else updates
 
     def _keeps_out(self, place: Project) -> bool:
@@ -414,7 +414,7 @@ class Step:
         return tuple(title._replace(text=cleaner.clean_short(title.text)) for title in reading.titles)
 
     def _erased(self, reading: Reading, updates: Collection[TurnUpdate]) -> set[str]:
-        """Return the entries of this read whose words were forgotten; text without an entry goes by its turn's key."""
+        """Return the entries of this read whose words were forgotten; a turn's key stands for text without one."""
         keys = {update.turn.key for update in updates if any(not block.uuid for block in update.turn.said)}
         return erased_entries(self.store, {entry.uuid for entry in reading.entries if entry.uuid} | keys)
 
@@ -431,7 +431,7 @@ class Step:
 
 
 def is_excluded_folder(folder: str, settings: Settings) -> bool:
-    """Return True for a folder that the user excluded or that is a vault's: no turn in it must be stored."""
+    """Return True for a folder that the user excluded or that is a vault's: turns in it must not be stored."""
     return vault_of_folder(settings.places, folder) is not None or is_excluded(folder, settings.exclude)
 
 

@@ -36,7 +36,7 @@ from engram.transcripts.project import one_run
 
 #: Number of bytes per transaction, which limits memory use and how long the write lock is held.
 PORTION_BYTES = 4 * 1024 * 1024
-#: How often a read is restarted because another reader was faster.
+#: Maximum number of times that a read is restarted because another reader was faster.
 MAX_TRIES = 100
 
 
@@ -113,7 +113,7 @@ def ingest_all(
     progress: Callable[[int, int, IngestResult], None] = lambda done, total, result: None,
     sources: Iterable[Source | Path] | None = None,
 ) -> list[IngestResult]:
-    """Read every source of every agent, or only ``sources``, where a path stands for all in it; oldest change first.
+    """Read every source of every agent, or only ``sources``, oldest change first; a path stands for all in it.
 
     Sessions are sorted at the end, since one session may reveal which project another belongs to.
 

@@ -209,7 +209,7 @@ def why_not(store: Store, session_id: str, settings: Settings) -> str:
 
 
 def _began_outside_vault(cwd: str, settings: Settings) -> bool:
-    """Return True in a vault for a session that began elsewhere and came with its turns in the vault's project."""
+    """In a vault, return True for a session that began elsewhere and is here for its turns in the vault's project."""
     own = own_vault(settings.places)
     if own is None or own.holds_folder(cwd):
         return False

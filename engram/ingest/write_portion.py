@@ -272,7 +272,7 @@ def _count(portion: Portion, removed_messages: int) -> IngestResult:
 
 
 def _count_messages(said: tuple[TextBlock, ...]) -> int:
-    """Count prompts and the assistant's distinct messages with text; words in a dialog are not a message."""
+    """Count prompts and the assistant's distinct messages with text; words in a dialog don't count as a message."""
     replies = {block.message_id or block.uuid for block in said if block.role is Role.ASSISTANT}
     return len(replies) + sum(block.role in OPENING_ROLES and not block.message_id for block in said)
 
