@@ -47,7 +47,7 @@ def run_guarded(runtime: Runtime, kind: str, key: str, action: Callable[[], obje
         return False
     run.end_done(result if isinstance(result, str) else "")
     if not stage:
-        # Work that finds nothing to do is also healthy. The health of a stage shared with other work depends on that.
+        # Work that finds nothing to do is healthy, too. The health of a shared stage depends on the other work.
         with contextlib.suppress(StoreError):
             clear_failures(runtime.store, (kind,))
     return True
@@ -153,7 +153,7 @@ def is_owner_gone(owner: str) -> bool:
 
 
 def _is_living_other(pid: int) -> bool:
-    """Return True for another living process. A record with this process's id was written by an earlier process."""
+    """Return True for another living process. A record with this process's id is an earlier process's."""
     return pid != os.getpid() and is_process_alive(pid)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @huey.task(name="consolidate", priority=0)
 def consolidate() -> None:
-    """Archive duplicates, merge, supersede, age, pack and graduate, unless the last run is too recent."""
+    """Archive duplicates, and merge, supersede, age, pack and graduate memories, unless the last run is too recent."""
     from engram.models.work.task_runs import NOTHING
     from engram.tasks.boundary import run_guarded
     from engram.tasks.runtime import current_runtime
