@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 EMBED_BATCH_TEXTS = 4
 #: Maximum number of texts in an ``embed`` request.
 MAX_TEXTS = 256
-#: Operations for whose answer somebody is waiting; heavy work pauses in the meantime.
+#: Operations whose answer a person or an agent is waiting for; heavy work pauses in the meantime.
 _QUESTIONS = frozenset({"briefing", "explain", "recall", "search"})
 #: Maximum number of a request's files that are used for ranking.
 MAX_FILES = 50

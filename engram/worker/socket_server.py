@@ -95,11 +95,11 @@ MAX_OTHER_WAIT_SECONDS = 30.0
 CLOSE_SECONDS = 5.0
 #: How long a hook waits without a sign of life, in seconds.
 UNSIGNED_WAIT_SECONDS = 0.2
-#: After this many prompts have waited in vain, a session's prompts are sent no more signs of life.
+#: Once this many of a session's prompts have waited in vain, its prompts are sent no more signs of life.
 MAX_VAIN_WAITS = 2
 #: Load per processor above which a machine counts as busy.
 BUSY_LOAD = 2.0
-#: Maximum number of sessions whose vain waits are counted.
+#: Maximum number of sessions for which waits in vain are counted.
 MAX_SESSIONS = 256
 #: First byte of a request from a hook that accepts signs of life; patterns of a prompt and of its session.
 _TAKES_SIGNS = b"\n"
