@@ -1,1 +1,1 @@
-"""Tidy memories without losing any: merge, supersede, age, pack and graduate; logged, resumable and reversible."""
+"""Consolidate memories without losing any: merge, supersede, age, pack and graduate; logged, resumable, reversible."""

@@ -1,4 +1,4 @@
-"""After an extraction: settle the session, and join new memories with older ones in the order they were said in."""
+"""After an extraction, settle the session and join new memories with older ones, in the order they were said."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from engram.search.searcher import Searcher
 from engram.search.vectors.loaded_vectors import embed_memories
 from engram.settings import Settings
 
-#: End of the reason why open work is archived.
+#: The end of the recorded reason for archiving open work.
 WENT_ON = "went on with the branch"
 
 
 def end_open_work(context: Context) -> None:
     """Archive the open work of a session once a later session of the project has worked on the same branch.
 
-    The later session records what it leaves open itself. Memories that a person changed or restored are kept.
+    The later session itself records what it leaves open. Memories that a person changed or restored are kept.
     """
     states = [
         memory
@@ -87,7 +87,7 @@ def join_pairs(
 
     Args:
         pairs: ``(row id, other row id, cosine)``, most similar first.
-        duplicate_cosine: minimum cosine at which two memories say the same; depends on the embedding model.
+        duplicate_cosine: minimum cosine at which two memories say the same thing; depends on the embedding model.
     """
     with _run(store, settings, duplicate_cosine) as context:
         supersede_pairs(context, pairs)

@@ -71,7 +71,7 @@ def consolidate(
 
     Args:
         similar: finds pairs of similar memories; without it, only exact duplicates are found.
-        duplicate_cosine: minimum cosine of memories that say the same; depends on the embedding model.
+        duplicate_cosine: minimum cosine of memories that say the same thing; depends on the embedding model.
         distilling: redoes the local extractor's memories; None without a language model.
         reconciling: relates memories; None without a language model.
         is_forced: run even if the last run was recent, and compare all memories instead of only those that are new or

@@ -40,13 +40,13 @@ from engram.trust.display import number_of
 _BOUND_KINDS = (Kind.FACT, Kind.FIX, Kind.STATE, Kind.DEAD_END)
 #: Kinds that go stale only when a file is deleted. Preferences never go stale because of a file.
 _OUTLASTING_KINDS = (Kind.DECISION,)
-#: Words of removal: a decision to delete a file is not stale when the file is gone.
+#: Words that mean removal: a decision to delete a file is not stale when the file is gone.
 _REMOVES = lazy_regex(
     r"\b(?:remov|delet|drop|retir|replac|renam|mov|migrat|abandon|discard)\w*|"
     r"\b(?:thrown?|goes|go|taken?) (?:away|out)\b|\b(?:gone|no longer)\b",
     re.IGNORECASE,
 )
-#: A file has changed a lot with at least this number of changed lines, and this share of its lines.
+#: A file has changed a lot if at least this number of lines, and this share of its lines, have changed.
 MIN_CHANGED_LINES = 40
 MIN_CHANGED_SHARE = 0.5
 #: Maximum duration of a git call, in seconds.

@@ -241,7 +241,7 @@ def _retire(context: Context) -> None:
 
 
 def follow_graduation(store: Store, settings: Settings, episode_ids: Sequence[str]) -> None:
-    """Update MEMORY.md after an undo, so that of ``episode_ids``, exactly the graduated memories have a line."""
+    """Update MEMORY.md after an undo, so that exactly the graduated memories in ``episode_ids`` have a line."""
     path = settings.places.notes / NOTE
     with notes_lock(settings.places):
         text = read_text(path)

@@ -50,7 +50,7 @@ _PICKED = "picked_memories"
 NO_LONGER_KEPT = "rules picked it, and today only what is sure is kept without a language model"
 #: Number of memories archived in one transaction.
 _AT_A_TIME = 200
-#: Maximum number of memories proposed for a turn, to compare stored ones with.
+#: Maximum number of memories that are proposed for a turn and compared with stored ones.
 MAX_OF_TURN = 60
 #: Key in ``meta`` of the names of persons' elements by which everything was judged.
 _ELEMENTS_JUDGED_BY = "elements_judged_by"
@@ -68,10 +68,10 @@ class _Verdict:
 
 
 def rejudge_rules(context: Context) -> None:
-    """Archive memories that are not rules of the user's, and limit those not meant for all projects to their own.
+    """Archive memories that are not the user's rules, and limit those not meant for all projects to their own.
 
-    This runs once per ``JUDGE_VERSION``. Memories that a person edited, pinned, judged or restored are left alone. This
-    is tidying, which is not sent to a hub.
+    This runs once per ``JUDGE_VERSION``. Memories that a person edited, pinned, judged or restored are left alone. Like
+    other tidying, this is not sent to a hub.
     """
     if get_meta(context.store, _JUDGED_BY) == str(JUDGE_VERSION):
         return

@@ -412,7 +412,7 @@ def write_digests(context: Context, since_ms: int) -> None:
             log_session(context.store, context.settings.places, session_id)
 
 
-# -- Confirm provisional memories: the user agreed, a test passed, or another session said the same.
+# -- Confirm provisional memories: the user agreed, a test passed, or another session said the same thing.
 
 #: Kinds that a passing test confirms.
 _TESTED = (Kind.FIX, Kind.FACT, Kind.DEAD_END)

@@ -245,7 +245,8 @@ def _replaced_in(steps: Sequence[Change]) -> dict[str, str]:
 def undo_run(store: Store, settings: Settings, run_id: int, *, actor: Actor) -> list[str]:
     """Undo all changes of a consolidation, extraction, save, decision or undo, last one first; return a line for each.
 
-    The undo is a run, which can itself be undone. Tidying doesn't repeat what was undone; aged memories start anew.
+    The undo is a run, which can itself be undone. Consolidation doesn't repeat what was undone; aged memories start to
+    age again.
 
     Raises:
         NotFound: there is no such run.
