@@ -151,7 +151,7 @@ class ToolRun:
     resume: str
     #: Display name of the project that it ran in.
     project: str
-    #: How often the same command passed.
+    #: Number of times that the same command passed.
     times: int = 1
 
     def to_json(self) -> dict[str, Any]:

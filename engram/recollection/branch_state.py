@@ -73,7 +73,7 @@ class LastSession:
     resume: str
     #: Its last prompt; "" if that is not informative.
     prompt: str
-    #: Its title for people; "" for a session without a prompt.
+    #: Its title for display; "" for a session without a prompt.
     title: str = ""
     #: False if it is too old to be mentioned in a briefing.
     is_recent: bool = True

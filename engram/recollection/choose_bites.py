@@ -177,7 +177,7 @@ class InjectionRequest:
     #: Returns the ids of memories whose source is still in the session's context. Called after the search, because
     #: memories extracted from the session during the search may be found, too, and must be left out.
     in_context: Callable[[], Collection[str]] = tuple
-    #: Returns the name of the user's file that states the same as some text; "" if there is none.
+    #: Returns the name of the user's file that says the same thing as a text; "" if there is none.
     file_saying: Callable[[str], str] = lambda text: ""
 
 
@@ -307,7 +307,7 @@ def _why_never(memory: Memory, request: InjectionRequest) -> Verdict | None:
 
 
 def why_not_in_force(memory: Memory, now_ms: int) -> str:
-    """Return why a memory is not in force, worded for people; "" if it is."""
+    """Return why a memory is not in force, in words for display; "" if it is."""
     if memory.superseded_by:
         return f"{memory.superseded_by} replaced it"
     if memory.status == Status.PROVISIONAL and memory.confidence < PROVISIONAL_CONFIDENCE:

@@ -57,7 +57,7 @@ class FailedTool:
 
 @dataclass(frozen=True, slots=True)
 class FailureAnswers:
-    """Decides how a failing command is answered. Any thread may call any method."""
+    """Decides how a failing command is answered. Thread-safe."""
 
     store: Store
     settings: Settings
@@ -73,7 +73,7 @@ class FailureAnswers:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, payload: Mapping[str, object]) -> bytes:
-        """Return the output of the hook PostToolUseFailure; usually nothing."""
+        """Return the output of the PostToolUseFailure hook; usually nothing."""
         failed = self._read(payload)
         if failed is None or not self.seen.is_new(failed.context, failed.failure):
             return b""

@@ -155,7 +155,7 @@ class RecollectionFiles:
 
 
 class PendingBites:
-    """Keeps the pending files and their rows in the ledger consistent. Any thread may call any method."""
+    """Keeps the pending files and their rows in the ledger consistent. Thread-safe."""
 
     def __init__(self, folder: Path, ledger: Ledger, prompts: LatestPrompts, topics: Topics) -> None:
         self._files = RecollectionFiles(folder)

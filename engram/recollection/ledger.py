@@ -26,14 +26,14 @@ from engram.recollection.render_bites import CHARACTERS_PER_TOKEN
 BRIEFING = "briefing"
 #: Verdicts that are not recorded: in an excluded folder, during a pause, or if no worker decided.
 NEVER_RECORDED = (Verdict.EXCLUDED, Verdict.PAUSED, Verdict.NO_RECORD, Verdict.BEFORE_ENGRAM)
-#: Maximum number of outcomes that wait to be stored; if there are more, as on a full disk, the oldest are dropped.
+#: Maximum number of outcomes waiting to be stored; if there are more, as on a full disk, the oldest are dropped.
 MAX_UNWRITTEN = 1_000
 
 T = TypeVar("T")
 
 
 class Ledger:
-    """The ledger in memory.db, plus the entries not stored yet. Any thread may call any method."""
+    """The ledger in memory.db, plus the entries not stored yet. Thread-safe."""
 
     def __init__(self, store: Store, scope: SessionScope) -> None:
         """Create a ledger.

@@ -183,7 +183,7 @@ MAX_TURNS = 4
 MAX_FILES = 3
 #: Maximum length of a command in a line, in characters.
 MAX_COMMAND_CHARACTERS = 100
-#: Commands up to this length, in characters, are shown in full; of longer ones, up to this number of differing words.
+#: Commands up to this length, in characters, are shown in full; longer ones, by this number of differing words.
 MAX_WHOLE_CHARACTERS = 80
 MAX_OTHER_WORDS = 8
 #: Maximum number of sessions and subagents whose failures are remembered.
@@ -230,7 +230,7 @@ def read_failure(
 
 
 class SeenFailures:
-    """The failures seen in each session or subagent, so that each is answered once. Any thread may call any method."""
+    """The failures seen in each session or subagent, so that each is answered once. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -84,7 +84,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class BiteSelector:
-    """Chooses bites, given what a session has been shown. Any thread may call it."""
+    """Chooses bites, given what a session has been shown. Thread-safe."""
 
     searcher: Searcher
     settings: Settings
@@ -220,7 +220,7 @@ class PromptAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PromptAnswerer:
-    """Decides the answer to a prompt. Any thread may call any method.
+    """Decides the answer to a prompt. Thread-safe.
 
     It changes nothing itself: every effect is applied through the ``Effects`` passed to it.
     """
@@ -325,7 +325,7 @@ class PromptAnswerer:
         return self.selector.select(session_id, prompt)
 
     def _render(self, briefing: str, selection: Selection) -> tuple[Selection, bytes]:
-        """Return the selection, without bites if they don't fit beside the briefing, and the hook's output."""
+        """Return the selection, without bites if they don't fit alongside the briefing, and the hook's output."""
         shown = bites_text(selection.bites, self.settings.bite_tokens)
         if not briefing or len(briefing) + 1 + len(shown) <= MAX_OUTPUT_CHARACTERS:
             output = hook_output(EVENT, "\n".join(part for part in (briefing, shown) if part))

@@ -150,7 +150,7 @@ def belongs_to(prompt: AskedPrompt, key: str, at_ms: int) -> bool:
 
 
 class LatestPrompts:
-    """The latest prompt of each active session. Any thread may call any method.
+    """The latest prompt of each active session. Thread-safe.
 
     A prompt is answered once, even if a hook is registered twice and asks twice at the same moment.
     """
@@ -246,7 +246,7 @@ def filter_prompt(prompt: object) -> FilteredPrompt:
     """Return the part of a prompt to search for, or why there is none.
 
     There is none in text that a program wrote (notifications, command output), bare commands, agreement, thanks,
-    requests to go on, or prompts with fewer than two topic words.
+    requests to continue, or prompts with fewer than two topic words.
     """
     typed = typed_words(prompt) if isinstance(prompt, str) else ""
     if not typed or typed == PICTURE or is_interruption(typed):
@@ -281,7 +281,7 @@ class _Topic:
 
 
 class Topics:
-    """The topic of the last prompt of each session that was answered with bites. Any thread may call any method."""
+    """The topic of the last prompt of each session that was answered with bites. Thread-safe."""
 
     def __init__(self, embedder: Embedder | None = None) -> None:
         """Create an empty record; without an embedder, only the common words of two prompts are compared."""

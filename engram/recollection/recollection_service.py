@@ -46,7 +46,7 @@ _DAY_MS = 86_400_000
 
 
 class RecollectionService:
-    """Decides what a session is shown. Any thread may call any method."""
+    """Decides what a session is shown. Thread-safe."""
 
     def __init__(
         self,
@@ -256,7 +256,8 @@ class RecollectionService:
     def _offer(self, session_id: str, prompt: AskedPrompt, call: ToolCall | None = None) -> Outcome:
         """Choose bites and make them pending for the next tool call, in place of earlier ones.
 
-        Return the outcome: PENDING (then it is recorded), WITHDRAWN if a hook or prompt was faster, or why not.
+        Return the outcome: PENDING (which is then recorded), WITHDRAWN if a hook or prompt was faster, or why
+        nothing is pending.
         """
         selection = self._selector.select(session_id, prompt, call)
         data = hook_output(_TOOL, bites_text(selection.bites, self._settings.bite_tokens))

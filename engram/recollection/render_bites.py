@@ -18,9 +18,9 @@ MAX_OUTPUT_CHARACTERS = 10_000
 MAX_OUTPUT_BYTES = 60_000
 #: Characters per token, roughly.
 CHARACTERS_PER_TOKEN = 4
-#: With less than this left of the budget, in characters, only bites that fit uncut are added.
+#: If less than this is left of the budget, in characters, only bites that fit without being cut are added.
 MIN_BITE_CHARACTERS = 130
-#: By how much the last bite may exceed the budget to stay whole, in characters.
+#: By how much the last bite may exceed the budget, in characters, so that it need not be cut.
 MAX_OVERRUN_CHARACTERS = 60
 #: Maximum length of a bite, in characters.
 MAX_BITE_CHARACTERS = 400

@@ -55,7 +55,7 @@ FILE_BONUS = 0.2
 #: Maximum length of a line of MEMORY.md, in characters, and of the file, in bytes; its share of the budget.
 MAX_NOTE_LINE_CHARACTERS, MAX_NOTE_BYTES = 160, 30_000
 NOTE_SHARE = 0.2
-#: A briefing mentions failing capture after this time, in milliseconds.
+#: How long capture must have been failing before a briefing mentions it, in milliseconds.
 BROKEN_MS = 3_600_000
 #: Stages without which nothing new is stored.
 CAPTURE_STAGES = ("ingest", "read", "watch", "watcher", "extract")
@@ -81,7 +81,7 @@ def build_briefing(
     is_start: bool = False,
     but_session: str = "",
 ) -> str:
-    """Return what a session should be told at its start, fenced; "" if there is nothing.
+    """Return the text that a session should be shown at its start, fenced; "" if there is none.
 
     Contents, in order: recovered prompts (once per project), trouble with capture, pinned memories, rules and
     preferences, open work on the branch, open problems, decisions in force, dead ends, what the user saved, and the
@@ -139,7 +139,7 @@ def rank_for_briefing(
 ) -> list[Memory]:
     """Sort by importance and confidence (0.6), recency (0.4), and a bonus for a recently changed file.
 
-    Memories of other, unmerged branches rank lower; ``branches`` has those by row id.
+    Memories of other, unmerged branches rank lower; ``branches`` maps row ids to these branches.
     """
     elsewhere = branches or {}
 

@@ -30,7 +30,7 @@ SAME_START_MS = 10_000
 
 
 class Starts:
-    """Remembers the starts of sessions. Any thread may call any method."""
+    """Remembers the starts of sessions. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -114,7 +114,7 @@ def preview_briefing(store: Store, settings: Settings, project: ProjectRow) -> s
 
 
 class SessionStarts:
-    """Decides and records the answers to session starts. Any thread may call any method."""
+    """Decides and records the answers to session starts. Thread-safe."""
 
     def __init__(
         self,

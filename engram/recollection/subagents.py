@@ -32,7 +32,7 @@ MAX_SESSIONS = 200
 MAX_WAIT_SECONDS = 0.1
 #: Maximum number of subagents whose start is remembered.
 MAX_STARTED = 1_000
-#: Names of the tool that starts a subagent, current and former.
+#: Current and previous names of the tool that starts a subagent.
 AGENT_TOOLS = frozenset(["Agent", "Task"])
 
 
@@ -49,7 +49,7 @@ class AgentTask:
 
 
 class AgentTasks:
-    """The tasks of calls whose subagents have not started yet. Any thread may call any method.
+    """The tasks of calls whose subagents have not started yet. Thread-safe.
 
     The start of a subagent identifies neither its call nor its task, so it gets the oldest task of its type and prompt.
     """
@@ -115,7 +115,7 @@ EVENT = "SubagentStart"
 
 @dataclass(frozen=True, slots=True)
 class AgentAnswers:
-    """Decides what a subagent is shown at its start, once. Any thread may call any method.
+    """Decides what a subagent is shown at its start, once. Thread-safe.
 
     A subagent has its own budget and ledger entries: its bites don't count as shown to its parent.
     """
