@@ -23,7 +23,8 @@ MIN_SCORE, MIN_SCORE_CHAT, SCORE_SLOPE = 0.85, 0.45, 0.45
 MAX_SUPPORT = 1.33
 #: Deducted from the support of a question with a proper name that occurs nowhere.
 UNKNOWN_NAME_PENALTY = 0.83
-#: Minimum support of a lookup: a few known words, a known name, or a date. From it on, ``MIN_HITS`` hits are shown.
+#: Minimum support of a lookup: a few known words, a known name, or a date. At this support or more,
+#: ``MIN_HITS`` hits are shown.
 LOOKUP_SUPPORT, MIN_HITS = 1.2, 3
 #: A question with fewer terms than this is a lookup if all of them are known.
 _MIN_QUESTION_TERMS = 3
@@ -36,7 +37,7 @@ MIN_NEAREST = 1.1
 #: Minimum cosine of a memory for a well-supported question, and its increase per missing unit of support, in units of
 #: the model's relevance floor.
 MIN_COSINE, COSINE_SLOPE = 0.5, 0.5
-#: A memory with this number and share of the question's terms is shown whatever its cosine.
+#: A memory with this number and share of the question's terms is shown regardless of its cosine.
 _MIN_SHARED_TERMS, _MIN_SHARED_SHARE = 2, 0.5
 #: Text without a vector is not a chance match if it contains this share of the question's words, weighted by rarity.
 MIN_WORDS_SHARE = 0.25

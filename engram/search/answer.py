@@ -43,7 +43,8 @@ from engram.trust.suspicion import why_suspect
 
 # -- List the commits of the days that a question names: "what was the last thing committed on 23 February?".
 #
-# Ranking weighs how close a passage is in time, but none says which commit was first or last, or how many there were.
+# Ranking weighs how close a passage is in time, but no passage says which commit was first or last, or how many there
+# were.
 
 #: Longest period that is answered by a list of commits, in days.
 MAX_RANGE_DAYS = 10
@@ -191,7 +192,8 @@ _MARK = lazy_regex(r"\[(?:also|asked)\]\s*")
 _WORD = lazy_regex(r"\S+")
 #: Minimum and maximum number of words in a memory's quote.
 MIN_QUOTE_WORDS, MAX_QUOTE_WORDS = 5, 40
-#: Number of memories and passages to search for: more than are shown, since a memory rises if its source answers too.
+#: Number of memories and passages to search for: more than are shown, since a memory rises if its source
+#: answers the question, too.
 MAX_CANDIDATES = 40
 #: A memory gains this share of the score of its turn's best passage.
 SOURCE_SHARE = 0.4
@@ -200,7 +202,7 @@ MIN_SAID_SHARE = 0.6
 #: Maximum number of hits shown if none is close to the question.
 MAX_DOUBTFUL_HITS = 3
 
-#: Returns the name of the user's file that states the same as some text, and what a file states instead; "" for none.
+#: Returns the name of the user's file that says the same thing as a text, and what a file states instead; "" for none.
 StandingOf = Callable[[str], tuple[str, str]]
 
 #: Returns turn id → how many of the files that it edited have changed since, and how many it edited.
@@ -249,10 +251,11 @@ def answer_question(
     The evidence of memories and the summaries of sessions are only shown if ``with_passages`` is set.
 
     Args:
-        query: the question. ``limit`` is the maximum number of memories, ``max_hits`` that of all hits; if ``max_hits``
-            is set, memories are chosen before sessions, and leave room for a passage that is closer than all of them.
+        query: the question. ``limit`` is the maximum number of memories, ``max_hits`` the maximum number of all hits;
+            if ``max_hits`` is set, memories are chosen before sessions, and leave room for a passage that is closer
+            than all of them.
         max_words: the budget of the printed answer.
-        with_passages: False answers from memories alone.
+        with_passages: if False, the answer contains only memories.
         standing_of: returns what the user's files say; a memory that is also in a file is listed without its text.
         changes_of: returns how many files of a turn have changed since.
     """
@@ -331,9 +334,10 @@ def near_as_passages(memories: Iterable[Hit], passages: Sequence[Hit], wanted: C
 
 
 def _cosines_of(hits: Iterable[Hit | PublicHit]) -> Callable[[Hit | PublicHit], float]:
-    """Return the function that gives the cosine by which a hit is compared with others of them.
+    """Return a function that gives the cosine by which one of these hits is compared with the others.
 
-    That is 0 as long as any of them has no vector yet: what has one must not come first for that alone.
+    The cosine is 0 as long as any of the hits has no vector yet, since a hit must not come first merely because it
+    has one.
     """
     is_complete = all(hit.cosine is not None for hit in hits)
     return lambda hit: (hit.cosine or 0.0) if is_complete else 0.0

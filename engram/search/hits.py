@@ -83,8 +83,8 @@ class Hit:
     asked: str = ""
     #: The unmerged branch that a memory was learned on, if the asker is on another one; else "".
     branch: str = ""
-    #: Factor for the relevance of a memory that would be shown unasked: below 1 if it was often shown and never used,
-    #: above 1 if it was judged helpful (``engram.models.memories.usefulness``).
+    #: Factor for the relevance of a memory that would be shown unprompted: below 1 if it was often shown and never
+    #: used, above 1 if it was judged helpful (``engram.models.memories.usefulness``).
     use_factor: float = field(default=1.0, compare=False)
     #: Cosine to the query; None without a model.
     cosine: float | None = field(default=None, compare=False)
@@ -136,9 +136,9 @@ class Origin:
     commit: str = ""
     #: Web address of the pull request that its session names; "" for none.
     pull_request: str = ""
-    #: Title of its session; "" for none, and for a session of another project than the asker's.
+    #: Title of its session; "" for none, and for a session of a project other than the asker's.
     session_title: str = ""
-    #: Folder in which its session began and its resume command works; "" as for the title.
+    #: Folder in which its session began, and in which its resume command works; "" as for the title.
     folder: str = ""
 
 
@@ -146,7 +146,7 @@ class Origin:
 class Standing:
     """What the user's own files (CLAUDE.md, rules, auto memory) say about the subject of a memory."""
 
-    #: Name of the file that says the same; "" for none.
+    #: Name of the file that says the same thing; "" for none.
     stands_in: str = ""
     #: What a file says instead, as a short clause such as ``CLAUDE.md: use pnpm``; "" for none.
     contradicted_by: str = ""
@@ -188,7 +188,7 @@ class PublicHit:
     quote: str = ""
     #: What the session of a passage said later to contradict or supersede it, with the speaker; else "".
     followed: str = ""
-    #: Title for people: a memory's own, or the first clause of its text; for other hits their session's; "" for none.
+    #: Title for display: a memory's own, or the first clause of its text; for other hits their session's; "" for none.
     title: str = ""
     #: How the turn of a passage ended, from its last message; "" if not shown.
     outcome: str = ""

@@ -260,10 +260,10 @@ _WEEKS_AGO = lazy_regex(r"(\d{1,3})\s*(?:w|weeks?)(?:\s+ago)?")
 
 
 def end_of_day(text: str, now_ms: int) -> int | None:
-    """Return the last millisecond of the day or period that a person names; None for any text that is more or less.
+    """Return the last millisecond of the day or period that a person names; None if the text says anything else.
 
     Accepts what a question may name (yesterday, last week, march, 2026-11-05), weekdays, and forms such as ``3 days
-    ago``, ``7d`` and ``2 weeks ago``. Without a year, the latest such period that has begun.
+    ago``, ``7d`` and ``2 weeks ago``. Without a year, the latest such period that has begun is meant.
     """
     words = _BEFORE_TIME.sub("", " ".join(text.lower().split()))
     today = datetime.fromtimestamp(now_ms / 1000).replace(hour=0, minute=0, second=0, microsecond=0)

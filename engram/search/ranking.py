@@ -86,7 +86,7 @@ _RECENCY, _ACCESS = 0.005, 0.005
 _RECENCY_DAYS = 30.0
 #: Number of a session's best scores whose mean counts.
 _SESSION_BEST = 3
-#: Distance, in days, of a memory of unknown time from the time in the question.
+#: Distance, in days, between the time in the question and a memory whose time is unknown.
 _UNKNOWN_DAYS = 1e6
 _DAY_MS = 86_400_000
 

@@ -40,7 +40,7 @@ _THREADS = 2
 
 
 class QueryEmbedder:
-    """Embeds questions. Any thread may call any method. Without an embedder every vector is None."""
+    """Embeds questions. Thread-safe. Without an embedder every vector is None."""
 
     def __init__(self, embedder: Embedder | None) -> None:
         self._embedder = embedder
@@ -66,7 +66,7 @@ class QueryEmbedder:
     def start(self, text: str) -> VectorWait:
         """Start embedding a question in another thread; call the result to wait for its vector.
 
-        Both the model and SQLite release the interpreter lock, so text can be searched in the meantime.
+        Both the model and SQLite release the GIL, so text can be searched in the meantime.
         """
         with self._lock:
             is_cached = text in self._vectors
@@ -101,7 +101,7 @@ MAX_SIMILAR = 40
 
 
 class Searcher:
-    """Answers queries over one store. Any thread may call any method.
+    """Answers queries over one store. Thread-safe.
 
     Without an embedder it searches by text alone.
     """
@@ -250,7 +250,7 @@ class Searcher:
         return sorted(found, key=lambda hit: -wanted.share(wanted.stems_in(hit.text)))[: query.limit]
 
     def _unsaid_line(self, words: Sequence[str], project_id: int | None) -> str:
-        """Return the introduction to the closest texts, which names the words that nobody said."""
+        """Return the introduction to the closest texts, which lists the words that nobody said."""
         words = list(dict.fromkeys(words))
         if len(words) > MAX_SINGLE_WORDS:
             return NOBODY_SAID_WORDS
@@ -433,7 +433,7 @@ class Searcher:
 
 
 def with_places(store: Reader, hits: Sequence[Hit]) -> list[Hit]:
-    """Return the hits; memories among them with the places of their evidence."""
+    """Return the hits, adding to each memory the places of its evidence."""
     uuids = {place.uuid for hit in hits if hit.memory is not None for place in hit.evidence}
     places = {place.uuid: place for place in places_of(store, uuids)}
     return [

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # a process without vectors does not load numpy
 
 #: Mean cosine of a prompt to unrelated memories, and the number of memories it counts for as a prior in small stores.
 UNRELATED_COSINE, UNRELATED_MEMORIES = 0.12, 10
-#: A store counts as having at least, and at most, this many passages: a word's rarity hardly depends on its size.
+#: A store counts as having at least, and at most, this many passages; a word's rarity hardly depends on its size.
 MIN_ROWS, MAX_ROWS = 300, 3_000
 
 
@@ -27,7 +27,7 @@ MIN_ROWS, MAX_ROWS = 300, 3_000
 class Support:
     """The evidence for the memories found for a prompt, apart from their own text."""
 
-    #: Row id of a memory → best cosine of a passage of its evidence's entries, and of their turns.
+    #: Row id of a memory → best cosine of any passage of its evidence's entries; the same for passages of their turns.
     by_source: Mapping[int, float] = field(default_factory=dict)
     by_turn: Mapping[int, float] = field(default_factory=dict)
     #: Mean cosine of the prompt to all memories of its project and global ones.

@@ -25,7 +25,7 @@ from engram.search.vectors.loaded_vectors import Floats, VectorCache
 
 #: Weights of text and vector in the prerank score.
 _TEXT_WEIGHT, _VECTOR_WEIGHT = 0.45, 0.55
-#: Shares of the prerank scores of its neighbours, of the next but one, and of its session, added to a passage's score.
+#: Shares of other prerank scores that are added to a passage's: its neighbours', the next but one's, and its session's.
 _NEIGHBOUR_SHARE, _SECOND_NEIGHBOUR_SHARE, _SESSION_SHARE = 0.2, 0.1, 0.3
 
 Indexes: TypeAlias = NDArray[np.int64]
@@ -110,8 +110,8 @@ def select_shortlist(
 
     Args:
         limit: maximum number of passages, chosen by their own, their neighbours' and their session's prerank scores.
-        also: row ids whose best are added.
-        also_limit: maximum number of those.
+        also: row ids, of which the best are added.
+        also_limit: maximum number of row ids added.
     """
     prerank = candidates.prerank_score
     score = prerank + _NEIGHBOUR_SHARE * (

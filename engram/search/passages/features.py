@@ -26,7 +26,7 @@ from engram.text.words import QUESTION_STOP_WORDS
 _MAX_LATE_AMONG = 25
 #: A passage is compared with this number of the best passages.
 _MAX_RIVALS = 60
-#: Two passages are about one subject if they share this number of words, and this share of the shorter one's words.
+#: Two passages are about the same subject if they share this number of words, and this share of the shorter one's.
 _MIN_SHARED_WORDS, _MIN_SHARED_SHARE = 3, 0.25
 _WORD = lazy_regex(r"[a-z_][a-z0-9_]{2,}")
 
@@ -112,7 +112,7 @@ _SHORT_WORDS = 40
 _MIN_SPEAKER_TEXTS = 3
 #: Texts are a chat if at least this share of them begins with a speaker's name.
 _MIN_CHAT_SHARE = 0.5
-#: Distance, in days, of a passage of unknown time from the time in the question.
+#: Distance, in days, between the time in the question and a passage whose time is unknown.
 _UNKNOWN_DAYS = 1e6
 _HOUR_MS = 3_600_000.0
 

@@ -246,7 +246,7 @@ def _select_likely(
     """Return the groups that are likely to answer, and those to show as doubtful.
 
     Without a model ``support`` is None; then all groups are likely if any matches by more than chance. A passage
-    without a vector is likely if it shares enough words with the question, however far those with vectors are. A
+    without a vector is likely if it shares enough words with the question, however far away those with vectors are. A
     doubtful group must be above the floor.
     """
     if support is None:

@@ -37,7 +37,7 @@ _SAMPLED_ROWS = 512
 
 
 class VectorCache:
-    """The index for one kind of owner: p (passage), e (memory) or n (note). Any thread may call any method."""
+    """The index for one kind of owner: p (passage), e (memory) or n (note). Thread-safe."""
 
     def __init__(self, owner: str, model: str, dimension: int) -> None:
         self._owner = owner
@@ -170,7 +170,8 @@ def _embed_some_memories(store: Store, embedder: Embedder, limit: int) -> int:
 def embedding_texts(row: Missing) -> list[str]:
     """Return the texts whose mean vector represents a row.
 
-    The row's own text; for a reply also that text with its prompt, for a memory also the questions that it answers.
+    These are the row's own text and, for a reply, that text with its prompt or, for a memory, the questions that it
+    answers.
     """
     own = _ROLE_BEFORE_SPEAKER.sub("", row.text, count=1) if row.owner == "p" else row.text
     if row.questions:
