@@ -62,7 +62,7 @@ class Place(NamedTuple):
 class Cursor:
     """How far a source has been read. Only its agent interprets it; both fields are "" before the first read."""
 
-    #: The position: a byte offset, a row id, a digest, and whatever else the reader needs to go on. It contains no
+    #: The position: a byte offset, a row id, a digest, and whatever else the reader needs to continue. It contains no
     #: words. One that begins with "{" must be a JSON object: checks for damage parse it.
     position: str = ""
     #: Reader state that may contain words, such as a branch name. Deleted when the project is forgotten.
@@ -148,7 +148,7 @@ class Reading:
     #: Bytes and lines of the source read so far; 0 if the source has none.
     bytes_read: int = 0
     lines_read: int = 0
-    #: True if the source was cut or rewritten: nothing was read, and ``cursor`` starts from the beginning.
+    #: True if the source was truncated or rewritten: nothing was read, and ``cursor`` starts from the beginning.
     is_restart: bool = False
     #: True if there may be more to read now.
     has_more: bool = False

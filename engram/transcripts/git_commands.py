@@ -185,7 +185,7 @@ def _filters(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(key.partition(".")[2].rpartition(".")[0] for key in keys))
 
 
-# -- Find out whether branches were merged, from the local repository alone; "unknown" is better than a wrong guess.
+# -- Find out whether branches were merged, using only the local repository; "unknown" is better than a wrong guess.
 
 #: Names of branches that count as merged in every repository.
 MAIN_NAMES = ("main", "master")
@@ -319,9 +319,9 @@ def _contained(root: Path, name: str, tip: str, has_commits: bool, *, is_present
 def _compare(root: Path, base: str, tip: str, main: str) -> BranchState:
     """Compare the files of a branch with their versions on the default branch since the two diverged.
 
-    If a branch was squashed or rebased into the default branch, all its files were there at some point as they are at
-    its tip. Otherwise, if the default branch never adopted any version of a file and never changed some of the files at
-    all, the branch is not merged. Anything else is unknown.
+    If a branch was squashed or rebased into the default branch, that branch at some point contained the same versions
+    of all these files as the tip. Otherwise, if the default branch never adopted any version of a file and never
+    changed some of the files at all, the branch is not merged. Anything else is unknown.
     """
     changed = _changes(root, base, tip, only_ends=True)
     ours = _changes(root, base, tip)

@@ -11,7 +11,7 @@ from engram.system.lazy_regex import lazy_regex
 
 #: Maximum size of text passed to orjson, in bytes, since orjson does not release the memory used for longer text.
 _LONGEST = 64 * 1024
-#: An image embedded in a line (base64-encoded, more than 3 KB), and the keys of which one precedes each image.
+#: An image embedded in a line (base64-encoded, more than 3 KB), and the keys, one of which precedes each image.
 _PICTURE_KEYS = (b'data":"', b'base64":"', b'url":"')
 _PICTURE = lazy_regex(
     rb'("(?:data|base64|image_url|url)":")(?:data:[\w.+-]{1,40}/[\w.+-]{1,40};base64,)?[A-Za-z0-9+/]{4096,}={0,2}"'

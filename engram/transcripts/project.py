@@ -206,7 +206,7 @@ def find_repository(folder: Path) -> Path | None:
 
 
 def holds_what_is_not_its_own(root: str) -> bool:
-    """Return True for a folder where sessions of many projects may have run: a home folder, or a tool's in one."""
+    """Return True for a folder where sessions of many projects may have run: a home folder or a tool's folder in it."""
     return bool(root) and _holds_tools(_real(_pure(root)))
 
 

@@ -122,7 +122,7 @@ def claude_code_speaker(fields: Mapping[str, Any]) -> Speaker:
 
 
 def _origin(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the origin of a line; a value that is no object becomes its kind: an unknown form is nobody's."""
+    """Return the origin of a line; a value that isn't an object becomes its kind, since an unknown form is nobody's."""
     origin = fields.get("origin")
     return origin if isinstance(origin, dict) else {"kind": None if origin is None else str(origin)}
 
@@ -152,7 +152,7 @@ def _without_origin(fields: Mapping[str, Any]) -> Speaker:
     entrypoint = str(fields.get("entrypoint") or "")
     if entrypoint.startswith(_FRONT_ENDS):
         return Speaker.PERSON
-    # Typed prompts are marked as such; a source unknown to this version may be anybody's.
+    # Typed prompts are marked as such; prompts from a source unknown to this version may be anybody's.
     is_program = bool(fields.get("promptSource") or fields.get("turnOrigin"))
     is_program = is_program or entrypoint.startswith(_PROGRAM_ENTRYPOINTS) or bool(_UNATTENDED.search(entrypoint))
     return Speaker.PROGRAM if is_program else Speaker.PERSON
@@ -285,7 +285,7 @@ _AFTER_PEER = lazy_regex(
     r"^(?:This came from another Claude session|That [\"“]other Claude session[\"”] is)\b[^\n]*(?:\n[^\n]+)*",
     re.MULTILINE,
 )
-#: Slash commands whose arguments configure something or are meant for somebody else, and are no request to the model.
+#: Slash commands whose arguments configure something or are meant for somebody else, and aren't a request to the model.
 _SETTINGS = frozenset(
     "add-dir agents branch bug cd clear color config context copy cost doctor effort exit export fast "
     "feedback help hooks ide keybindings login logout mcp memory model output-style permissions plugin "

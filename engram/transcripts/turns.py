@@ -449,7 +449,7 @@ def without_rewound(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def without_entries(turn: Turn, entries: Collection[str]) -> Turn:
-    """Return the turn without the texts and calls of some entries; text without an entry goes by the turn's key."""
+    """Return the turn without the texts and calls of some entries; the turn's key stands for text without one."""
     said = tuple(block for block in turn.said if (block.uuid or turn.key) not in entries)
     actions = tuple(
         action for action in turn.actions if action.uuid not in entries and action.result_uuid not in entries

@@ -35,7 +35,7 @@ _APPROVED = "User has approved"
 #: Claude Code's text in place of a comment when questions are left open, and an answer in it.
 _OPEN_QUESTIONS = ("The user wants to clarify these questions", "The user has indicated they have provided enough")
 _EARLY_ANSWER = lazy_regex(r"^- \"(.*)\"\n {2}Answer: (.+)$", re.MULTILINE)
-#: Key in a dialog's result which shows that the dialog closed by itself, since nobody answered in time.
+#: Key in a dialog's result which shows that the dialog closed automatically because nobody answered in time.
 _TIMED_OUT = "afkTimeoutMs"
 _RECOMMENDED = lazy_regex(r"\s*\(recommended\)\s*$", re.IGNORECASE)
 #: Claude Code's own labels, with which the user chooses to answer in their own words.
@@ -158,7 +158,7 @@ def _answers(action: Action, report: object) -> Iterator[Part]:
 def _split_answer(answer: str, labels: Sequence[str]) -> tuple[list[str], str]:
     """Return the labels in an answer, and the rest: what the user typed.
 
-    Some versions put a comma without a space between labels. The choice of words of one's own is no answer.
+    Some versions put a comma without a space between labels. The choice to answer in one's own words is not an answer.
     """
     chosen: list[str] = []
     rest = answer

@@ -56,7 +56,7 @@ class Prompt(NamedTuple):
 
 
 class PromptHistory:
-    """Reads history.jsonl: each session in it without a transcript is a source; its last prompt's time, the cursor."""
+    """Reads history.jsonl: each session without a transcript is a source, its last prompt's time the cursor."""
 
     name = AGENT
     title = "Claude Code's prompt history"
@@ -194,7 +194,7 @@ def _pasted(contents: object, typed: str) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def _without_known(part: str, prompts: Sequence[Prompt], stored: StoredTurns) -> list[Prompt]:
-    """Return the prompts that aren't stored yet. One without a session is, if another of about that time is."""
+    """Return the prompts that aren't stored yet; without a session, any stored prompt of about the same time counts."""
     if not part.startswith("day-"):
         return list(prompts)
     times = stored.prompt_times(prompts[0].at_ms - SAME_MOMENT_MS, prompts[-1].at_ms + SAME_MOMENT_MS)

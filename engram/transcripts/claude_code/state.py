@@ -79,7 +79,7 @@ class Queue:
         self.waiting = [replace(other, link=link) if other is prompt else other for other in self.waiting]
 
     def pop_all(self, text: str | None) -> list[Waiting]:
-        """Mark the prompts with these words (without words, every prompt) as moved back, and return them."""
+        """Mark the prompts with these words (or every prompt, if ``text`` is empty) as moved back, and return them."""
         digest = Waiting.digest_of(text) if text else ""
         popped = [prompt for prompt in self.waiting if not text or prompt.digest == digest]
         self.waiting = [replace(prompt, is_popped=True) if prompt in popped else prompt for prompt in self.waiting]
@@ -151,7 +151,7 @@ class ReaderState:
         return tuple(dict.fromkeys(key for key in (self.current, self.preamble, self.previous, *queued) if key))
 
     def restarted(self) -> ReaderState:
-        """Return the state for reading a rewritten file from its beginning; the old content's last turn may go on."""
+        """Return the state for reading a rewritten file from its start; the old content's last turn may continue."""
         return ReaderState(previous=self.current or self.previous, is_reread=True)
 
 

@@ -53,7 +53,7 @@ def find_rollouts(codex: Path, *, with_subagents: bool = False, walk: Walk | Non
 def rollouts_at(path: Path, *, with_subagents: bool = False) -> Iterator[Source]:
     """Yield the rollout at a path, or the rollouts in any folder.
 
-    Some tools name a rollout by the session id alone; such a file counts if its first line is a session head.
+    Some tools name a rollout by only its session id; such a file counts if its first line is a session head.
     """
     path = Path(os.path.abspath(path))
     walk = Walk(path if os.path.isdir(path) else path.parent)

@@ -55,7 +55,7 @@ from engram.transcripts.turns import (
 
 # -- The state that a rollout's reader keeps between two reads, in the cursor that ingest stores.
 
-#: How Codex's ids of turns begin that it copied from sessions of other programs.
+#: The beginning of the ids of turns that Codex copied from other programs' sessions.
 _COPIED = "external-import-turn"
 #: Maximum number of running commands that are remembered, and of prompts that the user may go back from.
 MAX_RUNNING, MAX_STANDING = 16, 100
@@ -125,7 +125,7 @@ class ReaderState:
         return tuple(dict.fromkeys(key for key in (self.current, self.previous, *self.unconfirmed) if key))
 
     def restarted(self) -> ReaderState:
-        """Return the state for reading a rewritten file from its beginning; the old content's last turn may go on."""
+        """Return the state for reading a rewritten file from its start; the old content's last turn may continue."""
         return ReaderState(previous=self.current or self.previous, is_reread=True)
 
 
