@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import threading
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -53,6 +54,12 @@ class Query:
     phrases: tuple[str, ...] = ()
     #: Also return weak matches, up to ``limit``, for a caller that judges relevance itself.
     thorough: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.text.isascii():
+            # A letter's marks may be separate characters, as in file names on macOS; İ has no lower case of one letter.
+            text = unicodedata.normalize("NFC", self.text).replace("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "I")
+            object.__setattr__(self, "text", text)
 
 
 # -- What a question asks for, and traits of a text that may answer it, by regular expressions. Pure.
@@ -457,10 +464,16 @@ def _pattern(phrase: str) -> str:
             is_between_words = _is_word(parts[place - 1]) and _is_word(parts[place + 1])
             pattern += _GAP if is_between_words else r"\s*"
         else:
-            pattern += re.escape(part) if _is_word(part) else _any_of(part)
+            pattern += "".join(map(_either_form, part)) if _is_word(part) else _any_of(part)
     before = f"(?<!{_SPACED_LETTER})" if _ends_alone(parts[0][0]) else ""
     after = f"(?!{_SPACED_LETTER})" if _ends_alone(parts[-1][-1]) else ""
     return before + pattern + after
+
+
+def _either_form(letter: str) -> str:
+    """Return the pattern of a letter whose marks may also be separate characters."""
+    apart = unicodedata.normalize("NFD", letter)
+    return re.escape(letter) if letter == apart else f"(?:{letter}|{apart})"
 
 
 def _any_of(sign: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -196,6 +198,28 @@ def test_a_sentence_without_an_end_is_cut_around_the_phrase() -> None:
 
     assert "word250 word251" in shown
     assert len(shown.split()) <= 62
+
+
+@pytest.mark.parametrize("stored", ["NFC", "NFD"])
+@pytest.mark.parametrize("asked", ["NFC", "NFD"])
+@pytest.mark.parametrize("text", ["Größe der Łódź-Tabelle", '"größe der Łódź-Tabelle"', '"größe"', '"résumé.py"'])
+def test_letters_are_the_same_whether_or_not_their_marks_are_separate(
+    store: Store, stored: Literal["NFC", "NFD"], asked: Literal["NFC", "NFD"], text: str
+) -> None:
+    tell(store, "t1", unicodedata.normalize(stored, "Die Größe der Łódź-Tabelle steht in résumé.py."))
+
+    found, unsaid = entries_of(Searcher(store, Settings()), unicodedata.normalize(asked, text))
+
+    assert ("t1-a" in found, unsaid) == (True, "")
+
+
+@pytest.mark.parametrize("text", ["İzmir sunucusu", '"İZMİR sunucusu"', "izmir sunucusu"])
+def test_a_capital_i_with_a_dot_is_found_by_either_case(store: Store, text: str) -> None:
+    tell(store, "t1", "İzmir sunucusu yeniden başlatıldı.")
+
+    found, unsaid = entries_of(Searcher(store, Settings()), text)
+
+    assert ("t1-a" in found, unsaid) == (True, "")
 
 
 @pytest.mark.parametrize("text", ["cold oven", "why is the cold oven"])
