@@ -101,7 +101,7 @@ def check_site(access: Access, head: RequestHead) -> Refusal | None:
     allowed = OWN_SITES[:1] if head.is_write else OWN_SITES
     if head.headers.get("sec-fetch-site") in allowed:
         return None
-    return Refusal(403, "the request came from another page, or the browser doesn't say where it came from")
+    return Refusal(403, "the request came from another page, or from a browser that is too old: open it with engram ui")
 
 
 def check_cookie(access: Access, head: RequestHead) -> Refusal | None:

@@ -149,6 +149,10 @@ def headline(memory: Memory) -> tuple[str, str]:
     """Return a memory's line in a list: its title and the text that follows."""
     title, summary = memory.shown_title, memory.summary
     named = title.rstrip("…")
+    if named != title and not memory.title:
+        # The title broke off: the line does so only at the end of its first sentence, if that is short enough.
+        head, _ = first_sentence(summary)
+        named = head if summary.startswith(head) and len(head) > len(named) else named
     # A title taken from the summary may omit the summary's first word, the name of a kind.
     at = -1 if memory.title else summary.find(named)
     return (title, f" – {summary}") if at < 0 else (summary[: at + len(named)], summary[at + len(named) :])

@@ -192,10 +192,11 @@ def test_wrong_fix_it_now_and_undo(person: Person, house: House) -> None:
 def test_what_was_forgotten_is_asked_for_and_waits(person: Person, house: House) -> None:
     canary = save_memory(house.store, "The canary sings.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
     person.tab.goto(f"{house.page.home}/m/{canary.episode_id}")
-    asked = person.tab.locator("button:focus", has_text="Forget it")
+    asked = person.tab.locator("button:focus", has_text="Keep it")  # Enter alone changes nothing
     person.press("f")
     person.sees("Forget this for good?")
     asked.wait_for()
+    person.tab.keyboard.press("Shift+Tab")
     person.press("Enter")
     person.sees("Forgetting in 6 seconds")
     person.press("Escape")
@@ -203,6 +204,7 @@ def test_what_was_forgotten_is_asked_for_and_waits(person: Person, house: House)
     assert find_memory(house.store, canary.episode_id) is not None
     person.tab.keyboard.press("f")
     asked.wait_for()
+    person.tab.keyboard.press("Shift+Tab")
     person.tab.keyboard.press("Enter")
     person.tab.get_by_role("heading", name="Forgotten").wait_for()
     assert find_memory(house.store, canary.episode_id) is None

@@ -20,7 +20,7 @@ from engram.page.view import (
     said,
     start_of,
 )
-from engram.reports.health import Health, StageHealth, take_health, take_vitals
+from engram.reports.health import STAGE_NAMES, Health, StageHealth, take_health, take_vitals
 from engram.reports.hub_report import report_hubs
 from engram.reports.use_report import REPORT_DAYS, late_of_days, late_text
 from engram.trust.display import number_of
@@ -123,6 +123,7 @@ def show(request: PageRequest, notice: Notice | None = None) -> Answer:
             for trouble in list_troubles(health)
         ],
         "start": start_of(health),
+        "stage_names": STAGE_NAMES,
         "late": late_text(late),
         "late_days": REPORT_DAYS,
         "late_prompts": prompts,

@@ -39,10 +39,11 @@ WHAT = {
     "index_notes": "Index notes",
     "ingest": "Read a session",
     "load_vectors": "Load the index",
+    "log": "Write the daily log",
     "recollect": "Choose memories",
     "refresh": "Choose memories again",
     "scan": "Look for work",
-    "sync": "Exchange with a hub",
+    "sync": "Exchange with other machines",
 }
 #: Name of a pause → its length in seconds; 0 means until it is resumed.
 PAUSES = {"30m": 1_800, "1h": 3_600, "": 0}
