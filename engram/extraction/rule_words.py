@@ -212,6 +212,27 @@ OPTIONS_HEADING = lazy_regex(
 
 # --- Withdrawing ------------------------------------------------------------------------------------------------------
 
+#: Says that what came before was meant for another place, or for something at hand only.
+_ELSEWHERE_MEANT = (
+    r"^(?:(?:oops|sorry|ups|ah|oh|uh|no|my bad)\W+)*(?:(?:that|this|it)(?:'?s| is| was) (?:meant )?(?:for )?)?(?:the )?"
+    r"(?:wrong|other|another) (?:window|chat|tab|terminal|project|repo|session|channel|thread|person)"
+    r"(?:\W+(?:sorry|my bad|oops|ignore (?:it|that)))*\W*$",
+    r"^(?:(?:no|oh|well|sorry|but|and|i mean|i meant|that'?s|that is|that was|it'?s|this is)\W+)*(?:only|just) "
+    r"(?:for|in|on) (?:this|that|the current) (?:one|file|branch|test|commit|pr|pull request|change|task|step|ticket|"
+    r"issue|sprint|release|demo|week|session)(?:\W+(?:i mean|i meant|though|sorry|please))*\W*$",
+)
+#: Says that what came before is not to be kept, or not to be done.
+_NOT_TO_BE_KEPT = (
+    r"\b(?:just |only )testing(?: you)?(?=\W*$)",
+    r"\bcancel (?:that|this|my (?:last|previous)\b.{0,20})(?=\W*$|[,.!;] )",
+    r"\b(?:delete|remove|erase|drop) (?:that|the|this|my) (?:[\w-]+ ){0,2}(?:memory|rule|preference|note)"
+    r"(?=\W*$| (?:about|on|for|that)\b)",
+    r"(?<!\bi )\b(?:don'?t|do not|no need to) (?:remember|memori[sz]e|keep|save|note) (?:that|this|it)"
+    r"(?: down)?(?: as an? (?:\w+ )?(?:rule|preference|memory|convention))?(?: please)?(?=\W*$)",
+    r"\b(?:that|this|it)(?:'?s| is| was)(?:n'?t| not| never) (?:meant (?:as|to be) )?(?:an? |any )?"
+    r"(?:general |permanent |standing |real )?(?:rule|preference|convention)\b",
+    r"^(?:no|nope|stop)\b[,.! ]*(?:please )?(?:don'?t|do not)(?: do (?:that|it|this))?\W*$",
+)
 #: Withdraws what was said, wherever this occurs.
 TAKES_BACK = lazy_regex(
     r"(?<!don't )(?<!dont )(?<!do not )(?<!never )(?<!not )\b(?:(?:scratch|strike|disregard) (?:that|this|it|all|"
@@ -230,9 +251,8 @@ TAKES_BACK = lazy_regex(
     r"sarcastic)|i was wrong|my (?:bad|mistake)\b|not (?:really|seriously|serious)(?=[.!,]|$)|undo (?:that|the) rule|"
     r"(?:that|the|my) rule (?:about .{1,40})?(?:no longer|doesn'?t|does not) (?:hold|appl\w+|count)\w*|lol,? no|"
     r"haha,? no|i didn'?t mean (?:that|it)|don'?t (?:do|follow) what i (?:just )?said|that'?s not what i (?:meant|"
-    r"want\w*))\b|^(?:(?:oops|sorry|ups|ah|oh|uh|my bad)\W+)*(?:that was (?:for |the )?)?(?:the )?(?:wrong|other|"
-    r"another) (?:window|chat|tab|terminal|project|repo|session|channel|thread|person)\W*$|\b(?:wasn'?t|"
-    r"not) meant for (?:you|here|this)\b|\bnever ?mind(?=\W*$|[.,;!]| (?:that|about|what|the rule|my))",
+    r"want\w*))\b|\b(?:wasn'?t|not) meant for (?:you|here|this)\b|"
+    r"\bnever ?mind(?=\W*$|[.,;!]| (?:that|about|what|the rule|my))|" + "|".join((*_ELSEWHERE_MEANT, *_NOT_TO_BE_KEPT)),
     _ANY,
 )
 #: Corrects what comes just before it.
