@@ -327,7 +327,7 @@ class _Sorter:
 
 
 def _was_there(turn: Turn, present: Project) -> bool:
-    """Return False if a repository is younger than the turn, since its path contained something else at the time."""
+    """Return False if a repository is younger than the turn, because its path contained something else at the time."""
     begun = begun_at_ms(Path(present.root)) if present.is_repository else None
     is_below = present.root.startswith(turn.cwd.rstrip("/") + "/")
     return is_below or begun is None or turn.started_at_ms is None or begun <= turn.started_at_ms

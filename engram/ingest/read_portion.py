@@ -414,7 +414,10 @@ class Step:
         return tuple(title._replace(text=cleaner.clean_short(title.text)) for title in reading.titles)
 
     def _erased(self, reading: Reading, updates: Collection[TurnUpdate]) -> set[str]:
-        """Return the entries of this read whose words were forgotten; a turn's key stands for text without one."""
+        """Return the entries of this read whose words were forgotten.
+
+        A text without an entry is identified by its turn's key.
+        """
         keys = {update.turn.key for update in updates if any(not block.uuid for block in update.turn.said)}
         return erased_entries(self.store, {entry.uuid for entry in reading.entries if entry.uuid} | keys)
 

@@ -113,7 +113,7 @@ def ingest_all(
     progress: Callable[[int, int, IngestResult], None] = lambda done, total, result: None,
     sources: Iterable[Source | Path] | None = None,
 ) -> list[IngestResult]:
-    """Read every source of every agent, or only ``sources``, oldest change first; a path stands for all in it.
+    """Read every source of every agent, oldest change first, or only ``sources``; a path stands for all sources in it.
 
     Sessions are sorted at the end, since one session may reveal which project another belongs to.
 

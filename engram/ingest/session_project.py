@@ -209,7 +209,10 @@ def why_not(store: Store, session_id: str, settings: Settings) -> str:
 
 
 def _began_outside_vault(cwd: str, settings: Settings) -> bool:
-    """In a vault, return True for a session that began elsewhere and is here for its turns in the vault's project."""
+    """In a vault, return True for a session that began elsewhere.
+
+    The vault contains such a session because some of its turns belong to the vault's project.
+    """
     own = own_vault(settings.places)
     if own is None or own.holds_folder(cwd):
         return False
