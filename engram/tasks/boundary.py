@@ -153,7 +153,7 @@ def is_owner_gone(owner: str) -> bool:
 
 
 def _is_living_other(pid: int) -> bool:
-    """Return True for another living process. A record with this process's id is an earlier process's."""
+    """Return True for another living process. A record with this process's id was written by an earlier process."""
     return pid != os.getpid() and is_process_alive(pid)
 
 

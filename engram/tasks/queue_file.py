@@ -267,7 +267,7 @@ class QueueFile(SqliteStorage):
         except self._errors as error:
             met = behind_rollback(error)
             text = str(met).lower()
-            # Check the folder, since a file that isn't writable by itself is rebuilt.
+            # Check the folder: if only the file isn't writable, it is rebuilt.
             folder = Path(self.filename).parent
             cause = explain_disk(folder) if any(sign in text for sign in _DISK_SIGNS) else ""
             if cause or "full" in text:
