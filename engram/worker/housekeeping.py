@@ -260,7 +260,7 @@ class Housekeeper:
         """Check everything once."""
         home = self._runtime.settings.places
         if not home.root.is_dir():
-            # Checked first, since a restarted worker would create an empty folder in its place.
+            # Checked first, because a restarted worker would create an empty folder in its place.
             self._end("the memory folder is gone")
             return
         self._check_memory()
