@@ -205,7 +205,7 @@ MAX_AGE_MS = 90 * 86_400_000
 LIVELY_MS = 3_600_000
 #: Time limit of one call for all projects, in seconds; the next call reads the rest.
 MAX_SECONDS = 10.0
-#: Kinds that a merge confirms, since the work and the decisions are now part of the code.
+#: Kinds that a merge confirms, because the work and the decisions are now part of the code.
 _CONFIRMED_KINDS = (Kind.DECISION, Kind.FIX, Kind.FACT)
 #: Minimum confidence of a memory whose branch was merged.
 _MERGED_CONFIDENCE = 0.75

@@ -37,7 +37,7 @@ def reconcile(context: Context) -> None:
         return
     own: dict[int, list[int]] = {}
     for memory in context.current_memories():
-        # Other people's memories are not shown to the model, since they could persuade it to end this person's.
+        # Other people's memories are not shown to the model, because they could persuade it to end this person's.
         if not memory.origin and memory.scope == Scope.PROJECT and memory.project_id is not None:
             own.setdefault(memory.project_id, []).append(memory.id)
     for _, row_ids in sorted(own.items()):

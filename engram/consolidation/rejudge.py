@@ -252,7 +252,7 @@ def _judge_again(store: Store, memory: Memory) -> _Verdict:
 
 
 def _is_by_program(store: Store, memory: Memory) -> bool:
-    """Return True if programs sent all prompts in a memory's evidence, which earlier versions took for the user's."""
+    """Return True if programs sent all prompts in the evidence, which earlier versions mistook for the user's."""
     cited = evidence_of(store, memory.id)
     uuids = {entry.uuid for entry in cited}
     speakers = {

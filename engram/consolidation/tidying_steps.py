@@ -155,7 +155,7 @@ def _may_change(memory: Memory) -> bool:
 
 
 def _names_given_up(newer: str, older: str) -> str:
-    """Return what the newer text abandons if the older one chose it for the same subject; else ""."""
+    """Return what the newer text abandons if the older one chose it for the same subject; otherwise, ""."""
     new, old = words_of(newer), words_of(older)
     for pattern in _GIVEN_UP:
         for match in pattern.finditer(newer):
@@ -229,7 +229,7 @@ _MERGED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_
 
 
 def archive_exact_duplicates(context: Context) -> None:
-    """Archive exact duplicates in a project and scope; keep the one that was judged wrong, else the most trusted.
+    """Archive exact duplicates in a project and scope; keep the one judged wrong, or else the most trusted.
 
     A memory is not merged into one with less authority: either the other one is archived, or both are kept.
     """
