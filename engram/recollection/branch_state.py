@@ -312,7 +312,7 @@ def _about(last: LastSession, left: str = "") -> str:
 
 
 def _shown(text: str, limit: int, *, is_typed: bool) -> str:
-    """Return the text if it is short enough, on one line and not suspect; else ""."""
+    """Return the text if it is short enough, on one line and not suspect; otherwise, ""."""
     if not text or len(text) > limit or "\n" in text.strip():
         return ""
     return "" if why_suspect(text, is_typed=is_typed, is_assistant=not is_typed) else shown_text(text, limit)

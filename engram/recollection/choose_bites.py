@@ -349,7 +349,7 @@ MAX_UNSHOWN = 3
 
 
 def find_decisive(rated: Sequence[RatedHit]) -> RatedHit | None:
-    """Return the memory that decided the outcome: the best one shown, else the best one held back; None if none.
+    """Return the memory that decided the outcome: the best one shown, or else the best one held back; None for none.
 
     Of those held back, relevant enough ones take precedence. A memory with no relevance at all never decides.
     """

@@ -183,7 +183,8 @@ MAX_TURNS = 4
 MAX_FILES = 3
 #: Maximum length of a command in a line, in characters.
 MAX_COMMAND_CHARACTERS = 100
-#: Commands up to this length, in characters, are shown in full; longer ones, by this number of differing words.
+#: Commands up to this length, in characters, are shown in full; of longer ones, only up to this
+#: number of differing words are shown.
 MAX_WHOLE_CHARACTERS = 80
 MAX_OTHER_WORDS = 8
 #: Maximum number of sessions and subagents whose failures are remembered.

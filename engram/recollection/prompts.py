@@ -64,7 +64,7 @@ class SessionScope:
         return self.refusal(session_id, cwd) is None
 
     def refusal(self, session_id: str, cwd: str, project_id: int | None = None) -> Verdict | None:
-        """Return why a session may not be shown anything: EXCLUDED (its folder) or PAUSED (its project); else None.
+        """Return why a session may not be shown anything: EXCLUDED (its folder), PAUSED (its project) or None.
 
         Args:
             project_id: the project to ask in; None for the session's project.

@@ -248,7 +248,10 @@ def words_to_quote(quotation: Quotation, wanted: frozenset[str]) -> str:
 
 
 def _is_statement(text: str) -> bool:
-    """Return True if the user's words state something: long enough, a verb of stating, no "this" or "below"."""
+    """Return True if the user's words state something.
+
+    They must be long enough, contain a verb that states something, and not refer to something else ("this", "below").
+    """
     is_long = len(text.split()) >= MIN_USERS_WORDS
     return is_long and bool(_STATES.search(text)) and not _POINTS.search(text)
 

@@ -162,7 +162,7 @@ def _turn_of(
     by_digest: Mapping[str, Sequence[StoredTurn]],
     key_of_turn: Mapping[str, int],
 ) -> int | None:
-    """Return the turn of an outcome: one with the same words, else of the same prompt, else at the same time."""
+    """Return the turn of an outcome: one with the same words, or else of the same prompt, or else at the same time."""
     if outcome.channel is Channel.START:
         return None
     same_words = by_digest.get(outcome.digest, ())
