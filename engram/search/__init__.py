@@ -1,1 +1,1 @@
-"""Query to ranked hits, with a reason for every score."""
+"""Turn a query into ranked hits, with a reason for every score."""

@@ -129,7 +129,7 @@ def is_above_floor(
     """Return whether a passage or a note's chunk may be shown at all, or matches only by chance.
 
     Args:
-        cosine: its cosine to the question; NaN without a vector, in which case words alone decide.
+        cosine: its cosine to the question; NaN without a vector, in which case only words decide.
         coverage: the weights of the question's terms.
         relevance_floor: the model's cosine below which text is unrelated to a question.
         nearby: the text with its neighbours; "" to use the text alone.

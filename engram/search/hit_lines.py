@@ -141,7 +141,7 @@ def answer_text(hits: Sequence[PublicHit], project: str | None = None, session_i
     Args:
         hits: the result of ``answer_question``.
         project: the reader's project. A global memory of another project shows only date and text. None shows all.
-        session_id: the reader's session, whose hits are marked with ``OWN``, since they are not from an earlier
+        session_id: the reader's session, whose hits are marked with ``OWN`` because they are not from an earlier
             session.
     """
     if not hits:

@@ -40,7 +40,7 @@ _THREADS = 2
 
 
 class QueryEmbedder:
-    """Embeds questions. Thread-safe. Without an embedder every vector is None."""
+    """Embeds questions. Thread-safe. Without an embedder, every vector is None."""
 
     def __init__(self, embedder: Embedder | None) -> None:
         self._embedder = embedder
@@ -103,7 +103,7 @@ MAX_SIMILAR = 40
 class Searcher:
     """Answers queries over one store. Thread-safe.
 
-    Without an embedder it searches by text alone.
+    Without an embedder, it searches only by text.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Searcher:
 
         Args:
             settings: ``exclude`` hides folders.
-            embedder: the model; None to search by text alone.
+            embedder: the model; None to search only by text.
             vectors: the cache for each kind of owner: p (passage), e (memory), n (note). If None, empty caches are
                 created, which ``refresh`` fills.
         """

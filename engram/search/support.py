@@ -42,7 +42,7 @@ class Support:
 class Floor:
     """Minimum relevance of a passage for a prompt: a search stops before ranking if no passage can reach it."""
 
-    #: How much closer than ``Support.usual_cosine`` a passage must be, whatever its words.
+    #: How much closer than ``Support.usual_cosine`` a passage must be, regardless of its words.
     least_meaning: float
     #: Returns whether a passage is relevant enough, given its evidence.
     is_reached: Callable[[Hit, Support], bool]

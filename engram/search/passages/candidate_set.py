@@ -25,7 +25,8 @@ from engram.search.vectors.loaded_vectors import Floats, VectorCache
 
 #: Weights of text and vector in the prerank score.
 _TEXT_WEIGHT, _VECTOR_WEIGHT = 0.45, 0.55
-#: Shares of other prerank scores that are added to a passage's: its neighbours', the next but one's, and its session's.
+#: Shares of other prerank scores that are added to a passage's own: those of its neighbours, of the passages next to
+#: these, and of its session.
 _NEIGHBOUR_SHARE, _SECOND_NEIGHBOUR_SHARE, _SESSION_SHARE = 0.2, 0.1, 0.3
 
 Indexes: TypeAlias = NDArray[np.int64]

@@ -482,7 +482,7 @@ def find_notes(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Fl
     return hits
 
 
-#: A comment of Markdown, with the space before it; those that Engram writes, which may also stand beside code.
+#: A Markdown comment with the space before it; and only those that Engram writes, for text that contains code.
 _COMMENT = lazy_regex(r"[ \t]*<!--.*?-->", re.DOTALL)
 _OWN_COMMENT = lazy_regex(r"[ \t]*<!-- (?:ep_[0-9a-f]{12}|session \S+|saved \S+|found [a-z ]+) -->")
 #: A heading that names a project: by its name, or in MEMORY.md by the month and its name.
