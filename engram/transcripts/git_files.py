@@ -183,7 +183,7 @@ def normal_address(address: str) -> str:
 
 
 def read_first_commit(root: Path) -> str:
-    """Return the hash of a repository's first commit if its HEAD reflog still begins with it; else ""."""
+    """Return the hash of a repository's first commit if its HEAD reflog still begins with it; otherwise, ""."""
     folder = git_folder(root)
     data = read_regular(folder / "logs" / "HEAD", _LINK_BYTES) if folder is not None else None
     words = data.decode("utf-8", "replace").partition("\n")[0] if data else ""
@@ -194,9 +194,9 @@ def read_first_commit(root: Path) -> str:
 
 
 def begun_at_ms(root: Path) -> int | None:
-    """Return when a repository was made or cloned here, in milliseconds since 1970, by its HEAD reflog; else None.
+    """Return when a repository was made or cloned here, in milliseconds since 1970, according to its HEAD reflog.
 
-    Git drops old reflog entries, so the repository may be older.
+    Return None if that is unknown. Git drops old reflog entries, so the repository may be older.
     """
     folder = git_folder(root)
     data = read_regular(folder / "logs" / "HEAD", _LINK_BYTES) if folder is not None else None

@@ -86,7 +86,10 @@ class Records:
         return isinstance(last, Line)
 
     def _next_record(self, text: str, torn: int) -> tuple[int, int]:
-        """Return the span of the first complete record after a truncated one; if none, the text's end twice."""
+        """Return the span of the first complete record after a truncated one.
+
+        If there is none, both ends of the span are the end of the text.
+        """
         for match in itertools.islice(self.beginning.finditer(text, torn + 1), _MAX_TRIES):
             end = self._end_of_record(text, match.start(), is_behind_torn=True)
             if end >= 0:

@@ -270,7 +270,7 @@ def _main_folder_at(candidate: Path, join_worktrees: bool) -> Path | None:
 
 
 def _main_folder(worktree: Path, link: Path) -> Path:
-    """Return the repository of a worktree if that repository also lists the worktree; else the folder itself.
+    """Return the repository of a worktree if that repository also lists the worktree; otherwise, the folder itself.
 
     Anyone can write a ``.git`` file that points anywhere. Only git writes ``worktrees/<name>`` inside a repository,
     and the ``gitdir`` there points back to the worktree's ``.git`` file. A submodule is its own project.
@@ -377,7 +377,7 @@ def _is_at_repository(path: PurePath, worktree: _Worktree, known: Sequence[Known
 
 
 def _project_above(path: PurePath, known: Sequence[KnownRoot]) -> Project:
-    """Return the project of the deepest repository above a path, existing or known; else the path's own project."""
+    """Return the project of the deepest repository above a path, existing or known; otherwise, the path's own."""
     around = _repository_above(path)
     root = _longest_root(path, known, around) or around
     return Project(_identity(path), str(path), _name_of(path)) if root is None else _project_of(root)
@@ -520,7 +520,7 @@ def _is_below(path: PurePath, root: PurePath) -> bool:
 
 
 def _is_home(path: PurePath) -> bool:
-    """Return True for a home folder, here or by its form on another machine, and for every folder above ours."""
+    """Return True for the home folder of any machine, and for every folder above this machine's."""
     if _HOME.fullmatch(str(path)) is not None:
         return True
     return _is_below(PurePosixPath(os.path.realpath(os.path.expanduser("~"))), path)

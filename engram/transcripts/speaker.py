@@ -1,9 +1,9 @@
 """Who speaks: the one rule by which words in the user's place count as the user's, for every agent. Pure.
 
 Two things decide together: the fields that the agent writes next to a message (``claude_code_speaker``,
-``codex_speaker``), and the element that fills it (``judge``). Missing fields mean a person, since older versions do not
-write them. Elements are an allow-list: one that is not known to contain a person's words counts as containing none, and
-its name is stored with the turn, so that a later version can judge it again.
+``codex_speaker``), and the element that fills it (``judge``). Missing fields mean a person, because older versions do
+not write them. Elements are an allow-list: one that is not known to contain a person's words counts as containing none,
+and its name is stored with the turn, so that a later version can judge it again.
 """
 
 from __future__ import annotations
@@ -122,7 +122,10 @@ def claude_code_speaker(fields: Mapping[str, Any]) -> Speaker:
 
 
 def _origin(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the origin of a line; a value that isn't an object becomes its kind, since an unknown form is nobody's."""
+    """Return the origin of a line.
+
+    A value that isn't an object becomes the kind of the origin, since a value of unknown form is no sign of a person.
+    """
     origin = fields.get("origin")
     return origin if isinstance(origin, dict) else {"kind": None if origin is None else str(origin)}
 
@@ -339,7 +342,7 @@ def judge(blocks: Sequence[str], speaker: Speaker, *, is_declared: bool = False,
 
 
 def typed_words(text: str) -> str:
-    """Return the words of a prompt as passed to a hook, with pasted text, without tags; "" if no person wrote it."""
+    """Return the words of a prompt as passed to a hook, with pasted text but without tags; "" if no person wrote it."""
     words = judge([text], Speaker.PERSON)
     return "\n".join([words.text, *words.beside]).strip() if words.is_prompt else ""
 

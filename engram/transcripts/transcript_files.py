@@ -126,7 +126,7 @@ def facts_of(path: Path) -> os.stat_result | None:
 
 
 def reason_against_link(facts: os.stat_result) -> str:
-    """Return why a link to a folder or file is not followed, by its target's stat result; "" if it is followed."""
+    """Return why a link is not followed, judging by the stat result of its target; "" if it is followed."""
     return "" if facts.st_uid == os.geteuid() else "a link to something that belongs to another user"
 
 

@@ -449,7 +449,10 @@ def without_rewound(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def without_entries(turn: Turn, entries: Collection[str]) -> Turn:
-    """Return the turn without the texts and calls of some entries; the turn's key stands for text without one."""
+    """Return the turn without the texts and calls of some entries.
+
+    A text without an entry is identified by the turn's key.
+    """
     said = tuple(block for block in turn.said if (block.uuid or turn.key) not in entries)
     actions = tuple(
         action for action in turn.actions if action.uuid not in entries and action.result_uuid not in entries

@@ -56,7 +56,10 @@ class Prompt(NamedTuple):
 
 
 class PromptHistory:
-    """Reads history.jsonl: each session without a transcript is a source, its last prompt's time the cursor."""
+    """Reads history.jsonl. Each session in it without a transcript is a source.
+
+    The cursor of a source is the time of its last prompt.
+    """
 
     name = AGENT
     title = "Claude Code's prompt history"
@@ -194,7 +197,10 @@ def _pasted(contents: object, typed: str) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def _without_known(part: str, prompts: Sequence[Prompt], stored: StoredTurns) -> list[Prompt]:
-    """Return the prompts that aren't stored yet; without a session, any stored prompt of about the same time counts."""
+    """Return the prompts that aren't stored yet.
+
+    A prompt without a session counts as stored if a stored one was sent at about the same time.
+    """
     if not part.startswith("day-"):
         return list(prompts)
     times = stored.prompt_times(prompts[0].at_ms - SAME_MOMENT_MS, prompts[-1].at_ms + SAME_MOMENT_MS)

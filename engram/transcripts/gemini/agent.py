@@ -179,7 +179,7 @@ _DONE = {"success": False, "error": True, "cancelled": True}
 class Chat:
     """The messages of a chat in the order in which they were first written, each in its last version.
 
-    Messages that the user rewound are kept, since they were said, but what is said next does not follow them. From the
+    Messages that the user rewound are kept because they were said, but what is said next does not follow them. From the
     list of messages that Gemini CLI writes after compressing the chat, only new ones are added.
     """
 
