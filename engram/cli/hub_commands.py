@@ -141,7 +141,7 @@ def members(remove: str | None, erase: bool, database: str, yes: bool, as_json: 
     rows = [
         (row.name, f"{row.made_at.astimezone():%Y-%m-%d}", row.devices, "left" if row.gone_at else "") for row in known
     ]
-    print_table(["member", "since", "machines#", "state"], rows, empty="No members.")
+    print_table(["member", "since", "machines#", ""], rows, empty="No members.")
 
 
 @click.command("teams")

@@ -313,7 +313,7 @@ def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool
         )
         with store.transaction() as tx:
             link_folder(tx, place, scope.identity, scope.root, "by hand")
-    tell(as_json, {"project": place.name, "folder": scope.root}, f"{scope.root} means {place.name} now.")
+    tell(as_json, {"project": place.name, "folder": scope.root}, f"{scope.root} belongs to {place.name} now.")
 
 
 @projects.command("merge")

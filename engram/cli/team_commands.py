@@ -248,8 +248,8 @@ def unshare(workspace: Workspace, episode_ids: tuple[str, ...], space: str | Non
     Example: engram unshare ep_0123456789ab
     """
     with workspace.store() as store:
-        team = require_team(store, space)
         names = list(dict.fromkeys(whole_id(store, given) for given in episode_ids))
+        team = team_sharing.team_of_shares(store, space, names)
         for name in names:
             team_sharing.find_shared(store, team, name)
         confirm(yes, as_json, f"Take {number_of(len(names), 'memory')} back from {team.name}?")
@@ -395,15 +395,16 @@ def members(workspace: Workspace, space: str | None, as_json: bool) -> None:
     Example: engram team members --space shop
     """
     with workspace.store() as store:
-        seats = team_sharing.list_seats(store, workspace.places, require_team(store, space))
+        team = require_team(store, space)
+        seats = team_sharing.list_seats(store, workspace.places, team)
     rows = [{"member": seat.name, "role": seat.role or None, "muted": seat.is_muted} for seat in seats]
     if as_json:
         print_json({"members": rows})
         return
     cells = [(seat.name, seat.role or "left", "muted" if seat.is_muted else "") for seat in seats]
-    print_table(["member", "role", "here"], cells, empty="Nobody.")
+    print_table(["member", "role", ""], cells, empty="Nobody.")
     keepers = [seat.name for seat in seats if seat.role == "keeper"]
-    if len(keepers) == 1 and sum(bool(seat.role) for seat in seats) > 1:
+    if len(keepers) == 1 and sum(bool(seat.role) for seat in seats) > 1 and team.role == "keeper":
         advise(f"{keepers[0]} is the only keeper: make a second one with `engram team role NAME keeper`.")
 
 

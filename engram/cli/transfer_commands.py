@@ -430,7 +430,7 @@ def _begin_anew(workspace: Workspace, as_json: bool) -> None:
     path = workspace.places.memory_db
     with owning_database(path):
         if os.path.lexists(path):
-            raise BadRequest(f"{path} exists. To start over, move it out of the memory folder first")
+            raise BadRequest(f"{path} exists. To start over, stop Engram and move it away: mv {path}* SOMEWHERE")
         with Store(path, driver=workspace.settings.sqlite_driver, begins_anew=True) as store:
             carry_forgotten(store, [backup.path for backup in list_backups(workspace.places.backups)])
     if as_json:

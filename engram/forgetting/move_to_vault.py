@@ -52,7 +52,9 @@ def check_move(store: Store, settings: Settings, project: ProjectRow) -> tuple[s
         raise BadRequest("a vault contains one project and can't contain vaults")
     identities = tuple(identities_of_project(store, project))
     if not any(Path(identity).is_absolute() for identity in identities):
-        raise BadRequest(f"{project.name} has no folder, so it is unknown which sessions belong in its vault")
+        raise BadRequest(
+            f"{project.name} has no folder on this machine, so it is unknown which sessions belong in its vault"
+        )
     return identities
 
 

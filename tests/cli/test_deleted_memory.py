@@ -64,7 +64,7 @@ def test_a_new_memory_is_begun_where_the_user_asks_for_it(run: Run, deleted: Pat
     run("restore", "--new")
 
     assert "0 turns" in run("status").output
-    assert "move it out of the memory folder first" in run("restore", "--new", code=1).output
+    assert "stop Engram and move it away: mv" in run("restore", "--new", code=1).output
     assert [backup.path.name for backup in list_backups(deleted.parent / "backups")]
 
 

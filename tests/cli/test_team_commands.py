@@ -149,3 +149,20 @@ def test_a_sealed_team_shows_its_phrase_and_a_member_leaves(hub: Hub, tmp_path: 
     assert joe.json("engram team leave --erase --yes") == {"left": "bank", "memories": 0}
     assert "wrong, used up or too old" in joe.type(f"engram team join {code}", code=1)
     eve.type('engram save "The vault closes at six."')
+
+
+def test_of_several_teams_the_one_is_meant_that_has_it_or_lets_one(hub: Hub, tmp_path: Path) -> None:
+    cora, dan = Desk(tmp_path / "cora", hub), Desk(tmp_path / "dan", hub)
+    cora.type("engram team make quay")
+    cora.type("engram team make dock")
+    dan.type("engram team make pier")
+    invited = re.search(r"\b(?:[2-9A-Z]{4}-){2,6}[2-9A-Z]{2,4}\b", dan.type("engram team invite"))
+    assert invited is not None
+    cora.type(f"engram team join {invited[0]}")
+    memory = cora.json('engram save "The winch needs oil."')["id"]
+    cora.type(f"engram share {memory} --space dock --yes")
+    cora.type("engram hub sync")
+
+    assert "choose one with --space: quay, dock" in cora.type("engram team invite", code=1)
+    assert "pier" in cora.type("engram team members", code=1)
+    assert "withdrawn from dock" in cora.type(f"engram unshare {memory} --yes")

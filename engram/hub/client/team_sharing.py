@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -88,7 +89,7 @@ def team_spaces(store: Reader) -> list[Space]:
 
 
 def require_team(store: Reader, name: str | None, *, least: str = "reader") -> Space:
-    """Return the team with the given name or id; without one, the only team.
+    """Return the team with the given name or id; without one, the only team in which the person's role suffices.
 
     Raises:
         NotFound: there is no such team.
@@ -99,12 +100,31 @@ def require_team(store: Reader, name: str | None, *, least: str = "reader") -> S
     if not fitting:
         wanted = "a team" if name is None else f"team {name[:60]!r}"
         raise NotFound(f"you are not in {wanted}; `engram team list` lists them, `engram team join CODE` joins one")
+    if len(fitting) > 1 and name is None:
+        fitting = [space for space in fitting if ROLES.index(space.role) >= ROLES.index(least)] or fitting
     if len(fitting) > 1:
-        ids = ", ".join(f"{space.name} {space.ns_id}" for space in fitting)
-        raise BadRequest(f"several teams match; specify one by number with --space: {ids}")
+        are_named_alike = len({space.name for space in fitting}) < len(fitting)
+        names = ", ".join(f"{space.name} ({space.ns_id})" if are_named_alike else space.name for space in fitting)
+        raise BadRequest(f"there are several teams: choose one with --space: {names}")
     if ROLES.index(fitting[0].role) < ROLES.index(least):
         raise BadRequest(f"you are a {fitting[0].role} of {fitting[0].name}; this needs a {least}")
     return fitting[0]
+
+
+def team_of_shares(store: Reader, name: str | None, episode_ids: Sequence[str]) -> Space:
+    """Return the team with the given name or id; without one, the only team that all these memories are shared with.
+
+    Raises:
+        NotFound, BadRequest: as in ``require_team``.
+    """
+    having = [space for space in team_spaces(store) if all(_is_shared(store, space, one) for one in episode_ids)]
+    return having[0] if name is None and len(having) == 1 else require_team(store, name)
+
+
+def _is_shared(store: Reader, space: Space, episode_id: str) -> bool:
+    with contextlib.suppress(NotFound, BadRequest):
+        return not isinstance(find_shared(store, space, episode_id), Memory)
+    return False
 
 
 def preview(
