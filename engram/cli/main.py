@@ -411,6 +411,8 @@ def _message_of(error: click.ClickException) -> str:
     message = error.format_message()
     if not isinstance(error, click.UsageError) or error.ctx is None or "engram --help" in message:
         return message
+    if message.startswith("No such command"):
+        message = message.replace("No such command", "there is no command").rstrip(".") + "."
     message = _RANGE.sub(r"is not between \1 and \2", message).replace(
         "is not a valid integer range", "is not a number"
     )

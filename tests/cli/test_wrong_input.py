@@ -35,6 +35,7 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("recall", "x", "--limt", "3"), 2, "Did you mean '--limit'?"),
     (("timeline", "--since", "2026-13-45"), 2, "No such option '--since'. `engram timeline --help`"),
     (("fix", "--- FAIL: TestTide (0.00s)"), 2, "A text that begins with - goes after --."),
+    (("service", "begin"), 2, "there is no command 'begin'. `engram service --help`"),
     (("doctor", "--tide"), 2, "`engram doctor --help` shows how it is written."),
     (("feedback", "ep_0123456789ab", "good"), 2, "Invalid value for 'JUDGEMENT'"),
     (("import", "notes", "--project", "nowhere"), 1, "with its first session, or with the first `engram save` in it"),

@@ -111,7 +111,7 @@ def require_team(store: Reader, name: str | None, *, least: str = "reader") -> S
     return fitting[0]
 
 
-def team_of_shares(store: Reader, name: str | None, episode_ids: Sequence[str]) -> Space:
+def team_of_shares(store: Store, name: str | None, episode_ids: Sequence[str]) -> Space:
     """Return the team with the given name or id; without one, the only team that all these memories are shared with.
 
     Raises:
@@ -121,7 +121,7 @@ def team_of_shares(store: Reader, name: str | None, episode_ids: Sequence[str]) 
     return having[0] if name is None and len(having) == 1 else require_team(store, name)
 
 
-def _is_shared(store: Reader, space: Space, episode_id: str) -> bool:
+def _is_shared(store: Store, space: Space, episode_id: str) -> bool:
     with contextlib.suppress(NotFound, BadRequest):
         return not isinstance(find_shared(store, space, episode_id), Memory)
     return False
