@@ -345,7 +345,7 @@ def read_config(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(data.decode("utf-8-sig"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SettingsError(f"{path} is not valid TOML: {error}") from error
+        raise SettingsError(f"{path} is not valid TOML: {error}. Correct it in an editor") from error
 
 
 def parse_value(name: str, value: Any) -> Any:

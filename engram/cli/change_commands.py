@@ -267,7 +267,7 @@ def _confirm(store: Store, workspace: Workspace, episode_id: str, also_source: b
     advise(f"Every word of it: engram forget {episode_id} --dry-run")
     with_source = plan_forget(store, episode_id, also_source=True) if also_source is None else None
     if with_source is not None and with_source.turn_ids:
-        click.echo(
+        say(
             f"With the source: {number_of(len(with_source.memories), 'memory')} and "
             f"{number_of(len(with_source.turn_ids), 'whole turn')}."
         )
@@ -447,18 +447,16 @@ def _print(plan: PurgePlan, report: PurgeReport | None) -> None:
         if len(plan.memories) > _LISTED:
             click.echo(f"… and {len(plan.memories) - _LISTED} more")
     if plan.spared:
-        click.echo(
-            f"{number_of(plan.spared, 'more memory')} pinned or important: kept. Name those that you want to purge."
-        )
+        say(f"{number_of(plan.spared, 'more memory')} pinned or important: kept. Name those that you want to purge.")
     if report is not None:
         kept = f"; kept {report.kept} that changed meanwhile" if report.kept else ""
-        click.echo(
+        say(
             f"Purged {number_of(len(report.episode_ids), 'memory')} for good{kept}."
             if report.episode_ids or report.kept
             else "There is nothing to purge."
         )
     elif plan.memories:
-        click.echo(
+        say(
             f"{number_of(len(plan.memories), 'memory')}, {plan.size_bytes / 1000:,.0f} KB. Nothing was deleted. To "
             "delete them for good, add --yes; that can't be undone."
         )
@@ -517,7 +515,7 @@ def list_command(workspace: Workspace, as_json: bool) -> None:
     if found.suspects:
         advise("→ `engram review trust ID` lets it be shown, `engram feedback ID wrong` hides it for good.\n")
     if not found.count:
-        click.echo("Nothing waits for a decision: no memories contradict each other, and none is suspect.")
+        say("Nothing waits for a decision: no memories contradict each other, and none is suspect.")
 
 
 @review.command("keep")

@@ -401,7 +401,7 @@ def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None
     ]
     print_table(["id", "machine", "last seen"], rows, empty="No machines.")
     if remove is not None and is_folder(server.url):
-        click.echo("Its files were deleted; what only it had sent, this machine sends now. It still reads the folder.")
+        say("Its files were deleted; what only it had sent, this machine sends now. It still reads the folder.")
     elif remove is not None:
         advise(
             "It can no longer connect. If somebody else has it, run `engram hub key --rotate`, so that new data gets "

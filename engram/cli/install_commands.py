@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from engram.cli import options
-from engram.cli.options import agrees, if_stopped, json_option, yes_option
+from engram.cli.options import agrees, choose_at_prompt, if_stopped, json_option, yes_option
 from engram.cli.output import has_terminal, print_json, say, say_wrapped
 from engram.cli.report_commands import can_compare, extractor_settings, offer_comparison, store_settings
 from engram.cli.up_once import (
@@ -73,7 +73,7 @@ def show_earlier(found: EarlierEngram) -> None:
     click.echo("An earlier Engram is on this machine:")
     for line in found.lines():
         say(f"  {line}")
-    click.echo("It uses the same folder and the same socket, so both can't run. It is stopped; its files stay.")
+    say("It uses the same folder and the same socket, so both can't run. It is stopped; its files stay.")
 
 
 def show_other_versions(found: Sequence[OtherProcess]) -> None:
@@ -81,7 +81,7 @@ def show_other_versions(found: Sequence[OtherProcess]) -> None:
     click.echo("Another version of Engram still runs:")
     for process in found:
         say(f"  {process.described}")
-    click.echo("It is stopped, and this version takes over; memory.db is copied before its tables change.")
+    say("It is stopped, and this version takes over; memory.db is copied before its tables change.")
 
 
 def ask_permission() -> bool:
@@ -104,13 +104,16 @@ def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) ->
     say_wrapped(claude_text, first="  claude  ", rest=" " * 10)
     for line in [*cost_lines(settings, cost), _LEAVES]:
         say_wrapped(line, first=" " * 10, rest=" " * 10)
-    click.echo("  local   Rules on this machine. Nothing leaves it, and it costs nothing.")
-    click.echo("  openai  OpenAI or a compatible server, also one of your own, with your key.")
+    say("  local   Rules on this machine. Nothing leaves it, and it costs nothing.")
+    say("  openai  OpenAI or a compatible server, also one of your own, with your key.")
     if has_model:
-        click.echo("  compare Rules, and at the end you see one of your own sessions both ways: a single call of the")
-        click.echo("          language model, whose price you see first. Then you choose.")
+        compare_text = (
+            "Rules, and at the end you see one of your own sessions both ways: a single call of the language model, "
+            "whose price you see first. Then you choose."
+        )
+        say_wrapped(compare_text, first="  compare ", rest=" " * 10)
     if claude.command is None:
-        click.echo("Claude Code was not found on this machine, so it can't write them yet.")
+        say("Claude Code was not found on this machine, so it can't write them yet.")
     elif not is_ready:
         say_wrapped("No login of Claude Code was found: run `claude` and type /login before you choose claude.")
     answers = ["local", "openai", *([COMPARE] if has_model else [])]
@@ -118,20 +121,22 @@ def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) ->
         answers.insert(0, "claude")
     # Pressing Enter must not send anything that was not sent before.
     default = settings.extractor if settings.extractor in answers else "local"
-    return str(click.prompt("Choose", type=click.Choice(answers), default=default))
+    return choose_at_prompt("Choose", answers, default)
 
 
 def ask_mod(existing: Existing) -> bool:
     """Ask whether Claude Code should show what Engram handed to Claude."""
-    click.echo("\nInside Claude Code, a dim line can say when a memory was handed to Claude, and /engram shows and")
-    click.echo("searches them. This is a mod: a small program of Engram's that Claude Code runs. It changes nothing.")
+    say(
+        "\nInside Claude Code, a dim line can say when a memory was handed to Claude, and /engram shows and searches "
+        "them. This is a mod: a small program of Engram's that Claude Code runs. It changes nothing."
+    )
     say(mod_price([*existing.first, *existing.rest], time.time()))
     return agrees("Add it? `engram install --no-mod` removes it again")
 
 
 def ask_session_start() -> bool:
     """Ask whether Claude Code's sessions should start the worker and the watcher, if nothing starts them at login."""
-    click.echo("This machine has no launchd or systemd that could start Engram again after a restart.")
+    say("This machine has no launchd or systemd that could start Engram again after a restart.")
     return agrees("May a Claude Code session start it if it is not running?", default=True)
 
 

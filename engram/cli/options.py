@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeVar
 
 import click
 
-from engram.cli.output import print_json, safe
+from engram.cli.output import fitted, print_json, safe
 from engram.cli.workspace import advise, as_called_here
 from engram.errors import BadRequest
 from engram.system.lazy_regex import lazy_regex
@@ -137,7 +137,7 @@ def agrees(question: str, *, default: bool = False) -> bool:
     Raises:
         Abort: Ctrl-C, or the input ends.
     """
-    shown = f"{as_called_here(safe(question))} [{'Y/n' if default else 'y/N'}]"
+    shown = f"{fitted(as_called_here(safe(question)), sys.stdout)} [{'Y/n' if default else 'y/N'}]"
     return bool(click.prompt(shown, default="y" if default else "n", show_default=False, value_proc=_yes_or_no))
 
 
@@ -149,7 +149,7 @@ def _yes_or_no(typed: str) -> bool:
 
 
 def choose(question: str, answers: Sequence[str], *, default: str, instead: str) -> str:
-    """Ask the user to choose one of several answers, and return it.
+    """Ask the user to choose one of several answers, and return it; see ``choose_at_prompt``.
 
     Args:
         instead: what to write on the command line so that nothing is asked, such as "add --yes".
@@ -159,7 +159,22 @@ def choose(question: str, answers: Sequence[str], *, default: str, instead: str)
         Abort: Ctrl-C.
     """
     with answered(instead):
-        return str(click.prompt(safe(question), type=click.Choice(answers), default=default))
+        return choose_at_prompt(question, answers, default)
+
+
+def choose_at_prompt(question: str, answers: Sequence[str], default: str) -> str:
+    """Ask until the user types an answer, or its beginning. Raises Abort on Ctrl-C, or if the input ends."""
+
+    def chosen(typed: str) -> str:
+        text = typed.strip().lower()
+        meant = [text] if text in answers else [answer for answer in answers if answer.startswith(text)]
+        if len(meant) != 1:
+            raise click.UsageError(f"type {', '.join(answers[:-1])} or {answers[-1]}")
+        return meant[0]
+
+    return str(
+        click.prompt(fitted(safe(question), sys.stdout), type=click.Choice(answers), default=default, value_proc=chosen)
+    )
 
 
 def ask_phrase(question: str) -> str:
@@ -181,6 +196,8 @@ def answered(instead: str) -> Iterator[None]:
     except click.Abort:
         if sys.stdin is not None and sys.stdin.isatty():
             raise
+        # The message does not go behind the question.
+        click.echo(err=True)
         raise BadRequest(f"there is nobody to answer: {instead}, or run it in a terminal") from None
 
 

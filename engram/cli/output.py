@@ -56,10 +56,10 @@ def say(text: str, *, err: bool = False, **style: Any) -> None:
     Args:
         style: as in ``click.style``.
     """
-    click.secho(_fitted(safe(text), sys.stderr if err else sys.stdout), err=err, **style)
+    click.secho(fitted(safe(text), sys.stderr if err else sys.stdout), err=err, **style)
 
 
-def _fitted(text: str, stream: TextIO | None) -> str:
+def fitted(text: str, stream: TextIO | None) -> str:
     """Return the text with lines no wider than the terminal; unchanged for a file or a pipe.
 
     A line that is a command is not broken, so that it can be copied.
@@ -167,7 +167,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, em
         max(map(columns_of, column)) if right or len(table) < _MIN_ROWS_OF_MOST else _width_of(column)
         for column, right in zip(zip(names, *table, strict=True), is_number, strict=True)
     ]
-    if is_terminal() and _table_width(widths, table) >= shutil.get_terminal_size().columns:
+    if is_terminal() and _table_width(widths, table, is_number[-1]) >= shutil.get_terminal_size().columns:
         _print_stacked(names, table)
         return
     for number, row in enumerate([names, *table]):
@@ -178,13 +178,15 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, em
             click.echo(line.rstrip() if number else click.style(line.rstrip(), bold=True))
 
 
-def _table_width(widths: Sequence[int], table: Sequence[Sequence[str]]) -> int:
-    """Return how many columns the widest row of a table needs if its last cell is wrapped."""
+def _table_width(widths: Sequence[int], table: Sequence[Sequence[str]], is_number_last: bool) -> int:
+    """Return how many columns the widest row of a table needs if its last cell is wrapped, which a number is not."""
     leads = [
         sum(max(width, columns_of(cell)) + len(_GAP) for width, cell in zip(widths[:-1], row[:-1], strict=True))
         for row in table
     ]
-    return max(leads) + min(max(columns_of(row[-1]) for row in table), MIN_LAST_WIDTH)
+    return max(leads) + (
+        widths[-1] if is_number_last else min(max(columns_of(row[-1]) for row in table), MIN_LAST_WIDTH)
+    )
 
 
 def _print_stacked(names: Sequence[str], table: Iterable[Sequence[str]]) -> None:

@@ -70,7 +70,7 @@ def forget(workspace: Workspace, name: str, dry_run: bool, yes: bool, as_json: b
         place = named_project(store, name)
         contents = contents_of_project(store, place)
         for memory in () if as_json else contents.released:
-            click.echo(f"stays, global: {memory.episode_id}  {one_line(memory.summary)}")
+            say(f"stays, global: {memory.episode_id}  {one_line(memory.summary)}")
         sessions = count_projects(store).get(place.id, ProjectCounts()).sessions
         what = (
             f"{number_of(sessions, 'session')} with {number_of(len(contents.turn_ids), 'turn')}, "
@@ -246,7 +246,7 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
     ]
     print_table(("project", "folder", "sessions#", "memories#"), rows, empty="No projects yet.")
     if without_project:
-        click.echo(f"{number_of(without_project, 'more memory belongs', 'more memories belong')} to no project.")
+        say(f"{number_of(without_project, 'more memory belongs', 'more memories belong')} to no project.")
     for known_vault in vaults:
         name = known_vault["name"]
         advise(f"{name} is in a vault. To work with it: engram --vault {name} COMMAND")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from engram.cli.options import TimeSpan, agrees, confirm, json_option
-from engram.cli.output import has_terminal, one_line, print_facts, print_json, print_table, say_wrapped
+from engram.cli.output import has_terminal, one_line, print_facts, print_json, print_table, say, say_wrapped
 from engram.cli.workspace import Workspace, advise, pass_workspace, restart_with_settings
 from engram.config_file import set_value
 from engram.enums import ComparisonAnswer
@@ -295,7 +295,7 @@ def _switch(workspace: Workspace, store: Store, extractor: ModelExtractor, compa
         what = "this session has grown meanwhile, so its memories are written at the next tidying"
     advise(f"{_writer(provider)} writes your memories from now on; {what}. Back: engram config set extractor local")
     if is_overridden:
-        click.echo("Note: a flag or a variable also sets extractor and overrides config.toml.", err=True)
+        say("Note: a flag or a variable also sets extractor and overrides config.toml.", err=True)
     restart_with_settings(workspace)
 
 

@@ -188,7 +188,7 @@ def _print_end(places: Home, purge: bool, left: list[str], has_problems: bool) -
         say(f"Uninstalled. Files that are not this program's stay in {places.root}: {', '.join(left[:5])}{more}")
     else:
         click.echo("Uninstalled; the memory is deleted.")
-    click.echo("Remove the program as you installed it, such as: uv tool uninstall engram-recall")
+    say("Remove the program as you installed it, such as: uv tool uninstall engram-recall")
 
 
 def _drop_empty(places: Home) -> None:
@@ -303,7 +303,7 @@ def hooks(workspace: Workspace, as_json: bool) -> None:
     link_interpreter(places)
     block = settings_block(None if is_default_home(places) else places)
     if not as_json:
-        click.echo("Merge this into Claude Code's settings (hooks: settings.json; mcpServers: .claude.json):", err=True)
+        say("Merge this into Claude Code's settings (hooks: settings.json; mcpServers: .claude.json):", err=True)
     print_json(block)
 
 
@@ -387,8 +387,10 @@ def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
         say(shown_value(next(iter(values.values()))))
     else:
         _print_groups(values, sources)
-        advise("\nengram config explain NAME says what one means, engram config set NAME VALUE changes it, and")
-        advise("engram config unset NAME restores its default.")
+        advise(
+            "\n`engram config explain NAME` says what one means, `engram config set NAME VALUE` changes it, and "
+            "`engram config unset NAME` restores its default."
+        )
 
 
 def _print_groups(values: Mapping[str, Any], sources: Mapping[str, str]) -> None:
@@ -505,7 +507,7 @@ def _note_override(workspace: Workspace, setting: str) -> None:
     """Warn if something other than config.toml decides the setting."""
     source = _beside_file(workspace).sources.get(setting)
     if source in ("flag", "environment"):
-        click.echo(f"Note: the {source} also sets {setting} and overrides config.toml.", err=True)
+        say(f"Note: the {source} also sets {setting} and overrides config.toml.", err=True)
 
 
 def _beside_file(workspace: Workspace) -> Loaded:

@@ -380,6 +380,6 @@ def logs(workspace: Workspace, kind: LogKind | None, limit: int, errors: bool, a
         print_json({"records": [{"process": record.kind, "text": record.text} for record in latest]})
         return
     for record in latest:
-        click.echo(f"{record.kind}: {safe(record.text)}" if kind is None else safe(record.text))
+        say(f"{record.kind}: {safe(record.text)}" if kind is None else safe(record.text))
     if not latest:
-        click.echo(f"No errors are recorded in {folder}." if errors else f"No records in {folder}.")
+        say(f"No errors are recorded in {folder}." if errors else f"No records in {folder}.")

@@ -260,7 +260,7 @@ def _print_report(report: ImportReport, *, changes_known: bool) -> None:
     counts = {outcome.value: count for outcome, count in report.counts.items()}
     verb = "Would add" if report.is_dry else "Added"
     unusable = number_of(counts.get("bad", 0), f"unusable {'line' if report.format == 'jsonl' else 'part'}")
-    click.echo(
+    say(
         f"{verb} {number_of(counts.get('added', 0), 'memory')}. Skipped: {counts.get('known', 0)} existing, "
         f"{counts.get('forgotten', 0)} forgotten, {unusable}."
     )
@@ -300,7 +300,7 @@ def _undo(workspace: Workspace, run_id: int, as_json: bool) -> None:
         return
     for memory in kept:
         click.echo(safe(f"stays: {memory['id']}, {memory['reason']}"))
-    click.echo(f"Removed {number_of(undone.removed, 'memory')} of import {run_id}; kept {len(kept)}.")
+    say(f"Removed {number_of(undone.removed, 'memory')} of import {run_id}; kept {len(kept)}.")
 
 
 def _list(workspace: Workspace, as_json: bool) -> None:

@@ -177,7 +177,7 @@ def _run(workspace: Workspace) -> None:
     workspace.places.prepare()
     workspace.upgrade()
     with _stop_signals() as stopping:
-        click.echo(f"Engram is running. Press Ctrl-C to stop. Memory: {workspace.settings.home}", err=True)
+        say(f"Engram is running. Press Ctrl-C to stop. Memory: {workspace.settings.home}", err=True)
         supervisor.start()
         try:
             _show(workspace, supervisor, stopping)
@@ -190,7 +190,7 @@ def _run(workspace: Workspace) -> None:
             say(child.ended, err=True)
     if failed is not None:
         raise EngramError(f"the {PROCESSES[failed.name]} can't run: {failed.ended.removeprefix('Error: ')}")
-    click.echo("Stopped." if was_clean else "Stopped. One process did not end in time and was killed.", err=True)
+    say("Stopped." if was_clean else "Stopped. One process did not end in time and was killed.", err=True)
 
 
 @contextmanager

@@ -141,7 +141,7 @@ class Bars:
         now = time.monotonic()
         if self._with_lines and now - self._printed_seconds >= LINE_SECONDS:
             self._printed_seconds = now
-            click.echo(f"{what}: {done}" + (f" of {total}" if total else "") + " …", err=True)
+            say(f"{what}: {done}" + (f" of {total}" if total else "") + " …", err=True)
 
 
 @contextlib.contextmanager
@@ -158,14 +158,14 @@ def _bars(is_quiet: bool) -> Iterator[Bars]:
 
 
 def _print(report: dict[str, Any], workspace: Workspace) -> None:
-    click.echo(
+    say(
         f"Read       {number_of(report['files'], 'file')}: {number_of(report['sessions'], 'session')}, "
         f"{number_of(report['turns'], 'turn')} ({report['new_turns']} new)"
     )
     for reason, number in report["skipped"].items():
         say(f"Skipped    {number_of(number, 'file')}: {reason}")
     click.echo(f"Kept       {number_of(report['episodes'], 'memory')}")
-    click.echo(
+    say(
         f"Prepared   {number_of(report['embedded'], 'text')} for the search by meaning, "
         f"{report['missing_vectors']} left"
     )
@@ -202,7 +202,7 @@ def read_only(workspace: Workspace, paths: Sequence[Path], *, as_json: bool) -> 
     if as_json:
         print_json(report)
         return
-    click.echo(
+    say(
         f"Read {number_of(report['files'], 'file')}: {number_of(report['new_turns'], 'new turn')}, "
         f"{report['turns']} in all."
     )

@@ -334,7 +334,7 @@ def restart_with_settings(workspace: Workspace) -> None:
     _forget_failures(settings)
     if not any(process_state(lock).is_alive for lock in (places.worker_lock, places.watcher_lock)):
         return
-    click.echo("Restarting the worker and the watcher, so that they use it …", err=True)
+    say("Restarting the worker and the watcher, so that they use it …", err=True)
     try:
         if not restart_if_running(settings):
             advise("They run in a terminal: stop that `engram up` and start it again.", err=True)

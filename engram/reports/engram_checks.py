@@ -139,7 +139,7 @@ def _answers(store: Store) -> Iterator[Check]:
     by_cause, prompts = late_of_days(store)
     late = sum(by_cause.values())
     is_often = late > MAX_LATE_SHARE * prompts and late >= MIN_LATE
-    text = f"{late} of {prompts} prompts in {REPORT_DAYS} days were answered too late"
+    text = f"{late} of {prompts} prompts in {REPORT_DAYS} days were answered too late" if prompts else "no prompt yet"
     yield Check(
         "answers in time",
         State.WARN if is_often else State.OK,

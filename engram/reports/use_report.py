@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engram.enums import Refusal
+from engram.models.engine.meta import made_at_ms
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import Run
 from engram.models.shown.usage import Usage, count_prompts_since, late_since, usage_since
@@ -22,8 +23,11 @@ DAY_MS = 86_400_000
 
 
 def late_of_days(store: Store) -> tuple[dict[str, int], int]:
-    """Return how many recent answers were too late, by cause, and the number of prompts, which is never smaller."""
-    since_ms = store.now_ms() - REPORT_DAYS * DAY_MS
+    """Return how many recent answers were too late, by cause, and the number of prompts, which is never smaller.
+
+    Prompts from before this memory was made were not answered at all.
+    """
+    since_ms = max(store.now_ms() - REPORT_DAYS * DAY_MS, made_at_ms(store))
     late = late_since(store, since_ms)
     return late, max(count_prompts_since(store, since_ms), sum(late.values()))
 

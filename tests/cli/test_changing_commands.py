@@ -200,8 +200,10 @@ def test_forget_shows_what_goes_and_nothing_brings_it_back(
     memory = next(e for e in memory_records.all_memories(filled) if "vat_cents" in e.summary)
     turns = filled.value("SELECT count(*) FROM turn")
 
-    shown = run("forget", memory.episode_id, stdin="source\n").stdout
+    assert "Nothing was changed." in run("forget", memory.episode_id, stdin="no\n", code=1).stdout
+    shown = run("forget", memory.episode_id, stdin="y\nsource\n").stdout
 
+    assert "Error: type memory, source or nothing" in shown
     assert memory.episode_id in shown
     assert filled.value("SELECT count(*) FROM turn") < turns
     assert run_json("up", "--once", "--no-memories")["new_turns"] == 0

@@ -290,4 +290,4 @@ def test_the_installer_offers_no_comparison_without_a_model_to_ask(run: Run, sto
     said = run("install", "--no-service", "--no-import", stdin="n\ncompare\nlocal\n").output
 
     assert "compare Rules" not in said
-    assert "is not one of" in said
+    assert "Error: type local or openai" in said

@@ -113,6 +113,21 @@ def test_every_text_fits_a_terminal_by_columns_and_loses_nothing(
     assert "".join("".join(lines).split()).removeprefix("said") == "".join(text.split())
 
 
+def test_a_last_column_of_numbers_counts_with_its_heading(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_, **__: os.terminal_size((60, 24)))
+
+    print_table(
+        ["project", "folder", "memories#"], [("harbor", "/srv/" + "x" * 40, 3), ("lamp", "/srv/y", 1)], empty=""
+    )
+
+    lines = [click.unstyle(line) for line in lines_of(capsys)]
+    assert max(map(columns_of, lines)) <= 60
+    assert "memories: 3" in " ".join(lines)
+
+
 def test_a_path_that_may_be_copied_stays_whole(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -356,7 +356,8 @@ def _other_installation(program: Program, interpreter: Path) -> Check:
         "two installations",
         State.WARN,
         f"{program.path} is another installation of Engram, and this one runs with {sys.executable}",
-        f"keep one of them. To remove the other, run: {command}",
+        f"keep one of them: to remove the other, run: {command}; to keep it, take {Path(sys.executable).parent} out of "
+        "PATH",
         command=command,
         public="another installation of Engram",
     )

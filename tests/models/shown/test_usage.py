@@ -8,6 +8,8 @@ import pytest
 from showing import show
 
 from engram.enums import Refusal, Scope
+from engram.models.engine.meta import put_meta
+from engram.models.engine.migrations import MADE_AT
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
 from engram.models.memories.memory_writes import set_accessed
@@ -64,7 +66,10 @@ def test_never_more_answers_are_late_than_there_were_prompts(store: Store, late:
     """Sessions that were not read yet, or are excluded, have prompts too."""
     for number in range(read):
         store_turn(store, make_turn(f"t{number}", "said", at_ms=store.now_ms()))
+    made_ms = store.now_ms() - 86_400_000
+    store_turn(store, make_turn("before", "said before this memory was made", at_ms=made_ms - 1))
     with store.transaction() as tx:
+        put_meta(tx, MADE_AT, str(made_ms))
         for _ in range(late):
             usage.note_late(tx, "busy")
 
