@@ -498,6 +498,7 @@ def _print_session(report: SessionReport, resume: str) -> None:
     session = summary.session
     print_head(summary.title or "(no prompt)", [when(session.last_at_ms), summary.project])
     prompts = sum(stored.turn.opening is not Opening.CONTINUATION for stored in report.turns)
+    ended = sum(not memory.is_current for memory in report.memories)
     print_facts(
         [
             ("id", session.session_id),
@@ -511,7 +512,10 @@ def _print_session(report: SessionReport, resume: str) -> None:
             ("state", summary.activity.value),
             ("messages", session.message_count),
             ("prompts", prompts),
-            ("memories", summary.totals.memories),
+            (
+                "memories",
+                f"{summary.totals.memories}" + (f", and {ended} that were replaced or archived" if ended else ""),
+            ),
             ("shown", f"{number_of(summary.totals.shown, 'memory')}, at the start and later"),
             ("at prompts", report.prompts),
             ("summary", one_line(session.rolling_summary, MAX_ROLLING_SUMMARY_CHARACTERS)),

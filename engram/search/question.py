@@ -239,13 +239,9 @@ class DateRange:
         if not self.is_yearly:
             return [(self.start_ms, self.stop_ms)]
         year = int(_YEAR_DAYS * _DAY_MS)
-        occurrences = []
-        for years_ago in range(_MAX_YEARS + 1):
-            margin = _DAY_MS if years_ago else 0
-            start, stop = self.start_ms - years_ago * year, self.stop_ms - years_ago * year
-            if start <= now_ms:
-                occurrences.append((start - margin, stop + margin))
-        return occurrences[:_MAX_YEARS]
+        begun = [ago for ago in range(_MAX_YEARS + 1) if self.start_ms - ago * year <= now_ms][:_MAX_YEARS]
+        margins = {ago: _DAY_MS if ago else 0 for ago in begun}
+        return [(self.start_ms - ago * year - margins[ago], self.stop_ms - ago * year + margins[ago]) for ago in begun]
 
 
 def parse_date_range(text: str, now_ms: int, *, is_whole: bool = False) -> DateRange | None:
@@ -253,8 +249,7 @@ def parse_date_range(text: str, now_ms: int, *, is_whole: bool = False) -> DateR
     this_year = datetime.fromtimestamp(now_ms / 1000).year
     for pattern in (_ISO, _MONTH_DAY, _DAY_MONTH, _MONTH_ONLY):
         for match in pattern.finditer(text):
-            date_range = _range_of_match(match, this_year) if not is_whole or match[0] == text else None
-            if date_range is not None:
+            if (not is_whole or match[0] == text) and (date_range := _range_of_match(match, this_year)):
                 return date_range
     named = (found for words, found in _parse_relative(text, now_ms) if not is_whole or words == text.lower())
     return next(named, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -68,6 +69,18 @@ def test_sessions_are_about_to_be_deleted_a_week_before(tmp_path: Path) -> None:
 
     assert [expiring.session_id for expiring in retention.expiring] == ["oldest", "old"]
     assert (retention.sessions, retention.days) == (3, 30)
+
+
+def test_a_copied_prompt_and_what_claude_code_wrote_cost_nothing_more(tmp_path: Path) -> None:
+    written = ["why is the tide late", "<task-notification>done</task-notification>", "[Request interrupted by user]"]
+    lines = [json.dumps({"type": "user", "uuid": f"u{n}", "content": text}) for n, text in enumerate(written)]
+    sources = [source(name, 1) for name in ("first", "fork")]
+    for number, one in enumerate(sources):
+        path = tmp_path / one.path.name
+        path.write_text("\n".join(lines).replace('": "', '":"'))
+        sources[number] = replace(one, path=path, size=path.stat().st_size)
+
+    assert estimate_cost(sources, NOW_SECONDS).turns == 1
 
 
 def test_the_cost_is_that_of_the_turns_of_the_last_month_and_large_ones_are_estimated() -> None:

@@ -115,8 +115,12 @@ MAX_COUNTED_BYTES = 200_000_000
 _DAY_NS = 86_400 * 10**9
 _USER, _NO_PROMPT = (
     b'"type":"user"',
-    (b'"tool_result"', b'"isMeta":true', b'"isSidechain":true', b'"isCompactSummary":true'),
+    (
+        *(b'"tool_result"', b'"isMeta":true', b'"isSidechain":true', b'"isCompactSummary":true'),
+        *(b"<task-notification>", b"[Request interrupted by user", b"<local-command-stdout>"),
+    ),
 )
+_ENTRY_ID = lazy_regex(rb'"uuid":"([^"]+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,23 +145,28 @@ def estimate_cost(
     """Count the prompts in the transcripts of the last ``DAYS`` days. Nothing is stored or sent."""
     recent = [source for source, _ in _recent_sessions(sources, now_seconds)]
     recent.sort(key=lambda source: -source.changed_at_ns)
-    counted = prompts = 0
+    counted = 0
+    prompts: set[bytes] = set()
     for source in recent:
         if counted >= max_counted_bytes:
             break
         counted += source.size or 0
-        prompts += _count_prompts(source)
+        prompts |= _prompts_of(source)
     total = sum(source.size or 0 for source in recent)
-    return CostEstimate(len(recent), round(prompts * total / counted) if counted else 0)
+    return CostEstimate(len(recent), round(len(prompts) * total / counted) if counted else 0)
 
 
-def _count_prompts(source: Source) -> int:
-    """Count lines that look like prompts; this is close to what a full read finds, and much faster."""
+def _prompts_of(source: Source) -> set[bytes]:
+    """Return the ids of lines that look like prompts; this is close to what a full read finds, and much faster.
+
+    A fork or a resumed copy has the ids of the original.
+    """
     try:
         with open(source.path, "rb") as file:
-            return sum(1 for line in file if _USER in line and not any(mark in line for mark in _NO_PROMPT))
+            lines = [line for line in file if _USER in line and not any(mark in line for mark in _NO_PROMPT)]
     except OSError:
-        return 0
+        return set()
+    return {found[1] if (found := _ENTRY_ID.search(line)) else line for line in lines}
 
 
 # -- What the mod costs: Claude Code runs a session's mods in one separate worker, and only the first mod causes the
