@@ -73,6 +73,7 @@ SEARCH_FLOORS = {
     "engram.search.edited_since": 0,
     "engram.search.hits": 0,
     "engram.search.question": 0,
+    "engram.search.quoted_phrases": 0,
     "engram.search.vectors": 0,
     "engram.search.hit_lines": 1,
     "engram.search.ranking": 1,

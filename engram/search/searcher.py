@@ -22,7 +22,8 @@ from engram.search.abstain import is_far, is_unanswered, select_relevant
 from engram.search.hits import Hit, sink_other_branches
 from engram.search.passages.candidate_set import CandidateSet, SearchIndex, VectorWait
 from engram.search.passages.passage_search import find_notes, find_passages
-from engram.search.question import Coverage, ParsedQuery, Query, TermCounts, parse_query, phrases_of, select_terms
+from engram.search.question import Coverage, ParsedQuery, Query, TermCounts, parse_query, select_terms
+from engram.search.quoted_phrases import phrases_of
 from engram.search.ranking import MemoryCandidates, Ranking, best_places, build_candidates, rank
 from engram.search.support import Floor, Support, evidence_cosines, rarity_of_words, text_support, usual_cosine
 from engram.search.vectors.loaded_vectors import Floats, VectorCache

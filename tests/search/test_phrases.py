@@ -16,7 +16,8 @@ from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import ensure_session
 from engram.notes.note_index import index_notes
 from engram.redaction import redact
-from engram.search.question import Query, find_phrases, phrases_of, text_around
+from engram.search.question import Query
+from engram.search.quoted_phrases import find_phrases, phrases_of, text_around
 from engram.search.searcher import NOBODY_SAID_ANY, NOBODY_SAID_PHRASE, NOBODY_SAID_WORDS, Searcher
 from engram.search.vectors.loaded_vectors import embed_missing
 from engram.settings import Settings

@@ -35,7 +35,8 @@ from engram.search.passages.candidate_set import (
     select_shortlist,
 )
 from engram.search.passages.features import SCORE_SCALE, chat_speakers, extract_features, load_ranking_model
-from engram.search.question import Coverage, ParsedQuery, Query, find_phrases, select_terms, text_around
+from engram.search.question import Coverage, ParsedQuery, Query, select_terms
+from engram.search.quoted_phrases import find_phrases, text_around
 from engram.search.ranking import Column, Ranking
 from engram.search.vectors.loaded_vectors import Floats
 from engram.system.lazy_regex import lazy_regex
