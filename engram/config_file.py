@@ -44,6 +44,10 @@ def unset_value(home: Path, name: str) -> bool:
     return has_changed
 
 
+#: The name of every setting.
+SETTINGS = tuple(field.name for field in dataclasses.fields(Settings))
+
+
 def line_of(path: Path, name: str) -> int:
     """Return the number of the line that assigns a setting in config.toml, counted from 1; 0 if there is none."""
     key = re.compile(rf"""\s*\[*\s*(["']?){re.escape(name)}\1\s*[=.\]]""")
@@ -51,11 +55,20 @@ def line_of(path: Path, name: str) -> int:
     return next((number for number, line in enumerate(lines, 1) if key.match(line)), 0)
 
 
+def no_setting(name: str) -> str:
+    """Return that there is no setting of a name, and which one may be meant."""
+    from difflib import get_close_matches  # only an error needs it
+
+    near = get_close_matches(name, SETTINGS, n=1)
+    meant = f"Did you mean {near[0]}? " if near else ""
+    return f"there is no setting {name!r}. {meant}`engram config` lists them"
+
+
 def _check_name(name: str) -> None:
     if name == _PLACE:
         raise SettingsError("home can't be set in config.toml, which is in that folder. Set ENGRAM_HOME instead")
-    if name not in {field.name for field in dataclasses.fields(Settings)}:
-        raise SettingsError(f"there is no setting {name!r}; `engram config` lists them")
+    if name not in SETTINGS:
+        raise SettingsError(no_setting(name))
 
 
 def _edit(home: Path, name: str, value: object) -> bool:

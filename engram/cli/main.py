@@ -277,7 +277,11 @@ def _suggestion(word: str) -> str:
     """Return a suggestion of what an unknown word may have meant."""
     from difflib import get_close_matches
 
+    from engram.config_file import SETTINGS
+
     near = [GUESSES[word]] if word in GUESSES else get_close_matches(word.lower(), COMMANDS, n=3, cutoff=0.6)
+    if word in SETTINGS:
+        near = [f"config set {word}"]
     near = near or [name for name in COMMANDS if word and name.startswith(word.lower())][:3]
     meant = f"Did you mean {' or '.join(f'`engram {name}`' for name in near)}? " if near else ""
     return f"{meant}`engram --help` lists them all."

@@ -162,7 +162,7 @@ def _print(answer: RecallResponse, *, limit: int | None, is_verbose: bool, with_
     if len(shown) < len(results):
         click.secho(f"\n{len(results) - len(shown)} more; add -v to see them and where each was said", dim=True)
     if not answer.hits:
-        click.echo("Nothing found.")
+        advise("Nothing found. `engram status` says what is not read yet.")
     if with_parts and any(hit.parts for hit in shown_hits):
         say_lines(_LEGEND, dim=True)
     if answer.note:

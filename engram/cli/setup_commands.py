@@ -17,7 +17,7 @@ from engram.cli import options
 from engram.cli.options import DefaultGroup, as_typed, confirm, if_stopped, json_option, tell, yes_option
 from engram.cli.output import print_json, print_table, say
 from engram.cli.workspace import Workspace, advise, pass_workspace, restart_with_settings
-from engram.config_file import set_value, unset_value
+from engram.config_file import no_setting, set_value, unset_value
 from engram.errors import BadRequest, InstallError, NotFound, SettingsError, StoreError
 from engram.hub.client.folder_files import folder_of, is_folder
 from engram.models.hub.spaces import list_servers
@@ -377,7 +377,7 @@ def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
     if name is not None:
         wanted = _canonical(name)
         if wanted not in values:
-            raise NotFound(f"there is no setting {name!r}; `engram config` lists them")
+            raise NotFound(no_setting(name))
         values = {wanted: values[wanted]}
     sources = workspace.loaded.sources
     if as_json:
@@ -424,7 +424,7 @@ def explain(workspace: Workspace, name: str, as_json: bool) -> None:
     wanted = _canonical(name)
     known = next((setting for setting in explained_settings() if setting.name == wanted), None)
     if known is None:
-        raise NotFound(f"there is no setting {name!r}; `engram config` lists them")
+        raise NotFound(no_setting(name))
     value, source = plain_settings(workspace.settings)[wanted], workspace.loaded.sources[wanted]
     if as_json:
         facts = {"setting": wanted, "value": value, "source": source}

@@ -79,6 +79,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
     print_facts(
         [
             ("engram", as_called_here(_off(serving, health))),
+            ("paused", ", ".join(pauses)),
             ("worker", as_called_here(_process(health.worker))),
             ("watcher", as_called_here(_process(health.watcher))),
             ("model", f"{worker.model}, run by {worker.runtime}" if worker and worker.model else ""),
@@ -115,7 +116,6 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
             ),
             *(("hub", report.line()) for report in hubs),
             *(("rescued", as_called_here(text)) for text in rescues),
-            ("paused", ", ".join(pauses)),
         ]
     )
     _print_stages(health, every=verbose)
@@ -354,7 +354,8 @@ def ui(workspace: Workspace, no_open: bool, stop: bool, as_json: bool) -> None:
     elif is_open:
         advise(f"The page is open in your browser (http://{ADDRESS}:{page.port}). `engram ui --stop` stops it.")
     else:
-        click.echo(f"Open this address within a minute; it works once:\n{url}")
+        say(f"Open this address within a minute; it works once:\n{url}")
+        advise("The page ends after half an hour without use; `engram ui --stop` stops it.")
 
 
 # -- ``engram logs``: the latest log records, from all processes or from one.

@@ -125,6 +125,12 @@ ELSEWHERE = lazy_regex(
     r"team|client|customer|app)\b|,\s*(?:but )?not (?:in |for )?(?:here|this (?:repo\w*|project|one|code ?base))\W*$",
     _ANY,
 )
+#: Begins as an example of what was said before.
+EXAMPLE = lazy_regex(
+    r"^\W*(?:(?:e\.g\.?|for (?:example|instance)|such as|say,)|like(?! (?:i|we|you|he|she|they|always|before)\b))\W.*"
+    r"(?:->|→)",
+    _ANY,
+)
 #: Reports what somebody said, or how it was.
 REPORTS = lazy_regex(
     r"^\W*(?:(?:and|but|so|also|well|hm+|ok(?:ay)?)\b[, ]+)*i(?:['’]ve| have)?(?: (?:just|once|also|often|recently))? "

@@ -312,7 +312,7 @@ def _refusal(sentence: str, statement: Statement, after: str) -> Refusal | None:
         return Refusal.ELSEWHERE
     if words.ABOUT_A_TEXT.match(sentence):
         return Refusal.TEXT
-    if words.REPORTS.search(sentence):
+    if words.REPORTS.search(sentence) or words.EXAMPLE.search(sentence):
         return Refusal.UNSURE
     if words.DANGLING.search(sentence):
         return Refusal.DANGLING

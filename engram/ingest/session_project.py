@@ -293,11 +293,15 @@ def named_project(store: Store, name: str) -> ProjectRow:
     if project is None and find_vault(Home(store.path.parent), name) is not None:
         raise NotFound(f"{name[:60]} is in a vault; to work with it: engram --vault {name[:60]!r} COMMAND")
     if project is None:
+        from difflib import get_close_matches  # only an error needs it
+
         held = [project.name for project in list_held_projects(store)]
         more = f" and {len(held) - 12} more (`engram projects`)" if len(held) > 12 else ""
         names = ", ".join(held[:12]) + more or "none yet"
+        near = get_close_matches(name, held, n=1)
+        meant = f"; did you mean {near[0]!r}?" if near else ""
         raise NotFound(
-            f"there is no project {name[:60]!r}; known projects: {names}. A folder becomes a project "
+            f"there is no project {name[:60]!r}{meant or ';'} known projects: {names}. A folder becomes a project "
             "with its first session, or with the first `engram save` in it"
         )
     return project

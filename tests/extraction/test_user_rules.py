@@ -433,6 +433,7 @@ def test_whatever_is_less_is_no_rule(prompt: str) -> None:
         (Refusal.JOKE, "Never push to main lol"),
         (Refusal.UNWORDED, "We build with bazel and nothing else."),
         (Refusal.UNSURE, "I always get a 403 on logout."),
+        (Refusal.UNSURE, "Say why. Like agent A -> git stash -> agent B starts (but never commits) -> git stash pop"),
     ],
 )
 def test_a_sentence_that_sounds_like_a_rule_is_told_why_it_is_none(refusal: Refusal, prompt: str) -> None:

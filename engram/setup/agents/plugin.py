@@ -151,6 +151,7 @@ def plan_plugin(claude_folder: Path, home: Home | None = None, *, version: str =
             *renamed,
             *[too_old] * is_too_old,
             "Claude Code sessions that are already running load Engram after /reload-plugins or a restart.",
+            *["The mod is part of the plugin: type /engram in Claude Code to try it."] * (mod and not is_too_old),
         ),
     )
 
