@@ -154,6 +154,8 @@ def make_private_folder(path: Path, *, with_parents: bool = False) -> Path:
 
 #: A disk with less free space than this counts as full after a failed write, in bytes.
 _FULL_BYTES = 1_000_000
+#: Size of a file that is written to learn why another can't be, in bytes.
+_PROBE_BYTES = 64 * 1024
 
 
 def explain_disk(path: Path) -> str:
@@ -172,6 +174,26 @@ def explain_disk(path: Path) -> str:
             return f"the folder {folder} is not writable"
         if path.is_file() and not os.access(path, os.W_OK):
             return f"the file {path} is not writable"
+        return _explain_growth(folder) if facts.f_blocks else ""
+    return ""
+
+
+def _explain_growth(folder: Path) -> str:
+    """Return why files in a folder can't grow, such as a quota, a limit of size or a failing disk; "" if they can.
+
+    SQLite calls all of these a disk I/O error.
+    """
+    probe = folder / f".growth.{os.getpid()}.tmp"
+    try:
+        with open(probe, "xb") as file:
+            file.write(bytes(_PROBE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return f"files in {folder} can't grow: {error.strerror}"
+    finally:
+        with contextlib.suppress(OSError):
+            probe.unlink()
     return ""
 
 

@@ -114,6 +114,23 @@ def test_a_read_only_memory_folder_is_one_clear_line(tmp_path: Path) -> None:
     assert "can't use the memory folder" in done.stdout
 
 
+def test_a_limit_of_files_or_of_the_disk_is_named(tmp_path: Path) -> None:
+    code = (
+        "import resource\n"
+        "from pathlib import Path\n"
+        "from engram.system.atomic import explain_disk\n"
+        f"path = Path({str(tmp_path)!r})\n"
+        "print(explain_disk(path / 'memory.db'))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
+        "print(explain_disk(path / 'memory.db'))\n"
+    )
+
+    done = run_python(code)
+
+    assert done.stdout == f"\nfiles in {tmp_path} can't grow: File too large\n", done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("make", "name"),
     [(lambda path: None, "missing/out.jsonl"), (lambda path: path.mkdir(), "out"), (Path.touch, "out/inside.md")],
