@@ -452,17 +452,18 @@ def undo(workspace: Workspace, episode_id: str, dry_run: bool, as_json: bool) ->
             plan = plan_undo(store, require_memory(store, episode_id))
         else:
             plan = undo_last_change(store, workspace.settings, episode_id, actor=Actor.USER)
-        facts = {"dry": dry_run, **plan.to_json()}
-        facts["memory"] = memory_to_json(store, require_memory(store, episode_id))
+        memory = require_memory(store, episode_id)
+        facts = {"dry": dry_run, **plan.to_json(), "memory": memory_to_json(store, memory)}
+        why_not = "" if dry_run else why_not_in_force(memory, store.now_ms())
     if not dry_run:
         workspace.wake_worker()
     if as_json:
         print_json(facts)
     else:
-        _print(plan, dry_run)
+        _print(plan, dry_run, why_not)
 
 
-def _print(plan: UndoPlan, is_dry: bool) -> None:
+def _print(plan: UndoPlan, is_dry: bool, why_not: str) -> None:
     change = plan.change
     what = f"“{done_of(change)}”" + (f" ({change.reason})" if change.reason else "")
     who = who_changed(change, "")
@@ -471,5 +472,7 @@ def _print(plan: UndoPlan, is_dry: bool) -> None:
     # A single line would only repeat the same.
     for line in lines if len(lines) > 1 else ():
         say(f"  {line}")
+    if why_not:
+        say(f"Claude is not shown it now: {why_not}.")
     if not is_dry:
         advise(f"`engram undo {plan.change.episode_id}` once more reverts this.")

@@ -412,12 +412,17 @@ def _say_what_is_newer(workspace: Workspace, backups: Sequence[Backup], chosen: 
         open_memory(path, driver=workspace.settings.sqlite_driver, is_made=False) as store,
     ):
         newer = find_newer(store, made_at_ms)
-        say(f"{chosen.name} was made on {when(made_at_ms)}. memory.db has of the time since:")
-        say(f"  {number_of(newer.turns, 'turn')}: read again from the transcripts")
-        if newer.gone_turns:
-            say(f"  but {number_of(newer.gone_turns, 'turn')} of them would be lost: their transcripts are gone")
-        say(f"  {number_of(newer.memories, 'memory')} that nobody saved by hand: made again, and perhaps otherwise")
-        say(f"  {number_of(newer.shown, 'record')} of what Claude was shown: lost")
+        parts = (
+            (newer.turns, "turn", ": read again from the transcripts"),
+            (newer.gone_turns, "turn", " of these are lost: their transcripts are gone"),
+            (newer.memories, "memory", " that nobody saved by hand: made again, perhaps in other words"),
+            (newer.shown, "record", " of what Claude was shown: lost"),
+        )
+        since = [f"  {number_of(number, one)}{what}" for number, one, what in parts if number]
+        nothing = "" if since else " nothing."
+        say(f"{chosen.name} was made on {when(made_at_ms)}. memory.db has of the time since:{nothing}")
+        for line in since:
+            say(line)
         say("What you saved, changed, judged, decided or forgot is carried over; memory.db as it is now is kept.")
 
 
