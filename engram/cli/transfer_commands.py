@@ -19,6 +19,7 @@ from engram.errors import AlreadyRunning, BadRequest, BrokenDatabase, NotFound, 
 from engram.hub.client.membership import list_unknown
 from engram.models.engine.database import owning_database
 from engram.models.engine.transaction import Store
+from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.memories.memory_records import Memory
 from engram.models.open_memory import open_memory
 from engram.models.rescue.backup import Backup, list_backups
@@ -371,7 +372,7 @@ def restore(
     confirm(yes, as_json, f"Replace {places.memory_db} with {chosen.name}?")
     locks = _take_locks(places.watcher_lock, places.worker_lock)
     try:
-        done = restore_backup(places.memory_db, chosen, driver=workspace.settings.sqlite_driver)
+        done = restore_backup(places.memory_db, chosen, driver=workspace.settings.sqlite_driver, carry_more=carry_hubs)
     finally:
         for lock in locks:
             lock.release()

@@ -14,6 +14,7 @@ from pathlib import Path
 from engram.errors import BrokenDatabase, MissingDatabase, OlderSchema, StoreError
 from engram.models.engine.database import is_deleted, is_replaced, using_database
 from engram.models.engine.transaction import Store
+from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import Backup, list_backups, make_copy_before_upgrade
 from engram.models.rescue.carry_over import Recovered
@@ -136,6 +137,7 @@ def open_or_set_aside(
         [backup.path for backup in backups],
         partial(_note_rebuilt, backups),
         driver=settings.sqlite_driver,
+        carry_more=carry_hubs,
     )
     logger.error("action=set_aside path=%s reason=%s", aside, damage)
     return open_store(home.memory_db, driver=settings.sqlite_driver, clock=clock)

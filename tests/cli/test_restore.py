@@ -98,6 +98,26 @@ def test_a_hub_that_the_backup_does_not_know_is_named_and_joined_again(home: Hom
     assert "had joined" not in CliRunner().invoke(engram, ["hub", "status"]).output
 
 
+def test_a_hub_that_was_joined_since_the_backup_stays_joined(home: Home, tmp_path: Path) -> None:
+    synced = tmp_path / "synced"
+    synced.mkdir()
+    assert CliRunner().invoke(engram, ["sync", str(synced), "--yes"]).exit_code == 0
+    assert CliRunner().invoke(engram, ["save", "--global", "The buoy is red"]).exit_code == 0
+    assert CliRunner().invoke(engram, ["hub", "sync"]).exit_code == 0
+
+    told = run("--yes")[1]
+
+    assert "had joined" not in told
+    assert CliRunner().invoke(engram, ["save", "--global", "The pier is long"]).exit_code == 0
+    synced_again = CliRunner().invoke(engram, ["hub", "sync"])
+    assert synced_again.exit_code == 0, synced_again.output
+    status = json.loads(CliRunner().invoke(engram, ["hub", "status", "--json"]).output)
+    assert [(hub["failures"], hub["waiting"]) for hub in status["hubs"]] == [(0, 0)]
+    with open_store(home.memory_db) as store:
+        kept = {memory.summary for memory in memory_records.all_memories(store)}
+    assert kept >= {"The mast is brown", "The buoy is red", "The pier is long"}
+
+
 def test_before_it_asks_it_says_what_would_be_lost(home: Home) -> None:
     with contextlib.closing(sqlite3.connect(home.memory_db)) as database, database:
         database.execute("UPDATE episode SET kept_at_ms = kept_at_ms + 100000000 WHERE source != 'manual'")

@@ -29,7 +29,20 @@ from engram.models.hub.memory_statements import (
     text_of,
     text_of_fields,
 )
-from engram.models.hub.spaces import SetAside, Space, change_space, drop_set_aside
+from engram.models.hub.spaces import (
+    SetAside,
+    Space,
+    add_server,
+    add_space,
+    change_space,
+    drop_set_aside,
+    find_server,
+    list_servers,
+    list_spaces,
+    private_space,
+    put_folder_state,
+    read_folder_state,
+)
 from engram.models.memories.memory_records import MEMORIES, Memory, memories_of_ids, query_memories
 from engram.models.projects.project_folders import identities_of_project, link_folder, merge_in, merge_projects
 from engram.models.projects.projects import (
@@ -152,6 +165,23 @@ _BY_HAND = (Actor.USER.value, Actor.AGENT.value)
 def begin_enqueuing(tx: Tx, space_id: int) -> None:
     """Mark every memory of this machine to be sent to a space by ``enqueue_all``."""
     put_meta(tx, _ENQUEUING, f"{space_id} 0")
+
+
+def carry_hubs(tx: Tx, source: Reader) -> None:
+    """Join what another memory.db of this machine has joined and this one hasn't; everything there is read again."""
+    for server in list_servers(source):
+        if find_server(tx, server.url) is not None:
+            continue
+        joined = add_server(tx, server.url, server.member_id, server.member_name, server.device_id)
+        branch = json.loads(read_folder_state(source, server.id) or "{}").get("branch", "")
+        put_folder_state(tx, joined.id, json.dumps({"branch": branch}))
+        for space in list_spaces(source, server.id):
+            has_private = private_space(tx) is not None
+            added = add_space(
+                tx, joined.id, space.ns_id, space.name, kind=space.kind, role=space.role, is_sealed=space.is_sealed
+            )
+            if space.is_private and not has_private:
+                begin_enqueuing(tx, added.id)
 
 
 def enqueue_all(store: Store, space: Space) -> int:

@@ -11,7 +11,7 @@ import contextlib
 import dataclasses
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,6 +92,14 @@ def _is_by_hand(step: Change) -> bool:
     return step.is_by_hand or (step.actor in _PEOPLE and step.action not in _EFFECTS)
 
 
+#: Carries over more from one memory.db into another.
+CarryMore = Callable[[Tx, Reader], None]
+
+
+def carry_nothing(tx: Tx, source: Reader) -> None:
+    """Carry over nothing more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recovered:
     memories: int = 0
@@ -106,7 +114,12 @@ class Recovered:
 
 
 def recover_by_hand(
-    store: Store, sources: Sequence[Path], *, actor: Actor, with_new_projects: bool = False
+    store: Store,
+    sources: Sequence[Path],
+    *,
+    actor: Actor,
+    with_new_projects: bool = False,
+    carry_more: CarryMore = carry_nothing,
 ) -> Recovered:
     """Carry over what was saved, changed, decided or forgotten by hand, each from the first source that has it.
 
@@ -117,6 +130,7 @@ def recover_by_hand(
         store: the memory.db to carry it into. What it already contains may be older than the first source, and gets
             the changes that were made there.
         with_new_projects: also carry over all memories of projects that ``store`` does not have.
+        carry_more: carries over what this module knows nothing of, from the newest source: the hubs that were joined.
     """
     memories = changed = tombstones = 0
     is_complete = not sources
@@ -141,6 +155,8 @@ def recover_by_hand(
             if is_newest:
                 changed += _carry_changes(store, source, present)
                 _carry_decisions(store, source)
+                with _skipping_damage(source, "hubs"), store.transaction() as tx:
+                    carry_more(tx, source)
                 with _skipping_damage(source, "turns"), store.transaction() as tx:
                     read_missing_again(tx, source)
     unread = {name for name in unread if not _is_there(store, name)}

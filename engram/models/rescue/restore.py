@@ -28,7 +28,7 @@ from engram.models.engine.meta import metas_beginning_with, put_meta
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.forgetting.forget_memories import wipe_free_space
 from engram.models.rescue.backup import drop_database
-from engram.models.rescue.carry_over import Recovered, recover_by_hand
+from engram.models.rescue.carry_over import CarryMore, Recovered, carry_nothing, recover_by_hand
 from engram.models.rescue.clean_copies import Tombstone, delete_named_in_copy, read_tombstones
 from engram.models.rescue.soundness import UNREADABLE, find_unreadable, mend_indexes
 from engram.system.atomic import explain_error, read_regular
@@ -142,7 +142,7 @@ def find_newer(store: Reader, made_at_ms: int) -> Newer:
     )
 
 
-def restore_backup(path: Path, backup: Path, *, driver: str) -> Restored:
+def restore_backup(path: Path, backup: Path, *, driver: str, carry_more: CarryMore = carry_nothing) -> Restored:
     """Replace the memory.db at ``path`` with a copy of ``backup``. Neither the watcher nor the worker may be running.
 
     Whatever was saved, changed, decided or forgotten by hand since is carried over into the copy as far as it can be
@@ -163,7 +163,11 @@ def restore_backup(path: Path, backup: Path, *, driver: str) -> Restored:
             reach("restore.copied")
             with Store(new, driver=driver) as store:
                 carried = recover_by_hand(
-                    store, [path] if is_file(path) else [], actor=Actor.USER, with_new_projects=True
+                    store,
+                    [path] if is_file(path) else [],
+                    actor=Actor.USER,
+                    with_new_projects=True,
+                    carry_more=carry_more,
                 )
                 reach("restore.carried")
                 wipe_free_space(store)
@@ -204,7 +208,13 @@ def put_copy_back(path: Path, copy: Path) -> Path:
 
 
 def rebuild_memory(
-    path: Path, aside_name: str, sources: Sequence[Path], note: Callable[[Store, Path, Recovered], None], *, driver: str
+    path: Path,
+    aside_name: str,
+    sources: Sequence[Path],
+    note: Callable[[Store, Path, Recovered], None],
+    *,
+    driver: str,
+    carry_more: CarryMore = carry_nothing,
 ) -> tuple[Path, Recovered]:
     """Replace a damaged memory.db with a new one, carrying over the changes made by hand in it and in the sources.
 
@@ -224,7 +234,8 @@ def rebuild_memory(
     try:
         with preparing_replacement(path) as new:
             with Store(new, driver=driver) as store:
-                carried = recover_by_hand(store, [*([path] if is_file(path) else []), *sources], actor=Actor.TIDYING)
+                former = [path] if is_file(path) else []
+                carried = recover_by_hand(store, [*former, *sources], actor=Actor.TIDYING, carry_more=carry_more)
                 reach("restore.carried")
                 aside = free_name(path, aside_name)
                 note(store, aside, carried)
