@@ -115,7 +115,7 @@ def _in_editor(store: Store, episode_id: str) -> str:
 def correct(workspace: Workspace, episode_id: str, text: str, why: str, as_json: bool) -> None:
     """Replace a wrong memory with TEXT; - reads it from standard input.
 
-    The old memory stays as replaced, with the reason in its history. If it was pinned, the new one is.
+    The old memory is kept as replaced, with the reason in its history. If it was pinned, the new one is.
     `engram consolidate --undo RUN` reverts this.
 
     Example: engram correct ep_0123456789ab "Deploy with make ship" --why "make deploy is gone"
@@ -143,7 +143,7 @@ def feedback(workspace: Workspace, memory_id: str, judgement: str | None, why: s
     """Judge a memory or a quotation (q_…) as helpful, wrong or outdated, or withdraw the last judgement.
 
     A helpful memory is shown a little more readily. A wrong one is never shown again; `engram forget` deletes it. An
-    outdated one is archived, and what it had replaced stays replaced. A wrong or outdated quotation is not
+    outdated one is archived, and what it had replaced remains replaced. A wrong or outdated quotation is not
     shown again.
 
     --off withdraws the last judgement, whatever it was. For a memory that sank because it was shown and never used,
@@ -153,7 +153,7 @@ def feedback(workspace: Workspace, memory_id: str, judgement: str | None, why: s
     """
     if off == (judgement is not None):
         raise BadRequest(
-            "say what it is: helpful, wrong or outdated; or --off alone, which withdraws the last judgement"
+            "say what it is: helpful, wrong or outdated; or only --off, which withdraws the last judgement"
         )
     judged = None if judgement is None else Judgement(judgement)
     with workspace.store() as store:
@@ -162,7 +162,7 @@ def feedback(workspace: Workspace, memory_id: str, judgement: str | None, why: s
             _judge_quotation(workspace, store, memory_id, judged, why, as_json)
         elif judged is None:
             changed, what = take_back_judgement(store, memory_id, actor=Actor.USER)
-            report_change(store, changed, as_json, f"Took back {what}.")
+            report_change(store, changed, as_json, f"Withdrew {what}.")
         else:
             changed = judge_memory(store, memory_id, judged, why, workspace.redactor(), actor=Actor.USER)
             report_change(store, changed, as_json, _judged_line(memory_id, judged))
@@ -172,9 +172,9 @@ def feedback(workspace: Workspace, memory_id: str, judgement: str | None, why: s
 def _judge_quotation(
     workspace: Workspace, store: Store, quotation_id: str, judgement: Judgement | None, why: str, as_json: bool
 ) -> None:
-    """Judge a quotation, or withdraw its last judgement (None); withdraw bites of it that wait to be shown."""
+    """Judge a quotation, or withdraw its last judgement (None); withdraw pending bites of it."""
     if judgement is None:
-        sentence = f"Took back {take_back_quotation_judgement(store, quotation_id, actor=Actor.USER)}."
+        sentence = f"Withdrew {take_back_quotation_judgement(store, quotation_id, actor=Actor.USER)}."
     else:
         judge_quotation(store, quotation_id, judgement, why, workspace.redactor(), actor=Actor.USER)
         sentence = _judged_line(quotation_id, judgement)
@@ -211,14 +211,14 @@ def forget(
     """Delete for good: a memory with the words that only it rests on, a quotation (q_…), or a whole session.
 
     They are deleted from everything that Engram keeps: the database, what search uses, the history, the notes, and
-    exports and backups in the memory folder. Reading, extracting, importing or restoring does not bring them
-    back. What another memory still needs stays, and is listed. Of a quotation the words of the whole message go, with
-    the memories that were made of them alone or repeat them. For a session, given by the id that `engram sessions`
-    prints, all its turns are deleted, with every memory that rests on one of them or was saved in it, its title, and
-    the record of what was shown in it; anything said in it later is stored as usual. The transcript belongs to Claude
-    Code and is not changed.
+    exports and backups in the memory folder. Reading, extracting, importing or restoring does not bring them back. What
+    another memory still needs is kept, and is listed. For a quotation, the words of the whole message are deleted, with
+    the memories that were made from only them or that repeat them. For a session, given by the id that `engram
+    sessions` prints, all its turns are deleted, with every memory that rests on one of them or was saved in it, its
+    title, and the record of what was shown in it; anything said in it later is stored as usual. The transcript belongs
+    to Claude Code and is not changed.
 
-    --dry-run shows all of that, and what stays, and deletes nothing.
+    --dry-run shows all of that, and what is kept, and deletes nothing.
 
     Example: engram forget ep_0123456789ab --only-memory
     """
@@ -257,7 +257,7 @@ def _whole_target(store: Store, text: str) -> str:
 
 
 def _is_session(text: str) -> bool:
-    """Return True if an id is neither a memory's nor a quotation's."""
+    """Return True if an id is that of neither a memory nor a quotation."""
     return not text.startswith(("ep_", "q_"))
 
 
@@ -395,10 +395,11 @@ def purge(
 ) -> None:
     """Delete archived and replaced memories for good: their words and history.
 
-    Tidying only archives; purging frees the space. Without --yes this only shows what would be deleted. Pinned
+    Consolidating only archives; purging frees the space. Without --yes this only shows what would be deleted. Pinned
     memories are never purged, important ones only if you name them. The turns that they rest on stay searchable, and
-    the same memories are not made again. A purge can't be undone, and neither can tidying that had changed a
-    purged memory. Older backups still contain what was purged; to delete something everywhere, use `engram forget`.
+    the same memories are not made again. A purge can't be undone, and neither can a run of `engram consolidate` that
+    had changed a purged memory. Older backups still contain what was purged; to delete something everywhere, use
+    `engram forget`.
 
     Example: engram purge --archived 365 --yes
     """
@@ -449,7 +450,7 @@ def _print(plan: PurgePlan, report: PurgeReport | None) -> None:
     if plan.spared:
         say(f"{number_of(plan.spared, 'more memory')} pinned or important: kept. Name those that you want to purge.")
     if report is not None:
-        kept = f"; kept {report.kept} that changed meanwhile" if report.kept else ""
+        kept = f"; kept {report.kept} that have changed since" if report.kept else ""
         say(
             f"Purged {number_of(len(report.episode_ids), 'memory')} for good{kept}."
             if report.episode_ids or report.kept
@@ -515,7 +516,7 @@ def list_command(workspace: Workspace, as_json: bool) -> None:
     if found.suspects:
         advise("→ `engram review trust ID` lets it be shown, `engram feedback ID wrong` hides it for good.\n")
     if not found.count:
-        say("Nothing waits for a decision: no memories contradict each other, and none is suspect.")
+        say("No decision is pending: no memories contradict each other, and none are suspect.")
 
 
 @review.command("keep")

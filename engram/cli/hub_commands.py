@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from engram.hub.server.hub_database import Database
 
 
-# -- What the operator of a hub runs on the server: serve, work, invite, members. It needs the extra ``hub``.
+# -- What the operator of a hub runs on the server: serve, work, invite, members. These need the ``hub`` extra.
 
 database_option = click.option(
     "--database",
     envvar="ENGRAM_HUB_DATABASE",
     default="",
     metavar="DSN",
-    help="The hub's PostgreSQL, as libpq takes it (default: ENGRAM_HUB_DATABASE, or PGHOST and its like).",
+    help="The hub's PostgreSQL, in libpq's form (default: ENGRAM_HUB_DATABASE, or PGHOST and the like).",
 )
 
 
@@ -109,7 +109,7 @@ def invite(name: str, database: str, as_json: bool) -> None:
     default=None,
     help="Remove a member: none of their machines can connect again (default: list).",
 )
-@click.option("--erase", is_flag=True, help="With --remove, erase everything that they said (default: it stays).")
+@click.option("--erase", is_flag=True, help="With --remove, also erase everything that they sent (default: keep it).")
 @database_option
 @yes_option
 @json_option
@@ -117,7 +117,7 @@ def members(remove: str | None, erase: bool, database: str, yes: bool, as_json: 
     """List the members of the hub, or remove one.
 
     With --erase, the memories that they shared with open teams are forgotten on every machine when it next syncs. In
-    sealed teams only a keeper can do that, by `engram team expel NAME --erase`.
+    sealed teams, only a keeper can do that, with `engram team expel NAME --erase`.
 
     Example: engram hub members --remove ada --erase
     """
@@ -126,12 +126,12 @@ def members(remove: str | None, erase: bool, database: str, yes: bool, as_json: 
     with _opened(database) as opened:
         if remove is not None:
             check_member(opened, remove, or_gone=erase)
-            confirm(yes, as_json, f"Let {remove} go{' and erase everything they said' if erase else ''}?")
+            confirm(yes, as_json, f"Remove {remove}{' and erase everything they sent' if erase else ''}?")
             erased = remove_member(opened, remove, is_erased=erase)
             tell(
                 as_json,
                 {"removed": remove, "erased": erased},
-                f"{remove} can't connect any more; erased: {number_of(erased, 'entry', 'entries')}.",
+                f"{remove} can no longer connect; erased: {number_of(erased, 'entry', 'entries')}.",
             )
             return
         known = list_members(opened)
@@ -189,13 +189,13 @@ def _member_json(row: Any) -> dict[str, Any]:
 
 
 class _opened:
-    """The opened database of the hub. Raises HubError if the extra is not installed."""
+    """The opened database of the hub. Raises HubError if the ``hub`` extra is not installed."""
 
     def __init__(self, dsn: str) -> None:
         try:
             from engram.hub.server.hub_database import Database
         except ImportError as error:
-            raise HubError(f"the hub needs the extra: {install_command('hub')} ({error.name} is missing)") from error
+            raise HubError(f"the hub needs {error.name}, which is missing; run: {install_command('hub')}") from error
         self._database = Database(dsn)
 
     def __enter__(self) -> Database:
@@ -208,7 +208,7 @@ class _opened:
 hub_option = click.option("--hub", "url", metavar="URL", default=None, help="Which hub (default: the only one).")
 
 _PHRASE_NOTE = (
-    "Write this recovery phrase down: the hub does not have it. Anybody with it and a code can read your memories; "
+    "Write this recovery phrase down: the hub does not have it. Anyone with it and a code can read your memories; "
     "without it, or a machine that is in the space, nobody can. Such a machine shows it again: `engram hub key --show`."
 )
 
@@ -267,7 +267,8 @@ def join(workspace: Workspace, url: str, code: str, name: str, phrase: bool, as_
 @json_option
 @pass_workspace
 def leave(workspace: Workspace, url: str | None, yes: bool, as_json: bool) -> None:
-    """Leave a hub: this machine's token and keys are deleted. Memories stay here, and what it sent stays on the hub.
+    """Leave a hub: this machine's token and keys are deleted. Memories are kept here, and what this machine sent stays
+    on the hub.
 
     Example: engram hub leave
     """
@@ -284,8 +285,8 @@ def leave(workspace: Workspace, url: str | None, yes: bool, as_json: bool) -> No
 @json_option
 @pass_workspace
 def status(workspace: Workspace, as_json: bool) -> None:
-    """Show the hubs and spaces: what waits to be sent, what could not be taken over and why, the last
-    sync and the last failure.
+    """Show the hubs and spaces: what is queued to be sent, what was set aside and why, the last sync and the last
+    failure.
 
     Example: engram hub status --json
     """
@@ -303,7 +304,7 @@ def status(workspace: Workspace, as_json: bool) -> None:
 
 
 def say_unknown(unknown: Mapping[str, str]) -> None:
-    """Say which hubs memory.db has lost, and how to join them again."""
+    """Print which hubs memory.db has lost, and how to join them again."""
     for place, command in unknown.items():
         advise(f"This machine had joined {place}, which this memory doesn't know. To get back what is there: {command}")
 
@@ -313,7 +314,7 @@ def _print_report(report: HubReport) -> None:
     place = f"{report.place} (git)" if report.has_git else report.place
     say(f"{place} as {report.member}: {last}{f'; failing: {report.error}' if report.error else ''}")
     print_table(
-        ["space", "kind", "role", "sealed", "memories#", "to send#", "not taken over#", "problem"],
+        ["space", "kind", "role", "sealed", "memories#", "to send#", "set aside#", "problem"],
         [
             (
                 space.name,
@@ -331,7 +332,7 @@ def _print_report(report: HubReport) -> None:
     )
     for space in report.spaces:
         for reason, number in space.reasons.items():
-            say(f"{space.name}: {number} not taken over: {reason}")
+            say(f"{space.name}: {number} set aside: {reason}")
     for line in (*report.questions, *report.notes):
         say(line)
 
@@ -401,16 +402,16 @@ def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None
     ]
     print_table(["id", "machine", "last seen"], rows, empty="No machines.")
     if remove is not None and is_folder(server.url):
-        say("Its files were deleted; what only it had sent, this machine sends now. It still reads the folder.")
+        say("Its files were deleted; this machine now sends what only that one had sent. It still reads the folder.")
     elif remove is not None:
         advise(
-            "It can no longer connect. If somebody else has it, run `engram hub key --rotate`, so that new data gets "
+            "It can no longer connect. If someone else has it, run `engram hub key --rotate`, so that new data gets "
             "another key."
         )
 
 
 def _ask_devices(workspace: Workspace, store: Store, server: Server, remove: int | None) -> dict[str, Any]:
-    """List a hub's machines, or remove one. For a folder, this is part of a round, which finds out what is missing."""
+    """List a hub's machines, or remove one. For a folder, this happens within a round, which finds what is missing."""
     keyring = Keyring(workspace.places.hub_keys)
     if remove is None or not is_folder(server.url):
         with connect(store, keyring, server) as connection:
@@ -425,7 +426,9 @@ def _ask_devices(workspace: Workspace, store: Store, server: Server, remove: int
 @hub.command("key")
 @click.argument("space", default="private")
 @click.option("--show", is_flag=True, help="Print the recovery phrase again (default: ask for one and store it).")
-@click.option("--rotate", is_flag=True, help="Encrypt the space with a new key and push all again (default: no).")
+@click.option(
+    "--rotate", is_flag=True, help="Encrypt the space with a new key and push everything again (default: no)."
+)
 @yes_option
 @json_option
 @pass_workspace
@@ -465,7 +468,8 @@ def _newest_key(workspace: Workspace, store: Store, name: str) -> bytes:
 @json_option
 @pass_workspace
 def link(workspace: Workspace, project: str, known_as: str, yes: bool, as_json: bool) -> None:
-    """Link PROJECT, a folder here, to the project that another machine calls NAME. Needed without a common remote.
+    """Link PROJECT, a folder here, to the project that another machine calls NAME. This is needed if they have no
+    common remote.
 
     `engram projects` lists both: projects that only other machines know have no folder.
 
@@ -476,7 +480,7 @@ def link(workspace: Workspace, project: str, known_as: str, yes: bool, as_json: 
         check_merge(store, into, other)
         if not other.identity.startswith(PLACEHOLDER):
             raise BadRequest(f"{other.name} is a folder of this machine; `engram projects merge` joins two of them")
-        confirm(yes, as_json, f"Give everything of {other.name} to {into.name}?")
+        confirm(yes, as_json, f"Move everything in {other.name} to {into.name}?")
         merge_projects(store, into, other, "linked by hand", actor=Actor.USER)
     facts = {"project": into.name, "linked": other.name}
     tell(as_json, facts, f"What other machines call {other.name} is {into.name} here.")

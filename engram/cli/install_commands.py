@@ -60,7 +60,7 @@ from engram_hooks.block import link_interpreter
 # -- What `engram install` asks: the earlier Engram, the permission, and who writes the memories.
 
 _LEAVES = (
-    "What leaves this machine then: what you and Claude said, with secrets masked, and the commands that were run with "
+    "What then leaves this machine: what you and Claude said, with secrets masked, and the commands that were run with "
     "their exit codes; no files and no tool output. Your own Claude Code sends it to Anthropic, with your login."
 )
 
@@ -73,15 +73,15 @@ def show_earlier(found: EarlierEngram) -> None:
     click.echo("An earlier Engram is on this machine:")
     for line in found.lines():
         say(f"  {line}")
-    say("It uses the same folder and the same socket, so both can't run. It is stopped; its files stay.")
+    say("It uses the same folder and socket, so only one can run. It will be stopped; its files are kept.")
 
 
 def show_other_versions(found: Sequence[OtherProcess]) -> None:
     """Print which processes of another version are running, and what will happen to them."""
-    click.echo("Another version of Engram still runs:")
+    click.echo("Another version of Engram is still running:")
     for process in found:
         say(f"  {process.described}")
-    say("It is stopped, and this version takes over; memory.db is copied before its tables change.")
+    say("It will be stopped, and this version takes over; memory.db is copied before its tables change.")
 
 
 def ask_permission() -> bool:
@@ -95,17 +95,17 @@ def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) ->
 
     has_model = claude.command is not None or can_compare(settings)
     click.echo("\nWho writes the memories?")
-    # What can't be used at once is not recommended.
+    # What can't be used right away is not recommended.
     is_ready = claude.command is not None and not seems_logged_out(settings)
     claude_text = (
         f"Your own Claude Code. {'Recommended: such' if is_ready else 'Such'} memories help with {SERVED_BY_MODEL} % "
-        f"of the prompts that a memory can help with; those of the rules with {SERVED_BY_RULES} %."
+        f"of the prompts that a memory can help with; those of the rules, with {SERVED_BY_RULES} %."
     )
     say_wrapped(claude_text, first="  claude  ", rest=" " * 10)
     for line in [*cost_lines(settings, cost), _LEAVES]:
         say_wrapped(line, first=" " * 10, rest=" " * 10)
     say("  local   Rules on this machine. Nothing leaves it, and it costs nothing.")
-    say("  openai  OpenAI or a compatible server, also one of your own, with your key.")
+    say("  openai  OpenAI or a compatible server, including one of your own, with your key.")
     if has_model:
         compare_text = (
             "Rules, and at the end you see one of your own sessions both ways: a single call of the language model, "
@@ -141,7 +141,7 @@ def ask_session_start() -> bool:
 
 
 def cost_lines(settings: Settings, cost: CostEstimate) -> list[str]:
-    """Return what a month like the last would cost with Claude, and the cap."""
+    """Return what a month like the last one would cost with Claude, and the cap."""
     from engram.extraction.model.claude_provider import who_pays  # no other command of this module needs it
 
     each = " and ".join(f"{_range(*cost.dollars(model))} with {model}" for model in DOLLARS)
@@ -184,12 +184,12 @@ def print_report(
     rows = {
         "memory": str(settings.home),
         "Claude Code": claude.version
-        or (claude.command or "not on this machine yet: it finds Engram at its first start"),
+        or (claude.command or "not on this machine yet: it will find Engram when it first starts"),
         "service": _service(result.steps) if choices.service else "none: start it with `engram up`",
         "writer": _writer(settings, is_writer_chosen=is_writer_chosen),
     }
     if choices.service and result.imported:
-        rows["search"] = "by words now; by meaning too when the service has prepared it, in some minutes"
+        rows["search"] = "by words now; by meaning too once the service has prepared it, in a few minutes"
     if not result.test.problem:
         rows["self-test"] = f"passed in {result.test.seconds:.1f} s" + (
             "" if result.test.has_vectors else ", without the model"
@@ -199,7 +199,7 @@ def print_report(
     for note in [*result.outcome.notes, *(note for step in result.steps for note in step.notes)]:
         say_wrapped(as_called_here(f"Note: {note}"), first="  ", rest="  ")
     click.secho("\nNext", bold=True)
-    say_wrapped("Start Claude Code in a project of yours and work as always, or type:", first="  ", rest="  ")
+    say_wrapped("Start Claude Code in one of your projects and work as always, or type:", first="  ", rest="  ")
     advise(f"  {next_command(question)}")
 
 
@@ -212,7 +212,7 @@ def variable_notes(workspace: Workspace) -> list[str]:
     """Return notes about settings from this shell's environment variables, which a service does not see."""
     folders = ("home", "claude_folder")
     return [
-        f"The service does not see ENGRAM_{name.upper()} of this shell: engram config set {name} …"
+        f"The service does not see this shell's ENGRAM_{name.upper()}: engram config set {name} …"
         for name, source in sorted(workspace.loaded.sources.items())
         if source == "environment" and name not in folders
     ]
@@ -228,7 +228,7 @@ def _writer(settings: Settings, *, is_writer_chosen: bool) -> str:
     if missing is not None:
         return f"{missing.detail.removeprefix('extractor = ')}. To change that, {missing.advice}"
     if extractor in MODEL_EXTRACTORS:
-        return f"{extractor}, for what is said from now on; `engram cost` shows what it spends"
+        return f"{extractor}, from now on; `engram cost` shows what it spends"
     more = "" if is_writer_chosen else ". To let Claude write: engram install --extractor claude"
     return f"{extractor} rules: nothing leaves this machine{more}"
 
@@ -237,7 +237,9 @@ def _writer(settings: Settings, *, is_writer_chosen: bool) -> str:
 @click.option("--dry-run", is_flag=True, help="Show what would change, line by line (default: change it).")
 @yes_option
 @click.option(
-    "--service/--no-service", default=None, help="Start worker and watcher at login (default: as before, at first yes)."
+    "--service/--no-service",
+    default=None,
+    help="Start the worker and the watcher at login (default: as before, at first yes).",
 )
 @click.option(
     "--plugin/--no-plugin",
@@ -329,13 +331,13 @@ def install(
         raise InstallError(f"nothing was changed. {go_on}") from None
     planned = plan()
     with if_stopped(
-        "What this installation had changed is taken back, but for the memory in "
+        "What this installation had changed was undone, except for the memory in "
         f"{settings.home}. To go on, type: engram install. To delete the memory: engram uninstall --purge"
     ):
         result = _apply(workspace, answers.choices, machine, planned, is_quiet=as_json)
     with if_stopped(
-        "Engram is installed, only the end of this report is missing: `engram status` shows what works. "
-        "To take everything back, type: engram uninstall"
+        "Engram is installed; only the end of this report is missing: `engram status` shows what works. "
+        "To undo everything, type: engram uninstall"
     ):
         is_chosen = bool(extractor or answers.writer)
         _finish(workspace, answers.choices, machine, result, as_json, is_writer_chosen=is_chosen)
@@ -413,11 +415,11 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question that only the user can decide; most are asked at the first installation only."""
+    """A question that only the user can answer; most are asked only at the first installation."""
 
     #: What it decides, for a dry run.
     decides: str
-    #: Asks, and changes the answers. Raises Abort if the user declines or nobody is there to answer.
+    #: Asks the user, and changes the answers. Raises Abort if the user declines or nobody is there to answer.
     ask: Callable[[Answers], None]
 
 
@@ -476,7 +478,7 @@ def _print_plan(
     for question in asked:
         say(f"Ask {question}")
     if asked:
-        click.echo("With --yes, nothing is asked, and this is done:")
+        click.echo("With --yes, no questions are asked, and this is done:")
     for line in lines:
         say(line)
     click.echo("Nothing was changed.")
@@ -555,7 +557,7 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, plan: Insta
     outcome.notes += [f"Ended a process of another version: {other.described}" for other in ended]
     if copy is not None:
         outcome.notes.append(
-            f"memory.db was brought up to date. The way back: `engram restore {copy.name}` with the version of before"
+            f"memory.db was brought up to date. To go back: `engram restore {copy.name}` with the earlier version"
         )
     outcome.notes += variable_notes(workspace) if choices.service else _terminal_notes(workspace)
     return Result(outcome, plan.steps, imported, imported_earlier, test)

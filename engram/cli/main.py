@@ -40,7 +40,7 @@ SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
         ({"fix": "why_commands", "how": "why_commands"}, "Show what fixed an error, or how a tool was run here"),
         ({"blame": "why_commands"}, "Show which memories and sessions touched a file"),
     ),
-    "Keep and mend": (
+    "Keep and fix": (
         ({"save": "memory_commands"}, "Save a text as a memory"),
         ({"edit": "change_commands", "correct": "change_commands"}, "Change a memory, or replace a wrong one"),
         ({"pin": "memory_commands"}, "Pin a memory: every briefing begins with it"),
@@ -52,11 +52,11 @@ SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
     ),
     "Look": (
         ({"ui": "status_commands"}, "Open the page: see, explain and correct everything"),
-        ({"status": "status_commands"}, "Show what runs, and what was read and kept"),
+        ({"status": "status_commands"}, "Show what is running, and what was read and kept"),
         ({"why": "why_commands"}, "Show why Claude was shown something, or nothing"),
         ({"report": "report_commands", "cost": "report_commands"}, "Show what memory did, and what the model cost"),
         ({"projects": "project_commands"}, "List projects; join, rename, lock away or forget one"),
-        ({"doctor": "status_commands"}, "Check everything and say what to do"),
+        ({"doctor": "status_commands"}, "Check everything and suggest what to do"),
     ),
     "Set up": (
         ({"install": "install_commands", "uninstall": "setup_commands"}, "Set up Engram on this machine, or remove it"),
@@ -274,7 +274,7 @@ def _in_new_words(word: str, rest: Sequence[str]) -> list[str]:
 
 
 def _suggestion(word: str) -> str:
-    """Return a suggestion of what an unknown word may have meant."""
+    """Return a suggestion of what an unknown word may mean."""
     from difflib import get_close_matches
 
     from engram.config_file import SETTINGS
@@ -464,8 +464,8 @@ def _advise_packages(error: ImportError) -> str:
 def _quiet_pipe() -> Iterator[None]:
     """Exit quietly if the reader of the output is gone, as with ``engram report | head``, since that is not a failure.
 
-    If output can't be written for another reason, such as a full disk, one line says so. click sees neither case; it
-    would exit with 1 in both.
+    If output can't be written for another reason, such as a full disk, one line reports that. click handles neither
+    case; it would exit with 1 in both.
     """
     try:
         try:

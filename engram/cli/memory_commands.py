@@ -70,7 +70,7 @@ from engram.trust.display import number_of
     "--why",
     is_flag=True,
     help="Also show the evidence (transcript, line, uuid), the history, when Claude was shown it, and everything else "
-    "that is stored (default: the memory alone).",
+    "that is stored (default: only the memory).",
 )
 @json_option
 @pass_workspace
@@ -175,7 +175,7 @@ def _print_memory(report: MemoryReport, session: tuple[str, str], *, is_whole: b
 
 
 def _maker(extractor: str) -> str:
-    """Return what created a memory, for people; rules are named without their version."""
+    """Return what created a memory, in human-readable form; rules are shown without their version."""
     if extractor == "manual":
         return "saving it"
     return f"{RULES} ({extractor})" if extractor.startswith("local") else extractor
@@ -295,8 +295,8 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
                 Result(memory.title, memory_about(memory), text=memory.summary, id=memory.episode_id)
                 for memory in memories
             ],
-            empty="There are no memories yet: they are made of the sessions that are read. `engram status` says "
-            "whether that runs; `engram up --once` does it now."
+            empty="There are no memories yet: they are made from the sessions that are read. `engram status` shows "
+            "whether that is running; `engram up --once` does it now."
             if is_empty
             else f"No memory{f' of {place.name}' if place else ''}{f' up to {around}' if around else ''}. "
             "`engram timeline` lists the existing ones.",
@@ -393,7 +393,7 @@ def save(
     if as_json:
         print_json(facts)
         return
-    done = "Saved" if made.episode_id == new_id else "Nothing new: known already"
+    done = "Saved" if made.episode_id == new_id else "Nothing new: already known"
     say(f"{done} as {made.episode_id}, for {one_line(facts['project'] or '', 60) or 'every project'}.")
     say_masked(workspace, content, summary or "")
     if paused:
@@ -440,9 +440,9 @@ def report_change(store: Store, changed: Memory, as_json: bool, sentence: str) -
 def undo(workspace: Workspace, episode_id: str, dry_run: bool, as_json: bool) -> None:
     """Undo the last change to a memory: an edit, a pin, a judgement, a correction, a merge, a save.
 
-    Changes made together are undone together: for a correction, the new memory goes and the old one is valid
-    again. The undo is in the history, and undoing once more reverts it. What was forgotten stays
-    forgotten. `engram consolidate --undo RUN` undoes a whole run.
+    Changes made together are undone together: for a correction, the new memory is removed, and the old one is valid
+    again. The undo is in the history, and undoing once more reverts it. What was forgotten remains forgotten. `engram
+    consolidate --undo RUN` undoes a whole run.
 
     Example: engram undo ep_0123456789ab --dry-run
     """
@@ -467,9 +467,9 @@ def _print(plan: UndoPlan, is_dry: bool, why_not: str) -> None:
     change = plan.change
     what = f"“{done_of(change)}”" + (f" ({change.reason})" if change.reason else "")
     who = who_changed(change, "")
-    say(f"{'Would take back' if is_dry else 'Took back'}: {what}, {when(change.at_ms)}, {who}")
+    say(f"{'Would undo' if is_dry else 'Undid'}: {what}, {when(change.at_ms)}, {who}")
     lines = plan.lines()
-    # A single line would only repeat the same.
+    # A single line would only repeat the same thing.
     for line in lines if len(lines) > 1 else ():
         say(f"  {line}")
     if why_not:

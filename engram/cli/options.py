@@ -129,7 +129,7 @@ def require_agreement(question: str) -> None:
 
 
 def agrees(question: str, *, default: bool = False) -> bool:
-    """Ask a yes-or-no question. After any other answer, tell the user what to type, and ask again.
+    """Ask a yes-or-no question. After any other answer, print what to type, and ask again.
 
     Args:
         default: the answer if the user just presses Enter.
@@ -190,7 +190,7 @@ def ask_phrase(question: str) -> str:
 
 @contextmanager
 def answered(instead: str) -> Iterator[None]:
-    """Ask inside this block. If input ends and nobody sits at a terminal, BadRequest says what to do ``instead``."""
+    """Ask inside this block. If the input ends and nobody is at a terminal, BadRequest says what to do ``instead``."""
     try:
         yield
     except click.Abort:
@@ -210,7 +210,7 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def if_stopped(told: str | Callable[[], str]) -> Iterator[None]:
-    """Say what was done and what to type if the user stops this block, unless an inner block has already said it."""
+    """Print what was done and what to type if the user stops this block, unless an inner block has already done so."""
     try:
         yield
     except Stopped:
@@ -277,7 +277,7 @@ def refuse_empty(command: click.Command) -> click.Command:
 
 
 def _name_in_errors(param: click.Argument) -> None:
-    """Make errors call an argument by its name, and not by the list of its choices, which follows anyway."""
+    """Make errors refer to an argument by its name, and not by the list of its choices, which follows anyway."""
     name = f"'{(param.name or '').upper()}'"
     param.get_error_hint = lambda ctx: name  # type: ignore[method-assign]
 

@@ -37,7 +37,7 @@ _SLACK_WIDTH = 12
 _MIN_ROWS_OF_MOST = 4
 #: Wide characters, between which a line may be broken: Chinese, Japanese and Korean ones, and pictures.
 _WIDE = "\u1100-\u11ff\u2e80-\ud7fb\uf900-\ufaff\ufe30-\ufe4f\uff01-\uff60\U0001f300-\U0003ffff"
-#: A command that resumes a session, where it began. It is copied, so that it stays on one line, however long.
+#: A command that resumes a session, where it began. It will be copied, so it remains on one line, however long.
 _RESUME = r"(?:cd (?:'[^']*'|[^\s'])+ && )?(?:[A-Z_]+=\S+ )?(?:claude --resume|codex resume|gemini --resume) \S+"
 #: What is not broken: such a command, a word, or a wide letter, with the spaces in front of it.
 _PIECE = lazy_regex(rf"\s*(?:({_RESUME})|[{_WIDE}]|[^\s{_WIDE}]+|$)")
@@ -79,8 +79,8 @@ def wrapped(text: str, columns: int, *, rest: str = "", cuts_words: bool = False
 
     Args:
         rest: the prefix of all lines but the first.
-        cuts_words: cut a word that is longer than a line, as a table needs. Otherwise it is not broken, since it may be
-            a path to be copied.
+        cuts_words: cut a word that is longer than a line, as a table needs. Otherwise it is not broken, because it may
+        be a path to be copied.
     """
     if columns_of(text) <= columns:
         return [text]
@@ -205,7 +205,7 @@ def say_lines(text: str, *, indent: str = "", **style: Any) -> None:
 
 
 def fitting_lines(text: str, indent: int = 0) -> list[str]:
-    """Return stored text as one line; on a terminal, as lines that fit beside an indent of ``indent`` columns."""
+    """Return stored text as one line; on a terminal, as lines that fit next to an indent of ``indent`` columns."""
     line = " ".join(visible(text).split())
     columns = shutil.get_terminal_size().columns - 1 - indent
     if not is_terminal() or columns_of(line) <= columns:
@@ -294,10 +294,10 @@ def has_terminal() -> bool:
 
 
 def when(at_ms: int | None) -> str:
-    """Return a time for people: local, to the minute; "–" for none."""
+    """Return a time for display: local, to the minute; "–" for none."""
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at_ms / 1000)) if at_ms else "–"
 
 
 def local(time_text: str | None) -> str:
-    """Return a time from a report in JSON, for people: local, to the minute; "–" for none."""
+    """Return a time from a report in JSON, for display: local, to the minute; "–" for none."""
     return when(parse_time_ms(time_text))

@@ -75,9 +75,9 @@ def make(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Write memories to a pack: those named by id, or all of a project. It shows the exact texts first.
+    """Write memories to a pack: those named by id, or all of a project. The exact texts are shown first.
 
-    A pack holds texts, redacted again, and no evidence, session, project or path.
+    A pack holds texts, redacted once more, and no evidence, session, project or path.
 
     Example: engram pack make django-rules ep_0123456789ab
     """
@@ -102,7 +102,7 @@ def make(
         for packed in made.memories:
             say(f"{packed['summary']}\n  {packed['content']}")
         for summary, reason in held_back:
-            say(f"! reads like {reason}, so Claude is never shown it unasked: {summary}")
+            say(f"! reads like {reason}, so Claude sees it only on request: {summary}")
     confirm(yes, as_json, f"Write {number_of(len(made.memories), 'memory')} into version {version} of a pack?")
     write_file(target, data)
     facts = {
@@ -128,7 +128,7 @@ def sign(workspace: Workspace, file: Path, as_json: bool) -> None:
     signed = sign_pack(unsigned, signing_key(workspace.places))
     write_file(file, write_pack(signed))
     facts = {"file": str(file), "key": signed.key.hex(), "fingerprint": signed.fingerprint}
-    tell(as_json, facts, f"Signed {file}. Tell your readers the fingerprint of your key: {signed.fingerprint}")
+    tell(as_json, facts, f"Signed {file}. Give your readers the fingerprint of your key: {signed.fingerprint}")
 
 
 @pack.command("add")
@@ -140,8 +140,8 @@ def sign(workspace: Workspace, file: Path, as_json: bool) -> None:
 def add(workspace: Workspace, file: Path, project: str | None, yes: bool, as_json: bool) -> None:
     """Install a signed pack. Its key is pinned: an update must be signed with the same one.
 
-    Its memories are attributed to the pack, never to you; what looks like an instruction is never shown to Claude
-    unasked.
+    Its memories are attributed to the pack, never to you; what looks like an instruction is shown to Claude only on
+    request.
 
     Example: engram pack add django-rules.pack
     """
@@ -211,7 +211,7 @@ def list_packs(workspace: Workspace, as_json: bool) -> None:
         print_json({"packs": rows})
         return
     cells = [(row["pack"], row["version"], row["memories"], row["fingerprint"]) for row in rows]
-    print_table(["pack", "version#", "memories#", "key"], cells, empty="No pack is installed.")
+    print_table(["pack", "version#", "memories#", "key"], cells, empty="No packs are installed.")
 
 
 def _install(
@@ -240,8 +240,8 @@ def _install(
             for summary in summaries:
                 click.echo(safe(f" {mark} {summary}"))
         for summary in change.suspects:
-            click.echo(safe(f" ! looks like an instruction, never shown unasked: {summary}"))
-    confirm(yes, as_json, "Take this over?")
+            click.echo(safe(f" ! looks like an instruction, shown only on request: {summary}"))
+    confirm(yes, as_json, "Accept this?")
     install_pack(store, change, None if project_of is None else project_of())
     workspace.wake_worker()
     tell(as_json, facts, f"{pack.name} is installed.")

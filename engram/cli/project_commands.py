@@ -58,11 +58,11 @@ from engram.vaults import find_vault, list_vaults
 @json_option
 @pass_workspace
 def forget(workspace: Workspace, name: str, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Delete everything in the project NAME for good: turns, memories and notes, also in backups.
+    """Delete everything in the project NAME for good: turns, memories and notes, including those in backups.
 
-    What was said in it until now is never read again. The folder stays known: new sessions in it are read as before,
-    unless the setting `exclude` names it. Global memories that came from the project stay, without their evidence, and
-    are listed. The transcripts belong to Claude Code and are not changed.
+    What was said in it until now is never read again. The folder remains known: new sessions in it are read as before,
+    unless the `exclude` setting lists it. Global memories that came from the project are kept, without their evidence,
+    and are listed. The transcripts belong to Claude Code and are not changed.
 
     Example: engram projects forget harbor-2 --dry-run
     """
@@ -70,21 +70,21 @@ def forget(workspace: Workspace, name: str, dry_run: bool, yes: bool, as_json: b
         place = named_project(store, name)
         contents = contents_of_project(store, place)
         for memory in () if as_json else contents.released:
-            say(f"stays, global: {memory.episode_id}  {one_line(memory.summary)}")
+            say(f"kept, global: {memory.episode_id}  {one_line(memory.summary)}")
         sessions = count_projects(store).get(place.id, ProjectCounts()).sessions
         what = (
             f"{number_of(sessions, 'session')} with {number_of(len(contents.turn_ids), 'turn')}, "
             f"{number_of(len(contents.memories), 'memory')} and the notes of {place.name} ({place.root}) for good, "
-            "also in backups. It can't be undone."
+            "including backups. It can't be undone."
         )
         if dry_run:
             for memory in () if as_json else contents.memories:
-                say(f"would go: {memory.episode_id}  {one_line(memory.summary)}")
+                say(f"would be deleted: {memory.episode_id}  {one_line(memory.summary)}")
             facts = {"dry": True, "project": place.name, "folder": place.root, "sessions": sessions}
             facts |= {"turns": len(contents.turn_ids), "memories": len(contents.memories)}
             tell(as_json, facts, f"Would delete {what} Nothing was changed.")
             return
-        # If nothing is left, this completes an interrupted deletion.
+        # If nothing remains, this completes an interrupted deletion.
         is_asked = contents.turn_ids or contents.memories or contents.released
         confirm(yes or not is_asked, as_json, f"This deletes {what} Continue?")
         report = forget_project(store, workspace.places, place, actor=Actor.USER)
@@ -116,7 +116,7 @@ def _forgotten_sentence(report: ForgottenProject) -> str:
     )
     if not (report.turns or report.memories or report.kept_global):
         again = f"New sessions in {report.folder} are read."
-        return f"Nothing of {report.name} is left: it holds no turn and no memory.{foreign} {again}"
+        return f"{report.name} is empty: it holds no turns and no memories.{foreign} {again}"
     turns = counted(report.turns, "turn") or "no turn"
     memories = counted(report.memories, "memory") or "no memory"
     files = counted(len(report.files), "file") or "no file"
@@ -205,7 +205,7 @@ def unvault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
 def projects() -> None:
     """List the projects and their folders, and join those that were renamed or moved (default: list).
 
-    A project is identified by its folder. If that is gone and a new folder has the same remote and the same first
+    A project is identified by its folder. If the folder is gone and a new one has the same remote and the same first
     commit, the worker joins the two. `engram projects` suggests less certain matches.
 
     Example: engram projects merge harbor-2 harbor
@@ -302,7 +302,7 @@ def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool
             raise BadRequest(f"{folder} is a folder of projects (project_roots), so it can't be part of one")
         known = find_project_of_identity(store, scope.identity)
         if known is not None and known.id == place.id:
-            raise BadRequest(f"{folder} means {place.name} already")
+            raise BadRequest(f"{folder} already belongs to {place.name}")
         if known is not None:
             command = f"engram projects merge {known.name} {place.name}"
             raise BadRequest(f"{folder} is the project {known.name}. To join them, run: {command}")
@@ -313,7 +313,7 @@ def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool
         )
         with store.transaction() as tx:
             link_folder(tx, place, scope.identity, scope.root, "by hand")
-    tell(as_json, {"project": place.name, "folder": scope.root}, f"{scope.root} belongs to {place.name} now.")
+    tell(as_json, {"project": place.name, "folder": scope.root}, f"{scope.root} now belongs to {place.name}.")
 
 
 @projects.command("merge")
@@ -338,11 +338,11 @@ def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool
             as_json,
             f"This moves {number_of(counts.sessions, 'session')} and "
             f"{number_of(counts.memories, 'memory')} of {other.name} ({other.root}) to "
-            f"{place.name} ({place.root}). `engram projects unmerge {other.name}` takes that back. Continue?",
+            f"{place.name} ({place.root}). `engram projects unmerge {other.name}` undoes that. Continue?",
         )
         moved = merge_projects(store, place, other, "by hand", actor=Actor.USER)
     workspace.wake_worker()
-    sentence = f"Moved {number_of(moved, 'session')}. {other.root} belongs to {place.name} now."
+    sentence = f"Moved {number_of(moved, 'session')}. {other.root} now belongs to {place.name}."
     tell(as_json, {"project": place.name, "folder": other.root, "sessions": moved}, sentence)
 
 
@@ -353,7 +353,7 @@ def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool
 def unmerge(workspace: Workspace, name: str, as_json: bool) -> None:
     """Undo the last merge of the project NAME into another one.
 
-    Its sessions and memories go back to it, and its folder belongs to it again. What was added since the merge stays
+    Its sessions and memories go back to it, and its folder belongs to it again. What was added since the merge remains
     with the other project. The ten latest merges can be undone.
 
     Example: engram projects unmerge harbor-2
@@ -395,7 +395,7 @@ def sort(workspace: Workspace, dry_run: bool, undo: bool, as_json: bool) -> None
             workspace.wake_worker()
             facts = {"sessions": sorting.sessions, "turns": sorting.turns, "memories": sorting.memories}
             sentence = (
-                f"Taken back: {number_of(sorting.sessions, 'session')}, {number_of(sorting.turns, 'turn')}, "
+                f"Undone: {number_of(sorting.sessions, 'session')}, {number_of(sorting.turns, 'turn')}, "
                 f"{number_of(sorting.memories, 'memory')}"
             )
             merged = f", and the projects {', '.join(sorting.merged)}" if sorting.merged else ""
@@ -445,11 +445,11 @@ def _shown(value: object) -> object:
 def sessions(workspace: Workspace, session_id: str | None, project: str | None, limit: int, as_json: bool) -> None:
     """List the sessions that were read, latest first; with an ID, show everything that is known about that session.
 
-    A session is active while it grows, idle after `idle_seconds` without one, and over after `live_seconds`.
+    A session is active while it grows, idle after `idle_seconds` without growth, and over after `live_seconds`.
 
-    For one session: the command that resumes it, what it is about, if a language model read it, the memories made
-    of it, its prompts, what Claude was shown in it, when, and how many tokens that took, and its files with how far
-    they were read. The beginning of an ID is enough. `engram why ID` says why, prompt by prompt.
+    For one session: the command that resumes it, what it is about, if a language model read it, the memories made from
+    it, its prompts, what Claude was shown in it, when, and how many tokens that took, and its files with how far they
+    were read. The beginning of an ID is enough. `engram why ID` says why, prompt by prompt.
 
     Example: engram sessions 81d05d22
     """
@@ -486,9 +486,9 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
             )
             for summary in summaries
         ],
-        empty="No session was read yet. `engram up --once` reads them now."
+        empty="No sessions have been read yet. `engram up --once` reads them now."
         if place is None
-        else f"No session of {place.name} was read. `engram sessions` lists the existing ones.",
+        else f"No sessions of {place.name} have been read. `engram sessions` lists the existing ones.",
     )
     print_rest(len(rows), len(summaries))
 
@@ -523,7 +523,7 @@ def _print_session(report: SessionReport, resume: str) -> None:
     )
     click.echo()
     waiting = sum(stored.extracted_revision != stored.revision for stored in report.turns)
-    later = f"Memories of {number_of(waiting, 'turn')} are made later."
+    later = f"Memories from {number_of(waiting, 'turn')} will be made later."
     print_table(
         ["memory", "kind", "title"],
         [
@@ -534,7 +534,7 @@ def _print_session(report: SessionReport, resume: str) -> None:
             )
             for memory in report.memories
         ],
-        empty=later if waiting else "No memory was made of it. Search finds all that was said.",
+        empty=later if waiting else "No memory was made from it. Search finds everything that was said.",
     )
     if waiting and report.memories:
         click.echo(later)

@@ -23,12 +23,12 @@ from engram.worker.recall_client import (
     require_words,
 )
 
-#: The parts of a score → their meaning, for people.
+#: The parts of a score → their meaning, in words.
 _LEGEND = (
     "A score is the sum of its parts, each weighted. text: its words; vector: its meaning; neighbours: what was said "
-    "beside it; names, time, session: how well these match; source: a memory gains from the turn that it was made of."
+    "next to it; names, time, session: how well these match; source: a memory gains from the turn it was made from."
 )
-#: Flags that choose the worker. Any other one may differ from the worker's settings: then this process searches.
+#: Flags that choose the worker. With any other flag, whose setting may differ from the worker's, this process searches.
 _FLAGS_OF_WORKER = {"home", "claude_folder"}
 
 
@@ -101,7 +101,7 @@ def search(
     _run(workspace, Operation.SEARCH, query, project, limit, verbose, explain, as_json)
 
 
-#: From this number of texts without a vector on, an answer says so: fewer hardly change it.
+#: Minimum number of texts without a vector for an answer to mention them: fewer hardly change it.
 MIN_WAITING_TEXTS = 100
 _WAITING = "are not prepared for the search by meaning yet: so far they are found by their words only"
 
@@ -130,7 +130,7 @@ def _run(
         with_worker = not set(workspace.flags) - _FLAGS_OF_WORKER
         answer = ask_memory(store, workspace.settings, request, with_worker=with_worker)
         waiting = count_without_vector(store) if answer.answered_by is not AnsweredBy.TEXT else 0
-        paused = pause_note(store, request.project_id, "what is said meanwhile is neither read nor found")
+        paused = pause_note(store, request.project_id, "what is said in the meantime is neither read nor found")
     if as_json:
         print_json(
             {

@@ -53,13 +53,13 @@ HINT = "See one of your sessions as a language model would remember it: engram c
 
 
 @click.command("compare")
-@click.option("--yes", is_flag=True, help="Send the session without asking (default: say what is sent, and ask).")
+@click.option("--yes", is_flag=True, help="Send the session without asking (default: show what will be sent, and ask).")
 @json_option
 @pass_workspace
 def compare_command(workspace: Workspace, yes: bool, as_json: bool) -> None:
     """Show one of your sessions both ways: what Engram keeps without a language model, and what one would keep.
 
-    First it says which session would be sent, to whom, and what that costs. If you agree, it makes one call. The
+    It first shows which session would be sent, to whom, and what that costs. If you agree, it makes one call. The
     answer is not stored unless you then let the model write your memories.
 
     Example: engram compare
@@ -87,7 +87,7 @@ def offer_comparison(workspace: Workspace, store: Store, *, is_asked_for: bool =
     offer = _find_offer(store, workspace.settings)
     if offer is None:
         if is_asked_for:
-            advise("\nNo session that was read is long enough to compare yet. Later: engram compare")
+            advise("\nNo session read so far is long enough to compare. Later: engram compare")
         return
     click.echo()
     _describe(workspace.settings, offer)
@@ -107,7 +107,7 @@ def can_compare(settings: Settings) -> bool:
     try:
         return settings.extractor == "local" and bool(available_provider(settings))
     except SettingsError:
-        # `engram doctor` and `engram compare` say what is wrong.
+        # `engram doctor` and `engram compare` report what is wrong.
         return False
 
 
@@ -143,7 +143,7 @@ def extractor_settings(workspace: Workspace, extractor: str | None, command: str
         and command is not None
         and sources["claude_command"] in ("default", "config.toml")
     ):
-        # The path must be absolute, since a service has a short PATH.
+        # The path must be absolute, because a service has a short PATH.
         wanted["claude_command"] = command
     return wanted
 
@@ -166,19 +166,19 @@ def _require_offer(workspace: Workspace, store: Store) -> Offer:
     if settings.extractor in MODEL_EXTRACTORS:
         raise BadRequest(f"{_writer(settings.extractor)} writes your memories already: `engram config show extractor`")
     if settings.extractor != "local":
-        raise BadRequest("no memories are made now: run `engram config set extractor local`")
+        raise BadRequest("no memories are being made: run `engram config set extractor local`")
     if not available_provider(settings):
         raise BadRequest(
             "no language model was found: install Claude Code, or set `llm_base_url` or a key (docs/language-model.md)"
         )
     offer = find_offer(store, settings)
     if offer is None:
-        raise NotFound("no session that was read is long enough to compare yet; work on, and try again")
+        raise NotFound("no session read so far is long enough to compare; continue working, and try again")
     return offer
 
 
 def _describe(settings: Settings, offer: Offer) -> None:
-    """Say what would be sent, to whom, what it costs, and what is kept."""
+    """Print what would be sent, to whom, what it costs, and what is kept."""
     say_wrapped("See one of your sessions both ways: what Engram keeps by rules, and what a language model would keep.")
     place = ", ".join(filter(None, (offer.day, offer.project)))
     prompts = f"{'its' if offer.is_whole else 'its first'} {offer.prompts} prompts"
@@ -196,7 +196,7 @@ def _describe(settings: Settings, offer: Offer) -> None:
 
 
 def price_text(settings: Settings, offer: Offer) -> str:
-    """Return what the one call would cost, for people."""
+    """Return what the one call would cost, in words."""
     price = offer.price
     tokens = (
         f"one call, about {price.input_tokens:,} tokens in and {price.output_tokens:,} to "
@@ -217,7 +217,7 @@ def _openai_dollars(settings: Settings, price: CallPrice) -> str:
         return "nothing, on your own server."
     most = f"at most ${price.reserved_dollars:.3f}"
     if price.low_dollars is None or price.high_dollars is None:
-        return f"{most}, by the price that is assumed for an unknown model (setting llm_prices)."
+        return f"{most}, at the price that is assumed for an unknown model (setting llm_prices)."
     return f"{_range(price.low_dollars, price.high_dollars)} for {settings.llm_model}, {most}."
 
 
@@ -292,8 +292,10 @@ def _switch(workspace: Workspace, store: Store, extractor: ModelExtractor, compa
         kept = keep(store, workspace.settings, extractor, comparison)
         what = f"kept of this session: {number_of(kept.new, 'memory')}"
     except Conflict:
-        what = "this session has grown meanwhile, so its memories are written at the next tidying"
-    advise(f"{_writer(provider)} writes your memories from now on; {what}. Back: engram config set extractor local")
+        what = "this session has grown in the meantime, so its memories are written when memories are next consolidated"
+    advise(
+        f"{_writer(provider)} writes your memories from now on; {what}. To go back: engram config set extractor local"
+    )
     if is_overridden:
         say("Note: a flag or a variable also sets extractor and overrides config.toml.", err=True)
     restart_with_settings(workspace)
@@ -329,12 +331,12 @@ def _receiver(settings: Settings, offer: Offer) -> str:
 @json_option
 @pass_workspace
 def report(workspace: Workspace, days: int, as_json: bool) -> None:
-    """Show what memory did in the last days: what was said, kept, shown and opened, and the most used memory.
+    """Show what memory did in the last few days: what was said, kept, shown and opened, and the most used memory.
 
     Sessions and prompts count by when they took place, so a history that was just read counts as "before that".
     Memories count by when they were kept.
 
-    Once it also offers to show one of your sessions as a language model would remember it: see `engram compare`.
+    Once, it also offers to show one of your sessions as a language model would remember it: see `engram compare`.
 
     Example: engram report --days 30
     """
@@ -366,7 +368,9 @@ def _print(usage: Usage, days: int) -> None:
         ]
     )
     if not usage.sessions and usage.earlier_sessions:
-        advise(f"There were no sessions in that time. Further back: engram report --days {365 if days < 365 else 3650}")
+        advise(
+            f"There were no sessions in that time. For earlier ones: engram report --days {365 if days < 365 else 3650}"
+        )
 
 
 def _earlier(usage: Usage) -> str:
@@ -377,7 +381,7 @@ def _earlier(usage: Usage) -> str:
 
 
 def _also_of_earlier(usage: Usage) -> str:
-    return ", also of earlier sessions" if usage.memories and usage.earlier_prompts else ""
+    return ", including earlier sessions" if usage.memories and usage.earlier_prompts else ""
 
 
 def _named(summary: str, episode_id: str, project: str, uses: int) -> str:
@@ -401,7 +405,7 @@ def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
     """Show what the language model cost, by day, model, task and project, and how close that is to the caps.
 
     Dollars are at list price. With a Claude subscription nothing is billed: the tokens count against its limits. The
-    rules on this machine cost nothing. A call whose end is unknown counts with the most that it could cost.
+    rules on this machine cost nothing. A call whose end is unknown counts as the most that it could cost.
 
     Example: engram cost --since 7d
     """

@@ -1,4 +1,4 @@
-"""Print what was found for people: title, day and project, the sentences, and what resumes the session.
+"""Print results in human-readable form: title, day and project, the sentences, and what resumes the session.
 
 Every command that shows memories, sessions or passages prints them through this module. On a terminal, lines are
 wrapped to its width, with colour and bold text unless NO_COLOR is set; a pipe gets plain text.
@@ -45,7 +45,7 @@ _BULLET = lazy_regex(r"^(?:[-*+•]|\d{1,3}[.)]) ")
 _HEADING = lazy_regex(r"^#{1,6} ")
 #: What the local extractor writes before a citation.
 _MARK = lazy_regex(r"\[(?:also|asked)\]\s*")
-#: Who said a passage, for people.
+#: Who said a passage, in words.
 _SPEAKERS = {
     "user": "you",
     "chosen": "you chose",
@@ -54,7 +54,7 @@ _SPEAKERS = {
     "program": "a program",
     "context": "not typed",
 }
-#: The words for speakers in stored lines → the same, for people.
+#: The words for speakers in stored lines → the words that are displayed.
 _NAMES = {words: _SPEAKERS[role].capitalize() for role, words in SPEAKERS.items()}
 
 
@@ -62,7 +62,8 @@ _NAMES = {words: _SPEAKERS[role].capitalize() for role, words in SPEAKERS.items(
 class Result:
     """The parts of a result that are printed. Any part may be ""; none has been made safe for a terminal yet."""
 
-    #: Its title for people, in bold, and cut if the line is full. A title that is also the text is never cut.
+    #: Its title for display, in bold, and truncated if the line is full. A title that is also the text is never
+    #: truncated.
     title: str
     #: Day, project, kind and anything else that shows where it belongs.
     about: Sequence[str] = ()
@@ -173,7 +174,8 @@ def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> R
 def print_titles(results: Sequence[Result], *, empty: str) -> None:
     """Print results as a list, each with its title in bold, its text, where it belongs and its id; or ``empty``.
 
-    A text without a title is itself bold. A terminal gets the beginning of a long text; a pipe gets it all on one line.
+    A text without a title is itself bold. On a terminal, only the beginning of a long text is printed; a pipe gets all
+    of it on one line.
     """
     for result in results:
         indent = _INDENT if result.title else ""
@@ -190,7 +192,7 @@ def print_titles(results: Sequence[Result], *, empty: str) -> None:
 
 
 def print_rest(total: int, shown: int) -> None:
-    """Say how many of ``total`` rows a list leaves out, and how to see them."""
+    """Print how many of ``total`` rows a list leaves out, and how to see them."""
     if total > shown:
         click.secho(f"\n{total - shown} more; add -n {total} to see all", dim=True)
 
@@ -224,7 +226,7 @@ def pauses_in_words(store: Reader, pauses: Mapping[str, int]) -> list[str]:
 
 
 def pause_note(store: Reader, project_id: int | None, what: str) -> str:
-    """Return the sentence that a project, or everything, is paused now, followed by ``what``; "" if it is not."""
+    """Return a sentence saying that a project, or everything, is paused, followed by ``what``; "" if it is not."""
     paused = current_pauses(store)
     project = None if project_id is None else project_by_id(store, project_id)
     if "" in paused:
@@ -237,7 +239,7 @@ def pause_note(store: Reader, project_id: int | None, what: str) -> str:
 
 
 def say_masked(workspace: Workspace, *texts: str) -> None:
-    """Say which placeholders replace the secrets in text that was just typed; print nothing if there are none."""
+    """Print which placeholders replace the secrets in text that was just typed; print nothing if there are none."""
     from engram.redaction.values import MARK  # commands that only read don't need it
 
     redact, before = workspace.redactor(), Counter(mark for text in texts for mark in MARK.findall(text))
@@ -255,7 +257,7 @@ def readable_content(memory: Memory) -> str:
 
 
 def _paragraphs_of(lines: Iterable[str]) -> list[list[str]]:
-    """Return lines in groups: those of a paragraph together, and every other line alone."""
+    """Return lines in groups: those of a paragraph together, and every other line on its own."""
     groups: list[list[str]] = []
     is_prose = is_code = False
     for line in lines:
@@ -273,7 +275,7 @@ def _paragraphs_of(lines: Iterable[str]) -> list[list[str]]:
 
 
 def _unsaid(lines: Sequence[str], said: str) -> Sequence[str]:
-    """Return a paragraph as it is, or what is left of it without the sentences that were said."""
+    """Return a paragraph unchanged, or what is left of it without the sentences that were said."""
     parts = sentences(" ".join(" ".join(lines).split()))
     left = [part for part in parts if part not in said]
     return lines if len(left) == len(parts) else [" ".join(left)] if left else []
@@ -354,7 +356,7 @@ def _plain(text: str) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    """Return a line of at most ``width`` columns, cut at a word boundary if one is near."""
+    """Return a line of at most ``width`` columns, truncated at a word boundary if one is near."""
     if columns_of(text) <= width:
         return text
     while text and columns_of(text) > width - 1:

@@ -103,7 +103,7 @@ def restart(workspace: Workspace, as_json: bool) -> None:
 
 
 def _leave_terminal_alone(workspace: Workspace, verb: str, instead: str) -> None:
-    """Raise AlreadyRunning if an `engram up` runs the worker or the watcher, since a second one would only wait."""
+    """Raise AlreadyRunning if an `engram up` runs the worker or the watcher, because a second one would only wait."""
     up = terminal_run(settings_around(workspace.settings).places)
     if up is not None:
         raise AlreadyRunning(
@@ -116,7 +116,8 @@ def _leave_terminal_alone(workspace: Workspace, verb: str, instead: str) -> None
 @pass_workspace
 @click.pass_context
 def status(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
-    """Show what runs the worker and the watcher, and whether they are running. The exit code is 1 if one is not.
+    """Show what runs the worker and the watcher, and whether they are running. The exit code is 1 if either is not
+    running.
 
     Example: engram service status --json
     """
@@ -129,7 +130,7 @@ def status(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
         print_facts(
             [
                 ("run by", _TITLES[said.system] if up is None else f"`engram up` in a terminal, pid {up}"),
-                ("starts by itself", _describe_start(said)),
+                ("starts automatically", _describe_start(said)),
                 *((name, _describe(state)) for name, state in states.items()),
                 (said.system.value, "; ".join(f"{PROCESSES[name]} {text}" for name, text in said.details.items())),
             ]
@@ -200,7 +201,7 @@ def run(ctx: click.Context, workspace: Workspace, process: str | None, lifeline:
 
 
 def _loop_of(process: str | None, workspace: Workspace, *, has_parent: bool) -> Callable[[Settings], int]:
-    """Return the function that runs until a signal; imported now, since each needs memory that the others don't."""
+    """Return the function that runs until a signal; imported only now, because each needs memory that others don't."""
     if process == "worker":
         from engram.worker.lifecycle import run_worker
 
@@ -367,7 +368,8 @@ def pause(
 ) -> None:
     """Pause a project or everything: nothing is read, kept or shown to Claude.
 
-    What is said during the pause is never kept, even if its transcript is read afterwards. What was said before is.
+    What is said during the pause is never kept, even if its transcript is read afterwards. What was said before is
+    kept.
 
     Example: engram pause --project harbor --for 1h
     """

@@ -60,12 +60,12 @@ from engram_hooks.block import link_interpreter, settings_block
 @pass_workspace
 @click.pass_context
 def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Undo what `engram install` changed: every file gets back its former content, mode and link.
+    """Undo what `engram install` changed: every file gets its previous content, mode and link again.
 
-    Changes that others made to these files meanwhile stay: then only Engram's entries are removed. The same happens if
-    the memory folder, which has the originals, is gone. An open page is closed. The memory folder stays
-    unless --purge is given, which deletes it with its vaults. Remove the program itself the way you installed it:
-    `uv tool uninstall engram-recall`.
+    Changes that others have since made to these files are kept: then only Engram's entries are removed. The same
+    happens if the memory folder, which has the originals, is gone. An open page is closed. The memory folder is kept
+    unless --purge is given, which deletes it with its vaults. Remove the program itself the way you installed it: `uv
+    tool uninstall engram-recall`.
 
     Example: engram uninstall --dry-run
     """
@@ -87,9 +87,9 @@ def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bo
         return
     if not as_json and not yes:
         for step in steps:
-            say(f"Will be taken back: {step}")
+            say(f"Will be undone: {step}")
         for copy in copies if purge else ():
-            advise(f"Will stay: {copy}")
+            advise(f"Will be kept: {copy}")
     question = f"Delete the memory in {places.root} for good?" if purge else "Uninstall?"
     confirm(yes, as_json, question)
 
@@ -97,7 +97,7 @@ def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bo
         if not as_json:
             say(f"• Undo: {step.summary}")
 
-    with if_stopped("Not everything was taken back yet. To go on, type: engram uninstall"):
+    with if_stopped("Not everything has been undone yet. To continue, type: engram uninstall"):
         outcome = take_back(places, stray=journal, before_step=before_step)
     # The hooks' link to the interpreter is useless without hooks.
     if places.python_link.is_symlink():
@@ -126,7 +126,7 @@ def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bo
 def _copies_elsewhere(workspace: Workspace) -> list[str]:
     """Return the folders and hubs with a sealed copy of this memory, which no uninstallation reaches.
 
-    A user who wants the copies gone, too, must leave the folders and hubs before the keys are deleted.
+    A user who also wants the copies deleted must leave the folders and hubs before the keys are deleted.
     """
     path = workspace.places.memory_db
     if not path.is_file():
@@ -158,15 +158,15 @@ def _print_uninstall(places: Home, steps: list[str], copies: list[str], purge: b
         )
         return
     for step in steps:
-        say(f"Would be taken back: {step}")
+        say(f"Would be undone: {step}")
     if not steps:
         click.echo("Engram is not installed in Claude Code or as a service.")
     with_vaults = f", with the vaults {', '.join(vaults)}" if vaults else ""
-    verb = "Would be deleted" if purge else "Would stay"
+    verb = "Would be deleted" if purge else "Would be kept"
     if places.root.is_dir():
         say(f"{verb}: the memory in {places.root}, {size_mb} MB{with_vaults}")
     for copy in copies:
-        advise(f"Would stay: {copy}")
+        advise(f"Would be kept: {copy}")
     click.echo("Nothing was changed.")
 
 
@@ -179,13 +179,13 @@ def _end_pages(places: Home) -> None:
 
 def _print_end(places: Home, purge: bool, left: list[str], has_problems: bool) -> None:
     if has_problems:
-        advise("Not everything could be taken back. Remove the cause, then run `engram uninstall` again.", err=True)
+        advise("Not everything could be undone. Remove the cause, then run `engram uninstall` again.", err=True)
         return
     if not purge:
-        advise(f"Uninstalled. The memory stays in {places.root}; `engram uninstall --purge` deletes it.")
+        advise(f"Uninstalled. The memory is kept in {places.root}; `engram uninstall --purge` deletes it.")
     elif left:
         more = f" and {len(left) - 5} more" if len(left) > 5 else ""
-        say(f"Uninstalled. Files that are not this program's stay in {places.root}: {', '.join(left[:5])}{more}")
+        say(f"Uninstalled. Files that are not this program's are kept in {places.root}: {', '.join(left[:5])}{more}")
     else:
         click.echo("Uninstalled; the memory is deleted.")
     say("Remove the program as you installed it, such as: uv tool uninstall engram-recall")
@@ -205,7 +205,9 @@ def _refuse_running(places: Home) -> None:
     homes = (places, *map(Home, vault_folders(places)))
     for lock in (lock for home in homes for lock in (home.worker_lock, home.watcher_lock)):
         if is_held(lock):
-            raise InstallError(f"a process still uses {places.root} ({lock.stem}). Stop `engram up`, then try again")
+            raise InstallError(
+                f"a process is still using {places.root} ({lock.stem}). Stop `engram up`, then try again"
+            )
 
 
 # -- ``engram setup``: what `engram install` does automatically, one part at a time.
@@ -315,7 +317,7 @@ def model(workspace: Workspace, name: str, as_json: bool) -> None:
     """Download the model NAME from the Hugging Face hub and make it ready to run.
 
     This is the only command that downloads a model. It doesn't change which model is used: it prints the command that
-    does. A model in a folder of yours needs no download.
+    does. A model in one of your folders needs no download.
 
     Example: engram setup model BAAI/bge-small-en-v1.5
     """
@@ -366,7 +368,7 @@ def config() -> None:
 @pass_workspace
 def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
     """Show every setting with its value: first those that were changed, with the source of each (a flag, the
-    environment or config.toml) and its default; then all others, by what they concern.
+    environment or config.toml) and its default; then all others, by topic.
 
     Change one with `engram config set NAME VALUE`, with a variable ENGRAM_<NAME>, or for one call with
     --set NAME=VALUE.
@@ -394,7 +396,7 @@ def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
 
 
 def _print_groups(values: Mapping[str, Any], sources: Mapping[str, str]) -> None:
-    """Print the settings that were changed, and then all others by what they concern."""
+    """Print the settings that were changed, and then all others by topic."""
     width = max(map(len, values))
     changed = [
         (name.ljust(width), shown_value(value) or "–", sources[name], default_of(name).replace("`", ""))
@@ -417,7 +419,7 @@ def _print_groups(values: Mapping[str, Any], sources: Mapping[str, str]) -> None
 @json_option
 @pass_workspace
 def explain(workspace: Workspace, name: str, as_json: bool) -> None:
-    """Say what the setting NAME means, with its value, the source of that, and its default.
+    """Explain the setting NAME, with its value, the source of the value, and its default.
 
     Example: engram config explain extractor
     """
@@ -491,7 +493,7 @@ def _config_home(workspace: Workspace) -> Path:
 
 
 def _note_missing(workspace: Workspace, setting: str) -> None:
-    """Say what the language model that this setting chooses lacks; the setting is kept and works once it is there."""
+    """Print what the language model of this setting lacks; the setting is kept, and works once that is there."""
     if setting in _OF_MODEL:
         with contextlib.suppress(SettingsError):
             missing = find_missing(Workspace(workspace.flags).settings)

@@ -47,10 +47,10 @@ from engram.worker.worker_client import ask_status
 @json_option
 @pass_workspace
 def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
-    """Show what is running, how much was read and stored, what is waiting, and what failed.
+    """Show what is running, how much was read and stored, what is pending, and what failed.
 
     A stage is one kind of work, such as reading or making memories: how much of it came in, how much is done, and how
-    long the oldest of the rest has waited.
+    long the oldest remaining item has waited.
 
     Example: engram status --json
     """
@@ -190,13 +190,13 @@ def _picked(picked: Picked) -> str:
     """Return what happens to memories that an earlier version picked by rules."""
     if picked.waiting:
         waiting = number_of(picked.waiting, "memory")
-        return f"{waiting} to archive at the next tidying: see `engram consolidate --preview`"
+        return f"{waiting} to archive soon: see `engram consolidate --preview`"
     archived = number_of(picked.archived, "memory")
     return f"{archived} archived; to undo that, run: engram consolidate --undo {picked.run_id}"
 
 
 def _off(places: Home, health: Health) -> str:
-    """Return that Engram is off and, if known, why; "" while the worker or the watcher runs."""
+    """Return a message that Engram is off and, if known, why; "" while the worker or the watcher runs."""
     if health.worker.is_alive or health.watcher.is_alive:
         return ""
     was_killed = places.supervisor_lock.exists() and not is_held(places.supervisor_lock)
@@ -213,7 +213,7 @@ def _process(state: ProcessState) -> str:
     if not state.is_alive:
         return "not running"
     memory = f", {state.rss_mb:.0f} MB" if state.rss_mb else ""
-    older = "" if state.code == code_version() else ", with other code than is installed now: run `engram install`"
+    older = "" if state.code == code_version() else ", with code other than what is installed now: run `engram install`"
     return f"running, pid {state.pid or '?'}{memory}{older}"
 
 
@@ -241,7 +241,7 @@ _COLOURS = {State.BAD: "red", State.WARN: "yellow", State.OK: "green"}
     "--quick",
     "is_quick",
     is_flag=True,
-    help="Do not read all of the database (default: read them; that takes seconds for each 10,000 memories).",
+    help="Don't read the whole database (default: read it; that takes seconds for each 10,000 memories).",
 )
 @json_option
 @pass_workspace
@@ -249,18 +249,18 @@ _COLOURS = {State.BAD: "red", State.WARN: "yellow", State.OK: "green"}
 def doctor(
     ctx: click.Context, workspace: Workspace, is_fixed: bool, is_report: bool, is_quick: bool, as_json: bool
 ) -> None:
-    """Check everything and say what to do. The exit code is 1 if something does not work.
+    """Check everything and suggest what to do. The exit code is 1 if something does not work.
 
-    Checks the program and its interpreter, other programs of the same name, the database and who can read and write
-    the memory folder, the transcripts and whether Claude Code is about to delete some, the service, whether watcher
-    and worker run, make progress and run the installed code, the models, the hooks or the plugin, the MCP server and
+    Checks the program and its interpreter, other programs of the same name, the database and who can read and write the
+    memory folder, the transcripts and whether Claude Code is about to delete some, the service, whether the watcher and
+    the worker run, make progress and use the installed code, the models, the hooks or the plugin, the MCP server and
     its permission, an earlier or a half-done installation, stages that fail or are behind, unreadable lines, and tasks
     that were given up.
 
     Example: engram doctor --fix
     """
     if is_report and (as_json or is_fixed):
-        raise click.UsageError("--report is used alone")
+        raise click.UsageError("--report can't be combined with other options")
     done: list[str] = []
     with _machine(workspace, is_quick) as machine:
         checks = run_checks(machine)
@@ -325,7 +325,7 @@ def _machine(workspace: Workspace, is_quick: bool) -> Iterator[Machine]:
 @click.command("ui")
 @click.option("--no-open", is_flag=True, help="Print the address instead of opening a browser (default: open one).")
 @click.option(
-    "--stop", is_flag=True, help="Stop the page (default: open it; it stops by itself after 30 idle minutes)."
+    "--stop", is_flag=True, help="Stop the page (default: open it; it stops automatically after 30 idle minutes)."
 )
 @json_option
 @pass_workspace

@@ -96,7 +96,7 @@ def hold_rounds(workspace: Workspace, store: Store) -> HeldLease:
         pid = lease_owners(store).get("sync", "").partition("-")[0]
         is_worker = bool(pid) and pid == str(holder_of(workspace.places.worker_lock))
         who = "the worker" if is_worker else f"another command (process {pid})" if pid else "another command"
-        raise HubError(f"{who} is syncing right now: run `engram sync` again when it has ended")
+        raise HubError(f"{who} is syncing right now: run `engram sync` again when it has finished")
     return lease
 
 
@@ -152,12 +152,12 @@ class _Progress:
 # -- A folder as the hub
 
 _GIT_NOTE = (
-    "With git, what you forget later is deleted from the folder, but stays, encrypted, in the history of the "
-    "repository and of every clone. Each sync fetches, commits this machine's files and pushes them; commits of your "
-    "own are left alone."
+    "With git, what you forget later is deleted from the folder, but remains, encrypted, in the history of the "
+    "repository and of every clone. Each sync fetches, commits this machine's files and pushes them; your own "
+    "commits are left alone."
 )
 _PHRASE_NOTE = (
-    "Write this recovery phrase down; the folder does not have it, `engram hub key --show` prints it again. Anybody "
+    "Write this recovery phrase down; the folder does not have it, but `engram hub key --show` prints it again. Anyone "
     "with it and the folder can read your memories; without it, or one of your machines, nobody can."
 )
 
@@ -185,8 +185,9 @@ def sync(
     """Keep your machines in sync through a folder that you sync, encrypted and without a server; without DIR, sync now.
 
     DIR is a folder synced by Syncthing, Dropbox or the like, a mounted share or a git checkout. The first machine asks
-    first, and shows a recovery phrase; the others ask for it. From then on, the worker syncs automatically.
-    `engram hub status` shows how it is going, `engram hub devices` the machines, `engram hub leave` ends it.
+    for confirmation, and shows a recovery phrase; the others ask for that phrase. From then on, the worker syncs
+    automatically. `engram hub status` shows how it is going, `engram hub devices` shows the machines, and `engram hub
+    leave` ends it.
 
     Example: engram sync ~/Sync/engram
     """
@@ -208,7 +209,7 @@ def sync(
         try:
             rounds = sync_once(workspace, store, is_quiet=as_json)
         finally:
-            # Print the phrase whether or not the round succeeds, since nobody else has it.
+            # Print the phrase whether or not the round succeeds, because it exists nowhere else.
             if as_json and (facts or rounds):
                 print_json({"rounds": [_round_json(done) for done in rounds], **facts})
     workspace.wake_worker()
@@ -243,10 +244,10 @@ def _print_joined(joined: Joined) -> None:
     """Print the result of joining before the first round, which may take long, fail or be stopped."""
     place = folder_of(joined.server.url)
     git = " --git" if joined.server.url.startswith(GIT) else ""
-    say(f"{joined.server.member_name} keeps its memories in step through {place}{' with git' if git else ''}, sealed.")
+    say(f"{joined.server.member_name} keeps its memories in sync through {place}{' with git' if git else ''}, sealed.")
     if not joined.phrase:
         advise("`engram hub key --show` prints its recovery phrase.")
         return
     advise(f"\n{joined.phrase}\n\n{_PHRASE_NOTE}\n")
-    say(f"On each other machine, once the folder arrived: engram sync {shlex.quote(str(place))}{git} --phrase")
+    say(f"On each other machine, once the folder has arrived: engram sync {shlex.quote(str(place))}{git} --phrase")
     advise("If another machine already uses it and its files just haven't arrived yet: engram hub leave")

@@ -37,7 +37,7 @@ from engram.trust.display import number_of, span
 
 
 def queue_rows(workspace: Workspace) -> list[dict[str, Any]]:
-    """Return the messages in the queue; none without a queue. Nothing is lost then, since the queue only notifies."""
+    """Return the messages in the queue; none without a queue. Nothing is lost then, because the queue only notifies."""
     if not workspace.places.queue_db.exists():
         return []
     from engram.tasks.queue import JsonSerializer, huey
@@ -153,7 +153,7 @@ def cancel(workspace: Workspace, task_ids: tuple[str, ...], as_json: bool) -> No
 @json_option
 @pass_workspace
 def pause(workspace: Workspace, seconds: float | None, as_json: bool) -> None:
-    """Keep the worker from starting work; transcripts are still read, and work that becomes due waits.
+    """Keep the worker from starting work; transcripts are still read, and work that becomes due is left pending.
 
     Example: engram tasks pause --for 1h
     """
@@ -216,7 +216,7 @@ def list_tasks(workspace: Workspace, with_done: bool, as_json: bool) -> None:
     if as_json:
         print_json({"tasks": rows})
     else:
-        print_work(rows, "Nothing is running or waiting.")
+        print_work(rows, "Nothing is running or pending.")
 
 
 @tasks.command("dead")
@@ -245,7 +245,7 @@ def runs(workspace: Workspace, name: str, failed: bool, limit: int, as_json: boo
     """List what ran recently, latest first: when it started, how long it took, and its outcome.
 
     NAME is a task (such as scan) or what a task is about (a session id). Fifty runs of each task are kept, and fifty
-    failed ones. Runs in a row that had nothing to do are one line with their number.
+    failed ones. Consecutive runs that had nothing to do are one line with their number.
 
     Example: engram tasks runs scan
     """
@@ -289,7 +289,7 @@ def show(workspace: Workspace, name: str, as_json: bool) -> None:
 
 
 def _fact(key: str, value: Any) -> Any:
-    """Return one property of a piece of work, formatted for people."""
+    """Return one property of a piece of work, formatted for display."""
     if key.endswith("_at") and value:
         return local(value)
     return ", ".join(value) if isinstance(value, list) else value
@@ -299,7 +299,7 @@ for command in (retry, cancel, pause, resume):
     tasks.add_command(command)
 
 
-# -- Tidy the memories now, preview that, or undo a run; propose lines for CLAUDE.md.
+# -- Consolidate the memories now, preview that, or undo a run; propose lines for CLAUDE.md.
 
 
 @click.command("consolidate")
@@ -316,7 +316,7 @@ for command in (retry, cancel, pause, resume):
     "--list",
     "only_list",
     is_flag=True,
-    help="List the latest runs: tidying, and what extractions, saves and decisions changed (default: consolidate).",
+    help="List the latest runs: of this command, and of extractions, saves and decisions (default: consolidate).",
 )
 @json_option
 @pass_workspace
@@ -387,7 +387,7 @@ def _sentence(facts: dict[str, object]) -> str:
     if facts.get("undone"):
         return f"Run {facts['run']} was undone."
     if not facts["has_run"]:
-        return "Another process is tidying. Nothing was done; try again later."
+        return "Another process is consolidating. Nothing was done; try again later."
     if facts["dry"]:
         return "Nothing was changed." if facts["lines"] else "There is nothing to do."
     return f"Done. To undo it, run: engram consolidate --undo {facts['run']}"
@@ -405,7 +405,7 @@ def _list(store: Store, as_json: bool) -> None:
         )
 
 
-# -- ``engram propose``: show lines for CLAUDE.md that are needed again and again, as a diff.
+# -- ``engram propose``: show lines for CLAUDE.md that are needed repeatedly, as a diff.
 
 
 @click.command("propose")
@@ -426,10 +426,11 @@ def _list(store: Store, as_json: bool) -> None:
 def propose(
     workspace: Workspace, project: str | None, target: Path | None, is_applied: bool, yes: bool, as_json: bool
 ) -> None:
-    """Show lines for CLAUDE.md as a diff: rules of yours that were said or used in three sessions.
+    """Show lines for CLAUDE.md as a diff: your rules that were said or used in three sessions.
 
     Rules of a project are for its CLAUDE.md; rules for all projects, and rules that you gave in two projects, are for
-    your own. Rules that your CLAUDE.md or rules files already contain are left out. Nothing is written without --apply.
+    your personal one. Rules that your CLAUDE.md or rules files already contain are left out. Nothing is written without
+    --apply.
 
     Example: engram propose --apply
     """

@@ -39,13 +39,13 @@ from engram.reports.memory_report import whole_id
 from engram.trust.display import number_of
 from engram.vaults import own_vault
 
-# -- ``engram share`` and ``engram unshare``: memories for a team, named one by one or by a rule.
+# -- ``engram share`` and ``engram unshare``: memories for a team, listed one by one or selected by a rule.
 
 space_option = click.option(
     "--space", metavar="NAME", default=None, help="The team: its name or number (default: the only one)."
 )
 project_option = click.option(
-    "--project", metavar="NAME", default=None, help="The project that they belong to (default: the current folder's)."
+    "--project", metavar="NAME", default=None, help="The project of the memories (default: the current folder's)."
 )
 
 
@@ -54,14 +54,14 @@ project_option = click.option(
 @space_option
 @project_option
 @click.option(
-    "--rule", is_flag=True, help="Share what is said in the project from now on, after a delay (default: no)."
+    "--rule", is_flag=True, help="Share the project's new memories automatically, after a delay (default: no)."
 )
 @click.option(
     "--after",
     type=TimeSpan(),
     default=float(DELAY_SECONDS),
     metavar="TIME",
-    help="With --rule: how long a memory waits, so that you can forget, edit or keep it back (default: 24h).",
+    help="With --rule: the delay, in which you can edit, forget or hold back a memory (default: 24h).",
 )
 @click.option("--stop", is_flag=True, help="With --rule: end the rule; what was shared stays shared (default: no).")
 @click.option("--list", "is_list", is_flag=True, help="List what is shared, and what rules will share (default: no).")
@@ -80,12 +80,12 @@ def share(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Share memories with a team. It shows exactly what is sent, redacted again, and asks. Nothing is shared
-    automatically.
+    """Share memories with a team. First shows exactly what will be sent, redacted once more, and asks for confirmation.
+    Nothing is shared automatically without a rule.
 
-    A share is a copy: your later edits stay private until you share it again, and what you forget is forgotten for
-    everybody. Evidence, sessions and paths are never part of it. A memory from a project other than the current
-    folder's needs --project; one from a vault is refused.
+    A share is a copy: your later edits stay private until you share the memory again, and a memory that you forget is
+    erased for everyone. Evidence, sessions and paths are never part of it. A memory from a project other than the
+    current folder's needs --project; one from a vault is refused.
 
     Example: engram share ep_0123456789ab --space shop
     """
@@ -94,7 +94,9 @@ def share(
     elif rule:
         _change_rule(workspace, space, project, after, is_stopped=stop, yes=yes, as_json=as_json)
     elif not episode_ids:
-        raise BadRequest("name the memories to share, or share a project's with --rule; --list shows what is shared")
+        raise BadRequest(
+            "name the memories to share, or share a whole project with --rule; --list shows what is shared"
+        )
     else:
         _share(workspace, episode_ids, space, project, yes=yes, as_json=as_json)
 
@@ -124,7 +126,11 @@ def _share(
     workspace.wake_worker()
     facts = {"space": team.name, "shared": [shown.memory.episode_id for shown in previews], "new": done}
     facts["held_back"] = {shown.memory.episode_id: shown.held_back for shown in previews if shown.held_back}
-    tell(as_json, facts, f"Shared {done} with {team.name}. The next sync sends it; `engram unshare` undoes that.")
+    tell(
+        as_json,
+        facts,
+        f"Shared {number_of(done, 'memory')} with {team.name}: sent at the next sync, withdrawn by `engram unshare`.",
+    )
 
 
 def _show(team: Space, previews: list[Preview]) -> None:
@@ -136,7 +142,7 @@ def _show(team: Space, previews: list[Preview]) -> None:
         for line in lines:
             click.echo(safe(f"  {line}"))
         if shown.held_back:
-            say(f"  ! reads like {shown.held_back}: the receivers store it, but Claude is never shown it unasked.")
+            say(f"  ! reads like {shown.held_back}: recipients store it, but Claude sees it only on request.")
 
 
 def _place(workspace: Workspace, store: Store, project: str | None) -> ProjectRow | None:
@@ -156,29 +162,31 @@ def _change_rule(
     as_json: bool,
 ) -> None:
     if after < MIN_DELAY_SECONDS:
-        raise BadRequest(f"a rule waits at least {MIN_DELAY_SECONDS // 3600} hour, so that you can look first")
+        raise BadRequest(f"a rule waits at least {MIN_DELAY_SECONDS // 3600} hour, to give you time to look first")
     with workspace.store() as store:
         team = require_team(store, space, least="writer")
         read_hints(store, MAX_READ_TO_SEND)
         place = _place(workspace, store, project)
         if place is None:
-            raise BadRequest("name the project with --project")
+            raise BadRequest("specify the project with --project")
         check_rule(workspace.places, place)
         facts = {"space": team.name, "project": place.name}
         if is_stopped:
             with store.transaction() as tx:
                 is_dropped = drop_rule(tx, team.id, place.id)
-            ended = f"Nothing of {place.name} is shared with {team.name} by itself any more; what was shared stays."
+            ended = f"{place.name} is no longer shared with {team.name} automatically; what was shared remains."
             tell(as_json, facts | {"stopped": is_dropped}, ended if is_dropped else "There was no such rule.")
             return
         hours = after / 3600
         confirm(
-            yes, as_json, f"Share what is said in {place.name} from now on with {team.name}, {hours:g} hours later?"
+            yes,
+            as_json,
+            f"Share new memories of {place.name} with {team.name}, each {hours:g} hours after its last change?",
         )
         with store.transaction() as tx:
             add_rule(tx, team.id, place.id, int(after * 1000))
     told = f"New memories of {place.name} are shared with {team.name} {hours:g} hours after they were last changed."
-    how = "`engram share --list` shows what waits; `engram unshare ID` keeps one back."
+    how = "`engram share --list` shows what is pending; `engram unshare ID` holds a memory back."
     tell(as_json, facts | {"after_hours": hours}, f"{told} {how}")
 
 
@@ -221,7 +229,7 @@ def _list(workspace: Workspace, name: str | None, as_json: bool) -> None:
             (r["space"], r["memory"] or f"share {r['share']}", "no" if r["waiting"] else "yes", r["summary"])
             for r in rows
         ],
-        empty="You share nothing.",
+        empty="You aren't sharing anything.",
     )
     for report in known:
         say(f"Rule: {report['project']} is shared with {report['space']} after {report['after_hours']:g} hours.")
@@ -240,10 +248,11 @@ def _list(workspace: Workspace, name: str | None, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def unshare(workspace: Workspace, episode_ids: tuple[str, ...], space: str | None, yes: bool, as_json: bool) -> None:
-    """Stop sharing memories: the copies are erased for everybody, your memory stays. A rule never shares it again.
+    """Stop sharing memories: the copies are erased for everyone, and your own memories are kept. A rule never shares
+    them again.
 
-    A keeper can erase what anybody shared. Machines that are off erase it when they next sync; people who read it may
-    remember.
+    A keeper can erase anything that a member has shared. Machines that are off erase it when they next sync; people who
+    have read it may remember it.
 
     Example: engram unshare ep_0123456789ab
     """
@@ -252,7 +261,7 @@ def unshare(workspace: Workspace, episode_ids: tuple[str, ...], space: str | Non
         team = team_sharing.team_of_shares(store, space, names)
         for name in names:
             team_sharing.find_shared(store, team, name)
-        confirm(yes, as_json, f"Take {number_of(len(names), 'memory')} back from {team.name}?")
+        confirm(yes, as_json, f"Withdraw {number_of(len(names), 'memory')} from {team.name}?")
         lines = [unshare_memory(store, workspace.places, team, name) for name in names]
     workspace.wake_worker()
     tell(as_json, {"space": team.name, "done": lines}, ".\n".join(lines) + ".")
@@ -263,7 +272,7 @@ REASONS = ("secret", "wrong", "instruction", "other")
 
 @click.group("team")
 def team() -> None:
-    """Share memories with colleagues on a hub: teams, invitations, roles. `engram share` then chooses what is shared.
+    """Share memories with colleagues on a hub: teams, invitations, roles. Use `engram share` to choose what to share.
 
     Readers read, writers share, keepers invite, erase and expel.
 
@@ -274,13 +283,13 @@ def team() -> None:
 @team.command("make")
 @click.argument("name")
 @click.option(
-    "--sealed", is_flag=True, help="Seal it: the hub can't read it, and members need its key (default: open)."
+    "--sealed", is_flag=True, help="Seal the team: the hub can't read it, and members need its key (default: open)."
 )
 @hub_option
 @json_option
 @pass_workspace
 def make(workspace: Workspace, name: str, sealed: bool, url: str | None, as_json: bool) -> None:
-    """Make a team on a hub that you joined. You are its keeper. This alone shares nothing.
+    """Make a team on a hub that you have joined. You become its keeper. Making a team shares nothing.
 
     Example: engram team make shop --sealed
     """
@@ -299,7 +308,9 @@ def make(workspace: Workspace, name: str, sealed: bool, url: str | None, as_json
 
 @team.command("invite")
 @space_option
-@click.option("--role", type=click.Choice(ROLES), default="writer", show_default=True, help="What they may do.")
+@click.option(
+    "--role", type=click.Choice(ROLES), default="writer", show_default=True, help="The role of the new member."
+)
 @json_option
 @pass_workspace
 def invite(workspace: Workspace, space: str | None, role: str, as_json: bool) -> None:
@@ -315,7 +326,7 @@ def invite(workspace: Workspace, space: str | None, role: str, as_json: bool) ->
     if as_json:
         print_json(facts)
     else:
-        click.echo(f"For one colleague, once, within a day:\n  {command}")
+        click.echo(f"For one colleague, to be used once within a day:\n  {command}")
 
 
 @team.command("join")
@@ -342,9 +353,9 @@ def join(workspace: Workspace, code: str, url: str | None, as_json: bool) -> Non
 @json_option
 @pass_workspace
 def accept(workspace: Workspace, name: str, as_json: bool) -> None:
-    """Add this machine to a team that you joined on another one. NAME is its name or number in `engram team list`.
+    """Add this machine to a team that you joined on another machine. NAME is its name or number in `engram team list`.
 
-    A hub alone can't add a team: you are asked before you see what its members share.
+    A hub can't add you to a team on its own: you confirm first, and only then see what its members share.
 
     Example: engram team accept shop
     """
@@ -352,7 +363,7 @@ def accept(workspace: Workspace, name: str, as_json: bool) -> None:
     with workspace.store() as store:
         space = team_sharing.accept_team(store, workspace.places, name)
     workspace.wake_worker()
-    tell(as_json, {"space": space.name, "role": space.role}, f"This machine is in {space.name} as a {space.role}.")
+    tell(as_json, {"space": space.name, "role": space.role}, f"This machine has joined {space.name} as a {space.role}.")
 
 
 @team.command("list")
@@ -380,7 +391,7 @@ def list_teams(workspace: Workspace, as_json: bool) -> None:
         print_json({"teams": rows, "offers": [name for report in reports for name in report.offers]})
         return
     cells = [(r["space"], str(r["number"]), r["role"], "yes" if r["sealed"] else "no", r["memories"]) for r in rows]
-    print_table(["space", "number", "role", "sealed", "memories#"], cells, empty="You are in no team.")
+    print_table(["space", "number", "role", "sealed", "memories#"], cells, empty="You aren't in any team.")
     for question in (question for report in reports for question in report.questions):
         say(question)
 
@@ -390,7 +401,7 @@ def list_teams(workspace: Workspace, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def members(workspace: Workspace, space: str | None, as_json: bool) -> None:
-    """List who is in a team, and who shared something and left.
+    """List the members of a team, and former members who shared something.
 
     Example: engram team members --space shop
     """
@@ -405,7 +416,7 @@ def members(workspace: Workspace, space: str | None, as_json: bool) -> None:
     print_table(["member", "role", ""], cells, empty="Nobody.")
     keepers = [seat.name for seat in seats if seat.role == "keeper"]
     if len(keepers) == 1 and sum(bool(seat.role) for seat in seats) > 1 and team.role == "keeper":
-        advise(f"{keepers[0]} is the only keeper: make a second one with `engram team role NAME keeper`.")
+        advise(f"{keepers[0]} is the only keeper: appoint a second one with `engram team role NAME keeper`.")
 
 
 @team.command("role")
@@ -415,27 +426,27 @@ def members(workspace: Workspace, space: str | None, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def role_of(workspace: Workspace, name: str, role: str, space: str | None, as_json: bool) -> None:
-    """Give a member another role. Only keepers can do this; a team always has at least one.
+    """Give a member another role. Only keepers can do this; a team always has at least one keeper.
 
     Example: engram team role ada reader --space shop
     """
     with workspace.store() as store:
         where = require_team(store, space, least="keeper")
         team_sharing.set_role(store, workspace.places, where, name, role)
-    tell(as_json, {"space": where.name, "member": name, "role": role}, f"{name} is a {role} of {where.name}.")
+    tell(as_json, {"space": where.name, "member": name, "role": role}, f"{name} is now a {role} in {where.name}.")
 
 
 @team.command("expel")
 @click.argument("name")
-@click.option("--erase", is_flag=True, help="Erase for everybody what they shared (default: it stays).")
+@click.option("--erase", is_flag=True, help="Erase what the member shared, for everyone (default: keep it).")
 @space_option
 @yes_option
 @json_option
 @pass_workspace
 def expel(workspace: Workspace, name: str, erase: bool, space: str | None, yes: bool, as_json: bool) -> None:
-    """Remove a member. They keep what reached their machines.
+    """Remove a member. They keep what has already reached their machines.
 
-    With --erase, what they shared is erased for everybody else.
+    With --erase, what they shared is erased for everyone else.
 
     Example: engram team expel mallory --erase --space shop
     """
@@ -448,24 +459,28 @@ def expel(workspace: Workspace, name: str, erase: bool, space: str | None, yes: 
             team_sharing.set_role(store, workspace.places, where, name, "")
         erased = 0
         if erase:
-            # First pull everything that they shared, then erase it all, then tell the hub.
+            # First pull everything that they shared, then erase it all, then notify the hub.
             _sync(workspace, store)
             erased = erase_member(store, workspace.places, where, seat.member_id)
             _sync(workspace, store)
     workspace.wake_worker()
-    key = f" Its key is still theirs: `engram hub key {where.name} --rotate`." if where.is_sealed else ""
+    key = (
+        f" They still have the team's key; to replace it: `engram hub key {where.name} --rotate`."
+        if where.is_sealed
+        else ""
+    )
     facts = {"space": where.name, "expelled": name, "erased": erased}
-    tell(as_json, facts, f"{name} is out of {where.name}; {number_of(erased, 'memory')} erased.{key}")
+    tell(as_json, facts, f"{name} was removed from {where.name}; {number_of(erased, 'memory')} erased.{key}")
 
 
 @team.command("leave")
 @space_option
-@click.option("--erase", is_flag=True, help="Delete what teammates shared from this machine (default: it stays).")
+@click.option("--erase", is_flag=True, help="Also delete from this machine what teammates shared (default: keep it).")
 @yes_option
 @json_option
 @pass_workspace
 def leave(workspace: Workspace, space: str | None, erase: bool, yes: bool, as_json: bool) -> None:
-    """Leave a team. What you shared stays there; to erase it, run `engram unshare` first.
+    """Leave a team. What you shared remains there; to erase it, run `engram unshare` first.
 
     Example: engram team leave --space shop
     """
@@ -482,11 +497,11 @@ def leave(workspace: Workspace, space: str | None, erase: bool, yes: bool, as_js
 
 @team.command("mute")
 @click.argument("name")
-@click.option("--off", is_flag=True, help="Unmute them: what they shared comes back (default: mute).")
+@click.option("--off", is_flag=True, help="Unmute the teammate: what they shared comes back (default: mute).")
 @json_option
 @pass_workspace
 def mute(workspace: Workspace, name: str, off: bool, as_json: bool) -> None:
-    """Store nothing from a teammate on this machine. Nobody is notified, and others still see it.
+    """Stop storing a teammate's memories on this machine. Nobody is notified, and other members still see them.
 
     Example: engram team mute mallory
     """
@@ -503,7 +518,9 @@ def mute(workspace: Workspace, name: str, off: bool, as_json: bool) -> None:
 
 @team.command("report")
 @click.argument("episode_id", metavar="ID")
-@click.option("--reason", type=click.Choice(REASONS), default="other", show_default=True, help="What is wrong with it.")
+@click.option(
+    "--reason", type=click.Choice(REASONS), default="other", show_default=True, help="What is wrong with the memory."
+)
 @json_option
 @pass_workspace
 def report(workspace: Workspace, episode_id: str, reason: str, as_json: bool) -> None:
@@ -515,16 +532,16 @@ def report(workspace: Workspace, episode_id: str, reason: str, as_json: bool) ->
         episode_id = whole_id(store, episode_id)
         space = team_sharing.report_memory(store, workspace.places, episode_id, reason)
     facts = {"reported": episode_id, "space": space.name, "reason": reason}
-    tell(as_json, facts, f"The keepers of {space.name} see it with their next sync.")
+    tell(as_json, facts, f"The keepers of {space.name} will see the report at their next sync.")
 
 
 @team.command("reports")
 @space_option
-@click.option("--settle", metavar="ID", default="", help="Keep this one, which was reviewed (default: list).")
+@click.option("--settle", metavar="ID", default="", help="Close the report on this memory and keep it (default: list).")
 @json_option
 @pass_workspace
 def reports(workspace: Workspace, space: str | None, settle: str, as_json: bool) -> None:
-    """List what members reported. A keeper erases it with `engram unshare ID`, or settles the report.
+    """List what members reported. A keeper erases a memory with `engram unshare ID`, or settles the report.
 
     Example: engram team reports --space shop
     """
@@ -545,15 +562,15 @@ def reports(workspace: Workspace, space: str | None, settle: str, as_json: bool)
         print_json({"space": where.name, "reports": rows})
         return
     cells = [(r["memory"], r["reason"], r["by"], when(int(str(r["at_ms"]))), r["summary"]) for r in rows]
-    print_table(["memory", "reason", "by", "at", "text"], cells, empty="Nothing is reported.")
+    print_table(["memory", "reason", "by", "at", "text"], cells, empty="Nothing has been reported.")
     if rows:
-        advise("`engram unshare ID` erases one for everybody; `engram team reports --settle ID` leaves it.")
+        advise("`engram unshare ID` erases one for everyone; `engram team reports --settle ID` keeps it.")
 
 
 def _sync(workspace: Workspace, store: Store) -> None:
     errors = [done.error for done in sync_once(workspace, store) if done.error]
     if errors:
-        raise HubError(f"{'; '.join(errors)}; they are out: run the command again to erase what they shared")
+        raise HubError(f"{'; '.join(errors)}; the member was removed: run the command again to erase what they shared")
 
 
 def _refuse_in_vault(workspace: Workspace) -> None:

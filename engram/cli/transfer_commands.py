@@ -62,9 +62,9 @@ def export(
     """Write every memory with its evidence and history, one JSON object a line or one Markdown file each.
 
     `engram import` reads both without loss. The last line lists, as ids and hashes, what you forgot, so that it doesn't
-    come back where you import; an export of one project or of current memories has no such line. Verbatim
-    text (`engram search`) is not exported: the transcripts are its source. If the database is damaged, everything
-    readable is written, and the command fails.
+    come back where you import the file; an export of one project or of current memories has no such line. Verbatim text
+    (`engram search`) is not exported: the transcripts are its source. If the database is damaged, everything readable
+    is written, and the command fails.
 
     Example: engram export --output memories.jsonl
     """
@@ -149,8 +149,8 @@ _MAX_SHOWN = 10
     "--mine",
     "is_mine",
     is_flag=True,
-    help="You made this export yourself on another machine: voices and pins stay (default: it counts as somebody "
-    "else's, unless it was exported from this memory).",
+    help="You made this export yourself on another machine: voices and pins are kept (default: it counts as "
+    "someone else's, unless it was exported from this memory).",
 )
 @click.option(
     "--map",
@@ -256,7 +256,7 @@ def _print_report(report: ImportReport, *, changes_known: bool) -> None:
     """Print what was imported.
 
     Args:
-        changes_known: the person gave an option that would change how memories that are here already were stored.
+        changes_known: the user gave an option that would have changed how memories that already exist were stored.
     """
     counts = {outcome.value: count for outcome, count in report.counts.items()}
     verb = "Would add" if report.is_dry else "Added"
@@ -272,17 +272,15 @@ def _print_report(report: ImportReport, *, changes_known: bool) -> None:
     if rows:
         print_table(("project", "memories#", ""), rows, empty="")
     if report.projects[""] and report.format == "earlier-engram":
-        advise("`engram recall` finds memories without a project that are not global, but no session is shown them.")
+        advise("`engram recall` finds memories without a project that are not global, but no session shows them.")
     undo = f"engram import --undo {report.run_id}"
     if report.suspects:
         advise(
-            f"{number_of(report.suspects, 'memory')} read like orders to Claude, which does not see them until you "
-            f"decide: engram review. If the file is an export of yours, run `{undo}`, then `engram import --mine FILE`."
+            f"{number_of(report.suspects, 'memory')} read like orders to Claude, and are not shown to it until you "
+            f"decide: engram review. If the file is your own export, run `{undo}`, then `engram import --mine FILE`."
         )
     if counts.get("known", 0) and changes_known:
-        advise(
-            "Existing memories stay as they are. If an earlier import added them, undo it first: engram import --list"
-        )
+        advise("Existing memories are unchanged. If an earlier import added them, undo it first: engram import --list")
     for remark in report.remarks:
         click.echo(safe(remark))
     if report.run_id is not None:
@@ -300,7 +298,7 @@ def _undo(workspace: Workspace, run_id: int, as_json: bool) -> None:
         print_json({"run": run_id, "undone": True, "removed": undone.removed, "kept": kept})
         return
     for memory in kept:
-        click.echo(safe(f"stays: {memory['id']}, {memory['reason']}"))
+        click.echo(safe(f"kept: {memory['id']}, {memory['reason']}"))
     say(f"Removed {number_of(undone.removed, 'memory')} of import {run_id}; kept {len(kept)}.")
 
 
@@ -400,13 +398,13 @@ def restore(
 
 
 def _say_what_is_newer(workspace: Workspace, backups: Sequence[Backup], chosen: Path) -> None:
-    """Say what a restore undoes, and what of that returns; print nothing if memory.db can't be read."""
+    """Print what a restore undoes, and which parts of it return; print nothing if memory.db can't be read."""
     made_at_ms = next((one.made_at_ms for one in backups if one.path == chosen), chosen.stat().st_mtime_ns // 1_000_000)
     path = workspace.places.memory_db
     if not path.is_file():
-        say(f"{chosen.name} was made on {when(made_at_ms)}, and there is no memory.db to carry over what came since:")
+        say(f"{chosen.name} was made on {when(made_at_ms)}, and there is no memory.db with later changes:")
         say("  what you saved, changed, judged, decided or forgot is lost, unless a hub or a synced folder has it")
-        say("  the transcripts are read again, and memories are made of them")
+        say("  the transcripts are read again, and memories are made from them")
         return
     with (
         contextlib.suppress(StoreError),
@@ -421,14 +419,14 @@ def _say_what_is_newer(workspace: Workspace, backups: Sequence[Backup], chosen: 
         )
         since = [f"  {number_of(number, one)}{what}" for number, one, what in parts if number]
         nothing = "" if since else " nothing."
-        say(f"{chosen.name} was made on {when(made_at_ms)}. memory.db has of the time since:{nothing}")
+        say(f"{chosen.name} was made on {when(made_at_ms)}. Since then, memory.db has gained:{nothing}")
         for line in since:
             say(line)
-        say("What you saved, changed, judged, decided or forgot is carried over; memory.db as it is now is kept.")
+        say("What you saved, changed, judged, decided or forgot is carried over; the current memory.db is kept.")
 
 
 def _begin_anew(workspace: Workspace, as_json: bool) -> None:
-    """Create an empty memory.db; backups of the deleted one are kept, and what was forgotten stays forgotten.
+    """Create an empty memory.db; backups of the deleted one are kept, and what was forgotten remains forgotten.
 
     Raises:
         BadRequest: there already is a memory.
@@ -443,7 +441,7 @@ def _begin_anew(workspace: Workspace, as_json: bool) -> None:
         print_json({"new": str(path)})
         return
     say(
-        f"{path} is new and empty. The backups of the earlier memory stay, and what you forgot stays forgotten. "
+        f"{path} is new and empty. The backups of the earlier memory are kept, and what you forgot remains forgotten. "
         f"Start Engram again: {start_command(workspace.settings)}"
     )
 
@@ -471,7 +469,7 @@ def _print_list(backups: list[Backup], as_json: bool) -> None:
                 backup.path.name,
                 when(backup.made_at_ms),
                 f"{backup.size / 1e6:.1f}",
-                "the way back to the version before an upgrade" if backup.upgraded_from else "",
+                "for going back to the version before an upgrade" if backup.upgraded_from else "",
             )
             for backup in backups
         ],
@@ -492,7 +490,7 @@ def _choose(backups: list[Backup], folder: Path, file: Path | None) -> Path:
 
 
 def _take_locks(*paths: Path) -> list[ProcessLock]:
-    """Hold the locks of watcher and worker, so that neither can run in the meantime. Raises AlreadyRunning."""
+    """Hold the locks of the watcher and the worker, so that neither can run in the meantime. Raises AlreadyRunning."""
     locks: list[ProcessLock] = []
     try:
         for path in paths:

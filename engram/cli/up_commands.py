@@ -103,7 +103,7 @@ SAMPLES = Path(__file__).resolve().parent.parent / "samples"
 @click.option(
     "--no-memories",
     is_flag=True,
-    help="With --once: only read the transcripts; a running worker makes the memories (default: make them too).",
+    help="With --once: only read the transcripts; a running worker makes the memories (default: also make them).",
 )
 @click.option(
     "--samples-in",
@@ -150,15 +150,15 @@ def up(
                 gemini_folder=str(SAMPLES),
             )
             advise(
-                f"There are no transcripts in {where}: these are the sample sessions that ship with Engram, with a "
-                f'memory of their own in {samples_in}. To ask it: engram recall "how do we round VAT"',
+                f"There are no transcripts in {where}: these are the sample sessions that ship with Engram, with "
+                f'their own memory in {samples_in}. To ask it: engram recall "how do we round VAT"',
                 err=True,
             )
     if once:
-        # Imported here, since it loads the queue and search modules, which other commands' help does not need.
+        # Imported here because it loads the queue and search modules, which other commands' help does not need.
         from engram.cli.up_once import find_sources, run_once
 
-        with if_stopped("What was read is kept. To go on, type the same command again"):
+        with if_stopped("What was read is kept. To continue, type the same command again"):
             report = run_once(workspace, is_quiet=as_json, sources=find_sources(workspace, paths) if paths else None)
         if as_json:
             print_json(report)
@@ -167,7 +167,7 @@ def up(
 
 
 def _run(workspace: Workspace) -> None:
-    """Supervise both children until a signal arrives or they exit; if both are already running, just say so."""
+    """Supervise both children until a signal arrives or they exit; if both are already running, just report that."""
     places = workspace.places
     if all(process_state(lock).is_alive for lock in (places.worker_lock, places.watcher_lock)):
         advise("Engram is already running. `engram service status` shows what started it.", err=True)
@@ -190,7 +190,7 @@ def _run(workspace: Workspace) -> None:
             say(child.ended, err=True)
     if failed is not None:
         raise EngramError(f"the {PROCESSES[failed.name]} can't run: {failed.ended.removeprefix('Error: ')}")
-    say("Stopped." if was_clean else "Stopped. One process did not end in time and was killed.", err=True)
+    say("Stopped." if was_clean else "Stopped. One process did not exit in time and was killed.", err=True)
 
 
 @contextmanager
@@ -225,7 +225,7 @@ def _show(workspace: Workspace, supervisor: Supervisor, stopping: threading.Even
 
 
 def _read_health(workspace: Workspace) -> Health | str:
-    """Return the health of all parts, or why it can't be read; a damaged file may have been replaced meanwhile."""
+    """Return the health of all parts, or why it can't be read; a damaged file may have been replaced since."""
     try:
         # Not workspace.store(), which would recreate a memory folder that was moved away.
         with open_memory(workspace.places.memory_db, driver=workspace.settings.sqlite_driver, is_made=True) as store:

@@ -106,7 +106,7 @@ def run_once(
 
 
 def _in_a_hurry(settings: Settings) -> Settings:
-    """Return the settings with more threads for the model: somebody is waiting, and no recall runs meanwhile."""
+    """Return the settings with more threads for the model: the user is waiting, and no recall runs at the same time."""
     return replace(settings, embedding_threads=max(settings.embedding_threads, min(os.cpu_count() or 1, MAX_THREADS)))
 
 
@@ -320,12 +320,12 @@ def import_existing(workspace: Workspace, existing: Existing, *, has_service: bo
             unread = count_unread(store, workspace.settings)
         advise(
             f"\nReading was stopped: {unread.found - unread.files} of {number_of(unread.found, 'transcript')} were "
-            f"read. The installation goes on, and {'the background' if has_service else '`engram up`'} reads the rest. "
-            "To take everything back, type: engram uninstall",
+            f"read. Installation continues, and {'the background' if has_service else '`engram up`'} reads the rest. "
+            "To undo everything, type: engram uninstall",
             err=True,
         )
     except EngramError as error:
-        advise(f"The import failed: {error}. It is tried again in the background, or by `engram up`.", err=True)
+        advise(f"The import failed: {error}. It will be tried again in the background, or by `engram up`.", err=True)
     return {}
 
 
@@ -347,7 +347,7 @@ def import_earlier(workspace: Workspace) -> str:
     workspace.wake_worker()
     if not report.counts[Outcome.ADDED]:
         return ""
-    undo = f"`engram import --undo {report.run_id}` takes that back"
+    undo = f"`engram import --undo {report.run_id}` undoes that"
     return f"Imported {number_of(report.counts[Outcome.ADDED], 'memory')} of the earlier Engram; {undo}."
 
 
@@ -376,7 +376,7 @@ _REQUEST = lazy_regex(
     r".*\b(?:now|still|yet|again|already|yours?|you)\b",
     re.IGNORECASE,
 )
-#: Minimum number of a question's informative words in its answer, which is otherwise about something else.
+#: Minimum number of a question's informative words in its answer, without which it is about something else.
 _MIN_SHARED_WORDS = 2
 #: Maximum number of questions that are tried.
 _MAX_TRIES = 12
@@ -460,7 +460,7 @@ def _openness(question: str) -> int:
 
 
 def _without_question(text: str, question: str) -> str:
-    """Return the lines of a hit without the question itself, whoever is named as its speaker."""
+    """Return the lines of a hit without the question itself, no matter who is given as its speaker."""
     return "\n".join(line for line in text.splitlines() if not " ".join(line.split()).endswith(question))
 
 

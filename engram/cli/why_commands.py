@@ -57,9 +57,9 @@ _MAX_FILES = 20
 def where(workspace: Workspace, as_json: bool) -> None:
     """Show the state of the work in this folder: branch, uncommitted files, open todos, last failure, open problems.
 
-    Also the last session of this branch and the last of all, what was asked last in each, and the command that resumes
-    it. What was finished since is not shown. Git is only read, and runs nothing that the repository configures. Exits
-    with 1 if nothing is open and no session is known.
+    Also shows the last session of this branch and the last of all, what was asked last in each, and the command that
+    resumes it. What has been finished since is not shown. Git is only queried, and runs nothing that the repository
+    configures. Exits with 1 if nothing is open and no session is known.
 
     Example: engram where
     """
@@ -70,20 +70,20 @@ def where(workspace: Workspace, as_json: bool) -> None:
             store, None if project is None else project.id, folder, git_seconds=MAX_STATUS_SECONDS
         )
     if project is None and not state.branch:
-        raise NotFound("this folder is in no known project and no repository; run `engram where` inside one")
+        raise NotFound("this folder is not in any known project or repository; run `engram where` inside one")
     is_known = bool(state.is_unfinished or state.last or state.last_elsewhere)
     if as_json:
         print_json({"project": None if project is None else project.name, "folder": folder} | state.to_json())
     elif state.branch or is_known:
         _print_where(state)
     else:
-        say("Nothing is known of this folder yet: no session took place here.")
+        say("Nothing is known about this folder yet: no session has taken place here.")
     end_answer(is_known=is_known)
 
 
 def _print_where(state: Where) -> None:
     if state.branch:
-        note = {"open": ", not merged", "merged": "", "unknown": ", not known whether merged"}
+        note = {"open": ", not merged", "merged": "", "unknown": ", which may or may not be merged"}
         say(f"On branch {one_line(state.branch)}{note.get(str(state.branch_state or ''), '')}.")
     tree = state.work_tree
     if tree is not None:
@@ -133,8 +133,8 @@ def _print_last_session(heading: str, last: LastSession) -> None:
 def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
     """Show which memories and sessions touched a file and why, newest first, with their commits.
 
-    FILE may be deleted by now, or only a name, of a file in any folder of the project; its folder says which project it
-    belongs to. Exits with 1 if nothing is known about it.
+    FILE may have been deleted, or may be only the name of a file in any folder of the project; its folder determines
+    the project. Exits with 1 if nothing is known about it.
 
     Example: engram blame src/cache.py
     """
@@ -146,11 +146,11 @@ def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
             around = [row for row in list_projects(store) if row.root and path.is_relative_to(row.root)]
             project = max(around, key=lambda row: len(row.root), default=None)
         if project is None:
-            raise NotFound(f"{path} is in no known project; `engram projects` lists those that were read")
+            raise NotFound(f"{path} is not in any known project; `engram projects` lists those that were read")
         root = os.path.realpath(project.root) if project.root else folder
         real = Path(os.path.realpath(path))
         relative = real.relative_to(root).as_posix() if real.is_relative_to(root) else real.name
-        # Who types a name without its folder, in another folder, means the file that has it.
+        # A user who types a name without its folder, in another folder, means the file of that name.
         is_end = not real.exists() and not os.path.isabs(os.path.expanduser(file)) and ".." not in file
         found = blame_file(store, project.id, relative, project.root)
         if is_end and not any(touch.kind == "change" for touch in found):
@@ -235,13 +235,13 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
         say(f"It also failed {number_of(len(history.failed), 'time')}.")
     if error:
         flags = "--all " if is_everywhere else f"--project {shlex.quote(project)} " if project else ""
-        advise(f"How that was fixed once:\n  engram fix {flags}{as_arguments(redact(error))}")
+        advise(f"How that was once fixed:\n  engram fix {flags}{as_arguments(redact(error))}")
     if history.unknown:
         say(_how_it_ended(history))
 
 
 def _how_it_ended(history: ToolHistory) -> str:
-    """Say how many calls had an unknown result."""
+    """Print how many calls had an unknown result."""
     return (
         f"How it ended is not known for {number_of(history.unknown, 'call')}: in the background, or in front of a pipe "
         "or `;`, after which the exit code is another program's."
@@ -348,11 +348,11 @@ def _print_last_prompt(workspace: Workspace, store: Store, as_json: bool) -> Non
     report = replace(report, moments=report.moments[-1:])
     _print_session(report, 1, as_json)
     of = project_by_id(store, session.project_id) if place is None and session.project_id is not None else None
-    where = f" of all, in {one_line(of.name, 60)}: this folder is in no known project" if of is not None else ""
+    where = f" of all, in {one_line(of.name, 60)}: this folder is not in any known project" if of is not None else ""
     advise(f"\nThat was the last prompt{where}. All of its session: engram why {session.session_id[:8]}. {_ASK_WHY}")
 
 
-#: Number of the latest sessions among which one of a person is looked for, since subagents have sessions, too.
+#: Number of the latest sessions among which a person's is looked for, because subagents have sessions, too.
 _LATEST = 100
 #: What `engram why` can be asked.
 _ASK_WHY = "Also: engram why ID of a memory, or engram why --prompt TEXT for what Claude would be shown now."
@@ -413,7 +413,7 @@ def _dry_reason(store: Store, explanation: Explanation) -> str:
         memory = find_memory(store, ids[0]) if ids else None
         reason = "" if memory is None else why_not_in_force(memory, store.now_ms())
         if reason:
-            return f"{ids[0]} is not in force: {reason}"
+            return f"{ids[0]} is not current: {reason}"
     return REASONS[explanation.verdict]
 
 
@@ -447,7 +447,7 @@ def _print_session(report: SessionWhy, limit: int, as_json: bool) -> None:
         print_json(report.to_json())
         end_answer(is_known=bool(report.moments))
     if not report.moments:
-        end_with_nothing("No prompt of this session is known.")
+        end_with_nothing("No prompts of this session are known.")
     for moment in report.moments[-limit:]:
         _print_moment(moment, report)
     print_rest(len(report.moments), limit)
@@ -473,7 +473,7 @@ def _title(moment: Moment) -> str:
 
 
 def _verdict(outcome: Outcome) -> str:
-    """Return the verdict, why, and how relevant the memory was; "shown" says why by itself."""
+    """Return the verdict, why, and how relevant the memory was; "shown" is its own reason."""
     against = _against_floor(outcome.score, outcome.floor)
     why = "" if outcome.verdict is Verdict.SHOWN else f": {REASONS[outcome.verdict]}"
     return f"{outcome.verdict}{why}" + (f" ({against})" if against else "")
@@ -496,7 +496,7 @@ def _find_session(store: Store, text: str) -> tuple[str, SessionRow | None]:
         matches = sessions_with_outcomes(store, text)
         if not matches and not any(row.session_id.startswith(text) for row in list_sessions(store)):
             raise NotFound(
-                f"there is no session {text!r}; `engram sessions` lists them. An id of a memory begins with ep_, and "
+                f"there is no session {text!r}; `engram sessions` lists them. A memory's id begins with ep_, and "
                 "`engram timeline` lists those"
             ) from None
         if len(matches) != 1:

@@ -47,7 +47,7 @@ class Workspace:
         return self._loaded
 
     def reload(self) -> None:
-        """Read the settings again at their next use, since config.toml has changed."""
+        """Read the settings again at their next use, because config.toml has changed."""
         self._loaded = None
 
     def load_around_faults(self) -> list[ConfigFault]:
@@ -122,13 +122,12 @@ class Workspace:
         copy = upgrade_memory(self.places, self.settings)
         if copy is not None:
             advise(
-                f"memory.db was brought up to date. The way back: `engram restore {copy.name}` with the version of "
-                "before",
+                f"memory.db was brought up to date. To go back: `engram restore {copy.name}` with the earlier version",
                 err=True,
             )
 
     def wake_worker(self) -> None:
-        """Tell a running worker that memories have changed."""
+        """Notify a running worker that memories have changed."""
         from engram.worker.worker_client import wake_worker
 
         wake_worker(self.places)
@@ -301,7 +300,7 @@ def find_project(store: Store, settings: Settings, name: str | None) -> ProjectR
 
 
 def _forget_failures(settings: Settings) -> None:
-    """Forget the failures of stages that settings may make fail. A memory that can't be opened keeps them."""
+    """Forget the failures of stages that may fail because of settings. A memory that can't be opened keeps them."""
     from engram.models.open_memory import open_memory
     from engram.models.work.task_runs import STAGES_OF_SETTINGS, clear_failures
 
@@ -314,10 +313,10 @@ def _forget_failures(settings: Settings) -> None:
 
 
 def restart_with_settings(workspace: Workspace) -> None:
-    """Make running worker and watcher processes use what was written to config.toml, and say so on standard error.
+    """Make running worker and watcher processes use what was written to config.toml, and report that on standard error.
 
     They read the settings once, when they start, so without this, a folder that was just excluded would still be read.
-    Failures caused by the former settings are forgotten at once; whatever still fails is recorded again.
+    Failures caused by the previous settings are forgotten at once; whatever still fails is recorded again.
 
     Args:
         workspace: the memory; for a vault, that of the memory folder that contains it.
@@ -339,6 +338,6 @@ def restart_with_settings(workspace: Workspace) -> None:
         if not restart_if_running(settings):
             advise("They run in a terminal: stop that `engram up` and start it again.", err=True)
         else:
-            click.echo("Both run again, with the new setting.", err=True)
+            click.echo("Both are running again, with the new setting.", err=True)
     except ServiceError as error:
         advise(f"They could not be restarted: {error}. Run: engram service restart", err=True)

@@ -73,7 +73,7 @@ def test_what_is_kept_already_is_not_said_to_be_saved(run: Run, run_json: RunJso
     made = run_json("save", "--global", "The mast is cedar.")["id"]
 
     assert run("save", "--global", "The mast is cedar.").stdout == (
-        f"Nothing new: known already as {made}, for every project.\n"
+        f"Nothing new: already known as {made}, for every project.\n"
     )
     assert run("save", "--global", "The mast is cedar.", "--high").stdout.startswith("Saved as ep_")
 
@@ -117,7 +117,7 @@ def test_a_judgement_is_shown_with_its_reason_and_reverted(filled: Store, run: R
     judged = run_json("expand", made)
     assert (judged["status"], judged["uses"]["judgement"]) == ("archived", "outdated")
     assert "we use tabs now" in run("expand", made, "--why").stdout
-    assert "Took back the judgement as outdated." in run("feedback", made, "--off").stdout
+    assert "Withdrew the judgement as outdated." in run("feedback", made, "--off").stdout
 
     after = run_json("expand", made)
     changing = ("revision", "updated_at_ms", "access_count", "accessed_at_ms", "history")
@@ -417,7 +417,7 @@ def test_a_pause_is_mentioned_where_it_changes_what_is_shown_or_found(
 
     off = "`engram pause --off --project harbor` ends that.\n"
     assert f"harbor is paused: Claude is shown nothing; {off}" in saved
-    assert found.stderr == f"harbor is paused: what is said meanwhile is neither read nor found; {off}"
+    assert found.stderr == f"harbor is paused: what is said in the meantime is neither read nor found; {off}"
     assert "paused" not in run("save", "The lamp is red.", "--project", "lantern").stdout
     assert "paused" not in run("recall", "crane").stderr
     run("pause")
@@ -505,7 +505,7 @@ def test_contradictions_are_listed_and_decided(filled: Store, run: Run, run_json
     assert done.made.episode_id in run("review").stdout
     assert run_json("review", "keep", done.made.episode_id)["decided"]
     assert find(filled, old).superseded_by == done.made.episode_id
-    assert "Nothing waits for a decision" in run("review").stdout
+    assert "No decision is pending" in run("review").stdout
     assert "no open contradiction" in run("review", "both", "99", code=1).stderr
 
 
@@ -539,4 +539,4 @@ def test_the_advice_after_an_import_of_ones_own_orders_is_right(run: Run, tmp_pa
     assert "undo it first" in run("import", str(file), "--mine").output
     run(*undo.split())
     assert "Added 1 memory" in run(*again.replace("FILE", str(file)).split()).output
-    assert run("review").output.startswith("Nothing waits")
+    assert run("review").output.startswith("No decision is pending")

@@ -330,7 +330,7 @@ def test_what_runs_uses_a_changed_setting_at_once(
     lock.release()
     assert len(restarted) == restarts
     assert ("Restarting the worker and the watcher" in said) is bool(restarts)
-    assert ("Both run again, with the new setting." in said) is bool(restarts)
+    assert ("Both are running again, with the new setting." in said) is bool(restarts)
     for settings in restarted:
         assert settings.home == home.root
         # Its folders are those of the file: a supervisor gets them as variables, which come before the file.

@@ -102,7 +102,7 @@ def test_each_change_is_confirmed_in_a_sentence(filled: Store, run: Run, run_jso
     assert f"Changed {made}: Ropes are made of hemp." in run("edit", made, "--importance", "high").stdout
     assert f"Pinned {made}." in run("pin", made).stdout
     assert f"{made} is judged wrong. `engram feedback {made} --off` reverts." in run("feedback", made, "wrong").stdout
-    assert "Took back: “judged wrong” (by hand)" in run("undo", made).stdout.splitlines()[0]
+    assert "Undid: “judged wrong” (by hand)" in run("undo", made).stdout.splitlines()[0]
     assert "judged wrong" in run("expand", made, "--why").stdout
     hasty = run_json("save", "Anchors are made of tin.")["id"]
     assert "Claude is not shown it now: " in run("undo", hasty).stdout
@@ -132,9 +132,9 @@ def test_a_report_without_sessions_looks_further_back_only_if_there_are_any(
     filled: Store, run: Run, tmp_path: Path
 ) -> None:
     assert "engram report --days 365" in run("report", "--days", "1").stdout
-    assert "Further back" not in run("report", "--days", "3650").stdout
+    assert "For earlier ones" not in run("report", "--days", "3650").stdout
     run("--home", str(tmp_path / "new"), "save", "--global", "The mast is cedar.")
-    assert "Further back" not in run("--home", str(tmp_path / "new"), "report").stdout
+    assert "For earlier ones" not in run("--home", str(tmp_path / "new"), "report").stdout
 
 
 def test_a_turn_names_its_speaker_once_until_another_speaks(filled: Store, run: Run, run_json: RunJson) -> None:

@@ -113,7 +113,7 @@ def test_a_hub_is_shown_left_and_its_keys_are_gone(hub: Hub, tmp_path: Path, mon
     ):
         done = type_command(home, f"engram hub {words}")
         assert (done.exit_code, answer in done.output) == (1, True), done.output
-    assert "can't connect any more" in type_command(home, "engram hub members --remove grace --erase --yes").output
+    assert "can no longer connect" in type_command(home, "engram hub members --remove grace --erase --yes").output
 
 
 def test_a_hub_that_is_down_is_named_and_nothing_else_changes(

@@ -149,7 +149,7 @@ def test_the_service_runs_is_restarted_by_an_update_and_leaves_no_process(
 
     assert config == "start_with_session = true\n"
     assert "Your history is kept" in said
-    assert "The service does not see ENGRAM_EMBEDDING_MODEL of this shell" in said
+    assert "The service does not see this shell's ENGRAM_EMBEDDING_MODEL" in said
     assert first is not None
     assert second not in (None, first)
     assert again["changed"] == []
@@ -199,7 +199,7 @@ def test_a_dry_run_names_the_questions_and_what_they_write(
 
     assert f"Ask who writes the memories (extractor in {home.config_file})" in told
     assert f"Ask whether a Claude Code session may start it (start_with_session in {home.config_file})" in told
-    assert "With --yes, nothing is asked, and this is done:" in told
+    assert "With --yes, no questions are asked, and this is done:" in told
     assert "May a Claude Code session start it" in asked
     assert not home.config_file.exists()
 
@@ -400,7 +400,7 @@ def test_the_questions_say_what_leaves_the_machine_and_what_it_costs(
     )
     assert "$0.02 to $0.04 with Claude Haiku 4.5, at the list prices of 2026-11-26" in flat
     assert "At most $1.00 a day" in flat
-    assert "What leaves this machine then" in flat
+    assert "What then leaves this machine" in flat
     assert 'extractor = "claude"' in home.config_file.read_text()
     assert not (user / ".claude" / "settings.json").exists()
     # Asked once.
@@ -621,7 +621,7 @@ def test_an_interrupted_import_leaves_the_installation_and_continues_later(
         patched.setattr("engram.cli.up_once.run_once", interrupt)
         said = run("install", "--yes", "--no-service").output
     assert "Reading was stopped: 0 of " in said
-    assert "The installation goes on, and `engram up` reads the rest." in said
+    assert "Installation continues, and `engram up` reads the rest." in said
     assert "type: engram uninstall" in said
     assert (user / ".claude" / "skills" / "engram").is_dir()
 
@@ -680,9 +680,9 @@ def test_a_dry_run_of_uninstall_changes_nothing_and_says_what_would_go(
     told = json.loads(run("uninstall", "--dry-run", *purge, "--json").stdout)
 
     assert snapshot(user) == before
-    assert [f"Would be taken back: {step}" in shown for step in told["steps"]] == [True] * len(told["steps"])
+    assert [f"Would be undone: {step}" in shown for step in told["steps"]] == [True] * len(told["steps"])
     assert told["steps"]
-    assert f"{'Would be deleted' if purge else 'Would stay'}: the memory in {home.root}" in shown
+    assert f"{'Would be deleted' if purge else 'Would be kept'}: the memory in {home.root}" in shown
     assert "Nothing was changed." in shown
 
 
@@ -779,10 +779,10 @@ def test_an_installation_that_fails_at_its_end_leaves_nothing(
     [
         (
             "install_commands.run_self_test",
-            ("What this installation had changed is taken back", "type: engram install"),
+            ("What this installation had changed was undone", "type: engram install"),
         ),
         ("install_commands.print_report", ("Engram is installed", "type: engram uninstall")),
-        ("setup_commands.take_back", ("Not everything was taken back yet", "type: engram uninstall")),
+        ("setup_commands.take_back", ("Not everything has been undone yet", "type: engram uninstall")),
         ("up_once.run_once", ("What was read is kept", "type the same command again")),
     ],
 )

@@ -133,7 +133,7 @@ def test_help_works_with_a_broken_configuration(home: Home) -> None:
     home.prepare()
     home.config_file.write_text("bites = = 3")
 
-    assert "Keep and mend" in run_command("--help").stdout
+    assert "Keep and fix" in run_command("--help").stdout
     assert run_command("recall", "--help").returncode == 0
 
 
@@ -342,7 +342,7 @@ def test_the_help_is_one_screen_with_every_command_and_begins_with_what_a_user_t
     assert set(engram_group.list_commands(click.Context(engram_group))) <= named
     assert len(shown.splitlines()) <= 45
     assert max(len(line) for line in shown.splitlines()) <= 82
-    assert shown.index("Example: engram recall") < shown.index("Ask") < shown.index("Keep and mend")
+    assert shown.index("Example: engram recall") < shown.index("Ask") < shown.index("Keep and fix")
     assert shown.index("Look") < shown.index("Set up") < shown.index("Share") < shown.index("Advanced")
 
 

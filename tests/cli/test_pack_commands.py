@@ -204,6 +204,6 @@ def test_the_author_is_told_what_readers_will_not_be_shown(author: Type, tmp_pat
     told = author(*arguments).output
     facts = json.loads(author(*arguments, "--json").output)
 
-    assert f"never shown it unasked: {texts[1]}" in told
-    assert f"never shown it unasked: {texts[0]}" not in told
+    assert f"sees it only on request: {texts[1]}" in told
+    assert f"sees it only on request: {texts[0]}" not in told
     assert facts["held_back"] == [texts[1]]

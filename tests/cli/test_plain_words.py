@@ -13,12 +13,12 @@ import engram.cli
 _MODULES = sorted(Path(engram.cli.__file__).parent.glob("*.py"))
 #: Words of the program, of which a person sees only what they do.
 _INNER = re.compile(
-    r"\b(?:distill\w*|inject(?:ed|s)?|superseded|set aside|rounds?|rows?|statements?|enqueue\w*|drain|lease|slug|"
+    r"\b(?:distill\w*|inject(?:ed|s)?|superseded|rounds?|rows?|statements?|enqueue\w*|drain|lease|slug|"
     r"cursor|tombstones?|segments?|outgoing|pulled|ingest|consolidations?|recollections?|vectors)\b",
     re.IGNORECASE,
 )
 #: What has such a word for another reason: an option's name, another program's word, or a page for developers.
-_ALLOWED = ("--superseded", "how do we round VAT", "Runs in a row", "may run twice or never")
+_ALLOWED = ("--superseded", "how do we round VAT", "may run twice or never")
 _PLACES_OF_PEOPLE = ("command", "group", "option", "argument")
 
 

@@ -38,7 +38,7 @@ def test_a_merge_is_asked_about_and_moves_everything(filled: Store, run: Run, ru
     before = {project["name"]: project for project in run_json("projects", "list")["projects"]}
 
     asked = run("projects", "merge", "lantern", "harbor", code=1, stdin="n\n").stdout
-    assert "`engram projects unmerge lantern` takes that back" in asked
+    assert "`engram projects unmerge lantern` undoes that" in asked
     assert len(list_projects(filled)) == 2
     run("projects", "merge", "lantern", "harbor", "--yes")
 
@@ -151,7 +151,7 @@ def test_a_project_is_forgotten_after_a_question_that_counts_and_its_folder_stay
     asked = run("projects", "forget", "harbor", code=1, stdin="n\n").stdout
     assert f"{before['harbor']['sessions']} sessions with {turns} turns" in asked
     assert "can't be undone" in asked
-    assert asked.count("stays, global: ep_") == kept
+    assert asked.count("kept, global: ep_") == kept
     assert run_json("projects", "show", "harbor")["memories"] == before["harbor"]["memories"]
     assert "add --yes" in run("projects", "forget", "harbor", "--json", code=1).stderr
     project = run_json("projects", "forget", "harbor", "--yes")
@@ -162,7 +162,7 @@ def test_a_project_is_forgotten_after_a_question_that_counts_and_its_folder_stay
     assert (project["turns"], project["memories"]) == (turns, before["harbor"]["memories"] - kept)
     assert len(project["kept_global"]) == kept
     assert "New sessions" in again
-    assert "Nothing of harbor is left" in again
+    assert "harbor is empty" in again
     now = {project["name"]: project for project in run_json("projects", "list")["projects"]}
     assert set(now) == set(before) - {"harbor"}
     known = run_json("projects", "show", "harbor")

@@ -100,7 +100,7 @@ def test_a_list_that_a_choice_left_empty_does_not_say_that_there_is_nothing_yet(
 
 def test_an_empty_memory_says_what_fills_it(run: Run) -> None:
     assert "There are no memories yet" in run("timeline", "yesterday").stdout
-    assert "No session was read yet" in run("sessions").stdout
+    assert "No sessions have been read yet" in run("sessions").stdout
 
 
 def test_texts_that_went_are_not_counted_as_prepared(filled: Store, run_json: RunJson, home: Home) -> None:
@@ -410,7 +410,7 @@ def test_a_session_is_shown_with_what_resumes_it_and_what_it_holds(filled: Store
     assert (facts["prompts"], facts["memories"]) == ("2", str(len(told["episode_list"])))
     assert told["episode_list"][0]["id"] in facts
     run("forget", told["episode_list"][0]["id"], "--yes")
-    assert "No memory was made of it." in run("sessions", "5d4d").stdout
+    assert "No memory was made from it." in run("sessions", "5d4d").stdout
 
 
 def test_a_session_is_shown_without_the_offsets_that_only_a_program_needs(filled: Store, run: Run) -> None:

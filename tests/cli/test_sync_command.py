@@ -111,7 +111,7 @@ def test_a_machine_is_removed_and_this_one_says_what_only_that_one_had_said(tmp_
     (device,) = [item["device"] for item in listed if item["name"] == "laptop"]
     removed = type_command(desktop, f"engram hub devices --remove {device} --yes")
 
-    assert "this machine sends now" in removed.output
+    assert "this machine now sends" in removed.output
     (left,) = (path for path in synced.glob("spaces/*/*") if path.is_dir())
     assert list(left.glob("*.seg"))
     tablet = tmp_path / "tablet"
@@ -176,7 +176,7 @@ def test_git_says_what_stays_in_its_history_before_anything_is_written(tmp_path:
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", tmp_path / "remote.git"], check=True)
     subprocess.run(["git", "clone", "-q", tmp_path / "remote.git", tmp_path / "clone"], check=True, capture_output=True)
     refused = type_command(tmp_path / "home", f"engram sync {tmp_path / 'clone'} --git", input="n\n")
-    assert "stays, encrypted, in the history" in refused.output
+    assert "remains, encrypted, in the history" in refused.output
     assert {path.name for path in (tmp_path / "clone").iterdir()} == {".git"}
     agreed = type_command(tmp_path / "home", f"engram sync {tmp_path / 'clone'} --git", input="y\n")
     assert agreed.exit_code == 0, agreed.output
@@ -270,7 +270,7 @@ def test_a_round_that_is_under_way_is_named_by_what_makes_it(tmp_path: Path, is_
         lock.release()
 
     who = "the worker" if is_worker else f"another command (process {os.getpid()})"
-    assert f"{who} is syncing right now: run `engram --home {home} sync` again when it has ended" in told
+    assert f"{who} is syncing right now: run `engram --home {home} sync` again when it has finished" in told
 
 
 def test_a_failed_round_says_why_once_and_logs_the_rest(tmp_path: Path) -> None:
@@ -317,7 +317,7 @@ def test_git_is_kept_when_the_folder_is_named_again_and_ended_by_a_word(tmp_path
         assert (git(clone, "rev-parse", "main") == git(tmp_path / "remote.git", "rev-parse", "main")) is True
 
     refused = type_command(home, f"engram sync {clone} --git", input="n\n")
-    assert "stays, encrypted, in the history" in refused.output
+    assert "remains, encrypted, in the history" in refused.output
     assert "spaces" in git(clone, "status", "--porcelain")
     assert type_command(home, f"engram sync {clone} --git --yes").exit_code == 0
     assert git(clone, "status", "--porcelain") == ""

@@ -116,14 +116,14 @@ def test_the_walk_of_the_page_leads_from_nothing_to_a_shared_memory(hub: Hub, tm
     assert "Invoices" in ada.type("engram share --list")
     assert "no rule will share it" in ada.type(f"engram unshare {waiting} --yes")
     assert ada.json("engram share --list")["waiting"] == []
-    assert "by itself any more" in ada.type("engram share --rule --stop --yes")
+    assert "no longer shared" in ada.type("engram share --rule --stop --yes")
     assert "There was no such rule" in ada.type("engram share --rule --stop --yes")
 
     assert "1 memory deleted" in bob.type("engram team mute ada")
     assert "muted" in bob.type("engram team members")
     assert "is unmuted" in bob.type("engram team mute ada --off")
     bob.type("engram hub sync")
-    assert "is a reader" in ada.type("engram team role bob reader")
+    assert "is now a reader" in ada.type("engram team role bob reader")
     bob.type("engram hub sync")
     assert "needs a writer" in bob.type("engram share --rule --yes", code=1)
     # What can't be done is said without asking, which nobody could answer here.
@@ -137,7 +137,7 @@ def test_the_walk_of_the_page_leads_from_nothing_to_a_shared_memory(hub: Hub, tm
     assert bob.json('engram recall "prices"', code=1)["hits"] == []
     assert "0 memories erased" in ada.type("engram team expel bob --erase --yes")
     bob.type("engram hub sync")
-    assert "You are in no team" in bob.type("engram team list")
+    assert "You aren't in any team" in bob.type("engram team list")
 
 
 def test_a_sealed_team_shows_its_phrase_and_a_member_leaves(hub: Hub, tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_up_makes_a_copy_first_which_restore_names_as_the_way_back(
     assert f"engram restore {copy.path.name}" in result.stderr
     assert version_of(copy.path) == 4
     assert version_of(old) == newest_version()
-    assert "the way back" in run("restore", "--list").output
+    assert "going back to the version" in run("restore", "--list").output
     (listed,) = run_json("restore", "--list")["backups"]
     assert (listed["path"], listed["upgraded_from"]) == (str(copy.path), 4)
     assert saved <= {row["episode_id"] for row in read_rows(old, "episode")}
@@ -296,7 +296,7 @@ def test_status_says_plainly_that_engram_is_off_and_that_other_code_runs(run: Ru
         other.kill()
 
     assert "OFF" not in said
-    assert "with other code than is installed now: run `engram install`" in said
+    assert "with code other than what is installed now: run `engram install`" in said
 
 
 @pytest.mark.parametrize("name", ["peewee", "tomlkit.items", "mcp.server.fastmcp"])

@@ -89,7 +89,7 @@ def test_where_in_a_known_project_without_anything_ends_with_1(tmp_path: Path, m
     shown = run("where")
 
     assert shown.exit_code == 1
-    assert "Nothing is known of this folder yet" in shown.stdout
+    assert "Nothing is known about this folder yet" in shown.stdout
 
 
 def test_where_in_a_repository_without_sessions_and_open_work_ends_with_1(at_work: Workshop) -> None:
@@ -348,7 +348,7 @@ def test_how_names_an_error_whose_fix_is_known(at_work: Workshop, failed: str) -
 
     lines = run("how", "make").stdout.splitlines()
 
-    place = lines.index("How that was fixed once:")
+    place = lines.index("How that was once fixed:")
     assert lines[place - 1] == "It also failed 2 times."
     command, *words = shlex.split(lines[place + 1])
     assert command == "engram"

@@ -117,7 +117,7 @@ def test_every_view_says_so_where_there_is_nothing(page: ServedPage) -> None:
     expected = {
         "decide": "There is nothing to decide",
         "projects": "There are no projects yet",
-        "tasks": "Nothing is running or waiting",
+        "tasks": "Nothing is running or pending",
         "health": "Nothing has been consolidated yet",
         "costs": "Nothing has been spent",
         "gone": "Nothing is archived",
