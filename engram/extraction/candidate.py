@@ -55,7 +55,7 @@ class Candidate:
     suspect: str = ""
     #: How likely it is to be worth keeping, 0 to 1.
     quality: float = 0.0
-    #: The extractor that proposed it, if this stood in for the requested one; otherwise, "".
+    #: The extractor that proposed it, if this one stood in for the requested one; otherwise, "".
     extractor: str = ""
     #: What it says about ``target``: new (nothing at all), same, corrects, supersedes, resolves or retracts.
     action: str = "new"
@@ -93,10 +93,10 @@ def is_log(text: str) -> bool:
 
 
 def repeats(bite: str, others: Iterable[frozenset[str]]) -> bool:
-    """Return True if a bite says the same as one of the others, which are given as ``content_words``."""
+    """Return True if a bite says the same thing as one of the others, which are given as ``content_words``."""
     words = content_words(bite)
     if not words:
-        # Words in other scripts are not compared; a line without letters says nothing.
+        # Words in other scripts are not compared; a line without letters has no meaning.
         return not any(letter.isalpha() for letter in bite)
     return any(len(words & other) >= SAME_SHARE * max(1, min(len(words), len(other))) for other in others)
 
@@ -115,8 +115,8 @@ _TURNS = lazy_regex(r".*\d.*|not|no|never|none|without|instead|only|but|except|.
 def is_said_again(new: Memory, judged: JudgedMemory) -> bool:
     """Return True if a new memory repeats what was judged, and nothing newer supports it.
 
-    What the user says after a judgement counts as support; so does what anybody says after a memory was judged
-    outdated, since it may be true again.
+    What the user says after a judgement counts as support; so does what anyone says after a memory was judged outdated,
+    because it may be true again.
     """
     is_later = judged.at_ms > 0 and new.created_at_ms > judged.at_ms
     is_users = new.voice in (Voice.USER, Voice.CHOSEN)
@@ -126,9 +126,10 @@ def is_said_again(new: Memory, judged: JudgedMemory) -> bool:
 
 
 def says_the_same(first: str, second: str) -> bool:
-    """Return True if one statement has all words of the other and few more, none of which is a number or a negation.
+    """Return True if one statement has all words of the other and only a few more, none of which is a number or a
+    negation.
 
-    Statements of which each has a word that the other lacks don't count as the same, since one may correct the other.
+    Statements of which each has a word that the other lacks don't count as the same, because one may correct the other.
     """
     short, long = sorted((_words(first), _words(second)), key=len)
     if not short or not short <= long or len(short) < MIN_SHARE * len(long):

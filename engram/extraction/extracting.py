@@ -92,7 +92,7 @@ def extract_session(
 
     Args:
         embedder: None to leave the vectors to the ``embed`` task.
-        settings: contain the caps.
+        settings: contains the caps.
         near_memories: memories of other sessions that may be shown to the extractor; None for the current ones.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Wordings of rules in English, as patterns: how rules begin, what they never lack, and what withdraws them.
+"""Wordings of rules in English, as patterns: how rules begin, what they always contain, and what withdraws them.
 
 Other languages are in ``languages.py``. ``user_rules.py`` combines them.
 """
@@ -131,7 +131,7 @@ EXAMPLE = lazy_regex(
     r"(?:->|→)",
     _ANY,
 )
-#: Reports what somebody said, or how it was.
+#: Reports what someone said, or how something was.
 REPORTS = lazy_regex(
     r"^\W*(?:(?:and|but|so|also|well|hm+|ok(?:ay)?)\b[, ]+)*i(?:['’]ve| have)?(?: (?:just|once|also|often|recently))? "
     r"(?:heard|read|learn(?:ed|t)|(?:was|am|got) told)\b"
@@ -149,7 +149,7 @@ ABOUT_A_TEXT = lazy_regex(
     r"(?:rules?|notes?|conventions?|preferences?)\b|down:|memory|remember|mind))[^:]{3,100}:\s",
     _ANY,
 )
-#: Casts doubt on whether a sentence that begins like a rule is meant as one: somebody else's words, a choice, a joke.
+#: Casts doubt on whether a sentence that begins like a rule is meant as one: someone else's words, a choice, a joke.
 DOUBTFUL = lazy_regex(
     r"\b(?:says?|said|told|wrote|writes|insist\w*|thinks?|thought|reckons?|believes?|prefers?|wants?|put it|motto|"
     r"advice|opinion|according to|options?|variant|alternative|version|following|above|either|or never|yes or no|"
@@ -176,7 +176,7 @@ QUESTION = lazy_regex(
     _ANY,
 )
 DISAGREES = lazy_regex(
-    # The text after it is somebody else's, and is cut: "that's what the linter says".
+    # The text after it is someone else's, and is left out: "that's what the linter says".
     r"\b(?:that|this)(?:'?s| is| was) what\W*$|\b(?:i (?:strongly |totally |completely )?(?:disagree|beg to differ)|"
     r"i (?:don'?t|do not) (?:agree|think so|believe (?:that|it|so)|see it that way|buy (?:it|that))|(?:that'?s|that is|"
     r"which is|this is) (?:just |plain |total |complete )?(?:wrong|nonsense|silly|stupid|bullshit|rubbish|not true|"

@@ -94,7 +94,7 @@ class Keeper:
 
         Args:
             extractor: stored with each memory.
-            settings: contain the caps.
+            settings: contains the caps.
             run_id: a run in which new memories are also recorded, so that they can be undone; the caller then handles
                 memories that the turns no longer support.
         """
@@ -240,7 +240,7 @@ class Keeper:
             if is_decided or self._lead_turn(memory) != turn.id:
                 continue
             if barred_entries(self._tx, sources_of(self._tx, memory)):
-                continue  # the extractor can't propose it again, since it no longer sees all of its evidence
+                continue  # the extractor can't propose it again, because it no longer sees all of its evidence
             reason = WENT_ON if turn.extracted_revision < turn.revision else NOT_CHOSEN
             change_memory(
                 self._tx, memory, "archive", reason, run_id=self._run(), status=Status.ARCHIVED, actor=Actor.MODEL
@@ -250,7 +250,7 @@ class Keeper:
         return count
 
     def _follow_rewinds(self, turns: Sequence[StoredTurn]) -> int:
-        """End what the user said in prompts that they went back from, and restore it where they went on from one.
+        """End memories from prompts that the user rewound, and restore those from prompts that the user continued from.
 
         Return how many memories ended.
         """
@@ -278,7 +278,7 @@ class Keeper:
         return 1
 
     def _restore_rewound(self, memory: Memory) -> int:
-        """Restore a memory if its last change ended it with the prompt; returns 0, since nothing ended."""
+        """Restore a memory if its last change ended it with the prompt; returns 0, because nothing ended."""
         last = history_of(self._tx, memory.episode_id)[-1:]
         if last and (last[0].action, last[0].reason) == ("archive", REWOUND):
             status = Status(last[0].before["status"])
@@ -368,7 +368,7 @@ def apply_actions(
 ) -> Applied:
     """Apply the candidates' actions to existing memories.
 
-    ``ending_of`` decides whether a memory may end. Besides, memories never change if they belong to another project,
+    ``ending_of`` decides whether a memory may end. Moreover, memories never change if they belong to another project,
     were said later than the candidate, or were restored by a person. A suspect candidate never changes a memory.
 
     Args:

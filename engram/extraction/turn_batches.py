@@ -191,7 +191,7 @@ class ContextBuilder:
         return current_memories(self.store, self.session.project_id)
 
     def _memories(self) -> list[Memory]:
-        """Return the session's memories that its project may see; the session may have worked in others, too."""
+        """Return the session's memories that its project may see; the session may also have worked in others."""
         return [
             memory
             for memory in memories_of_session(self.store, self.session.session_id)
@@ -216,10 +216,10 @@ def check_unforgotten(tx: Tx, session_id: str, context: ExtractionContext) -> No
     """
     session = find_session(tx, session_id)
     if context.rolling_summary and (session is None or session.rolling_summary != context.rolling_summary):
-        raise Conflict(f"the summary of session {session_id} was erased or replaced meanwhile")
+        raise Conflict(f"the summary of session {session_id} was erased or replaced in the meantime")
     for memory in (*context.own, *context.near):
         if memory.reference and find_memory(tx, memory.reference) is None:
-            raise Conflict(f"memory {memory.reference} was forgotten meanwhile")
+            raise Conflict(f"memory {memory.reference} was forgotten in the meantime")
 
 
 def _folder_name(project: ProjectRow) -> str:
@@ -252,7 +252,7 @@ def _judged_state(memory: JudgedMemory) -> str:
 
 # -- Selecting the existing memories that are close to some turns, by common words. Pure, and the same on every machine.
 #
-# Vectors are not used: the same memories and turns must make the same request, so that recorded answers fit.
+# Vectors are not used: the same memories and turns must make the same request, so that recorded answers still match.
 
 #: Minimum share of a memory's words, weighted by rarity, that a single turn must contain.
 MIN_SHARE = 0.2

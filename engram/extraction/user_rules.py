@@ -2,7 +2,7 @@
 
 A sentence is a rule only if it is unmistakably meant to last (always, never, from now on, we use, our convention is),
 was typed by the user, and is about all of a project or all of their work. People word rules, and sentences that only
-resemble them, in more ways than anybody can list. So a linear model of a sentence's words decides, fitted by
+resemble them, in more ways than anyone can list. So a linear model of a sentence's words decides, fitted by
 ``benchmarks/user_rules.py`` on prompts from many writers; docs/extraction.md has the figures. This module decides what
 depends on other sentences: questions, lists, corrections. An order without a word for later may be meant only for the
 moment, so it remains a sentence in a transcript until the user says it again in another session.
@@ -42,21 +42,21 @@ class Refusal(StrEnum):
 
     QUESTION = "it is a question"
     LIST = "it is a point of a list that is not a list of rules"
-    TAKEN_BACK = "it was taken back, corrected or contradicted"
+    TAKEN_BACK = "it was withdrawn, corrected or contradicted"
     PART = "it belongs to a role that the assistant was given"
     LENGTH = "it is too long or too short for a rule"
     ORDER = (
-        "it is an order, which may be meant for now only; it becomes a rule when you say it again in another session, "
+        "it is an order, which may be meant only for now; it becomes a rule when you say it again in another session, "
         "or with “from now on”"
     )
-    MOMENT = "it holds for a moment or a task only"
+    MOMENT = "it holds only for a moment or a task"
     ELSEWHERE = "it is about another project"
     TEXT = "it is part of a text that you asked for"
-    DANGLING = "it does not say by itself what it is about (“that”, “this way”, “never on Fridays”)"
+    DANGLING = "it does not say on its own what it is about (“that”, “this way”, “never on Fridays”)"
     JOKE = "it reads like a joke"
     UNWORDED = "it has no word for later, such as always or never; with “from now on” it becomes a rule"
     UNSURE = (
-        "it may describe how something is, or be a guess or somebody else's opinion; with “from now on” in front, it "
+        "it may describe how something is, or be a guess or someone else's opinion; with “from now on” in front, it "
         "mostly becomes a rule"
     )
 
@@ -153,7 +153,7 @@ def judge(
             if plays and found.refusal in (None, Refusal.ORDER):
                 found = replace(found, refusal=Refusal.PART)
             if place == 0 and found.refusal is None and command is not None and not words.KEEPS.search(command[0]):
-                # What a command is told first is about its one run, until it is said again.
+                # The first words after a command are about its one run, until they are said again.
                 found = replace(found, refusal=Refusal.ORDER)
             if found.refusal is Refusal.ORDER and sentence in said_before:
                 found = replace(found, refusal=None, is_lasting=False)
@@ -203,7 +203,7 @@ def typed_prompt(turn: Turn | None) -> str:
 
 
 def is_rule(sentence: str) -> bool:
-    """Return True if a sentence alone is a rule, or an order that may have been said more than once."""
+    """Return True if a sentence is a rule on its own, or an order that may have been said more than once."""
     return any(found.refusal in (None, Refusal.ORDER) for found in judge(sentence))
 
 
@@ -223,8 +223,8 @@ def takings_back(typed: str) -> list[TakingBack]:
 def lays_down_for_all_projects(typed: str, summary: str, project: str = "") -> bool:
     """Return True if a rule in a prompt is for all projects and about the subject of a language model's summary.
 
-    A rule that only its neighbours explain ("that's how all my programs should behave") counts, since the summary says
-    what it is about.
+    A rule that only its neighbours explain ("that's how all my programs should behave") counts, because the summary
+    says what it is about.
     """
     said = prefixes(content_words(summary))
     return any(
@@ -253,7 +253,7 @@ def scope_of(sentence: str, project: str = "") -> Scope:
 
 
 def _judge(sentence: str, statement: Statement, after: str, project: str, model: LinearModel) -> Judgement | None:
-    """Judge a sentence by itself and by the one after it; return None if it does not sound like a rule."""
+    """Judge a sentence on its own and by the one after it; return None if it does not sound like a rule."""
     meant = words.as_meant(sentence)
     score, floors = model.score(features(meant)), model.floors
     is_order = bool(words.ORDER.search(meant) or languages.ORDER.search(meant))

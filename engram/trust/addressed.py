@@ -8,7 +8,7 @@ order, a passive, a question, a condition and a noun phrase are judged alike. In
 something that projects are made of, and no person. What a program does ("the worker ignores …"), what is forbidden
 ("never log tokens"), and what protects a secret or a check are the project's own matters.
 
-Such orders come in more forms than anybody can list ("an empty field means yes"), and so do harmless sentences with the
+Such orders come in more forms than anyone can list ("an empty field means yes"), and so do harmless sentences with the
 same words ("never log tokens"). So a linear model of a sentence's words has the final say. ``benchmarks/trust.py`` fits
 it on sentences by many writers, and evaluates it on each writer's sentences after fitting it on all the others';
 docs/redaction.md gives the figures.
@@ -78,7 +78,7 @@ _NOT_TOGETHER: tuple[tuple[str, str, bool, bool], ...] = (
     ("private", "give+away", False, True),
     ("address", "give|fetch|allow", False, False),
 )
-#: The same in other languages, where programs are not exempt.
+#: The same sets for other languages, in which programs are not exempt.
 _ELSEWHERE_NOT_TOGETHER: tuple[tuple[str, str], ...] = (
     ("reader", ""),
     ("people", ""),
@@ -104,7 +104,7 @@ _DOES_ANYTHING = lazy_regex(
     r"\b(?:install|run|execute|do|give|hand|accept|approve|apply|believe|follow|trust|grant|allow|obey|answer|send|"
     r"reveal|download|merge|revert|confirm|agree|say yes)\b"
 )
-#: A claim that somebody was informed.
+#: A claim that someone was informed.
 _CLAIM = lazy_regex(
     r"\b(?:tell|inform|answer|write|say to|report to|let)\b (?:\w+ ){0,3}?(?:users?|customers?|clients?|boss|lead|"
     r"manager|management|owners?|reviewers?|team|support|auditors?|maintainers?|developers?|people|press|everyone|"
@@ -166,7 +166,7 @@ _NO_VERBS = frozenset(
 )
 #: Words that are not verbs in their base form: participles, adverbs, plurals.
 _NO_ORDER = lazy_regex(r"(?:ed|ing|ly|(?<![s])(?<!focu)(?<!foc)(?<!canva)s)$")
-#: Whoever says this will do it themselves.
+#: Anyone who says this will do it themselves.
 _LET = lazy_regex(r"let(?:['’]s| me| us)\b")
 #: "Budget: …".
 _LABEL = lazy_regex(r"[a-z][\w-]*(?: \w+){0,2}:(?=\s|$)")
@@ -209,8 +209,8 @@ def is_addressed(text: str) -> bool:
     """Return whether text, according to the rules, directs its reader in a matter that is not the project's.
 
     Args:
-        text: any text; only the first 20,000 characters are read. Text of more than a few sentences may mention
-            persons and checks, since it reports what was done, and only those who request it read it.
+        text: any text; only the first 20,000 characters are read. Text of more than a few sentences may mention persons
+        and checks, because it reports what was done, and only those who request it read it.
     """
     text = unicodedata.normalize("NFKC", LABELS.sub("", text[:_LONGEST]))
     text = _EXAMPLE_FILE.sub("file", text.lower())
@@ -226,7 +226,7 @@ def is_addressed(text: str) -> bool:
 
 
 def _is_conduct(sentence: str, *, is_short: bool) -> bool:
-    """Return whether a lower-case sentence is about somebody's conduct; ``is_short``: whether its text is short."""
+    """Return whether a lower-case sentence is about someone's conduct; ``is_short``: whether its text is short."""
     plain = _CODE.sub("code", sentence)
     if any(not is_forbidden(plain, match) for match in CLEAR.finditer(plain)):
         return True
@@ -344,7 +344,8 @@ def directs(text: str) -> bool:
 
 
 def passages(text: str) -> list[str]:
-    """Return each sentence of a text together with the next, which helps to understand it; a single sentence by itself.
+    """Return each sentence of a text together with the next, which helps to understand it; a single sentence is
+    returned on its own.
 
     Long passages are split where clauses end, so that an order is not hidden among many other words.
     """

@@ -1,8 +1,8 @@
 """Find orders about conduct in text that the user didn't type: from a colleague, a pack, an import or a paste.
 
 Such text may state rules about a project as firmly as it likes ("use uv, not pip", "never log tokens"). It may not
-direct the agent or the user to run code from elsewhere, to reveal secrets, to hide something from somebody, to skip
-questions or checks, to believe or obey, to speak in somebody's name, or to store the text itself.
+direct the agent or the user to run code from elsewhere, to reveal secrets, to hide something from someone, to skip
+questions or checks, to believe or obey, to speak in someone's name, or to store the text itself.
 
 Most rules look for one of two kinds of acts: harmful ones, which are harmless when forbidden ("never skip the hooks"),
 and protective ones, where forbidding them is the order ("do not ask first").
@@ -47,7 +47,7 @@ class Conduct(NamedTuple):
 
 
 def order_in(text: str) -> str | None:
-    """Return a short description of what text orders; None if it does not order anything about anybody's conduct.
+    """Return a short description of what text orders; None if it does not order anything about anyone's conduct.
 
     Args:
         text: text in lower case, at most about 20,000 characters.
@@ -211,7 +211,7 @@ CONDUCT: tuple[Conduct, ...] = (
     ),
     Conduct(
         "acting without asking",
-        # Matches what somebody is to do, not what something is: "a call that is made without a check" is not an order,
+        # Matches what someone is to do, not what something is: "a call that is made without a check" is not an order,
         # but "may be run without confirmation" is.
         rf"(?:(?:{ORDER}(?!(?:the|an?|our|its?|their|this|that|these|those|we|they|i)\b)|{WHO_READS}[^.\n]{{0,40}}\s)"
         rf"(?:(?!(?:is|are|was|were|can|may|could|will|has|have|had)\b)\w+[ -]){{1,8}}|"

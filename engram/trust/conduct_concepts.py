@@ -1,6 +1,6 @@
-"""The concepts in sentences about somebody's conduct: words for persons, for checks and secrets, and for acts.
+"""The concepts in sentences about someone's conduct: words for persons, for checks and secrets, and for acts.
 
-English words are kept apart from those of other languages, since a word may mean something else in another language.
+English words are kept apart from those of other languages, because a word may mean something else in another language.
 Patterns are in lower case.
 """
 
@@ -273,7 +273,7 @@ ADDRESS = lazy_regex(
     r"[\w.+-]{1,64}@[\w-]+\.\w|\bgists?\b|\bpastebin\b|https?://(?!localhost|127\.)|"
     r"(?<![\w/@.-])(?:[\w-]+\.)+(?:com|net|org|dev|xyz|sh|example|test)\b(?!/(?:v\d|\w+/\w+@))"
 )
-#: Words that are about conduct in themselves.
+#: Words that are themselves about conduct.
 CLEAR = words(
     r"""
         conceal* withh* discretion discreet* (?<!forward_)secrecy hush* unmentioned undisclosed unreported unnoticed

@@ -26,7 +26,7 @@ def act(verbs: str, *, is_loose: bool = False) -> str:
 
     Args:
         verbs: alternatives, in their base form.
-        is_loose: whether a bare infinitive with "to" counts as an order, too.
+        is_loose: whether a bare infinitive with "to" also counts as an order.
     """
     order = ORDER if is_loose else ORDER.replace("bitte|to|", "bitte|")
     inflected = rf"(?:{verbs})(?:e?s|ing|ed)?"

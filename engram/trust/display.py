@@ -1,4 +1,4 @@
-"""Make text safe to show: no control characters, nothing that closes our fence, no links, one line; and to type."""
+"""Make text safe to show (no control characters, nothing that closes our fence, no links, one line) and to type."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TILDES = lazy_regex(r"~{3,}")
 _BLANKS = lazy_regex(r"\s+")
 #: Characters that may be hidden.
 _UNPLAIN = lazy_regex(r"[^\n\t\r -~]")
-#: Shown where text was cut.
+#: Shown where text was truncated.
 ELLIPSIS = "…"
 
 
@@ -86,8 +86,8 @@ def fence_safe(text: str, *, keep_lines: bool = False) -> str:
 def one_line(text: str, limit: int) -> str:
     """Return the text as one safe line of at most `limit` characters, with every link replaced by its host.
 
-    It is cut at the end of a word if there is one in the last fifth, with `…` for the rest. If the number of backticks
-    is odd, the last is dropped, so that nothing after the line is taken for code.
+    It is truncated at the end of a word if there is one in the last fifth, with `…` for the rest. If the number of
+    backticks is odd, the last is dropped, so that nothing after the line is taken for code.
     """
     text = fence_safe(text)
     previous = None
@@ -150,7 +150,7 @@ def _cut(text: str, limit: int) -> str:
 
 
 def as_arguments(*values: str) -> str:
-    """Return the arguments of a printed command, to be typed after its options: quoted, none an option."""
+    """Return the arguments of a printed command, to be typed after its options: quoted, and none of them an option."""
     return "-- " * any(value.startswith("-") for value in values) + shlex.join(values)
 
 
@@ -166,7 +166,7 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def span(seconds: float | None) -> str:
-    """Return a duration for people: 8 s, 3 min, 2 h, 5 days; "–" for none."""
+    """Return a duration in words: 8 s, 3 min, 2 h, 5 days; "–" for none."""
     if seconds is None:
         return "–"
     for size, name in ((86_400, "days"), (3_600, "h"), (60, "min")):

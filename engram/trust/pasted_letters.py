@@ -22,7 +22,7 @@ _GREETING = (
     r"cześć|witam|witajcie|dzień dobry|szanown[iay]|drog[iaoe]|ahoj|dobrý den|"
     r"здравствуйте|привет|уважаем\w+|добр\w+ (?:день|утро|вечер)|дорог\w+|merhaba|sayın|sevgili"
 )
-#: A greeting to somebody by name, on a separate line or followed by text.
+#: A greeting to someone by name, on a separate line or followed by text.
 _SALUTATION = lazy_regex(rf"(?i)\s*(?:{_GREETING})\s+(?P<name>[^\s,:;!.?]+(?: [^\s,:;!?]+){{0,5}})[,:;!.—–-]*\s*$")
 _SALUTATION_BEFORE_TEXT = lazy_regex(r"\s*(?:Hi|Hello|Hey|Dear|Hallo|Hola|Bonjour|Ciao) (?P<name>[A-Z]\w+), \S")
 #: People addressed without a greeting.
@@ -54,7 +54,7 @@ _NAME = lazy_regex(r"\s*(?:[^\W\d_a-z][\w.'’-]*)(?: (?:[^\W\d_][\w.'’-]*)){0
 
 _CLOCK = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:\s?[AaPp]\.?[Mm]\.?)?"
 _DAY = r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}"
-#: A line that begins or ends with the time at which somebody spoke.
+#: A line that begins or ends with the time at which someone spoke.
 _SPOKEN_AT = lazy_regex(
     rf"\s*[\[(]?(?:{_DAY},?\s+)?{_CLOCK}[\])]?\s*(?:[-–—]\s*)?<?@?[\w.'-]+(?: [\w.'-]+){{0,3}}>?:\s"
 )
@@ -69,11 +69,11 @@ _SPEAKER_AGO = lazy_regex(
 )
 _NICK_AT = lazy_regex(rf"\s*[\[(]?{_CLOCK}[\])]?\s*<[@+~&%]?[\w\[\]\\`^{{}}|-]+>\s")
 _TIME_ALONE = lazy_regex(rf"(?i)\s*(?:(?:today|yesterday|\w{{3,10}}day)(?: at)? )?{_CLOCK}\s*$")
-#: A time in brackets with a day, or before a name alone: "[Tuesday 9:12 AM] Bob Lee".
+#: A time in brackets with a day, or before only a name: "[Tuesday 9:12 AM] Bob Lee".
 _TIME_THEN_NAME = lazy_regex(
     rf"\s*\[(?:\w{{3,12}},? )?(?:{_DAY},? )?{_CLOCK}\]\s*[^\W\d_a-z][\w.'-]*(?: [\w.'-]+){{0,3}}(?:\s*$|:\s)"
 )
-#: The heading of a part of a ticket, alone on its line.
+#: The heading of a part of a ticket, on its own line.
 _TICKET_PART = lazy_regex(
     r"(?i)\s*(?:[#*_]{1,4}\s*)?(?:acceptance criteria|definition of done|steps to reproduce|(?:expected|actual) "
     r"(?:results?|behaviou?r)|user story|description|akzeptanzkriterien|schritte zum reproduzieren|beschreibung|"
@@ -145,7 +145,7 @@ _LOG = lazy_regex(
 
 
 def letter_spans(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Yield the spans of lines ``(start, stop)`` that somebody else wrote: letters, chats, tickets, log lines."""
+    """Yield the spans of lines ``(start, stop)`` that someone else wrote: letters, chats, tickets, log lines."""
     start = _beginning(lines)
     if start is not None:
         yield start, len(lines)
@@ -159,7 +159,7 @@ def letter_spans(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _beginning(lines: Sequence[str]) -> int | None:
-    """Return the first line at which somebody else begins to speak."""
+    """Return the first line at which someone else begins to speak."""
     speakers = _speakers(lines)
     fields = {number for number, line in enumerate(lines) if _FIELD.match(line)}
     last = max((number for number, line in enumerate(lines) if line.strip()), default=0)
@@ -196,7 +196,7 @@ def _paragraph(lines: Sequence[str], number: int) -> int:
 
 
 def _greets(line: str) -> bool:
-    """Return True for a greeting to somebody other than Claude."""
+    """Return True for a greeting to someone other than Claude."""
     if _ADDRESS.match(line):
         return True
     match = _SALUTATION_BEFORE_TEXT.match(line)
@@ -206,7 +206,7 @@ def _greets(line: str) -> bool:
 
 
 def _speakers(lines: Sequence[str]) -> set[int]:
-    """Return the lines of a conversation ("Anna: …") in which somebody speaks more than once."""
+    """Return the lines of a conversation ("Anna: …") in which someone speaks more than once."""
     named = [(number, match["name"]) for number, line in enumerate(lines) if (match := _SPEAKER.match(line))]
     named = [(number, name) for number, name in named if not _LABEL.fullmatch(name)]
     names = [name for _, name in named]

@@ -296,7 +296,7 @@ def _allowed_hidden(text: str) -> int:
 
 
 def _readings(text: str) -> Iterator[str]:
-    """Yield the text as it is, and as it reads when disguised letters are replaced."""
+    """Yield the text unchanged, and with disguised letters replaced."""
     plain = unicodedata.normalize("NFKC", text)
     yield plain
     unmasked = html.unescape(plain)

@@ -1,7 +1,7 @@
 """Separate what the user typed in a prompt from what was pasted, quoted or relayed.
 
-When in doubt, a line counts as not typed: the user can repeat a rule that was missed, but a rule that somebody else
-planted would be obeyed for ever.
+When in doubt, a line counts as not typed: the user can repeat a rule that was missed, but a rule that someone else
+planted would be obeyed forever.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_TYPED_PROMPT_CHARS = 6_000
 _INDENTED_LINES = 3
 
 _FENCE = lazy_regex(r"\s{0,12}(?:[-*+]\s+|\d+[.)]\s+)?(`{3,}|~{3,}|\"{3}|'{3})")
-#: Fences and tags in the middle of a line, too.
+#: Fences and tags, even in the middle of a line.
 _ANY_FENCE = lazy_regex(r"(?<![`\w])`{3,}(?!`)|(?<=[^`]|\w)`{3,}(?=\s|$)")
 _ANY_TAG = lazy_regex(r"<(/?)([A-Za-z][\w:.-]{0,60})(?:\s[^<>]{0,400})?>")
 _TAG = lazy_regex(r"\s{0,40}<(/?)([A-Za-z!?][\w:.-]{0,60})(?=[\s>/])?[^<>]{0,400}>")
@@ -470,7 +470,7 @@ def _sentences(text: str) -> Iterator[tuple[str, bool]]:
     for cut in [m.end() for m in _SENTENCE_END.finditer(text)] + [len(text)]:
         inverted = _RELAYED_VERB_FIRST.search(text[at:cut])
         if inverted and not _SELF.search(text, at, cut):
-            # At the beginning of a sentence, what follows may be relayed, too; at its end, only that sentence.
+            # At the beginning of a sentence, what follows may also be relayed; at its end, only that sentence.
             end = cut if inverted.start() else len(text)
             yield text[at:end], False
             at = end

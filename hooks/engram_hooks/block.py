@@ -80,14 +80,14 @@ def detached_command(script: Path, interpreter: str, *arguments: str) -> str:
     """Return the command that runs a hook in the background, with Engram's packages and the payload as its input.
 
     It is silent if there is no interpreter, and exits within seconds, whatever is broken. It does not use ``async``,
-    since Claude Code, before it exits, waits 1.5 s for a running asynchronous hook and then cancels it.
+    because Claude Code, before it exits, waits 1.5 s for a running asynchronous hook and then cancels it.
     """
     run = f'"$P" {shlex.join([*APART, str(script), *arguments])} <&3 3<&-'
     return f'P={shlex.quote(interpreter)}; [ -x "$P" ] && {{ exec 3<&0; ( {run} & ) >/dev/null 2>&1; }}; exit 0'
 
 
 def start_command(script: Path, interpreter: str) -> str:
-    """Return the command that starts watcher and worker in the background if the user enabled this in config.toml."""
+    """Return the command that starts the worker and the watcher in the background if config.toml enables this."""
     chosen = f"grep -qsE '^ *start_with_session *= *true' \"{_HOME}/config.toml\""
     return f"{chosen} || exit 0; {detached_command(script, interpreter)}"
 
@@ -133,7 +133,7 @@ def with_home(home: Home | None) -> str:
 
 
 def stamped(command: str) -> str:
-    """Return a command with a comment that names the version that wrote it."""
+    """Return a command with a comment that gives the version that wrote it."""
     return f"{command} {STAMP}{VERSION}"
 
 

@@ -2,8 +2,8 @@
 
 ``ingest`` reads the rest of the transcript and closes the turn; ``flush`` also extracts memories.
 
-This requires no running worker. It runs with Engram's packages, in the background, since a machine that is busy or has
-just woken up is slow. It never prints anything and always exits with 0.
+This requires no running worker. It runs with Engram's packages, in the background, because a machine that is busy or
+has just woken up is slow. It never prints anything and always exits with 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: The hook exits after this many seconds, whatever it is waiting for.
 SECONDS = 5.0
-#: After this many seconds, the system kills the hook, even if a thread is holding the interpreter.
+#: After this many seconds, the system kills the hook, even if a thread is holding the GIL.
 ALARM_SECONDS = 8
 #: Maximum size of a payload, in bytes.
 PAYLOAD_BYTES = 1_048_576
@@ -95,7 +95,7 @@ def _session_of(payload: bytes) -> str:
 
 
 def _log(home: Home, message: str) -> None:
-    # Imported here, since logging takes a while to load and only a failing hook needs it.
+    # Imported here, because logging takes a while to load and only a failing hook needs it.
     from engram.log import append_warning
 
     append_warning(home.logs, "hook", message)

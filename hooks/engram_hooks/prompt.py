@@ -2,7 +2,7 @@
 
 It exits within 1.5 s, or within 250 ms if no worker sends a sign of life and no restart has been announced.
 
-Run as ``python -I -S prompt.py``. It imports only built-in modules and ``_socket``, since any other import takes as
+Run as ``python -I -S prompt.py``. It imports only built-in modules and ``_socket``, because any other import takes as
 long as everything else together. It prints nothing on failure and always exits with 0.
 """
 

@@ -1,4 +1,4 @@
-"""SessionStart, if enabled by the user: start the supervisor of watcher and worker if none is running. At most 10 s.
+"""SessionStart, if enabled by the user: start the supervisor if none is running, in at most 10 s.
 
 Run with Engram's packages, in the background. It never prints anything and always exits with 0.
 """

@@ -17,7 +17,7 @@ def is_asked_again(asked: dict[str, object], *, has_hung: bool) -> bool:
 
 
 def note_requests(waiting: dict[str, dict[str, object]], messages: Iterable[dict[str, object]]) -> None:
-    """Add an agent's requests to those that wait for an answer, by ``repr`` of the id; drop those that it cancels."""
+    """Add an agent's requests to those that are unanswered, by ``repr`` of the id; drop those that it cancels."""
     for message in messages:
         named = message.get("params")
         if {"id", "method"} <= message.keys():

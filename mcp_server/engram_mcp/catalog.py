@@ -126,7 +126,7 @@ def answer(
 ) -> tuple[str, bool]:
     """Call a tool; return the text of its answer, and whether it is an error. Never raises an exception.
 
-    Hidden characters and secrets are removed again, since stored text may be older than a redaction rule.
+    Hidden characters and secrets are removed again, because stored text may be older than a redaction rule.
 
     Args:
         access: called after the arguments have been validated.

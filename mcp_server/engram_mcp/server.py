@@ -1,6 +1,6 @@
 """The MCP server that an agent starts: relays lines to the worker, which serves all sessions (``session.py``).
 
-It imports almost nothing, since every session waits for it. If there is no worker, this process becomes the server.
+It imports almost nothing, because every session waits for it. If there is no worker, this process becomes the server.
 """
 
 import _socket
@@ -17,7 +17,7 @@ from engram_mcp import HELLO, is_asked_again, note_requests
 WELCOME = b"engram-mcp 1\n"
 #: Prefixes of the environment variables that are sent to the worker.
 NAMES = (b"ENGRAM_", b"CLAUDE_PROJECT_DIR", b"CLAUDE_CODE_SESSION_ID", b"CLAUDE_MEMORY_")
-#: Timeouts for the welcome and the last answers, and interval of checks whether the agent is still running, all in
+#: Timeouts for the welcome and the last answers, and interval between checks that the agent is still running, all in
 #: seconds; number of checks without any data after which a worker that owes an answer counts as hung.
 WELCOME_SECONDS, END_SECONDS, PARENT_SECONDS, SILENT_LOOKS = 5.0, 10.0, 5.0, 6
 LOST = "Engram's worker ended or hung during this call, which may or may not have taken effect. Call again."
@@ -26,7 +26,7 @@ LOST = "Engram's worker ended or hung during this call, which may or may not hav
 def main() -> None:
     """Serve over stdin and stdout until the agent closes them, kills this process or dies."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    with suppress(OSError):  # the folder may be gone
+    with suppress(OSError):  # the folder may no longer exist
         os.environ.setdefault("CLAUDE_PROJECT_DIR", os.getcwd())
     os.environ["ENGRAM_HOME"] = os.path.abspath(os.path.expanduser(os.environ.get("ENGRAM_HOME") or "~/.claude-memory"))
     parent, said = os.getppid(), b""

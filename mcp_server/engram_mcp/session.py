@@ -1,6 +1,7 @@
 """The MCP server of one session, built on the official library. It runs in the worker or in a process of its own.
 
-The first request determines the protocol version: with ``initialize``, or with an envelope in each. Tools are the same.
+The first request determines the protocol version: with ``initialize``, or with an envelope in each. The tools are the
+same.
 """
 
 from __future__ import annotations
@@ -181,7 +182,7 @@ def main(said: bytes = b"") -> None:
     Relays of earlier versions also call this. ``said`` has already been read from stdin.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
-        # No clean-up is needed, since tools write in transactions.
+        # No clean-up is needed, because tools write in transactions.
         signal.signal(number, signal.SIG_DFL)
     threading.Thread(target=_watch_parent, args=(os.getppid(),), name="parent", daemon=True).start()
     os.umask(0o077)
@@ -197,7 +198,7 @@ async def _serve_stdio(said: bytes) -> None:
     # Code that reads or prints by mistake must not interfere with the messages.
     source, target = _move(0, os.open(os.devnull, os.O_RDONLY)), _move(1, os.dup(2))
     run = asyncio.get_running_loop().run_in_executor
-    # Use a thread for each direction, since waiting for the agent's input must not delay output to it.
+    # Use a thread for each direction, because waiting for the agent's input must not delay output to it.
     reader, writer = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
     with open(source, "rb", closefd=False) as lines, open(target, "wb", closefd=False) as output:
 

@@ -359,7 +359,7 @@ def context(access: Access, project: str | None) -> str:
         ):
             return "This session already had its briefing. memory_recall finds more."
         project_id = view.project.id if view.project else None
-        # Wait 0 seconds, since git runs only in the worker.
+        # Wait 0 seconds, because git runs only in the worker.
         where = (
             None
             if project

@@ -406,7 +406,7 @@ def test_a_proxy_or_certificate_that_cannot_be_used_is_named_and_tried_again_lat
 
     assert [candidate.extractor for candidate in bench.propose(turn(1))] == ["local-test"]
 
-    assert "that the environment names can't be used" in bench.trouble()
+    assert "in the environment can't be used" in bench.trouble()
     assert variable in bench.trouble()
     assert bench.spent()[1] == 0
 

@@ -162,7 +162,7 @@ REFUSED = {
         "Which one?\n\n- we always retry\n- we never retry",
         "Options: 1. Always ask the user. 2. Never ask.",
     ],
-    "somebody else's opinion": [
+    "someone else's opinion": [
         "My boss thinks we should never use ORMs.",
         "Anna wants us to always rebase.",
         "Some people say never use goto.",

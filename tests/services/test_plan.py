@@ -36,7 +36,7 @@ def test_a_plan_writes_nothing_and_names_files_actions_and_what_the_user_should_
         "start the worker and the watcher (systemd)",
     ]
     assert step.notes == (
-        "Worker and watcher stop when you log out. To keep them running, run: loginctl enable-linger",
+        "The worker and the watcher stop when you log out. To keep them running, run: loginctl enable-linger",
     )
     for action in (*step.before, *step.after):
         assert action_from_json(json.loads(json.dumps(action_to_json(action)))) == action

@@ -20,7 +20,7 @@ from engram.trust.voice import typed_text
 
 #: Room for a question and for the user's own words in a summary, in characters; longer texts are quoted in the content.
 QUESTION_ROOM, ANSWER_ROOM = 240, 180
-#: Minimum number of content words of a comment that says something on its own.
+#: Minimum number of content words in a comment that is meaningful on its own.
 MIN_COMMENT_WORDS = 4
 #: An answer with fewer words is explained by the description of its option.
 MAX_BARE_WORDS = 4
@@ -58,13 +58,13 @@ _LAYS_DOWN = lazy_regex(
     r"only)\b",
     re.IGNORECASE,
 )
-#: Words of what is to be done now, or is no more than a thought.
+#: Words about what is to be done now, or about what is no more than a thought.
 _PASSING = lazy_regex(
     r"\b(?:first|yet|later on|soon|maybe|perhaps|probably|might|i (?:think|guess|wonder)|not sure|until|while|once|"
     r"let'?s|oops|hmm+|wtf|omg|nope?|wait)\b|^please (?!(?:don'?t|do not|never|always|use|keep)\b)\w",
     re.IGNORECASE,
 )
-#: Uninformative words before a plan's title, and titles that don't name what is planned.
+#: Uninformative words before a plan's title, and titles that don't say what is planned.
 _PLAN_LABEL = lazy_regex(r"^(?:the )?(?:\w+ )?plan(?:\s*[:—–-]|(?: for| to))\s*", re.I)
 _BARE_TITLE = lazy_regex(
     r"^(?:\W|\b(?:the|my|a|an|implementation|refactor(?:ing)?|updated?|revised|final|new|proposed|plan|summary|"
@@ -163,7 +163,7 @@ def _plan(turn: Turn, said: TextBlock, proposed: TextBlock | None, typed: TextBl
         lead += f", saying: “{note}”"
     aim = "" if is_rejected else fitting(purpose, MAX_CANDIDATE_SUMMARY_CHARACTERS - len(lead) - 2)
     if not (aim or says_why or changed.strip()):
-        return  # a title alone does not say what was decided
+        return  # only a title does not say what was decided
     summary = f"{lead}: {aim}" if aim else f"{lead}."
     if len(summary) <= MAX_CANDIDATE_SUMMARY_CHARACTERS:
         is_high = is_rejected or bool(changed.strip())
@@ -232,7 +232,7 @@ def _decision(
 
 
 def _suspect(texts: Sequence[TextBlock]) -> str:
-    """Return why a decision must not be injected, since it may repeat what others wrote; "" if it may be."""
+    """Return why a decision must not be injected, such as that it may repeat what others wrote; "" if it may be."""
     for said in texts:
         is_typed = said.role is Role.USER and typed_text(said.text).split() == said.text.split()
         reason = why_suspect(said.text, is_typed=is_typed, is_assistant=said.role is not Role.USER)

@@ -42,7 +42,7 @@ RETYPED_SHARE = 0.6
 
 
 class LocalExtractor:
-    """Keeps rules of the user, decisions in dialogs, proven fixes, commits that say why, and open work.
+    """Keeps the user's rules, decisions in dialogs, proven fixes, commits that say why, and open work.
 
     Everything else stays in the transcript, where search finds it; ``docs/extraction.md`` says what is kept.
     """
@@ -163,7 +163,7 @@ def retractions(turns: Sequence[Turn], context: ExtractionContext) -> list[Candi
 
 
 def _unrepeated(candidates: Iterable[Candidate], known: Sequence[str]) -> list[Candidate]:
-    """Return the candidates without those that repeat a later one (an amended commit) or what is known."""
+    """Return the candidates without those that repeat a later one (an amended commit) or what is already known."""
     kept: list[Candidate] = []
     taken = [content_words(summary) for summary in known]
     for proposed in reversed(list(candidates)):

@@ -17,7 +17,7 @@ from engram.transcripts.calls import open_failure, open_todos
 from engram.transcripts.turns import Action, Role, Turn
 from engram.trust.voice import typed_text
 
-#: The beginning of every summary, by which open work is known.
+#: The beginning of every summary, by which open work is recognised.
 LEAD = "Left open"
 #: How certain open work is, compared with other memories of a session, 0 to 1.
 QUALITY = 0.7
@@ -26,7 +26,7 @@ MIN_ASKED_WORDS = 3
 #: Room for an unanswered prompt in a summary, in characters; a longer prompt is quoted by its first sentences.
 ASKED_ROOM = 220
 
-#: A prompt that only asks to go on or stop, or talks about the tool.
+#: A prompt that only asks to continue or stop, or talks about the tool.
 _GOES_ON = lazy_regex(
     r"^\W*(?:/|(?:yes|no|ok(?:ay)?|continue|go on|stop|wait|cancel|try again|retry|never ?mind|thanks?|resume|proceed|"
     r"commit|push|done)\b.{0,30}$)",

@@ -26,7 +26,7 @@ FIX_QUALITY, COMMIT_QUALITY = 0.85, 0.8
 MAX_COMMAND_CHARACTERS, MAX_FILES = 60, 3
 #: Maximum number of tool calls from the last failure to the pass; if there are more, other work came in between.
 MAX_CALLS = 40
-#: Number of turns before a commit that are searched for messages that say the same.
+#: Number of turns before a commit that are searched for messages that say the same thing.
 MAX_TURNS_BACK = 8
 #: How many words a cause that was stated after the command passed must share with the command, its error and the files.
 MIN_SHARED_WORDS = 2
@@ -108,7 +108,7 @@ _IDLE_SUBJECT = lazy_regex(
     r"^\w+ (?:[\w-]+ ){0,2}(?:tests?\b|Test[A-Z_]\w+|comments?\b|docs\b|readme\b|changelog\b)", re.I
 )
 _REFERS_TO_LIST = lazy_regex(r"(?::|\b\d+[.)])$")
-#: The type of a conventional commit; its scope stays.
+#: The type of a conventional commit; its scope is kept.
 _TYPE = lazy_regex(r"^(?P<type>[a-z]+)(?:\((?P<scope>[^)]+)\))?!?:\s+")
 
 
@@ -122,7 +122,7 @@ class FixMemory:
     error_line: str
     #: Files changed in between, without duplicates.
     files: tuple[str, ...]
-    #: Uuid of the call that failed first, of the one that failed last, and of the one that passed.
+    #: Uuids of the call that failed first, of the one that failed last, and of the one that passed.
     failed_uuid: str
     failed_last_uuid: str
     passed_uuid: str

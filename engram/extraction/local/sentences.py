@@ -89,7 +89,7 @@ def quoted(text: str, room: int) -> str:
 
 
 def entities_of(summary: str, turn: Turn, files: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return symbols and files that a summary names, then the given files and the commits of the turn."""
+    """Return the symbols and files that a summary mentions, then the given files and the commits of the turn."""
     named = [ticked or bare for ticked, bare in _SYMBOL.findall(summary)]
     names = [file.replace("\\", "/").rsplit("/", 1)[-1] for file in files]
     commits = [action.commit.split(" ", 1)[0] for action in turn.actions if action.commit]
@@ -97,7 +97,7 @@ def entities_of(summary: str, turn: Turn, files: Sequence[str] = ()) -> tuple[st
 
 
 def supporting(text: str, messages: Iterable[TextBlock]) -> list[TextBlock]:
-    """Return the messages that say much the same as a text, closest first."""
+    """Return the messages that say much the same thing as a text, closest first."""
     words = content_words(text)
     shares = [(len(words & content_words(said.text)) / max(1, len(words)), said) for said in messages if said.uuid]
     near = sorted((pair for pair in shares if pair[0] >= MIN_SUPPORT_SHARE), key=lambda pair: -pair[0])

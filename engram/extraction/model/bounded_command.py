@@ -162,7 +162,7 @@ class _Exchange:
                 stream.close()
 
     def _take_report(self, selector: selectors.BaseSelector) -> None:
-        """Read the rest of the output, since the command has ended but another process may keep the pipes open."""
+        """Read the rest of the output: the command has ended, but another process may keep the pipes open."""
         report = self._guard.recv(16)
         if report.isdigit():
             self.exit_code = int(report)

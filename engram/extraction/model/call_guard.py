@@ -4,7 +4,8 @@ Run as a script, with only the standard library: ``python -I -S call_guard.py SE
 a process group of its own. ``FD`` is one end of a socket pair whose other end the parent holds open. The guard ends the
 whole group, itself included, with SIGKILL when the command has ended, when the time is over, or when the parent's end
 of the pair is closed, as the kernel does when the parent is killed. Just before, it writes how the command ended to
-``FD``: an exit code in decimal, ``EXIT_TIMEOUT`` or ``EXIT_NOT_STARTED``. On Linux it also ends what left the group.
+``FD``: an exit code in decimal, ``EXIT_TIMEOUT`` or ``EXIT_NOT_STARTED``. On Linux it also ends processes that left the
+group.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The provider for the user's own Claude Code in print mode: no key of Engram's, no tools, no hooks, no session file.
+"""The provider for the user's own Claude Code in print mode: no key of its own, no tools, no hooks, no session file.
 
 See ``claude_command`` for the command line and ``claude_result`` for what it prints.
 """
@@ -96,7 +96,7 @@ _LOGIN_NAMES = (
 
 
 def seems_logged_out(settings: Settings, environ: Mapping[str, str] | None = None) -> bool:
-    """Return True if no trace of a login to Claude Code is found. Looks only at names, and asks nobody."""
+    """Return True if no trace of a login to Claude Code is found. Looks only at names, and makes no request."""
     environ = os.environ if environ is None else environ
     folder = settings.claude_folder
     if any(environ.get(name) for name in _LOGIN_NAMES) or (folder / ".credentials.json").exists():
@@ -119,7 +119,7 @@ def drop_session(environ: Mapping[str, str]) -> dict[str, str]:
 def find_claude(settings: Settings, environ: Mapping[str, str] | None = None) -> str | None:
     """Return the absolute path of the command that the settings name, or None if it can't be run.
 
-    The current folder is never searched, since it may be anybody's checkout.
+    The current folder is never searched, because it may be anyone's checkout.
     """
     command = os.path.expanduser(settings.claude_command)
     if os.path.dirname(command) and not os.path.isabs(command):
@@ -129,9 +129,10 @@ def find_claude(settings: Settings, environ: Mapping[str, str] | None = None) ->
 
 
 def find_moved_claude(settings: Settings) -> str | None:
-    """Return where a command that is gone from the path in the settings is now, by its name; None if it is not gone.
+    """Return where a command that is missing from the path in the settings is now, by its name; None if it is not
+    missing.
 
-    A version manager deletes the folder of an old Node, and Claude Code's own installer replaces the command of npm.
+    A version manager deletes the folder of an old Node, and Claude Code's own installer replaces npm's command.
     """
     named = replace(settings, claude_command=os.path.basename(settings.claude_command))
     return find_claude(named) if os.path.isabs(settings.claude_command) and find_claude(settings) is None else None
@@ -166,16 +167,16 @@ logger = logging.getLogger(__name__)
 #: Texts of a result without a valid login (lower case).
 _LOGIN_TEXTS = ("not logged in", "/login", "invalid api key", "oauth token", "authentication_error", "credit balance")
 #: Texts of a result at a limit of the subscription or the server (lower case), where waiting helps. The kinds of limits
-#: change with the version ("your session limit", "weekly limit reached"), and some name /login as a way on.
+#: change with the version ("your session limit", "weekly limit reached"), and some suggest /login.
 _LIMIT = lazy_regex(
     r"\b(?:hit|reached|exceeded|exceeds?)\b[^.!?\n]{0,40}\blimit|\blimit (?:was )?(?:reached|hit|exceeded)\b|"
     r"\b(?:usage|rate|spend(?:ing)?)[ _]limit|\bout of (?:extra |your )?(?:usage|credits)\b|overloaded"
 )
 #: Error texts of a command that is too old to know a flag (lower case).
 _FLAG_TEXTS = ("unknown option", "unknown argument", "unrecognized option")
-#: HTTP states that a smaller request may avoid.
+#: HTTP status codes that a smaller request may avoid.
 _UNFIT_STATES = (400, 413, 422)
-#: HTTP states that mean that the login or the model name is wrong.
+#: HTTP status codes that mean that the login or the model name is wrong.
 _HOPELESS_STATES = (401, 402, 403, 404)
 #: Part of a result's subtype if the model never followed the schema (``error_max_structured_…``).
 _WITHOUT_FORM = "structured_output"
@@ -245,7 +246,7 @@ def _without_result(finished: Finished) -> Exception:
 
 
 def _refusal(result: Mapping[str, Any]) -> Exception:
-    """Return the error that a failed result means."""
+    """Return the error that a failed result stands for."""
     errors = result.get("errors")
     told = result.get("result") or (errors[0] if isinstance(errors, list) and errors else "") or result.get("subtype")
     reason = _one_line(str(told or "no reason given"))
@@ -329,7 +330,7 @@ def _one_line(text: str) -> str:
     return one_line(redact(text), _MAX_REASON_CHARACTERS)
 
 
-#: The variable that sets the effort of a thinking model in Claude Code, and the effort of a call.
+#: The variable that sets the effort of a reasoning model in Claude Code, and the effort of a call.
 EFFORT_VARIABLE, EFFORT = "CLAUDE_CODE_EFFORT_LEVEL", "low"
 #: Reason of a call that was cancelled.
 _STOPPING = "the worker is stopping"

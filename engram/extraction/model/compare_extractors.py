@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 MAX_LOOKED_AT = 30
 #: Minimum number of a person's prompts, and of characters said, in a session.
 MIN_PROMPTS, MIN_CHARACTERS = 2, 400
-#: Maximum number of characters of one text that count for a session's length, since a pasted log tells little.
+#: Maximum number of characters of one text that count for a session's length, because a pasted log says little.
 MAX_COUNTED_CHARACTERS = 3_000
 
 #: Characters of a request per token, and tokens that Claude Code adds to a call (docs/language-model.md).
@@ -66,7 +66,7 @@ HAIKU_LOW, HAIKU_HIGH = Price(0.10 * 1.3, 0.50 * 1.3), Price(1.0, 5.0)
 #: Where these prices come from.
 SOURCE: Final = "the list prices of Claude Haiku of 2026-11-26"
 
-#: Key in ``meta`` of the user's answer.
+#: Key of the user's answer in ``meta``.
 _ANSWER_KEY = "comparison_answer"
 
 
@@ -150,7 +150,7 @@ class Comparison:
 
 
 def available_provider(settings: Settings) -> str:
-    """Return the ``extractor`` to ask: claude if its command is found, openai for a key or an own server, else "".
+    """Return the ``extractor`` to ask: claude if its command is found, openai for a key or one's own server, else "".
 
     Raises:
         SettingsError: ``.env`` can be read by others.
@@ -161,7 +161,7 @@ def available_provider(settings: Settings) -> str:
 
 
 def answer_of(store: Reader) -> ComparisonAnswer | None:
-    """Return what the user answered when a comparison was offered; None if it never was."""
+    """Return what the user answered when a comparison was offered; None if none ever was."""
     stored = get_meta(store, _ANSWER_KEY)
     return None if stored is None else ComparisonAnswer.from_stored(stored)
 
@@ -173,11 +173,12 @@ def note_answer(store: Store, answer: ComparisonAnswer) -> None:
 
 
 def find_offer(store: Store, settings: Settings) -> Offer | None:
-    """Return the most informative session with the price of its call; None if none is long enough, or without a model.
+    """Return the most informative session with the price of its call; None if none is long enough, or there is no
+    model.
 
-    Of the latest sessions that the local extractor has read, it is the one of which a single request holds the most. A
-    session that fits in one request is preferred to the first part of a longer one. Sessions in progress, and those in
-    excluded folders and paused projects, are skipped.
+    Of the latest sessions that the local extractor has read, it is the one of which the most fits in a single request.
+    A session that fits in one request is preferred to the first part of a longer one. Sessions in progress, and those
+    in excluded folders and paused projects, are skipped.
 
     Raises:
         SettingsError: the key or a price in the settings can't be read.

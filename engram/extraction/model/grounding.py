@@ -115,7 +115,7 @@ def ground(output: ModelOutput, ids: Ids, context: ExtractionContext) -> Grounde
 
 
 class _Grounding:
-    """Judges the proposals of one output, in order, since each may repeat an earlier one."""
+    """Judges the proposals of one output, in order, because each may repeat an earlier one."""
 
     def __init__(self, ids: Ids, context: ExtractionContext) -> None:
         self.found = Grounded()
@@ -157,7 +157,7 @@ class _Grounding:
         elif refusal := self._why_not_grounded(summary, evidence, target):
             return refusal
         candidate = _candidate(proposed, action, target, summary, evidence, quotes, self._context)
-        # The user's rule is kept, even if somebody else said the same before.
+        # The user's rule is kept, even if someone else said the same thing before.
         is_users_rule = candidate.voice is Voice.USER and candidate.kind in (Kind.PREFERENCE, Kind.DECISION)
         known = self._known_of_user if is_users_rule else self._known
         if action == "new" and any(says_the_same(summary, other) for other in known):
@@ -171,7 +171,7 @@ class _Grounding:
 
         Half of its words must occur in the session, and some of them in what it cites: these are its claim, the others
         are its subject. A short text by the user supports it with a single common word, unless the text only asks,
-        since a question claims nothing.
+        because a question claims nothing.
         """
         words = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
         cited = prefixes(
@@ -192,7 +192,7 @@ def _says_in_short(text: str) -> bool:
 
 
 def _hides_end(action: Action) -> bool:
-    """Return True if the result of a command doesn't tell how it ended."""
+    """Return True if the result of a command doesn't show how it ended."""
     return action.is_error is not None and hides_status(action.command, has_failed=action.is_error)
 
 
@@ -332,7 +332,7 @@ def _quotes(proposed: ProposedMemory, evidence: _Evidence) -> list[tuple[str, Te
 def _stands_in(passage: str, text: str) -> bool:
     """Return True if every part of a passage, as separated by ellipses, occurs in a text, in order."""
     plain, at = _plain(text), 0
-    # Runs of blanks are collapsed first, since the pattern would try each of them.
+    # Runs of blanks are collapsed first, because the pattern would try each of them.
     passage = _plain(passage)
     parts = [part for part in map(_plain, _ELLIPSIS.split(passage)) if part]
     for part in parts:
@@ -344,7 +344,7 @@ def _stands_in(passage: str, text: str) -> bool:
 
 
 def _is_users_word(said: TextBlock, summary: str, target: NearMemory | None) -> bool:
-    """Return True if a text is the user's own statement on a matter; of a text with pasted parts, what was typed."""
+    """Return True if a text is the user's own statement on a matter; of its parts, only what was typed counts."""
     typed = typed_text(said.text)
     if said.role is Role.CHOSEN or _plain(typed) == _plain(said.text):
         return True
@@ -364,7 +364,7 @@ def _is_chosen(said: Iterable[TextBlock]) -> bool:
 
 
 def _says(text: str, summary: str) -> bool:
-    """Return True if a text alone supports a summary."""
+    """Return True if a text supports a summary on its own."""
     words = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
     return len(words & prefixes(content_words(text))) >= MIN_GROUNDED_SHARE * len(words)
 

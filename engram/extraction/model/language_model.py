@@ -113,7 +113,7 @@ class LanguageModel:
         self.provider.close()
 
     def open_breaker(self, error: ExtractionError) -> ExtractionError:
-        """Stop asking for a while, since the provider refuses every request; return the error."""
+        """Stop asking for a while, because the provider refuses every request; return the error."""
         return self._breaker.trip(error, UNAVAILABLE_SECONDS)
 
     def _reserve_and_call(self, key: str, request: ModelRequest, project_id: int | None) -> str:
@@ -170,7 +170,7 @@ def request_key(request: ModelRequest) -> str:
 
 
 def _note_usage(usage: Usage, reply: ModelReply) -> None:
-    """Fill in the usage that the provider reports; the estimate stays if it reports nothing usable."""
+    """Fill in the usage that the provider reports; the estimate is kept if it reports nothing usable."""
     tokens = (reply.input_tokens, reply.output_tokens)
     if all(isinstance(count, int) and 0 <= count <= MAX_CALL_TOKENS for count in tokens):
         usage.input_tokens, usage.output_tokens = int(tokens[0] or 0), int(tokens[1] or 0)

@@ -77,7 +77,7 @@ class Proposals:
 
 
 def _number(target: str) -> int | None:
-    """Return the index of the proposal that a target names; None for a stored memory."""
+    """Return the index of the proposal that a target refers to; None for a stored memory."""
     return int(target[len(PROPOSAL) :]) if target.startswith(PROPOSAL) else None
 
 
@@ -99,7 +99,7 @@ class ModelExtractor:
             fallback: used at a cap, and for a text that the model can't read.
         """
         self.name = name
-        #: The model that is asked, for other questions, too.
+        #: The model that is asked, including for other questions.
         self.model = LanguageModel(provider, budget)
         self._budget = budget
         self._fallback = fallback

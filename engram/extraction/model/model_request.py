@@ -18,7 +18,7 @@ from engram.trust.voice import split_typed
 
 # -- The lines of a request: texts and commands of a turn, each with a short id. Pure.
 
-#: Minimum and maximum length to which a long text may be cut, in characters.
+#: Minimum and maximum length to which a long text may be truncated, in characters.
 MIN_TEXT_CHARACTERS, MAX_TEXT_CHARACTERS = 3_000, 8_000
 #: Maximum length of a command and of an error line that are sent, in characters.
 MAX_COMMAND_CHARACTERS, MAX_ERROR_CHARACTERS = 160, 200
@@ -35,7 +35,7 @@ _ACKNOWLEDGES = lazy_regex(
     r"(?i)\s*(?:(?:now|next|then|first|finally|so|and|also|ok(?:ay)?|good|great|perfect)[,:;]?\s+)*"
     r"(?:(?:now|next)\b|let(?: me|'s|’s| us)\b|(?:i'll|i’ll|i will|i'm going to|i’m going to|i am going to|i need to|"
     r"time to)\b|"
-    # Praise and assent say nothing on their own, but what follows them in the same sentence may.
+    # Praise and assent mean nothing on their own, but what follows them in the same sentence may.
     r"(?:good|great|perfect|excellent|ok(?:ay)?|sure|done|alright|all right|got it|thanks|thank you|"
     r"you(?:'re|’re| are)(?: absolutely)? right|right)(?:\W+\w+){0,2}\W*$|"
     r"the (?:build|tests?|lint\w*|format\w*) (?:pass|succeed|is clean|are clean)|(?:all )?tests? pass)"
@@ -158,7 +158,7 @@ def action_line(short: str, action: Action) -> str:
 
 
 def _beginning(text: str, longest: int) -> str:
-    """Return the beginning of a text, redacted before it is cut, since no pattern recognises half a secret."""
+    """Return the beginning of a text, redacted before it is truncated, because no pattern recognises half a secret."""
     return redact(text[: longest * _REDACTED_TIMES])[:longest]
 
 
@@ -322,7 +322,7 @@ def request_text(turns: Sequence[Turn], context: ExtractionContext) -> tuple[str
     """Return the text of a request, and what its short ids refer to.
 
     It contains what the user and the assistant said; of tool calls, only commands and how they ended. Everything was
-    redacted when it was stored; it is redacted once more, since this version may know more secrets.
+    redacted when it was stored; it is redacted once more, because this version may know more secrets.
     """
     ids = Ids()
     body = _turn_lines(turns, ids)

@@ -110,18 +110,18 @@ def ending(client: httpx2.Client, total_seconds: float) -> Iterator[threading.Ev
 
 
 _OPENAI = "https://api.openai.com/v1"
-#: HTTP states that a smaller request may avoid.
+#: HTTP status codes that a smaller request may avoid.
 _UNFIT = (400, 413, 422)
-#: HTTP states that mean that the key, the model or the address is wrong.
+#: HTTP status codes that mean that the key, the model or the address is wrong.
 _HOPELESS = (401, 402, 403, 404, 405)
 #: Maximum length of what a server says about a failure, in characters.
 _MAX_SAID = 160
 #: The limit of an answer's length in chat completions, and its name for models that think.
 _LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
 _NO_COMPLETION = "it is no completion; the address of an OpenAI-compatible API, llm_base_url, usually ends in /v1"
-#: Effort of a thinking model: thinking is paid for as output and counts towards the maximum length of an answer.
+#: Effort of a reasoning model: reasoning is paid for as output and counts towards the maximum length of an answer.
 EFFORT = "low"
-#: OpenAI's models that think. A model mistaken for one of them refuses the effort, and is then asked without it.
+#: OpenAI's reasoning models. A model mistaken for one of them refuses the effort, and is then asked without it.
 _THINKS = lazy_regex(r"(?:o\d|gpt-(?:[5-9]|\d\d))(?!\d)")
 
 
@@ -130,7 +130,7 @@ def _by_schema(request: ModelRequest) -> dict[str, Any]:
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
 
-#: Ways to ask other servers for JSON and for little thinking; the first that the server accepts is used.
+#: Ways to ask other servers for JSON and for little reasoning; the first that the server accepts is used.
 _WAYS: tuple[Callable[[ModelRequest], Mapping[str, Any]], ...] = (
     lambda request: {**_by_schema(request), "reasoning_effort": EFFORT},
     _by_schema,
@@ -140,7 +140,7 @@ _WAYS: tuple[Callable[[ModelRequest], Mapping[str, Any]], ...] = (
 
 
 class OpenAIProvider:
-    """Asks the server that the settings name. One thread at a time."""
+    """Asks the server in the settings. One thread at a time."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class OpenAIProvider:
         return reply
 
     def simplify(self) -> bool:
-        """See ``Provider.simplify``. A model may lack thinking, and a compatible server may lack schemas or JSON."""
+        """See ``Provider.simplify``. A model may lack reasoning, and a compatible server may lack schemas or JSON."""
         ways = len(_WAYS) if self._settings.llm_base_url else 1 + bool(_THINKS.match(self.model))
         if self._has_answered or self._way + 1 >= ways:
             return False
@@ -223,13 +223,13 @@ class OpenAIProvider:
                 self._client = None
 
     def _connect(self) -> tuple[Any, httpx2.Client]:
-        """Make the client. A proxy or certificates that the environment names may be unusable."""
+        """Make the client. A proxy or certificates that the environment specifies may be unusable."""
         try:
             return self._make_client()
         except (ImportError, OSError, ValueError) as error:
             reason = redact(f"{error.strerror if isinstance(error, OSError) else error}")
             raise NotServed(
-                f"the proxy or the certificates that the environment names can't be used ({reason}): correct "
+                f"the proxy or the certificates in the environment can't be used ({reason}): correct "
                 "HTTPS_PROXY, ALL_PROXY or SSL_CERT_FILE",
                 is_passing=False,
             ) from error
@@ -300,7 +300,7 @@ def _said(body: object) -> str:
 
 
 def _refusal(error: Any) -> Exception:
-    """Return the error for an HTTP state other than 200."""
+    """Return the error for an HTTP status other than 200."""
     state = int(error.status_code)
     reason, said = f"the model's server answered {state}", _said(error.body)
     if state in _UNFIT:
@@ -335,9 +335,10 @@ def _seconds(text: str | None) -> float:
 def _openai_client(
     settings: Settings, api_key: str, total_seconds: float, transport: httpx2.BaseTransport | None
 ) -> tuple[Any, httpx2.Client]:
-    """Return a client of ``openai``: no retries, time limits, and of the environment only certificates and proxies.
+    """Return a client of ``openai``: no retries, with time limits, and using only certificates and proxies from the
+    environment.
 
-    A server on this machine or in a private network is reached directly: a proxy would be sent what is to stay here.
+    A server on this machine or in a private network is reached directly: a proxy would be sent what must not leave it.
     """
     import httpx2
     import openai
@@ -361,7 +362,7 @@ def _openai_client(
 
 
 class OpenAIExtractor(ModelExtractor):
-    """Asks the model that the settings name."""
+    """Asks the model in the settings."""
 
     def __init__(
         self,

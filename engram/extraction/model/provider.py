@@ -1,4 +1,4 @@
-"""The interface of language model providers, the budget of their calls, and the breaker that stops calls a while."""
+"""The interface of language model providers, the budget of their calls, and the breaker that suspends calls."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Breaker:
             raise type(self._error)(str(self._error))
 
     def trip(self, error: ExtractionError, seconds: float = 0.0) -> ExtractionError:
-        """Open the breaker for a time, or for 15, 30, 60 or 120 s by the failures in a row; return the error."""
+        """Open the breaker for a time, or for 15, 30, 60 or 120 s after consecutive failures; return the error."""
         self._failures += 1
         wait = max(seconds, BACK_OFF_SECONDS[min(self._failures, len(BACK_OFF_SECONDS)) - 1])
         wait *= 1 + JITTER * self._chance.random()
@@ -61,7 +61,7 @@ class Breaker:
         return error
 
     def worked(self) -> None:
-        """Close the breaker, since the server answered."""
+        """Close the breaker, because the server answered."""
         self._failures, self._error = 0, None
 
 
@@ -85,14 +85,14 @@ class Price:
         return (input_tokens * self.input + output_tokens * self.output) / 1_000_000
 
 
-#: Assumed price of an unknown model; rather too high than too low.
+#: Assumed price of an unknown model; better too high than too low.
 UNKNOWN_PRICE = Price(5.0, 20.0)
 #: Price of a server on this machine or in a private network.
 OWN_SERVER_PRICE = Price(0.0, 0.0)
 
 
 def price_of(settings: Settings) -> Price:
-    """Return the price of the model that the settings name.
+    """Return the price of the model in the settings.
 
     Raises:
         SettingsError: an entry of the price table is not of the form ``model=input/output``.
@@ -164,7 +164,7 @@ class Budget:
         """Reserve the maximum cost of a call with ``text``, run the block, then settle the actual cost.
 
         No token is shorter than a byte, so the reservation is never too small. If the process dies in the block, the
-        reservation keeps counting in full, since the call may have been paid for.
+        reservation keeps counting in full, because the call may have been paid for.
 
         Args:
             task: the name of the call in ``engram cost``.
@@ -222,7 +222,7 @@ def _caps(settings: Settings) -> Caps:
 
 # -- The interface of language model providers: a request in, a reply out. Each provider has its own module.
 
-#: Maximum plausible tokens and cost of a call; if a reply names more, the estimate stays.
+#: Maximum plausible tokens and cost of a call; if a reply reports more, the estimate is kept.
 MAX_CALL_TOKENS, MAX_CALL_DOLLARS = 100_000_000, 1_000.0
 
 
@@ -342,14 +342,14 @@ def read_env(path: Path) -> dict[str, str]:
     """Return the ``KEY=VALUE`` lines of a file; nothing is expanded or run. {} if there is no such file.
 
     Raises:
-        SettingsError: others than the owner may read it, or it belongs to somebody else.
+        SettingsError: users other than the owner may read it, or it belongs to someone else.
     """
     try:
         facts = path.lstat()
     except OSError:
         return {}
     if facts.st_uid != os.geteuid() or stat.S_IMODE(facts.st_mode) & 0o077:
-        raise SettingsError(f"{path} must be yours alone: chmod 600 {path}")
+        raise SettingsError(f"only you may have access to {path}: chmod 600 {path}")
     variables = {}
     for line in (read_regular(path, _ENV_BYTES) or b"").decode("utf-8-sig", "replace").splitlines():
         name, equals, value = line.strip().removeprefix("export ").partition("=")

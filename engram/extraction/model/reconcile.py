@@ -1,4 +1,4 @@
-"""Ask a language model which memories of a project are outdated, or say the same as others."""
+"""Ask a language model which memories of a project are outdated, or say the same thing as others."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Reconciler:
 
 
 def _with_nearest(ordered: Sequence[Memory], new: Sequence[Memory]) -> list[Memory]:
-    """Return the new memories and as many others as fit, those with most words in common; oldest first."""
+    """Return the new memories and as many others as fit, those with the most words in common; oldest first."""
     room = MAX_MEMORIES - len(new)
     others = [memory for memory in ordered if memory not in new]
     words = [_words(memory) for memory in new]

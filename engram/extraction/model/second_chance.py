@@ -51,10 +51,10 @@ MIN_SHARE, MIN_SHARE_ELSEWHERE = 0.25, 0.5
 
 
 def replace_memories(tx: Tx, older: Iterable[Memory], newer: Sequence[Memory], model: str, run_id: int) -> list[str]:
-    """Supersede each memory with the new one that says the same, which also gets its evidence; archive the rest.
+    """Supersede each memory with the new one that says the same thing, which also gets its evidence; archive the rest.
 
     Memories protected by ``ending_of`` stay current: what the user said or chose ends only if a new memory is in the
-    user's own voice, and what somebody pinned or saved does not end.
+    user's own voice, and what the user pinned or saved does not end.
 
     Args:
         older: memories of the local extractor.
@@ -163,12 +163,12 @@ def read_part(store: Store, settings: Settings, session: SessionRow, max_turns: 
     """Return the next part of a session.
 
     Raises:
-        Conflict: no turn of the session waits.
+        Conflict: no turn of the session is pending.
     """
     session, turns = waiting_turns(store, session)
     turns = turns[:max_turns]
     if not turns:
-        raise Conflict("no turn of the session is waiting any more")
+        raise Conflict("no turn of the session is pending any more")
     builder = ContextBuilder(store, settings, session)
     return Part(session, turns, without_rewound(builder.readable(turns)), _context(store, builder, session, turns))
 
@@ -182,10 +182,10 @@ class SecondChance:
     extractor: ModelExtractor
 
     def distill_next(self) -> DistilledPart | None:
-        """Distill the next part; return None if no session waits. Each part is one transaction.
+        """Distill the next part; return None if no session is pending. Each part is one transaction.
 
         Raises:
-            BudgetReached: a cap has been reached; earlier work stays.
+            BudgetReached: a cap has been reached; earlier work is kept.
             ExtractionError: the model is unavailable.
             Conflict: the session keeps changing; try again later.
             StoreError: the database cannot be read or written.
@@ -271,7 +271,7 @@ class SecondChance:
 def _context(
     store: Store, builder: ContextBuilder, session: SessionRow, turns: Sequence[StoredTurn]
 ) -> ExtractionContext:
-    """Return the context of turns without the memories that wait to be replaced."""
+    """Return the context of turns without the memories that are to be replaced."""
     context = builder.build(turns)
     memories = memories_of_session(store, session.session_id)
     waiting = {e.episode_id for e in memories if is_replaceable(e, history_of(store, e.episode_id))}

@@ -35,7 +35,7 @@ from engram.setup.edits.json_document import parse
 from engram.system.atomic import read_regular
 from engram.system.lazy_regex import lazy_regex
 
-# -- The user's choices, which a later installation keeps unless told otherwise.
+# -- The user's choices, which a later installation keeps unless new ones are given.
 
 #: OpenAI's Codex CLI.
 CODEX = "codex"
@@ -51,15 +51,16 @@ AGENTS = (CODEX, GEMINI, OPENCODE)
 class Choices:
     """The parts of an installation that a user can leave out or add."""
 
-    #: Start worker and watcher at login.
+    #: Start the worker and the watcher at login.
     service: bool = True
     #: Connect Claude Code through a plugin; False for its settings files.
     plugin: bool = True
     #: Let Claude use the memory tools without asking.
     permissions: bool = True
-    #: Show in Claude Code's status line what Engram does.
+    #: Show in Claude Code's status line what Engram is doing.
     statusline: bool = False
-    #: Add the mod to the plugin, which shows in Claude Code what hooks handed over; None if the user was not asked yet.
+    #: Add the mod to the plugin, which shows in Claude Code what hooks injected; None if the user has not been asked
+    #: yet.
     mod: bool | None = None
     #: Agents that get the memory tools, besides Claude Code.
     agents: tuple[str, ...] = ()
@@ -91,7 +92,7 @@ class ClaudeCode:
 
     @property
     def supports_plugin(self) -> bool:
-        """True if it loads a plugin from its folder ``skills``, or is not installed yet."""
+        """True if it loads a plugin from its ``skills`` folder, or is not installed yet."""
         return supports_plugin(self.version)
 
     @property
@@ -130,7 +131,7 @@ def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) ->
     """Return the steps that connect Claude Code by one method and remove the other.
 
     Raises:
-        InstallError: a settings file can't be read, or the hooks belong into one that must not be changed.
+        InstallError: a settings file can't be read, or the hooks belong in one that must not be changed.
     """
     home = None if is_default_home(settings.places) else settings.places
     settings_path, servers_path = settings.claude_folder / "settings.json", claude_json(settings)
@@ -175,7 +176,7 @@ def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) ->
         summary = f"Let Claude use the memory tools without asking ({rule} in {settings_path})"
         steps.append(Step("permissions", summary, (FileChange(settings_path, edit=edit),)))
     steps += [
-        Step("settings file", f"Leave {path} as it is", notes=(f"{why}. Correct it.",))
+        Step("settings file", f"Leave {path} unchanged", notes=(f"{why}. Correct it.",))
         for path in paths
         if (why := why_not_loaded(path)) and not any(change.path == path for step in steps for change in step.changes)
     ]
@@ -183,9 +184,9 @@ def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) ->
 
 
 def leave_files(step: Step, settings: Settings) -> Step:
-    """Return the step without changes to files of Claude Code that it does not load, or that are read-only.
+    """Return the step without changes to Claude Code's files that it does not load, or that are read-only.
 
-    They are left as they are, and notes say why, and what the user can add instead.
+    They are left unchanged; notes say why, and what the user can add instead.
     """
     paths = (settings.claude_folder / "settings.json", claude_json(settings))
     reasons = {path: why for path in paths if (why := _why_left(path))}
@@ -252,7 +253,7 @@ def check_mod(settings: Settings, registrations: Sequence[Registration]) -> Iter
         elif policies:
             name, path = next(iter(policies.items()))
             detail = f"an organization's settings keep it from loading ({name} in {path})"
-            advice = "nothing to do, or ask the organization; the settings may refuse Engram's hooks, too"
+            advice = "nothing to do, or ask the organization; the settings may also refuse Engram's hooks"
         elif refusal := _refusal(claude, folder):
             detail, advice = f"Claude Code refuses it: {refusal}", "run: engram install, or engram install --no-mod"
         elif taken := _taker_of_command(settings.claude_folder, folder):
@@ -280,7 +281,7 @@ def _refusal(claude: ClaudeCode, folder: Path) -> str:
 def _taker_of_command(claude_folder: Path, own: Path) -> str:
     """Return what else is called ``/engram``: a command or skill of the user's, or another plugin's mod; "" for none.
 
-    Only plugins in the folder ``skills`` are examined.
+    Only plugins in the ``skills`` folder are examined.
     """
     for path in (claude_folder / "commands" / "engram.md", claude_folder / "skills" / "engram" / "SKILL.md"):
         if path.is_file():

@@ -3,7 +3,7 @@
 The two are never combined. Nothing is written here: the installer applies the steps, and uninstalling reverts them.
 
 - ``plan_plugin`` for Claude Code ``MIN_PLUGIN_VERSION`` or later (``supports_plugin``), together with
-  ``without_our_hooks`` for settings that contain hooks of Engram;
+  ``without_our_hooks`` for settings that contain Engram's hooks;
 - ``plan_settings`` for an older version, or if the user does not want a plugin;
 - ``permission_rule`` returns the matching entry of ``permissions.allow`` for either.
 """
@@ -45,7 +45,7 @@ from engram.system.atomic import read_regular
 from engram.version import VERSION
 from engram_hooks.block import FOLDER, settings_block, stamped, with_home
 
-#: The first version of Claude Code that loads a plugin from the folder ``skills``.
+#: The first version of Claude Code that loads a plugin from the ``skills`` folder.
 MIN_PLUGIN_VERSION = (2, 1, 157)
 #: The first version that supports ``network.hosts`` in a plugin's manifest.
 MIN_HOSTS_VERSION = (2, 1, 330)
@@ -66,7 +66,7 @@ def server_values(home: Home | None) -> dict[str, Any]:
 
 
 def supports_plugin(version: str) -> bool:
-    """Return True if this version of Claude Code loads plugins from the folder ``skills``.
+    """Return True if this version of Claude Code loads plugins from the ``skills`` folder.
 
     Args:
         version: the output of ``claude --version``, such as ``2.1.330 (Claude Code)``; "" if it is not installed yet,
@@ -291,7 +291,7 @@ def plan_statusline(claude_folder: Path, settings: Mapping[str, Any], home: Home
         home: a memory folder other than the default; None leaves the choice to the environment.
     """
     path = claude_folder / "settings.json"
-    summary = f"Show in Claude Code's status line what Engram does ({path})"
+    summary = f"Show in Claude Code's status line what Engram is doing ({path})"
     if owner_of(settings) is StatusLineOwner.ANOTHER:
         note = (
             "The status line belongs to another tool and is left unchanged. To get Engram's, remove statusLine from "

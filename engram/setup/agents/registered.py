@@ -39,7 +39,7 @@ _COPIED = {
 }
 #: The first version of Claude Code that loads mods by default.
 MIN_MOD_VERSION: Final = (2, 1, 287)
-#: Path of the mod in the plugin: JavaScript that runs inside Claude Code and shows what the hooks handed over.
+#: Path of the mod in the plugin: JavaScript that runs inside Claude Code and shows what the hooks injected.
 MOD: Final = "hooks/engram.js"
 
 
@@ -58,7 +58,7 @@ def plugin_files(
 
     Args:
         home: a memory folder other than the default; None leaves the choice to the environment.
-        name: the plugin's name; its MCP server is always called ``NAME``, since the plugin's name is prefixed to it.
+        name: the plugin's name; its MCP server is always called ``NAME``, because the plugin's name is prefixed to it.
         declares_hosts: declare in the manifest that the plugin does not contact any host; earlier versions of Claude
             Code warn about that key, see ``plugin.declares_hosts``.
         mod: add the mod; versions of Claude Code before ``MIN_MOD_VERSION`` ignore it.

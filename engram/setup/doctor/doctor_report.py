@@ -1,4 +1,4 @@
-"""What ``engram doctor --report`` and ``--fix`` do: a report for a bug tracker, and the repairs that are safe.
+"""What ``engram doctor --report`` and ``--fix`` do: a report for a bug tracker, and safe repairs.
 
 The report contains versions, figures, findings and the shape of errors, but no paths, names or content. Only data that
 this module lists is written. A finding appears with its name, its state and its ``public`` text, and a logged error

@@ -48,7 +48,7 @@ class Machine:
     """One examination of this machine. Each part is read once, when a check first needs it."""
 
     settings: Settings
-    #: The current folder, whose project may have settings of its own.
+    #: The current folder, whose project may have its own settings.
     folder: Path
     #: The open memory and its health; None if it can't be opened.
     store: Store | None = None
@@ -68,7 +68,7 @@ class Machine:
 
     @property
     def around(self) -> Settings:
-        """The settings used by worker, watcher and hooks; for a vault, those of the memory folder that contains it."""
+        """The settings used by the worker, the watcher and hooks; for a vault, those of the folder that contains it."""
         return settings_around(self.settings)
 
     @cached_property
@@ -171,7 +171,7 @@ def check_cleanup(machine: Machine) -> Iterator[Check]:
 
 #: Maximum size of a service file that is read, in bytes.
 _MAX_FILE_BYTES = 100_000
-#: Maximum number of traces of the earlier Engram that are listed; of any more, only the number is given.
+#: Maximum number of traces of the earlier Engram that are listed; any others are only counted.
 MAX_LISTED_LINES = 5
 
 
@@ -240,7 +240,7 @@ def check_service(machine: Machine) -> Iterator[Check]:
 def _check_start(machine: Machine, system: SystemName) -> Check:
     """Return the finding that nothing starts the processes, with advice suitable for this machine."""
     if best_system(machine.settings).name is SystemName.BACKGROUND:
-        detail = "the worker and the watcher do not start again after a restart: this machine has no launchd or systemd"
+        detail = "the worker and the watcher will not start after a reboot: this machine has no launchd or systemd"
         command = "engram config set start_with_session true"
         advice = f"to let Claude Code's sessions start them, run: {command}"
     else:
@@ -313,7 +313,7 @@ class Program:
 
 
 def find_programs(environ: Mapping[str, str]) -> list[Program]:
-    """Return every program called ``engram``, in the order of PATH; a file that several links name, once."""
+    """Return every program called ``engram``, in the order of PATH; a file with several links is returned once."""
     programs: dict[Path, Program] = {}
     for folder in environ.get("PATH", "").split(os.pathsep):
         path = Path(folder) / "engram"
@@ -459,7 +459,7 @@ def check_worker(machine: Machine) -> Iterator[Check]:
 
 
 def _check_vectors(machine: Machine, status: WorkerStatus) -> Iterator[Check]:
-    """Check that every vector was made by the worker's model, since others are not searched."""
+    """Check that every vector was made by the worker's model, because others are not searched."""
     if status.reason:
         yield Check("model", State.WARN, status.reason, "see the log with: engram logs worker")
     if machine.store is None or not status.model:
@@ -470,10 +470,10 @@ def _check_vectors(machine: Machine, status: WorkerStatus) -> Iterator[Check]:
         yield Check(
             "vectors",
             State.WARN,
-            f"the model is {status.model}, but there are vectors of another one: {listed}. They are computed again",
+            f"the model is {status.model}, but there are vectors from another one: {listed}. They are being recomputed",
             "wait until `engram status` shows no texts without a vector. To go back, set embedding_model again",
             command="engram status",
-            public=f"{sum(others.values())} of another model",
+            public=f"{sum(others.values())} from another model",
         )
 
 
@@ -565,7 +565,7 @@ def check_hubs(machine: Machine) -> Iterator[Check]:
             advice = "follow its advice; if it gives none, let the sync program finish"
             yield Check("synced folder", State.WARN, note, advice, public="something is missing or foreign")
     for place, command in ({} if machine.store is None else list_unknown(machine.store, machine.home)).items():
-        detail = f"this machine had joined {place}; memory.db is older, or was made again, and doesn't know that"
+        detail = f"this machine had joined {place}; memory.db is older, or was recreated, and has no record of that"
         yield Check("sync", State.WARN, detail, f"to get back what is there, run: {command}", command=command)
 
 

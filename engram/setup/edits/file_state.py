@@ -55,7 +55,7 @@ ABSENT = FileState(StateKind.ABSENT)
 
 
 def digest_of(data: bytes) -> str:
-    """Return the name under which some content is stored."""
+    """Return the name under which content is stored."""
     return hashlib.sha256(data).hexdigest()
 
 

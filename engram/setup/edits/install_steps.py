@@ -31,7 +31,8 @@ class JsonEntry:
     value: Json
     #: True if the value is an item of the list at ``path``.
     is_item: bool = False
-    #: A word in the value by which uninstall recognises the entry even if somebody changed it; "" for an exact match.
+    #: A word in the value by which uninstall recognises the entry even if someone has changed it; "" for an exact
+    #: match.
     marker: str = ""
 
 
@@ -39,8 +40,8 @@ class JsonEntry:
 class JsonEdit:
     """Entries to remove from, then to add to, a JSON or JSONC file; everything else is kept byte for byte.
 
-    Missing objects and lists are created, and removed again with their last entry. An entry that already exists is
-    not added, and uninstall leaves it. A member with another value is replaced, and uninstall restores it. To change
+    Missing objects and lists are created, and removed again with their last entry. An entry that already exists is not
+    added, and uninstall leaves it alone. A member with another value is replaced, and uninstall restores it. To change
     an item, remove it and add the new one.
     """
 
@@ -79,7 +80,7 @@ class FileChange:
     path: Path
     #: The whole content.
     content: bytes | None = None
-    #: What to change in a file that others write too.
+    #: What to change in a file that others also write.
     edit: JsonEdit | TomlEdit | None = None
     #: Target of a symbolic link to create.
     link_target: str | None = None
@@ -89,7 +90,7 @@ class FileChange:
     def __post_init__(self) -> None:
         """Reject a change that specifies two things at once."""
         if sum(part is not None for part in (self.content, self.edit, self.link_target)) > 1:
-            raise ValueError(f"a change of {self.path} has one of content, edit and link_target")
+            raise ValueError(f"a change to {self.path} has one of content, edit and link_target")
         if not self.path.is_absolute():
             raise ValueError(f"{self.path} is not absolute")
 
@@ -148,7 +149,7 @@ class Step:
     after: tuple[Action, ...] = ()
     #: Lines that the user should read in the plan, such as what is kept.
     notes: tuple[str, ...] = ()
-    #: Files that must not be changed now, not even to take back what an earlier installation did to them.
+    #: Files that must not be changed now, not even to undo what an earlier installation did to them.
     left: tuple[Path, ...] = ()
 
     @property

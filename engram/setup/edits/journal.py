@@ -1,7 +1,8 @@
 """An installation's journal, in the memory folder: what was there before, what was written, and how far it got.
 
 It is written before each change, so that the next run can finish or undo a killed installation. Next to it are the
-former contents of changed files, by their digest. They may contain keys, as the files did, and uninstall deletes them.
+previous contents of changed files, by their digest. They may contain keys, as the files did, and uninstall deletes
+them.
 """
 
 from __future__ import annotations
@@ -186,7 +187,7 @@ def kept_content(home: Home, state: FileState) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InstallError(f"the backup {path} is gone") from error
+        raise InstallError(f"the backup {path} is missing") from error
 
 
 def drop_contents(home: Home, states: Iterable[FileState]) -> None:
@@ -207,9 +208,9 @@ def drop_journal(home: Home) -> None:
 
 
 def explain_half_done(home: Home) -> tuple[str, str] | None:
-    """Return what is half done and what to do about it, one line each; None if nothing is.
+    """Return what is half done and what to do about it, one line each; None if nothing is half done.
 
-    For ``engram doctor``, a journal that can't be read is a finding, too.
+    For ``engram doctor``, an unreadable journal is also a finding.
     """
     try:
         journal = load_journal(home)

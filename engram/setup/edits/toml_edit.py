@@ -71,7 +71,7 @@ def apply_toml(text: str, edit: TomlEdit) -> tuple[str, AppliedToml]:
 
 
 def revert_toml(text: str, applied: AppliedToml) -> str:
-    """Return the text without the table and the tables below it; a former table is restored.
+    """Return the text without the table and the tables below it; a replaced table is restored.
 
     Raises:
         BadRequest: the text is not TOML.

@@ -52,7 +52,7 @@ def apply_steps(run: Run, steps: Sequence[Step]) -> None:
     left = {str(path) for step in steps for path in step.left}
     _retire(run, {step.name for step in steps}, left | {str(path) for path in files})
     ledger = run.journal.ledger
-    # A step that only has notes did nothing that an undo could name.
+    # A step that only has notes did nothing that could be undone.
     steps = [step for step in steps if not step.is_empty or any(str(path) in ledger.files for path in step.left)]
     names = [step.name for step in steps]
     ledger.steps = [_record_of(step, run.journal.previous.step(step.name)) for step in steps]

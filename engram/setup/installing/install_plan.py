@@ -1,4 +1,4 @@
-"""The whole plan of an installation: every step in order, including what an earlier installation did and must stay."""
+"""The whole plan of an installation: every step in order, including what must be kept of an earlier installation."""
 
 from __future__ import annotations
 
@@ -74,15 +74,15 @@ class Installation:
     home: Home
     #: What is written to config.toml.
     settings: Mapping[str, str]
-    #: Processes of another version, which are stopped.
+    #: Processes of another version, which will be stopped.
     others: Sequence[OtherProcess]
-    #: True if memory.db is brought up to date.
+    #: True if memory.db will be brought up to date.
     is_upgrade: bool
     steps: Sequence[Step]
-    #: Number of existing sessions that are read, and that are left to the service or `engram up`.
+    #: Number of existing sessions that will be read, and that are left to the service or `engram up`.
     reads: int
     left: int
-    #: True if the memories of the earlier Engram are imported.
+    #: True if the memories of the earlier Engram will be imported.
     imports_earlier: bool
 
     def lines(self) -> Iterator[str]:
@@ -104,14 +104,14 @@ class Installation:
             yield "Import the memories of the earlier Engram"
 
 
-# -- What comes before the steps: is memory.db of an earlier version, and who uses it?
+# -- What comes before the steps: is memory.db from an earlier version, and who uses it?
 
 
 def is_upgrade(settings: Settings) -> bool:
-    """Return True if memory.db is of an earlier version.
+    """Return True if memory.db is from an earlier version.
 
     Raises:
-        NewerSchema: this version can't work with it; nothing was asked or changed yet.
+        NewerSchema: this version can't work with it; nothing has been asked or changed yet.
     """
     path = settings.places.memory_db
     if not path.is_file():

@@ -32,7 +32,7 @@ def action_from_json(stored: Mapping[str, Any]) -> Action:
     """Return the action that was stored, without fields that this version does not know.
 
     Raises:
-        InstallError: its kind is unknown, since another version of Engram stored it.
+        InstallError: its kind is unknown, because another version of Engram stored it.
     """
     for known in ACTIONS:
         if known.kind == stored["kind"]:
@@ -81,7 +81,7 @@ class Run:
     journal: Journal = field(default_factory=lambda: Journal(Phase.INSTALLED))
     #: Called after all steps, before the installation counts as done; this may fail.
     check: Callable[[], None] = _nothing
-    #: Called during an undo, while nothing runs, before the former processes are started again.
+    #: Called during an undo, while nothing runs, before the previous processes are started again.
     put_back: Callable[[], None] = _nothing
 
     def save(self) -> None:
@@ -112,7 +112,8 @@ def collecting(problems: list[str]) -> Iterator[None]:
         problems.append(str(error))
 
 
-# -- Steps that a later installation keeps although they are no longer planned, so that what they removed stays gone.
+# -- Steps that a later installation keeps although they are no longer planned, so that what they removed is not
+# restored.
 
 
 def change_to_json(change: FileChange) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def install_steps(
     check: Callable[[], None] = _nothing,
     put_back: Callable[[], None] = _nothing,
 ) -> Outcome:
-    """Bring the machine into the state that the steps describe, and undo former steps that are no longer planned.
+    """Bring the machine into the state that the steps describe, and undo earlier steps that are no longer planned.
 
     Args:
         check: called after the last step. If it fails, everything is undone.
@@ -97,7 +97,7 @@ def _locked(home: Home) -> Iterator[None]:
         lock = ProcessLock(home.root / "install.lock")
     except AlreadyRunning as error:
         raise AlreadyRunning(
-            "another `engram install` or `engram uninstall` is running. Wait until it is done"
+            "another `engram install` or `engram uninstall` is running. Wait until it has finished"
         ) from error
     try:
         yield

@@ -1,4 +1,4 @@
-"""Check conditions that must be met before anything is changed; each failure's message says what to do."""
+"""Check conditions that must be met before anything is changed; each error message says what to do."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from engram.version import SOURCE
 
 #: Free space that an installation needs, in bytes.
 MIN_FREE_BYTES = 300_000_000
-#: Path components of interpreters that will soon be deleted, since `uvx` and `pipx run` delete their environments.
+#: Path components of interpreters that will soon be deleted, because `uvx` and `pipx run` delete their environments.
 _TEMPORARY_PARTS = ("archive-v0", "builds-v0", ".cache/pipx", "pipx/.cache")
 
 
@@ -293,7 +293,7 @@ def _test(settings: Settings, folder: Path) -> bool:
     with open_memory(own.places.memory_db, driver=own.sqlite_driver, is_made=True) as store:
         ingest_all(store, settings=own, redact=redact, sources=registry.sources_at(path, own))
         runtime = make_runtime(replace(own, exclude=()), store, may_load_torch=False)
-        # The queue is loaded only where it is used, since every command imports this module.
+        # The queue is loaded only where it is used, because every command imports this module.
         from engram.tasks.drain import drain
 
         drain(runtime, with_waiting=True)

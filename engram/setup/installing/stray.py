@@ -64,7 +64,7 @@ _SUMMARIES = {
     "codex": "The memory tools in Codex's configuration",
     "gemini": "The memory tools in Gemini CLI's settings",
     "opencode": "The memory tools in OpenCode's configuration",
-    "service": "Worker and watcher as a service",
+    "service": "The worker and the watcher as a service",
 }
 
 

@@ -27,7 +27,7 @@ from engram.setup.installing.install_run import Run, action_from_json, collectin
 from engram.system.atomic import explain_error, make_private_folder, write_atomic
 from engram.system.failpoint import reach
 
-# -- Restore a changed file: to its former bytes, or to its current content without Engram's part.
+# -- Restore a changed file: to its previous bytes, or to its current content without Engram's part.
 
 
 def take_back(home: Home, record: FileRecord, goal: FileState, ours: Collection[FileState] = ()) -> str:
@@ -45,7 +45,7 @@ def take_back(home: Home, record: FileRecord, goal: FileState, ours: Collection[
     real = Path(record.real)
     drop_temporary(real)
     state, data = read_state(real)
-    # Keep permissions that somebody has changed since.
+    # Keep permissions that someone has changed since.
     mode = goal.mode if state.mode == record.written.mode or state.kind is not StateKind.FILE else state.mode
     try:
         if state.has_same_content(goal):
@@ -64,7 +64,7 @@ def _take_back_changed(home: Home, record: FileRecord, goal: FileState, state: F
     """Undo a change to a file that others have changed since; return what was not undone, or ""."""
     real = Path(record.real)
     if record.written.kind is StateKind.ABSENT:
-        return f"{record.path} is kept: somebody replaced the file that Engram had moved away"
+        return f"{record.path} is kept: someone replaced the file that Engram had moved away"
     if state.kind is StateKind.ABSENT:
         if record.applied is None and goal.kind is not StateKind.ABSENT:
             _write(real, goal, kept_content(home, goal))
@@ -75,17 +75,17 @@ def _take_back_changed(home: Home, record: FileRecord, goal: FileState, state: F
             _write(real, ABSENT, b"")
         else:
             _write(real, FileState(StateKind.FILE, digest_of(text), state.mode), text)
-        return f"{record.path} was changed by others since: only Engram's entries were removed"
+        return f"{record.path} has since been changed by others: only Engram's entries were removed"
     note = keep_copy(home, real, data) if state.kind is StateKind.FILE else ""
     _write(real, goal, kept_content(home, goal))
     return note
 
 
 def keep_copy(home: Home, real: Path, data: bytes) -> str:
-    """Save the content of one of Engram's files that somebody changed; return a line for the user. Raises OSError."""
+    """Save the content of one of Engram's files that someone changed; return a line for the user. Raises OSError."""
     kept = make_private_folder(folder_of(home) / "kept", with_parents=True) / real.name
     write_atomic(kept, data)
-    return f"{real} was changed since Engram wrote it; a copy is in {kept}"
+    return f"{real} has been changed since Engram wrote it; a copy is in {kept}"
 
 
 def _write(real: Path, state: FileState, data: bytes) -> None:

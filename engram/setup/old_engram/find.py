@@ -113,7 +113,7 @@ def set_earlier_aside(folder: Path) -> None:
 
 
 def bring_back_earlier(folder: Path) -> None:
-    """Give the name memory.db back to the earlier Engram, for an uninstallation; this program's own is moved aside.
+    """Restore the earlier Engram's memory.db to its name, for an uninstallation; this program's own is moved aside.
 
     Raises:
         AlreadyRunning: a process of this program has memory.db open.
@@ -184,7 +184,7 @@ def find_earlier(
 
     Args:
         settings: give the memory folder and Claude Code's folder.
-        projects: folders whose own settings are read too.
+        projects: folders whose own settings are also read.
         user_home: the user's home folder, if not this user's.
         worker_pid: the running worker of that memory folder, which may listen there; 0 if none is running.
     """
@@ -219,7 +219,7 @@ def memory_folders(settings: Settings, user_home: Path) -> list[Path]:
 def _is_foreign(listener: Listener, worker_pid: int, processes: dict[int, RunningProcess]) -> bool:
     """Return True if a listener is not a worker of this program. If the system gives no pid, the command decides."""
     if listener.pid:
-        # Another memory folder of this program has a worker too.
+        # Another memory folder of this program also has a worker.
         is_ours = listener.pid == worker_pid or is_own_command(listener.command)
         return listener.pid in processes or not is_ours
     return not worker_pid

@@ -1,4 +1,4 @@
-"""Stop the earlier Engram: unregister its LaunchAgent, end its processes, and give memory.db back at uninstall."""
+"""Stop the earlier Engram: unregister its LaunchAgent, end its processes, and restore its memory.db on uninstall."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class BootOut:
 
 @dataclass(frozen=True, slots=True)
 class EndProcess(Action):
-    """End a process of the earlier Engram; undo starts nothing, since its LaunchAgent and Claude Code do."""
+    """End a process of the earlier Engram; undo starts nothing, because its LaunchAgent and Claude Code do that."""
 
     kind: ClassVar[str] = "earlier-end-process"
 
     pid: int
-    #: When it started, since another process may have its pid by now.
+    #: When it started, because another process may have its pid by now.
     started: str
     command: str
 
@@ -89,7 +89,7 @@ class EndProcess(Action):
             while self._is_running() and time.monotonic() < until:
                 time.sleep(_POLL_SECONDS)
         if self._is_running():
-            raise InstallError(f"process {self.pid} of the earlier Engram can't be ended")
+            raise InstallError(f"process {self.pid} of the earlier Engram could not be stopped")
 
     def verify(self) -> str:
         return f"process {self.pid} of the earlier Engram is still running" if self._is_running() else ""
@@ -101,7 +101,7 @@ class EndProcess(Action):
 
 @dataclass(frozen=True, slots=True)
 class SetDatabaseAside(Action):
-    """Move the earlier Engram's memory.db out of the way; undo puts it back, and moves this program's aside."""
+    """Move the earlier Engram's memory.db out of the way; undo restores it, and moves this program's own aside."""
 
     kind: ClassVar[str] = "earlier-database"
 
@@ -116,7 +116,7 @@ class SetDatabaseAside(Action):
         set_earlier_aside(Path(self.folder))
 
     def undo(self) -> None:
-        """Put it back."""
+        """Restore it."""
         bring_back_earlier(Path(self.folder))
 
 
@@ -171,8 +171,8 @@ def plan_retirement(found: EarlierEngram, settings: Settings) -> Step:
     """Return the step that stops the earlier Engram and removes it from Claude Code. Its files are kept.
 
     First, the LaunchAgent that would start it again is unregistered, and then its running processes are stopped. The
-    LaunchAgent's file is moved into the backup, and its entries are removed from the settings files. Undo restores all
-    of that.
+    LaunchAgent's file is moved into the backup, and the earlier Engram's entries are removed from the settings files.
+    Undo restores all of that.
     """
     before: list[Action] = []
     if has_launchd():
@@ -205,7 +205,9 @@ def _edits(entries: tuple[SettingsEntry, ...]) -> Mapping[Path, JsonEdit]:
 def _notes(found: EarlierEngram) -> tuple[str, ...]:
     notes = []
     if any(entry.approves_tools for entry in found.entries):
-        notes.append("its hook approves every tool call without asking you; without it, Claude Code asks again")
+        notes.append("its hook approves every tool call without asking you; without it, Claude Code will ask you again")
     if found.listener is not None and found.listener.pid not in {process.pid for process in found.processes}:
-        notes.append(f"{found.listener.described} listens on {found.listener.path}; end it yourself if it is not yours")
+        notes.append(
+            f"{found.listener.described} listens on {found.listener.path}; stop it yourself if you did not start it"
+        )
     return tuple(notes)

@@ -129,8 +129,8 @@ def _text_of(path: Path) -> str:
     return (read_regular(path, MAX_SCRIPT_BYTES) or b"").decode("utf-8", "replace")
 
 
-# -- LaunchAgents of the earlier Engram, recognised by the contents of their files, since labels and files may have any
-# name.
+# -- LaunchAgents of the earlier Engram, recognised by the contents of their files, because labels and files may have
+# any name.
 
 #: Maximum number of bytes of a LaunchAgent's file that are read.
 MAX_PLIST_BYTES = 1_000_000
@@ -201,7 +201,7 @@ class SettingsEntry:
     name: str
     #: What it runs, on one line.
     command: str
-    #: What to remove from the file, and what to put back, namely other programs' hooks in the same entry.
+    #: What to remove from the file, and what to restore, namely other programs' hooks in the same entry.
     removed: JsonEntry
     kept: JsonEntry | None = None
     #: True if its output approves every tool call.

@@ -35,7 +35,7 @@ PROCESSES: Mapping[str, str] = {"work": "worker", "watch": "watcher"}
 #: Memory that a watcher may use, in MB; above this, it is slowed down, and at twice this, it is killed. The longest
 #: possible line takes 248 MB.
 WATCHER_MB = 512
-#: Memory that a worker's cgroup may use beyond ``limit_rss_mb``, in MB, since a language model's command counts
+#: Memory that a worker's cgroup may use beyond ``limit_rss_mb``, in MB, because a language model's command counts
 #: towards it, as do the vectors of a large memory, for which the worker raises its own limit.
 WORKER_MORE_MB = 1536
 #: Programs that the worker runs, so that its PATH must contain their folders.
@@ -58,7 +58,7 @@ class Service:
     memory_mb: int
     #: File for what the process prints before its own log is open.
     output: Path
-    #: "" for the default memory folder, else ``-`` and a short hash of the folder, since each has its own services.
+    #: "" for the default memory folder, else ``-`` and a short hash of the folder, because each has its own services.
     suffix: str
 
     @property
@@ -121,7 +121,8 @@ def process_command(arguments: Sequence[str], name: str = "", python: Path | Non
 def service_path(settings: Settings, environ: Mapping[str, str]) -> str:
     """Return a PATH for a service: the folders of the programs that the worker runs, found now, then the common ones.
 
-    It isn't this shell's whole PATH, since an activated environment or a project's folder has no place in a service's.
+    It isn't this shell's whole PATH, because an activated environment or a project's folder has no place in a
+    service's.
     """
     home = Path(environ.get("HOME") or user_home())
     search = os.pathsep.join(folder for folder in environ.get("PATH", "").split(os.pathsep) if os.path.isabs(folder))
@@ -193,4 +194,4 @@ class ServiceSystem(Protocol):
         """Query the system. Raises ServiceError if that fails."""
 
     def output(self, lines: int) -> str:
-        """Return the last lines that the processes printed outside their logs, and the system's messages on them."""
+        """Return the last lines that the processes printed outside their logs, and the system's messages about them."""

@@ -99,7 +99,7 @@ def end_other_versions(settings: Settings) -> list[OtherProcess]:
 
 @dataclass(frozen=True, slots=True)
 class StopServices:
-    """Stops running processes before the files change; undone by restarting what ran if its files are back."""
+    """Stops running processes before the files change; undone by restarting what was running if its files are back."""
 
     system: str
     home: str
@@ -125,7 +125,7 @@ class StopServices:
         return f"{self.system} is still running the worker or the watcher" if running else ""
 
     def undo(self) -> None:
-        """Tell the system that the files are restored, and start what was running before."""
+        """Notify the system that the files are restored, and start what was running before."""
         system = _system(self)
         if isinstance(system, Systemd):
             system.reload()
@@ -206,12 +206,12 @@ def _notes(system: ServiceSystem, settings: Settings) -> tuple[str, ...]:
 
 def _notes_of(system: ServiceSystem, settings: Settings) -> tuple[str, ...]:
     if isinstance(system, Systemd) and system.is_lingering() is False:
-        return ("Worker and watcher stop when you log out. To keep them running, run: loginctl enable-linger",)
+        return ("The worker and the watcher stop when you log out. To keep them running, run: loginctl enable-linger",)
     if system.name is SystemName.BACKGROUND and settings.start_with_session:
-        return ("After a restart of this machine, the next Claude Code session starts worker and watcher.",)
+        return ("After a restart of this machine, the next Claude Code session starts the worker and the watcher.",)
     if system.name is SystemName.BACKGROUND:
         return (
-            "Worker and watcher do not start again after a restart of this machine. Run `engram service start` then, "
+            "The worker and the watcher will not start after a reboot. Run `engram service start` then, "
             "or let Claude Code's sessions start them: engram config set start_with_session true",
         )
     return ()

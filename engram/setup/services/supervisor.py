@@ -1,4 +1,4 @@
-"""Watcher and worker as child processes: start, restart and stop them together."""
+"""The watcher and the worker as child processes: start, restart and stop them together."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Child:
         now = time.monotonic()
         with contextlib.suppress(OSError):
             beat_ns = self.lock.stat().st_mtime_ns
-            # It isn't compared with the time of day, since a laptop that slept would find every file old.
+            # It isn't compared with the time of day, because to a laptop that has slept every file would seem old.
             if beat_ns != self._beat_ns:
                 self._beat_ns, self._beat_seen_seconds = beat_ns, now
         if now - self._beat_seen_seconds > MAX_SILENCE_SECONDS:
@@ -245,7 +245,7 @@ def run_supervisor(settings: Settings, arguments: Sequence[str] = ()) -> int:
     try:
         lock = ProcessLock(home.supervisor_lock, code_version())
     except AlreadyRunning as error:
-        raise AlreadyRunning(f"a supervisor is already running for {home.root}; this one ends") from error
+        raise AlreadyRunning(f"a supervisor is already running for {home.root}; this one exits") from error
     start_logging(home.logs, "supervisor", settings.log_level, redact)
     stopping = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -307,7 +307,7 @@ class Background:
         self._output = self._home.logs / "supervisor.service.log"
 
     def files(self) -> tuple[FileChange, ...]:
-        """Return (): nothing outside the memory folder starts it. See the setting ``start_with_session``."""
+        """Return (): nothing outside the memory folder starts it. See the ``start_with_session`` setting."""
         return ()
 
     def start(self) -> None:
@@ -349,7 +349,7 @@ class Background:
     def stop(self) -> None:
         """Stop the supervisor, which stops both processes, and wait until all three have exited."""
         if not self._signal(signal.SIGTERM, STOP_SECONDS + 10.0):
-            # Its children exit by themselves once it has exited.
+            # Its children exit automatically once it has exited.
             self._signal(signal.SIGKILL, 10.0)
         if is_held(self._home.supervisor_lock):
             raise ServiceError(f"the supervisor (pid {holder_of(self._home.supervisor_lock)}) does not stop")

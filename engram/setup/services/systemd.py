@@ -87,7 +87,7 @@ WantedBy=default.target
 
 
 def _quoted(text: str) -> str:
-    """Return a word quoted for a unit file. ``%`` is doubled, since systemd expands it everywhere."""
+    """Return a word quoted for a unit file. ``%`` is doubled, because systemd expands it everywhere."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'
 
@@ -142,7 +142,7 @@ class Systemd:
         self._change("restart")
 
     def reload(self) -> None:
-        """Make systemd reread the unit files after they were written or removed."""
+        """Make systemd reread the unit files after they have been written or removed."""
         finished = self._systemctl("daemon-reload")
         if finished.code != 0:
             raise ServiceError(f"systemd did not read the units: {finished.last_line}")
@@ -184,7 +184,7 @@ class Systemd:
 
     def _change(self, verb: str) -> None:
         """Start or restart both units, and wait until their processes are running."""
-        # This does not block, since the first start after an update may spend minutes migrating memory.db.
+        # This does not block, because the first start after an update may spend minutes migrating memory.db.
         finished = self._systemctl(verb, "--no-block", *self._units)
         if finished.code != 0:
             raise ServiceError(f"systemd did not {verb} Engram's units: {finished.last_line}")
