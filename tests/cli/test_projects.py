@@ -147,7 +147,7 @@ def test_a_project_is_forgotten_after_a_question_that_counts_and_its_folder_stay
     shown = run("projects", "forget", "harbor", "--dry-run").stdout
     told = run_json("projects", "forget", "harbor", "--dry-run")
     assert f"Would delete {before['harbor']['sessions']} sessions with {turns} turns" in shown
-    assert shown.count("would go: ep_") == told["memories"] == before["harbor"]["memories"] - kept
+    assert shown.count("would be deleted: ep_") == told["memories"] == before["harbor"]["memories"] - kept
     asked = run("projects", "forget", "harbor", code=1, stdin="n\n").stdout
     assert f"{before['harbor']['sessions']} sessions with {turns} turns" in asked
     assert "can't be undone" in asked

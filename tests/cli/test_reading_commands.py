@@ -95,7 +95,7 @@ def test_a_list_that_a_choice_left_empty_does_not_say_that_there_is_nothing_yet(
 
     assert "No memory up to 2020-01-01." in run("timeline", "2020-01-01").stdout
     assert "No memory of empty up to 2020-01-01." in run("timeline", "2020-01-01", "--project", "empty").stdout
-    assert "No session of empty was read." in run("sessions", "--project", "empty").stdout
+    assert "No sessions of empty have been read." in run("sessions", "--project", "empty").stdout
 
 
 def test_an_empty_memory_says_what_fills_it(run: Run) -> None:
@@ -424,7 +424,7 @@ def test_a_session_is_shown_without_the_offsets_that_only_a_program_needs(filled
     assert not any(word in whole for word in ("bytes", "offset", "Z  ", "waiting"))
     assert re.search(r"^ +all +\d+  /.*jsonl$", whole, re.M)
     assert re.search(r"^50 % +\d+  /", half, re.M)
-    assert "Memories of 2 turns are made later." in half
+    assert "Memories from 2 turns will be made later." in half
     assert "Memories of" not in whole
 
 

@@ -92,7 +92,7 @@ def test_a_folder_is_shown_and_left_and_its_keys_are_gone(tmp_path: Path) -> Non
     assert joined["phrase"] not in again.output
 
     for words in ("uninstall --purge --dry-run", "uninstall --purge"):
-        assert f"Will stay: the sealed copy in {synced}".replace("Will", "Would" if "dry" in words else "Will") in (
+        assert f"Will be kept: the sealed copy in {synced}".replace("Will", "Would" if "dry" in words else "Will") in (
             type_command(home, f"engram {words}", input="n\n").output
         )
     assert type_command(home, "engram hub leave --yes").exit_code == 0

@@ -112,7 +112,7 @@ def test_where_outside_of_everything_says_so(
     shown = run("where")
 
     assert shown.exit_code == 1
-    assert "no known project" in shown.output
+    assert "not in any known project" in shown.output
 
 
 def test_fix_shows_how_the_command_passed_later_and_what_was_learned(at_work: Workshop) -> None:
@@ -277,7 +277,7 @@ def test_blame_of_an_unknown_file_exits_with_1(at_work: Workshop, tmp_path: Path
 
     assert run("blame", "missing.py").exit_code == 1
     assert run("blame", "missing.py").output.startswith("Nothing is known about missing.py in ")
-    assert "no known project" in run("blame", str(tmp_path / "elsewhere.py")).output
+    assert "not in any known project" in run("blame", str(tmp_path / "elsewhere.py")).output
 
 
 def test_how_shows_the_commands_that_passed_newest_first_each_once(at_work: Workshop) -> None:
