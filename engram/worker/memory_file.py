@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from engram.errors import BrokenDatabase, MissingDatabase, OlderSchema, StoreError
-from engram.models.engine.database import is_deleted, is_replaced, using_database
+from engram.models.engine.database import LOG_IS_DAMAGED, is_deleted, is_replaced, using_database
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.open_memory import open_store
@@ -177,7 +177,7 @@ def _damage_of(store: Store) -> str:
     Unless damage is already known, the check is quick. It is skipped for a large file, since it takes 5 s per GB; the
     daily backup checks such a file.
     """
-    suspected = any(stage.name == "memory" and stage.last_error for stage in list_stages(store))
+    suspected = "".join(stage.last_error for stage in list_stages(store) if stage.name == "memory")
     if not suspected and _is_large(store.path):
         return ""
     damage = _quick_damage(store)
@@ -192,7 +192,8 @@ def _damage_of(store: Store) -> str:
         damage = find_all_damage(store)
         if not damage:
             note_success(store, "memory")
-    else:
+    elif LOG_IS_DAMAGED not in suspected:
+        # What a damaged log lost stays lost, however sound the file is.
         note_success(store, "memory")
     return damage
 

@@ -40,6 +40,7 @@ from engram.models.memories import memory_records
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import make_backup
 from engram.models.rescue.restore import list_rescues
+from engram.models.work.task_runs import list_stages
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.worker.memory_file import open_or_set_aside
@@ -342,7 +343,8 @@ def repair(settings: Settings) -> dict[str, Any]:
 
 def look_inside(store: Store, settings: Settings) -> dict[str, Any]:
     contents = [memory.content for memory in memory_records.all_memories(store)]
-    said = "; ".join(list_rescues(store).values())
+    stages = (stage.last_error for stage in list_stages(store) if stage.name == "memory")
+    said = "; ".join([*list_rescues(store).values(), *stages])
     lost = re.search(r"(\d+) memor(?:y|ies) could not be read", said)
     missing = [number for number in range(SAVED) if saved_text(number) not in contents]
     return {

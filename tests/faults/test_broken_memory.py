@@ -16,6 +16,7 @@ from engram.enums import Actor
 from engram.errors import BrokenDatabase, NewerSchema
 from engram.ingest.read_sources import ingest_all
 from engram.memories.save import pin_memory, save_memory
+from engram.models.engine.database import LOG_IS_DAMAGED
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_records
 from engram.models.memories.memory_records import Memory
@@ -206,6 +207,27 @@ def test_a_damaged_text_index_alone_is_built_anew_and_nothing_is_set_aside(setti
     assert store.find_damage() == ""
     assert int(store.value("SELECT count(*) FROM passage_fts WHERE passage_fts MATCH 'importer'")) >= 40
     assert not settings.home.joinpath("memory.broken.db").exists()
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("noted", "stays"),
+    [
+        (f"{LOG_IS_DAMAGED}: the last 3 writes before the crash are lost", True),
+        ("engram doctor found damage: row 1 of transcript cannot be read", False),
+    ],
+)
+def test_a_start_that_finds_the_file_sound_keeps_only_the_news_of_lost_writes(
+    settings: Settings, noted: str, stays: bool
+) -> None:
+    fill(settings)
+    with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
+        note_failure(store, "memory", noted)
+
+    store = open_or_set_aside(settings.places, settings)
+
+    (stage,) = [stage for stage in list_stages(store) if stage.name == "memory"]
+    assert stage.last_error == (noted if stays else "")
     store.close()
 
 

@@ -203,6 +203,10 @@ _MAGIC = {0x377F0682: "<", 0x377F0683: ">"}
 MAX_LOG_BYTES = 64_000_000
 
 
+#: What both messages about a damaged log contain.
+LOG_IS_DAMAGED = "the write-ahead log is damaged"
+
+
 def find_log_damage(path: Path) -> str:
     """Return what was lost from the log of the database at ``path``, which no process has open; "" if nothing was."""
     data = read_regular(path.with_name(f"{path.name}-wal"), MAX_LOG_BYTES) or b""
@@ -212,9 +216,9 @@ def find_log_damage(path: Path) -> str:
     order = _MAGIC.get(magic)
     sums = (0, 0) if order is None else _checksum(order, data[: _HEADER_BYTES - 8], (0, 0))
     if order is None or sums != struct.unpack_from(">2I", data, _HEADER_BYTES - 8):
-        return "the beginning of the write-ahead log is damaged: the last writes before the crash are lost"
+        return f"the beginning of {LOG_IS_DAMAGED}: the last writes before the crash are lost"
     lost = _count_lost_commits(data, order, page_bytes, sums)
-    return f"the write-ahead log is damaged: the last {lost} writes before the crash are lost" if lost else ""
+    return f"{LOG_IS_DAMAGED}: the last {lost} writes before the crash are lost" if lost else ""
 
 
 def _count_lost_commits(data: bytes, order: str, page_bytes: int, sums: tuple[int, int]) -> int:
