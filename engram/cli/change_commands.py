@@ -321,12 +321,12 @@ def _show(preview: ForgetPreview, *, is_whole: bool) -> None:
     for memory in plan.restored:
         say(f"comes back “{one_line(memory.summary)}” ({_about(memory)}): what replaced it goes")
     for memory in plan.staying:
-        say(f"stays      “{one_line(memory.summary)}” ({_about(memory)}), without what it quotes")
+        say(f"kept       “{one_line(memory.summary)}” ({_about(memory)}), without what it quotes")
     for needed in plan.needed:
         needers = "; ".join(f"“{one_line(memory.summary, 80)}” ({memory.episode_id})" for memory in needed.needed_by)
-        say(f"stays      a message{f' in {needed.said_in}' if needed.said_in else ''}: {needers} rests on it too")
+        say(f"kept       a message{f' in {needed.said_in}' if needed.said_in else ''}: {needers} rests on it too")
     if preview.foreign:
-        say(f"stays      its words in {one_line(', '.join(preview.foreign))}, another program's database")
+        say(f"kept       its words in {one_line(', '.join(preview.foreign))}, another program's database")
     say(f"In all: {preview.account()}.")
 
 

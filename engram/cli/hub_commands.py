@@ -258,7 +258,7 @@ def join(workspace: Workspace, url: str, code: str, name: str, phrase: bool, as_
     say(f"Joined {joined.server.url} as {joined.server.member_name}; spaces: {', '.join(spaces) or 'none'}.")
     if joined.phrase:
         advise(f"\n{joined.phrase}\n\n{_PHRASE_NOTE}")
-    advise("A running worker syncs by itself; `engram hub sync` does it now.")
+    advise("A running worker syncs automatically; `engram hub sync` does it now.")
 
 
 @hub.command("leave")

@@ -462,7 +462,7 @@ def _advise_packages(error: ImportError) -> str:
 
 @contextlib.contextmanager
 def _quiet_pipe() -> Iterator[None]:
-    """Exit quietly if the reader of the output is gone, as with ``engram report | head``, since that is not a failure.
+    """Exit quietly if the reader of the output is gone, as with ``engram report | head``: that is not a failure.
 
     If output can't be written for another reason, such as a full disk, one line reports that. click handles neither
     case; it would exit with 1 in both.

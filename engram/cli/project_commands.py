@@ -109,7 +109,7 @@ def _forgotten_as_json(report: ForgottenProject) -> dict[str, Any]:
 
 
 def _forgotten_sentence(report: ForgottenProject) -> str:
-    kept = counted(len(report.kept_global), "global memory stays", "global memories stay")
+    kept = counted(len(report.kept_global), "global memory is kept", "global memories are kept")
     stays = f" {kept}; `engram forget ID` deletes one." if kept else ""
     foreign = f" {', '.join(report.foreign)} may still contain its words: it is another program's." * bool(
         report.foreign

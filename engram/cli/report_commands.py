@@ -74,7 +74,7 @@ def compare_command(workspace: Workspace, yes: bool, as_json: bool) -> None:
 
 
 def offer_comparison(workspace: Workspace, store: Store, *, is_asked_for: bool = False) -> None:
-    """Offer the comparison once, if somebody can answer; later, only mention the command, unless it has been shown.
+    """Offer the comparison once, if someone can answer; later, only mention the command, unless it has been shown.
 
     Args:
         is_asked_for: the user has just chosen to see it.

@@ -71,7 +71,7 @@ def run_once(
     settings = workspace.settings
     start_logging(workspace.places.prepare().logs, "cli", settings.log_level, redact)
     with workspace.store(may_upgrade=True) as store, _bars(is_quiet) as bars:
-        if is_read_only(store.path):  # nothing new to read would hide it, and what waits would wait for ever
+        if is_read_only(store.path):  # else this could go unnoticed, and pending work would wait forever
             raise StoreError(f"{workspace.places.root} can't be written; run `engram doctor` to see what to do")
         report = _read(workspace, store, bars, sources)
         runtime = make_runtime(_in_a_hurry(settings), store)
