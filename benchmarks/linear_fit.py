@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.text.linear_model import PART_BUCKETS, WORD_BUCKETS, LinearModel, features
+from engram.text.linear_model import PART_BUCKETS, WORD_BUCKETS, Features, LinearModel, features
 
 #: Rounds over all texts, step of the first, and seed of their order.
 ROUNDS, STEP, SEED = 12, 0.5, 14
@@ -27,7 +27,7 @@ class Weights(NamedTuple):
 
     def score(self, text: str) -> float:
         """Return the logarithm of the odds of a text."""
-        buckets, values = _row(text)
+        buckets, values = _row(features(text))
         return float(self.values[buckets] @ values) + self.bias
 
     def model(self, **floors: float) -> LinearModel:
@@ -38,7 +38,16 @@ class Weights(NamedTuple):
 
 def fit(texts: Iterable[tuple[str, bool]]) -> Weights:
     """Return the weights for texts, each with whether it is what the model shall find."""
-    lines = [(*_row(text), is_found) for text, is_found in texts]
+    return fit_features((features(text), is_found) for text, is_found in texts)
+
+
+def fit_features(found: Iterable[tuple[Features, bool]], weight: float = 1.0) -> Weights:
+    """Return the weights for features, each with whether they are of what the model shall find.
+
+    Args:
+        weight: how much more what it shall find counts than what it shall not.
+    """
+    lines = [(*_row(one), is_found) for one, is_found in found]
     size = WORD_BUCKETS + PART_BUCKETS
     weights, squares, bias, bias_squares = np.zeros(size), np.full(size, 1e-2), 0.0, 1e-2
     mean, mean_bias, averaged = np.zeros(size), 0.0, ROUNDS - ROUNDS // 2
@@ -47,7 +56,7 @@ def fit(texts: Iterable[tuple[str, bool]]) -> Weights:
         for place in chance.permutation(len(lines)):
             buckets, values, is_found = lines[place]
             odds = float(weights[buckets] @ values) + bias
-            error = 1 / (1 + math.exp(-max(-30.0, min(30.0, odds)))) - is_found
+            error = (1 / (1 + math.exp(-max(-30.0, min(30.0, odds)))) - is_found) * (weight if is_found else 1.0)
             slope = error * values
             squares[buckets] += slope * slope
             weights[buckets] -= STEP * slope / np.sqrt(squares[buckets])
@@ -73,7 +82,6 @@ def write(weights: Weights, path: Path, command: str, floors: Mapping[str, float
     path.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 
 
-def _row(text: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    found = features(text)
+def _row(found: Features) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     buckets = np.array([*found.words, *(WORD_BUCKETS + part for part in found.parts)], dtype=np.int64)
     return buckets, np.repeat(found.shares, [len(found.words), len(found.parts)])

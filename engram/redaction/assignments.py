@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from engram.redaction.composed import is_composed
 from engram.redaction.literals import WORD_LIMIT, Run, block, element, literal
-from engram.redaction.phrases import FUNCTION_WORDS
 from engram.redaction.public_labels import is_encrypted, is_key_id
+from engram.redaction.told_cues import FUNCTION_WORDS, kind_of
 from engram.redaction.values import (
     Span,
     has_digit,
@@ -40,6 +40,10 @@ _STEMS: tuple[tuple[str, bool], ...] = (
     ("kennwort", True),
     ("contrase", True),
     ("senha", True),
+    ("wachtwoord", True),
+    ("haslo", True),
+    ("hasło", True),
+    ("parola", True),
     ("login with", True),
     ("community string", True),
     ("snmp", True),
@@ -70,7 +74,7 @@ _STEMS: tuple[tuple[str, bool], ...] = (
 #: The whole name that begins with the stem.
 _NAME = lazy_regex(
     r"pass(?:word|wd|phrase|code|wort|wrd|e\b)?|pw[dh]?|pin(?:code)?|puk(?:code)?|otp|psk|cred(?:ential|entials|s)?|kennwort|"
-    r"contrase(?:ñ|n)a|senha|login with|community string|"
+    r"contrase(?:ñ|n)a|senha|wachtwoord|has[lł]o|parola|login with|community string|"
     r"snmp[-_ ]?community(?:[-_ ]?string)?|secret|token|keys?(?:pass)?|auth(?:orization|token)?|bearer|sess(?:ion[-_ "
     r"]?key|id)|connection[-_ ]?string|x-amz-(?:signature|credential|security-token)|x-[a-z-]{0,20}(?:key|auth|"
     r"signature)|webhook(?:[-_ ]?ur[li])?|dsn|pat|sig|salt|pepper|seed|mnemonic|invite code|verifier|csrf|xsrf|"
@@ -168,11 +172,16 @@ _VALUE_GROUPS = lazy_regex(r"(?:[A-Za-z0-9]{4} ){3,15}[A-Za-z0-9]{4}\b|(?:[A-Za-
 _POINTER = lazy_regex(r"[*&][A-Za-z_][\w.]{0,128}")
 #: The part of a path before a name at its end.
 _PATH = lazy_regex(r"/[\w.-]{0,60}$")
+#: The name of a test before a name within it.
+_TEST = lazy_regex(r"::test_\w{0,100}$")
 #: The part of a label's key before its last name: `"login.`.
 _DOTTED_KEY = lazy_regex(r"[\"'](?:[\w-]{1,40}[.:/]){1,6}[\w-]{0,40}$")
 #: What comes behind a value that ends a clause or a line.
 _SENTENCE_ENDS = frozenset(("", "\n", "\r", ")", "]", ".", ",", ";"))
 _TITLE_WORD = lazy_regex(r"[A-Z][a-z]{3,64}")
+_WORDS = lazy_regex(r"[^\W\d_]{2,64}+")
+#: Words that are joined, in the text of an element.
+_JOINED_ELEMENT = lazy_regex(r"[^\W_](?:[_.&!@#-]|&amp;)[^\W_]|[a-z][A-Z]")
 #: Capitalised words joined by underscores, and words that occur in such names of fields, messages and states.
 _JOINED_WORDS = lazy_regex(r"[A-Z][a-z]{2,20}(?:_[A-Za-z][a-z]{0,20}){2,6}")
 _LABELLING = lazy_regex(
@@ -324,6 +333,8 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: Run)
     value = text[first : min(last, first + _JUDGED)]
     if is_placeholder(value) or is_pattern(value) or is_public_form(text[first:last]):
         return None
+    if inside and name.chosen and " " not in value and _JOINED_ELEMENT.search(value) and not _names(value):
+        return Span(first, last, "password")
     if not quoted and text[last : last + 2] in (": ", ":\n") and "\n" in text[name.end : first]:
         return None
     if inside and " " in value and not value.islower():
@@ -370,11 +381,18 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: Run)
     return Span(first, last, "password" if name.chosen else "token")
 
 
+def _names(value: str) -> bool:
+    """Return whether any of the joined words names a secret, as in the keys of messages."""
+    return any(map(kind_of, _WORDS.findall(value.lower())))
+
+
 def _is_apart(text: str, name_start: int, value: str, form: str) -> bool:
     """Return whether what follows a name without a sign has nothing to do with the name: the name ends a path, or what
     follows is a pointer to a type or an assignment.
     """
     if _PATH.search(text[max(0, name_start - 64) : name_start]):
+        return True
+    if _TEST.search(text[max(0, name_start - 120) : name_start]):
         return True
     if form == "below":
         return bool(_ASSIGNMENT.match(value))
@@ -485,12 +503,13 @@ def _judge(value: str, name: _Name, form: str, *, quoted: bool, env: bool) -> bo
 def _is_phrase(value: str, name: _Name) -> bool:
     if not name.chosen and name.word not in ("mnemonic", "seed", "secret"):
         return value.isascii() and has_digit(value) and total_bits(value) < -8.0
-    words = value.split()
-    if len(words) < 3 or not all(w.isalnum() for w in words):
+    words = [word.rstrip(";,") for word in value.split()]
+    if not all(w.isalnum() for w in words) or len(words) < (2 if has_digit(value) else 3):
         return False
     if name.word == "passphrase" and len(words) >= 5 and value.islower() and "pass" not in value:
         return sum(word in FUNCTION_WORDS for word in words) <= 1
-    return not _SENTENCE_WORDS.search(value)
+    is_sentence = any(word in FUNCTION_WORDS or kind_of(word) for word in value.lower().split())
+    return not is_sentence and not _SENTENCE_WORDS.search(value)
 
 
 def _is_issued(value: str, least: int) -> bool:

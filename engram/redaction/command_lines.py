@@ -30,14 +30,14 @@ _LONG = lazy_regex(
 )
 #: Short options that carry a secret, and the commands they belong to.
 _SHORT = lazy_regex(
-    r"[-/](?<=\s[-/])(p|P|a|w|k|K|N|b|t|s|p:|pw|passin|passout|pass|macopt|D)[ =]?(?:pass:|hexkey:|key:)?" + VALUE
+    r"[-/](?<=\s[-/])(RP|p|P|a|w|k|K|N|b|t|s|p:|pw|passin|passout|pass|macopt|D)[ =]?(?:pass:|hexkey:|key:)?" + VALUE
 )
 _USERS: dict[str, re.Pattern[str]] = {
     option: lazy_regex(rf"(?<![\w-])(?:{commands})(?![\w-])")
     for option, commands in {
         "-p": r"mysql(?:dump|admin|import|show)?|mariadb(?:-dump)?|mycli|sshpass|docker|podman|buildah|helm|az|oc|"
         r"mongo(?:sh|dump|restore|import|export)?|bcp|7za?|7z|rar|unrar|plink|pscp|winscp|nxc|crackmapexec|influx|"
-        r"cqlsh|clickhouse-client|xfreerdp|rdesktop|login|su|usermod|useradd|mosquitto_\w++|snowsql|twine|"
+        r"cqlsh|clickhouse-client|xfreerdp|rdesktop|login|su|usermod|useradd|mosquitto_\w++|hdbsql|snowsql|twine|"
         r"impacket-\w++|evil-winrm|vncviewer|ncftp\w*+|john|expect|sqlplus|kcadm\S{0,64}",
         "-a": r"redis-cli|keydb-cli|valkey-cli|http|https|xh",
         "-P": r"zip|unzip|sqlcmd|ipmitool|mosquitto_\w++|bcp|isql|tsql|nmap|hydra",
@@ -52,6 +52,8 @@ _USERS: dict[str, re.Pattern[str]] = {
         "-b": r"gh|htpasswd",
         "-t": r"vercel|netlify|surge|railway|wrangler|fly|flyctl|expo|eas|gh|glab|ngrok",
         "-s": r"vncviewer|vault|zmprov|sfdx",
+        "/RP": "schtasks",
+        "/P": r"1cv8\w{0,2}(?:\.exe\"?)?",
         "/p:": r"x?wl?freerdp3?",
         "-pw": r"plink|pscp|psftp|putty|wpscan",
         "-D": r"keytool|java|mvn|gradle",
@@ -83,7 +85,7 @@ _PLACED: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
         ("htpasswd", r"htpasswd (?:-\w++ ){0,3}\S++ \S++ "),
         ("rabbitmqctl", r"rabbitmqctl (?:add_user|change_password|authenticate_user) \S++ "),
         ("nmcli", r"nmcli [^\n]{0,120}?(?:password|wifi-sec(?:urity)?\.psk) "),
-        ("config set", r"config set \S{0,80}(?:[tT]oken|[pP]ass(?:word)?|[kK]ey|[sS]ecret|auth)\S{0,20}[ =]"),
+        ("config set", r"(?i:config set) \S{0,80}(?:[tT]oken|[pP]ass(?:word)?|[kK]ey|[sS]ecret|auth)\S{0,20}[ =]"),
         ("configure set", r"configure set \S{0,80}(?:token|key|secret)\S{0,20} "),
         ("importprivkey", r"importprivkey "),
         ("auth ", r"(?:^|\n|> )(?:AUTH|auth) (?:default )?"),
@@ -182,7 +184,7 @@ def command_spans(text: str, low: str, held: int) -> Iterator[Span]:
         low: the same text in lower case, of the same length.
         held: the literals that the text may hold, as ``Gate`` takes them.
     """
-    if " -" in text or " /p" in text or "\n-" in text or text.startswith("-"):
+    if " -" in text or " /p" in text or " /RP " in text or " /P " in text or "\n-" in text or text.startswith("-"):
         for match in _LONG.finditer(text):
             if match.start() == 0 or not text[match.start() - 1].isalnum():
                 yield from accept(text, match, "password", lenient="pass" in match.group()[:24])

@@ -65,6 +65,32 @@ _DEVICE_KEY = lazy_regex(
     r"(?:radius|tacacs)[\w-]{0,12} (?:\S{1,40} ){0,6}?(?:key|secret))[ \t]{1,3}(?:\d{1,2}[ \t]{1,2})?" + VALUE
 )
 _DEVICE_BEGINNINGS = Gate("key-string", "message-digest-key", "authentication-key", "isakmp", "radius", "tacacs")
+#: Lines in which any word is a password, each by what it begins with: `.netrc`, users and keys of devices, connection
+#: strings, listings with dots between names and values.
+_ANY_WORD: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
+    (Gate(*literals), lazy_regex(r"(?i)" + pattern))
+    for literals, pattern in (
+        (
+            ("machine",),
+            r"machine[ \t]{1,8}\S{1,128}\s{1,24}login\s{1,8}\S{1,64}\s{1,24}(?:account\s{1,8}\S{1,64}\s{1,8})?"
+            r"password[ \t]{1,8}(\S{3,128})",
+        ),
+        (
+            ("username", "local-user"),
+            r"(?:username[ \t]\S{1,64}[ \t](?:privilege[ \t]\d{1,2}[ \t])?(?:password|secret)[ \t]\d|"
+            r"local-user[ \t]\S{1,64}[ \t]password[ \t](?:irreversible-)?(?:cipher|simple))[ \t](\S{4,128})",
+        ),
+        (("psksecret",), r"psksecret[ \t](?!enc[ \t])(\S{4,128})"),
+        (("pre-shared-key",), r"pre-shared-key(?:=|[ \t](?:\d{1,4}[ \t])?text[ \t])([^\s\"',;]{4,128})"),
+        (("auth myname",), r"auth myname[ \t]\S{1,64}[ \t](\S{4,128})"),
+        (
+            ("user id", "uid", "user="),
+            r"(?:user ?id|uid|user)=[^;\"\n]{1,64};[ ]?(?:password|pwd)="
+            r"((?:&\w{2,6};|[^;\"'{}$<>%\n]){4,128})(?=[;\"'])",
+        ),
+        (("password....",), r"password\.{4,40}(\S{4,128})"),
+    )
+)
 #: Words that devices and net-snmp put before a community, and what may come after one.
 _COMMUNITY = lazy_regex(
     r"(?i)(?:\bsnmp(?:-server|-agent)?[ \t]{1,3}community[ \t]{1,3}"
@@ -109,8 +135,11 @@ def config_spans(text: str, low: str, held: int) -> Iterator[Span]:
             yield from accept(text, match, "password", lenient=False)
     if _PGPASS_PORT.search(text):
         for match in _PGPASS.finditer(text):
-            if is_mixed(match.group(1)):
+            if is_mixed(match.group(1)) or ("pgpass" in low and not is_placeholder(match.group(1))):
                 yield Span(*match.span(1), "password")
+    for gate, pattern in _ANY_WORD:
+        for match in matches(gate.starts(low, held), pattern, text):
+            yield from _named(match, range(1, 2))
     for match in matches(_DEVICE_BEGINNINGS.starts(low, held), _DEVICE_KEY, text):
         yield from accept(text, match, "password", lenient=False)
     if "={" in text:

@@ -10,7 +10,16 @@ from engram.redaction.phrases import (
     NAMES_OF_PHRASES,
     is_told,
 )
-from engram.redaction.values import Gate, Span, matches, starts_of
+from engram.redaction.told_cues import FUNCTION_WORDS, kind_of
+from engram.redaction.values import (
+    Gate,
+    Span,
+    has_plain_shape,
+    is_expression,
+    is_placeholder,
+    matches,
+    starts_of,
+)
 from engram.system.lazy_regex import lazy_regex
 
 _RECOVERY = lazy_regex(
@@ -49,13 +58,32 @@ _TABLE_NAME = lazy_regex(
 )
 #: A name in the headings of a table without lines, the form of such headings, and cells separated by several blanks.
 _HEADING = lazy_regex(rf"(?:{NAMES_OF_PHRASES}|{NAMES_OF_PASSWORDS}|{NAMES_OF_KEYS}|passw?d?|pwd?)(?=[\s,;\"(]|s?$)")
-_HEADING_BEGINNINGS = Gate("pass", "pw")
+_HEADING_BEGINNINGS = Gate(
+    *("pass", "pw", "passwort", "kennwort", "losungswort", "mot de passe", "zugangscode", "toegangscode", "code d"),
+    *(
+        "code secret",
+        "phrase ",
+        "frase",
+        "clave",
+        "llave",
+        "chave",
+        "puk",
+        "wachtwoord",
+        "wachtzin",
+        "codigo",
+        "codice",
+    ),
+    *("api key", "api-key", "pin", "token", "login", "secret", "mdp", "geheimzahl", "jeton", "parola", "palavra"),
+    *("chiave", "senha", "sleutel", "hasl", "kod dost", "klucz", "heslo", "passwört", "schlüssel", "clé", "código"),
+    *("contrase", "hasł", "парол", "секрет", "пин", "токен", "ключ"),
+)
 _HEADING_CELLS = {
     "\t": lazy_regex(r"[\w .#/()-]{0,32}"),
     "  ": lazy_regex(r"[\w.#/()-]{1,24}(?: [\w.#/()-]{1,24})?"),
     ",": lazy_regex(r"\"?[\w.#/-]{1,24}(?:[ _][\w()]{1,16})?\"?"),
     ";": lazy_regex(r"\"?[\w.#/-]{1,24}(?:[ _][\w()]{1,16})?\"?"),
 }
+_JOINED_CELL = lazy_regex(r"[^\W_]{2,24}(?:[._-][^\W_]{2,24}){1,4}")
 _ALIGNED = lazy_regex(r"\S++(?: \S++)*+")
 #: The longest line of such headings, in characters.
 _HEADINGS_LINE = 240
@@ -64,14 +92,13 @@ _TABLE_LINE = 2_000
 _TABLE_ROWS = 400
 
 
-def listed_spans(text: str, low: str, held: int, starts: list[int]) -> Iterator[Span]:
+def listed_spans(text: str, low: str, held: int) -> Iterator[Span]:
     """Yield the spans of secrets in lists and tables.
 
     Args:
         text: the text.
         low: the same text in lower case, of the same length.
         held: the literals that the text may hold, as ``Gate`` takes them.
-        starts: where words that introduce a secret may begin, according to ``phrases.told_starts``.
     """
     if _CODES.is_open(low, held):
         for head in matches(starts_of(_RECOVERY_BEGINNINGS, low), _RECOVERY, low):
@@ -82,7 +109,7 @@ def listed_spans(text: str, low: str, held: int, starts: list[int]) -> Iterator[
         for rule in _TABLE_RULE.finditer(text):
             begin = low.rfind("\n", max(0, rule.start() - _TABLE_LINE), rule.start()) + 1
             yield from _rows(text, _columns(low, begin, rule.start(), "|"), rule.end() + 1, "|")[0]
-    yield from _plain_tables(text, low, sorted({*starts, *_HEADING_BEGINNINGS.starts(low, held)}))
+    yield from _plain_tables(text, low, _HEADING_BEGINNINGS.starts(low, held))
 
 
 def _recovery_codes(low: str, at: int) -> Iterator[Span]:
@@ -144,10 +171,28 @@ def _rows(text: str, columns: dict[int, bool], at: int, sign: str, size: int = 0
                 first, last = cells[number]
                 is_marked = first < last and text[first] in '`"'
                 first, last = (first + 1, last - 1) if is_marked and last - first > 2 else (first, last)
-                if is_told(text[first:last], is_chosen=is_chosen, is_direct=True, is_quoted=is_marked):
+                if is_told(text[first:last], is_chosen=is_chosen, is_direct=True, is_quoted=is_marked) or (
+                    is_chosen and _is_cell(text[first:last])
+                ):
                     found.append(Span(first, last, "password" if is_chosen else "token"))
         at = stop + 1
     return found, at
+
+
+def _is_cell(value: str) -> bool:
+    """Return whether a cell below the name of a password holds one of plain words: joined, or two or three."""
+    if (
+        not 6 <= len(value) <= 40
+        or is_placeholder(value)
+        or has_plain_shape(value)
+        or (value.islower() and is_expression(value))
+    ):
+        return False
+    words = value.lower().split()
+    if len(words) == 1:
+        return bool(_JOINED_CELL.fullmatch(value))
+    is_plain = value.islower() and all(word.isalpha() and len(word) > 2 for word in words)
+    return is_plain and len(words) <= 3 and not any(word in FUNCTION_WORDS or kind_of(word) for word in words)
 
 
 def _begins_table(text: str, stop: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from engram.redaction.assignments import name_places, named_spans
@@ -15,8 +15,10 @@ from engram.redaction.fixed_forms import drop_private, key_blocks, link_spans
 from engram.redaction.known_values import SHORTEST, known_spans
 from engram.redaction.listed_secrets import listed_spans
 from engram.redaction.opaque_tokens import opaque_spans, token_places
-from engram.redaction.phrases import phrase_spans, told_spans, told_starts
+from engram.redaction.phrases import phrase_spans
 from engram.redaction.program_secrets import program_spans
+from engram.redaction.told_cues import HINTS, OPENS, openings
+from engram.redaction.told_secrets import told_spans
 from engram.redaction.values import Span, held_places, hide_marks, merge, outside_placeholders, replace
 from engram.system.lazy_regex import lazy_regex
 
@@ -27,7 +29,7 @@ from engram.system.lazy_regex import lazy_regex
 # need a literal only over texts that hold it.
 
 #: Maximum number of words that are remembered, and maximum length of such a word, in characters.
-_MAX_REMEMBERED = 10_000
+_MAX_REMEMBERED = 30_000
 _MAX_WORD_CHARS = 64
 #: Maximum number of words that are searched for one by one; for more, the text is read once, word by word.
 _FEW = 16
@@ -44,8 +46,9 @@ TOKEN, NAME, PASSWORD = 1, 2, 4
 _ABOVE = 3
 
 
-def places(text: str, low: str) -> tuple[list[tuple[int, int, int]], int]:
-    """Return the words that need a close look (start, end and reason), and the literals that the text may hold.
+def places(text: str, low: str) -> tuple[list[tuple[int, int, int]], int, dict[str, bool]]:
+    """Return the words that need a close look (start, end and reason), the literals that the text may hold, and the
+    words around which it may tell a secret, each with whether even a long text may.
 
     Args:
         low: the text in lower case.
@@ -54,12 +57,18 @@ def places(text: str, low: str) -> tuple[list[tuple[int, int, int]], int]:
     words = set(text.split()).difference(_plain)
     new = words.difference(_with_literals)
     held = 0
+    opening: dict[str, bool] = {}
     for word in words.difference(new):
-        held |= _with_literals[word]
+        bits = _with_literals[word]
+        held |= bits
+        if bits & (OPENS | HINTS):
+            opening[word] = bool(bits & OPENS)
     if new:
         flagged: dict[str, int] = {}
         for word, look in _judge(new).items():
             held |= look >> _ABOVE
+            if look >> _ABOVE & (OPENS | HINTS):
+                opening[word] = bool(look >> _ABOVE & OPENS)
             if look & (TOKEN | NAME | PASSWORD):
                 flagged[word] = look
         if len(flagged) > _FEW:
@@ -74,7 +83,7 @@ def places(text: str, low: str) -> tuple[list[tuple[int, int, int]], int]:
         while at >= 0:
             found.append((at, at + len(name), NAME))
             at = low.find(name, at + 1)
-    return sorted(found), held  # in order, so that of two kinds for a value the same wins each time
+    return sorted(found), held, opening  # in order, so that of two kinds for a value the same wins each time
 
 
 def _judge(new: set[str]) -> dict[str, int]:
@@ -95,6 +104,8 @@ def _judge(new: set[str]) -> dict[str, int]:
         *((bit << _ABOVE, at) for at, bit in held_places(low)),
     ):
         looks[bisect_right(starts, at) - 1] |= look
+    for number, bit in openings(low):
+        looks[number] |= bit << _ABOVE
     _remember(words, looks)
     return dict(zip(words, looks, strict=True))
 
@@ -109,6 +120,11 @@ def _remember(words: list[str], looks: list[int]) -> None:
                 _with_literals[word] = look >> _ABOVE
             else:
                 _plain.add(word)
+
+
+def places_of(text: str, opening: Mapping[str, bool]) -> dict[int, bool]:
+    """Return where words stand around which a text may tell a secret, each with whether even a long text may."""
+    return {at: is_sure for word, is_sure in opening.items() for at in _occurrences(text, word)}
 
 
 def _occurrences(text: str, word: str) -> Iterator[int]:
@@ -202,12 +218,15 @@ def _windows(text: str) -> Iterator[tuple[str, int]]:
         yield text[start : start + WINDOW], start
 
 
-def _window_spans(text: str, known: Collection[bytes]) -> Iterator[Span]:
+def lowered(text: str) -> str:
+    """Return the text in small letters, of the same length, with blanks for placeholders."""
     low = text.lower()
-    if len(low) != len(text):
-        low = text.translate(_ASCII_LOWER)
-    low = hide_marks(low)
-    looked, held = places(text, low)
+    return hide_marks(low if len(low) == len(text) else text.translate(_ASCII_LOWER))
+
+
+def _window_spans(text: str, known: Collection[bytes]) -> Iterator[Span]:
+    low = lowered(text)
+    looked, held, opening = places(text, low)
     for start, end, look in looked:
         if look & TOKEN:
             yield from opaque_spans(text, start, end)
@@ -221,9 +240,9 @@ def _window_spans(text: str, known: Collection[bytes]) -> Iterator[Span]:
     yield from program_spans(text, low, held)
     yield from composed_spans(text, 0, len(text))
     yield from phrase_spans(text, low, held)
-    starts = told_starts(low, held)
-    yield from told_spans(text, low, held, starts)
-    yield from listed_spans(text, low, held, starts)
+    yield from listed_spans(text, low, held)
+    if opening:
+        yield from told_spans(text, low, places_of(text, opening))
     if "://" in text:
         yield from link_spans(text, 0, len(text))
     if known:

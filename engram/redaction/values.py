@@ -104,6 +104,10 @@ _WORD_BITS: dict[str, dict[str, int]] = {
 }
 
 
+#: The first bit of literals; those below are for what else a word may be (``told_cues``).
+RESERVED = 4
+
+
 class Gate:
     """Literals in small letters. A rule that needs one of them need not read a text that holds none.
 
@@ -139,7 +143,7 @@ class Gate:
 def _bit_of(literal: str) -> int:
     word = max(literal.split(), key=len)
     bits = _WORD_BITS.setdefault(next((part for part in _WORD_BITS if part in word), word), {})
-    return bits.setdefault(word, 1 << sum(map(len, _WORD_BITS.values())))
+    return bits.setdefault(word, RESERVED << sum(map(len, _WORD_BITS.values())))
 
 
 def starts_of(literals: Iterable[str], low: str) -> list[int]:

@@ -50,6 +50,10 @@ class LinearModel(NamedTuple):
     #: Thresholds by name: the lowest score with which a text counts.
     floors: Mapping[str, float]
 
+    def part_score(self, parts: Sequence[int]) -> float:
+        """Return what the parts alone contribute to a score."""
+        return sum(self.parts[bucket] for bucket in parts) * Features((), parts).shares[1] * self.scale
+
     def score(self, found: Features) -> float:
         """Return the logarithm of the odds that a text is of the kind that the model was fitted to recognise."""
         of_words, of_parts = found.shares
@@ -69,7 +73,7 @@ def features(text: str) -> Features:
         for length in _PART_LENGTHS
         for at in range(max(1, len(padded) - length + 1))
     }
-    return Features(_hashed({*words, *pairs}, WORD_BUCKETS), _hashed(parts, PART_BUCKETS))
+    return Features(hashed({*words, *pairs}, WORD_BUCKETS), hashed(parts, PART_BUCKETS))
 
 
 def load_model(path: Path) -> LinearModel:
@@ -85,5 +89,6 @@ def load_model(path: Path) -> LinearModel:
     )
 
 
-def _hashed(texts: set[str], buckets: int) -> list[int]:
+def hashed(texts: set[str], buckets: int = WORD_BUCKETS) -> list[int]:
+    """Return the distinct buckets of texts, in order."""
     return sorted({zlib.crc32(text.encode("utf-8", "surrogatepass")) % buckets for text in texts})

@@ -1,0 +1,242 @@
+"""What in the sentences of a text may be a secret that they tell: words with a value's shape, short numbers, quoted
+words, the words behind a sign or a verb, and lines that stand alone.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from engram.redaction.values import has_digit, has_plain_shape, is_placeholder, is_state, is_technical, total_bits
+from engram.system.lazy_regex import lazy_regex
+
+#: Characters of Japanese and Chinese, between which there are no blanks.
+CJK = "\u3040-\u30ff\u3400-\u9fff\uff01-\uffef"
+#: How each quotation mark ends.
+_QUOTES = {"„": "“”", "“": "”", "«": "»", "»": "«", "‘": "’", "‚": "‘’", "「": "」", "『": "』"}
+_QUOTES |= {sign: sign for sign in "\"'`"}
+_QUOTE = lazy_regex("[" + "".join(_QUOTES) + "]")
+_TOKEN = lazy_regex(rf"[^\s\"`<>„“”«»()\[\]{{}}|…‘’\u3001\u3002{CJK}]{{3,64}}+")
+_NUMBER = lazy_regex(
+    rf"(?:(?<=[{CJK}])|(?<![\w.,:/#+$€£%@=~-])(?<!\d[ ]))"
+    r"(?:\d(?:[ -]\d){2,7}|\d{2}(?:[ -]\d\d){1,3}|\d{3,5}(?:[ -]\d{3,5}){1,2}|\d{3,8})"
+    rf"(?:(?=[{CJK}])|(?![\w%€$°]|[.,:/-]\d|[ -]\d|[ ]?(?:ms|kb|mb|gb|px|kg|eur|usd|chars|tokens|lines)\b))"
+)
+#: What stands before a passphrase, or a password that is a plain word.
+_INTRODUCTION = lazy_regex(
+    r"(?:：|[→—–]|->|[:=,](?=[ \t]))[ \t]{0,3}|"
+    r"(?<!\w)(?:is|was|it['’]s|its|that['’]s|are|ist|war|wars|wär|lautet|heißt|heißts|heisst|est|c['’]est|sera|es|era|"
+    r"será|é|è|jest|to|это|был|стоит|be|say|says|put|type|use|enter|get|need|needs|serve|metti|mets|pon|poner|digita|zeg|"
+    r"gilt|gelte|galt|with|mit|con|com|avec|met|z|auf|als|as|like|phrase|frase|phrases|zin|fraza|фраза|слову|словом)"
+    r"[ \t]{1,2}:?[ \t]?"
+)
+_CLAUSE_END = lazy_regex(r"[.,:](?!\d)|[;!?()\n\"“”„«»…。、，]|[ ](?:-|–|—)[ ]")
+#: A digit; a sign, or a capital, within a word.
+_SHAPED = lazy_regex(r"\d|[!@#$%^&*+=~?][^!?]|[^\W_][A-ZÄÖÜ_.-][^\W_]|_$")
+#: Links, paths, addresses, options, variables, calls, names of files, places in files, hashes, and what counts.
+_ELSE = lazy_regex(
+    r"(?i).*?(?:://|\\\\|/[^/]*/|\\[nrt\"]|\^\[|\[\d)|[~.]{0,2}/|[A-Z]:\\|www\.|--?[a-z]|[$<&\\]|(?-i:[A-Z_]{2,})=|#\d|"
+    r"@[\w/-]+$|[\w.+-]{1,40}@[\w-]+\.[\w.]+$|.*\.[a-z]\w{1,4}(?::\d.*)?$|[\w./-]+:\d+(?:-\d+)?$|"
+    r"[0-9a-f]{8}-[0-9a-f]{4}-|(?=[a-f]*\d)[0-9a-f]{7,10}$|(?=\d*[a-f])[0-9a-f]{7,10}$|[0-9a-f]{12}$|[0-9a-f]{16,}$|sha\d+:|"
+    r"(?-i:[A-Z]{2,6})-\d+(?:-\d+)*$|(?-i:[A-Z]{2,4})\d{5,}(?:-\d+)*$|(?:19|20)\d\d-\d+$|\d{8}[_-]\d+$|\w+=\S*$|"
+    r"(?-i:[A-Za-z][\w.-]*/[A-Za-z][\w.-]*|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[a-z]{1,9}[-_][0-9a-f]{8,17})$|"
+    r"(?-i:[a-z]{1,4}_\d{1,6}|#[A-Za-z]+|0x[0-9A-Fa-f]+)$|.*[-_]$|"
+    r"1password$|(?:ctrl|strg|alt|shift|cmd|meta|win)[+-]|[a-z_.]\w*\(|[\w.-]+=\S*$|[a-z]+-[a-z]+\.\d{1,2}$|"
+    r"[\^~]?v?\d+(?:\.\d+)+$|[a-z]+-\d\.\d$|.*/\d+$|.*\d(?:;\d+)+$|\d+µ?s$|~[a-z]+$|.*\.\.|"
+    r"[MLl]\d+ |(?-i:[A-Z]+)[!?]+$|"
+    r"(?:.*[._])?(?:pass(?:word|wd)?|pwd?|token|secret|key)(?:_\w{2,8})?s?\d?$|"
+    r"[0-9a-f]{7,12}\.{2,3}[0-9a-f]{7,12}$|"
+    r"\d{1,4}[-./:]\d{1,2}(?:[-./:]\d{1,4})?(?:T.*)?$|v?\d+(?:\.\d+)+|[\d.,]+(?:st|nd|rd|th|ms|s|m|h|d|k|kb|mb|gb|x|px|%|°|km|kg|cm"
+    r"|mm|min|x\d+|e|er|o|a)?$|[~+-]\d|\d+[/-]\d+$|\d+(?:->|→|-\w)"
+)
+#: A name in code: `snake_case2`, `a.b.c`, `camelCase`, `CONSTANT_2`.
+_CODE_SIGNS = lazy_regex(r"[{}()=<>\\|$\[\]]|;(?=\s|$)|^\s{0,16}(?:[+-]\s|//|#!|\$ )")
+#: A command, below which its output stands.
+_PROMPT = lazy_regex(r"[^\n]{0,40}[$#%❯➜] [a-z]")
+#: The number of a line, as tools print it.
+_LINE_NUMBER = lazy_regex(r"[ \t]{0,8}\d{1,6}(?:[→\t|]|[:-](?![\d-]))[ \t]{0,40}")
+#: A line that sets something: indented, with a name in quotation marks, or with a name as programs have them.
+_SETTING = lazy_regex(
+    r"[ \t]{1,40}(?:- )?[\w.-]{2,40}[ \t]?[:=](?:[ \t]|$)|[ \t]{0,40}[\"'][\w.-]{1,60}[\"'][ \t]?:|"
+    r"[ \t]{0,40}[\w.-]{1,40}=|[ \t]{0,40}[A-Za-z_][\w.]{0,40}[ \t]=[ \t]|"
+    r"[ \t]{0,40}(?=[a-z]\w{0,40}[A-Z_.])[A-Za-z][\w.]{0,60}[ \t]?[:=](?:[ \t]|$)"
+)
+#: A line of a log, of a table, or of values separated by commas or tabs.
+_RECORD = lazy_regex(
+    r"[^\n]{0,40}(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\b\d\d:\d\d:\d\d)|"
+    r"[^\n]{0,60}(?:\b[a-z][\w.-]{1,30}\[\d{1,7}\]:|\b(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b)|"
+    r"[^\s,;]+(?:[,;][^\s,;]*){2,40}\s*$|[ \t]{0,16}[|│+├└]|[^\t\n]{1,80}\t[^\t\n]{1,80}\t|"
+    r"[^\n|]{0,200}[ ]\|[ ]|[^\n]{0,200}[A-Za-z_]\([^\n]{0,200}[),;:{]\s*$|"
+    r"[^\n]{0,80}\S[ ]{2,40}\S[^\n]{0,80}\S[ ]{2,40}\S"
+)
+#: What begins a point of a list or a heading, which is no secret as a whole.
+_POINT = lazy_regex(r"[ \t]{0,16}(?:\d{1,3}[.):]|[-*+•#○●·✓✔✗☐☒]{1,6})[ \t]")
+#: Marks of Markdown, calls and literals of programs.
+_MARKED = lazy_regex(r"\]\(|\*\*|[A-Za-z_]\(|\([\"']|[\"'][)\]]|[;{]\s*\Z|[ ]-{1,2}>")
+#: A line that is broken within a sentence, as in files but not in messages.
+_WRAPPED = lazy_regex(r"(?m)^[^\n]{45,160}?[\w,]\n[ \t]{0,16}(?:[#*/>]{1,3} )?[a-z(]")
+#: More than two signs of code, and one in so many characters, make a line of code.
+_FEW, _OFTEN = 2, 25
+#: The longest line, phrase (in characters and words), and random word; other rules judge longer ones.
+_LONGEST_LINE, _LONGEST_PHRASE, _MOST_WORDS, _LONGEST_WORD = 2_000, 80, 9, 32
+_TRIMMED = " \t*.,;:’'"
+#: A number that belongs to the word before it: "blue-Tiger 88".
+_PAIRED = lazy_regex(r" (\d{1,4})(?![\w%:/-]|[.,]\d| (?:%|ms|px|mb|gb|kb))")
+
+
+#: What no phrase contains.
+_NO_PHRASE = lazy_regex(r"[/(=\\{}<>\[\]]|:\s")
+
+
+class Candidate(NamedTuple):
+    """A part of a text that may be a secret."""
+
+    start: int
+    end: int
+    #: The quotation mark before it; "" for none.
+    quote: str
+    #: How it was found: quoted, word, pair, number, behind, line.
+    how: str
+
+
+def is_code(line: str) -> bool:
+    """Return whether a line reads like code, configuration, a log or a table of data, which other rules judge."""
+    signs = len(_CODE_SIGNS.findall(line))
+    return (signs > _FEW and signs * _OFTEN > len(line)) or any(form.match(line) for form in (_SETTING, _RECORD))
+
+
+def is_wrapped(text: str, first: int, last: int) -> bool:
+    """Return whether some lines are broken within a sentence."""
+    return _WRAPPED.search(text, first, last) is not None
+
+
+def is_document(line: str) -> bool:
+    """Return whether a line is one of a document or a program: a point of a list, a call, or with marks of Markdown."""
+    return _POINT.match(line) is not None or _MARKED.search(line) is not None or line.count("`") > 2
+
+
+def candidates(text: str, low: str, first: int, last: int) -> list[Candidate]:
+    """Return what may be a secret in ``text[first:last]``, in order.
+
+    Args:
+        low: the same text in small letters, of the same length.
+    """
+    found: dict[tuple[int, int], Candidate] = {}
+    at = first
+    while at < last:
+        stop = text.find("\n", at, last)
+        stop = stop if stop >= 0 else last
+        is_printed = bool(_PROMPT.match(text, text.rfind("\n", first, max(first, at - 1)) + 1 or first))
+        numbered = _LINE_NUMBER.match(text, at, stop)
+        at = numbered.end() if numbered else at
+        is_other = is_code(text[at:stop]) or (is_printed and " " not in text[at:stop].strip())
+        if stop - at <= _LONGEST_LINE and not is_other:
+            for candidate in (*_quoted(text, at, stop), *_words(text, at, stop), *_phrases(text, low, at, stop)):
+                start, end = candidate.start, candidate.end
+                while start < end and text[start] in _TRIMMED:
+                    start += 1
+                while end > start and text[end - 1] in _TRIMMED:
+                    end -= 1
+                if end - start >= 3 and "[secret:" not in text[start:end] and "[opaque:" not in text[start:end]:
+                    found.setdefault((start, end), candidate._replace(start=start, end=end))
+        at = stop + 1
+    return [found[place] for place in sorted(found)]
+
+
+def _quoted(text: str, at: int, stop: int) -> list[Candidate]:
+    found = []
+    place = at
+    while opening := _QUOTE.search(text, place, stop):
+        sign, place = opening.group(), opening.end()
+        if sign == "'" and opening.start() > at and text[opening.start() - 1].isalnum():
+            continue
+        ends = [end for closing in _QUOTES[sign] if (end := _closing(text, closing, place, stop)) >= 0]
+        if ends:
+            if _is_phrase(text[place : min(ends)]):
+                found.append(Candidate(place, min(ends), sign, "quoted"))
+            if sign in "\"'`":
+                place = min(ends) + 1
+    return found
+
+
+def _closing(text: str, sign: str, at: int, stop: int) -> int:
+    """Return where a quotation ends; an apostrophe within a word is no end."""
+    end = text.find(sign, at, stop)
+    while sign == "'" and end >= 0 and text[end + 1 : end + 2].isalnum():
+        end = text.find(sign, end + 1, stop)
+    return end
+
+
+def _words(text: str, at: int, stop: int) -> list[Candidate]:
+    found = []
+    for match in _TOKEN.finditer(text, at, stop):
+        start, end = match.span()
+        while start < end and text[start] in ".,;:*'!-?→":
+            start += 1
+        while end > start and text[end - 1] in ".,;:*'":
+            end -= 1
+        value = text[start:end]
+        if len(value) < 4 or value.isdigit() or not _SHAPED.search(value) or is_harmless(value):
+            continue
+        quote = text[start - 1] if start > at and text[start - 1] in _QUOTES else ""
+        found.append(Candidate(start, end, quote, "word"))
+        if paired := _PAIRED.match(text, end, stop):
+            found.append(Candidate(start, paired.end(1), quote, "pair"))
+        if value[-1] in "!?":
+            found.append(Candidate(start, end - 1, quote, "word"))
+    for match in _NUMBER.finditer(text, at, stop):
+        quote = text[match.start() - 1] if match.start() > at and text[match.start() - 1] in _QUOTES else ""
+        found.append(Candidate(*match.span(), quote, "number"))
+    return found
+
+
+def _phrases(text: str, low: str, at: int, stop: int) -> list[Candidate]:
+    found = []
+    for match in _INTRODUCTION.finditer(low, at, stop):
+        end = _CLAUSE_END.search(text, match.end(), stop)
+        last = end.start() if end else stop
+        if text[match.end() : match.end() + 1] not in _QUOTES and _is_phrase(text[match.end() : last]):
+            found.append(Candidate(match.end(), last, "", "behind"))
+    is_alone = not _POINT.match(text, at) and (" " in text[at:stop].strip() or _SHAPED.search(text, at, stop))
+    if is_alone and _is_phrase(text[at:stop]):
+        found.append(Candidate(at, stop, "", "line"))
+    return found
+
+
+def _is_phrase(value: str) -> bool:
+    """Return whether a few words may be a secret."""
+    if not 4 <= len(value) <= _LONGEST_PHRASE:
+        return False
+    words = value.split()
+    if len(words) == 1:
+        return not is_harmless(words[0])
+    if not 1 < len(words) <= _MOST_WORDS or is_placeholder(value):
+        return False
+    return all(word[0].isalnum() for word in words) and not _NO_PHRASE.search(value)
+
+
+def is_harmless(value: str) -> bool:
+    """Return whether a word is no secret, whatever stands around it."""
+    return bool(
+        (len(value) > _LONGEST_WORD and total_bits(value) < 0)
+        or is_placeholder(value)
+        or has_plain_shape(value)
+        or is_technical(value)
+        or _ELSE.match(value)
+        or is_state(value)
+    )
+
+
+def group_of(value: str) -> str:
+    """Return the kind of value: number, pair, phrase, signed, mixed, joined, camel or word."""
+    if not any(c.isalpha() for c in value) and not any(c in "!@#$%^&*+=~?_." for c in value):
+        return "number"
+    number = "0" if has_digit(value) else ""
+    if " " in value:
+        return "pair" if value.count(" ") == 1 and value.rpartition(" ")[2].isdigit() else "phrase" + number
+    if any(c in "!@#$%^&*+=~?" for c in value):
+        return "signed"
+    if any(c in "-_." for c in value):
+        return "joined" + number
+    if number:
+        return "mixed"
+    return "word" if value.islower() or value.istitle() or value.isupper() else "camel"

@@ -1,0 +1,375 @@
+"""Secrets that sentences tell, in any words: passwords, PINs, door codes, passphrases, answers to security questions.
+
+People word that in more ways than anybody can list. So a linear model decides about every candidate, by its form, the
+words beside it and the cues around it (``told_cues``). It was fitted by ``benchmarks/told_secrets.py`` on texts of many
+writers and on real sessions; docs/redaction.md has the figures.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from engram.redaction.told_candidates import CJK, Candidate, candidates, group_of, is_document, is_wrapped
+from engram.redaction.told_cues import FUNCTION_WORDS, Cue, cues_in, kind_of, may_open
+from engram.redaction.values import Span, has_digit, total_bits
+from engram.system.lazy_regex import lazy_regex
+from engram.text.linear_model import Features, LinearModel, hashed, load_model
+
+WEIGHTS = Path(__file__).with_name("told_weights.json")
+#: How far around a word that opens the reading the text is read, in characters.
+REACH = 300
+#: Maximum length of a text that is read for a common word, in characters.
+SHORT = 800
+#: Maximum length of a part that is read at once, in characters.
+LONGEST = 2_000
+#: A control character between parts that are read together.
+BETWEEN = "\x1e"
+_WORD = lazy_regex(r"[^\W_]+(?:['’][^\W_]+)?")
+_IS_CJK = lazy_regex(rf"[{CJK}]")
+_NO_LETTER = lazy_regex(r"\W")
+_SENTENCE_END = lazy_regex(r"[.!?;](?=\s|$)|[。！？；]")
+_SIGNS = lazy_regex(r"[{}();=<>\\|$]")
+_YEAR = lazy_regex(r"(?:19|20)\d\d\W?$")
+_LETTERS = lazy_regex(r"[^\W\d_]+")
+#: Forms of words that code and configuration are full of.
+_FORMS = {
+    name: lazy_regex(pattern)
+    for name, pattern in (
+        ("snake", r"[a-z]+(?:[_.][a-z]+)+\Z"),
+        ("name", r"[A-Za-z][a-z]+(?:[A-Z][a-z]+)+\d{0,2}\Z|[a-z]+(?:_[a-z]+)+\d{0,2}\Z"),
+        ("kebab", r"[a-z]+(?:-[a-z]+)+\Z"),
+        ("constant", r"(?=[^_]*_)[A-Z0-9_]+\Z"),
+        ("host", r"[a-z]+-?\d{1,2}\Z"),
+        ("ticket", r"[A-Z]{2,6}-?\d+\Z"),
+        ("word and number", r"[^\W\d_]*[a-zäöüßа-я]\d{1,4}[!?]?\Z"),
+    )
+}
+#: Kinds of cues of which two together mean something.
+_TOGETHER = frozenset(
+    {
+        *("password", "phrase", "pin", "code", "door", "net", "account", "enter", "logs in", "old", "new", "changed"),
+        *("spelling", "secrecy", "kept", "rules", "numbered", "question", "recovery"),
+    }
+)
+#: Kinds of cues that name a secret; what one opens; and what one does with it.
+_STRONG = frozenset({"password", "phrase", "pin", "recovery", "question", "licence"})
+_OPENED = frozenset({"door", "net", "account", "key", "code"})
+_DOING = frozenset({"enter", "logs in", "code"})
+#: How near a cue must be to a bare number, in characters: in a message and elsewhere.
+_NEAR, _NEARBY = 100, 48
+#: What stands between that which opens and its number.
+_USED = lazy_regex(r"(?<!\w)(?:with|mit|con|com|avec|met|z|c)[ ]\Z")
+#: What introduces a secret of several words.
+_GIVEN = lazy_regex(
+    r"(?i)(?:[:：=→]|->|(?<!\w)(?:is|was|ist|war|lautet|est|es|é|è|jest|это|now|jetzt|nu))[\s\"'`„“«»‚‘「『*]{0,6}\Z"
+)
+_NAMING = _STRONG | _OPENED
+_STRENGTH = {
+    "signed": 5,
+    "mixed": 4,
+    "joined0": 3,
+    "pair": 3,
+    "camel": 2,
+    "joined": 2,
+    "number": 2,
+    "phrase": 1,
+    "phrase0": 1,
+}
+
+
+def told_spans(text: str, low: str, places: Mapping[int, bool]) -> Iterator[Span]:
+    """Yield the spans of secrets that sentences tell.
+
+    Args:
+        low: the same text in small letters, of the same length.
+        places: where words stand around which a secret may be told, each with whether that holds in a long text, too.
+    """
+    model = shipped_model()
+    for region in regions(text, places):
+        for candidate, score in judged(text, low, region, model):
+            if score >= model.floors["secret"]:
+                yield Span(candidate.start, candidate.end, "password")
+
+
+@cache
+def shipped_model() -> LinearModel:
+    """Return the model that was fitted on all texts."""
+    return load_model(WEIGHTS)
+
+
+class Region(NamedTuple):
+    """A part of a text that is read, and whether it is of a short text, such as a message."""
+
+    first: int
+    last: int
+    is_short: bool
+
+
+def regions(text: str, places: Mapping[int, bool]) -> list[Region]:
+    """Return the parts of a text that are read: whole lines as far as possible, none across parts of their own."""
+    found: list[Region] = []
+    for place in sorted(places):
+        begin = text.rfind(BETWEEN, max(0, place - SHORT), place) + 1
+        end = text.find(BETWEEN, place, place + SHORT)
+        is_whole = (begin or place <= SHORT) and (end >= 0 or place + SHORT >= len(text))
+        end = end if end >= 0 else len(text)
+        is_short = bool(is_whole and end - begin <= SHORT)
+        if not places[place] and not (is_short and may_open(text, place)):
+            continue
+        first, last = max(begin, place - REACH), min(end, place + REACH)
+        if first > begin:
+            first = text.find("\n", first, place) + 1 or first
+        if last < end:
+            line = text.rfind("\n", place, last)
+            last = line if line > place else last
+        if found and found[-1].last >= begin:
+            if first <= found[-1].last + 1 and last - found[-1].first <= LONGEST:
+                found[-1] = found[-1]._replace(last=max(last, found[-1].last))
+                continue
+            first = max(first, found[-1].last)
+        if first < last:
+            found.append(Region(first, last, is_short))
+    return found
+
+
+def judged(text: str, low: str, region: Region, model: LinearModel) -> Iterator[tuple[Candidate, float]]:
+    """Yield the candidates of a part of a text that may be secrets by their form and place, each with its score."""
+    found = candidates(text, low, region.first, region.last)
+    scene = None
+    for candidate in found:
+        own = _form_of(text[candidate.start : candidate.end], candidate.quote, candidate.how)
+        if _by_form(own) >= model.floors["form"]:
+            scene = scene or _Scene(text, low, region, found)
+            if scene.may_be_told(candidate):
+                yield candidate, model.score(Features(scene.around(candidate), own))
+
+
+def features_in(text: str, low: str, region: Region) -> Iterator[tuple[Candidate, Features, bool]]:
+    """Yield all candidates of a part of a text with their features and whether they may be told, to fit a model."""
+    found = candidates(text, low, region.first, region.last)
+    scene = _Scene(text, low, region, found)
+    for candidate in found:
+        own = _form_of(text[candidate.start : candidate.end], candidate.quote, candidate.how)
+        yield candidate, Features(scene.around(candidate), own), scene.may_be_told(candidate)
+
+
+class _Scene:
+    """A part of a text: its words, cues and candidates."""
+
+    def __init__(self, text: str, low: str, region: Region, found: Sequence[Candidate]) -> None:
+        self.text, self.low, self.found = text, low, found
+        first, last, self.is_short = region
+        self.first, self.last = first, last
+        self.is_message = self.is_short and not is_wrapped(text, first, last)
+        self.words = [(match.start(), match.end(), match.group()) for match in _WORD.finditer(low, first, last)]
+        self.starts = [start for start, _, _ in self.words]
+        self.cues: list[Cue] = cues_in(low, first, last)
+        self.counts: dict[str, int] = {}
+        for _, _, word in self.words:
+            self.counts[word] = self.counts.get(word, 0) + 1
+        self.groups = {one: group_of(text[one.start : one.end]) for one in found}
+
+    def may_be_told(self, one: Candidate) -> bool:
+        """Return whether the place of a candidate allows that it is a secret: less in a document than in a message."""
+        first, last = self._line(one)
+        is_command = one.quote == "`" and " " in self.text[one.start : one.end]
+        if not self.is_message or is_command or is_document(self.text[first:last]):
+            return self.is_named(one)
+        if self.groups[one] != "number":
+            return True
+        near = {cue.kind for cue in self.cues if one.start - _NEAR < cue.end and cue.start < one.end + _NEAR}
+        before = {cue.kind for cue in self.cues if one.start - _NEAR < cue.start < one.start}
+        is_used = before & _DOING or _USED.search(self.low, max(0, one.start - 8), one.start)
+        return bool(near & _STRONG) or bool(near & _OPENED and is_used)
+
+    def is_named(self, one: Candidate) -> bool:
+        """Return whether a word for a secret stands near a candidate, and introduces it if it has several words."""
+        begin, stop = self._sentence(one)
+        is_phrase = self.groups[one].startswith("phrase")
+        if self.groups[one] == "number":
+            begin, stop = one.start - _NEARBY, one.end + _NEARBY
+        elif is_phrase and one.how != "line":
+            stop = one.start
+        else:
+            begin, stop = min(begin, self._above(one)), one.start if is_phrase else stop
+        if not any(cue.kind in _STRONG and begin <= cue.start < stop for cue in self.cues):
+            return False
+        return not is_phrase or _GIVEN.search(self.text, max(0, one.start - 12), one.start) is not None
+
+    def _above(self, one: Candidate) -> int:
+        """Return where the line above a candidate's begins."""
+        first = self.text.rfind("\n", self.first, one.start)
+        return max(self.first, self.text.rfind("\n", self.first, first) + 1) if first > self.first else self.first
+
+    def around(self, one: Candidate) -> list[int]:
+        """Return the features of the text around a candidate."""
+        group = self.groups[one]
+        line = self._line(one)
+        return hashed(
+            {*self._beside(one, group, *line), *self._cued(one, group, *line), *self._of_line(one, group, *line)}
+        )
+
+    def _line(self, one: Candidate) -> tuple[int, int]:
+        first = max(self.first, self.text.rfind("\n", self.first, one.start) + 1)
+        last = self.text.find("\n", one.end, self.last)
+        return first, last if last >= 0 else self.last
+
+    def _sentence(self, one: Candidate) -> tuple[int, int]:
+        first, last = self._line(one)
+        begin = max((end.end() for end in _SENTENCE_END.finditer(self.text, first, one.start)), default=first)
+        closing = _SENTENCE_END.search(self.text, one.end, last)
+        return begin, closing.start() if closing else last
+
+    def _beside(self, one: Candidate, group: str, first: int, last: int) -> Iterator[str]:
+        """Yield the words and signs right before and behind."""
+        text, low, start, end = self.text, self.low, one.start, one.end
+        at = bisect_left(self.starts, start)
+        before = [word for begin, stop, word in self.words[max(0, at - 8) : at] if begin >= first and stop <= start]
+        gap_at = max(first, self.words[at - 1][1] if at and self.words[at - 1][1] <= start else first)
+        gap = text[max(gap_at, start - 6) : start].strip(" \t")[-2:]
+        if _IS_CJK.search(low, max(first, start - 2), start):
+            tail = _NO_LETTER.sub("", low[max(first, start - 5) : start])
+            before = [*before[:-1], tail[-2:], tail[-1:]]
+        at = bisect_left(self.starts, end)
+        after = [word for begin, _, word in self.words[at : at + 6] if begin < last]
+        if _IS_CJK.search(low, end, min(last, end + 2)):
+            head = _NO_LETTER.sub("", low[end : min(last, end + 4)])
+            after = [head[:1], head[:2], *after[1:]]
+        gap = gap if start > first else "line"
+        yield from (f"gap {gap}", f"gap {gap} {group}", f"behind {text[end : end + 1]}")
+        nearest = before[-1][:6] if before else "none"
+        yield from (
+            f"1 {nearest}",
+            f"1 {nearest} {group}",
+            f"1 {nearest} {gap}",
+            f"-1 {before[-1][-4:] if before else ''}",
+        )
+        yield from (f"{number} {word[:6]}" for number, word in enumerate(reversed(before[-3:-1]), 2))
+        if len(before) > 1:
+            yield f"pair {before[-2][:5]} {before[-1][:5]}"
+        next_one = after[0][:6] if after else "none"
+        yield from (f"+1 {next_one}", f"+1 {next_one} {group}")
+        yield from (f"+2 {word[:6]}" for word in after[1:2])
+        yield from (f"before {word[:5]}" for word in before)
+        yield from (f"after {word[:5]}" for word in after)
+
+    def _cued(self, one: Candidate, group: str, first: int, last: int) -> Iterator[str]:
+        """Yield the cues before and behind, by how near they are: in the text, line, sentence, and next to it."""
+        begin, stop = self._sentence(one)
+        near: dict[str, int] = {}
+        last_cue = None
+        gap = self.text[max(first, one.start - 3) : one.start].strip()[-1:]
+        for cue in self.cues:
+            if cue.end <= one.start:
+                level = (cue.start >= first) + (cue.start >= begin) + (cue.start >= begin and one.start - cue.end <= 24)
+                side = f"{cue.kind} <"
+                last_cue = cue if level > 1 and cue.kind in _NAMING else last_cue
+            elif cue.start >= one.end:
+                level = (cue.end <= last) + (cue.end <= stop) + (cue.end <= stop and cue.start - one.end <= 24)
+                side = f"{cue.kind} >"
+            else:
+                continue
+            near[side] = max(near.get(side, 0), level)
+            near[cue.kind] = max(near.get(cue.kind, 0), level)
+        for name, level in near.items():
+            is_side = name[-1] in "<>"
+            yield from (f"{name} {least}" if is_side else f"{name} {least} {group}" for least in range(level + 1))
+            if is_side and name[:-2] in _NAMING:
+                yield f"{name} {level} {gap} {group}"
+        if last_cue is not None:
+            following = _WORD.search(self.low, last_cue.end, one.start)
+            yield f"{last_cue.kind} of {following.group()[:5] if following else ''}"
+            yield f"last {last_cue.kind} {group}"
+        if not _NAMING.intersection(near):
+            yield from ("no cue", f"no cue {group}")
+        together = sorted(kind for kind, level in near.items() if level and kind in _TOGETHER)
+        yield from (f"{one} & {other}" for at, one in enumerate(together) for other in together[at + 1 :])
+
+    def _of_line(self, one: Candidate, group: str, first: int, last: int) -> Iterator[str]:
+        """Yield how the line reads, and what else in it may be the secret."""
+        line = self.text[first:last]
+        share = int(6 * sum(c.isalpha() or c == " " for c in line) / max(1, len(line)))
+        signs = min(6, len(_SIGNS.findall(line)))
+        words = bisect_right(self.starts, last) - bisect_left(self.starts, first)
+        told = self.is_named(one)
+        yield from (
+            f"told {told}",
+            f"told {told} {group}",
+            f"prose {share}",
+            f"prose {share} {group}",
+            f"signs {signs}",
+            f"signs {signs} {group}",
+        )
+        yield f"words {min(words, 12) // 3} {group}"
+        if one.start - first <= 2 and last - one.end <= 2:
+            above = self.text.rfind("\n", self.first, max(self.first, first - 1)) + 1 or self.first
+            yield from ("alone", f"alone {group}", f"above {self.text[above:first].strip()[:1]}")
+        rivals = [
+            other
+            for other in self.found
+            if first <= other.start and other.end <= last and (other.end <= one.start or other.start >= one.end)
+        ]
+        mine = self._strength(one)
+        yield f"rivals {min(4, len(rivals))} {group}"
+        yield f"better {any(self._strength(other) > mine for other in rivals)} {group}"
+        yield f"later {any(other.start >= one.end for other in rivals)}"
+        value = self.text[one.start : one.end]
+        again = sum(self.counts.get(piece, 0) for piece in _LETTERS.findall(value.lower()) if len(piece) > 3)
+        yield f"again {min(3, again)} {group}"
+        if any(self.text.startswith(value[:4], other.start) for other in rivals if self.groups[other] == group):
+            yield from ("twin", f"twin {group}")
+
+    def _strength(self, one: Candidate) -> int:
+        return _STRENGTH.get(self.groups[one], 0) + bool(one.quote)
+
+
+def _shape(value: str) -> str:
+    kinds = "".join(
+        "A" if c.isupper() else "a" if c.isalpha() else "0" if c.isdigit() else c if c in " -_.!@#" else "$"
+        for c in value
+    )
+    return re.sub(r"(.)\1+", r"\1", kinds)[:9]
+
+
+@lru_cache(maxsize=8_192)
+def _form_of(value: str, quote: str, how: str) -> tuple[int, ...]:
+    """Return the features of a candidate itself."""
+    return tuple(hashed(set(_own(value, quote, how))))
+
+
+@lru_cache(maxsize=8_192)
+def _by_form(own: tuple[int, ...]) -> float:
+    """Return what the form alone adds to the score of the shipped model."""
+    return shipped_model().part_score(own)
+
+
+def _own(value: str, quote: str, how: str) -> Iterator[str]:
+    low, group = value.lower(), group_of(value)
+    size, words = len(value), low.split()
+    yield from (group, f"how {how}", f"how {how} {group}", f"quote {quote}", f"quote {quote} {group}")
+    yield from (f"shape {_shape(value)}", f"size {min(size, 24) // 2} {group}", f"words {len(words)} {how}")
+    yield f"digits {min(8, sum(map(str.isdigit, value)))} {group}"
+    yield f"bits {max(-4, min(4, int(3 * total_bits(value) / size)))} {group}"
+    if _YEAR.search(value):
+        yield f"year {group}"
+    forms = [name for name, form in _FORMS.items() if form.match(value)]
+    yield from (*forms, *(f"{name} {quote}" for name in forms))
+    yield from (f"sign {c}" for c in set(value).intersection("!@#$%^&*+=~?_.-/'\\:"))
+    yield f"last {value[-1] if not value[-1].isalnum() else ''}"
+    if len(words) > 1:
+        function = min(3, sum(word in FUNCTION_WORDS for word in words))
+        case = "small" if value.islower() else "title" if value.istitle() else "mixed"
+        yield from (f"function {function} {min(len(words), 6)}", f"function {function} {how}")
+        yield from (f"case {case} {min(len(words), 5)}", f"number {has_digit(value)} {how}")
+        yield from (f"holds {word[:5]}" for word in words)
+        yield from (f"means {kind}" for word in words if (kind := kind_of(word)))
+    else:
+        pieces = _LETTERS.findall(low)
+        yield f"begins {low[:5]}"
+        yield f"means {kind_of(low)}"
+        yield f"known {any(map(kind_of, pieces))} {group}"
