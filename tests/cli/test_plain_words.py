@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def test_no_message_counts_one_memories(module: Path) -> None:
         ast.unparse(value)
         for text in ast.walk(ast.parse(module.read_text()))
         if isinstance(text, ast.JoinedStr)
-        for value, after in zip(text.values, text.values[1:], strict=False)
+        for value, after in pairwise(text.values)
         if isinstance(value, ast.FormattedValue) and not ast.unparse(value.value).isupper()
         if isinstance(after, ast.Constant)
         and re.match(r" (?:memories|times|entries|others|texts|tasks)\b", str(after.value))

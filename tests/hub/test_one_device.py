@@ -267,7 +267,7 @@ def test_the_phrase_of_a_former_key_is_not_kept(hub: Hub, proxy: Proxy, laptop: 
     desktop.join(hub, laptop.code())
     phrase = rotate_key(laptop.store, laptop.places, "private")
     for wrong in (former, make_machine("other").join(hub, hub.invite("Eve")).phrase):
-        with pytest.raises(WrongKey, match="not kept"):
+        with pytest.raises(WrongKey, match="not stored"):
             give_key(desktop.store, desktop.places, "private", wrong)
     space = private_space(desktop.store)
     assert space is not None

@@ -18,6 +18,7 @@ from workers import RUN, SESSION, StartWorker, status, write_rule
 
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
+from engram.models.rescue.restore import list_rescues
 from engram.models.work.task_runs import running_task_runs
 from engram.paths import Home
 from engram.settings import Settings
@@ -158,7 +159,7 @@ def test_a_damaged_database_is_set_aside_and_the_transcripts_are_read_again(
     wait_for(lambda: status(home))
     assert (home.root / "memory.broken.db").exists()
     with open_store(home.memory_db) as store:
-        assert "memory.broken.db" in store.value("SELECT last_error FROM stage WHERE name = 'memory'")
+        assert "is now memory.broken.db" in list_rescues(store)[home.root / "memory.broken.db"]
 
 
 def test_damage_met_while_it_starts_is_looked_for_by_the_next_start(start: StartWorker, settings: Settings) -> None:
