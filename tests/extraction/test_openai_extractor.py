@@ -457,6 +457,23 @@ def test_what_the_server_says_of_a_failure_is_passed_on(bench: Bench, status: st
     assert said in bench.trouble()
 
 
+@pytest.mark.parametrize("characters", range(110, 150, 5))
+@pytest.mark.parametrize("status", ["503 Busy", "301 Moved"])
+def test_of_a_secret_that_a_limit_cuts_nothing_is_left(bench: Bench, status: str, characters: int) -> None:
+    said = f"https://models.example/{'v' * characters}?key=sk-proj-Zk3vQ8wR1tY6uI0pA5sD"
+    if status == "503 Busy":
+        body, said = json.dumps({"error": {"message": said.replace("https://", "")}}), ""
+    else:
+        body, said = "", f"\r\nLocation: {said}"
+    bench.server.reply = lambda _: http(body, status + said)
+
+    with contextlib.suppress(ExtractionError):
+        bench.propose(turn(1))
+
+    assert "models.example/vvv" in bench.trouble()
+    assert "key=sk" not in bench.trouble()
+
+
 def test_a_model_that_has_another_name_for_the_limit_gets_it_under_that_name(bench: Bench) -> None:
     bodies: list[dict[str, Any]] = []
 

@@ -25,13 +25,12 @@ from engram.extraction.model.provider import (
     NotServed,
     Price,
     Unfit,
+    reason_line,
 )
 from engram.paths import user_home
-from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.atomic import make_private_folder, read_regular
 from engram.system.lazy_regex import lazy_regex
-from engram.trust.display import one_line
 
 # -- The command line of a call to Claude Code in print mode: which binary, which environment, which flags.
 #
@@ -180,8 +179,6 @@ _UNFIT_STATES = (400, 413, 422)
 _HOPELESS_STATES = (401, 402, 403, 404)
 #: Part of a result's subtype if the model never followed the schema (``error_max_structured_…``).
 _WITHOUT_FORM = "structured_output"
-#: Maximum length of an error text that is shown, in characters.
-_MAX_REASON_CHARACTERS = 160
 
 
 def read_result(finished: Finished, settings: Settings) -> ModelReply:
@@ -223,13 +220,13 @@ def _is_notice(result: Mapping[str, Any]) -> bool:
     """Return True for a notice about a limit that came in place of an answer, as if it were one."""
     told = result.get("result")
     return (
-        not result.get("structured_output") and isinstance(told, str) and bool(_LIMIT.search(_one_line(told).lower()))
+        not result.get("structured_output") and isinstance(told, str) and bool(_LIMIT.search(reason_line(told).lower()))
     )
 
 
 def _without_result(finished: Finished) -> Exception:
     """Return the error of a command that printed no result."""
-    reason = _one_line(
+    reason = reason_line(
         finished.errors.decode("utf-8", errors="replace") or finished.output[:1000].decode("utf-8", "replace")
     )
     if any(text in reason.lower() for text in _FLAG_TEXTS):
@@ -249,7 +246,7 @@ def _refusal(result: Mapping[str, Any]) -> Exception:
     """Return the error that a failed result stands for."""
     errors = result.get("errors")
     told = result.get("result") or (errors[0] if isinstance(errors, list) and errors else "") or result.get("subtype")
-    reason = _one_line(str(told or "no reason given"))
+    reason = reason_line(str(told or "no reason given"))
     state = result.get("api_error_status")
     lowered = reason.lower()
     if _LIMIT.search(lowered) or state == 429:
@@ -277,7 +274,7 @@ def _reply(result: Mapping[str, Any], settings: Settings) -> ModelReply:
     answer = result.get("structured_output")
     if result.get("is_error"):
         text = ""
-        logger.warning("action=ask_claude failed=%s", _one_line(str(result.get("subtype") or result.get("result"))))
+        logger.warning("action=ask_claude failed=%s", reason_line(str(result.get("subtype") or result.get("result"))))
     elif isinstance(answer, dict):
         text = json.dumps(answer)
     else:
@@ -323,11 +320,6 @@ def _tokens(result: Mapping[str, Any]) -> tuple[int | None, int | None]:
 
 def _count(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
-
-
-def _one_line(text: str) -> str:
-    """Return an error text on one line, without control characters, links and secrets."""
-    return one_line(redact(text), _MAX_REASON_CHARACTERS)
 
 
 #: The variable that sets the effort of a reasoning model in Claude Code, and the effort of a call.

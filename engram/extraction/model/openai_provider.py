@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from engram.extraction.candidate import Extractor
 from engram.extraction.model.model_extractor import ModelExtractor
 from engram.extraction.model.provider import (
+    MAX_REASON_CHARACTERS,
     UNAVAILABLE_SECONDS,
     BrokenOff,
     Budget,
@@ -23,11 +24,11 @@ from engram.extraction.model.provider import (
     Unfit,
     is_own_server,
     price_of,
+    reason_line,
 )
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.lazy_regex import lazy_regex
-from engram.trust.display import one_line
 
 if TYPE_CHECKING:
     import httpx2
@@ -114,8 +115,6 @@ _OPENAI = "https://api.openai.com/v1"
 _UNFIT = (400, 413, 422)
 #: HTTP status codes that mean that the key, the model or the address is wrong.
 _HOPELESS = (401, 402, 403, 404, 405)
-#: Maximum length of what a server says about a failure, in characters.
-_MAX_SAID = 160
 #: The limit of an answer's length in chat completions, and its name for models that think.
 _LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
 _NO_COMPLETION = "it is no completion; the address of an OpenAI-compatible API, llm_base_url, usually ends in /v1"
@@ -296,7 +295,7 @@ def _said(body: object) -> str:
     """Return what a server says about a failure, to be appended to a sentence; "" if it says nothing, or in HTML."""
     message = body.get("message") if isinstance(body, Mapping) else body
     text = message.strip() if isinstance(message, str) else ""
-    return f": {redact(one_line(text, _MAX_SAID))}" if text and not text.startswith("<") else ""
+    return f": {reason_line(text)}" if text and not text.startswith("<") else ""
 
 
 def _refusal(error: Any) -> Exception:
@@ -307,7 +306,7 @@ def _refusal(error: Any) -> Exception:
         return Unfit(reason + said)
     if 300 <= state < 400:
         place = "".join(filter(str.isprintable, error.response.headers.get("location", "")))
-        said = f": it has moved to {redact(place[:_MAX_SAID])}" if place else ""
+        said = f": it has moved to {redact(place)[:MAX_REASON_CHARACTERS]}" if place else ""
     if state in _HOPELESS or 300 <= state < 400:
         why = {401: ": the key is wrong", 404: ": it does not know the model or the address"}.get(state, "")
         return NotServed(reason + (why or said), is_passing=False)

@@ -19,9 +19,11 @@ from engram.models.engine.transaction import Store
 from engram.models.work.spend import Caps, reserve, settle
 from engram.models.work.task_runs import note_failure, note_success
 from engram.models.work.work import BACK_OFF_SECONDS
+from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.atomic import read_regular
 from engram.system.clock import Clock
+from engram.trust.display import one_line
 
 # -- A circuit breaker: after a failure, the server is not asked for a while, however many sessions wait.
 
@@ -222,8 +224,16 @@ def _caps(settings: Settings) -> Caps:
 
 # -- The interface of language model providers: a request in, a reply out. Each provider has its own module.
 
+#: Maximum length of what a server or a command says about a failure, in characters.
+MAX_REASON_CHARACTERS = 160
 #: Maximum plausible tokens and cost of a call; if a reply reports more, the estimate is kept.
 MAX_CALL_TOKENS, MAX_CALL_DOLLARS = 100_000_000, 1_000.0
+
+
+def reason_line(text: str) -> str:
+    """Return an error text on one line, without control characters, links and secrets."""
+    # What is left of a secret that was cut may not be recognised, so it is redacted first.
+    return one_line(redact(text), MAX_REASON_CHARACTERS)
 
 
 @dataclass(frozen=True, slots=True)
