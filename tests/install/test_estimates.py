@@ -118,7 +118,7 @@ def test_what_the_installer_says_of_cost_and_use_is_what_the_pages_say() -> None
         assert said == list(dollars), model
     low, high = DOLLARS["Claude Haiku 5.5"]
     assert f"a thousand turns of your sessions cost about ${low} to ${high} (Claude Haiku 5.5)" in readme
-    assert f"memories served {SERVED_BY_MODEL} %, and memories by rules {SERVED_BY_RULES} %" in page
+    assert f"memories helped with {SERVED_BY_MODEL} %, and rule-based memories with {SERVED_BY_RULES} %" in page
     assert f"helpful memory to {SERVED_BY_RULES} %, and your own Claude as the writer to {SERVED_BY_MODEL} %" in readme
 
 
