@@ -177,7 +177,9 @@ def _damage_of(store: Store) -> str:
     Unless damage is already known, the check is quick. It is skipped for a large file, since it takes 5 s per GB; the
     daily backup checks such a file.
     """
-    suspected = "".join(stage.last_error for stage in list_stages(store) if stage.name == "memory")
+    noted = "".join(stage.last_error for stage in list_stages(store) if stage.name == "memory")
+    # What a damaged log lost stays lost, however sound the file is: that note is kept, and is no reason to check.
+    suspected = "" if LOG_IS_DAMAGED in noted else noted
     if not suspected and _is_large(store.path):
         return ""
     damage = _quick_damage(store)
@@ -192,8 +194,7 @@ def _damage_of(store: Store) -> str:
         damage = find_all_damage(store)
         if not damage:
             note_success(store, "memory")
-    elif LOG_IS_DAMAGED not in suspected:
-        # What a damaged log lost stays lost, however sound the file is.
+    else:
         note_success(store, "memory")
     return damage
 

@@ -145,10 +145,14 @@ def test_a_large_file_is_looked_through_at_the_start_only_after_damage_was_met(
     open_or_set_aside(settings.places, settings).close()
     without = len(looks)
     with open_store(settings.places.memory_db) as store:
+        note_failure(store, "memory", f"{LOG_IS_DAMAGED}: the last 3 writes before the crash are lost")
+    open_or_set_aside(settings.places, settings).close()
+    after_lost_writes = len(looks)
+    with open_store(settings.places.memory_db) as store:
         note_damage(store)
     open_or_set_aside(settings.places, settings).close()
 
-    assert (without, len(looks)) == (0, 1)
+    assert (without, after_lost_writes, len(looks)) == (0, 0, 1)
 
 
 def test_a_rescue_is_told_until_the_damaged_file_is_deleted_and_is_no_failure(settings: Settings) -> None:
