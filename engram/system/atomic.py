@@ -183,7 +183,7 @@ def _explain_growth(folder: Path) -> str:
 
     SQLite calls all of these a disk I/O error.
     """
-    probe = folder / f".growth.{os.getpid()}.tmp"
+    probe = folder / f".growth.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     try:
         with open(probe, "xb") as file:
             file.write(bytes(_PROBE_BYTES))

@@ -11,7 +11,9 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,7 @@ from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.setup.installing.preflight import check_machine
-from engram.system.atomic import drop_leftovers, read_regular, write_atomic
+from engram.system.atomic import drop_leftovers, explain_disk, read_regular, write_atomic
 from engram.system.process_lock import ProcessLock
 from engram.tasks.queue_file import WakeListener
 from engram.transcripts import transcript_files
@@ -128,6 +130,18 @@ def test_a_limit_of_files_or_of_the_disk_is_named(tmp_path: Path) -> None:
     done = run_python(code)
 
     assert done.stdout == f"\nfiles in {tmp_path} can't grow: File too large\n", done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_threads_that_fail_together_do_not_find_each_others_probe(tmp_path: Path) -> None:
+    together = threading.Barrier(8)
+
+    def explain(_: int) -> str:
+        together.wait()
+        return explain_disk(tmp_path)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(explain, range(8))) == {""}
     assert list(tmp_path.iterdir()) == []
 
 
