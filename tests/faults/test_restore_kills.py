@@ -15,6 +15,7 @@ from engram.errors import AlreadyRunning
 from engram.forgetting.forget import forget_memory
 from engram.memories.save import save_memory
 from engram.models.engine.database import FOLDER_NAME, using_database
+from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.memories import memory_records
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import list_backups, make_backup
@@ -113,7 +114,7 @@ def test_a_memory_that_is_in_use_is_not_replaced(settings: Settings, monkeypatch
     backup = list_backups(settings.places.backups)[0].path
 
     with using_database(settings.places.memory_db), pytest.raises(AlreadyRunning):
-        restore_backup(settings.places.memory_db, backup, driver=settings.sqlite_driver)
+        restore_backup(settings.places.memory_db, backup, driver=settings.sqlite_driver, carry_more=carry_hubs)
 
     assert summaries(settings) == KEPT
 

@@ -10,6 +10,7 @@ from growing_transcript import Ingest, Transcript, Turns
 
 from engram.enums import Actor
 from engram.models.engine.transaction import Store
+from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.open_memory import open_store
 from engram.models.rescue.carry_over import recover_by_hand
 from engram.models.work import pauses
@@ -129,6 +130,6 @@ def test_another_memory_knows_of_the_pauses_of_the_one_it_replaces(
     clock.at_ms += 1000
     resume(store, "")
     with open_store(tmp_path / "new.db", clock=clock) as new:
-        recover_by_hand(new, [store.path, tmp_path / "older.db"], actor=Actor.USER)
+        recover_by_hand(new, [store.path, tmp_path / "older.db"], actor=Actor.USER, carry_more=carry_hubs)
 
         assert pauses.pauses_of(new, None) == [(begun, begun + 1000)]

@@ -18,6 +18,7 @@ from engram.memories.correct import correct_memory
 from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.memories.save import MAX_WHY_CHARACTERS, edit_memory, pin_memory, save_memory
 from engram.models.engine.transaction import Store
+from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.memories.judgements import judged_memories
 from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_history import history_of, list_runs
@@ -231,7 +232,7 @@ def test_a_recovery_carries_judgements_over_with_what_reverts_them(store: Store,
     judge(store, memory, Judgement.OUTDATED, "at seven now")
 
     with open_store(tmp_path / "new" / "memory.db") as new:
-        recover_by_hand(new, [store.path], actor=Actor.TIDYING)
+        recover_by_hand(new, [store.path], actor=Actor.TIDYING, carry_more=carry_hubs)
 
         (judged,) = judged_memories(new, None)
         assert (judged.judgement, judged.reason) == (Judgement.OUTDATED, "at seven now")

@@ -17,6 +17,7 @@ from engram.enums import Actor, Scope, Source
 from engram.forgetting.forget_project import forget_project
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
+from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.memories import memory_changes, memory_history, memory_records
 from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.open_memory import open_store
@@ -257,7 +258,7 @@ def test_an_older_backup_does_not_bring_it_back(
     driver = store.driver
     store.close()
 
-    restore_backup(home.memory_db, outside, driver=driver)
+    restore_backup(home.memory_db, outside, driver=driver, carry_more=carry_hubs)
 
     (home.root / "memory.replaced.db").unlink(missing_ok=True)
     with open_store(home.memory_db, driver=driver) as restored:
@@ -280,7 +281,7 @@ def test_a_memory_that_is_made_anew_of_the_transcripts_does_not_read_it_either(
     forget_project(store, home, project(store), actor=Actor.USER)
 
     with open_store(tmp_path / "new.db", driver=store.driver) as made:
-        recover_by_hand(made, [home.memory_db], actor=Actor.USER)
+        recover_by_hand(made, [home.memory_db], actor=Actor.USER, carry_more=carry_hubs)
         read(made)
 
         assert [word for word in CANARIES if word in words_in(made)] == []
@@ -346,7 +347,7 @@ def test_a_project_that_joins_a_forgotten_one_later_keeps_its_past(
     driver = store.driver
     store.close()
 
-    restore_backup(home.memory_db, outside, driver=driver)
+    restore_backup(home.memory_db, outside, driver=driver, carry_more=carry_hubs)
 
     with open_store(home.memory_db, driver=driver) as restored:
         assert all(word in words_in(restored) for word in OTHERS)

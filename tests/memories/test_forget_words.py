@@ -31,6 +31,7 @@ from engram.ingest.read_sources import ingest_path
 from engram.memories.feedback import judge_quotation
 from engram.models.engine.transaction import Store
 from engram.models.forgetting import forget_memories
+from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.memories import memory_changes, memory_records
 from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.open_memory import open_store
@@ -392,7 +393,7 @@ def test_reading_everything_again_into_a_new_memory_stores_no_erased_word(
     new_home = tmp_path / "new"
 
     with open_store(new_home / "memory.db", driver=settings.sqlite_driver) as fresh:
-        recover_by_hand(fresh, [settings.places.memory_db], actor=Actor.USER)
+        recover_by_hand(fresh, [settings.places.memory_db], actor=Actor.USER, carry_more=carry_hubs)
         read(fresh, settings, transcript)
         for extractor in extractors(fresh, settings):
             extract(fresh, settings, extractor)
@@ -619,7 +620,7 @@ def test_a_session_goes_whole_and_never_comes_back(
         tx.run("UPDATE transcript SET cursor = '', stamp = '', generation = generation + 1")
     read(store, settings, transcript)
     read(store, settings, other)
-    recover_by_hand(store, [backup], actor=Actor.USER)
+    recover_by_hand(store, [backup], actor=Actor.USER, carry_more=carry_hubs)
     store.checkpoint("TRUNCATE")
     assert words_in(settings.home, *words) == []
     assert any("nine metres" in text for text in texts(store))

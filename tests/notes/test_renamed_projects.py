@@ -10,6 +10,7 @@ import pytest
 from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.models.engine.transaction import Store
+from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.open_memory import open_store
 from engram.models.projects.project_folders import merge_projects, rename_project
 from engram.models.projects.projects import ProjectRow, ensure_project
@@ -102,7 +103,7 @@ def test_a_restored_backup_from_before_a_rename_knows_the_new_name_too(
     driver = memory.driver
     memory.close()
 
-    restore_backup(home.memory_db, backup, driver=driver)
+    restore_backup(home.memory_db, backup, driver=driver, carry_more=carry_hubs)
 
     with open_store(home.memory_db) as restored:
         index_notes(restored, Settings(home=home.root), redact)

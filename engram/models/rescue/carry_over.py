@@ -96,10 +96,6 @@ def _is_by_hand(step: Change) -> bool:
 CarryMore = Callable[[Tx, Reader], None]
 
 
-def carry_nothing(tx: Tx, source: Reader) -> None:
-    """Carry over nothing more."""
-
-
 @dataclass(frozen=True, slots=True)
 class Recovered:
     memories: int = 0
@@ -118,8 +114,8 @@ def recover_by_hand(
     sources: Sequence[Path],
     *,
     actor: Actor,
+    carry_more: CarryMore,
     with_new_projects: bool = False,
-    carry_more: CarryMore = carry_nothing,
 ) -> Recovered:
     """Carry over what was saved, changed, decided or forgotten by hand, each from the first source that has it.
 
@@ -129,8 +125,8 @@ def recover_by_hand(
     Args:
         store: the memory.db to carry it into. What it already contains may be older than the first source, and gets
             the changes that were made there.
-        with_new_projects: also carry over all memories of projects that ``store`` does not have.
         carry_more: carries over what this module knows nothing of, from the newest source: the hubs that were joined.
+        with_new_projects: also carry over all memories of projects that ``store`` does not have.
     """
     memories = changed = tombstones = 0
     is_complete = not sources

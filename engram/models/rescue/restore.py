@@ -28,7 +28,7 @@ from engram.models.engine.meta import metas_beginning_with, put_meta
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.forgetting.forget_memories import wipe_free_space
 from engram.models.rescue.backup import drop_database
-from engram.models.rescue.carry_over import CarryMore, Recovered, carry_nothing, recover_by_hand
+from engram.models.rescue.carry_over import CarryMore, Recovered, recover_by_hand
 from engram.models.rescue.clean_copies import Tombstone, delete_named_in_copy, read_tombstones
 from engram.models.rescue.soundness import UNREADABLE, find_unreadable, mend_indexes
 from engram.system.atomic import explain_error, read_regular
@@ -142,7 +142,7 @@ def find_newer(store: Reader, made_at_ms: int) -> Newer:
     )
 
 
-def restore_backup(path: Path, backup: Path, *, driver: str, carry_more: CarryMore = carry_nothing) -> Restored:
+def restore_backup(path: Path, backup: Path, *, driver: str, carry_more: CarryMore) -> Restored:
     """Replace the memory.db at ``path`` with a copy of ``backup``. Neither the watcher nor the worker may be running.
 
     Whatever was saved, changed, decided or forgotten by hand since is carried over into the copy as far as it can be
@@ -214,7 +214,7 @@ def rebuild_memory(
     note: Callable[[Store, Path, Recovered], None],
     *,
     driver: str,
-    carry_more: CarryMore = carry_nothing,
+    carry_more: CarryMore,
 ) -> tuple[Path, Recovered]:
     """Replace a damaged memory.db with a new one, carrying over the changes made by hand in it and in the sources.
 

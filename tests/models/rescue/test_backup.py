@@ -16,6 +16,7 @@ from engram.enums import Actor
 from engram.errors import BrokenDatabase, StoreError
 from engram.models.engine import migrations
 from engram.models.engine.transaction import Store
+from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.memories import memory_changes, memory_records
 from engram.models.open_memory import open_store
 from engram.models.rescue import backup as backups
@@ -103,7 +104,7 @@ def test_of_a_memory_that_was_lost_the_newest_backup_stays_until_it_is_restored(
         assert [backup.path for backup in earlier_backups(anew, folder)] == [lost[1]]
         assert {backup.path for backup in list_backups(folder)} == {lost[1], *made[1:]}
 
-    restore_backup(store.path, lost[1], driver=store.driver)
+    restore_backup(store.path, lost[1], driver=store.driver, carry_more=carry_hubs)
     with open_store(store.path, driver=store.driver, clock=clock) as restored:
         assert earlier_backups(restored, folder) == []
 
@@ -223,7 +224,7 @@ def test_what_was_done_by_hand_is_carried_over_and_the_rest_is_not(store: Store,
         memory_changes.delete_memory(tx, gone, actor=Actor.USER)
     new = open_store(tmp_path / "new" / "memory.db", driver=store.driver)
 
-    found = recover_by_hand(new, [store.path, store.path], actor=Actor.USER)
+    found = recover_by_hand(new, [store.path, store.path], actor=Actor.USER, carry_more=carry_hubs)
 
     kept = memory_records.all_memories(new)
     assert [one.summary for one in kept] == ["Saved", "Pinned"]
@@ -241,7 +242,7 @@ def test_what_was_forgotten_since_the_backup_does_not_come_back(store: Store, fo
         memory_changes.delete_memory(tx, gone, actor=Actor.USER)
     new = open_store(tmp_path / "new" / "memory.db", driver=store.driver)
 
-    recover_by_hand(new, [store.path, made.path], actor=Actor.USER)
+    recover_by_hand(new, [store.path, made.path], actor=Actor.USER, carry_more=carry_hubs)
 
     assert memory_records.all_memories(new) == []
     new.close()

@@ -14,6 +14,7 @@ from engram.memories.correct import correct_memory, keep_one, supersede_memory
 from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.memories.save import edit_memory, pin_memory, trust_memory
 from engram.models.engine.transaction import Store
+from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.memories import memory_changes
 from engram.models.memories.judgements import note_contradiction, open_contradictions, standing_judgements
 from engram.models.memories.memory_history import history_of
@@ -40,7 +41,7 @@ class Life:
     def restore(self) -> Restored:
         """Close the memory and put the backup in its place; ``store`` is the restored one afterwards."""
         self.store.close()
-        done = restore_backup(self.store.path, self.backup, driver=self.store.driver)
+        done = restore_backup(self.store.path, self.backup, driver=self.store.driver, carry_more=carry_hubs)
         self.store = open_store(self.store.path, driver=self.store.driver, clock=self.store.clock)
         return done
 

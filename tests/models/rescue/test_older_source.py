@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engram.enums import Actor, Source
 from engram.models.engine.transaction import Store
+from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.memories import memory_changes
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Memory, all_memories, find_memory
@@ -51,7 +52,7 @@ def test_what_was_saved_by_hand_comes_out_of_an_older_version(store: Store, keep
     path = older_copy(store, tmp_path / "older.db")
 
     with open_store(tmp_path / "new" / "memory.db", driver=store.driver, clock=store.clock) as new:
-        done = recover_by_hand(new, [path], actor=Actor.USER)
+        done = recover_by_hand(new, [path], actor=Actor.USER, carry_more=carry_hubs)
 
         assert (done.memories, done.lost, done.is_complete) == (1, 0, True)
         assert find_memory(new, kept.episode_id) is not None

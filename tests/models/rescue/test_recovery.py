@@ -10,6 +10,7 @@ import pytest
 
 from engram.enums import Actor, Source
 from engram.models.engine.transaction import Store
+from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.memories import memory_changes
 from engram.models.memories.memory_records import Memory, all_memories
 from engram.models.memories.tombstones import is_memory_gone
@@ -44,7 +45,7 @@ def test_only_what_somebody_decided_is_carried(store: Store, new: Store, keep: K
         memory_changes.change_memory(tx, edited, "edit", actor=Actor.USER, summary="edited")
         memory_changes.delete_memory(tx, forgotten, actor=Actor.USER)
 
-    done = recover_by_hand(new, [store.path], actor=Actor.USER)
+    done = recover_by_hand(new, [store.path], actor=Actor.USER, carry_more=carry_hubs)
 
     assert {memory.summary for memory in all_memories(new)} == {"saved", "pinned", "lowered", "edited"}
     assert (done.memories, done.tombstones, done.lost, done.is_complete) == (4, 1, 0, True)
@@ -58,7 +59,7 @@ def test_the_newest_source_wins_and_older_ones_fill_in(store: Store, new: Store,
         memory_changes.change_memory(tx, memory, "edit", actor=Actor.USER, summary="new words")
         tx.run("DELETE FROM episode WHERE id = ?", (dropped.id,))
 
-    recover_by_hand(new, [store.path, older], actor=Actor.USER)
+    recover_by_hand(new, [store.path, older], actor=Actor.USER, carry_more=carry_hubs)
 
     assert {memory.summary for memory in all_memories(new)} == {"new words", "only in the old one"}
 
@@ -71,7 +72,7 @@ def test_what_was_forgotten_since_does_not_come_out_of_an_older_source(
     with store.transaction() as tx:
         memory_changes.delete_memory(tx, memory, actor=Actor.USER)
 
-    done = recover_by_hand(new, [store.path, older], actor=Actor.USER)
+    done = recover_by_hand(new, [store.path, older], actor=Actor.USER, carry_more=carry_hubs)
 
     assert (all_memories(new), done.memories, done.lost) == ([], 0, 0)
 
@@ -83,7 +84,7 @@ def test_a_source_that_is_no_database_is_passed_over_and_said(
     broken = tmp_path / "broken.db"
     broken.write_bytes(os.urandom(8192))
 
-    done = recover_by_hand(new, [broken, store.path], actor=Actor.USER)
+    done = recover_by_hand(new, [broken, store.path], actor=Actor.USER, carry_more=carry_hubs)
 
     assert [memory.summary for memory in all_memories(new)] == ["saved"]
     assert not done.is_complete
@@ -95,7 +96,7 @@ def test_a_memory_that_cannot_be_read_anywhere_counts_as_lost(store: Store, new:
     with store.transaction() as tx:
         tx.run("UPDATE episode SET content = X'00FF00FF' WHERE id = ?", (damaged.id,))
 
-    done = recover_by_hand(new, [store.path], actor=Actor.USER)
+    done = recover_by_hand(new, [store.path], actor=Actor.USER, carry_more=carry_hubs)
 
     assert [memory.summary for memory in all_memories(new)] == ["saved"]
     assert (done.memories, done.lost) == (1, 1)
@@ -105,8 +106,8 @@ def test_carrying_twice_doubles_nothing_and_pauses_come_along(store: Store, new:
     keep("saved", source=Source.MANUAL)
     pause(store, "git:/a", store.now_ms() + 60_000)
 
-    first = recover_by_hand(new, [store.path], actor=Actor.USER)
-    second = recover_by_hand(new, [store.path], actor=Actor.USER)
+    first = recover_by_hand(new, [store.path], actor=Actor.USER, carry_more=carry_hubs)
+    second = recover_by_hand(new, [store.path], actor=Actor.USER, carry_more=carry_hubs)
 
     assert (first.memories, second.memories) == (1, 0)
     assert len(all_memories(new)) == 1

@@ -11,6 +11,7 @@ from planting import plant_beside_index
 
 from engram.errors import BadRequest
 from engram.models.engine.transaction import Store
+from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import make_backup
@@ -41,7 +42,7 @@ def test_a_restore_goes_back_and_keeps_what_was_saved_since(store: Store, folder
     keep(store, "Saved since", source="manual")
     store.close()
 
-    done = restore_backup(store.path, made.path, driver=driver)
+    done = restore_backup(store.path, made.path, driver=driver, carry_more=carry_hubs)
 
     assert summaries(store.path) == ["Before", "Saved since"]
     assert done.aside is not None
@@ -57,7 +58,7 @@ def test_a_backup_with_a_damaged_index_is_mended(store: Store, folder: Path, dri
     made = make_backup(store, folder)
     store.close()
 
-    restore_backup(store.path, made.path, driver=driver)
+    restore_backup(store.path, made.path, driver=driver, carry_more=carry_hubs)
 
     with open_store(store.path, driver=driver) as restored:
         assert restored.find_damage() == ""
@@ -74,7 +75,7 @@ def test_a_file_that_is_no_sound_backup_changes_nothing(
     other.write_bytes(content)
 
     with pytest.raises(BadRequest):
-        restore_backup(store.path, other, driver=driver)
+        restore_backup(store.path, other, driver=driver, carry_more=carry_hubs)
 
     assert summaries(store.path) == ["Before"]
     assert sorted(path.name for path in store.path.parent.iterdir() if path.name.startswith((".", "memory.r"))) == []
@@ -86,7 +87,7 @@ def test_a_damaged_memory_is_set_aside_by_a_restore(store: Store, folder: Path, 
     store.close()
     store.path.write_bytes(b"garbage" * 5000)
 
-    done = restore_backup(store.path, made.path, driver=driver)
+    done = restore_backup(store.path, made.path, driver=driver, carry_more=carry_hubs)
 
     assert summaries(store.path) == ["Before"]
     assert done.carried.memories == 0
@@ -104,6 +105,7 @@ def test_a_damaged_memory_is_built_anew_and_the_reason_noted_in_it(store: Store,
         [],
         lambda new, aside, carried: note_in(new, f"{aside.name} {carried.memories}"),
         driver=driver,
+        carry_more=carry_hubs,
     )
 
     assert (aside.name, carried.memories) == ("memory.damaged.db", 1)
