@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,10 +84,22 @@ def is_default_home(home: Home) -> bool:
     return home.root == user_home() / ".claude-memory"
 
 
-def default_claude_folder() -> Path:
+def default_claude_folder(environ: Mapping[str, str] | None = None) -> Path:
     """Return ``CLAUDE_CONFIG_DIR``, or ``~/.claude``."""
-    named = os.environ.get("CLAUDE_CONFIG_DIR", "")
+    named = (os.environ if environ is None else environ).get("CLAUDE_CONFIG_DIR", "")
     return absolute_path(named) if named else user_home() / ".claude"
+
+
+def claude_user_file(folder: Path, environ: Mapping[str, str] | None = None) -> Path:
+    """Return the path of Claude Code's user file, which has its login and MCP servers, for a configuration folder.
+
+    It is in that folder; for ``~/.claude`` it is beside it, unless ``CLAUDE_CONFIG_DIR`` names that very folder.
+    """
+    environ = os.environ if environ is None else environ
+    named = environ.get("CLAUDE_CONFIG_DIR", "")
+    is_named = bool(named) and os.path.realpath(absolute_path(named)) == os.path.realpath(folder)
+    is_beside = folder == user_home() / ".claude" and not is_named
+    return (user_home() if is_beside else folder) / ".claude.json"
 
 
 def default_codex_folder() -> Path:

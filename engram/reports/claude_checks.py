@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from engram.paths import user_home
+from engram.paths import claude_user_file
 from engram.reports.engram_checks import Check, State
 from engram.settings import Settings
 from engram.system.atomic import read_regular
@@ -435,9 +435,5 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def claude_json(settings: Settings) -> Path:
-    """Return the path of Claude Code's user file, which lists MCP servers.
-
-    It is beside the default folder, unless the environment names that folder, too.
-    """
-    is_default = settings.claude_folder == user_home() / ".claude" and not os.environ.get("CLAUDE_CONFIG_DIR")
-    return (user_home() if is_default else settings.claude_folder) / ".claude.json"
+    """Return the path of Claude Code's user file, which lists MCP servers."""
+    return claude_user_file(settings.claude_folder)

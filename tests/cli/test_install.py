@@ -894,6 +894,25 @@ def test_several_configuration_folders_are_read_connected_and_undone(
     assert claude_folder(user) | snapshot(work) == before
 
 
+def test_the_default_folder_keeps_its_user_file_beside_it_where_the_variable_names_another(
+    run: Callable[..., Result], user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engram.cli.install_commands.run_self_test", lambda _: SelfTest("", 0.0))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(user / "work"))
+    (user / "work").mkdir()
+    run("config", "set", "claude_folders", str(user / ".claude"))
+    before = claude_folder(user) | snapshot(user / "work")
+
+    run("install", "--yes", "--no-service", "--no-import", "--no-plugin")
+
+    for file in (user / ".claude.json", user / "work" / ".claude.json"):
+        assert list(json.loads(file.read_text())["mcpServers"]) == ["engram"]
+    assert not (user / ".claude" / ".claude.json").exists()
+    run("uninstall", "--yes")
+    assert claude_folder(user) | snapshot(user / "work") == before
+    assert not (user / ".claude.json").exists()
+
+
 def test_a_further_folder_that_is_not_connected_is_named_and_undone_without_a_journal(
     run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

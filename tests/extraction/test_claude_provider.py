@@ -19,7 +19,7 @@ from processes import WAIT_SECONDS, wait_until_gone, wait_until_group_gone
 from engram.enums import Kind
 from engram.errors import ExtractionError, RetryLater
 from engram.extraction.candidate import Candidate, ExtractionContext
-from engram.extraction.model.claude_provider import ClaudeProvider, find_claude, who_pays
+from engram.extraction.model.claude_provider import ClaudeProvider, find_claude, seems_logged_out, who_pays
 from engram.extraction.model.model_extractor import ModelExtractor
 from engram.extraction.model.provider import STAGE, BrokenOff, Budget, ModelRequest, NotServed, Unfit
 from engram.models.engine.transaction import Store
@@ -118,6 +118,41 @@ def test_the_call_brings_no_tools_no_hooks_no_session_and_none_of_the_callers_se
     # Older models can be kept from thinking, newer ones only from thinking long.
     assert (environ["MAX_THINKING_TOKENS"], environ["CLAUDE_CODE_EFFORT_LEVEL"]) == ("0", "low")
     assert "ENGRAM_HOME" not in environ
+
+
+@pytest.mark.parametrize(
+    ("folder", "named", "file", "is_login"),
+    [
+        (".claude", "", ".claude.json", True),
+        (".claude", "", ".claude/.claude.json", False),
+        # The variable names the folder of another login: the file of the default one stays beside it.
+        (".claude", ".claude-work", ".claude.json", True),
+        (".claude", ".claude-work", ".claude-work/.claude.json", True),
+        (".claude", ".claude-work", ".claude/.claude.json", False),
+        (".claude", ".claude", ".claude/.claude.json", True),
+        (".claude", ".claude", ".claude.json", False),
+        (".claude-work", "", ".claude-work/.claude.json", True),
+        (".claude-work", "", ".claude.json", True),
+        (".claude-work", ".claude-work", ".claude.json", False),
+    ],
+)
+def test_a_login_is_found_in_the_file_that_claude_code_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, named: str, file: str, is_login: bool
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    environ = {"CLAUDE_CONFIG_DIR": f"~/{named}/"} if named else {}
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text('{"oauthAccount": {}}')
+
+    assert seems_logged_out(Settings(claude_folder=tmp_path / folder), environ) is not is_login
+
+
+@pytest.mark.parametrize("name", ["closed", "x" * 300])
+def test_a_folder_that_cannot_be_looked_into_has_no_login(tmp_path: Path, name: str) -> None:
+    if name == "closed":
+        (tmp_path / name).mkdir(mode=0)
+
+    assert seems_logged_out(Settings(claude_folder=tmp_path / name), {})
 
 
 def test_the_call_runs_in_an_empty_private_folder_of_engrams_own(bench: Bench) -> None:

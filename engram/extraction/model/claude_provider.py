@@ -27,7 +27,7 @@ from engram.extraction.model.provider import (
     Unfit,
     reason_line,
 )
-from engram.paths import user_home
+from engram.paths import claude_user_file, default_claude_folder
 from engram.settings import Settings
 from engram.system.atomic import make_private_folder, read_regular
 from engram.system.lazy_regex import lazy_regex
@@ -97,13 +97,16 @@ _LOGIN_NAMES = (
 def seems_logged_out(settings: Settings, environ: Mapping[str, str] | None = None) -> bool:
     """Return True if no trace of a login to Claude Code is found. Looks only at names, and makes no request."""
     environ = os.environ if environ is None else environ
-    folder = settings.claude_folder
-    if any(environ.get(name) for name in _LOGIN_NAMES) or (folder / ".credentials.json").exists():
+    if any(environ.get(name) for name in _LOGIN_NAMES):
         return False
-    places = {folder / ".claude.json": b'"oauthAccount"', folder / "settings.json": b'"apiKeyHelper"'}
-    if not environ.get("CLAUDE_CONFIG_DIR"):
-        places[user_home() / ".claude.json"] = b'"oauthAccount"'
-    return not any(mark in (read_regular(path, _MAX_SEARCHED_BYTES) or b"") for path, mark in places.items())
+    # A service names Engram's folder to Claude Code; a command leaves it the one of the environment.
+    for folder in dict.fromkeys([settings.claude_folder, default_claude_folder(environ)]):
+        marks = {claude_user_file(folder, environ): b'"oauthAccount"', folder / "settings.json": b'"apiKeyHelper"'}
+        if os.path.exists(folder / ".credentials.json") or any(
+            mark in (read_regular(path, _MAX_SEARCHED_BYTES) or b"") for path, mark in marks.items()
+        ):
+            return False
+    return True
 
 
 def drop_session(environ: Mapping[str, str]) -> dict[str, str]:
