@@ -22,6 +22,7 @@ from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_history, memory_records, tombstones
 from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.open_memory import open_store
+from engram.models.rescue.clean_copies import carry_harmless_tombstones
 from engram.models.search import vector_rows
 from engram.models.sessions.stored_turns import turns_of_session
 from engram.models.shown import injections
@@ -270,6 +271,24 @@ def test_a_copy_of_a_copy_that_grows_stays_without_them(
 
     # What is said anew, at another time, is no copy of it.
     assert [text for text in stored_texts(store) if "zanzibarian" in text] == ["Is the hull zanzibarian?"] * 2
+
+
+def test_a_file_bars_only_words_that_are_not_stored_here(store: Store, transcript: Path) -> None:
+    run = [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "paint --zanzibarian"}}]
+    line = json.loads(entry("assistant", 9, ""))
+    line["message"] |= {"content": run}
+    transcript.write_text(transcript.read_text() + json.dumps(line) + "\n")
+    ingest_path(store, transcript, settings=Settings(), redact=redact, close=True)
+    kept = [tombstones.said_key(int(at_ms), str(text)) for at_ms, text in store.rows("SELECT at_ms, text FROM said")]
+    (call,) = [action for one in turns_of_session(store, 1) for action in one.turn.actions]
+    assert call.at_ms is not None
+    kept.append(tombstones.said_key(call.at_ms, call.command))
+    gone = tombstones.said_key(1, "What was said elsewhere.")
+
+    with store.transaction() as tx:
+        new = carry_harmless_tombstones(tx, [("said", key, 1) for key in (*kept, gone)])
+
+    assert (new, tombstones.forgotten_words(store, [*kept, gone])) == (1, {gone})
 
 
 def test_the_session_itself_keeps_what_another_memory_rests_on(

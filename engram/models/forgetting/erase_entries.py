@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 
-from peewee import Expression
+from peewee import Expression, chunked
 from peewee import Value as Plain
 
 from engram.enums import Actor
@@ -22,6 +22,9 @@ from engram.models.sessions.prompt_outcomes import drop_outcomes_of_turn
 from engram.models.sessions.stored_quotations import drop_quotation_records
 from engram.models.sessions.stored_turns import entries_of_turn, turn_of_entry
 from engram.models.tables.session_tables import NO_TITLE
+
+#: Number of turns whose words are read at once.
+_TURNS_AT_ONCE = 500
 
 
 def sources_of(store: Reader, memory: Memory) -> list[str]:
@@ -66,10 +69,21 @@ def bar_copies(tx: Tx, sources: Collection[str]) -> None:
     for turn_id, wanted in _by_turn(tx, sources).items():
         keys += [said_key(at_ms, text) for _, source, text, at_ms in _said(tx, turn_id) if source in wanted and at_ms]
         for call in _calls(tx, turn_id):
-            command, at_ms = call.get("command"), call.get("at_ms")
-            if command and isinstance(at_ms, int) and _sources_of_call(tx, turn_id, call) & wanted:
-                keys.append(said_key(at_ms, str(command)))
+            if (key := _key_of_call(call)) and _sources_of_call(tx, turn_id, call) & wanted:
+                keys.append(key)
     add_tombstones(tx, TombstoneKind.SAID, keys)
+
+
+def stored_words(store: Reader, keys: Collection[bytes]) -> set[bytes]:
+    """Return those of the keys (``said_key``) whose words are stored. All words are read: a key is only a hash."""
+    turn, block = tables.Turn, tables.TextBlock
+    stored: set[bytes] = set()
+    for turn_ids in chunked(store.fetch_values(turn.select(turn.id)) if keys else [], _TURNS_AT_ONCE):
+        said = block.select(block.at_ms, block.text).where(in_json_list(block.turn, turn_ids))
+        stored |= {said_key(row.at_ms, row.text) for row in store.fetch(said) if row.at_ms}.intersection(keys)
+        for actions in store.fetch_values(turn.select(turn.actions).where(in_json_list(turn.id, turn_ids))):
+            stored |= {key for call in unpack_facts(actions) if (key := _key_of_call(call))}.intersection(keys)
+    return stored
 
 
 def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
@@ -185,6 +199,12 @@ def _said(store: Reader, turn_id: int) -> list[tuple[int, str, str, int | None]]
 
 def _calls(store: Reader, turn_id: int) -> list[dict[str, object]]:
     return unpack_facts(store.fetch_value(tables.Turn.select(tables.Turn.actions).where(tables.Turn.id == turn_id)))
+
+
+def _key_of_call(call: dict[str, object]) -> bytes | None:
+    """Return the key (``said_key``) of a tool call's command; None if it has no command, or no time."""
+    command, at_ms = call.get("command"), call.get("at_ms")
+    return said_key(at_ms, str(command)) if command and isinstance(at_ms, int) else None
 
 
 def _sources_of_call(store: Reader, turn_id: int, call: dict[str, object]) -> set[str]:

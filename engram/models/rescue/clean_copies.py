@@ -15,6 +15,7 @@ from engram.errors import BrokenDatabase, OlderSchema, StoreError
 from engram.models import tables
 from engram.models.engine.packed import unpack_text, unpack_uuid
 from engram.models.engine.transaction import Reader, Store, Tx, Value
+from engram.models.forgetting.erase_entries import stored_words
 from engram.models.forgetting.erase_project import carry_forgotten_projects
 from engram.models.forgetting.forget_memories import apply_tombstones, wipe_free_space
 from engram.models.memories.memory_records import find_memory, memory_by_slot
@@ -203,16 +204,18 @@ def carry_harmless_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
     A time in the future becomes the current time, because a file must not bar what will be said in a project.
     """
     before, now_ms = _count_tombstones(tx), tx.now_ms()
+    said = stored_words(tx, {key for kind, key, _ in tombstones if kind == TombstoneKind.SAID})
     rows: list[dict[str, Value]] = [
         {"kind": kind, "key": key, "at_ms": min(at_ms, now_ms)}
         for kind, key, at_ms in tombstones
-        if not _names_something(tx, TombstoneKind(kind), key)
+        if not (key in said if kind == TombstoneKind.SAID else _names_something(tx, TombstoneKind(kind), key))
     ]
     tx.insert_many(tables.Tombstone, rows, or_ignore=True)
     return _count_tombstones(tx) - before
 
 
 def _names_something(store: Reader, kind: TombstoneKind, key: bytes) -> bool:
+    """Return whether an item of this kind, other than ``SAID``, is stored."""
     text = key.decode("utf-8", "replace")
     if kind in (TombstoneKind.MEMORY, TombstoneKind.PURGED):
         return find_memory(store, text) is not None
