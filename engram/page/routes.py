@@ -26,7 +26,18 @@ from engram.models.open_memory import open_memory
 from engram.models.projects.projects import ProjectRow, find_project
 from engram.page.page_access import ENTRY_PATH, Access, spend_entry
 from engram.page.rendering import ASSETS, make_environment, make_link, render
-from engram.page.view import Activity, Answer, PageRequest, Redirect, Route, View, changes, frame_values, to_event
+from engram.page.view import (
+    Activity,
+    Answer,
+    PageRequest,
+    Redirect,
+    Route,
+    View,
+    changes,
+    frame_values,
+    number_in,
+    to_event,
+)
 from engram.page.views import VIEWS
 from engram.paths import Home, absolute_path, default_home
 from engram.settings import Loaded
@@ -132,11 +143,11 @@ class Page:
     async def _live(self, request: Request) -> Response:
         """Stream the number of items newer than a given time whenever memory.db changes."""
         view = next((view for view in self.views if view.name == request.path_params["name"]), None)
-        since = request.query_params.get("since", "")
-        if view is None or view.count_new is None or not since.isdecimal() or len(since) > 15:
+        since = number_in(request.query_params.get("since", ""))
+        if view is None or view.count_new is None or since is None:
             return Response(status_code=404)
         return StreamingResponse(
-            self._news(view, int(since), request), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
+            self._news(view, since, request), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
         )
 
     async def _news(self, view: View, since_ms: int, request: Request) -> AsyncIterator[bytes]:

@@ -32,6 +32,11 @@ from engram.vaults import own_vault
 MAX_DIGITS = 15
 
 
+def number_in(text: str) -> int | None:
+    """Return the number that a part of an address is; None if it is none, or has more than ``MAX_DIGITS`` digits."""
+    return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else None
+
+
 @dataclass(frozen=True, slots=True)
 class PageRequest:
     store: Store
@@ -56,9 +61,8 @@ class PageRequest:
         return None if self.project is None else self.project.id
 
     def number(self, name: str) -> int:
-        """Return a number from the query string; 0 if there is none, or it has more than ``MAX_DIGITS`` digits."""
-        text = self.query.get(name, "")
-        return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else 0
+        """Return a number from the query string; 0 if there is none."""
+        return number_in(self.query.get(name, "")) or 0
 
     def answer(self, template: str, values: Mapping[str, Any], notice: Notice | None = None) -> Answer:
         """Return a template with its values, or only its main block for an htmx request; a notice reports a change."""

@@ -70,7 +70,7 @@ def run_row(run: TaskRun, now_ms: int) -> dict[str, Any]:
 
 def find_piece(store: Store, text: str) -> Work:
     """Return the piece of work with the given id. Raises NotFound."""
-    piece = work.work_by_id(store, int(text)) if text.isdigit() and len(text) < 19 else None
+    piece = work.work_by_id(store, int(text)) if text.isdecimal() and len(text) < 19 else None
     if piece is None:
         raise NotFound(
             f"there is no work {text!r}. `engram tasks list --all` lists the ids; messages in the queue have none"

@@ -153,6 +153,28 @@ def test_what_is_not_there_is_said_and_nothing_else_is_read(page: ServedPage, li
         assert page.see(*path).status == 404, path
 
 
+@pytest.mark.parametrize(
+    "number", ["9" * 16, "9" * 5000, "²", "-1"], ids=["long", "too long to read", "square", "less"]
+)
+def test_what_is_no_number_or_a_far_too_long_one_is_refused(page: ServedPage, lived: Lived, number: str) -> None:
+    fix = lived.fix.episode_id
+    places = [
+        page.see("s", SESSION, "t", number),
+        page.see("health", "runs", number),
+        page.see("projects", number),
+        page.see("pause", "memories", since=number),
+        page.see("live", "memories", since=number),
+        page.do("decide", number, keep="both"),
+        page.do("m", fix, "undo", number),
+        page.do("projects", "merges", number, "undo"),
+        page.do("tasks", "1", "back", "due", number, "1", "1", "1"),
+        page.do("tasks", number, "retry"),
+    ]
+
+    assert {place.status for place in places} <= {400, 404}
+    assert page.see("s", SESSION, upto=number).status == 200
+
+
 def test_each_change_stands_in_history_as_the_users_and_is_undone(page: ServedPage, lived: Lived, store: Store) -> None:
     memory = lived.fix.episode_id
 

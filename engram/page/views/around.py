@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engram.config_file import set_value
 from engram.errors import BadRequest
-from engram.page.view import Answer, PageRequest, Redirect, Route, View
+from engram.page.view import Answer, PageRequest, Redirect, Route, View, number_in
 from engram.vaults import config_home
 
 
@@ -17,13 +17,11 @@ def switch_letters(request: PageRequest) -> Answer | Redirect:
 
 def pause_news(request: PageRequest) -> Answer:
     """Pause or resume the stream of news, without changing the time from which it counts."""
-    since = request.query.get("since", "")
-    if not since.isdecimal():
+    since = number_in(request.query.get("since", ""))
+    if since is None:
         raise BadRequest("say since when")
     is_paused = request.query.get("paused") == "yes"
-    return Answer(
-        "parts/live.html", {"live_view": request.path["name"], "since_ms": int(since), "is_paused": is_paused}
-    )
+    return Answer("parts/live.html", {"live_view": request.path["name"], "since_ms": since, "is_paused": is_paused})
 
 
 VIEW = View(

@@ -9,7 +9,7 @@ from engram.memories.correct import keep_both, keep_one
 from engram.memories.feedback import judge_memory
 from engram.memories.save import trust_memory
 from engram.models.memories.judgements import open_contradictions
-from engram.page.view import Answer, Notice, PageRequest, Route, View
+from engram.page.view import Answer, Notice, PageRequest, Route, View, number_in
 from engram.redaction import redact
 from engram.reports.open_contradictions import compare_some, list_contradictions
 
@@ -36,13 +36,13 @@ def show_files(request: PageRequest) -> Answer:
 
 
 def decide(request: PageRequest) -> Answer:
-    number, choice = request.path["number"], request.form.get("keep", "")
-    found = open_contradictions(request.store, number=int(number)) if number.isdecimal() else []
-    if not found:
+    choice, number = request.form.get("keep", ""), number_in(request.path["number"])
+    found = [] if number is None else open_contradictions(request.store, number=number)
+    if number is None or not found:
         raise BadRequest("this has already been decided; the list shows what is left")
     sides = (found[0].older_id, found[0].newer_id)
     if choice == "both":
-        keep_both(request.store, number, actor=Actor.USER)
+        keep_both(request.store, str(number), actor=Actor.USER)
         return show(
             request, Notice("Both memories are kept, and you won't be asked again.", ("decide", "undo", sides[0]))
         )

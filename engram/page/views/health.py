@@ -17,6 +17,7 @@ from engram.page.view import (
     begun,
     is_process,
     list_troubles,
+    number_in,
     said,
     start_of,
 )
@@ -104,10 +105,10 @@ def flow_of(health: Health) -> list[Step]:
 
 
 def _number(request: PageRequest) -> int:
-    number = request.path["number"]
-    if not number.isdecimal() or len(number) > 15:
+    number = number_in(request.path["number"])
+    if number is None:
         raise BadRequest("give the number of a run")
-    return int(number)
+    return number
 
 
 def show(request: PageRequest, notice: Notice | None = None) -> Answer:

@@ -23,7 +23,7 @@ from engram.models.sessions.quotation_ids import is_quotation_id
 from engram.models.sessions.recent_work import prompt_near
 from engram.models.sessions.stored_quotations import require_quotation
 from engram.page.rendering import feature_bars, first_sentence
-from engram.page.view import Answer, Notice, PageRequest, Redirect, Route, View
+from engram.page.view import Answer, Notice, PageRequest, Redirect, Route, View, number_in
 from engram.recollection.why import why_memory
 from engram.redaction import redact
 from engram.reports.hub_report import where_shared
@@ -92,10 +92,10 @@ def supersede(request: PageRequest) -> Answer:
 
 def undo(request: PageRequest) -> Answer:
     """Undo the last change to a memory if it is still the one that the user saw."""
-    memory, step = _memory(request), request.path["step"]
-    if not step.isdecimal():
+    memory, step = _memory(request), number_in(request.path["step"])
+    if step is None:
         raise BadRequest("say which change to undo")
-    plan = undo_last_change(request.store, request.settings, memory.episode_id, actor=Actor.USER, step=int(step))
+    plan = undo_last_change(request.store, request.settings, memory.episode_id, actor=Actor.USER, step=step)
     done = "The undo was undone" if plan.is_redo else f"Undone: {done_of(plan.change)}"
     return _changed(request, _memory(request), f"{done}.")
 

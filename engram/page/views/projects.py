@@ -9,7 +9,7 @@ from engram.models.projects.project_folders import list_merges, merge_projects, 
 from engram.models.shown.usage import count_without_project
 from engram.models.work.pauses import pause as pause_scope
 from engram.models.work.pauses import resume as resume_scope
-from engram.page.view import Answer, Notice, PageRequest, Route, View
+from engram.page.view import Answer, Notice, PageRequest, Route, View, number_in
 from engram.page.views.tasks import PAUSES, end_of_pause_ms
 from engram.reports.settings_report import ProjectReport, list_project_reports
 from engram.trust.display import number_of
@@ -70,10 +70,10 @@ def merge(request: PageRequest) -> Answer:
 
 
 def unmerge(request: PageRequest) -> Answer:
-    number = request.path["number"]
-    if not number.isdecimal():
+    number = number_in(request.path["number"])
+    if number is None:
         raise NotFound("there is no such merge")
-    project = undo_merge(request.store, int(number), actor=Actor.USER)
+    project = undo_merge(request.store, number, actor=Actor.USER)
     return show_one(request, Notice(f"{project.name} is a separate project again."), str(project.id))
 
 

@@ -16,7 +16,7 @@ from engram.models.sessions.sessions import find_session, list_sessions, session
 from engram.models.sessions.stored_turns import load_turn_row
 from engram.models.shown.injections import shown_of_session
 from engram.page.rendering import feature_bars, month
-from engram.page.view import Answer, PageRequest, Route, View, latest_project
+from engram.page.view import Answer, PageRequest, Route, View, latest_project, number_in
 from engram.paths import is_session_id
 from engram.recollection.why import Moment, SessionWhy, why_session
 from engram.reports.session_report import REASONS, SHOWN_VERDICTS, Briefing, summarize_rows
@@ -95,7 +95,8 @@ def show(request: PageRequest) -> Answer:
     why = why_session(store, session_id, session)
     if session is None and not why.moments:
         raise NotFound(f"there is no session {session_id}")
-    last = int(request.query["upto"]) if request.query.get("upto", "").isdecimal() else len(why.moments)
+    upto = number_in(request.query.get("upto", ""))
+    last = len(why.moments) if upto is None else upto
     first = max(0, last - MAX_MOMENTS)
     return Answer(
         "trace.html",
@@ -130,8 +131,8 @@ def show_candidates(request: PageRequest) -> Answer:
 
 
 def show_turn(request: PageRequest) -> Answer:
-    turn_id = request.path["turn_id"]
-    stored = load_turn_row(request.store, int(turn_id)) if turn_id.isdecimal() and len(turn_id) < 16 else None
+    turn_id = number_in(request.path["turn_id"])
+    stored = None if turn_id is None else load_turn_row(request.store, turn_id)
     if stored is None or stored.turn.session_id != request.path["session_id"]:
         raise NotFound("this turn is not stored")
     start = request.number("from")

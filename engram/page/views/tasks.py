@@ -16,7 +16,7 @@ from engram.models.work.pauses import pause as pause_scope
 from engram.models.work.pauses import resume as resume_scope
 from engram.models.work.task_runs import RunState, list_task_runs
 from engram.models.work.work import TASKS_SCOPE, Work, WorkState
-from engram.page.view import Answer, Notice, PageRequest, Route, View
+from engram.page.view import Answer, Notice, PageRequest, Route, View, number_in
 from engram.reports.task_report import failure_of_tasks, find_piece, find_tasks, rows_of_work, run_row, work_row
 
 #: Maximum number of pieces of work and of runs listed, and of pieces shown for one task.
@@ -83,10 +83,10 @@ def cancel(request: PageRequest) -> Answer:
 def put_back(request: PageRequest) -> Answer:
     asked = request.path
     piece = find_piece(request.store, asked["task_id"])
-    numbers = (asked["due"], asked["attempts"], asked["version"], asked["left"])
-    if not all(number.isdecimal() for number in numbers) or asked["state"] not in [state.value for state in WorkState]:
+    due_at_ms, attempts, version, left = (number_in(asked[name]) for name in ("due", "attempts", "version", "left"))
+    is_known = asked["state"] in [state.value for state in WorkState]
+    if not is_known or due_at_ms is None or attempts is None or version is None or left is None:
         raise BadRequest("give the previous state of the work")
-    due_at_ms, attempts, version, left = map(int, numbers)
     before = dataclasses.replace(
         piece, state=WorkState(asked["state"]), due_at_ms=due_at_ms, attempts=attempts, version=version
     )
