@@ -120,9 +120,10 @@ def check_claude(
     not_loaded = {path: why for path in (settings_path, servers_path) if (why := why_not_loaded(path))}
     for path, why in not_loaded.items():
         yield Check("settings file", State.BAD, why, f"correct {path}")
-    are_hooks_off = any("hooks" in check.name for check in obstacles)
-    if not has_plugin and not are_hooks_off and settings_path not in not_loaded:
-        yield from _check_hooks(settings, block)
+    about_hooks = [check.state for check in obstacles if "hooks" in check.name]
+    if not has_plugin and State.BAD not in about_hooks and settings_path not in not_loaded:
+        found = _check_hooks(settings, block)
+        yield from (check for check in found if check.state is not State.OK or not about_hooks)
     if not has_plugin and servers_path not in not_loaded:
         yield from _check_server(settings, folder)
     if settings_path not in not_loaded:
@@ -200,14 +201,10 @@ def _concerns(entry: str, rule: str) -> bool:
 #: Where an organization's settings are, on Linux and on macOS.
 MANAGED = (Path("/etc/claude-code"), Path("/Library/Application Support/ClaudeCode"))
 #: An organization's settings, and what they keep from running; with any value but false, as observed in 2.1.332.
-_NO_HOOKS, _NO_PLUGIN = (
-    ("disableAllHooks", "allowManagedHooksOnly"),
-    (
-        "strictKnownMarketplaces",
-        "strictPluginOnlyCustomization",
-    ),
-)
-_ASK_THEM = "nothing to do, or ask the organization"
+NO_HOOKS = ("disableAllHooks", "allowManagedHooksOnly")
+NO_MODS = ("allowManagedModsOnly",)
+_NO_PLUGIN = ("strictKnownMarketplaces", "strictPluginOnlyCustomization")
+ASK_THEM = "nothing to do, or ask the organization"
 
 
 def managed_files() -> dict[Path, Mapping[str, Any]]:
@@ -217,6 +214,13 @@ def managed_files() -> dict[Path, Mapping[str, Any]]:
     ]
     paths += [folder / "managed-settings.json" for folder in MANAGED]
     return {path: found for path in paths if (found := read_object(path)) is not None}
+
+
+def find_policies(names: Collection[str]) -> dict[str, Path]:
+    """Return those of the settings that an organization made, each with the file of highest priority that has it."""
+    managed = managed_files()
+    places = {name: [path for path, found in managed.items() if found.get(name) not in (None, False)] for name in names}
+    return {name: paths[0] for name, paths in places.items() if paths}
 
 
 def settings_files(claude_folder: Path, folder: Path) -> dict[Path, Mapping[str, Any]]:
@@ -234,12 +238,10 @@ def _check_obstacles(settings: Settings, folder: Path, server: str, *, has_plugi
         has_plugin: a plugin provides the hooks and the server.
     """
     managed, own = managed_files(), settings_files(settings.claude_folder, folder)
-    for name in (*_NO_HOOKS, *_NO_PLUGIN):
-        path = next((path for path, found in managed.items() if found.get(name) not in (None, False)), None)
-        what = "hooks" if name in _NO_HOOKS else "plugin" if has_plugin else "hooks and MCP server"
-        if path is not None:
-            detail = f"an organization's settings keep them from running ({name} in {path})"
-            yield Check(what, State.BAD, detail, _ASK_THEM, public=f"kept out by {name}")
+    for name, path in find_policies((*NO_HOOKS, *_NO_PLUGIN)).items():
+        what = "hooks" if name in NO_HOOKS else "plugin" if has_plugin else "hooks and MCP server"
+        detail = f"an organization's settings keep them from running ({name} in {path})"
+        yield Check(what, State.BAD, detail, ASK_THEM, public=f"kept out by {name}")
     values = [(path, found["disableAllHooks"]) for path, found in own.items() if "disableAllHooks" in found]
     if values and values[-1][1] is True:
         detail = f"{values[-1][0]} disables all hooks (disableAllHooks)"

@@ -195,6 +195,12 @@ def test_whether_claude_code_loads_the_mod(
     assert found["plugin"]["state"] == "ok"
     assert found["mod"]["state"] == state
     assert detail in found["mod"]["detail"]
+    # Any value but false counts.
+    (claude / "managed").mkdir(exist_ok=True)
+    (claude / "managed" / "managed-settings.json").write_text('{"allowManagedHooksOnly": []}')
+    refused = checks(run)
+    assert ("mod" in refused, refused["hooks"]["state"]) == (False, "bad")
+    (claude / "managed" / "managed-settings.json").unlink()
     (folder / MOD).unlink()
     assert "mod" not in checks(run)
 
@@ -285,6 +291,17 @@ def test_settings_that_switch_off_what_is_connected_are_named(
     (found,) = [check for check in findings if check["name"] == name and said in check["detail"]]
     assert found["state"] != "ok"
     assert not [check for check in findings if check["name"] == name == "hooks" and check["state"] == "ok"]
+
+
+def test_missing_hooks_are_named_beside_a_variable_that_only_leads_them_elsewhere(run: Run, claude: Path) -> None:
+    install(run, claude)
+    (claude / "settings.json").write_text(json.dumps({"env": {"ENGRAM_HOME": "/elsewhere"}}))
+
+    findings = json.loads(run("doctor", "--quick", "--json", code=1).stdout)["checks"]
+
+    hooks = [(check["state"], check["detail"].partition(" ")[0]) for check in findings if check["name"] == "hooks"]
+    assert [state for state, _ in hooks] == ["warn", "bad"]
+    assert hooks[1][1] == "missing"
 
 
 def test_a_server_that_a_project_switched_off_and_rules_about_others_are_told_apart(

@@ -12,7 +12,15 @@ from typing import Any
 from engram.errors import BadRequest, InstallError
 from engram.extraction.model.claude_provider import call_environment, find_claude, find_moved_claude
 from engram.paths import is_default_home
-from engram.reports.claude_checks import MAX_FILE_BYTES, claude_json, managed_files, why_not_loaded
+from engram.reports.claude_checks import (
+    ASK_THEM,
+    MAX_FILE_BYTES,
+    NO_HOOKS,
+    NO_MODS,
+    claude_json,
+    find_policies,
+    why_not_loaded,
+)
 from engram.reports.engram_checks import Check, State
 from engram.settings import Settings
 from engram.setup.agents.plugin import (
@@ -233,27 +241,30 @@ def read_document(path: Path) -> dict[str, Any]:
 
 # -- Check the mod in ``engram doctor``: is it ignored by this version or a policy, or refused, or its command taken?
 
-#: Settings that prevent a user's mods from loading.
-_MOD_POLICIES = ("disableAllHooks", "allowManagedHooksOnly", "allowManagedModsOnly")
 _TAKES_COMMAND = lazy_regex(rb"""command\.register\(\s*\{[^}]{0,400}?\bname:\s*["'`]engram["'`]""")
 
 
 def check_mod(settings: Settings, registrations: Sequence[Registration]) -> Iterator[Check]:
-    """Check that Claude Code loads the mod; yield nothing if it was not chosen. Claude Code is started twice, offline.
+    """Check that Claude Code loads the mod. Claude Code is started twice, offline.
+
+    Nothing is yielded if the mod was not chosen, or if an organization refuses the hooks and the mod with them, which
+    ``check_claude`` reports.
 
     Args:
         registrations: what is registered in Claude Code, from ``find_registrations``.
     """
+    if find_policies(NO_HOOKS):
+        return
+    policies = find_policies(NO_MODS)
     places = [found.path for found in registrations if found.way is not Way.SETTINGS and found.is_enabled]
     for folder in filter(has_mod, places):
         claude = find_claude_code(settings)
-        policies = {name: path for path, found in managed_files().items() for name in _MOD_POLICIES if found.get(name)}
         if claude.version and not claude.supports_mods:
             detail, advice = f"{claude.version} ignores it; the hooks work without it", "update Claude Code"
         elif policies:
             name, path = next(iter(policies.items()))
             detail = f"an organization's settings keep it from loading ({name} in {path})"
-            advice = "nothing to do, or ask the organization; the settings may also refuse Engram's hooks"
+            advice = ASK_THEM
         elif refusal := _refusal(claude, folder):
             detail, advice = f"Claude Code refuses it: {refusal}", "run: engram install, or engram install --no-mod"
         elif taken := _taker_of_command(settings.claude_folder, folder):
