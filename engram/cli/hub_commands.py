@@ -293,7 +293,7 @@ def status(workspace: Workspace, as_json: bool) -> None:
     with workspace.store() as store:
         reports, unknown = report_hubs(store), list_unknown(store, workspace.places)
     if as_json:
-        print_json({"hubs": [report.to_json() for report in reports]})
+        print_json({"hubs": [report.to_json() for report in reports], "hubs_to_join": unknown})
         return
     say_unknown(unknown)
     if not (reports or unknown):
@@ -370,6 +370,8 @@ def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None
 
     Example: engram hub devices --add
     """
+    if add and remove is not None:
+        raise BadRequest("--add and --remove can't be combined")
     with workspace.store() as store:
         server = require_server(store, url)
         if not add:

@@ -90,6 +90,8 @@ def test_a_hub_that_the_backup_does_not_know_is_named_and_joined_again(home: Hom
 
     assert f"engram sync {synced}" in run("--yes")[1]
     assert f"engram sync {synced}" in CliRunner().invoke(engram, ["hub", "status"]).output
+    status = json.loads(CliRunner().invoke(engram, ["hub", "status", "--json"]).output)
+    assert status == {"hubs": [], "hubs_to_join": {str(synced): f"engram sync {synced}"}}
     assert f"run: engram sync {synced}" in " ".join(CliRunner().invoke(engram, ["doctor"]).output.split())
 
     assert CliRunner().invoke(engram, command).exit_code == 0

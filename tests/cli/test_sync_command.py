@@ -74,6 +74,8 @@ def test_a_file_is_no_folder_and_a_strange_number_no_machine(tmp_path: Path) -> 
     assert "no code has I or O" in type_command(home, "engram hub join http://127.0.0.1:1 IOOO-IOOO-22").output
     type_command(home, f"engram sync {synced} --yes")
     assert "none of your machines has the id 99" in type_command(home, "engram hub devices --remove 99 --yes").output
+    both = type_command(home, "engram hub devices --add --remove 99 --yes")
+    assert (both.exit_code, both.output) == (1, "Error: --add and --remove can't be combined\n")
 
 
 def test_a_folder_is_shown_and_left_and_its_keys_are_gone(tmp_path: Path) -> None:
