@@ -486,9 +486,11 @@ def _print_plan(
 
 def _require_model(settings: Settings, extractor: str | None, claude: ClaudeCode) -> None:
     """Raise BadRequest, before anything is asked, if the chosen writer is not available."""
-    if extractor == "openai" and (missing := find_missing(replace(settings, extractor=extractor))) is not None:
-        lacks = missing.detail.removeprefix("extractor = openai, but ")
-        raise BadRequest(f"{lacks}. To let a model write, {missing.advice}. Or choose --extractor local")
+    if extractor == "openai" and find_missing(replace(settings, extractor=extractor)) is not None:
+        raise BadRequest(
+            "OPENAI_API_KEY is not set, so a model can't write the memories. Write OPENAI_API_KEY=… into "
+            f"{settings.places.env_file} (mode 0600), or choose --extractor local"
+        )
     if extractor == "claude" and claude.command is None:
         raise BadRequest(
             "Claude Code was not found, so it can't write the memories. Install it, or choose --extractor local; "

@@ -355,7 +355,8 @@ def test_yes_never_chooses_a_model_and_a_choice_is_kept_with_an_absolute_command
     said = run("install", "--yes", "--extractor", "claude", code=1).output
     assert "Claude Code was not found" in said
     said = run("install", "--yes", "--extractor", "openai", code=1).output
-    assert "OPENAI_API_KEY is not set" in said
+    assert "OPENAI_API_KEY is not set, so a model can't write the memories. Write OPENAI_API_KEY=" in said
+    assert "service restart" not in said
     assert not home.config_file.exists()
     command = add_claude(user, monkeypatch, "2.1.330")
 
