@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ from engram.text.titles import MAX_TITLE_CHARACTERS
 from engram.transcripts.claude_code.agent import ClaudeCode
 from engram.transcripts.registry import title_of
 from engram.transcripts.turns import Opening
-from engram.trust.display import counted, number_of
+from engram.trust.display import as_arguments, counted, number_of
 from engram.vaults import find_vault, list_vaults
 
 # -- ``engram projects forget``: delete everything in a project, everywhere.
@@ -171,8 +172,7 @@ def vault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
     facts = {"project": moved.name, "vault": str(moved.folder), "sessions": moved.sessions, "memories": moved.memories}
     sentence = (
         f"{moved.name} is in its vault now, {moved.folder}, with {number_of(moved.memories, 'memory')}. "
-        f"To work with it: "
-        f"engram --vault {moved.name} COMMAND"
+        f"To work with it: engram --vault {shlex.quote(moved.name)} COMMAND"
     )
     tell(as_json, facts, sentence)
 
@@ -226,32 +226,37 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
     Example: engram projects list --json
     """
     with workspace.store() as store:
-        known = [report.to_json() for report in list_project_reports(store)]
+        known = list_project_reports(store)
         moves = [move_to_json(move) for move in find_moves(store)]
         sortings = list_sortings(store)
         without_project = count_without_project(store)
     vaults = [{"name": vault.name, "folder": str(vault.folder)} for vault in list_vaults(workspace.places)]
     if as_json:
-        facts = {"projects": known, "memories_without_project": without_project, "moves": moves, "vaults": vaults}
+        facts = {
+            "projects": [report.to_json() for report in known],
+            "memories_without_project": without_project,
+            "moves": moves,
+            "vaults": vaults,
+        }
         print_json(facts)
         return
     rows = [
         (
-            project["name"],
-            project["folder"] + ("" if project["folder_exists"] or not project["folder"] else " (gone)"),
-            project["sessions"],
-            project["memories"],
+            report.project.name,
+            report.folder + (" (gone)" if report.is_gone else ""),
+            report.counts.sessions,
+            report.counts.memories,
         )
-        for project in known
+        for report in known
     ]
     print_table(("project", "folder", "sessions#", "memories#"), rows, empty="No projects yet.")
     if without_project:
         say(f"{number_of(without_project, 'more memory belongs', 'more memories belong')} to no project.")
     for known_vault in vaults:
         name = known_vault["name"]
-        advise(f"{name} is in a vault. To work with it: engram --vault {name} COMMAND")
+        advise(f"{name} is in a vault. To work with it: engram --vault {shlex.quote(name)} COMMAND")
     for move in moves:
-        command = f"engram projects merge {move['present']} {move['former']}"
+        command = f"engram projects merge {as_arguments(move['present'], move['former'])}"
         advise(f"{move['former']} may be {move['present']} now. If it is, run: {command}")
     if sortings:
         sorting, day = sortings[0], day_of(sortings[0].at_ms)
@@ -304,7 +309,7 @@ def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool
         if known is not None and known.id == place.id:
             raise BadRequest(f"{folder} already belongs to {place.name}")
         if known is not None:
-            command = f"engram projects merge {known.name} {place.name}"
+            command = f"engram projects merge {as_arguments(known.name, place.name)}"
             raise BadRequest(f"{folder} is the project {known.name}. To join them, run: {command}")
         confirm(
             yes,
@@ -338,7 +343,7 @@ def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool
             as_json,
             f"This moves {number_of(counts.sessions, 'session')} and "
             f"{number_of(counts.memories, 'memory')} of {other.name} ({other.root}) to "
-            f"{place.name} ({place.root}). `engram projects unmerge {other.name}` undoes that. Continue?",
+            f"{place.name} ({place.root}). `engram projects unmerge {as_arguments(other.name)}` undoes that. Continue?",
         )
         moved = merge_projects(store, place, other, "by hand", actor=Actor.USER)
     workspace.wake_worker()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from engram.cli.hub_commands import hub_option
@@ -36,7 +38,7 @@ from engram.models.projects.projects import ProjectRow
 from engram.paths import current_folder
 from engram.reports.hub_report import report_hubs
 from engram.reports.memory_report import whole_id
-from engram.trust.display import number_of
+from engram.trust.display import as_arguments, number_of
 from engram.vaults import own_vault
 
 # -- ``engram share`` and ``engram unshare``: memories for a team, listed one by one or selected by a rule.
@@ -303,7 +305,8 @@ def make(workspace: Workspace, name: str, sealed: bool, url: str | None, as_json
         key = list(Keyring(workspace.places.hub_keys).keys(server.url, space.ns_id).values())[-1]
         facts["phrase"] = phrase_of(key)
         note = f"sealed. Its recovery phrase, for your other machines:\n\n{facts['phrase']}\n"
-    tell(as_json, facts, f"Made {space.name}, {note}\n`engram team invite --space {space.name}` prints an invitation.")
+    command = f"engram team invite --space {shlex.quote(space.name)}"
+    tell(as_json, facts, f"Made {space.name}, {note}\n`{command}` prints an invitation.")
 
 
 @team.command("invite")
@@ -465,7 +468,7 @@ def expel(workspace: Workspace, name: str, erase: bool, space: str | None, yes: 
             _sync(workspace, store)
     workspace.wake_worker()
     key = (
-        f" They still have the team's key; to replace it: `engram hub key {where.name} --rotate`."
+        f" They still have the team's key; to replace it: `engram hub key --rotate {as_arguments(where.name)}`."
         if where.is_sealed
         else ""
     )

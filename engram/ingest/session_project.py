@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -291,7 +292,7 @@ def named_project(store: Store, name: str) -> ProjectRow:
         shown = [project for project in list_projects(store) if visible(project.name) == name]
         project = shown[0] if len(shown) == 1 else None
     if project is None and find_vault(Home(store.path.parent), name) is not None:
-        raise NotFound(f"{name[:60]} is in a vault; to work with it: engram --vault {name[:60]!r} COMMAND")
+        raise NotFound(f"{name[:60]} is in a vault; to work with it: engram --vault {shlex.quote(name[:60])} COMMAND")
     if project is None:
         from difflib import get_close_matches  # only an error needs it
 

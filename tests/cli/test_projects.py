@@ -105,6 +105,23 @@ def test_a_new_folder_may_be_linked_and_a_known_one_is_to_be_merged(
     assert "projects merge lantern harbor" in run("projects", "link", known, "harbor", code=1).stderr
 
 
+def test_a_printed_command_can_be_typed_whatever_a_project_is_called(
+    filled: Store, run: Run, run_json: RunJson, folder: Path
+) -> None:
+    run("projects", "rename", "lantern", "old lantern")
+    run("projects", "rename", "--", "harbor", "-harbor")
+    known = run_json("projects", "show", "old lantern")["folder"]
+
+    linked = run("projects", "link", "--", known, "-harbor", code=1).stderr
+    assert "run: engram projects merge -- 'old lantern' -harbor" in linked
+    asked = run("projects", "merge", "--", "old lantern", "-harbor", code=1, stdin="n\n").stdout
+    assert "`engram projects unmerge 'old lantern'` undoes that" in asked
+    plant(filled, "UPDATE project SET remote = 'code.example/x', hints_at_ms = 1")
+    plant(filled, "UPDATE project SET root = ? WHERE name = 'old lantern'", (str(folder),))
+    assert "run: engram projects merge -- 'old lantern' -harbor" in run("projects").stdout
+    run("projects", "merge", "--yes", "--", "old lantern", "-harbor")
+
+
 def test_a_name_may_be_changed_and_stays_one_projects_alone(filled: Store, run: Run, run_json: RunJson) -> None:
     folder = run_json("projects", "show", "harbor")["folder"]
 

@@ -155,7 +155,7 @@ def test_of_several_teams_the_one_is_meant_that_has_it_or_lets_one(hub: Hub, tmp
     cora, dan = Desk(tmp_path / "cora", hub), Desk(tmp_path / "dan", hub)
     cora.type("engram team make quay")
     cora.type("engram team make dock")
-    dan.type("engram team make pier")
+    assert "team invite --space 'long pier'` prints" in dan.type("engram team make 'long pier'")
     invited = re.search(r"\b(?:[2-9A-Z]{4}-){2,6}[2-9A-Z]{2,4}\b", dan.type("engram team invite"))
     assert invited is not None
     cora.type(f"engram team join {invited[0]}")

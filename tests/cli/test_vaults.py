@@ -91,7 +91,7 @@ def test_a_vault_takes_everything_in_and_gives_everything_back(
     assert by_id(lines_of(run)) == by_id(rest)
     assert run_json("up", "--once", "--no-memories")["new_turns"] == 0
     assert run_json("recall", "harbor tariff VAT", "--limit", "50", code=1)["hits"] == []
-    assert "engram --vault 'harbor'" in run("recall", "x", "--project", "harbor", code=1).stderr
+    assert "engram --vault harbor COMMAND" in run("recall", "x", "--project", "harbor", code=1).stderr
     assert [project["name"] for project in run_json("projects", "list")["projects"]] == ["lantern"]
     with open_store(home.memory_db) as store:
         assert counts(store, "lantern") == others

@@ -250,7 +250,7 @@ def test_an_older_key_that_a_hub_names_seals_nothing_until_a_person_settles_it(
     space = private_space(laptop.store)
     assert space is not None
     assert "older key" in space.last_error
-    assert "--rotate" in space.last_error
+    assert "`engram hub key --rotate private`" in space.last_error
     assert hub.rows("SELECT body FROM hub.statement ORDER BY seq") == bodies
 
     phrase = rotate_key(laptop.store, laptop.places, "private")

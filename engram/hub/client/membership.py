@@ -50,6 +50,7 @@ from engram.models.hub.spaces import (
 )
 from engram.paths import Home
 from engram.system.atomic import locked_folder, read_regular, write_atomic
+from engram.trust.display import as_arguments
 
 # -- The file with the tokens of hubs and the keys of sealed spaces: ``hub-keys.json``, mode 0600, not part of any
 # backup.
@@ -477,8 +478,8 @@ def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
     if key_id_of(key) != named:
         raise WrongKey(
             f"this phrase belongs to a key other than the one that seals {space.name} now, such as an older one; it "
-            f"was not stored. On a machine with the current key, `engram hub key {space.name} --show` prints its "
-            "phrase"
+            f"was not stored. On a machine with the current key, `engram hub key --show {as_arguments(space.name)}` "
+            "prints its phrase"
         )
     keyring.add_key(server.url, space.ns_id, key)
     with store.transaction() as tx:

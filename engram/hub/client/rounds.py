@@ -45,7 +45,7 @@ from engram.models.hub.spaces import (
     space_by_id,
 )
 from engram.paths import Home
-from engram.trust.display import counted
+from engram.trust.display import as_arguments, counted
 
 logger = logging.getLogger(__name__)
 
@@ -349,9 +349,9 @@ def _check_key(store: Store, keyring: Keyring, server: Server, space: Space, fac
         )
     if not space.is_sealed:
         return
-    keys = keyring.keys(server.url, facts.ns_id)
+    keys, name = keyring.keys(server.url, facts.ns_id), as_arguments(space.name)
     if not facts.key_id or facts.key_id not in keys:
-        raise _NoKey(f"its key was changed or is missing: run `engram hub key {space.name}` with the recovery phrase")
+        raise _NoKey(f"its key was changed or is missing: run `engram hub key {name}` with the recovery phrase")
     if keyring.is_next_key(server.url, facts.ns_id, facts.key_id):
         # A key change that got no response, but was accepted by the hub.
         keyring.add_key(server.url, facts.ns_id, keys[facts.key_id])
@@ -360,8 +360,8 @@ def _check_key(store: Store, keyring: Keyring, server: Server, space: Space, fac
     elif list(keys)[-1] != facts.key_id:
         raise _NoKey(
             "the hub reports one of its older keys: the hub was restored from an older copy, or the report is false. "
-            f"Nothing is sent until you settle it: `engram hub key {space.name} --rotate` seals it with a new key; to "
-            f"keep the older one, type its recovery phrase: `engram hub key {space.name}`"
+            f"Nothing is sent until you settle it: `engram hub key --rotate {name}` seals it with a new key; to "
+            f"keep the older one, type its recovery phrase: `engram hub key {name}`"
         )
 
 

@@ -51,6 +51,7 @@ from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.projects.projects import ProjectRow, project_by_id
 from engram.paths import Home
 from engram.system.lazy_regex import lazy_regex
+from engram.trust.display import as_arguments
 from engram.trust.suspicion import why_any_suspect
 from engram.vaults import keeps_out, own_vault
 
@@ -368,7 +369,8 @@ def invite(store: Store, places: Home, space: Space, role: str) -> str:
     if space.is_sealed:
         keys = list(keyring.keys(server.url, space.ns_id).values())
         if not keys:
-            raise WrongKey(f"{space.name} is sealed, and its key is missing: run `engram hub key {space.name}`")
+            command = f"engram hub key {as_arguments(space.name)}"
+            raise WrongKey(f"{space.name} is sealed, and its key is missing: run `{command}`")
         bundle = wrap_keys(key_half, json.dumps([key.hex() for key in keys]).encode())
     request = {"ns": space.ns_id, "role": role, "digest": code_hash(hub_half).hex(), "bundle": bundle.hex()}
     with _connect(keyring, server) as connection:

@@ -13,6 +13,7 @@ from engram.errors import BadRequest, NotFound
 from engram.hub.protocol.requests import ROLES, HelloAnswer, HelloRequest, Membership, SpaceFacts, code_hash, hash_token
 from engram.hub.server.hub_database import Database
 from engram.hub.server.statement_pages import KEEPER
+from engram.trust.display import as_arguments
 
 #: Names of the roles by number; "" for a member who is no longer in the space.
 ROLE_NAMES = ("", *ROLES)
@@ -463,6 +464,7 @@ def check_keeper(connection: Any, ns_id: int, name: str) -> None:
     ).fetchall()
     keeper = next((seat.name for seat in seats if seat.role == KEEPER), None)
     if keeper is not None:
-        raise BadRequest(f"{keeper} is one of its keepers: they can run `engram team role {name[:MAX_NAME]} keeper`")
+        command = f"engram team role {as_arguments(name[:MAX_NAME])} keeper"
+        raise BadRequest(f"{keeper} is one of its keepers: they can run `{command}`")
     if name not in [seat.name for seat in seats]:
         raise NotFound(f"nobody called {name[:MAX_NAME]!r} is in that team")
