@@ -12,6 +12,7 @@ from engram.errors import EngramError, SettingsError
 from engram.paths import Home
 from engram.settings import Settings, load, parse_value, read_config
 from engram.system.atomic import locked_folder, make_private_folder, write_atomic
+from engram.trust.display import nearest_names
 
 #: Setting determined by the location of the file rather than its content.
 _PLACE = "home"
@@ -57,9 +58,7 @@ def line_of(path: Path, name: str) -> int:
 
 def no_setting(name: str) -> str:
     """Return that there is no setting of a name, and which one may be meant."""
-    from difflib import get_close_matches  # only an error needs it
-
-    near = get_close_matches(name, SETTINGS, n=1)
+    near = nearest_names(name, SETTINGS)
     meant = f"Did you mean {near[0]}? " if near else ""
     return f"there is no setting {name!r}. {meant}`engram config` lists them"
 

@@ -21,7 +21,7 @@ from engram.cli.workspace import Workspace, as_called_here, flags_from
 from engram.errors import BrokenDatabase, EngramError
 from engram.paths import Home, absolute_path, default_home
 from engram.system.lazy_regex import lazy_regex
-from engram.trust.display import visible
+from engram.trust.display import nearest_names, visible
 from engram.version import VERSION
 
 if TYPE_CHECKING:
@@ -275,14 +275,11 @@ def _in_new_words(word: str, rest: Sequence[str]) -> list[str]:
 
 def _suggestion(word: str) -> str:
     """Return a suggestion of what an unknown word may mean."""
-    from difflib import get_close_matches
-
     from engram.config_file import SETTINGS
 
-    near = [GUESSES[word]] if word in GUESSES else get_close_matches(word.lower(), COMMANDS, n=3, cutoff=0.6)
-    if word in SETTINGS:
-        near = [f"config set {word}"]
+    near = [GUESSES[word]] if word in GUESSES else nearest_names(word, (*SETTINGS, *COMMANDS), 3)
     near = near or [name for name in COMMANDS if word and name.startswith(word.lower())][:3]
+    near = [name if name in COMMANDS else f"config set {name}" for name in near]
     meant = f"Did you mean {' or '.join(f'`engram {name}`' for name in near)}? " if near else ""
     return f"{meant}`engram --help` lists them all."
 

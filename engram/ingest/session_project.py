@@ -35,7 +35,7 @@ from engram.transcripts.git_commands import is_other_repository, token_of
 from engram.transcripts.git_files import DETACHED, read_first_commit, read_remote
 from engram.transcripts.project import KnownRoot, KnownRoots, Project, identify_project, is_excluded
 from engram.transcripts.turns import Action, Turn
-from engram.trust.display import visible
+from engram.trust.display import nearest_names, visible
 from engram.vaults import Vault, find_vault, keeps_out, list_vaults, own_vault, vault_of_folder, vault_of_identity
 
 #: Maximum number of folders of a turn that are examined.
@@ -294,15 +294,13 @@ def named_project(store: Store, name: str) -> ProjectRow:
     if project is None and find_vault(Home(store.path.parent), name) is not None:
         raise NotFound(f"{name[:60]} is in a vault; to work with it: engram --vault {shlex.quote(name[:60])} COMMAND")
     if project is None:
-        from difflib import get_close_matches  # only an error needs it
-
         held = [project.name for project in list_held_projects(store)]
         more = f" and {len(held) - 12} more (`engram projects`)" if len(held) > 12 else ""
         names = ", ".join(held[:12]) + more or "none yet"
-        near = get_close_matches(name, held, n=1)
-        meant = f"; did you mean {near[0]!r}?" if near else ""
+        near = nearest_names(name, held)
+        meant = f"Did you mean {near[0]!r}? " if near else ""
         raise NotFound(
-            f"there is no project {name[:60]!r}{meant or ';'} known projects: {names}. A folder becomes a project "
+            f"there is no project {name[:60]!r}. {meant}Known projects: {names}. A folder becomes a project "
             "with its first session, or with the first `engram save` in it"
         )
     return project

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import unicodedata
+from collections.abc import Iterable
 
 from engram.system.lazy_regex import lazy_regex
 
@@ -152,6 +153,19 @@ def _cut(text: str, limit: int) -> str:
 def as_arguments(*values: str) -> str:
     """Return the arguments of a printed command, to be typed after its options: quoted, and none of them an option."""
     return "-- " * any(value.startswith("-") for value in values) + shlex.join(values)
+
+
+def nearest_names(word: str, known: Iterable[str], most: int = 1) -> list[str]:
+    """Return the known names that a mistyped one may mean, nearest first; capitals and - for _ are no difference."""
+    from difflib import get_close_matches  # only an error needs it
+
+    plain = {_without_style(name): name for name in known}
+    meant = _without_style(word)
+    return [plain[name] for name in ([meant] if meant in plain else get_close_matches(meant, plain, n=most))]
+
+
+def _without_style(name: str) -> str:
+    return name.lower().replace("_", "-")
 
 
 def number_of(number: int, one: str, many: str = "") -> str:

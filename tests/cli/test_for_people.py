@@ -219,7 +219,7 @@ def test_a_project_may_be_named_by_a_folder_in_it(filled: Store, run: Run, run_j
 
     shown = run_json("timeline", "--project", ".")["episodes"]
     assert [hit["summary"] for hit in shown if hit["scope"] == "project"] == ["Ropes are made of hemp."]
-    assert "known projects" in run("timeline", "--project", str(folder.parent), code=1).stderr
+    assert "Known projects" in run("timeline", "--project", str(folder.parent), code=1).stderr
 
 
 def picture(health: Any, children: list[Child]) -> str:
