@@ -103,7 +103,7 @@ def derived_ids(program: str, *parts: str) -> Mapping[str, Any]:
 #: Kind of the line that lists the forgotten items; such a line has the keys of a memory, all empty.
 FORGOTTEN = "forgotten"
 _NO_MEMORY = {"id": "", "kind": FORGOTTEN, "project": "", "session": "", "summary": "", "content": "", "evidence": []}
-#: Key in a record by which the memory that wrote it recognises it.
+#: Key in a record by which the memory that wrote the record recognises it.
 _PROOF = "proof"
 #: Keys in the history for a project: its row id in this database, its identity in a file.
 _PROJECT_ID, _PROJECT_IDENTITY = "project_id", "project_identity"

@@ -1,4 +1,4 @@
-"""Export as JSON lines, one per memory with its history and a last one about what was forgotten; or as Markdown."""
+"""Export memories as Markdown, or as JSON lines: one per memory with its history, and a last one of forgotten items."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
 MARKDOWN_FORMAT = "markdown"
 #: First line of every file, which identifies the format.
 _BEGINNING = MARKDOWN_EXPORT.decode()
-#: Files larger than this are not read, in bytes.
+#: Maximum size of a file that is read, in bytes.
 MAX_FILE_BYTES = 64_000_000
 #: File that lists forgotten items.
 _FORGOTTEN_FILE = "forgotten.md"
@@ -116,7 +116,7 @@ _FENCE = "---\n"
 
 
 def write_markdown(folder: Path, records: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
-    """Write memories into a folder; return how many there were, and how many files of an earlier export were removed.
+    """Write memories into a folder; return how many there were, and how many files from an earlier export were removed.
 
     Files that did not change are not written. Other files are left alone.
 
@@ -232,7 +232,7 @@ def _read(path: Path) -> dict[str, Any] | Unusable:
 
 
 def _own_files(folder: Path) -> Iterator[Path]:
-    """Yield the files of an export, sorted by name, without links."""
+    """Yield the files of an export, sorted by name, excluding links."""
     for path in sorted(folder.rglob("*.md")):
         if not path.is_symlink() and read_regular(path, len(MARKDOWN_EXPORT)) == MARKDOWN_EXPORT:
             yield path

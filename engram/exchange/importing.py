@@ -87,7 +87,7 @@ class PlaceFinder:
         """Prepare.
 
         Args:
-            into: the project for memories without one; None to leave them without.
+            into: the project for memories that have none; None to leave them without a project.
             map_folder: changes the folders in the file.
         """
         self._store = store
@@ -117,7 +117,7 @@ class PlaceFinder:
         return FoundPlace(made.name, made, is_new=True)
 
     def _look_up(self, memory: IncomingMemory) -> tuple[ProjectRow | None, Project | None]:
-        """Return the known project of a memory, or else the known facts about the one to create."""
+        """Return the known project of a memory, or, if there is none, what is known about the project to create."""
         place = memory.place
         if memory.memory.scope is Scope.GLOBAL and place is None:
             return None, None
@@ -141,7 +141,7 @@ class PlaceFinder:
         return find_project_of_identity(self._store, project.identity), project
 
     def _project_of_session(self, session_id: str) -> Project | None:
-        """Return the project of a session, as stored or by the working folder in its transcript."""
+        """Return the project of a session, as stored or as determined by the working folder in its transcript."""
         if not session_id:
             return None
         if session_id not in self._of_session:
@@ -181,7 +181,7 @@ class PlaceFinder:
         ]
         if len(fitting) == 1:
             return fitting[0]
-        # With several such folders it is unclear which is meant, and no project may see another one's memories.
+        # With several such folders it is unclear which is meant, and no project may see another project's memories.
         project_id = None if fitting else project_id_of_name(self._store, name)
         if project_id is not None:
             return project_by_id(self._store, project_id)
@@ -269,7 +269,7 @@ def import_memories(
 ) -> ImportReport:
     """Add the memories of a file or folder.
 
-    Existing memories are not changed, and forgotten ones do not come back. What was forgotten where the file
+    Existing memories are not changed, and forgotten ones are not restored. What was forgotten where the file
     was written is barred here too, unless it matches something here, because an import never deletes. After a kill, the
     same import can be repeated, and adds the rest.
 
@@ -397,7 +397,7 @@ class _Importer:
         return memory.record is not None and (self._is_mine or is_proven(self._store, memory.record))
 
     def _as_received(self, incoming: IncomingMemory) -> IncomingMemory:
-        """Return a memory to store. Only one proven to be this machine's own keeps its voice, pin and times."""
+        """Return a memory to store. Only a memory proven to be this machine's own keeps its voice, pin and times."""
         memory = incoming.memory
         if self._is_own(incoming):
             return incoming

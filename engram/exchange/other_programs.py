@@ -1,4 +1,4 @@
-"""Read memories from claude-mem, the earlier Engram and folders of Markdown notes, whatever their rows contain."""
+"""Read memories from claude-mem, the earlier Engram and folders of Markdown notes, tolerating malformed data."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from engram.system.lazy_regex import lazy_regex
 from engram.text.words import content_words
 from engram.transcripts.claude_code import AGENT
 
-#: Times outside 2001 to 2100 can't be times of a memory; in seconds since 1970.
+#: Earliest and latest plausible time of a memory (2001 and 2100), in seconds since 1970.
 _FIRST_SECOND, _LAST_SECOND = 978_307_200, 4_102_444_800
 
 
 def text_or_empty(value: object) -> str:
-    """Return text without NULs or surrounding whitespace; "" for anything else."""
+    """Return text without NULs or surrounding whitespace; "" if the value is not text."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return value.replace("\0", "").strip() if isinstance(value, str) else ""
@@ -47,7 +47,7 @@ def text_list(value: object) -> list[str]:
 
 
 def time_ms(value: object) -> int | None:
-    """Convert a time in milliseconds or seconds, or a written one, to milliseconds since 1970; else return None."""
+    """Convert a time, in milliseconds, seconds or text, to milliseconds since 1970; return None for anything else."""
     if isinstance(value, bytes | str):
         text = text_or_empty(value)
         try:
@@ -68,18 +68,18 @@ def time_ms(value: object) -> int | None:
 
 
 def count_of(value: object) -> int:
-    """Return a count; 0 for anything else."""
+    """Return ``value`` as a count; 0 if it is negative or not a number."""
     return max(0, int(value)) if isinstance(value, int | float) and math.isfinite(value) else 0
 
 
-# -- Memories of claude-mem (github.com/thedotmack/claude-mem), from its SQLite database of any version.
+# -- Memories of claude-mem (github.com/thedotmack/claude-mem), from any version of its SQLite database.
 #
 # Its observations, session summaries, directives and (in newer versions) memory items become memories. The prompts that
 # it logged do not: they are in the transcripts, which are read anyway.
 
-#: The format's name, and that of the extractor of its memories.
+#: The name of the format, also used as the extractor of its memories.
 FORMAT = "claude-mem"
-#: Type of an observation → kind of the memory; every other type becomes a fact.
+#: Type of an observation → kind of the memory; an observation of any other type becomes a fact.
 _KINDS = {"decision": Kind.DECISION, "bugfix": Kind.FIX}
 #: Maximum number of names that a memory gets from an observation.
 MAX_ENTITIES = 40
@@ -138,7 +138,7 @@ def _items(database: ForeignDatabase) -> Iterator[Incoming]:
 
 
 def _sessions(database: ForeignDatabase) -> dict[str, str]:
-    """Return claude-mem's own id of each session → Claude Code's id."""
+    """Return claude-mem's own id for each session → Claude Code's id."""
     sessions = {}
     for row in database.rows("sdk_sessions", _SESSION_COLUMNS):
         own = row["memory_session_id"] or row["sdk_session_id"]
@@ -241,12 +241,12 @@ def _memory(
 
 # -- Memories of the earlier Engram, from its database.
 #
-# The earlier Engram merged similar memories into one row, whose summary then reads ``first | second``, with a line of
-# hyphens between their contents. Here, each of them becomes a memory again if it adds something.
+# The earlier Engram merged similar memories into one row, whose summary then reads ``first | second``; a line of
+# hyphens separates the contents. Here, each of them becomes a separate memory again if it adds something new.
 
-#: The format's name, and that of the extractor of its memories.
+#: The name of the format, also used as the extractor of its memories.
 OLD_ENGRAM_FORMAT = "earlier-engram"
-#: Minimum share of common words, relative to the shorter part, with which two parts of a summary say the same thing.
+#: Minimum share of common words, relative to the shorter part, at which two parts of a summary say the same thing.
 SAME_SHARE = 0.75
 
 _COLUMNS = frozenset(
@@ -282,10 +282,10 @@ def _memories(row: ForeignRow) -> Iterator[Incoming]:
 
 
 def split_merged(summary: str, content: str) -> list[tuple[str, str]]:
-    """Return the memories that were merged into one as (summary, content), oldest first.
+    """Return the memories that were merged into one, as (summary, content) pairs, oldest first.
 
     A part that says the same thing as another does not become a memory. Contents are paired with summaries if there are
-    equally many of both; otherwise, the newest memory gets all of them.
+    as many of one as of the other; otherwise, the newest memory gets all the contents.
     """
     summaries = [part for part in _BETWEEN_SUMMARIES.split(summary) if part.strip()]
     contents = [part.strip() for part in _BETWEEN_CONTENTS.split(content) if part.strip()]
@@ -346,9 +346,9 @@ def _earlier_memory(row: ForeignRow, name: str, summary: str, content: str, *, i
 
 # -- Folders of Markdown notes as memories: one memory per section, with the date that its file gives.
 
-#: The format's name, and that of the extractor of its memories.
+#: The name of the format, also used as the extractor of its memories.
 NOTE_FOLDER_FORMAT = "notes"
-#: Maximum number of words of a section; a longer one becomes several memories.
+#: Maximum number of words in a section; a longer section is split into several memories.
 MAX_SECTION_WORDS = 400
 #: Maximum number of files in one folder.
 MAX_FILES = 20_000
@@ -363,7 +363,7 @@ def read_note_folder(path: Path, *, is_global: bool) -> FileSource:
 
     Args:
         path: the folder, whose hidden subfolders are skipped, or the note.
-        is_global: the notes apply to every project, and not only to the one that they are imported into.
+        is_global: the notes apply to every project, not only to the one that they are imported into.
     """
     return FileSource(
         NOTE_FOLDER_FORMAT, str(path), _note_folder_items(path, Scope.GLOBAL if is_global else Scope.PROJECT)
@@ -371,7 +371,7 @@ def read_note_folder(path: Path, *, is_global: bool) -> FileSource:
 
 
 def find_note_files(path: Path) -> list[Path]:
-    """Return the Markdown files in a folder, sorted by name, without links or hidden files."""
+    """Return the Markdown files in a folder, sorted by name, excluding links and hidden files."""
     if path.is_file():
         return [path]
     files = [
@@ -413,7 +413,7 @@ def _sections(name: str, text: str, changed_at_ms: int, scope: Scope) -> Iterato
         heading = chunk.heading or (title if number == 0 else "")
         described = _unquoted(fields.get("description", "")) if number == 0 else ""
         summary = described or (f"{heading.rsplit(' › ', 1)[-1]}: {first}" if heading else first)
-        # The text determines the ids, so that importing a changed note again adds only its changed sections.
+        # The text determines the ids, so reimporting a changed note adds only its changed sections.
         yield IncomingMemory(
             memory=Memory(
                 **derived_ids(NOTE_FOLDER_FORMAT, name, chunk.heading, chunk.text),

@@ -372,7 +372,7 @@ class Folder(Transport):
         if known[0] != gap:
             known[0], known[1] = gap, now_ms
         if now_ms < known[1]:
-            # The clock was set back.
+            # The clock has been set back.
             known[1] = now_ms
         return bool(known[2] != gap) and now_ms - known[1] >= PATIENCE_MS * (1 + self.device % 4 / 2)
 
@@ -462,7 +462,7 @@ class Folder(Transport):
     # -- writing
 
     def _write(self, first: int, last: int, push_id: bytes, rows: Sequence[Row]) -> str:
-        """Write a file and return its name, which is recorded first: an unrecorded file is taken to be from a copy."""
+        """Write a file and return its name, which is recorded first: an unrecorded file is taken to be a copy's."""
         segment = Segment(
             ns_id=self._ns_id,
             device=self.device,

@@ -138,7 +138,7 @@ def install_pack(store: Store, change: PackChange, project_id: int | None) -> in
     """Install or update a pack as planned, in one transaction, and return how many memories changed.
 
     Args:
-        project_id: the project that its memories apply to; None for that of the installed version.
+        project_id: the project that its memories apply to; None for the project of the installed version.
     """
     pack = change.pack
     incoming = [_incoming(pack, said) for said in pack.memories]

@@ -41,7 +41,7 @@ from engram.transcripts.git_files import read_branch
 
 
 def uses_git(store: Reader, with_git: bool | None) -> bool:
-    """Return whether rounds fetch, commit and push: ``with_git``, or, if that is None, what they already do."""
+    """Return whether rounds fetch, commit and push: ``with_git``, or the current behaviour if ``with_git`` is None."""
     own = private_space(store)
     if with_git is not None:
         return with_git
@@ -76,7 +76,7 @@ def look_into(folder: Path, *, with_git: bool = False) -> list[str]:
 def join_folder(
     store: Store, places: Home, folder: Path, *, device_name: str = "", phrase: str = "", with_git: bool | None = None
 ) -> Joined:
-    """Use a folder as the hub, or keep using one that was moved or emptied, or a checkout of another branch.
+    """Use a folder as the hub, or keep using one that has been moved or emptied, or a checkout of another branch.
 
     The first machine creates the key; any other one gets it from the recovery phrase. A phrase for a space other than
     the folder's is refused before anything is read, stored or written; a checkout has been fetched by then, but is
@@ -130,7 +130,7 @@ def join_folder(
 
 
 def _go_on(store: Store, keyring: Keyring, own: Space, url: str, branch: str, found: Sequence[str]) -> Joined:
-    """Keep using a folder that was joined before: in its old place, where it was moved to, or after it was emptied."""
+    """Keep using a folder that has been joined before, whether it is unchanged, has been moved, or has been emptied."""
     server = server_of(store, own)
     if not is_folder(server.url):
         raise BadRequest(f"this machine already syncs through {server.url}; to leave it, run `engram hub leave`")

@@ -55,16 +55,16 @@ from engram.trust.display import as_arguments
 # -- The file with the tokens of hubs and the keys of sealed spaces: ``hub-keys.json``, mode 0600, not part of any
 # backup.
 #
-# It also contains what makes a machine a single device of a hub, however the hub responds: the token with which it
-# asked for access (so that asking again yields the same device), and the secret by which it recognises its own pushes
-# and those of a copy of itself.
+# It also contains what keeps a machine from becoming two devices of a hub, however the hub responds: the token with
+# which it asked for access (so that asking again yields the same device), and the secret by which it recognises its own
+# pushes and those of a copy of itself.
 
 #: Maximum size of the file, in bytes.
 _MAX_BYTES = 1_000_000
 
 
 class Keyring:
-    """Tokens by hub address, and keys by hub and space; a space's newest key is the last.
+    """Tokens by hub address, and keys by hub and space; a space's newest key comes last.
 
     The worker's round and a command may change the file at the same time, so each change rereads it under a lock.
     """
@@ -104,12 +104,12 @@ class Keyring:
         return str(token)
 
     def drop_pending(self, url: str) -> None:
-        """Delete the pending token, because it can't become a device's."""
+        """Delete the pending token, because it can't become the token of a device."""
         with self._changing() as hubs:
             hubs.get(url, {}).pop("pending_token", None)
 
     def become_device(self, url: str, token: str) -> None:
-        """Store the token of a new device, whose id is not settled yet."""
+        """Store the token of a new device, whose id has not been confirmed yet."""
         with self._changing() as hubs:
             kept = hubs.setdefault(url, {})
             kept["token"] = token
@@ -128,7 +128,7 @@ class Keyring:
                 hubs.setdefault(url, {})["device"] = device_id
 
     def new_push_id(self, url: str, device_id: int) -> bytes:
-        """Return a new push id: sixteen bytes that only this machine, or a copy of it, can have made."""
+        """Return a new push id: sixteen bytes that only this machine, or a copy of it, could have made."""
         if not self._hubs.get(url, {}).get("secret"):
             with self._changing() as hubs:
                 hubs.setdefault(url, {}).setdefault("secret", secrets.token_hex(16))
@@ -242,7 +242,7 @@ def connect(
     """Return the transport to a hub: HTTPS, or a folder.
 
     Args:
-        is_asked: a person is waiting for it.
+        is_asked: a person is waiting for the result.
 
     Raises:
         HubError: the token, or a folder's key, is missing.
@@ -263,7 +263,7 @@ def connect(
     return Folder(store, server, token, keys, new_push_id, limits=limits, is_asked=is_asked)
 
 
-#: Maximum number of a space's keys, newest first, that are tried as the hub's current one when the key is changed.
+#: When a space's key is changed, at most this many of its keys are tried as the hub's current one, newest first.
 MAX_KEYS_TRIED = 5
 
 
@@ -293,12 +293,12 @@ def check_join(store: Store, url: str, code: str) -> tuple[str, str, str]:
 def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: str = "", phrase: str = "") -> Joined:
     """Join a hub with a one-time code.
 
-    The first machine creates the private space's key. Any other one gets it with the second half of a code that
-    another machine created, or with the recovery phrase. A wrong key is refused before anything is stored or pushed.
+    The first machine creates the private space's key. Any other machine gets it with the second half of a code that
+    another machine created, or from the recovery phrase. A wrong key is refused before anything is stored or pushed.
 
     Raises:
         BadRequest: the address or code can't be used, or the hub has already been joined.
-        WrongKey: the key is missing or wrong; this machine is not a device of the hub.
+        WrongKey: the key is missing or wrong; this machine has not become a device of the hub.
         HubError: the hub can't be reached, or refuses the code.
     """
     url, hub_half, key_half = check_join(store, url, code)
@@ -320,7 +320,8 @@ def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: st
             with contextlib.suppress(EngramError):
                 connection.ask("devices", {"leave": True})
                 keyring.drop_pending(url)
-            # The key is kept: the hub may have recorded it although no response came, and this would be the only copy.
+            # The key is kept: the hub may have recorded it even though no response arrived, and this would be the only
+            # copy.
             keyring.drop_token(url)
             raise
     keyring.become_device(url, connection.token)
@@ -343,7 +344,7 @@ def _ask_in(connection: Connection, keyring: Keyring, url: str, request: dict[st
         member = connection.membership("join", request | {"token_hash": hash_token(pending).hex()})
     except HubRefused as refusal:
         if refusal.status == 422:
-            # The device with this token was shut out.
+            # The device with this token has been shut out.
             keyring.drop_pending(url)
         raise
     connection.token = pending
@@ -369,7 +370,7 @@ def _take_key(
     """Create or check the key of a private space; return its phrase if this machine created it, and "" otherwise.
 
     Args:
-        given: the key of the phrase that was typed.
+        given: the key derived from the phrase that was typed.
         left: the keys that an interrupted join left behind.
     """
     if given is not None:
@@ -413,10 +414,10 @@ def leave_hub(store: Store, places: Home, server: Server) -> bool:
 
 
 def list_unknown(store: Reader, places: Home) -> dict[str, str]:
-    """Return the hubs that this machine has joined but memory.db doesn't know, since it is older or was made again.
+    """Return the hubs that this machine has joined but memory.db lacks, because it is older or has been recreated.
 
     Returns:
-        Place → the command that joins it again. What was sent there comes back then.
+        Place → the command that joins it again, which brings back what was sent there.
     """
     found = {}
     for url in Keyring(places.hub_keys).joined():
@@ -450,7 +451,7 @@ def make_code(places: Home, server: Server) -> str:
 
 
 def check_key(store: Store, name: str, *, is_new: bool) -> tuple[Space, Server]:
-    """Return a space whose key can be given, or changed if ``is_new``, and its hub.
+    """Return a space and its hub, provided that the space's key can be given, or changed if ``is_new``.
 
     Raises:
         NotFound: there is no such space.
@@ -467,7 +468,7 @@ def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
     """Store the key of a space, from its recovery phrase; rows that could not be read are pulled again.
 
     Raises:
-        WrongKey: the space is now sealed with another key; nothing was stored.
+        WrongKey: the space is now sealed with a different key; nothing was stored.
         HubError: the hub can't be reached.
     """
     space, server = check_key(store, name, is_new=False)
@@ -489,11 +490,11 @@ def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
 def rotate_key(store: Store, places: Home, name: str) -> str:
     """Seal a space with a new key, and return the key's recovery phrase; everything is sent again, sealed with it.
 
-    Other machines need the phrase, or a new code. Whatever an old key sealed can still be read by those who have it.
+    Other machines need the phrase, or a new code. Whatever an old key sealed can still be read by anyone with that key.
     """
     space, server = check_key(store, name, is_new=True)
     keyring = Keyring(places.hub_keys)
-    # Not only the newest: if a rotation got no response, the hub may still have the previous key.
+    # Try older keys too: if a rotation got no response, the hub may still have the previous key.
     kept = list(keyring.keys(server.url, space.ns_id))
     asked = [key_id for key_id in kept if keyring.is_next_key(server.url, space.ns_id, key_id)]
     known = [*asked, *(key_id for key_id in reversed(kept) if key_id not in asked)]
@@ -520,10 +521,10 @@ def _refuse_folder(server: Server, reason: str) -> None:
 
 
 def require_server(store: Store, url: str | None = None, *, is_service: bool = False) -> Server:
-    """Return the hub at an address; without one, the only hub, or the only service if ``is_service``.
+    """Return the hub at an address; if ``url`` is None, the only hub, or the only service if ``is_service``.
 
     Raises:
-        NotFound: no such hub was joined.
+        NotFound: no such hub has been joined.
         BadRequest: it is not an address, or there are several hubs.
     """
     servers = [server for server in list_servers(store) if not (is_service and is_folder(server.url))]

@@ -43,7 +43,7 @@ class Authors:
     """Identifies the authors in one space. Outside teams, everything is this person's own."""
 
     def __init__(self, store: Store, connection: Transport, server: Server, space: Space) -> None:
-        """Set up without a request; the hub is queried for names only when an unknown author wrote a row."""
+        """Set up without a request; the hub is queried for names only when an unknown author has written a row."""
         self._store, self._connection = store, connection
         self._server, self._space = server, space
         self._known: dict[int, Member] = {}
@@ -138,7 +138,7 @@ def pull_space(
         pulled: counts the changes, even if an error stops the pull.
 
     Raises:
-        HubError: no page came, or the page can't be right.
+        HubError: no page arrived, or the page can't be correct.
     """
     rows = page_rows(PAGE_ROWS, server)
     cursor = space.cursor

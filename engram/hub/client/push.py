@@ -79,10 +79,10 @@ def push_space(
         hub_ms: the hub's time, in milliseconds since 1970.
         goes_on: called before each page; the push stops if it returns False.
         pushed: counts the changes, even if an error stops the push.
-        tried_before: author and memory of rows that the hub refused before and that are now retried.
+        tried_before: the author and memory of each row that the hub has refused before and that is now retried.
 
     Raises:
-        HubUnreachable: no response came.
+        HubUnreachable: no response arrived.
         HubRefused: the hub refuses this machine or this space.
     """
     with store.transaction() as tx:

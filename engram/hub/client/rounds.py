@@ -209,7 +209,7 @@ def _say_hello(store: Store, connection: Transport, server: Server, keyring: Key
             for space in spaces:
                 if is_other:
                     become_device(tx, space, server.device_id, answer.device_id)
-                    # Rows that the other copy pushed under the shared id were left out of this one's pages.
+                    # Rows that the other copy pushed under the shared id were left out of this machine's pages.
                     change_space(tx, space.id, cursor=0)
                 elif _is_older(server, answer.push_id):
                     logger.warning("action=heal hub=%d space=%d reason=push_lost", server.id, space.id)
@@ -270,7 +270,7 @@ def _begin_anew(tx: Tx, connection: Transport, server: Server, space: Space) -> 
 
 
 def _known_spaces(store: Store, server: Server, answer: HelloAnswer) -> list[tuple[Space, SpaceFacts]]:
-    """Return this machine's spaces as listed by the hub, and record listed teams that the machine did not join.
+    """Return this machine's spaces as listed by the hub, and record listed teams that it has not joined.
 
     Such a team was joined on another of this person's machines, or it is not theirs; ``engram team accept`` settles
     which. A second private space, and spaces of future kinds, are ignored.

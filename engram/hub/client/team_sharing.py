@@ -59,7 +59,7 @@ Redact = Callable[[str], str]
 
 #: The minimum and the default delay of a rule, in seconds.
 MIN_DELAY_SECONDS, DELAY_SECONDS = 3_600, 86_400
-#: Names in a memory that reveal this machine: absolute paths.
+#: Names in a memory that reveal details of this machine: absolute paths.
 _PATH = lazy_regex(r"^(?:[/~\\]|[A-Za-z]:[/\\])")
 
 
@@ -70,7 +70,7 @@ class Preview:
     memory: Memory
     text: dict[str, Any]
     project: list[str]
-    #: True if it was shared before.
+    #: True if the memory has been shared before.
     is_update: bool
     #: Why recipients' machines store it without showing it; "" if they show it.
     held_back: str = ""
@@ -90,11 +90,11 @@ def team_spaces(store: Reader) -> list[Space]:
 
 
 def require_team(store: Reader, name: str | None, *, least: str = "reader") -> Space:
-    """Return the team with the given name or id; without one, the only team in which the person's role suffices.
+    """Return the team with the given name or id; if it is None, the only team in which the person's role suffices.
 
     Raises:
         NotFound: there is no such team.
-        BadRequest: several match, or this person's role in it is too low.
+        BadRequest: several match, or this person's role in the team is too low.
     """
     teams = team_spaces(store)
     fitting = teams if name is None else [space for space in teams if name in (space.name, str(space.ns_id))]
@@ -113,7 +113,7 @@ def require_team(store: Reader, name: str | None, *, least: str = "reader") -> S
 
 
 def team_of_shares(store: Store, name: str | None, episode_ids: Sequence[str]) -> Space:
-    """Return the team with the given name or id; without one, the only team that all these memories are shared with.
+    """Return the team with the given name or id; if it is None, the only team that all these memories are shared with.
 
     Raises:
         NotFound, BadRequest: as in ``require_team``.
@@ -189,7 +189,7 @@ def _words(memory: Memory) -> tuple[object, ...]:
 
 
 def unshare(store: Store, places: Home, space: Space, name: str) -> str:
-    """Withdraw a memory, given by its local id or by a share's id, from a team; return what was done, in words.
+    """Withdraw a memory, specified by its local id or a share's id, from a team; return a sentence on what was done.
 
     A person's own share is erased for everyone, and rules don't share it again. A keeper can erase anyone's share.
 
@@ -216,7 +216,7 @@ def unshare(store: Store, places: Home, space: Space, name: str) -> str:
 
 
 def find_shared(store: Store, space: Space, name: str) -> SaidMemory | list[SaidMemory] | Memory:
-    """Return what ``unshare`` would withdraw: the person's own share, someone else's share, or a memory that is not
+    """Return what ``unshare`` would act on: the person's own share, someone else's share, or a memory that is not
     shared. Raises the same errors as ``unshare``.
     """
     for standing in list_shares(store, space):
@@ -236,7 +236,7 @@ def find_shared(store: Store, space: Space, name: str) -> SaidMemory | list[Said
 
 
 def _erase_theirs(store: Store, places: Home, space: Space, memories: Sequence[SaidMemory]) -> None:
-    """Forget other members' memories on this machine, and have the hub erase them, so that every machine does."""
+    """Forget other members' memories on this machine, and have the hub erase them, so that all machines forget them."""
 
     def erase(tx: Tx) -> None:
         for memory in memories:
@@ -247,7 +247,7 @@ def _erase_theirs(store: Store, places: Home, space: Space, memories: Sequence[S
 
 
 def erase_member(store: Store, places: Home, space: Space, member_id: int) -> int:
-    """Erase what a member shared in a space, for everyone, and return the number of memories."""
+    """Erase what a member has shared in a space, for everyone, and return how many memories were erased."""
     theirs = [
         memory
         for memory in said_in_space(store, space.id)
@@ -287,9 +287,10 @@ def report_rules(store: Reader) -> list[RuleReport]:
 
 
 def share_by_rules(store: Store, places: Home, server: Server, redact: Redact) -> int:
-    """Share the memories that rules select and whose delay has passed, and return their number.
+    """Share the memories that rules select and whose delay has passed, and return how many were shared.
 
-    Memories forgotten or edited in the meantime are left out, because selecting and sharing are one transaction.
+    Memories forgotten or edited in the meantime are left out, because memories are selected and shared in one
+    transaction.
     """
     done = 0
     if not list_rules(store):
@@ -325,7 +326,7 @@ class Seat:
 
     member_id: int
     name: str
-    #: reader, writer or keeper; "" for a person who wrote in the team and has left it.
+    #: reader, writer or keeper; "" for a former member who shared something.
     role: str
     is_muted: bool
 
@@ -379,7 +380,9 @@ def invite(store: Store, places: Home, space: Space, role: str) -> str:
 
 
 def join_team(store: Store, places: Home, server: Server, code: str) -> Space:
-    """Join a team with a code. A code for a team that was already joined can bring its keys and a higher role.
+    """Join a team with a code.
+
+    A code for a team that has already been joined can supply the team's keys and a higher role.
 
     Raises:
         WrongKey: the second half of the code is wrong.
@@ -449,7 +452,7 @@ def list_seats(store: Store, places: Home, space: Space) -> list[Seat]:
 
 
 def require_seat(seats: Sequence[Seat], space: Space, name: str, *, or_former: bool = False) -> Seat:
-    """Return the seat of a member of a team; with ``or_former``, also of one who left. Raises NotFound."""
+    """Return the seat of a member of a team; with ``or_former``, also that of a former member. Raises NotFound."""
     seat = next((seat for seat in seats if seat.name == name and (seat.role or or_former)), None)
     if seat is None:
         raise NotFound(f"{name[:60]} is not in {space.name}; `engram team members` lists the members")
@@ -487,7 +490,11 @@ def _remove_here(tx: Tx, said: Sequence[SaidMemory]) -> int:
 
 
 def mute(store: Store, name: str) -> tuple[Member, int]:
-    """Stop storing a teammate's memories and delete those here, without notice; return the teammate and the count."""
+    """Stop storing a teammate's memories, and delete them from this machine, without notifying the teammate.
+
+    Returns:
+        The teammate, and how many memories were deleted.
+    """
     member = require_member(store, name)
     gone = 0
     with store.transaction() as tx:
@@ -500,7 +507,7 @@ def mute(store: Store, name: str) -> tuple[Member, int]:
 
 
 def unmute(store: Store, name: str) -> Member:
-    """Unmute a teammate: their memories arrive with the next round."""
+    """Unmute a teammate: their memories are fetched again in the next round."""
     member = require_member(store, name)
     with store.transaction() as tx:
         set_muted(tx, member, False)
@@ -541,7 +548,7 @@ def report_memory(store: Store, places: Home, episode_id: str, reason: str) -> S
 
 
 def list_reported(store: Store, places: Home, space: Space, *, settle: str = "") -> list[Reported]:
-    """Return the memories reported to a team's keepers; ``settle`` is the id of a memory that has been reviewed."""
+    """Return the memories reported to a team's keepers; reports of the one with the id ``settle`` are closed first."""
     request: dict[str, Any] = {"ns": space.ns_id}
     memories = {said.memory_id.hex(): said for said in said_in_space(store, space.id)}
     if settle:

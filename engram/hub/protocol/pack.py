@@ -16,7 +16,7 @@ from engram.system.lazy_regex import lazy_regex
 
 #: Format version of packs; a higher one needs a newer program.
 FORMAT = 1
-#: Maximum size of a pack, in bytes, and maximum number of its memories.
+#: Maximum size of a pack, in bytes, and maximum number of memories in it.
 MAX_PACK_BYTES, MAX_MEMORIES = 20_000_000, 5_000
 _NAME = lazy_regex(r"[a-z0-9][a-z0-9._-]{0,59}")
 

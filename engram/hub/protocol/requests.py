@@ -73,7 +73,7 @@ class HelloRequest:
 
     #: Those of its last pushes that arrived or may have arrived; none before the first push.
     push_ids: tuple[bytes, ...]
-    #: Space → (position, mark); a space without a mark is missing.
+    #: Space → (position, mark); a space without a mark is left out.
     marks: Mapping[int, tuple[int, bytes]]
 
     def to_json(self) -> dict[str, Any]:
@@ -209,7 +209,7 @@ def phrase_of(key: bytes) -> str:
 
 
 def key_of(phrase: str) -> bytes:
-    """Return the key of a phrase. Raises BadRequest if a word is mistyped."""
+    """Return the key that a phrase encodes. Raises BadRequest if a word is mistyped."""
     words = re.findall(r"[a-z]+", phrase.lower())
     try:
         data = b"".join(_number(word).to_bytes(2) for word in words)
@@ -221,7 +221,7 @@ def key_of(phrase: str) -> bytes:
 
 
 def new_code() -> tuple[str, str]:
-    """Return the two halves of a one-time code: the hub's, and the key's."""
+    """Return the two halves of a one-time code: the half that the hub gets, and the half that opens the keys."""
     hub_half, key_half = _random(HUB_LETTERS), _random(KEY_LETTERS - 2)
     return hub_half, key_half + _check_letters(hub_half + key_half)
 
@@ -249,7 +249,7 @@ def split_code(text: str) -> tuple[str, str]:
 
 
 def code_hash(hub_half: str) -> bytes:
-    """Return the hash that the hub keeps of a code."""
+    """Return the hash of a code, which is all that the hub keeps of it."""
     return hashlib.sha256(b"engram code " + hub_half.encode()).digest()
 
 

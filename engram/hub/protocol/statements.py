@@ -53,7 +53,7 @@ def time_of(hlc: int) -> int:
 # is enough to recreate the memory elsewhere, the order in which statements arrive does not matter, and any machine can
 # restore a hub that has lost some. Two states are joined field by field: the greater stamp wins.
 
-#: Format of the statements that this program writes; those of a higher one are set aside until the program is updated.
+#: Format of the statements that this program writes; those in a higher one are set aside until the program is updated.
 FORMAT = 1
 #: The text written by hand, and the text written by an extractor, which counts only if none was written by hand.
 TEXT, EXTRACTED = "text", "extracted"

@@ -95,7 +95,7 @@ def _add_member(connection: psycopg.Connection[Any], name: str) -> int:
 def join(database: Database, hub_half: str, device_name: str, token_hash: bytes) -> Membership:
     """Create a device for the member that a code belongs to, and use up the code.
 
-    A request repeated with the hash of the same token, because no response came, returns the same device.
+    A request repeated with the hash of the same token, because no response arrived, returns the same device.
 
     Raises:
         Unknown: the code is wrong, expired, or used up by another machine.

@@ -78,7 +78,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 @contextlib.contextmanager
 def _ending_on_signals(server: Any) -> Iterator[None]:
-    """Make SIGINT, SIGTERM and SIGHUP stop the service once its requests are done; a second signal stops those too."""
+    """Make SIGINT, SIGTERM and SIGHUP stop the service once its requests are done; a second signal aborts them."""
 
     def end(*_: object) -> None:
         server.force_exit = server.should_exit

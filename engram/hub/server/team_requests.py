@@ -24,7 +24,7 @@ READER = 1
 
 
 def make_team(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Create a team's space, with the asker as its keeper. For a sealed one, the request contains its key's id."""
+    """Create a team's space, with the asker as its keeper. For a sealed team, the request contains its key's id."""
     name, is_sealed, key_id = checked_name(str(value["name"])), bool(value["sealed"]), bytes.fromhex(value["key"])
     if name == "private" or len(key_id) != (8 if is_sealed else 0):
         raise BadRequest("choose another name" if name == "private" else "this is not the id of a key")
@@ -63,7 +63,7 @@ def join_team(database: Database, asker: Asker, value: Mapping[str, Any]) -> dic
 
 
 def list_members(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return who is in a team, and who wrote in it but has left."""
+    """Return the members of a team, and former members who shared something in it."""
     ns_id = int(value["ns"])
     with database.client(asker.token_hash) as connection:
         _require_role(connection, ns_id, READER)
