@@ -45,7 +45,7 @@ class ForgetReport:
     files: tuple[str, ...]
     #: Number of backups and set-aside databases that were cleaned.
     backups: int
-    #: Number of those that were deleted, because they could not be changed.
+    #: Number of backups and set-aside databases that were deleted because they could not be changed.
     dropped_backups: int = 0
     #: Number of backups and set-aside databases that were searched.
     searched_backups: int = 0
@@ -167,7 +167,7 @@ def forget_memory(
 def forget_together(
     store: Store, places: Home, episode_ids: Sequence[str], change_too: Callable[[Tx], None], *, actor: Actor
 ) -> int:
-    """Delete memories everywhere in the memory folder, as ``forget_memory`` does; return their number.
+    """Delete memories everywhere in the memory folder, as ``forget_memory`` does; return how many.
 
     Memories that a consolidation on this machine merged with them are kept, because they were not forgotten.
 

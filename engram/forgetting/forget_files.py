@@ -56,7 +56,7 @@ def clean_recollections(
     """Remove the recollection files of some sessions and those whose text must be deleted; return their names.
 
     Lists of failed programs are also removed, but not returned, because the worker creates new ones. With ``is_dry``,
-    in this function and those below, nothing is changed, and the return value says what would be.
+    in this function and those below, nothing is changed, and the return value says what would be changed.
     """
     removed = []
     for path in _files(places.recollections, ("*",)):
@@ -98,7 +98,7 @@ def clean_lines(
     """Remove lines from notes that refer to or repeat a forgotten memory.
 
     A session's section of the daily log repeats its stored turns and is rewritten if forgetting changes them. So the
-    same words are kept if another session said them.
+    same words are kept if they were said in another session.
 
     Args:
         is_kept_in_session: like ``is_kept``, for the lines of a session's section.
@@ -234,7 +234,7 @@ def _is_about(line: str, ids: Collection[str]) -> bool:
 
 
 def _cut_line(line: str, forgotten: Forgotten | None) -> str:
-    """Return a memory's line without the words of a forgotten memory merged into it; other lines unchanged."""
+    """Return a memory's line without the words of a forgotten memory merged into it; any other line as it is."""
     cut = forgotten.cut if forgotten else None
     if forgotten is None or cut is None or cut.episode_id not in line:
         return line
@@ -265,7 +265,7 @@ def clean_copies(places: Home, driver: str, clean: Callable[[Tx], int]) -> tuple
     were damaged.
 
     Args:
-        clean: deletes rows from an open copy, in a transaction, and returns their number.
+        clean: deletes rows from an open copy, in a transaction, and returns how many it deleted.
     """
     cleaned = dropped = 0
     for path in copies_of_memory(places, driver):

@@ -63,7 +63,7 @@ def merged_content(older: str, newer: str) -> str:
 
 #: Maximum length of the description of a forgotten quotation, in characters.
 MAX_TITLE_CHARACTERS = 120
-#: Minimum length of a sentence, in words, for which a memory that repeats it is forgotten with the message.
+#: A memory that repeats a sentence of the message is forgotten with it if the sentence has at least this many words.
 MIN_SENTENCE_WORDS = 3
 #: Minimum share of common words, relative to the shorter summary, that makes an archived memory an earlier version.
 MIN_SAME_SHARE = 0.6
@@ -357,7 +357,7 @@ def _without(host: Memory, target: Memory) -> CutMemory | None:
 
 
 def _given_to_host(store: Store, host: Memory, target: Memory) -> set[str]:
-    """Return the entries that the host rests on only since ``target`` was merged into it."""
+    """Return the entries that the host has rested on only since ``target`` was merged into it."""
     evidence = [entry.uuid for entry in memory_records.evidence_of(store, host.id)]
     own: set[str] = set()
     for change in memory_history.history_of(store, host.episode_id):

@@ -54,7 +54,7 @@ class ForgottenFiles:
     def clean(self, places: Home, *, is_dry: bool = False) -> tuple[list[str], list[Path]]:
         """Remove everything from recollections, exports and notes; return the names of changed files, and the notes.
 
-        With ``is_dry``, nothing is changed, and the return value says what would be.
+        With ``is_dry``, nothing is changed, and the return value says what would be changed.
         """
         changed = [self.forgotten.cut.episode_id] if self.forgotten.cut else []
         ids = self.forgotten.episode_ids
@@ -133,7 +133,7 @@ class ForgetPreview:
         }
 
     def account(self) -> str:
-        """Describe how much is deleted, in the words of the later report."""
+        """Describe how much is deleted, in the same words as the later report."""
         plan = self.plan
         return account_of(
             memories=len(plan.memories),

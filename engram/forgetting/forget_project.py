@@ -62,7 +62,7 @@ class ForgottenProject:
     files: tuple[str, ...]
     #: Number of backups and set-aside databases that were cleaned.
     backups: int
-    #: Number of those that were deleted, because they could not be changed.
+    #: Number of backups and set-aside databases that were deleted because they could not be changed.
     dropped_backups: int
     #: Names of other programs' databases in the memory folder, which may still contain the project's words.
     foreign: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Move a project into a vault, where nothing outside can see it, or move it back."""
+"""Move a project into a vault, where it is hidden from everything outside, or move it back out."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from engram.vaults import Vault, free_folder, own_vault, vault_of_identity, writ
 
 logger = logging.getLogger(__name__)
 
-#: File that records, during a move into a vault, the tombstones from before the move.
+#: Name of the file that keeps the tombstones from before a move into a vault while the move is in progress.
 _TOMBSTONES_NAME = ".forgotten-before.json"
 
 
@@ -47,7 +47,7 @@ class Moved:
 
 
 def check_move(store: Store, settings: Settings, project: ProjectRow) -> tuple[str, ...]:
-    """Return the identities of a project that can be moved into a vault. Raises BadRequest if it can't."""
+    """Return a project's identities. Raises BadRequest if the project can't be moved into a vault."""
     if own_vault(settings.places) is not None:
         raise BadRequest("a vault contains one project and can't contain vaults")
     identities = tuple(identities_of_project(store, project))
@@ -61,11 +61,11 @@ def check_move(store: Store, settings: Settings, project: ProjectRow) -> tuple[s
 def move_into_vault(store: Store, settings: Settings, project: ProjectRow) -> Moved:
     """Move a project's turns, memories (global ones included) and notes into a vault, leaving nothing outside.
 
-    The project is removed from backups and exports in the memory folder, as by ``projects forget``. An interrupted move
-    is continued by calling this again; until it is done, nothing new from the project is stored anywhere.
+    The project is removed from backups and exports in the memory folder, as with ``projects forget``. To continue an
+    interrupted move, call this again; until the move is complete, nothing new from the project is stored anywhere.
 
     Raises:
-        BadRequest: the memory folder is a vault itself, or the project has no folder.
+        BadRequest: the memory folder is itself a vault, or the project has no folder.
         StoreError: a database can't be written.
     """
     places = settings.places
@@ -107,7 +107,7 @@ def move_into_vault(store: Store, settings: Settings, project: ProjectRow) -> Mo
 
 
 def seal(vault: Vault) -> None:
-    """Record that nothing of a vault's project is left outside."""
+    """Record that nothing from a vault's project is left outside the vault."""
     write_vault(dataclasses.replace(vault, is_sealed=True))
     (vault.folder / _TOMBSTONES_NAME).unlink(missing_ok=True)
 
@@ -124,7 +124,7 @@ def _tombstones_before(store: Store, vault: Vault) -> dict[tuple[str, bytes], in
 def move_out_of_vault(store: Store, settings: Settings, vault: Vault) -> Moved:
     """Move everything in a vault back into the enclosing memory folder, and delete the vault. Raises StoreError.
 
-    An interrupted move is continued by calling this again.
+    To continue an interrupted move, call this again.
     """
     inner_settings = dataclasses.replace(settings, home=vault.folder)
     with open_memory(vault.home.memory_db, driver=store.driver, is_made=True) as inner:
@@ -153,7 +153,7 @@ def move_out_of_vault(store: Store, settings: Settings, vault: Vault) -> Moved:
 
 
 def _move_notes(store: Store, settings: Settings, to: Settings, project: ProjectRow) -> None:
-    """Copy a project's lines of notes into the notes of another memory folder, unless they are already there."""
+    """Copy the lines that belong to a project into the notes of another memory folder, unless they already exist."""
     names = names_of_project(store, project.id)
     sessions = set(contents_of_project(store, project).session_ids)
 

@@ -77,7 +77,7 @@ def plan_purge(
     Args:
         archived_days: days for archived memories; None to keep them.
         superseded_days: days for superseded memories; None to keep them.
-        project_id: only this project's; None for all.
+        project_id: only memories of this project; None for all projects.
     """
     old: list[Memory] = []
     for status, days in ((Status.ARCHIVED, archived_days), (Status.SUPERSEDED, superseded_days)):

@@ -94,7 +94,7 @@ def open_branches(store: Reader, memory_refs: Collection[int]) -> dict[int, str]
 
 
 def unmerged_branch(store: Reader, episode_ref: int, asked_on: str) -> str:
-    """Return the unmerged branch that a memory was learned on; "" if there is none, or it is ``asked_on`` itself."""
+    """Return the unmerged branch that a memory was learned on; "" if there is none or it is ``asked_on``."""
     branch = open_branches(store, [episode_ref]).get(episode_ref, "")
     return "" if branch == asked_on else branch
 

@@ -53,7 +53,7 @@ def ending_of(
         newer: the memory that would take its place; None if it would end without a successor.
         actor: who ends it; ``Actor.USER`` means that the user asked for exactly this.
         is_users_word: whether the user's own words say that it ends; None to conclude that from the newer memory.
-        is_same_text: both have the same text, so nothing is lost by ending the older one; it is kept if it has
+        is_same_text: both memories have the same text, so nothing is lost by ending the older one; it is kept if it has
             more authority.
     """
     if actor is Actor.USER:
@@ -86,10 +86,10 @@ def is_kept_by_hand(memory: Memory) -> bool:
 class Contradiction:
     older_id: str
     newer_id: str
-    #: Why they can't both be true.
+    #: Why the two memories can't both be true.
     reason: str
     made_at_ms: int
-    #: "" while undecided, else the id of the memory that was kept, or ``BOTH``.
+    #: "" while undecided, otherwise the id of the memory that was kept, or ``BOTH``.
     decision: str = ""
     decided_at_ms: int | None = None
     #: Its number; 0 if it came from a file.
@@ -110,7 +110,7 @@ def note_contradiction(tx: Tx, older_id: str, newer_id: str, reason: str) -> int
 
 
 def open_contradictions(store: Reader, episode_id: str | None = None, number: int | None = None) -> list[Contradiction]:
-    """Return the contradictions that await a decision, oldest first: all, those of one memory, or one by number."""
+    """Return the contradictions that await a decision, oldest first: all, those of one memory, or a numbered one."""
     table = tables.Contradiction
     query = CONTRADICTIONS.select().where(
         (table.decision == "") & _is_current(table.older_id) & _is_current(table.newer_id)
@@ -123,7 +123,7 @@ def open_contradictions(store: Reader, episode_id: str | None = None, number: in
 
 
 def _is_current(episode_id: ColumnBase) -> ColumnBase:
-    """Return the condition that a memory exists and is current; nothing needs deciding about any other."""
+    """Return the condition that a memory exists and is current; for any other memory, there is nothing to decide."""
     memory = tables.Memory
     return fn.EXISTS(memory.select(1).where((memory.episode_id == episode_id) & IS_CURRENT))
 
@@ -171,7 +171,7 @@ class JudgedMemory:
 
 
 def standing_judgements(history: Sequence[Change]) -> list[Change]:
-    """Return the judgements in a memory's history that were not withdrawn; the last one counts."""
+    """Return the judgements in a memory's history that have not been withdrawn; only the last one counts."""
     standing: list[Change] = []
     for change in history:
         if change.action in JUDGEMENTS:

@@ -35,11 +35,11 @@ from engram.models.memories.memory_records import (
 from engram.models.memories.tombstones import TombstoneKind, add_tombstones, barred_entries
 from engram.models.memories.usefulness import mark_used
 
-#: Actions of memories whose successor was deleted: they are current again, or get another successor.
+#: Actions recorded for memories whose successor was deleted: they are current again, or get another successor.
 RESTORE, RELEASE = "restore", "release"
-#: Action of a memory that moved to another project with everything else of its session or project.
+#: Action recorded for a memory that was moved to another project with everything else of its session or project.
 MOVE = "move"
-#: Action of a memory that a person decided to keep alongside one that contradicts it.
+#: Action recorded for a memory that a person decided to keep alongside one that contradicts it.
 DECIDE = "decide"
 #: Fields of a new memory that history keeps; the rest is in the memory or in values that later changes replaced.
 _FIRST_FIELDS = ("kind", "status", "importance", "confidence", "source", "extractor")
@@ -64,7 +64,7 @@ class ChangeListener:
         """A memory is about to be deleted permanently."""
 
     def vetoed(self, tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
-        """Changes, as action and id of the memory, were undone and must not be made again."""
+        """Changes, each given as an action and a memory's id, were undone and must not be made again."""
 
     def merged(self, tx: Tx, from_id: int, into_id: int) -> None:
         """Everything in a project was moved to another one."""
@@ -75,7 +75,7 @@ def _listeners() -> list[ChangeListener]:
 
 
 def note_vetoed(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
-    """Notify the listeners that changes, as action and id of the memory, were undone."""
+    """Notify the listeners that changes, each given as an action and a memory's id, were undone."""
     for listener in _listeners():
         listener.vetoed(tx, changes)
 
@@ -190,7 +190,7 @@ def note_judgement(
 ) -> Memory:
     """Record a judgement on a memory, or its withdrawal, with the fields that it changes, if any.
 
-    Memories that it had replaced remain replaced: if a memory is outdated, those are even older.
+    Memories that the judged one had replaced remain replaced: if it is outdated, they are even older.
     """
     return _change_fields(tx, memory, action, reason, changes, actor=actor, undoes=undoes)
 
@@ -203,7 +203,7 @@ def note_kept(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_id: int)
 def carry_change(tx: Tx, memory: Memory, step: Change, changes: dict[str, Any], *, undoes: int | None) -> Memory:
     """Repeat a change that was made in another database, with these fields and the step's time and actor.
 
-    The memory that it had replaced is left unchanged: that change has a step of its own.
+    The memory that the changed one had replaced is left unchanged: that change has a step of its own.
     """
     return _change_fields(
         tx, memory, step.action, step.reason, changes, actor=step.actor, undoes=undoes, at_ms=step.at_ms
@@ -222,7 +222,7 @@ def _change_fields(
     undoes: int | None = None,
     at_ms: int | None = None,
 ) -> Memory:
-    """Store changed fields with the step of history that records them; without any, store only the step."""
+    """Store changed fields with the step of history that records them; if none changed, store only the step."""
     if not changes:
         add_history(tx, memory.episode_id, action, reason, {}, {}, actor=actor, undoes=undoes, at_ms=at_ms)
         return memory
@@ -350,8 +350,8 @@ def _move_memories(
 def delete_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = False) -> None:
     """Delete a memory permanently: row, index, vector, entities, history, injections.
 
-    Tombstones for its id and its slot keep it from being recreated automatically. Those of a purge do no more than
-    that; those of a forget also keep an import or a restore from bringing it back. Memories that it had replaced
+    Tombstones for its id and its slot keep it from being recreated automatically. The tombstones of a purge do no more
+    than that; those of a forget also keep an import or a restore from bringing it back. Memories that it had replaced
     inherit its successor, or are current again if there is none.
     """
     remove_memory(tx, memory, actor=actor, is_purge=is_purge)
@@ -377,8 +377,8 @@ def restore_predecessors(
 ) -> list[Memory]:
     """Make the memories that this one had replaced current, because it is being deleted without a successor.
 
-    Only the last link of a chain comes back. A memory that was merged into the successor remains archived, and the
-    memories that it had replaced come back in its place.
+    Only the last link of a chain is restored. A memory that was merged into the successor remains archived, and the
+    memories that it had replaced are restored in its place.
     """
     return [
         _make_current(tx, predecessor, reason, actor=actor, run_id=run_id)
@@ -483,10 +483,10 @@ def _record_change(
 
 # -- Evidence of memories: entries are added, taken over and removed here, and history records who did it.
 
-#: Action of a memory that got more evidence; history records the previous number of entries, so that an undo removes
-#: the rest.
+#: Action recorded for a memory that got more evidence; history records the previous number of entries, so that an undo
+#: removes the rest.
 ADDED = "evidence"
-#: Action of a memory whose evidence was replaced.
+#: Action recorded for a memory whose evidence was replaced.
 REPLACED = "replace evidence"
 
 
@@ -524,7 +524,7 @@ def replace_evidence(
 def take_out_evidence(tx: Tx, row_id: int, start: int, stop: int) -> list[list[str | int | None]]:
     """Remove a memory's evidence from position ``start`` up to, not including, ``stop``.
 
-    Return them in the form stored as JSON: uuid, session and turn of each. Only ``memory_undo`` calls this.
+    Return them in the form stored as JSON: the uuid, session and turn of each. Only ``memory_undo`` calls this.
     """
     taken = evidence_of(tx, row_id)[start:stop]
     memory_writes.delete_evidence_between(tx, row_id, start, stop)

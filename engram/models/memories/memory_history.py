@@ -22,9 +22,9 @@ TAKE_BACK = "take back"
 #: Actions by which a person or an agent decided what a memory says or whether it is used.
 BY_HAND_ACTIONS = ("edit", "pin", "unpin", *JUDGEMENT_ACTIONS.values(), TAKE_BACK, "recover")
 
-#: Action of a memory that came from a file. The action belongs only to this database; it is never exported.
+#: Action recorded for a memory that came from a file. The action belongs only to this database; it is never exported.
 IMPORT = "import"
-#: Action of a memory that lost words, or entries that it rested on, because they were forgotten.
+#: Action recorded for a memory that lost words, or entries that it rested on, because they were forgotten.
 ERASE = "erase"
 
 
@@ -102,7 +102,7 @@ def add_first_steps(tx: Tx, made: Sequence[tuple[str, str, Mapping[str, Any]]], 
 
 
 def changes_by_row(store: Reader, row_ids: Sequence[int]) -> list[Change]:
-    """Return the steps with these row ids that exist."""
+    """Return the existing steps with these row ids."""
     chosen = in_json_list(tables.History.id, row_ids)
     return store.fetch_records(_CHANGES, _CHANGES.select().where(chosen))
 
@@ -244,7 +244,7 @@ def close_run(tx: Tx, run_id: int, lines: Sequence[str]) -> None:
 
 
 def find_run(store: Reader, run_id: int, kinds: Sequence[str] = UNDOABLE_KINDS) -> Run | None:
-    """Return a run by number; None for one of another kind."""
+    """Return a run by number; None for a run of another kind."""
     return store.fetch_record(_RUNS, _runs_of(kinds).where(tables.Run.id == run_id))
 
 
@@ -278,7 +278,7 @@ def _report_text(report: Mapping[str, Any]) -> str:
 
 
 def sessions_grown_since(store: Reader, since_ms: int) -> list[str]:
-    """Return the ids of sessions from which something was read at or after a time, the one silent for longest first."""
+    """Return the ids of sessions from which something was read at or after a time, the longest silent first."""
     session, turn = tables.Session, tables.Turn
     grown = turn.select(turn.session).where(turn.updated_at_ms >= since_ms)
     return store.fetch_values(

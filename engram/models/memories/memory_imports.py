@@ -1,4 +1,4 @@
-"""Memories imported from a file with their history, and how an import is undone."""
+"""Store imported memories with their history, and undo an import."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _WORDS = ("summary", "content")
 def import_memory(
     tx: Tx, memory: Memory, evidence: Sequence[Evidence], history: Sequence[Change], *, reason: str, run_id: int
 ) -> Memory:
-    """Store a memory from elsewhere with its history, to which this import by a person is added as the last step.
+    """Store a memory from elsewhere with its history, and add this import, made by a person, as the last step.
 
-    ``undoes`` of a step is the position in ``history`` of the step that it undid.
+    A step's ``undoes`` is the position in ``history`` of the step that it undid.
     """
     made = dataclasses.replace(memory, **dates_of(tx, memory))
     made = dataclasses.replace(made, id=memory_writes.insert_memory(tx, made))
@@ -36,7 +36,7 @@ def import_memory(
 
 
 def carry_history(tx: Tx, episode_id: str, history: Sequence[Change]) -> None:
-    """Add the history that a memory has elsewhere. ``undoes`` of a step is a position in ``history``."""
+    """Add the history that came with a memory. A step's ``undoes`` is a position in ``history``."""
     numbers: list[int] = []
     for step in history:
         number = add_history(
@@ -59,7 +59,7 @@ def has_stable_id(store: Reader, stable_id: str) -> bool:
 
 
 def contradictions_of(store: Reader, episode_id: str) -> list[Contradiction]:
-    """Return the contradictions, open or decided, of which a memory is the newer side."""
+    """Return the contradictions, open or decided, in which a memory is the newer side."""
     table = tables.Contradiction
     return store.fetch_records(
         CONTRADICTIONS, CONTRADICTIONS.select().where(table.newer_id == episode_id).order_by(table.id)
@@ -67,7 +67,7 @@ def contradictions_of(store: Reader, episode_id: str) -> list[Contradiction]:
 
 
 def carry_contradiction(tx: Tx, contradiction: Contradiction) -> None:
-    """Add a contradiction from another database, if both memories exist and it is not known yet."""
+    """Add a contradiction from another database, if both memories exist and it is not yet recorded here."""
     table, memory = tables.Contradiction, tables.Memory
     pair = [contradiction.older_id, contradiction.newer_id]
     present = tx.fetch_value(memory.select(fn.COUNT(memory.id)).where(memory.episode_id.in_(pair)))
@@ -79,7 +79,7 @@ def carry_contradiction(tx: Tx, contradiction: Contradiction) -> None:
 
 
 def carry_decision(tx: Tx, contradiction: Contradiction) -> None:
-    """Decide a contradiction as a newer database of the same memory does, or reopen it."""
+    """Copy the decision on a contradiction from a newer database of this memory, or reopen the contradiction."""
     table = tables.Contradiction
     is_it = (table.older_id == contradiction.older_id) & (table.newer_id == contradiction.newer_id)
     decided = table.update(decision=contradiction.decision, decided_at_ms=contradiction.decided_at_ms)
@@ -87,7 +87,7 @@ def carry_decision(tx: Tx, contradiction: Contradiction) -> None:
 
 
 def imported_by(store: Reader, run_id: int) -> list[str]:
-    """Return the ids of the memories that an import added and that still exist, in order."""
+    """Return the ids of the memories that an import added and that still exist, in the order of addition."""
     history, memory = tables.History, tables.Memory
     there = memory.select(memory.episode_id)
     query = history.select(history.episode_id).where(
@@ -100,7 +100,7 @@ def why_not_removed(store: Reader, memory: Memory, imported: frozenset[str]) -> 
     """Return why a memory must be kept when its import is undone; "" if it may be deleted.
 
     Args:
-        imported: the ids of all memories of the same import.
+        imported: the ids of all memories from the same import.
     """
     steps = history_of(store, memory.episode_id)
     begin = max((step.id for step in steps if step.action == IMPORT), default=0)
@@ -114,7 +114,7 @@ def why_not_removed(store: Reader, memory: Memory, imported: frozenset[str]) -> 
 
 
 def drop_empty_sessions(tx: Tx, session_ids: Sequence[str]) -> None:
-    """Delete the sessions that have no content left: they came with memories that have been deleted."""
+    """Delete those of the given sessions that have no content left, because the memories they came with are deleted."""
     session = tables.Session
     for session_id in session_ids:
         row_id = tx.fetch_value(session.select(session.id).where(session.session_id == session_id))
@@ -126,7 +126,7 @@ def drop_empty_sessions(tx: Tx, session_ids: Sequence[str]) -> None:
 
 
 def drop_empty_projects(tx: Tx, project_ids: Sequence[int]) -> int:
-    """Delete the projects that are empty; return how many."""
+    """Delete those of the given projects that are empty; return how many were deleted."""
     project, count = tables.Project, 0
     used = (tables.Memory, tables.Session, tables.Turn)
     for project_id in project_ids:

@@ -51,7 +51,7 @@ class Memory:
     status: Status = Status.ACTIVE
     confidence: float = 0.5
     quality: float = 0.0
-    #: Why it is never injected; "" if it may be.
+    #: Why it is never injected; "" if it may be injected.
     suspect: str = ""
     is_pinned: bool = False
     #: True if it was lowered by ``engram feedback ID wrong``.
@@ -280,7 +280,7 @@ IS_OF_PROJECT = f"e.scope = '{Scope.PROJECT}'"
 IS_MANUAL = f"e.source = '{Source.MANUAL}'"
 
 
-# -- Which project may see a memory, and what of it.
+# -- Which project may see a memory, and which parts of it.
 
 
 def may_see(memory: Memory, project_id: int) -> bool:

@@ -145,7 +145,7 @@ def _evidence_row(row_id: int, seq: int, entry: Evidence) -> dict[str, Value]:
 
 
 def delete_evidence(tx: Tx, row_id: int, uuids: Iterable[str] | None = None) -> int:
-    """Delete a memory's evidence, or only these entries; return how many were deleted."""
+    """Delete a memory's evidence, or only the given entries; return how many were deleted."""
     query = tables.Evidence.delete().where(tables.Evidence.memory == row_id)
     if uuids is not None:
         query = query.where(tables.Evidence.uuid.in_([pack_uuid(uuid) for uuid in uuids]))

@@ -82,12 +82,12 @@ def add_entry_tombstones(tx: Tx, forgotten: Forgotten) -> None:
 
 
 def said_key(at_ms: int, words: str) -> bytes:
-    """Return what tells a text or a command from all others, whatever ids a copy of it has."""
+    """Return what distinguishes a text or a command from all others, whatever ids a copy of it has."""
     return hashlib.blake2b(f"{at_ms}\n{words}".encode("utf-8", "replace"), digest_size=16).digest()
 
 
 def are_words_forgotten(store: Reader) -> bool:
-    """Return True if any words were ever forgotten; in most memories none were."""
+    """Return True if any words have ever been forgotten; in most memories, none have."""
     return bool(_used(store, (TombstoneKind.SAID,)))
 
 

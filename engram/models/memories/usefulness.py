@@ -1,4 +1,4 @@
-"""How useful a memory proved: in how many sessions it was shown and used, and how it was judged.
+"""How useful a memory has proved: in how many sessions it was shown and used, and how it was judged.
 
 A session **uses** a memory if it was shown the memory and then expands it (``memory_expand``), or mentions its id in a
 reply. Nothing else counts: no expansion by a person, no recall, no expansion by a session that was never shown it.
@@ -60,7 +60,7 @@ class Usefulness:
 
 
 def usefulness_of(store: Reader, episode_ids: Collection[str]) -> dict[str, Usefulness]:
-    """Return the usefulness of each memory that was ever shown or judged, by its id."""
+    """Return the usefulness of each memory that has ever been shown or judged, by its id."""
     if not episode_ids:
         return {}
     judgements, reset_ms = _read_history(store, episode_ids)
@@ -122,7 +122,7 @@ def _steps(episode_ids: Collection[str]) -> Query:
 
 
 def used_ids(store: Reader) -> set[str]:
-    """Return the ids of the memories that any session used."""
+    """Return the ids of the memories that any session has used."""
     injection = tables.Injection
     return set(store.fetch_values(injection.select(injection.episode_id).where(injection.used_at_ms.is_null(False))))
 

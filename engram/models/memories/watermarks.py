@@ -117,7 +117,7 @@ def mark_unjoined(tx: Tx, row_id: int) -> None:
 
 
 def mark_joined(store: Store, row_id: int) -> None:
-    """Record that the memory was compared with the others."""
+    """Record that the memory has been compared with the others."""
     with store.transaction() as tx:
         tx.run(tables.Memory.update(is_unjoined=0).where(tables.Memory.id == row_id))
 
@@ -152,13 +152,13 @@ def rows_of_same_turn(row_id: int) -> Query:
 
 
 def join_horizon_ms(store: Reader) -> int:
-    """Return when the oldest turn began that is open or waits for extraction, and so may still change memories.
+    """Return when the oldest turn that is open or waits for extraction began, as it may still change memories.
 
     Raw SQL: four nested selects over two tables. An extraction that failed before, and a turn that has not grown
     for a while, delay nothing.
     """
     now_ms = store.now_ms()
-    # The turn before one that grew is extracted again with it.
+    # The turn before one that has grown is extracted again along with it.
     waiting = store.value(
         "SELECT min(coalesce((SELECT max(b.started_at_ms) FROM turn b WHERE b.session_ref = due.session_ref "
         "AND b.started_at_ms < due.first_ms), due.first_ms)) FROM ("
