@@ -1,6 +1,6 @@
-"""Quotations as bites: if no memory matches, a dated passage that clearly answers the prompt, in whole sentences.
+"""Quotations as bites: if no memory matches, quote a dated passage that clearly answers the prompt, in whole sentences.
 
-They pass the same test as memories, with a higher threshold, and are shown as something said, not as fact.
+They pass the same test as memories, with a higher threshold, and are shown as something that was said, not as fact.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from engram.trust.voice import typed_text
 if TYPE_CHECKING:
     from engram.search.searcher import Searcher
 
-# -- Search for a request, and rate the memories found.
+# -- Run the search for a request, and rate the memories that it finds.
 
 #: Number of memories to choose bites from.
 CANDIDATES = 20
@@ -53,7 +53,7 @@ CANDIDATES = 20
 def rate_for_prompt(searcher: Searcher, request: InjectionRequest) -> list[RatedHit]:
     """Decide for every memory found whether it becomes a bite for a prompt; usually none does.
 
-    Store nothing: the same request yields the same bites.
+    Nothing is stored, so the same request yields the same bites.
     """
     query = query_for(request)
     hits = searcher.recall(query)
@@ -66,7 +66,7 @@ def rate_for_call(searcher: Searcher, request: InjectionRequest, call: ToolCall)
 
 
 def query_for(request: InjectionRequest, call: ToolCall | None = None) -> Query:
-    """Return the query of a request: in the session's project and global scope, including weak matches."""
+    """Return the query for a request: it covers the session's project and global scope, and includes weak matches."""
     return Query(
         text=request.text,
         project_id=NO_PROJECT if request.project_id is None else request.project_id,
@@ -91,13 +91,13 @@ MAX_READ = 4
 MAX_QUOTED_CHARACTERS, MAX_ASKED_CHARACTERS = 300, 110
 #: How many of the prompt's informative words a quotation must contain: this share, within these bounds.
 MIN_SHARED_SHARE, MIN_SHARED_WORDS, MAX_SHARED_WORDS = 0.25, 2, 4
-#: A user's statement has at least this number of words; fewer are a request or an answer.
+#: A user's statement has at least this many words; anything shorter is taken for a request or an answer.
 MIN_USERS_WORDS = 8
 #: Roles that are quoted: not programs, pasted text, or proposals that nobody agreed to.
 QUOTED_ROLES = (Role.USER, Role.ASSISTANT, Role.CHOSEN)
 #: Web addresses, which don't reveal what a prompt is about.
 _ADDRESS = lazy_regex(r"\b(?:https?|ssh|git)://\S+|\bwww\.\S+")
-#: Verbs in a user's sentence that states something.
+#: Verbs that mark a user's sentence as a statement.
 _STATES = lazy_regex(
     r"\b(?:is|are|was|were|has|have|had|does|do not|don['’]t|doesn['’]t|should|must|needs?|can|can['’]t|cannot|will|"
     r"won['’]t|because|since|means|fails?|runs?|uses?|lives?|works?|happens?|returns?|requires?|prefer|want)\b",
@@ -120,7 +120,7 @@ _POINTS = lazy_regex(
     r"\b(?:the (?:last|latest|following|above|below|next|attached|current)|this|above|below|here|these|those)\b",
     re.IGNORECASE,
 )
-#: Verdicts on a memory that matches, whether shown or not; it takes precedence over any passage.
+#: Verdicts on a matching memory that takes precedence over any passage, whether it is shown or not.
 _SURER = (Verdict.SHOWN, Verdict.ALREADY_SHOWN, Verdict.IN_CONTEXT, Verdict.STANDS_IN_FILE, Verdict.SUSPECT)
 
 
@@ -132,8 +132,8 @@ def may_quote(rated: Sequence[RatedHit]) -> bool:
 def rate_quotations(store: Store, searcher: Searcher, request: InjectionRequest) -> list[RatedHit]:
     """Decide whether one of the passages found for a prompt is quoted; usually none is.
 
-    Only sessions of the same project are quoted, but not the session itself or one that it is a copy of. Places are
-    numbered after those of the memories.
+    Only other sessions of the same project are quoted, except for what the current session copied from them. The
+    passages' places are numbered after those of the memories.
     """
     if request.project_id is None or not request.text:
         return []
@@ -250,7 +250,8 @@ def words_to_quote(quotation: Quotation, wanted: frozenset[str]) -> str:
 def _is_statement(text: str) -> bool:
     """Return True if the user's words state something.
 
-    They must be long enough, contain a verb that states something, and not refer to something else ("this", "below").
+    There must be enough of them, including a verb that states something, and they must not refer to anything else
+    ("this", "below").
     """
     is_long = len(text.split()) >= MIN_USERS_WORDS
     return is_long and bool(_STATES.search(text)) and not _POINTS.search(text)
@@ -276,7 +277,7 @@ def _run_from(said: Sequence[str], first: int) -> str:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Yield the lines of prose in a message, without code, tables, headings, quotes and commands."""
+    """Yield the lines of prose in a message, without code, tables, headings, quotes or commands."""
     is_code = False
     for line in text.splitlines():
         stripped = line.strip()

@@ -101,7 +101,7 @@ def select_relevant(
     """Return which memories may be shown, and whether the question is unsupported by all of them.
 
     A memory may be shown if its cosine is high enough, if it contains a name from the question or half of its terms, or
-    if it has no vector yet. Without a model, all may be.
+    if it has no vector yet. Without a model, all may be shown.
     """
     known = candidates.cosine[~np.isnan(candidates.cosine)]
     if relevance_floor <= 0 or not len(known):

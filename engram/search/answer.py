@@ -430,7 +430,7 @@ def _command_of(agent_name: str, session_id: str, path: Path) -> str:
 
 
 def _pull_request_for(at_ms: int, links: Sequence[PullRequest]) -> str:
-    """Return the first pull request that the session named after a time, or else its last one; "" for none."""
+    """Return the first pull request that the session named after a time, or else its last one; "" if none."""
     later = (link.url for link in links if link.at_ms >= at_ms)
     return next(later, links[-1].url if links else "")
 
@@ -438,7 +438,7 @@ def _pull_request_for(at_ms: int, links: Sequence[PullRequest]) -> str:
 def public_passages(store: Reader, hits: Sequence[Hit], asked_in: int | None = None) -> list[PublicHit]:
     """Return passages in their public form, each with any later contradiction from its session.
 
-    ``asked_in`` as for ``public_hits``.
+    ``asked_in`` has the same meaning as in ``public_hits``.
     """
     followed = [_followed(store, hit) for hit in hits]
     shown = public_hits(store, hits, asked_in)

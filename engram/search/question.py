@@ -390,7 +390,7 @@ def parse_query(query: Query, now_ms: int) -> ParsedQuery:
 
 #: The end of a short word; letters of scripts without spaces may follow.
 _END = rf"(?![^\W{UNSPACED_LETTERS}])"
-#: Minimum weight of a term, as of one that occurs in every row.
+#: Minimum weight of a term, such as one that occurs in every row.
 _MIN_WEIGHT = 0.01
 
 
@@ -445,11 +445,11 @@ class Coverage:
 MAX_TERMS = 12
 #: In a large index, terms in more than this share of the rows are left out if there are rarer ones.
 MAX_TERM_SHARE = 0.05
-#: Likewise for terms in more than this number of rows.
+#: Likewise for terms in more than this many rows.
 MAX_TERM_ROWS = 40_000
 #: An index with more rows than this is large, and the number of rows to score is bounded.
 LARGE_INDEX_ROWS = 20_000
-#: In a large index, how many rows single terms may match, roughly: scoring a row takes a microsecond.
+#: In a large index, roughly how many rows single terms may match: scoring a row takes a microsecond.
 MAX_SINGLE_TERM_ROWS = 8_000
 #: Maximum number of terms whose counts are cached.
 _MAX_CACHED_TERMS = 20_000

@@ -130,7 +130,7 @@ def score_session(candidates: MemoryCandidates, query: ParsedQuery, score: Colum
 
 
 def means_of_best(session: NDArray[np.int64], values: Column) -> Column:
-    """Return, for each place, the mean of the three best values in its session; a missing one counts as 0."""
+    """Return, for each place, the mean of the three best values in its session; a missing value counts as 0."""
     _, groups = np.unique(session, return_inverse=True)
     order = np.lexsort((-values, groups))
     starts = np.searchsorted(groups[order], np.arange(groups.max(initial=-1) + 1))

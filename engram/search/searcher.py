@@ -148,7 +148,7 @@ class Searcher:
             self._is_filling = False
 
     def catch_up(self) -> int:
-        """Load new vectors and return their number; the next ``refresh`` drops deleted ones.
+        """Load new vectors and return how many; the next ``refresh`` drops deleted ones.
 
         A deleted row is never shown in the meantime, since every hit is read from memory.db.
         """

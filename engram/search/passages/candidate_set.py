@@ -174,7 +174,7 @@ class Shortlist:
 
 # -- Retrieve the candidates of a search from the text index and the vectors, in bounded numbers.
 
-#: Maximum number of candidates from the text index, and from the vectors; more take longer without finding more.
+#: Maximum number of candidates from the text index, and from the vectors; more would take longer without finding more.
 MAX_TEXT_CANDIDATES, MAX_VECTOR_CANDIDATES = 200, 100
 #: Maximum length of the shortlist; it is shorter if few hits are wanted, which doesn't change the first ten.
 MAX_SHORTLIST = 150

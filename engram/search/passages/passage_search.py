@@ -46,7 +46,7 @@ from engram.text.splitting import sentence_spans
 
 #: Maximum number of words in an excerpt, unless a single sentence is longer.
 MAX_EXCERPT_WORDS = 40
-#: Text with fewer characters is extended by its neighbours: "Done." means nothing by itself.
+#: A text with fewer characters than this is extended by its neighbours: "Done." means nothing on its own.
 MIN_CHARS = 80
 
 
@@ -109,7 +109,7 @@ _CUTOFF_GAP = _MAX_SCORE_GAP + SCORE_SCALE * math.log(MAX_ENTRIES)
 class HitGroup:
     """The best passages of up to three entries of one turn."""
 
-    #: Indexes of the shortlist, best first.
+    #: Indexes in the shortlist, best first.
     indexes: list[int]
     #: Returns the text to show for an index, and its number of words.
     text_of: Callable[[int], tuple[str, int]]
@@ -137,8 +137,8 @@ def group_hits(shortlist: Shortlist, score: Column, limit: int, shown_text: Call
     """Return the best groups, best first. Each entry is in at most one group, represented by its best passage.
 
     Args:
-        score: a score for each; minus infinity leaves a passage out.
-        shown_text: returns the text to show for an index of the shortlist; called only when needed.
+        score: the score of each passage in the shortlist; minus infinity leaves it out.
+        shown_text: returns the text to show for an index in the shortlist; called only when needed.
     """
     groups: list[HitGroup] = []
     group_of_turn: dict[int, HitGroup] = {}
@@ -483,7 +483,7 @@ def find_notes(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Fl
     return hits
 
 
-#: A Markdown comment with the space before it; and only those that Engram writes, for text that contains code.
+#: A Markdown comment with the space before it; and only a comment that Engram writes, for text with code.
 _COMMENT = lazy_regex(r"[ \t]*<!--.*?-->", re.DOTALL)
 _OWN_COMMENT = lazy_regex(r"[ \t]*<!-- (?:ep_[0-9a-f]{12}|session \S+|saved \S+|found [a-z ]+) -->")
 #: A heading that names a project: by its name, or in MEMORY.md by the month and its name.

@@ -73,7 +73,7 @@ class VectorCache:
         return total
 
     def catch_up(self, store: Store) -> int:
-        """Load vectors written since the last call and return their number; returns immediately if there are none.
+        """Load vectors written since the last call and return how many; return immediately if there are none.
 
         While another thread fills the cache for the first time, which takes seconds for a large store, this returns 0
         immediately, so that a search uses what has been loaded so far.
@@ -94,7 +94,7 @@ class VectorCache:
             self._lock.release()
 
     def _load_slice(self, store: Store) -> int:
-        """Load the next new vectors, up to ``_SLICE_ROWS``; return their number."""
+        """Load the next new vectors, up to ``_SLICE_ROWS``; return how many."""
         vectors = vectors_since(store, self._owner, self._model, self._seq, _SLICE_ROWS)
         if not vectors:
             return 0
@@ -113,7 +113,7 @@ class VectorCache:
         return dict(zip(ids.tolist(), cosines.tolist(), strict=True))
 
     def usual_cosine(self, query: Floats, project: int | None) -> tuple[float, int]:
-        """Return the mean cosine, estimated from a sample, of the rows that ``project`` may see, and their number."""
+        """Return the estimated mean cosine of the rows that ``project`` may see, and how many such rows there are."""
         groups = None if project is None else [project, GLOBAL_GROUP]
         return self._index.mean_cosine(query, _SAMPLED_ROWS, groups=groups)
 
@@ -213,7 +213,7 @@ def similar_pairs(
 ) -> Iterator[tuple[int, int, float]]:
     """Yield ``(smaller row id, larger row id, cosine)`` for memories with at least ``min_cosine``, most similar first.
 
-    Needs 2 bytes for each number of the vectors of ``among``.
+    This needs 2 bytes for each number in the vectors of ``among``.
 
     ``among`` restricts the result to pairs that contain one of these row ids; None for all pairs.
     """

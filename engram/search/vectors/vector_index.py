@@ -1,4 +1,4 @@
-"""A vector index in memory: exact for few rows; for many, quantised to 8 or about 3 bits per number."""
+"""An in-memory vector index: exact while it is small, quantised to 8 or about 3 bits per number when it is large."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ from engram.search.vectors.row_blocks import (
     second_moments,
 )
 
-#: Maximum number of rows of an exact index (23 MB with 384 numbers a row); quantised rows take a quarter of the memory.
+#: Maximum number of rows in an exact index (23 MB with 384 numbers a row); quantised rows take a quarter of the memory.
 MAX_EXACT_ROWS = 15_000
-#: Maximum number of rows with 8 bits per number (200 MB); above that, half of a row has 4 bits and the rest 2.
+#: Maximum number of rows with 8 bits per number (200 MB); above that, half of a row's numbers have 4 bits and the rest
+#: 2.
 MAX_BYTE_ROWS = 500_000
-#: Share of rows re-ranked by all parts, within the bounds below. The shortlist contains 99.5 % of the true best 50,
-#: even for queries that resemble no row.
+#: Share of the rows that are re-ranked using all parts of a row, within the bounds below. The shortlist contains 99.5 %
+#: of the true top 50, even for queries that don't resemble any row.
 SHORTLIST_SHARE = 0.02
 MIN_SHORTLIST, MAX_SHORTLIST = 2_000, 6_000
-#: The shortlist has at least this number of rows for each hit.
+#: The shortlist has at least this many rows for each hit requested.
 _SHORTLIST_PER_HIT = 20
 #: A rotation is fitted to at most this many stored rows and this many new ones.
 _MAX_FITTED_ROWS = 8_000
@@ -41,11 +42,11 @@ _MAX_DEAD_SHARE = 0.25
 #: With fewer deleted rows than this, the index is never compacted.
 _MIN_DEAD_ROWS = 1_024
 
-# -- Find the nearest rows: compute every cosine, or shortlist by an estimate and compute the cosines of those.
+# -- Find the nearest rows: compute every cosine, or shortlist rows by an estimate and compute only their cosines.
 
-#: If less than this share of a block's rows is visible, only their estimates are computed.
+#: If less than this share of a block's rows is visible, estimates are computed for the visible rows only.
 _MIN_DENSE_SHARE = 0.25
-#: Size of the sample that gives a bound for the largest values.
+#: Size of the sample from which a bound on the largest values is derived.
 _SAMPLE_ROWS = 20_000
 
 #: Blocks, each with the number of its rows that may be read.
@@ -53,7 +54,10 @@ View: TypeAlias = tuple[tuple[Block, int], ...]
 
 
 def all_cosines(view: View, visible: Sequence[Flags | None], query: Floats) -> tuple[Ids, Floats]:
-    """Return id and cosine of every visible row. ``visible`` has flags for each block, or None for all its rows."""
+    """Return the id and the cosine of every visible row.
+
+    For each block, ``visible`` contains a flag per row, or None if all its rows are visible.
+    """
     ids, cosines = [], []
     for (block, count), flags in zip(view, visible, strict=True):
         block_cosines = block.cosines(count, query)
@@ -65,7 +69,7 @@ def all_cosines(view: View, visible: Sequence[Flags | None], query: Floats) -> t
 def shortlisted_cosines(
     view: View, visible: Sequence[Flags | None], query: Floats, shortlist: int
 ) -> tuple[Ids, Floats]:
-    """Return id and cosine of the ``shortlist`` visible rows of quantised blocks with the largest estimates."""
+    """Return the ids and cosines of the ``shortlist`` visible rows of quantised blocks whose estimates are largest."""
     blocks = [(block, count) for block, count in view if isinstance(block, QuantisedBlock)]
     rotated = blocks[0][0].rotation.apply(query)
     places, estimates = _estimates(blocks, visible, rotated)
@@ -88,7 +92,7 @@ def shortlisted_cosines(
 def _estimates(
     blocks: Sequence[tuple[QuantisedBlock, int]], visible: Sequence[Flags | None], rotated: Floats
 ) -> tuple[Places | None, Floats]:
-    """Return the visible rows' places, counted over all blocks (None for all rows), and their estimates."""
+    """Return the visible rows' places, numbered across all blocks (None if all are visible), and their estimates."""
     if all(flags is None for flags in visible):
         estimates: Floats = np.empty(sum(count for _, count in blocks), dtype=np.float32)
         start = 0
@@ -109,9 +113,9 @@ def _estimates(
 
 
 def _largest(values: Floats, count: int) -> Places:
-    """Return the places of the ``count`` largest values, ascending.
+    """Return the sorted places of the ``count`` largest values.
 
-    A bound from a sample excludes most values first, which is faster than partitioning all of them.
+    A bound from a sample first excludes most values, which is faster than partitioning all of them.
     """
     sample = values[:: max(1, len(values) // _SAMPLE_ROWS)]
     rank = min(len(sample), 2 + round(1.5 * count * len(sample) / len(values)))
@@ -123,7 +127,7 @@ def _largest(values: Floats, count: int) -> Places:
 
 
 def best_per_id(ids: Ids, cosines: Floats, limit: int) -> tuple[Ids, Floats]:
-    """Return the best ``limit`` ids, each once with its best cosine; best first, ties in row order."""
+    """Return the best ``limit`` ids, each only once, with its best cosine; best first, with ties in row order."""
     take = min(len(ids), 4 * max(limit, 0))
     while take:
         places = np.argpartition(-cosines, take - 1)[:take]
@@ -141,7 +145,7 @@ def joined_ids(parts: Sequence[Ids]) -> Ids:
 
 
 class VectorIndex:
-    """Unit vectors, each with an id and a group. An id may have several rows, of which the best counts.
+    """Unit vectors, each with an id and a group. An id may have several rows, of which only the best counts.
 
     One thread may write while any number of threads read. A reader sees the rows that existed when it began, except
     those removed in the meantime. Removed rows are skipped immediately; their memory is freed later.
@@ -152,7 +156,8 @@ class VectorIndex:
     ) -> None:
         """Create an empty index for rows of ``dimension`` numbers.
 
-        Above ``max_exact_rows`` rows it is approximate; above ``max_byte_rows``, a row takes 40 % of the 8-bit memory.
+        Above ``max_exact_rows`` rows it is approximate; above ``max_byte_rows``, a row takes 40 % of the memory that it
+        would take with 8 bits per number.
         """
         self.dimension = dimension
         self._max_exact_rows, self._max_byte_rows = max_exact_rows, max_byte_rows
@@ -176,16 +181,16 @@ class VectorIndex:
         return joined_ids([block.ids[:count][block.alive[:count]] for block, count in self._view])
 
     def expect(self, rows: int) -> None:
-        """Announce how many rows will be added, so that even the first ones are stored in the form for that number."""
+        """Announce how many rows will be added, so that even the first are stored in the format for that number."""
         self._expected_rows = rows
 
     def add(self, ids: ArrayLike, rows: ArrayLike, groups: ArrayLike | None = None) -> None:
         """Add rows. Existing rows of an id are kept; remove them first to replace them.
 
         Args:
-            ids: An id for each row.
-            rows: Shape (n, dimension), of any floating-point type.
-            groups: A number for each row, such as its project; 0 by default.
+            ids: an id for each row.
+            rows: shape (n, dimension), of any floating-point type.
+            groups: a number for each row, such as its project's id; 0 by default.
 
         Raises:
             EmbeddingError: the shapes don't match.
@@ -227,8 +232,8 @@ class VectorIndex:
         """Return the best ``limit`` ids with their cosines, best first.
 
         Args:
-            query: Shape (dimension,).
-            groups: Search only rows of these groups.
+            query: shape (dimension,).
+            groups: search only rows in these groups.
         """
         vector = self._checked(query)
         view = self._view
@@ -255,7 +260,10 @@ class VectorIndex:
         return best[places]
 
     def mean_cosine(self, query: ArrayLike, max_rows: int, *, groups: ArrayLike | None = None) -> tuple[float, int]:
-        """Return the mean cosine of the rows in ``groups``, from a sample of at most ``max_rows``, and their number."""
+        """Return the mean cosine of the rows in ``groups``, and how many rows there are.
+
+        The mean is estimated from at most ``max_rows`` of them.
+        """
         vector = self._checked(query)
         view = self._view
         places = [_places(block.visible(count, groups), count) for block, count in view]
@@ -269,7 +277,7 @@ class VectorIndex:
         return (float(np.concatenate(cosines).mean()) if cosines else 0.0), rows
 
     def get(self, ids: ArrayLike) -> tuple[Ids, Floats]:
-        """Return the ids and rows that exist for ``ids``, in insertion order."""
+        """Return the ids and the vectors of the rows that exist for ``ids``, in insertion order."""
         wanted = np.unique(np.asarray(ids, dtype=np.int64))
         row_ids, rows = [], []
         for block, count in self._view:
@@ -305,7 +313,7 @@ class VectorIndex:
         self._view = tuple((block, block.count) for block in blocks)
 
     def _quantise(self, new_rows: NDArray[np.floating]) -> None:
-        """Quantise the stored rows, and new ones from now on, with a rotation fitted to both."""
+        """Quantise the stored rows and all future ones, with a rotation fitted to the stored and the new rows."""
         moments = second_moments(new_rows[:: 1 + len(new_rows) // _MAX_FITTED_ROWS])
         for block, count in self._view:
             moments += second_moments(block.rows_at(block.live_places(count)[:: 1 + len(self) // _MAX_FITTED_ROWS]))
@@ -317,7 +325,7 @@ class VectorIndex:
         self._publish(blocks)
 
     def _narrow(self) -> None:
-        """Convert rows to fewer bits, block by block, to use little extra memory."""
+        """Convert the rows to fewer bits per number, block by block, to use little extra memory."""
         self._is_narrow = True
         for number, (block, count) in enumerate(self._view):
             narrow, places = self._new_block(), block.live_places(count)
