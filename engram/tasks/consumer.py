@@ -19,11 +19,12 @@ logger = logging.getLogger(__name__)
 
 #: Number of threads that run tasks; at most one of them runs a heavy task.
 WORKERS = 4
-#: Interval between checks of Huey's schedule, in seconds; only Huey's own retries wait there.
+#: Interval between checks of Huey's schedule, in seconds; only Huey's own retries are scheduled there.
 SCHEDULER_SECONDS = 5
 #: Interval at which the main thread checks for signals, in seconds.
 SIGNAL_SECONDS = 0.25
-#: Signals that stop the worker after its running tasks: SIGTERM of launchd and systemd, SIGINT, SIGHUP of a terminal.
+#: Signals that stop the worker once its running tasks have finished: SIGTERM from launchd or systemd, SIGINT, and
+#: SIGHUP from a terminal.
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -38,9 +39,9 @@ class TaskThread(Worker):
 
 
 class EngramConsumer(Consumer):
-    """The consumer of ``huey_consumer engram.tasks.queue.huey`` and of ``engram service run worker``.
+    """The consumer that ``huey_consumer engram.tasks.queue.huey`` and ``engram service run worker`` run.
 
-    The startup hooks run in the main thread before the first task, so that a signal aborts the start immediately and a
+    The startup hooks run in the main thread before the first task, so that a signal aborts startup immediately and a
     failing hook ends the process. The shutdown hooks run after the last task.
     """
 
@@ -62,7 +63,7 @@ class EngramConsumer(Consumer):
             settings: from the environment and config.toml by default.
             has_parent: a supervisor started this process; the memory folder must exist.
             worker_type: must be ``thread``, since all tasks share one model and one memory.
-            shutdown_timeout: how long a stop waits for running tasks; ``drain_seconds`` by default.
+            shutdown_timeout: how long to wait for running tasks when stopping; ``drain_seconds`` by default.
 
         Raises:
             SettingsError: a setting or the worker type can't be used.
@@ -74,7 +75,7 @@ class EngramConsumer(Consumer):
         if shutdown_timeout is None:
             shutdown_timeout = self.settings.drain_seconds
         super().__init__(queue, worker_type=worker_type, shutdown_timeout=shutdown_timeout, **options)
-        # However many tasks of one kind are waiting, one thread is left for the others.
+        # However many tasks of one kind are waiting, one thread is left for tasks of other kinds.
         queue.storage.most_of_a_kind = self.workers - 1
         self._stop_flag_timeout = SIGNAL_SECONDS
         # Signal -> (restart, graceful); see Huey.
@@ -100,8 +101,8 @@ class EngramConsumer(Consumer):
         """Run tasks until a signal or ``request_restart``; call it from the main thread.
 
         Returns:
-            0 after a clean stop, if the memory folder is gone, or immediately if another worker is running or memory.db
-            was deleted; 75 if the worker must be restarted.
+            0 after a clean stop, or if the memory folder is gone; also 0, immediately, if another worker is running or
+            memory.db has been deleted; 75 if the worker must be restarted.
 
         Raises:
             EngramError: raised by a startup hook.

@@ -69,7 +69,7 @@ class JsonSerializer:
         return json.dumps(_pack(data), separators=(",", ":"), sort_keys=True).encode()
 
     def deserialize(self, data: bytes) -> Any:
-        """Return the serialized value, with tuples for lists. Raises BadRequest for any other bytes."""
+        """Return the serialized value, with tuples instead of lists. Raises BadRequest if the bytes are not one."""
         data = bytes(data)
         if len(data) > MAX_MESSAGE_BYTES:
             raise BadRequest(f"a message of {len(data)} bytes is too long")
@@ -235,7 +235,7 @@ class QueueStorage(QueueFile):
         return bytes(data)
 
     def read_schedule(self, ts: datetime) -> list[bytes]:
-        """Remove and return due scheduled messages. Checks without a lock first, since there are usually none."""
+        """Remove and return due scheduled messages. Check without a lock first, since there are usually none."""
         if not self.sql(
             "select 1 from schedule where queue = ? and timestamp <= ? limit 1",
             (self.name, ts.timestamp()),
@@ -245,7 +245,7 @@ class QueueStorage(QueueFile):
         return [bytes(data) for data in self._with_repair(lambda: super(QueueStorage, self).read_schedule(ts))]
 
     def pop_data(self, key: str) -> Any:
-        """Remove and return a stored value. Checks without a lock first, since there is usually none."""
+        """Remove and return a stored value. Check without a lock first, since there is usually none."""
         if not self.has_data_for_key(key):
             return EmptyData
         return self._with_repair(lambda: super(QueueStorage, self).pop_data(key))

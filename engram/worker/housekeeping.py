@@ -306,7 +306,7 @@ class Housekeeper:
         self._was_busy = is_busy
         settings = self._runtime.settings
         limit_mb = float(settings.limit_rss_mb)
-        # Do not raise a limit that the user set.
+        # Do not raise a limit that the user has set.
         if used_mb > limit_mb and settings.limit_rss_mb == DEFAULT_LIMIT_RSS_MB:
             limit_mb = max(limit_mb, self._runtime.index_mb() + ABOVE_INDEX_MB) + self._torch_mb
         if used_mb > limit_mb:

@@ -241,9 +241,9 @@ def run_worker(
         has_parent: a supervisor started this process, so a missing memory folder is not recreated.
 
     Returns:
-        0 after a clean stop, if the memory folder is gone, or immediately if another worker is running; 75 if the
-        worker must be restarted because it exceeded its memory limit, memory.db is damaged, or a task did not finish
-        within ``drain_seconds``.
+        0 after a clean stop, or if the memory folder is gone; also 0, immediately, if another worker is running; 75 if
+        the worker must be restarted because it exceeded its memory limit, memory.db is damaged, or a task did not
+        finish within ``drain_seconds``.
 
     Raises:
         HomeError: the memory folder can't be used.

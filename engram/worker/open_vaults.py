@@ -109,7 +109,7 @@ class _OpenVault:
             raise
         self.runtime = make_vault_runtime(outer, settings, store)
         self._backup = DailyBackup(self.runtime)
-        #: Skipped sources of other projects, by place, with their stamps at that time.
+        #: Skipped sources of other projects, by place, with the stamps that they had then.
         self._passed_over: dict[Any, str] = {}
 
     def close(self) -> None:
@@ -201,7 +201,7 @@ class Vaults:
             raise StoreError(f"a vault's memory is damaged: {error}") from error
 
     def write_down(self) -> None:
-        """Record what hooks in vaults were sent."""
+        """Record what was sent to hooks in vaults."""
         for known in self._known():
             with contextlib.suppress(StoreError), self.noting_damage(known.runtime):
                 known.runtime.recollection.write_down()

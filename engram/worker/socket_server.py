@@ -291,7 +291,7 @@ class RecallServer:
         return not self._is_closing.is_set() and (client is None or not client.is_gone)
 
     def _write_down(self) -> None:
-        """Record what hooks were sent; called afterwards, so that no hook waits for the write lock."""
+        """Record what was sent to hooks; called afterwards, so that no hook waits for the write lock."""
         try:
             self._runtime.recollection.write_down()
             self.vaults.write_down()

@@ -87,7 +87,7 @@ def ask_status(home: Home) -> WorkerStatus | None:
 
 
 def wake_worker(home: Home) -> None:
-    """Tell a running worker that memories have changed. A worker that starts later checks this by itself."""
+    """Tell a running worker that memories have changed. A worker that starts later checks for changes itself."""
     ask_worker(home, {"op": "wake"}, timeout_seconds=WAKE_SECONDS)
 
 

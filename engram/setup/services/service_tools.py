@@ -16,7 +16,7 @@ from engram.reports.processes import is_held
 
 #: Maximum duration of a command, in seconds; a command that stops a service waits until the service has stopped.
 COMMAND_SECONDS = 60.0
-#: How long a start waits for the processes, in seconds.
+#: How long to wait for the processes to start, in seconds.
 READY_SECONDS = 30.0
 #: Time between two checks, in seconds.
 _POLL_SECONDS = 0.05
@@ -79,7 +79,7 @@ def wait_until_working(home: Home, read_reason: Callable[[], str]) -> None:
         read_reason: returns the processes' output, for the error message.
 
     Raises:
-        ServiceError: one of them is not running after half a minute.
+        ServiceError: a process is not running after ``READY_SECONDS``.
     """
     if wait_until(lambda: is_working(home), READY_SECONDS):
         return
@@ -101,7 +101,7 @@ def last_lines(path: Path, lines: int) -> str:
 
 
 def with_runtime_folder() -> dict[str, str]:
-    """Return the environment with the address of the user's service manager, which ``su`` and hooks may lack."""
+    """Return the environment; add the address of the user's service manager, which ``su`` and hooks may lack."""
     kept = dict(os.environ)
     folder = f"/run/user/{os.getuid()}"
     if not kept.get("XDG_RUNTIME_DIR") and os.path.isdir(folder):
