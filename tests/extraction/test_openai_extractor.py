@@ -20,9 +20,10 @@ from engram.errors import ExtractionError, RetryLater
 from engram.extraction.candidate import Candidate, ExtractionContext
 from engram.extraction.model import openai_provider
 from engram.extraction.model.language_model import MAX_PROSE, MAX_PROSE_AT_FIRST
+from engram.extraction.model.model_answer import json_object
 from engram.extraction.model.model_request import MARKER, MAX_REQUEST_CHARACTERS
 from engram.extraction.model.openai_provider import OpenAIExtractor
-from engram.extraction.model.provider import Budget, price_of
+from engram.extraction.model.provider import Budget, Prose, price_of
 from engram.models.engine.transaction import Store
 from engram.models.work.task_runs import list_stages
 from engram.settings import Settings
@@ -210,6 +211,37 @@ def test_the_answer_may_stand_in_a_fence_after_thoughts_and_with_gaps(bench: Ben
     (found,) = bench.propose(turn(1))
 
     assert found.kind is Kind.FACT
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "Use {x}: ",
+        'The form is {"memories": [...]}, so: ',
+        '{"thought": {"memories": "none"}}\n',
+        "if (a) { b() } " * 40,
+    ],
+)
+def test_braces_before_the_answer_are_not_taken_for_it(before: str) -> None:
+    assert json_object(f'{before}{{"memories": [{{"summary": "keep"}}]}} {{y}}') == {"memories": [{"summary": "keep"}]}
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "why"),
+    [
+        ("Use {x}, I can't.", Prose, "not JSON"),
+        ("", Prose, "not JSON"),
+        ('Use {x}: {"memories": [{"summary": "keep"}, {"su', ValueError, "not whole"),
+        ('{"memories": [{"summary": "keep"}, {"su', ValueError, "not whole"),
+        ('{"memories": "none"} {"memories": {}}', ValueError, "another shape"),
+        ("[1]", ValueError, "another shape"),
+        ('{"a":' * 50_000, ValueError, "not whole"),
+    ],
+)
+def test_why_a_text_has_no_answer_is_told_apart(text: str, error: type[ValueError], why: str) -> None:
+    with pytest.raises(ValueError, match=why) as raised:
+        json_object(text)
+    assert type(raised.value) is error
 
 
 # -- OpenAI's own interface, without a network

@@ -20,6 +20,8 @@ from engram.redaction import redact
 MAX_ANSWER_MEMORIES = 60
 #: Maximum number of passages of a memory.
 MAX_PASSAGES = 2
+#: Maximum number of braces in a text at which the output may begin; the model may write some before it.
+_MAX_STARTS = 50
 #: Lists that a memory may lack; if one of them has a different shape, the memory is still used.
 _LISTS_BESIDE = {"passages", "entities", "questions"}
 
@@ -133,16 +135,24 @@ def json_object(text: str) -> dict[str, Any]:
         ValueError: it is broken off, or has a different shape.
     """
     text = text.rpartition("</think>")[2]
-    try:
-        # What follows the object may have braces, too.
-        answer, _ = json.JSONDecoder().raw_decode(text, max(0, text.find("{")))
-    except (ValueError, RecursionError) as error:
-        if '"memories"' in text or text.lstrip().startswith("{"):
-            raise ValueError("the answer is not whole") from error
-        raise Prose("the answer is not JSON") from error
-    if not isinstance(answer, dict) or not isinstance(answer.get("memories"), list):
+    decoder = json.JSONDecoder()
+    at, failure = max(0, text.find("{")), None
+    for _ in range(_MAX_STARTS):
+        try:
+            # What follows the object may have braces, too.
+            answer, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError) as error:
+            failure, end = failure or error, at + 1
+        else:
+            if isinstance(answer, dict) and isinstance(answer.get("memories"), list):
+                return answer
+        if (at := text.find("{", end)) < 0:
+            break
+    if failure is None:
         raise ValueError("the answer has another shape")
-    return answer
+    if '"memories"' in text or text.lstrip().startswith("{"):
+        raise ValueError("the answer is not whole") from failure
+    raise Prose("the answer is not JSON") from failure
 
 
 def _memory(raw: Any) -> ProposedMemory | None:
