@@ -54,7 +54,7 @@ class IncomingMemory:
     agent: str = ""
     #: Where it came from: the reason given for the import's step in its history.
     reason: str = ""
-    #: Its record in an export, by which Engram recognises what it wrote itself; None for any other file.
+    #: Its record in an export, by which Engram recognises what it wrote itself; None in any other kind of file.
     record: Mapping[str, Any] | None = None
 
 

@@ -77,9 +77,9 @@ class Hit:
     #: Row ids of the turn, and of the passage, memory or note chunk.
     turn_id: int | None = None
     row_id: int = 0
-    #: The working folder of a passage; "" for anything else.
+    #: The working folder of a passage; "" for other hits.
     cwd: str = ""
-    #: The question that a quotation answers; "" for anything else.
+    #: The question that a quotation answers; "" for other hits.
     asked: str = ""
     #: The unmerged branch that a memory was learned on, if the asker is on another one; else "".
     branch: str = ""
@@ -138,7 +138,7 @@ class Origin:
     pull_request: str = ""
     #: Title of its session; "" for none, and for a session of a project other than the asker's.
     session_title: str = ""
-    #: Folder in which its session began, and in which its resume command works; "" as for the title.
+    #: Folder in which its session began, and in which its resume command works; "" in the same cases as the title.
     folder: str = ""
 
 
@@ -186,7 +186,7 @@ class PublicHit:
     standing: Standing = Standing()
     #: The memory's evidence, word for word, as far as its summary leaves it out; "" if not shown.
     quote: str = ""
-    #: What the session of a passage said later to contradict or supersede it, with the speaker; else "".
+    #: What the session of a passage said later to contradict or supersede it, with the speaker; otherwise "".
     followed: str = ""
     #: Title for display: a memory's own, or the first clause of its text; for other hits their session's; "" for none.
     title: str = ""
@@ -212,7 +212,7 @@ class PublicHit:
 
     @property
     def written_title(self) -> str:
-        """The title that somebody wrote for a memory; "" if it only repeats the text, and for anything else."""
+        """The title that somebody wrote for a memory; "" if it only repeats the text, and for other hits."""
         return "" if self.memory is None or self.title == title_from(self.text) else self.title
 
     @classmethod

@@ -56,7 +56,7 @@ class Query:
 
     def __post_init__(self) -> None:
         if not self.text.isascii():
-            # A letter's marks may be separate characters, as in file names on macOS; İ has no lower case of one letter.
+            # A letter's marks may be separate characters, as in file names on macOS; İ has no single-letter lower case.
             text = unicodedata.normalize("NFC", self.text).replace("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "I")
             object.__setattr__(self, "text", text)
 

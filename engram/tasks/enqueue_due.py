@@ -10,7 +10,7 @@ from engram.tasks.queue import huey
 #: Maximum number of pieces of work enqueued at once; the rest is left for the next call.
 MAX_ENQUEUED = 500
 
-#: Reason of an extraction triggered by the number of messages; any other reason means that the session fell silent.
+#: Reason of an extraction triggered by the number of messages; any other one means that the session has fallen silent.
 ENOUGH_MESSAGES = "messages"
 
 

@@ -225,7 +225,7 @@ class QueueFile(SqliteStorage):
         return connection
 
     def _identities(self) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
-        """Return the identities of the file and of its log's index; if the latter differs, others use another log."""
+        """Return the identities of the file and of its log's index; if the index differs, others use another log."""
         return _identity(self.filename), _identity(f"{self.filename}-shm")
 
     def _connect(self) -> Any:

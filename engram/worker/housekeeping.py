@@ -65,8 +65,8 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS, QUIET_SECONDS = 0.1, 1.0
 #: How often to poll a hub if no request is kept open (setting ``hub_wait``), in seconds.
 ASK_SECONDS = 3.0
-#: How long to wait after enqueueing a sync before polling the hub again, in seconds. Doubles, up to ``REST_SECONDS``,
-#: while no cursor moves, so that a hub that always reports changes is rarely polled.
+#: How long to wait after enqueueing a sync before polling the hub again, in seconds. The wait doubles, up to
+#: ``REST_SECONDS``, while no cursor moves, so that a hub that always reports changes is rarely polled.
 SETTLE_SECONDS = 0.5
 #: How often to check a folder, and how long to gather local changes for one file, in seconds.
 FOLDER_SECONDS = 10.0

@@ -104,7 +104,7 @@ class McpSessions:
         self.renew()
 
     def renew(self) -> None:
-        """Reopen the socket if it was removed or replaced. Raises OSError."""
+        """Reopen the socket if it has been removed or replaced. Raises OSError."""
         if self._identity is None or file_identity(self._path) != self._identity:
             listener = open_listener(self._path)
             self._identity = file_identity(self._path)

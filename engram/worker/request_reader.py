@@ -155,7 +155,7 @@ _BACKLOG = 1024
 _CHUNK_BYTES = 65_536
 #: Maximum wait for an event, in seconds, before deadlines are checked.
 _MAX_WAIT_SECONDS = 1.0
-#: Interval between signs of life, in seconds; shorter than a hook waits for one.
+#: Interval between signs of life, in seconds; shorter than the time that a hook waits for one.
 SIGN_SECONDS = 0.1
 #: A sign of life: whitespace before the JSON answer.
 _SIGN = b" "

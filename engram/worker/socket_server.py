@@ -195,7 +195,7 @@ class RecallServer:
         return max((time.monotonic() - at for at in times if at is not None), default=0.0)
 
     def renew(self) -> None:
-        """Reopen the socket if it was removed or replaced; report another program that listens there."""
+        """Reopen the socket if it has been removed or replaced; report another program that listens there."""
         if self._reception is not None and not self._is_closing.is_set() and self._guard.check():
             self._reception.replace_listener(self._open())
         if not self._is_closing.is_set():

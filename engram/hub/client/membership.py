@@ -158,7 +158,7 @@ class Keyring:
         return {key_id_of(key): key for key in keys}
 
     def add_key(self, url: str, ns_id: int, key: bytes) -> None:
-        """Store a key as a space's newest one."""
+        """Store a key as the newest key of a space."""
         with self._changing() as hubs:
             keys = hubs.setdefault(url, {}).setdefault("keys", {}).setdefault(str(ns_id), [])
             if key.hex() in keys:

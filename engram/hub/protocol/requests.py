@@ -183,7 +183,7 @@ def to_bytes(value: Mapping[str, Any] | Sequence[Any]) -> bytes:
 
 
 def from_bytes(data: bytes) -> dict[str, Any]:
-    """Return a JSON object. Raises BadRequest for anything else."""
+    """Return a JSON object. Raises BadRequest if the bytes are not one."""
     try:
         value = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:

@@ -44,7 +44,7 @@ FINAL_ACTIONS: Mapping[str, str] = {
     RELEASE: "the memory that had replaced it was forgotten, which can't be undone",
     IMPORT: "it was imported: `engram import --list` shows the import, and `engram import --undo RUN` undoes it",
 }
-#: Steps that belong to no run and don't prevent a run from being undone.
+#: Steps that don't belong to a run and don't prevent a run from being undone.
 _INDEPENDENT = (RESTORE, RELEASE, MOVE, ERASE, UNDO, REDO)
 Fields: TypeAlias = dict[str, Any]
 #: Keys of a step that changed a memory's evidence: the previous number of entries, and the entries that were removed.

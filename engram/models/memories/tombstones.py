@@ -163,7 +163,7 @@ def project_forgotten_ms(store: Reader, identity: str) -> int | None:
 
 
 def forgotten_span(store: Reader, identity: str | None) -> list[Span]:
-    """Return the time up to which nothing from a project may be stored again; none if it was never forgotten."""
+    """Return the span of time from which nothing in a project may be stored again; [] if it was never forgotten."""
     until_ms = project_forgotten_ms(store, identity) if identity else None
     return [] if until_ms is None else [(0, until_ms + 1)]
 

@@ -239,7 +239,7 @@ def retrieve_passages(
 
 
 def _without_barred(store: Store, rows: dict[int, PassageRow]) -> dict[int, PassageRow]:
-    """Return the passages without those that were judged wrong and others with the same text."""
+    """Return the passages without those that have been judged wrong and any others with the same text."""
     ids, texts = barred_quotations(store)
     if not ids:
         return rows

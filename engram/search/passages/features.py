@@ -87,7 +87,7 @@ def _similarity(word_sets: Sequence[frozenset[str]], rivals: int) -> Column:
 def _time_order(rows: Sequence[PassageRow]) -> NDArray[np.intp]:
     """Return the position of each passage in time.
 
-    Row ids only order passages of the same time, since transcripts may have been read in any order.
+    Row ids only order passages from the same time, since transcripts may have been read in any order.
     """
     places = np.lexsort(([row.id for row in rows], [row.at_ms for row in rows]))
     order: NDArray[np.intp] = np.argsort(places)

@@ -139,7 +139,7 @@ _ROLE_BEFORE_SPEAKER = lazy_regex(r"(?:user|assistant): (?=[A-Z][\w .'-]{0,30}: 
 
 
 def embed_missing(store: Store, embedder: Embedder, limit: int = 64) -> int:
-    """Embed up to ``limit`` rows without a current vector; return how many (0 if none is left).
+    """Embed up to ``limit`` rows without a current vector; return how many were embedded (0 if none was left).
 
     Rows that are deleted in the meantime are skipped. Raises EmbeddingError.
     """
@@ -157,7 +157,7 @@ def embed_memories(store: Store, embedder: Embedder) -> int:
 def embed_newest_memories(store: Store, embedder: Embedder) -> int:
     """Embed the newest few memories without a current vector, so that semantic search finds a memory soon after saving.
 
-    Return how many. Raises EmbeddingError.
+    Return how many were embedded. Raises EmbeddingError.
     """
     return _embed_some_memories(store, embedder, NEWEST_MEMORIES)
 
@@ -183,7 +183,7 @@ def embedding_texts(row: Missing) -> list[str]:
 
 
 def _embed(store: Store, embedder: Embedder, missing: Sequence[Missing]) -> int:
-    """Store a vector for each row: the mean of those of its texts, scaled to length 1. Return how many rows."""
+    """Store a vector for each row: the mean of its texts' vectors, scaled to length 1. Return how many rows."""
     if not missing:
         return 0
     texts = [embedding_texts(row) for row in missing]
