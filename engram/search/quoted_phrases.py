@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -22,6 +23,8 @@ _ALIKE = ("'’‘ʼ`", '"“”„«»', "-‐‑‒–—−")
 _GAP = r"[\W_]{1,8}?"
 #: A letter or digit that would continue a word, in scripts with spaces.
 _SPACED_LETTER = rf"[^\W{UNSPACED_LETTERS}]"
+#: The dot above, which may follow an i.
+_DOT = "\N{COMBINING DOT ABOVE}?"
 #: Maximum number of words shown around a phrase, including it.
 _MAX_SHOWN_WORDS = 60
 
@@ -80,16 +83,28 @@ def _pattern(phrase: str) -> str:
             is_between_words = _is_word(parts[place - 1]) and _is_word(parts[place + 1])
             pattern += _GAP if is_between_words else r"\s*"
         else:
-            pattern += "".join(map(_either_form, part)) if _is_word(part) else _any_of(part)
+            pattern += "".join(map(_any_form, part)) if _is_word(part) else _any_of(part)
     before = f"(?<!{_SPACED_LETTER})" if _ends_alone(parts[0][0]) else ""
     after = f"(?!{_SPACED_LETTER})" if _ends_alone(parts[-1][-1]) else ""
     return before + pattern + after
 
 
-def _either_form(letter: str) -> str:
-    """Return the pattern of a letter whose marks may also be separate characters."""
+def _any_form(letter: str) -> str:
+    """Return the pattern of a letter whose marks may also be separate characters, all or some, in any order.
+
+    An i may have a dot of its own: İ is asked for as I, and its two characters are I and a dot.
+    """
+    if letter in "iI":
+        return letter + _DOT
     apart = unicodedata.normalize("NFD", letter)
-    return re.escape(letter) if letter == apart else f"(?:{letter}|{apart})"
+    orders = itertools.permutations(apart[1:])
+    split = {
+        unicodedata.normalize("NFC", apart[0] + "".join(marks[:number])) + "".join(marks[number:])
+        for marks in orders
+        for number in range(len(apart))
+    }
+    forms = sorted(form for form in split if unicodedata.normalize("NFD", form) == apart)
+    return "(?:" + "|".join(map(re.escape, forms)) + ")" if len(forms) > 1 else re.escape(letter)
 
 
 def _any_of(sign: str) -> str:

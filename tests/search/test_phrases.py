@@ -214,13 +214,27 @@ def test_letters_are_the_same_whether_or_not_their_marks_are_separate(
     assert ("t1-a" in found, unsaid) == (True, "")
 
 
+@pytest.mark.parametrize("stored", ["NFC", "NFD"])
 @pytest.mark.parametrize("text", ["İzmir sunucusu", '"İZMİR sunucusu"', "izmir sunucusu"])
-def test_a_capital_i_with_a_dot_is_found_by_either_case(store: Store, text: str) -> None:
-    tell(store, "t1", "İzmir sunucusu yeniden başlatıldı.")
+def test_a_capital_i_with_a_dot_is_found_by_either_case(store: Store, text: str, stored: Literal["NFC", "NFD"]) -> None:
+    tell(store, "t1", unicodedata.normalize(stored, "İzmir sunucusu yeniden başlatıldı."))
 
     found, unsaid = entries_of(Searcher(store, Settings()), text)
 
     assert ("t1-a" in found, unsaid) == (True, "")
+
+
+@pytest.mark.parametrize("asked", ["Vi\u1ec7t", "VI\u1ec6T", "Vie\u0323\u0302t", "Vi\u1eb9\u0302t", "Vi\xea\u0323t"])
+@pytest.mark.parametrize(
+    "stored", ["Vi\u1ec7t", "Vie\u0323\u0302t", "Vie\u0302\u0323t", "Vi\u1eb9\u0302t", "Vi\xea\u0323t"]
+)
+def test_a_letter_of_two_marks_is_the_same_however_many_of_them_are_separate(stored: str, asked: str) -> None:
+    text = f"Die {stored}-Karte"
+
+    ((start, stop),) = find_phrases(text, phrases_of(Query(f'"{asked}"').text))
+
+    assert text[start:stop] == stored
+    assert find_phrases("Die Viet-Karte und die Vi\xeat-Karte", phrases_of(Query(f'"{asked}"').text)) == []
 
 
 @pytest.mark.parametrize("text", ["cold oven", "why is the cold oven"])
