@@ -7,11 +7,12 @@ import itertools
 import logging
 import logging.handlers
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from engram.system.atomic import FILE_MODE
+from engram.system.atomic import FILE_MODE, explain_error
 from engram.system.lazy_regex import lazy_regex
 
 #: Kinds of processes that write a log, each to a file of that name.
@@ -44,10 +45,24 @@ class Record(NamedTuple):
 
 
 class _PrivateFileHandler(logging.handlers.RotatingFileHandler):
-    """A rotating file handler whose files all have mode 0600. A record that can't be written is dropped."""
+    """A rotating file handler whose files all have mode 0600. A record that can't be written is dropped.
+
+    The first such record is reported on standard error, which may be a service's journal, unless it is a terminal.
+    """
+
+    _has_failed = False
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Print nothing: the terminal is not for the log."""
+        error = sys.exc_info()[1]
+        if self._has_failed or error is None:
+            return
+        self._has_failed = True
+        # Only the system's own words: another error may quote the record, which is not redacted.
+        path = Path(self.baseFilename)
+        reason = explain_error(error, path) if isinstance(error, OSError) else f"{path}: {type(error).__name__}"
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            if not sys.stderr.isatty():
+                print(f"engram: the log can't be written: {reason}", file=sys.stderr, flush=True)
 
     def _open(self):  # type: ignore[no-untyped-def]
         descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
