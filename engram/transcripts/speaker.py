@@ -368,6 +368,16 @@ def is_interruption(text: str) -> bool:
     return text.startswith("[Request interrupted by user")
 
 
+def written_beginnings() -> tuple[str, ...]:
+    """Return the beginnings of messages in the user's place that neither a person nor a program wrote.
+
+    Slash commands are not among them, since their arguments may be a person's words.
+    """
+    names = [name for name, use in _USES.items() if use in _SPEAKERS and use is not _Use.MESSENGER]
+    names = [name for name in names if not _COMMAND_PART.match(f"<{name}></{name}>")]
+    return (*_HARNESS_BEGINNINGS, *(f"<{name}{end}" for name in names for end in "> "))
+
+
 def persons_elements() -> str:
     """Return the names of the elements that contain a person's words, separated by spaces."""
     return " ".join(sorted(name for name, use in _USES.items() if use is _Use.PERSON))

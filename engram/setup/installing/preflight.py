@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import shutil
 import socket
 import sys
@@ -35,6 +36,7 @@ from engram.tasks.runtime import Runtime, make_runtime
 from engram.transcripts import registry
 from engram.transcripts.agents import Source
 from engram.transcripts.claude_code import AGENT
+from engram.transcripts.speaker import written_beginnings
 from engram.version import SOURCE
 
 #: Free space that an installation needs, in bytes.
@@ -115,11 +117,10 @@ MAX_COUNTED_BYTES = 200_000_000
 _DAY_NS = 86_400 * 10**9
 _USER, _NO_PROMPT = (
     b'"type":"user"',
-    (
-        *(b'"tool_result"', b'"isMeta":true', b'"isSidechain":true', b'"isCompactSummary":true'),
-        *(b"<task-notification>", b"[Request interrupted by user", b"<local-command-stdout>"),
-    ),
+    (b'"tool_result"', b'"isMeta":true', b'"isSidechain":true', b'"isCompactSummary":true'),
 )
+#: The beginning of a text that nobody typed.
+_WRITTEN = lazy_regex(rb'"(?:content|text)":"(?:%b)' % b"|".join(re.escape(w.encode()) for w in written_beginnings()))
 _ENTRY_ID = lazy_regex(rb'"uuid":"([^"]+)"')
 
 
@@ -163,7 +164,8 @@ def _prompts_of(source: Source) -> set[bytes]:
     """
     try:
         with open(source.path, "rb") as file:
-            lines = [line for line in file if _USER in line and not any(mark in line for mark in _NO_PROMPT)]
+            users = (line for line in file if _USER in line and not any(mark in line for mark in _NO_PROMPT))
+            lines = [line for line in users if not _WRITTEN.search(line)]
     except OSError:
         return set()
     return {found[1] if (found := _ENTRY_ID.search(line)) else line for line in lines}
