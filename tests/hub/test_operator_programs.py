@@ -82,7 +82,7 @@ def test_codes_live_as_long_as_pages_and_commands_say(
         return found
 
     page = " ".join((REPO / "docs" / "hub.md").read_text(encoding="utf-8").split())
-    told = page[page.index("Codes for a machine of yours") :].split(";")[0]
+    told = page[page.index("Codes for your own machines") :].split(";")[0]
     machine, team, invitation = told.split(",")
 
     said = say("hub", "invite", "ada")
