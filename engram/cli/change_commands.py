@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 
 import click
 
@@ -34,7 +35,7 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
 from engram.models.sessions.quotation_ids import is_quotation_id
 from engram.reports.memory_report import report_quotation, whole_id
-from engram.reports.open_contradictions import list_contradictions
+from engram.reports.open_contradictions import OpenContradiction, list_contradictions
 from engram.reports.session_report import find_session_row
 from engram.system.clock import day_of
 from engram.trust.display import number_of
@@ -492,31 +493,53 @@ def list_command(workspace: Workspace, as_json: bool) -> None:
     if as_json:
         print_json(found.to_json())
         return
-    if found.waiting:
-        say(f"Contradict each other: {len(found.waiting)}", bold=True)
-    for one in found.waiting:
-        say(f"{one.contradiction.id}: {one.contradiction.reason}")
-        for side in (one.older, one.newer):
-            pinned = ", pinned" if side.is_pinned else ""
-            say(f"   {side.episode_id}  {one_line(side.summary)} ({side.voice}{pinned}, {day_of(side.created_at_ms)})")
-    if found.waiting:
-        advise("→ `engram review keep ID` keeps one of the two, `engram review both NUMBER` keeps both.\n")
-    if found.of_files:
-        say(f"Contradicted by your own files: {len(found.of_files)}", bold=True)
-    for by_file in found.of_files:
-        say(f"   {by_file.memory.episode_id}  {one_line(by_file.memory.summary)}")
-        say(f"   {' ' * 15}  but {one_line(by_file.file_says)}")
-    if found.of_files:
-        advise("→ `engram correct ID` or `engram forget ID` changes a memory; your files are never changed.\n")
-    if found.suspects:
-        say(f"Look like orders to Claude, and are not shown to it: {len(found.suspects)}", bold=True)
-    for suspect in found.suspects:
-        say(f"   {suspect.episode_id}  {one_line(suspect.summary)}")
-        say(f"   {' ' * 15}  {suspect.suspect}; {suspect.project or 'all projects'}, {day_of(suspect.created_at_ms)}")
-    if found.suspects:
-        advise("→ `engram review trust ID` lets it be shown, `engram feedback ID wrong` hides it for good.\n")
+    _print_pending(
+        "Contradict each other",
+        [_contradiction_lines(one) for one in found.waiting],
+        "→ `engram review keep ID` keeps one of the two, `engram review both NUMBER` keeps both.\n",
+    )
+    _print_pending(
+        "Contradicted by your own files",
+        [
+            (
+                f"   {by_file.memory.episode_id}  {one_line(by_file.memory.summary)}",
+                f"   {' ' * 15}  but {one_line(by_file.file_says)}",
+            )
+            for by_file in found.of_files
+        ],
+        "→ `engram correct ID` or `engram forget ID` changes a memory; your files are never changed.\n",
+    )
+    _print_pending(
+        "Look like orders to Claude, and are not shown to it",
+        [
+            (
+                f"   {memory.episode_id}  {one_line(memory.summary)}",
+                f"   {' ' * 15}  {memory.suspect}; {memory.project or 'all projects'}, {day_of(memory.created_at_ms)}",
+            )
+            for memory in found.suspects
+        ],
+        "→ `engram review trust ID` lets it be shown, `engram feedback ID wrong` hides it for good.\n",
+    )
     if not found.count:
         say("No decision is pending: no memories contradict each other, and none are suspect.")
+
+
+def _print_pending(heading: str, pending: Sequence[Iterable[str]], advice: str) -> None:
+    """Print the decisions of one kind, each as its lines, and how to make them; nothing if there are none."""
+    if not pending:
+        return
+    say(f"{heading}: {len(pending)}", bold=True)
+    for lines in pending:
+        for line in lines:
+            say(line)
+    advise(advice)
+
+
+def _contradiction_lines(one: OpenContradiction) -> Iterator[str]:
+    yield f"{one.contradiction.id}: {one.contradiction.reason}"
+    for side in (one.older, one.newer):
+        pinned = ", pinned" if side.is_pinned else ""
+        yield f"   {side.episode_id}  {one_line(side.summary)} ({side.voice}{pinned}, {day_of(side.created_at_ms)})"
 
 
 @review.command("keep")
