@@ -1,4 +1,4 @@
-"""Decide how many hits to show, or none: weak matches are dropped. Pure.
+"""Decide how many hits to show, dropping weak matches; possibly none remains. Pure.
 
 Two measures decide together: a hit's score, and how well the store supports the question at all (``query_support``). A
 well-supported question gets many hits; a poorly supported one gets only very likely hits.
@@ -17,27 +17,28 @@ from engram.search.ranking import MemoryCandidates
 
 #: Number of top cosines that are averaged.
 TOP_COSINES = 5
-#: Minimum score of a hit at a support of 1 (lower in a chat), and its decrease per additional unit of support.
+#: Minimum score of a hit at a support of 1, in general and in a chat, and how much it falls per unit of support above
+#: 1.
 MIN_SCORE, MIN_SCORE_CHAT, SCORE_SLOPE = 0.85, 0.45, 0.45
 #: Support above this has no further effect.
 MAX_SUPPORT = 1.33
-#: Deducted from the support of a question with a proper name that occurs nowhere.
+#: Deducted from the support of a question that contains a proper name found nowhere in the store.
 UNKNOWN_NAME_PENALTY = 0.83
-#: Minimum support of a lookup: a few known words, a known name, or a date. At this support or more,
-#: ``MIN_HITS`` hits are shown.
+#: Minimum support of a lookup: a few known words, a known name, or a date. From this support up, at least ``MIN_HITS``
+#: hits are shown.
 LOOKUP_SUPPORT, MIN_HITS = 1.2, 3
 #: A question with fewer terms than this is a lookup if all of them are known.
 _MIN_QUESTION_TERMS = 3
-#: Support below which a question is unsupported. For memories the limit is lower and only the best cosine counts, since
-#: a young store may have a single matching memory.
+#: Support below which a question is unsupported. For memories, the limit is lower and only the best cosine counts,
+#: since a young store may contain only one match.
 UNSUPPORTED, UNSUPPORTED_BY_MEMORIES = 1.06, 0.93
-#: Minimum cosine of the nearest hit, in units of the model's relevance floor, if the support is below that of a lookup;
-#: otherwise nothing in the store answers the question.
+#: Minimum cosine of the nearest hit, in units of the model's relevance floor. If it is lower and the support is below
+#: that of a lookup, nothing in the store answers the question.
 MIN_NEAREST = 1.1
-#: Minimum cosine of a memory for a well-supported question, and its increase per missing unit of support, in units of
-#: the model's relevance floor.
+#: Minimum cosine of a memory for a well-supported question, and how much it rises per missing unit of support, in units
+#: of the model's relevance floor.
 MIN_COSINE, COSINE_SLOPE = 0.5, 0.5
-#: A memory with this number and share of the question's terms is shown regardless of its cosine.
+#: A memory that contains this number and this share of the question's terms is shown regardless of its cosine.
 _MIN_SHARED_TERMS, _MIN_SHARED_SHARE = 2, 0.5
 #: Text without a vector is not a chance match if it contains this share of the question's words, weighted by rarity.
 MIN_WORDS_SHARE = 0.25
@@ -58,7 +59,7 @@ def query_support(
     """Return how well the store supports a question: the mean of the top cosines, divided by the relevance floor.
 
     Args:
-        unknown_terms: the question's terms that occur nowhere.
+        unknown_terms: the question's terms that occur nowhere in the store.
         relevance_floor: the model's cosine below which text is unrelated to a question; 0 without a model, which
             gives every question full support.
     """
@@ -98,7 +99,7 @@ def is_far(nearest_cosine: float, relevance_floor: float) -> bool:
 def select_relevant(
     candidates: MemoryCandidates, query: ParsedQuery, coverage: Coverage, relevance_floor: float
 ) -> tuple[NDArray[np.bool_], bool]:
-    """Return which memories may be shown, and whether the question is unsupported by all of them.
+    """Return which memories may be shown, and whether the question is unsupported by the memories as a whole.
 
     A memory may be shown if its cosine is high enough, if it contains a name from the question or half of its terms, or
     if it has no vector yet. Without a model, all may be shown.
@@ -126,13 +127,13 @@ def shares_words(text: str, query: ParsedQuery, coverage: Coverage) -> bool:
 def is_above_floor(
     text: str, cosine: float, query: ParsedQuery, coverage: Coverage, relevance_floor: float, *, nearby: str = ""
 ) -> bool:
-    """Return whether a passage or a note's chunk may be shown at all, or matches only by chance.
+    """Return whether a passage or a note's chunk may be shown; False if it matches only by chance.
 
     Args:
-        cosine: its cosine to the question; NaN without a vector, in which case only words decide.
+        cosine: the text's cosine to the question; NaN if it has no vector, in which case only its words count.
         coverage: the weights of the question's terms.
         relevance_floor: the model's cosine below which text is unrelated to a question.
-        nearby: the text with its neighbours; "" to use the text alone.
+        nearby: the text together with its neighbours; "" to use only the text.
     """
     text = text.lower()
     shared = coverage.stems_in(text)
@@ -145,7 +146,7 @@ def is_above_floor(
 
 
 def count_likely(scores: Iterable[float], support: float, *, is_chat: bool) -> int:
-    """Return how many of the hits with these scores to show for a question of this support."""
+    """Return how many of the hits to show, given their scores and the question's support."""
     min_score = MIN_SCORE_CHAT if is_chat else MIN_SCORE
     likely = sum(score >= min_score - SCORE_SLOPE * (min(support, MAX_SUPPORT) - 1.0) for score in scores)
     return max(likely, MIN_HITS) if support >= LOOKUP_SUPPORT else likely

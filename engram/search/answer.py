@@ -43,12 +43,12 @@ from engram.trust.suspicion import why_suspect
 
 # -- List the commits of the days that a question names: "what was the last thing committed on 23 February?".
 #
-# Ranking weighs how close a passage is in time, but no passage says which commit was first or last, or how many there
-# were.
+# Ranking takes into account how close a passage is in time, but no passage says which commit was first or last, or how
+# many there were.
 
-#: Longest period that is answered by a list of commits, in days.
+#: Longest period for which commits are listed, in days.
 MAX_RANGE_DAYS = 10
-#: Maximum number of lists shown, one for each day and project: the latest ones.
+#: Maximum number of lists shown (one for each day and project); the latest are kept.
 MAX_DAYS = 3
 #: Maximum number of words in one list; the earliest commits are left out.
 MAX_DAY_WORDS = 60
@@ -61,7 +61,7 @@ _UNNAMED = "(no hash seen)"
 
 
 def day_logs(store: Reader, query: Query) -> list[PublicHit]:
-    """Return one hit, listing commits, for each project and each day that a question names; earliest day first."""
+    """Return a hit that lists the commits, for each project and each day that a question names; earliest day first."""
     now_ms = store.now_ms() if query.now_ms is None else query.now_ms
     date_range = parse_date_range(query.text, now_ms)
     if date_range is None or date_range.stop_ms - date_range.start_ms > MAX_RANGE_DAYS * _DAY_MS:
@@ -70,7 +70,7 @@ def day_logs(store: Reader, query: Query) -> list[PublicHit]:
         commits = [
             commit
             for commit in commits_between(store, query.project_id, start_ms, stop_ms)
-            # The subject comes from a command's output, but the assistant wrote it.
+            # The subject was read from a command's output, but the assistant wrote it.
             if commit.subject and why_suspect(commit.subject, is_typed=False, is_assistant=True) is None
         ]
         if commits:
@@ -107,7 +107,7 @@ def _hit(day: str, project: str, commits: Sequence[Commit]) -> PublicHit:
 
 
 def _commit_entries(commits: Sequence[Commit]) -> Iterable[str]:
-    """Yield one entry per subject, in the position of its last commit; amending a commit repeats its subject."""
+    """Yield one entry per subject, at the position of its last commit. Amending a commit repeats its subject."""
     last = {commit.subject: commit for commit in commits}
     counts = {subject: sum(commit.subject == subject and bool(commit.sha) for commit in commits) for subject in last}
     for commit in commits:
@@ -121,7 +121,7 @@ def _commit_entries(commits: Sequence[Commit]) -> Iterable[str]:
 # -- The summaries that a language model keeps of the sessions with the best passages.
 #
 # A memory states one thing and a passage contains a few sentences; neither says how a session ended and what it left
-# open. Sessions that no model distilled have no summary.
+# open. Sessions that no model has processed have no summary.
 
 #: Maximum number of sessions whose summary is shown.
 MAX_SESSIONS = 2
@@ -154,7 +154,7 @@ def _repeats_judged(store: Reader, session: SessionRow) -> bool:
 
 def _may_show(session: SessionRow, query: Query) -> bool:
     is_own = query.project_id is None or session.own_project_id == query.project_id
-    # A model wrote it from the assistant's messages and command output.
+    # A model wrote the summary from the assistant's messages and command output.
     text = session.rolling_summary
     return is_own and bool(text) and why_suspect(text, is_typed=False, is_assistant=True) is None
 
@@ -181,19 +181,19 @@ MAX_ANSWER_WORDS = 400
 MAX_PASSAGES = 15
 #: Id prefix of the daily log's chunks.
 DAILY_LOG = "daily/"
-#: A passage is cut to the rest of the budget, but left out if it would have fewer words than this.
+#: A passage is cut to what remains of the budget; it is left out if it would have fewer words than this.
 MIN_PASSAGE_WORDS = 12
 #: Maximum number of words in a session's summary.
 MAX_SESSION_WORDS = 80
 #: Number of the best memories that are shown with their evidence.
 MAX_QUOTED = 2
-#: Marker that the local extractor puts before a citation.
+#: Marker that the local extractor inserts before a citation.
 _MARK = lazy_regex(r"\[(?:also|asked)\]\s*")
 _WORD = lazy_regex(r"\S+")
 #: Minimum and maximum number of words in a memory's quote.
 MIN_QUOTE_WORDS, MAX_QUOTE_WORDS = 5, 40
-#: Number of memories and passages to search for: more than are shown, since a memory rises if its source
-#: answers the question, too.
+#: Number of memories and passages to search for: more than are shown, because a memory ranks higher if its source also
+#: answers the question.
 MAX_CANDIDATES = 40
 #: A memory gains this share of the score of its turn's best passage.
 SOURCE_SHARE = 0.4
@@ -202,10 +202,10 @@ MIN_SAID_SHARE = 0.6
 #: Maximum number of hits shown if none is close to the question.
 MAX_DOUBTFUL_HITS = 3
 
-#: Returns the name of the user's file that says the same thing as a text, and what a file states instead; "" for none.
+#: Returns the name of the user's file that says the same as a text, and what a file says instead; "" for none.
 StandingOf = Callable[[str], tuple[str, str]]
 
-#: Returns turn id → how many of the files that it edited have changed since, and how many it edited.
+#: Returns turn id → how many of the files that the turn edited have changed since, and how many it edited.
 ChangesOf = Callable[[Collection[int]], Mapping[int, tuple[int, int]]]
 #: Number of the best passages whose files are checked.
 MAX_CHECKED = 5
@@ -248,16 +248,16 @@ def answer_question(
 ) -> Answer:
     """Return the hits that answer a question, chosen so that ``answer_text`` fits the budget.
 
-    The evidence of memories and the summaries of sessions are only shown if ``with_passages`` is set.
+    The evidence of memories and the summaries of sessions are included only if ``with_passages`` is set.
 
     Args:
         query: the question. ``limit`` is the maximum number of memories, ``max_hits`` the maximum number of all hits;
-            if ``max_hits`` is set, memories are chosen before sessions, and leave room for a passage that is closer
-            than all of them.
-        max_words: the budget of the printed answer.
+            if ``max_hits`` is set, memories are chosen before sessions, and one place is kept for a passage that is
+            closer than every memory.
+        max_words: the word budget of the printed answer.
         with_passages: if False, the answer contains only memories.
         standing_of: returns what the user's files say; a memory that is also in a file is listed without its text.
-        changes_of: returns how many files of a turn have changed since.
+        changes_of: returns how many of the files that each turn edited have changed since.
     """
     found = searcher.search(replace(query, limit=MAX_CANDIDATES)) if with_passages else []
     if parse_date_range(query.text, query.now_ms or store.now_ms()) is None:
@@ -312,18 +312,18 @@ def answer_question(
 def without_daily_log(found: Sequence[Hit]) -> list[Hit]:
     """Return the hits that are not from the daily log, or all of them if there are no others.
 
-    The daily log lists prompts, which contain the words of a question but not its answer; the passages contain both.
+    The daily log lists prompts, which contain the words of a question but not its answer; passages contain both.
     """
     return [hit for hit in found if not hit.id.startswith(DAILY_LOG)] or list(found)
 
 
-#: Share of the best passage's closeness that a memory extracted by rules must have. In a store with few memories some
-#: are always nearest: without this, unrelated ones took half of an answer's words.
+#: Minimum closeness of a memory extracted by rules, as a share of the best passage's. In a small store, some memories
+#: are always nearest; without this limit, unrelated ones took up half of an answer's words.
 MIN_SHARE_OF_PASSAGE = 0.7
 
 
 def near_as_passages(memories: Iterable[Hit], passages: Sequence[Hit], wanted: Coverage) -> Iterator[Hit]:
-    """Yield the memories, except those that rules made and that are much less close than the best passage."""
+    """Yield the memories, except those that were extracted by rules and are much less close than the best passage."""
     memories, passages = list(memories), passages[:MAX_PASSAGES]
     cosine_of = _cosines_of([*memories, *passages])
     closest = max((_said_of(wanted, hit.text, cosine_of(hit)) for hit in passages), default=0.0)
@@ -334,10 +334,10 @@ def near_as_passages(memories: Iterable[Hit], passages: Sequence[Hit], wanted: C
 
 
 def _cosines_of(hits: Iterable[Hit | PublicHit]) -> Callable[[Hit | PublicHit], float]:
-    """Return a function that gives the cosine by which one of these hits is compared with the others.
+    """Return a function that returns the cosine to use when comparing one of these hits with the others.
 
-    The cosine is 0 as long as any of the hits has no vector yet, since a hit must not come first merely because it
-    has one.
+    While any of the hits has no vector yet, this is 0 for all of them: a hit must not come first merely because it has
+    a vector.
     """
     is_complete = all(hit.cosine is not None for hit in hits)
     return lambda hit: (hit.cosine or 0.0) if is_complete else 0.0
@@ -348,21 +348,21 @@ def _whole_text(hit: PublicHit) -> str:
 
 
 def _said_of(wanted: Coverage, text: str, cosine: float) -> float:
-    """Return the share of a question's words that some text contains, weighted by rarity, plus its cosine."""
+    """Return the share of a question's words that a text contains, weighted by rarity, plus the text's cosine."""
     return wanted.share(wanted.stems_in(text)) + cosine
 
 
-#: A memory or a session's summary comes before a passage that is closer by no more than this.
+#: Added to the closeness of memories and session summaries, so that a slightly closer passage does not precede them.
 MEMORY_LEAD = 0.15
-#: A memory sums up the best passage of its turn if its own closeness is at least this share of the passage's.
+#: A memory counts as a summary of its turn's best passage if its closeness is at least this share of the passage's.
 MIN_OWN_SHARE = 0.5
 
 
 def closeness_of(hits: Sequence[PublicHit], turns: Mapping[str, int | None], wanted: Coverage) -> dict[str, float]:
     """Return id → closeness to the question: the share of its words, weighted by rarity, plus the cosine.
 
-    A memory that is close enough itself counts as the best passage of its turn. Commits of a day that the question
-    names are always closest; a retired memory is least close.
+    A memory that is close enough itself is as close as the best passage of its turn. Commits of a day that the question
+    names are always closest, and retired memories are least close.
 
     Args:
         turns: id of a memory or passage → row id of its turn.
@@ -387,11 +387,11 @@ def closeness_of(hits: Sequence[PublicHit], turns: Mapping[str, int | None], wan
 
 
 def public_hits(store: Reader, hits: Sequence[Hit], asked_in: int | None = None) -> list[PublicHit]:
-    """Return hits in their public form, each with its origin. Runs five queries for any number of hits.
+    """Return hits in their public form, each with its origin, using five database queries in total.
 
     Args:
-        asked_in: row id of the asker's project; titles and folders of other projects' sessions are left out. None shows
-            all.
+        asked_in: row id of the asker's project; titles and folders of other projects' sessions are left out. If None,
+            none are left out.
     """
     hits = with_places(store, hits)
     sessions = sessions_of(store, {hit.session_id for hit in hits if hit.session_id})
@@ -399,7 +399,7 @@ def public_hits(store: Reader, hits: Sequence[Hit], asked_in: int | None = None)
     titles = session_titles(store, own.values())
     links = pull_requests_of(store, sessions)
     commits = last_commits_of(store, {hit.turn_id for hit in hits if hit.turn_id is not None})
-    # For Claude Code the command depends on the transcript; the cache reads each transcript once.
+    # For Claude Code, the command depends on the transcript; the cache ensures that each transcript is read only once.
     command_of = cache(_command_of)
     return [
         PublicHit.of(
@@ -430,7 +430,9 @@ def _command_of(agent_name: str, session_id: str, path: Path) -> str:
 
 
 def _pull_request_for(at_ms: int, links: Sequence[PullRequest]) -> str:
-    """Return the first pull request that the session named after a time, or else its last one; "" if none."""
+    """Return the first pull request that a session named after a time, otherwise the last one that it named; "" if
+    none.
+    """
     later = (link.url for link in links if link.at_ms >= at_ms)
     return next(later, links[-1].url if links else "")
 
@@ -446,7 +448,7 @@ def public_passages(store: Reader, hits: Sequence[Hit], asked_in: int | None = N
 
 
 def _followed(store: Reader, hit: Hit) -> str:
-    """Return who contradicted or superseded a passage later in its session, and how; "" if nobody did."""
+    """Return who contradicted or superseded a passage later in its session, and in what words; "" if nobody did."""
     # A passage of several speakers includes the user, who can take back their own words.
     later = what_followed(store, hit.row_id, hit.text, hit.role or Role.USER) if hit.turn_id is not None else None
     if later is None:
@@ -457,9 +459,9 @@ def _followed(store: Reader, hit: Hit) -> str:
 
 
 def raise_with_source(memories: Sequence[Hit], passages: Sequence[Hit]) -> list[Hit]:
-    """Return memories, best first, raising those whose turn has a passage that answers the question.
+    """Return memories, best first, after raising the score of those that come from the same turn as a passage found.
 
-    A memory that is no longer current, was judged wrong, or was learned on another branch does not rise.
+    A memory that is no longer current, was judged wrong, or was learned on another branch is not raised.
     """
     of_turn: dict[int, float] = {}
     for passage in passages:
@@ -502,7 +504,7 @@ def _fitting_sessions(summaries: Iterable[PublicHit], wanted: Coverage, budget: 
 def _fitting_memories(
     memories: Sequence[PublicHit], wanted: Coverage, max_quoted: int, budget: _Budget
 ) -> Iterator[PublicHit]:
-    """Yield the memories that the budget has room for; the first ``max_quoted`` with their evidence."""
+    """Yield the memories that fit the budget, the first ``max_quoted`` of them with their evidence."""
     said: list[frozenset[str]] = []
     for place, memory in enumerate(memories):
         quoted = _quoted(memory, said, wanted) if place < max_quoted else memory
@@ -531,7 +533,7 @@ def _fitting_passages(
     budget: _Budget,
     followed_of: Callable[[PublicHit], str],
 ) -> Iterator[PublicHit]:
-    """Yield the passages that the budget has room for, each with any later contradiction from its session."""
+    """Yield the passages that fit the budget, each with any later contradiction from its session."""
     said = [stems_said(memory) for memory in memories]
     for passage in passages:
         if budget.is_spent:
@@ -554,7 +556,7 @@ def _cut_hit(hit: PublicHit, wanted: Coverage, max_words: int) -> PublicHit:
 
 
 def _shortened(text: str, wanted: Coverage, max_words: int) -> str:
-    """Return the sentences of a text that answer best; a single sentence that is too long is cut."""
+    """Return the sentences of a text that best answer the question; a single sentence that is too long is cut."""
     return _cut(excerpt(text, wanted, max_words), max_words)
 
 
@@ -565,7 +567,7 @@ def _cut(text: str, max_words: int) -> str:
 
 
 class _Budget:
-    """Counts the words of an answer's lines, and the hits if their number is limited."""
+    """Counts the words in an answer's lines and, if their number is limited, its hits."""
 
     def __init__(self, max_words: int, max_hits: int | None, *, is_doubtful: bool, is_retired: bool) -> None:
         self._hits_left = MAX_HITS if max_hits is None else max_hits
@@ -589,7 +591,9 @@ class _Budget:
         return self.left < MIN_PASSAGE_WORDS or not self._hits_left
 
     def overhead(self, hit: PublicHit) -> int:
-        """Return the number of words in a hit's line besides its text; the line about its session counts once."""
+        """Return the number of words in a hit's line apart from its text, plus the line about its session if it is the
+        first from it.
+        """
         line = session_line(hit, "s0")
         return count_words(
             answer_head(hit, "s0" if line else ""), "" if session_line(hit, "") in self._sessions else line

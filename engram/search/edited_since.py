@@ -1,6 +1,6 @@
-"""Count the files edited by a turn that have changed in git since then, because its record may be outdated.
+"""Count the files edited by a turn that have changed in git since, because its record may be outdated.
 
-Only the worker runs git. An answer waits for git briefly; if the result comes later, the next answer uses it.
+Only the worker runs git. An answer waits briefly for git; if the result arrives too late, the next answer uses it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from engram.system.clock import Clock
 from engram.transcripts.git_commands import read_log
 from engram.transcripts.project import is_excluded
 
-#: How long an answer waits for git, how long git may run, and how long its result is cached, in seconds.
+#: Maximum time that an answer waits for git, maximum run time of git, and lifetime of a cached result, in seconds.
 WAIT_SECONDS, MAX_GIT_SECONDS, KEEP_SECONDS = 0.15, 2.0, 60.0
-#: Maximum number of commits read (the latest), times kept per file, and repositories cached.
+#: Maximum number of commits read (latest first), of times kept per file, and of repositories cached.
 MAX_COMMITS, MAX_TIMES, MAX_REPOSITORIES = 2_000, 2, 20
 
 #: File, relative to the repository's folder → when it was committed, latest first, in milliseconds since 1970.
@@ -41,7 +41,8 @@ class LaterChanges:
     def of_turns(self, store: Store, settings: Settings, turn_ids: Collection[int]) -> Mapping[int, tuple[int, int]]:
         """Return, by turn id, how many of the files that the turn edited have changed since, and how many it edited.
 
-        Turns without changed files are omitted, as are turns in folders that are excluded, gone or not a repository.
+        Turns without changed files are omitted, as are turns in folders that are excluded, no longer exist or are not
+        in a repository.
         """
         counts: dict[int, tuple[int, int]] = {}
         times_in: dict[int, CommitTimes] = {}
@@ -94,7 +95,7 @@ def _names_in(root: str, edited: EditedFiles) -> set[str]:
 
 
 def _has_changed(times: tuple[int, ...], edited: EditedFiles) -> bool:
-    """Return whether a file has a commit other than the one with the turn's own change.
+    """Return whether a file has been committed since, not counting the commit that contains the turn's own change.
 
     If the turn did not commit its change, the first later commit is assumed to contain it.
     """

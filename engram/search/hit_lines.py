@@ -17,7 +17,7 @@ from engram.system.lazy_regex import lazy_regex
 from engram.text.titles import MAX_TITLE_CHARACTERS
 from engram.trust.display import fence_safe, one_line
 
-# -- Format a hit. ``remarks_of`` returns what a reader must know about a memory besides its text; add columns there.
+# -- Format a hit. ``remarks_of`` returns what a reader must know about a hit besides its text; add new remarks there.
 
 #: Maximum length of a memory's summary, in characters.
 MAX_SUMMARY_CHARACTERS = 400
@@ -46,7 +46,7 @@ def remarks_of(hit: PublicHit, *, is_foreign: bool = False) -> list[str]:
     """Return what a reader must know about a hit before relying on it; empty for an ordinary one.
 
     Args:
-        is_foreign: True for a global memory of another project, of which nothing is then revealed.
+        is_foreign: True for a global memory of another project; remarks that would reveal that project are left out.
     """
     memory = hit.memory
     changed, edited = hit.changed_files
@@ -84,10 +84,10 @@ def remarks_of(hit: PublicHit, *, is_foreign: bool = False) -> list[str]:
     return remarks
 
 
-#: Cached because the words of one hit are counted several times until it fits.
+#: Cached because a hit's words may be counted several times before it fits the budget.
 @lru_cache(maxsize=64)
 def may_be_planted(text: str) -> bool:
-    """Return True if text from a transcript reads like an instruction."""
+    """Return True if text from a transcript reads like a planted instruction."""
     # Imported here because the rules load slowly, and the MCP server's first answer does not need them.
     from engram.trust.suspicion import why_suspect
 
@@ -128,19 +128,21 @@ VERBATIM = "Verbatim:"
 RETIRED = "No longer valid:"
 #: Marks what the reader's own session said.
 OWN = "said in this session"
-#: Precedes the end of a passage's turn, in the assistant's words.
+#: Precedes the assistant's last words in the turn of a passage.
 OUTCOME = "the assistant in the end:"
 
 
 def answer_text(hits: Sequence[PublicHit], project: str | None = None, session_id: str = "") -> str:
     """Return an answer as printed; "" if there are no hits.
 
-    A memory is ``[ep_0123456789ab] 2026-02-20 s1 3f2a91c0 PR#754 “title”: sentence``, a session's summary
-    ``[2026-02-20 session] s1: …``. ``s1`` labels a session; the last lines give each one's title and resume command.
+    A memory is printed as ``[ep_0123456789ab] 2026-02-20 s1 3f2a91c0 PR#754 “title”: sentence``, and a session's
+    summary as ``[2026-02-20 session] s1: …``. ``s1`` labels a session; the last lines give each one's title and resume
+    command.
 
     Args:
         hits: the result of ``answer_question``.
-        project: the reader's project. A global memory of another project shows only date and text. None shows all.
+        project: the reader's project. Of a global memory from another project, only the date and the text are shown.
+            None shows everything.
         session_id: the reader's session, whose hits are marked with ``OWN`` because they are not from an earlier
             session.
     """
@@ -205,5 +207,5 @@ def answer_head(hit: PublicHit, label: str, *, is_foreign: bool = False) -> str:
 
 
 def count_words(*texts: str) -> int:
-    """Return the number of words, as a budget counts them: separated by white space."""
+    """Return the number of words, counted as budgets count them: separated by white space."""
     return sum(len(text.split()) for text in texts)

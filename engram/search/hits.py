@@ -1,4 +1,4 @@
-"""``Hit``: a search result within the process that searched. ``PublicHit``: its form for all others, and its JSON."""
+"""``Hit``, a search result inside the searching process, and ``PublicHit``, its form for all other uses."""
 
 from __future__ import annotations
 
@@ -36,13 +36,15 @@ _ONLY_NAME = lazy_regex(
 
 
 def with_speaker(run: str, text: str) -> str:
-    """Return a run of a text with several speakers, starting with a name and without any name that has no words."""
+    """Return a run of a text with several speakers so that it starts with a speaker's name, without names that no words
+    follow.
+    """
     at = text.find(run)
     names = [] if at < 0 or NAMED_SPEAKER.match(run) else NAMED_SPEAKER.findall(text[:at])
     return _ONLY_NAME.sub("", f"{names[-1]}: {run}" if names and run else run).strip()
 
 
-#: Maximum number of hits in one answer, whoever asks.
+#: Maximum number of hits in one answer, for any caller.
 MAX_HITS = 1_000
 
 
@@ -52,7 +54,7 @@ class Hit:
 
     #: ``ep_…`` for a memory, ``q_…`` for a passage (a quotation), ``source#line`` for a note.
     id: str
-    #: A memory's kind; ``turn`` for a passage; ``note``.
+    #: A memory's kind; ``turn`` for a passage; ``note`` for a chunk of a note.
     kind: str
     #: The text to show: a memory's summary, or a part of a turn or a note, word for word.
     text: str
@@ -63,7 +65,7 @@ class Hit:
     #: Display name of the project; "" for none.
     project: str = ""
     created_at_ms: int = 0
-    #: For a memory only the uuids; ``public_hits`` reads the places of those that are shown.
+    #: For a memory, only the uuids; ``public_hits`` reads the places for the hits that are shown.
     evidence: tuple[EvidencePlace, ...] = ()
     #: The status of a memory; active for passages and notes.
     status: Status = Status.ACTIVE
@@ -95,7 +97,7 @@ class Hit:
 
     @property
     def is_retired(self) -> bool:
-        """True for a memory that was replaced, archived or judged wrong: everything else found comes before it."""
+        """True for a memory that was replaced, archived or judged wrong: all other hits come before it."""
         return is_retired(self)
 
 
@@ -114,13 +116,13 @@ class MemoryFields:
     scope: str
     is_pinned: bool
     is_lowered: bool
-    #: Id of the memory that replaced it; "" for none.
+    #: Id of the memory that replaced this one; "" for none.
     superseded_by: str
     #: Why it may no longer be valid; "" if nothing suggests that.
     stale_reason: str
     #: The unmerged branch that it was learned on, if the asker is on another one; else "".
     branch: str
-    #: Its owner, if it is not this person's own: "teammate NAME" or "pack NAME".
+    #: Where it comes from, if it is not the user's own: "teammate NAME" or "pack NAME".
     told_by: str
     #: Why it may be a planted instruction; "" if nothing suggests that.
     suspect: str
@@ -128,7 +130,7 @@ class MemoryFields:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a hit was said, so that the reader can go back to it."""
+    """Where a hit comes from, so that the reader can go back to it."""
 
     #: The command that resumes its session; "" if the transcript is gone.
     resume: str = ""
@@ -138,7 +140,7 @@ class Origin:
     pull_request: str = ""
     #: Title of its session; "" for none, and for a session of a project other than the asker's.
     session_title: str = ""
-    #: Folder in which its session began, and in which its resume command works; "" in the same cases as the title.
+    #: Folder in which its session began and its resume command works; "" in the same cases as the title.
     folder: str = ""
 
 
@@ -180,15 +182,16 @@ class PublicHit:
     cosine: float | None
     #: As in ``Hit``.
     is_doubtful: bool
-    #: None for anything but a memory.
+    #: None unless the hit is a memory.
     memory: MemoryFields | None
     origin: Origin = Origin()
     standing: Standing = Standing()
-    #: The memory's evidence, word for word, as far as its summary leaves it out; "" if not shown.
+    #: The parts of a memory's evidence, word for word, that its summary does not contain; "" if not shown.
     quote: str = ""
-    #: What the session of a passage said later to contradict or supersede it, with the speaker; otherwise "".
+    #: What was said later in a passage's session to contradict or supersede it, with the speaker; "" for nothing.
     followed: str = ""
-    #: Title for display: a memory's own, or the first clause of its text; for other hits their session's; "" for none.
+    #: Title for display: for a memory, its own or the first clause of its text; for other hits, their session's; "" for
+    #: none.
     title: str = ""
     #: How the turn of a passage ended, from its last message; "" if not shown.
     outcome: str = ""
@@ -207,7 +210,7 @@ class PublicHit:
         return self.kind == "turn" and not self.role
 
     def part(self, run: str) -> str:
-        """Return a run of its text; with several speakers, starting with the name of the run's first speaker."""
+        """Return a run of its text; if there are several speakers, the run starts with the first one's name."""
         return with_speaker(run, self.text) if self.names_speakers else run
 
     @property
@@ -251,7 +254,7 @@ class PublicHit:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the hit for ``--json`` and engram.sock; only a memory has the keys of ``MemoryFields``."""
+        """Return the hit as JSON for ``--json`` and engram.sock; only memories have the keys of ``MemoryFields``."""
         values: dict[str, Any] = {
             "id": self.id,
             "kind": self.kind,
@@ -302,7 +305,7 @@ class PublicHit:
         """Return a hit that ``to_json`` wrote.
 
         Raises:
-            KeyError: a key is missing, as in JSON of another version.
+            KeyError: a key is missing, for example because another version wrote the JSON.
         """
         return cls(
             id=values["id"],
@@ -363,17 +366,17 @@ def _place_from_json(values: Mapping[str, Any]) -> EvidencePlace:
 
 # -- Rank memories from unmerged branches lower if the asker works on another branch.
 
-#: Share of its score that a memory loses.
+#: Share of its score that such a memory loses.
 BRANCH_DEDUCTION = 0.3
 
 
 def sink_other_branches(hits: Sequence[Hit], branches: Mapping[int, str], asked_on: str) -> list[Hit]:
-    """Return the hits with their unmerged branches, best first.
+    """Return the hits, best first, each with its unmerged branch and with the score lowered accordingly.
 
     Args:
         hits: memories, best first.
-        branches: row id of a memory → its branch, if unmerged.
-        asked_on: the branch that the asker works on, whose memories are not lowered.
+        branches: row id of a memory → its unmerged branch.
+        asked_on: the branch that the asker works on; memories of this branch are not lowered.
     """
     marked = [_sink(hit, branch) if (branch := branches.get(hit.row_id, "")) != asked_on else hit for hit in hits]
     return sorted(marked, key=lambda hit: -hit.score)

@@ -34,11 +34,11 @@ class Query:
     project_id: int | None = None
     #: If a project is given, also return memories of global scope.
     with_global: bool = True
-    #: Maximum number of hits; in an answer with other kinds of hits, of its memories.
+    #: Maximum number of hits; in an answer with several kinds of hits, the maximum number of memories.
     limit: int = 5
-    #: Maximum number of hits in an answer, of any kind; None if its word budget decides.
+    #: Maximum number of hits in an answer, of any kind; None if only the word budget limits it.
     max_hits: int | None = None
-    #: When the question is asked, in milliseconds since 1970; None is now. "Yesterday" is relative to it.
+    #: When the question is asked, in milliseconds since 1970; None means now. "Yesterday" is relative to this time.
     now_ms: int | None = None
     #: Paths of the files being worked on, as written.
     files: tuple[str, ...] = ()
@@ -49,19 +49,20 @@ class Query:
     #: A command that was run, and the first line of its error; "" for none.
     command: str = ""
     error: str = ""
-    #: Return only passages and notes that contain all of these, as written.
+    #: Return only passages and notes that contain all of these phrases, as written.
     phrases: tuple[str, ...] = ()
     #: Also return weak matches, up to ``limit``, for a caller that judges relevance itself.
     thorough: bool = False
 
     def __post_init__(self) -> None:
         if not self.text.isascii():
-            # A letter's marks may be separate characters, as in file names on macOS; İ has no single-letter lower case.
+            # A letter's accents may be separate characters, as in file names on macOS; İ has no single-letter lower
+            # case.
             text = unicodedata.normalize("NFC", self.text).replace("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "I")
             object.__setattr__(self, "text", text)
 
 
-# -- What a question asks for, and traits of a text that may answer it, by regular expressions. Pure.
+# -- Recognise what a question asks for, and the traits of a text that may answer it, by regular expressions. Pure.
 
 _TIME = lazy_regex(
     r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|week|weekend|month|year|monday|tuesday|wednesday|thursday"
@@ -70,8 +71,8 @@ _TIME = lazy_regex(
     re.I,
 )
 _NUMBER = lazy_regex(r"\d")
-#: ``/name.``, ``name()`` or ``one_two``. Each alternative begins with a punctuation mark, since those are rare in text,
-#: and looks behind it for the letter.
+#: ``/name.``, ``name()`` or ``one_two``. Each alternative begins with a punctuation mark, which is rare in text, and
+#: checks the letter before it by lookbehind.
 _CODE = lazy_regex(r"/\w+\.|\((?<=\w\()\)|_(?<=\w_)\w")
 _DIRECTIVE = lazy_regex(
     r"\b(?:always|never|don'?t|do not|prefer|instead|should|must|want|need to|make sure|please|only|avoid|rather"
@@ -111,7 +112,7 @@ _LAST = lazy_regex(
 
 @dataclass(frozen=True, slots=True)
 class TextTraits:
-    """Traits of a passage: 0 or 1, so that they can be weighted."""
+    """Traits of a passage, each 0 or 1 so that it can be weighted."""
 
     is_question: float
     has_time: float
@@ -127,7 +128,7 @@ class TextTraits:
 
 @dataclass(frozen=True, slots=True)
 class QueryIntent:
-    """What a question asks for, by its wording: 0 or 1."""
+    """What a question asks for according to its wording, each 0 or 1."""
 
     wants_time: float
     wants_number: float
@@ -135,7 +136,7 @@ class QueryIntent:
     wants_latest: float
     #: Asks for a rule, a wish or an instruction.
     wants_rule: float
-    #: Asks what came after or before the time that it names, or last in it.
+    #: Asks what came after or before the time that the question names, or what came last in it.
     wants_after: float
     wants_before: float
     wants_last: float
@@ -176,11 +177,11 @@ def parse_intent(text: str) -> QueryIntent:
 # -- Parse the time that a question names: dates, months, "yesterday", "last week".
 
 _DAY_MS = 86_400_000
-#: Maximum number of years that are searched for a day without a year.
+#: Maximum number of years to search for a date that is given without a year.
 _MAX_YEARS = 3
 _YEAR_DAYS = 365.2425
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-#: Month names that are usually other words when in lower case.
+#: Month names that usually mean something else in lower case.
 _AMBIGUOUS_MONTHS = ("may", "mar", "march")
 _MONTH = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
@@ -217,7 +218,7 @@ _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 @dataclass(frozen=True, slots=True)
 class DateRange:
-    """The time from ``start_ms`` to ``stop_ms`` (exclusive); yearly if the question names no year."""
+    """The time from ``start_ms`` to ``stop_ms`` (exclusive), recurring every year if the question names no year."""
 
     start_ms: int
     stop_ms: int
@@ -231,9 +232,10 @@ class DateRange:
         return max(self.start_ms - at_ms, at_ms - self.stop_ms, 0.0) / _DAY_MS
 
     def occurrences(self, now_ms: int) -> list[tuple[int, int]]:
-        """Return start and stop for this year and earlier ones, latest first; a range with a year occurs once.
+        """Return the start and the end of the range in this year and earlier ones, latest first; a range with a year
+        occurs once.
 
-        In earlier years the range is a day longer at each end, since years differ in length.
+        In earlier years, the range is a day longer at each end, because years differ in length.
         """
         if not self.is_yearly:
             return [(self.start_ms, self.stop_ms)]
@@ -244,7 +246,7 @@ class DateRange:
 
 
 def parse_date_range(text: str, now_ms: int, *, is_whole: bool = False) -> DateRange | None:
-    """Return the first time that ``text`` names; None if it names none or, with ``is_whole``, if it says more."""
+    """Return the first time that ``text`` names; None if there is none or, with ``is_whole``, any other text."""
     this_year = datetime.fromtimestamp(now_ms / 1000).year
     for pattern in (_ISO, _MONTH_DAY, _DAY_MONTH, _MONTH_ONLY):
         for match in pattern.finditer(text):
@@ -264,7 +266,7 @@ def end_of_day(text: str, now_ms: int) -> int | None:
     """Return the last millisecond of the day or period that a person names; None if the text says anything else.
 
     Accepts what a question may name (yesterday, last week, march, 2026-11-05), weekdays, and forms such as ``3 days
-    ago``, ``7d`` and ``2 weeks ago``. Without a year, the latest such period that has begun is meant.
+    ago``, ``7d`` and ``2 weeks ago``. Without a year, this is the latest such period that has begun.
     """
     words = _BEFORE_TIME.sub("", " ".join(text.lower().split()))
     today = datetime.fromtimestamp(now_ms / 1000).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -278,7 +280,7 @@ def end_of_day(text: str, now_ms: int) -> int | None:
         days_ago = (today.weekday() - named[0]) % 7 or (7 if words.startswith("last ") else 0)
     if days_ago is not None:
         return int((today + timedelta(days=1 - days_ago)).timestamp() * 1000) - 1
-    # Capitalised, march and may are read as months.
+    # When capitalised, march and may are recognised as months.
     named_range = parse_date_range(words.title(), now_ms, is_whole=True)
     begun = [] if named_range is None else named_range.occurrences(now_ms)
     return begun[0][1] - 1 if begun else None
@@ -317,7 +319,7 @@ def _part_of_month(year: int, month: int, part: str) -> tuple[datetime, datetime
 
 
 def _parse_relative(text: str, now_ms: int) -> Iterator[tuple[str, DateRange]]:
-    """Yield the words of a time relative to now, and that time."""
+    """Yield each time that is named relative to now, with the words that name it."""
     now = datetime.fromtimestamp(now_ms / 1000)
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     lower = text.lower()
@@ -365,12 +367,12 @@ class ParsedQuery:
     #: Every word, in lower case.
     words: frozenset[str] = frozenset()
     session_id: str = ""
-    #: Words written like the name of a person, product or place, converted to lower case.
+    #: Words capitalised like the name of a person, product or place, converted to lower case.
     proper_names: tuple[str, ...] = ()
 
 
 def parse_query(query: Query, now_ms: int) -> ParsedQuery:
-    """Parse a question. The words of its files, command and error count as terms and names, too."""
+    """Parse a question. The words of its files, command and error also count as terms and names."""
     context = " ".join([*query.files, query.command, query.error]).strip()
     text = f"{query.text}\n{context}" if context else query.text
     return ParsedQuery(
@@ -388,7 +390,7 @@ def parse_query(query: Query, now_ms: int) -> ParsedQuery:
 
 # -- The share of a question's terms that a text contains, weighted by rarity. Pure.
 
-#: The end of a short word; letters of scripts without spaces may follow.
+#: The end of a short word; letters of scripts that use no spaces may follow.
 _END = rf"(?![^\W{UNSPACED_LETTERS}])"
 #: Minimum weight of a term, such as one that occurs in every row.
 _MIN_WEIGHT = 0.01
@@ -415,7 +417,7 @@ class Coverage:
                 self._weights[stem] = max(weight, self._weights.get(stem, 0.0), _MIN_WEIGHT)
         self._total_weight = sum(self._weights.values()) or 1.0
         self._unknown_weight = len(self.unknown_terms) * math.log(1 + (total + 0.5) / 0.5)
-        #: Words of scripts without spaces, which may occur anywhere in a run of letters.
+        #: Words in scripts that use no spaces, which may occur anywhere in a run of letters.
         self._unspaced = [stem for stem in self._weights if is_unspaced(stem)]
         spaced = [stem for stem in self._weights if not is_unspaced(stem)]
         patterns = [re.escape(stem) + ("" if len(stem) >= MIN_STEM_CHARS else _END) for stem in spaced]
@@ -439,7 +441,7 @@ class Coverage:
         return sum(self._weights[stem] for stem in stems) / (self._total_weight + self._unknown_weight)
 
 
-# -- Select the terms to query a text index with: the rarest few.
+# -- Select the few rarest terms for a query of a text index.
 
 #: Maximum number of terms in a query of a text index.
 MAX_TERMS = 12
@@ -447,9 +449,9 @@ MAX_TERMS = 12
 MAX_TERM_SHARE = 0.05
 #: Likewise for terms in more than this many rows.
 MAX_TERM_ROWS = 40_000
-#: An index with more rows than this is large, and the number of rows to score is bounded.
+#: An index with more rows than this is large; the number of rows scored in it is limited.
 LARGE_INDEX_ROWS = 20_000
-#: In a large index, roughly how many rows single terms may match: scoring a row takes a microsecond.
+#: In a large index, roughly how many rows single terms may match in total; scoring a row takes a microsecond.
 MAX_SINGLE_TERM_ROWS = 8_000
 #: Maximum number of terms whose counts are cached.
 _MAX_CACHED_TERMS = 20_000
@@ -459,7 +461,7 @@ _MAX_GROWTH = 1.1
 
 @dataclass(slots=True)
 class TermCounts:
-    """Cached numbers of rows of a text index in which each term occurs; dropped once the index has grown by a tenth."""
+    """Caches in how many rows of a text index each term occurs, until the index has grown by a tenth."""
 
     #: The text index: passage_fts, episode_fts or note_fts.
     table: str
@@ -486,7 +488,7 @@ def select_terms(terms: Sequence[str], counts: Mapping[str, int], total: int) ->
     """Return at most ``MAX_TERMS`` terms that occur in the index, rarest first.
 
     In a large index, common terms are left out if there are rarer ones. The rarest terms match on their own until they
-    account for ``MAX_SINGLE_TERM_ROWS`` rows; the rest match in pairs, both terms in one row.
+    account for ``MAX_SINGLE_TERM_ROWS`` rows; the rest match only in pairs, with both terms in one row.
     """
     known = sorted((term for term in terms if counts.get(term, 0) > 0), key=lambda term: counts[term])
     if total <= LARGE_INDEX_ROWS:

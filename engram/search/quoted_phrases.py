@@ -1,4 +1,4 @@
-"""The quoted phrases of a question, and where a text contains them. Pure."""
+"""Parse the quoted phrases of a question, and find them in a text. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ALIKE = ("'’‘ʼ`", '"“”„«»', "-‐‑‒–—−")
 _GAP = r"[\W_]{1,8}?"
 #: A letter or digit that would continue a word, in scripts with spaces.
 _SPACED_LETTER = rf"[^\W{UNSPACED_LETTERS}]"
-#: The dot above, which may follow an i.
+#: The combining dot above, which may follow an i.
 _DOT = "\N{COMBINING DOT ABOVE}?"
 #: Maximum number of words shown around a phrase, including it.
 _MAX_SHOWN_WORDS = 60
@@ -38,14 +38,16 @@ def phrases_of(text: str) -> tuple[str, ...]:
 def find_phrases(text: str, phrases: Sequence[str]) -> list[tuple[int, int]]:
     """Return the first span of each phrase in a text, in characters; empty unless the text contains all of them.
 
-    Case, line breaks and the style of quotes and dashes are ignored; other punctuation within a phrase is not.
+    Case, line breaks and the style of quotes and dashes are ignored; other punctuation within a phrase must match.
     """
     found = [re.search(_pattern(phrase), text, re.IGNORECASE) for phrase in phrases]
     return [match.span() for match in found if match] if all(found) else []
 
 
 def text_around(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """Return the sentences enclosing ``spans``, extended by those that follow and precede, up to 60 words."""
+    """Return the sentences that contain ``spans``, extended by those that follow and those that precede, up to 60
+    words.
+    """
     sentences = sentence_spans(text)
     start, stop = min(span[0] for span in spans), max(span[1] for span in spans)
     chosen = [place for place, (first, last) in enumerate(sentences) if last > start and first < stop]
@@ -90,9 +92,10 @@ def _pattern(phrase: str) -> str:
 
 
 def _any_form(letter: str) -> str:
-    """Return the pattern of a letter whose marks may also be separate characters, all or some, in any order.
+    """Return a pattern for a letter that also matches if some or all of its accents are separate characters, in any
+    order.
 
-    An i may have a dot of its own: İ is asked for as I, and its two characters are I and a dot.
+    An i may be followed by a combining dot: questions contain I instead of İ, and a text may contain İ as I and a dot.
     """
     if letter in "iI":
         return letter + _DOT
@@ -117,5 +120,8 @@ def _is_word(part: str) -> bool:
 
 
 def _ends_alone(letter: str) -> bool:
-    """Return whether a phrase must end its word at this letter; scripts without spaces don't show where a word ends."""
+    """Return whether a phrase that begins or ends with this letter must do so at the edge of a word.
+
+    Scripts without spaces don't mark the edges of words.
+    """
     return _is_word(letter) and not is_unspaced(letter)

@@ -1,4 +1,4 @@
-"""Rank memories for a question: candidates as columns, scorers of a few lines each, and their weights."""
+"""Rank memories for a question: the candidates as columns, short scoring functions, and their weights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engram.enums import Importance
 from engram.models.search.fulltext import MemoryRow
 from engram.search.question import ParsedQuery
 
-# -- The memories that a question may find, as columns, so that each scorer is a few lines of arithmetic.
+# -- The candidate memories as columns, so that each scorer is a few lines of arithmetic.
 
 #: One number for each candidate.
 Column = NDArray[np.float64]
@@ -29,7 +29,7 @@ class MemoryCandidates:
     cosine: Column
     #: Row id of the session; 0 for none.
     session: NDArray[np.int64]
-    #: When it was said, in milliseconds since 1970; 0 if unknown.
+    #: When the memory was created, in milliseconds since 1970; 0 if unknown.
     at_ms: Column
     #: Summary and entities.
     texts: tuple[str, ...]
@@ -67,15 +67,15 @@ def _column(ids: Sequence[int], values: Mapping[int, float], default: float) -> 
     return np.array([values.get(row_id, default) for row_id in ids], dtype=np.float64)
 
 
-# -- The scorers of memories: each returns what it adds to the score of each candidate, given the score so far.
+# -- The scorers of memories: each returns what it adds to the candidates' scores, given their scores so far.
 
-#: Weights of text and vector, which are scaled to 0..1 over the candidates first.
+#: Weights of text and vector, both first scaled to 0..1 across the candidates.
 _TEXT, _VECTOR = 0.4, 0.6
 #: A memory gets this share of the mean of its session's best scores.
 _SESSION = 0.05
-#: For a memory from the time that the question names.
+#: Added to a memory from the time that the question names.
 _TIME = 0.15
-#: For the question's names (paths, symbols, commands) that the memory contains.
+#: Added to a memory that contains all names from the question (paths, symbols, flags, quoted code).
 _NAMES = 0.1
 #: Deducted from memories that are superseded, archived or judged wrong.
 _RETIRED = 0.8
@@ -84,7 +84,7 @@ _PINNED, _IMPORTANT = 0.03, 0.02
 _RECENCY, _ACCESS = 0.005, 0.005
 #: Half-life of recency, in days.
 _RECENCY_DAYS = 30.0
-#: Number of a session's best scores whose mean counts.
+#: Number of a session's best scores that are averaged.
 _SESSION_BEST = 3
 #: Distance, in days, between the time in the question and a memory whose time is unknown.
 _UNKNOWN_DAYS = 1e6
@@ -92,7 +92,7 @@ _DAY_MS = 86_400_000
 
 
 def score_text(candidates: MemoryCandidates, query: ParsedQuery, score: Column) -> Column:
-    """Score BM25 as a share of the best."""
+    """Score the BM25 value as a share of the best one."""
     best = candidates.bm25.max(initial=0.0)
     return candidates.bm25 * (_TEXT / best if best > 0 else 0.0)
 
@@ -130,7 +130,7 @@ def score_session(candidates: MemoryCandidates, query: ParsedQuery, score: Colum
 
 
 def means_of_best(session: NDArray[np.int64], values: Column) -> Column:
-    """Return, for each place, the mean of the three best values in its session; a missing value counts as 0."""
+    """Return, for each candidate, the mean of the three best values in its session; missing values count as 0."""
     _, groups = np.unique(session, return_inverse=True)
     order = np.lexsort((-values, groups))
     starts = np.searchsorted(groups[order], np.arange(groups.max(initial=-1) + 1))
@@ -150,14 +150,14 @@ def score_priority(candidates: MemoryCandidates, query: ParsedQuery, score: Colu
 
 
 def score_ties(candidates: MemoryCandidates, query: ParsedQuery, score: Column) -> Column:
-    """Score recency and access, small enough to decide only between equals."""
+    """Score recency and use; the weights are so small that they only break ties."""
     age_days = np.maximum(query.now_ms - candidates.at_ms, 0) / _DAY_MS
     recency: Column = np.where(candidates.at_ms > 0, np.exp2(-age_days / _RECENCY_DAYS), 0.0)
     max_access = max(float(candidates.access_count.max(initial=0.0)), 1.0)
     return _RECENCY * recency + _ACCESS / max_access * candidates.access_count
 
 
-#: Name → scorer, in order; each gets the sum of those before it.
+#: Name → scorer, in order of execution; each is given the sum of the previous scores.
 SCORERS: Mapping[str, Callable[[MemoryCandidates, ParsedQuery, Column], Column]] = {
     "text": score_text,
     "vector": score_vector,
@@ -178,7 +178,7 @@ class Ranking:
     """Scores in the order of the candidates."""
 
     score: Column
-    #: Name of a scorer → what it added.
+    #: Name of a scorer → what it added to each score.
     parts: Mapping[str, Column]
 
     def parts_of(self, index: int) -> dict[str, float]:
@@ -196,5 +196,5 @@ def rank(candidates: MemoryCandidates, query: ParsedQuery) -> Ranking:
 
 
 def best_places(score: Column, limit: int) -> list[int]:
-    """Return the places of the best scores, best first, without minus infinity."""
+    """Return the places of the best scores, best first, leaving out scores of minus infinity."""
     return [int(place) for place in np.argsort(-score, kind="stable")[:limit] if not np.isneginf(score[place])]

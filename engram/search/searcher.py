@@ -65,7 +65,7 @@ class QueryEmbedder:
         return vector
 
     def start(self, text: str) -> VectorWait:
-        """Start embedding a question in another thread; call the result to wait for its vector.
+        """Start embedding a question in another thread; call the returned function to wait for the vector.
 
         Both the model and SQLite release the GIL, so text can be searched in the meantime.
         """
@@ -82,22 +82,23 @@ __all__ = ["Hit", "Query", "Searcher", "with_places"]
 
 #: Maximum number of memories from the text index, and from the vectors.
 MAX_CANDIDATES = 100
-#: Number of passages searched for support of memories without a vector.
+#: Number of passages to search for as support of memories without a vector.
 SUPPORTING_PASSAGES = 40
 #: A text with this share of a question's words contains them all; slightly below 1 because of rounding.
 MIN_SAID_SHARE = 0.999
-#: Introductions to the closest texts if none contains the phrase, all of the words, some of them (named), or any.
+#: Introductions to the closest texts if none contains the phrase, all of the words together, some of them, or any of
+#: them.
 NOBODY_SAID_PHRASE = "Nobody said this; closest:"
 NOBODY_SAID_WORDS = "Nobody said all of these words together; closest:"
 NOBODY_SAID_SOME = "Nobody said {}; closest:"
 NOBODY_SAID_ANY = "Nobody said any of these words; closest:"
-#: Maximum length of such a word as shown, in characters.
+#: Maximum length at which such a word is shown, in characters.
 MAX_WORD_CHARACTERS = 40
 #: Maximum number of words of a question that are looked up one by one.
 MAX_SINGLE_WORDS = 8
-#: Number of texts from which those with most of the words are chosen if none contains all of them.
+#: Number of texts to compare by how many of the words they contain if none contains all.
 MAX_CLOSEST = 40
-#: Maximum number of memories that a new one is compared with.
+#: Maximum number of memories with which a new one is compared.
 MAX_SIMILAR = 40
 
 
@@ -161,7 +162,7 @@ class Searcher:
         return sum(cache.bytes_used for cache in self._vectors.values())
 
     def recall(self, query: Query) -> list[Hit]:
-        """Return the best memories, best first; if the query has a project, only that project's and global ones.
+        """Return the best memories, best first; if the query has a project, only those of the project and global ones.
 
         Weak matches are dropped unless ``thorough`` is set.
         """
@@ -179,7 +180,7 @@ class Searcher:
         return [replace(hit, is_doubtful=is_doubtful) for hit in hits]
 
     def _retrieve_memories(self, query: Query, parsed: ParsedQuery, wait_for_vector: VectorWait) -> MemoryCandidates:
-        """Return the text and vector matches; the text index is searched while the question is being embedded."""
+        """Return the matches by text and vector, searching the text index while the question is being embedded."""
         terms = self._select_terms(parsed, "episode_fts")
         bm25 = dict(
             search_memories(
@@ -194,8 +195,8 @@ class Searcher:
     def search(self, query: Query, *, without: Collection[str] = ()) -> list[Hit]:
         """Return the best passages of turns and chunks of notes, word for word, best first.
 
-        Passages from folders that are now excluded and quotations that were judged wrong are left out. ``without``
-        names feature groups to leave out, in order to measure what each contributes.
+        Passages from folders that are now excluded are left out, as are quotations that were judged wrong. ``without``
+        names feature groups to ignore, in order to measure what each contributes.
         """
         parsed, wait_for_vector = self._parse(query), self._query_embedder.start(query.text)
         hits = self._find_passages(query, parsed, wait_for_vector, without=without)
@@ -212,16 +213,17 @@ class Searcher:
         without: Collection[str] = (),
         is_worth: Callable[[CandidateSet], bool] | None = None,
     ) -> list[Hit]:
-        """Return the best passages, without those that were read before their folder was excluded."""
+        """Return the best passages, leaving out those that were read before their folder was excluded."""
         index = self._search_index("p", "passage_fts")
         hits = find_passages(index, query, parsed, wait_for_vector, without=without, is_worth=is_worth)
         return [hit for hit in hits if not is_excluded(hit.cwd, self._settings.exclude)]
 
     def look_up(self, query: Query) -> tuple[list[Hit], str]:
-        """Return the texts with the question's exact words and "", or else the closest texts and an introduction.
+        """Return the texts that contain the question's exact words, and ""; otherwise the closest texts and an
+        introduction.
 
         If texts contain all quoted phrases of the question, only those are returned. Without quoted phrases, texts that
-        contain the whole question come first. Of the closest texts, those with most of its rare words come first.
+        contain the whole question come first. The closest texts are sorted by how many of its rare words they contain.
         """
         words = question_words_of(query.text)
         words = [word for word in words if word not in QUESTION_STOP_WORDS] or words
@@ -245,7 +247,7 @@ class Searcher:
         return self._closest(query, words), self._unsaid_line(words, query.project_id)
 
     def _closest(self, query: Query, words: Sequence[str]) -> list[Hit]:
-        """Return the texts that come closest to a question, for use when none contains all of its words."""
+        """Return the texts that come closest to a question, if none contains all of its words."""
         wanted = self.coverage_of(" ".join(words))
         found = self.search(replace(query, limit=max(query.limit, MAX_CLOSEST)))
         return sorted(found, key=lambda hit: -wanted.share(wanted.stems_in(hit.text)))[: query.limit]
@@ -264,7 +266,7 @@ class Searcher:
     def _is_said(self, words: Sequence[str], project_id: int | None) -> bool:
         if has_all_words(self._store, words, project_id=project_id):
             return True
-        # The words of a longer text may be spread over several passages, so compare whole text blocks.
+        # The words may be spread over several passages of a longer text, so compare whole text blocks.
         near = search_passages(self._store, [tuple(words)], MAX_CANDIDATES, project_id=project_id)
         blocks = {row.said_id for row in passage_rows(self._store, [row_id for row_id, _ in near]).values()}
         wanted = Coverage(words, dict.fromkeys(words, 1), 2)
@@ -272,7 +274,7 @@ class Searcher:
         return any(wanted.share(wanted.stems_in(text)) > MIN_SAID_SHARE for text in texts)
 
     def coverage_of(self, text: str) -> Coverage:
-        """Return the weights of a question's words, by their rarity in passages."""
+        """Return the weights of a question's words, according to their rarity in passages."""
         terms = terms_of(text)
         counts, total = self._term_counts["passage_fts"].count(self._store, terms)
         return Coverage(terms, counts, total)
@@ -297,7 +299,7 @@ class Searcher:
     def quotable(self, query: Query, floor: Floor | None = None) -> tuple[list[Hit], Support]:
         """Return single passages that may answer a prompt, best first, and their evidence; empty without a model.
 
-        Doubtful hits are left out. If no passage reaches ``floor``, nothing is ranked and none is returned.
+        Doubtful hits are left out. If no passage reaches ``floor``, nothing is ranked and the result is empty.
         """
         vector, passages = self._query_embedder.embed(query.text), self._vectors.get("p")
         if vector is None or passages is None:
@@ -311,7 +313,7 @@ class Searcher:
         return hits, self._support_by_words(query.text, usual, hits)
 
     def _reaches(self, floor: Floor, text: str, usual: float, candidates: CandidateSet) -> bool:
-        """Return whether any candidate is relevant enough for a prompt; only those that are close enough are read."""
+        """Return whether any candidate is relevant enough for a prompt, reading only those that are close enough."""
         is_near = candidates.cosine >= max(usual + floor.least_meaning, np.finfo(float).tiny)
         cosines = dict(zip(candidates.ids[is_near].tolist(), candidates.cosine[is_near].tolist(), strict=True))
         rows = passage_rows(self._store, list(cosines))
@@ -330,7 +332,8 @@ class Searcher:
     def similar_memories(self, row_ids: Sequence[int], min_cosine: float) -> list[tuple[int, int, float]]:
         """Return ``(one of row_ids, another row id, cosine)`` for similar memories, most similar first.
 
-        Pairs within ``row_ids`` are left out: what was saved together is one statement. Empty without an embedder.
+        Pairs within ``row_ids`` are left out, because memories that were saved together are one statement. Empty
+        without an embedder.
         """
         cache = self._vectors.get("e")
         if cache is None or self._embedder is None:

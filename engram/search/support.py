@@ -14,12 +14,12 @@ from engram.search.hits import Hit
 from engram.search.question import TermCounts
 from engram.text.words import stem_forms, stems, topic_words
 
-if TYPE_CHECKING:  # a process without vectors does not load numpy
+if TYPE_CHECKING:  # so that a process without vectors does not load numpy
     from engram.search.vectors.loaded_vectors import Floats, VectorCache
 
-#: Mean cosine of a prompt to unrelated memories, and the number of memories it counts for as a prior in small stores.
+#: Mean cosine of a prompt to unrelated memories, and its weight as a prior in small stores, in memories.
 UNRELATED_COSINE, UNRELATED_MEMORIES = 0.12, 10
-#: A store counts as having at least, and at most, this many passages; a word's rarity hardly depends on its size.
+#: The number of passages is clamped to this range, because a word's rarity hardly depends on the size of the store.
 MIN_ROWS, MAX_ROWS = 300, 3_000
 
 
@@ -27,7 +27,7 @@ MIN_ROWS, MAX_ROWS = 300, 3_000
 class Support:
     """The evidence for the memories found for a prompt, apart from their own text."""
 
-    #: Row id of a memory → best cosine of any passage of its evidence's entries; the same for passages of their turns.
+    #: Row id of a memory → best cosine of any passage from its evidence entries, or from the turns of these entries.
     by_source: Mapping[int, float] = field(default_factory=dict)
     by_turn: Mapping[int, float] = field(default_factory=dict)
     #: Mean cosine of the prompt to all memories of its project and global ones.
@@ -40,7 +40,7 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """Minimum relevance of a passage for a prompt: a search stops before ranking if no passage can reach it."""
+    """The minimum relevance of a passage for a prompt; a search stops before ranking if no passage can reach it."""
 
     #: How much closer than ``Support.usual_cosine`` a passage must be, regardless of its words.
     least_meaning: float
@@ -61,7 +61,7 @@ def text_support(passages: Sequence[Hit]) -> dict[int, float]:
 def evidence_cosines(
     store: Store, cache: VectorCache, vector: Floats, hits: Sequence[Hit]
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """Return ``by_source`` and ``by_turn`` of ``Support``: the best cosines of passages by the memory's row id."""
+    """Return the ``by_source`` and ``by_turn`` mappings of ``Support``."""
     rows = passages_of_evidence(store, [hit.row_id for hit in hits])
     cosines = cache.scores_of(vector, sorted({passage_id for _, passage_id, _ in rows}))
     by_source: dict[int, float] = {}
@@ -76,7 +76,7 @@ def evidence_cosines(
 
 
 def usual_cosine(cache: VectorCache, vector: Floats, project_id: int | None) -> float:
-    """Return the mean cosine of a prompt to the rows that it may see, smoothed towards ``UNRELATED_COSINE``."""
+    """Return the mean cosine of a prompt to the rows visible to its project, smoothed towards ``UNRELATED_COSINE``."""
     mean, count = cache.usual_cosine(vector, project_id)
     return (mean * count + UNRELATED_COSINE * UNRELATED_MEMORIES) / (count + UNRELATED_MEMORIES)
 

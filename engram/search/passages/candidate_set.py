@@ -1,4 +1,4 @@
-"""The candidates of a passage search with their neighbours, and the shortlist that is ranked by all features."""
+"""Collect the candidates of a passage search with their neighbours, and shortlist those to rank by all features."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from engram.search.vectors.loaded_vectors import Floats, VectorCache
 
 #: Weights of text and vector in the prerank score.
 _TEXT_WEIGHT, _VECTOR_WEIGHT = 0.45, 0.55
-#: Shares of other prerank scores that are added to a passage's own: those of its neighbours, of the passages next to
-#: these, and of its session.
+#: Shares of other prerank scores that are added to a passage's own: of its neighbours, of the passages next to those,
+#: and of its session.
 _NEIGHBOUR_SHARE, _SECOND_NEIGHBOUR_SHARE, _SESSION_SHARE = 0.2, 0.1, 0.3
 
 Indexes: TypeAlias = NDArray[np.int64]
@@ -49,7 +49,7 @@ class CandidateSet:
     text: Column
     #: Cosine to the question, at least 0; NaN if unknown: the passage has no vector yet, or no model is loaded.
     cosine: Column
-    #: The cheap score that selects the shortlist; features also compare passages by it.
+    #: The inexpensive score that selects the shortlist; some features use it to compare passages.
     prerank_score: Column
 
     def __len__(self) -> int:
@@ -71,7 +71,8 @@ class CandidateSet:
     def neighbour_values(
         self, distance: int | Indexes, values: Column, places: Indexes | slice = slice(None)
     ) -> Column:
-        """Return, for each place, the value of the passage ``distance`` later in its session; 0 if there is none.
+        """Return, for each place, the value of the passage that is ``distance`` places later in its session; 0 if there
+        is none.
 
         A negative distance means earlier. A column of distances returns a row for each.
         """
@@ -111,7 +112,7 @@ def select_shortlist(
 
     Args:
         limit: maximum number of passages, chosen by their own, their neighbours' and their session's prerank scores.
-        also: row ids, of which the best are added.
+        also: row ids; the best of them are added.
         also_limit: maximum number of row ids added.
     """
     prerank = candidates.prerank_score
@@ -131,7 +132,7 @@ def select_shortlist(
 
 
 def shares_of_best_cosine(text: Column, cosine: Column) -> Column:
-    """Return each cosine as a share of the best; an unknown one is replaced by ``text``. All 0 if none is known."""
+    """Return each cosine as a share of the best, or ``text`` where it is unknown; all 0 if no cosine is known."""
     is_known = ~np.isnan(cosine)
     shares = np.where(is_known, _share_of_best(np.nan_to_num(cosine)), text if is_known.any() else 0.0)
     return np.asarray(shares, dtype=np.float64)
@@ -148,12 +149,12 @@ def _share_of_best(values: Column) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class Shortlist:
-    """The candidates that are ranked by all features, with their texts and those of their neighbours."""
+    """The candidates to rank by all features, with their texts and those of their neighbours."""
 
     candidates: CandidateSet
     #: Places of the shortlisted passages among the candidates.
     places: Indexes
-    #: Row id → passage, for the shortlisted ones and up to two before and after each.
+    #: Row id → passage, for the shortlisted passages and up to two before and after each of them.
     rows: Mapping[int, PassageRow]
 
     def __len__(self) -> int:
@@ -166,7 +167,7 @@ class Shortlist:
         return self.row_at(int(self.places[index]))
 
     def neighbours(self, place: int) -> list[PassageRow]:
-        """Return the passages up to two before and after a place, in the same session."""
+        """Return up to two passages before and two after a place, from the same session."""
         own = self.row_at(place)
         nearby = (self.rows.get(own.id + distance) for distance in (-2, -1, 1, 2))
         return [row for row in nearby if row is not None and row.session_ref == own.session_ref]
@@ -174,9 +175,9 @@ class Shortlist:
 
 # -- Retrieve the candidates of a search from the text index and the vectors, in bounded numbers.
 
-#: Maximum number of candidates from the text index, and from the vectors; more would take longer without finding more.
+#: Maximum number of candidates from the text index, and from the vectors; more would only take longer.
 MAX_TEXT_CANDIDATES, MAX_VECTOR_CANDIDATES = 200, 100
-#: Maximum length of the shortlist; it is shorter if few hits are wanted, which doesn't change the first ten.
+#: Maximum length of the shortlist; it is shorter if few hits are requested, which does not change the first ten.
 MAX_SHORTLIST = 150
 _MIN_SHORTLIST, _SHORTLIST_PER_HIT = 60, 4
 #: Maximum number of passages shortlisted because they are from the time that the question names.
@@ -185,7 +186,7 @@ MAX_DATED_PASSAGES = 100
 
 @dataclass(frozen=True, slots=True)
 class SearchIndex:
-    """What a search of passages or notes' chunks needs: the store, its vectors and its term counts."""
+    """The parts that a search of passages or note chunks needs: the store, its vectors and its term counts."""
 
     store: Store
     #: None without a model.
@@ -209,7 +210,7 @@ def retrieve_passages(
     Args:
         query, parsed: the question.
         wait_for_vector: called once the text has been searched.
-        among: row ids of the passages to rank, whether they match or not; None for all that match.
+        among: row ids of the passages to rank, whether they match or not; None for all matches.
         is_worth: called before any text is read; if it returns False, the shortlist is empty.
     """
     store, vectors = index.store, index.vectors
@@ -239,7 +240,7 @@ def retrieve_passages(
 
 
 def _without_barred(store: Store, rows: dict[int, PassageRow]) -> dict[int, PassageRow]:
-    """Return the passages without those that have been judged wrong and any others with the same text."""
+    """Return the passages, leaving out those that were judged wrong and any others with the same text."""
     ids, texts = barred_quotations(store)
     if not ids:
         return rows

@@ -1,4 +1,4 @@
-"""Extract the features of a passage: about 35 numbers, each in a named group."""
+"""Extract the features of a passage, about 35 numbers in named groups, and score them with a linear model."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from engram.search.ranking import Column, Ranking, means_of_best
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import QUESTION_STOP_WORDS
 
-# -- Features of recency: the later of two passages on one subject, words of change, the place in a session. Pure.
+# -- Recency features: which of two passages on a subject is later, words of change, the position in a session. Pure.
 
-#: Lateness is relative to this number of the best passages.
+#: Number of the best passages relative to which lateness is measured.
 _MAX_LATE_AMONG = 25
-#: A passage is compared with this number of the best passages.
+#: Number of the best passages with which each passage is compared.
 _MAX_RIVALS = 60
-#: Two passages are about the same subject if they share this number of words, and this share of the shorter one's.
+#: Two passages are about the same subject if they share at least this many words, and this share of the words of the
+#: shorter one.
 _MIN_SHARED_WORDS, _MIN_SHARED_SHARE = 3, 0.25
 _WORD = lazy_regex(r"[a-z_][a-z0-9_]{2,}")
 
@@ -34,7 +35,7 @@ _WORD = lazy_regex(r"[a-z_][a-z0-9_]{2,}")
 def extract_recency_features(
     shortlist: Shortlist, rows: Sequence[PassageRow], traits: Sequence[TextTraits], query: ParsedQuery, *, is_chat: bool
 ) -> dict[str, Column]:
-    """Return how late a passage is among the best, among those about its subject, and in its session.
+    """Return how late each passage is among the best, among those about its subject, and in its session.
 
     The last two are 0 in a chat, where later statements don't replace earlier ones.
     """
@@ -53,7 +54,8 @@ def extract_recency_features(
 
 
 def _newest(shortlist: Shortlist, rows: Sequence[PassageRow]) -> Column:
-    """Return how far a passage supersedes an earlier one, minus how far a later one supersedes it, from -1 to 1.
+    """Return how strongly each passage supersedes an earlier one, minus how strongly a later one supersedes it, from -1
+    to 1.
 
     Similarity is weighted by the other passage's prerank score. Passages of one entry never supersede each other.
     """
@@ -85,9 +87,9 @@ def _similarity(word_sets: Sequence[frozenset[str]], rivals: int) -> Column:
 
 
 def _time_order(rows: Sequence[PassageRow]) -> NDArray[np.intp]:
-    """Return the position of each passage in time.
+    """Return the position of each passage in chronological order.
 
-    Row ids only order passages from the same time, since transcripts may have been read in any order.
+    Row ids only break ties between equal times, since transcripts may have been read in any order.
     """
     places = np.lexsort(([row.id for row in rows], [row.at_ms for row in rows]))
     order: NDArray[np.intp] = np.argsort(places)
@@ -95,7 +97,7 @@ def _time_order(rows: Sequence[PassageRow]) -> NDArray[np.intp]:
 
 
 def _place_in_session(rows: Sequence[PassageRow]) -> Column:
-    """Return the position among these passages of the same session, from 0 (first) to 1 (last); 0 for a single one."""
+    """Return each passage's position among those of its session, from 0 (first) to 1 (last); 0 if there is only one."""
     sessions, ids = np.array([row.session_ref for row in rows]), np.array([row.id for row in rows])
     order = np.lexsort((ids, sessions))
     _, starts, sizes = np.unique(sessions[order], return_index=True, return_counts=True)
@@ -108,9 +110,9 @@ def _place_in_session(rows: Sequence[PassageRow]) -> Column:
 _NEAR_PASSAGES = 10
 #: A user message with fewer words than this is short.
 _SHORT_WORDS = 40
-#: A name is a speaker's if it begins at least this number of texts.
+#: A name counts as a speaker's if at least this number of texts begin with it.
 _MIN_SPEAKER_TEXTS = 3
-#: Texts are a chat if at least this share of them begins with a speaker's name.
+#: Texts count as a chat if at least this share of them begin with a speaker's name.
 _MIN_CHAT_SHARE = 0.5
 #: Distance, in days, between the time in the question and a passage whose time is unknown.
 _UNKNOWN_DAYS = 1e6
@@ -167,7 +169,7 @@ def _text_features(shortlist: Shortlist, rows: list[PassageRow], coverage: Cover
 
 
 def _vector_features(shortlist: Shortlist) -> dict[str, Column]:
-    """Return the cosine as a share of the best, and twice the cosine itself."""
+    """Return the cosine as a share of the best, and the cosine itself, doubled."""
     candidates = shortlist.candidates
     best = float(candidates.known_cosines.max(initial=0.0))
     share = shares_of_best_cosine(candidates.text, candidates.cosine)[shortlist.places]
@@ -175,7 +177,7 @@ def _vector_features(shortlist: Shortlist) -> dict[str, Column]:
 
 
 def _neighbour_features(shortlist: Shortlist) -> dict[str, Column]:
-    """Return the prerank scores around a passage: of its neighbours, entry, turn and session."""
+    """Return the prerank scores of each passage's neighbours, entry, turn and session."""
     candidates, places = shortlist.candidates, shortlist.places
     prerank = candidates.prerank_score
     before = candidates.neighbour_values(-1, prerank, places)
@@ -201,14 +203,16 @@ def _follows_question(shortlist: Shortlist, place: int) -> bool:
 
 
 def _near_mean(candidates: CandidateSet, places: Indexes) -> Column:
-    """Return the mean of the three best prerank scores within ten passages in the session, excluding its own."""
+    """Return the mean of the three best prerank scores within ten passages in the session, excluding the passage
+    itself.
+    """
     distances = np.array([distance for distance in range(-_NEAR_PASSAGES, _NEAR_PASSAGES + 1) if distance])
     values = candidates.neighbour_values(distances[:, np.newaxis], candidates.prerank_score, places)
     return np.asarray(np.partition(values, -3, axis=0)[-3:].sum(axis=0) / 3, dtype=np.float64)
 
 
 def _time_features(shortlist: Shortlist, rows: list[PassageRow], query: ParsedQuery) -> dict[str, Column]:
-    """Return the position of a passage relative to the time that the question names; all 0 if it names none."""
+    """Return how each passage's time relates to the time that the question names; all 0 if it names none."""
     features = {name: np.zeros(len(rows)) for name in _FEATURES_OF_GROUP["time"]}
     if query.date_range is None or not rows:
         return features
@@ -263,7 +267,7 @@ def _speaker_features(
 
 
 def _form_features(rows: list[PassageRow], traits: list[TextTraits], query: ParsedQuery) -> dict[str, Column]:
-    """Return features of form: a question, times, numbers, code, the position in the message."""
+    """Return features of the form of a passage: a question, times, numbers, code, the position in the message."""
     return {
         "isq": np.array([trait.is_question for trait in traits]),
         "when_time": query.intent.wants_time * np.array([trait.has_time for trait in traits]),

@@ -1,7 +1,7 @@
-"""Find what a session later said about a passage, by wording (it is wrong, withdrawn or over), and how its turn ended.
+"""Find what a session said later that makes a passage wrong, withdrawn or outdated, and how its turn ended.
 
-Any code that quotes a passage must call this first: words that the session itself contradicted or superseded are not
-shown without what followed.
+Any code that quotes a passage must call this first: words that the session itself contradicted or superseded must not
+be shown without what followed. Contradictions are recognised by their wording.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from engram.transcripts.turns import Role, Turn
 
 #: Number of texts after a passage to examine.
 MAX_LATER_TEXTS = 80
-#: Maximum length of the part shown of what followed, in characters.
+#: Maximum length of the excerpt of a later text, in characters.
 MAX_FOLLOWED_CHARACTERS = 160
-#: Minimum share and number of a sentence's informative words that a later sentence on the same subject must have.
+#: Minimum share and number of a sentence's informative words that a later sentence on the same subject must contain.
 MIN_SAME_SHARE, MIN_SAME_WORDS = 0.5, 2
-#: Number of a passage's first sentences that are compared.
+#: Number of sentences from the beginning of a passage that are compared.
 MAX_SENTENCES = 8
 
 #: Beginnings of prompts that reject what the assistant just said.
@@ -53,7 +53,7 @@ _TAKES_BACK = lazy_regex(
     r"wait,? (?:no|actually)|doch nicht|vergiss (?:es|das))\b",
     re.IGNORECASE,
 )
-#: Phrases that, in a sentence with the same words, supersede what was said before.
+#: Phrases by which a sentence with the same words supersedes an earlier one.
 _REVERSES = lazy_regex(
     r"\b(?:no longer|not any ?more|anymore|instead of|rather than|turn(?:s|ed) out|(?:was|were) (?:wrong|mistaken|"
     r"incorrect|not)|wasn['’]t|weren['’]t|isn['’]t|i was wrong|my mistake|mistaken(?:ly)?|incorrect(?:ly)?|contrary to|"
@@ -114,10 +114,10 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
 
 
 def _may_be_about(later: str, earlier: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
-    """Return the earlier sentences that share enough words with a text. Fast: it searches for stems as substrings.
+    """Return the earlier sentences that share enough words with a text; fast, because stems are matched as substrings.
 
     Args:
-        earlier: sentence → the stems of its telling words.
+        earlier: sentence → the stems of its informative words.
     """
     words = later.lower()
     found = {stem for stem in set().union(*earlier.values()) if stem in words}
@@ -135,7 +135,7 @@ def _typed(text: str) -> str:
 
 
 def _ends(later: str, earlier: str) -> bool:
-    """Return True if a later sentence says something different about the same subject."""
+    """Return True if a later sentence supersedes an earlier one on the same subject."""
     old, new = _telling(earlier), _telling(later)
     shared = len(old & new)
     if shared < MIN_SAME_WORDS or shared < MIN_SAME_SHARE * len(old) or later.strip().endswith("?"):
@@ -167,20 +167,21 @@ def _beginning(text: str) -> str:
     return shown
 
 
-# -- How the turn of a passage ended: its last message often has the answer that the passage only leads up to.
+# -- How the turn of a passage ended: its last message often contains the answer that the passage only leads up to.
 
 #: Number of the best passages for which the end of the turn is shown.
 MAX_TURN_ENDS = 5
-#: Maximum number of words from a turn's end.
+#: Maximum number of words shown from the end of a turn.
 MAX_OUTCOME_WORDS = 80
 #: Minimum number of informative words in it: "Fixed." is not worth showing.
 MIN_TELLING_WORDS = 3
 
 
 def ends_of_turns(store: Reader, hits: Sequence[Hit], wanted: Coverage) -> dict[str, str]:
-    """Return id → how the turn of a passage ended, for the best passages, without what the passage itself says.
+    """Return id → how the turn of a passage ended, for the best passages, leaving out what the passage itself says.
 
-    An end that has fewer of the question's words than the passage is left out: the next passage answers sooner.
+    An ending that contains fewer of the question's words than the passage is left out, because the next passage is more
+    likely to answer the question.
 
     Args:
         wanted: the weights of the question's words.
@@ -198,9 +199,9 @@ def ends_of_turns(store: Reader, hits: Sequence[Hit], wanted: Coverage) -> dict[
 
 
 def _end_of_turn(turn: Turn, said: str, wanted: Coverage, barred: Collection[str]) -> str:
-    """Return the statements of a turn's last message that cover most of the question and are not in ``said``.
+    """Return the statements in a turn's last message that cover most of the question and are not in ``said``.
 
-    Statements in ``barred`` texts, which were judged wrong, are left out.
+    Statements in ``barred``, the texts that were judged wrong, are left out.
     """
     message = next((block.text for block in reversed(turn.said) if block.role is Role.ASSISTANT), "")
     known = [stems(topic_words(said))]

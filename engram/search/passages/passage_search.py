@@ -46,7 +46,7 @@ from engram.text.splitting import sentence_spans
 
 #: Maximum number of words in an excerpt, unless a single sentence is longer.
 MAX_EXCERPT_WORDS = 40
-#: A text with fewer characters than this is extended by its neighbours: "Done." means nothing on its own.
+#: A text with fewer characters than this is extended by its neighbours, because "Done." means nothing on its own.
 MIN_CHARS = 80
 
 
@@ -75,7 +75,7 @@ def excerpt(text: str, coverage: Coverage, max_words: int = MAX_EXCERPT_WORDS) -
 
 
 def _extend_run(spans: list[tuple[int, int]], first: int, last: int) -> tuple[int, int]:
-    """Return a run that is too short, extended by the sentences that follow, then by those that precede."""
+    """Extend a run that is too short, first by the sentences that follow it, then by those that precede it."""
     while spans[last][1] - spans[first][0] < MIN_CHARS and (first > 0 or last + 1 < len(spans)):
         if last + 1 < len(spans):
             last += 1
@@ -85,7 +85,7 @@ def _extend_run(spans: list[tuple[int, int]], first: int, last: int) -> tuple[in
 
 
 def extend_short(shown: str, before: str, after: str) -> str:
-    """Return a text that is too short, extended by sentences of the texts before and after it."""
+    """Extend a text that is too short by sentences from the texts before and after it."""
     for neighbour, is_before in ((before, True), (after, False)):
         spans = sentence_spans(neighbour)
         while spans and len(shown) < MIN_CHARS:
@@ -95,13 +95,13 @@ def extend_short(shown: str, before: str, after: str) -> str:
     return shown
 
 
-# -- Group the ranked passages of a turn into one hit: a prompt with its reply, a few entries at most. Pure.
+# -- Group the ranked passages of a turn into one hit, such as a prompt with its reply; at most a few entries. Pure.
 
-#: Maximum number of entries in one hit, and of their words in total.
+#: Maximum number of entries in a hit, and of words in all of them together.
 MAX_ENTRIES, MAX_WORDS = 3, 100
 #: An entry joins a better one of its turn if it is at least a seventh (1 / e²) as likely to answer the question.
 _MAX_SCORE_GAP = 2.0 * SCORE_SCALE
-#: A passage that scores this much less than the last hit can neither join a hit nor become one.
+#: A passage that scores lower than the last hit by this much can neither join a hit nor become one.
 _CUTOFF_GAP = _MAX_SCORE_GAP + SCORE_SCALE * math.log(MAX_ENTRIES)
 
 
@@ -123,7 +123,7 @@ class HitGroup:
         return [self.text_of(index)[0] for index in self.indexes]
 
     def accepts(self, index: int, score: float) -> bool:
-        """Return whether another entry of the turn belongs here: nearly as good, and within the word limit."""
+        """Return whether another entry of the turn fits in: it is nearly as good, and within the word limit."""
         if len(self.indexes) >= MAX_ENTRIES or self.best_score - score >= _MAX_SCORE_GAP:
             return False
         return sum(self.text_of(shown)[1] for shown in (*self.indexes, index)) <= MAX_WORDS
@@ -134,7 +134,7 @@ class HitGroup:
 
 
 def group_hits(shortlist: Shortlist, score: Column, limit: int, shown_text: Callable[[int], str]) -> list[HitGroup]:
-    """Return the best groups, best first. Each entry is in at most one group, represented by its best passage.
+    """Return the best groups, best first. Each entry appears in at most one group, represented by its best passage.
 
     Args:
         score: the score of each passage in the shortlist; minus infinity leaves it out.
@@ -170,9 +170,9 @@ def group_hits(shortlist: Shortlist, score: Column, limit: int, shown_text: Call
     return sorted(groups, key=lambda group: -group.score)[:limit]
 
 
-#: Maximum number of passages that are searched for a phrase.
+#: Maximum number of passages in which a phrase is searched for.
 MAX_PHRASE_PASSAGES = 1000
-#: Name of the score part that a position by words alone adds while some passages have no vector yet.
+#: Name of the score part for passages that are positioned by words alone while they have no vector yet.
 WAITING = "waiting"
 
 
@@ -185,7 +185,7 @@ def find_passages(
     without: Collection[str] = (),
     is_worth: Callable[[CandidateSet], bool] | None = None,
 ) -> list[Hit]:
-    """Return the best passages, best first, grouped by turn; empty if none is likely to answer.
+    """Return the best passages, best first, grouped by turn; empty if none is likely to answer the question.
 
     ``without`` names feature groups to leave out; weak matches are then kept, since all scores are lower. If
     ``is_worth`` returns False, the search ends before the candidates are read and ranked.
@@ -210,7 +210,9 @@ def find_passages(
 
 
 def _find_phrases(index: SearchIndex, query: Query, parsed: ParsedQuery, wait_for_vector: VectorWait) -> list[Hit]:
-    """Return the texts that contain every phrase, best first, each by the passage in which the first phrase begins."""
+    """Return the texts that contain every phrase, best first; each is represented by the passage in which the first
+    phrase begins.
+    """
     spans = _phrase_spans(index.store, query)
     if not spans:
         return []
@@ -246,9 +248,9 @@ def _select_likely(
 ) -> tuple[list[HitGroup], list[HitGroup]]:
     """Return the groups that are likely to answer, and those to show as doubtful.
 
-    Without a model ``support`` is None; then all groups are likely if any matches by more than chance. A passage
-    without a vector is likely if it shares enough words with the question, however far away those with vectors are. A
-    doubtful group must be above the floor.
+    Without a model, ``support`` is None, and all groups are likely if at least one matches by more than chance. A
+    passage without a vector is likely if it shares enough words with the question, however far from it the passages
+    with vectors are. Doubtful groups are returned only if they are above the floor.
     """
     if support is None:
         is_any = parsed.date_range is not None or any(
@@ -295,7 +297,7 @@ def _is_found_by_words(shortlist: Shortlist, group: HitGroup, parsed: ParsedQuer
 
 
 def passage_support(shortlist: Shortlist, parsed: ParsedQuery, coverage: Coverage, relevance_floor: float) -> float:
-    """Return how well the passages support a question; see ``query_support``.
+    """Return how well the passages support a question, as defined by ``query_support``.
 
     While some passages have no vector, only the best cosine counts, since the next best ones may be missing.
     """
@@ -312,9 +314,9 @@ def rank_passages(
 ) -> Ranking:
     """Score the shortlist.
 
-    Without any cosine, the weights for text alone are used. While only some passages have a vector, the others keep the
-    positions that text alone gives them, and those with a vector share the remaining positions in the order of the full
-    weights. So no passage ranks lower because its vector is missing.
+    If no cosine is known, the weights for text alone are used. While some passages have no vector, those passages keep
+    the positions that text alone gives them, and the others take the remaining positions in the order of the full
+    weights. Therefore no passage ranks lower because its vector is missing.
     """
     candidates = shortlist.candidates
     model = load_ranking_model(with_vectors=bool(candidates.known_cosines.any()))
@@ -329,7 +331,7 @@ def rank_passages(
 
 
 def _keep_places(score: Column, score_by_words: Column, is_unknown: NDArray[np.bool_]) -> Column:
-    """Return the same scores, reassigned so that passages without a vector get the positions that words give them."""
+    """Reassign the scores so that passages without a vector get the positions that words alone give them."""
     by_words = np.argsort(-score_by_words, kind="stable")
     order = by_words.copy()
     best = np.argsort(-score, kind="stable")
@@ -408,7 +410,7 @@ def _build_hit(
 
 
 def _text_of(said: Sequence[tuple[str, str]]) -> str:
-    """Return the texts, one per line; with several speakers, each line starts with the speaker's name."""
+    """Return the texts, one per line; if there are several speakers, each line starts with the speaker's name."""
     if len({role for role, _ in said}) == 1:
         return "\n".join(text for _, text in said)
     return "\n".join(f"{SPEAKERS.get(role, role)}: {text}" for role, text in said)
@@ -418,9 +420,9 @@ def _text_of(said: Sequence[tuple[str, str]]) -> str:
 
 #: Maximum number of candidates from the text index, and from the vectors.
 MAX_CANDIDATES = 50
-#: Maximum number of chunks that are searched for a phrase.
+#: Maximum number of chunks in which a phrase is searched for.
 MAX_PHRASE_NOTES = 200
-#: Maximum number of words in a hit: more than for a passage, since a note is written to be read.
+#: Maximum number of words in a hit; more than for a passage, since a note is written to be read.
 MAX_NOTE_WORDS = 60
 
 
@@ -483,7 +485,8 @@ def find_notes(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Fl
     return hits
 
 
-#: A Markdown comment with the space before it; and only a comment that Engram writes, for text with code.
+#: A Markdown comment with the white space before it; and, for text that contains code, only a comment that Engram
+#: writes.
 _COMMENT = lazy_regex(r"[ \t]*<!--.*?-->", re.DOTALL)
 _OWN_COMMENT = lazy_regex(r"[ \t]*<!-- (?:ep_[0-9a-f]{12}|session \S+|saved \S+|found [a-z ]+) -->")
 #: A heading that names a project: by its name, or in MEMORY.md by the month and its name.
@@ -491,8 +494,10 @@ _PROJECT_IN_HEADING = lazy_regex(r"(\d{4}-\d\d, )?(.+)")
 
 
 def readable_notes(store: Store, ids: Sequence[int], project_id: int | None = None) -> dict[int, NoteRowText]:
-    """Return row id → chunk of a note as people read it: without comments, and with its project's current name in the
-    heading. If a project is given, only chunks that it may see are returned.
+    """Return row id → chunk of a note as people read it, without comments and with current project names in the
+    heading.
+
+    If a project is given, return only chunks that it may see.
     """
     rows = note_rows(store, ids, project_id)
     former = former_names(store) if rows else {}
@@ -510,7 +515,7 @@ def _as_read(row: NoteRowText, former: Mapping[str, str]) -> NoteRowText:
 
 
 def _says_something(text: str) -> bool:
-    """Return False for a chunk that has only headings."""
+    """Return False for a chunk that consists only of headings."""
     return any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines())
 
 

@@ -1,1 +1,1 @@
-"""Vectors in memory: the index, the cache over memory.db, similar pairs, and the backfill of missing vectors."""
+"""Keep the vectors of memory.db in memory: the index, the cache, similar pairs, and embedding of missing vectors."""

@@ -1,4 +1,4 @@
-"""The vectors of memory.db, cached in memory and updated incrementally; embedding of missing ones; similar pairs."""
+"""Cache the vectors of memory.db in memory, embed rows that have none, and find similar pairs of memories."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ Floats = NDArray[np.float32]
 
 #: The group of rows that every project may see.
 GLOBAL_GROUP = -1
-#: Rows read from the database at a time: more than an exact index holds, so that a large one is quantised immediately.
+#: Number of rows read from the database at a time; more than an exact index holds, so that a large index is quantised
+#: immediately.
 _SLICE_ROWS = 32_768
 #: Sample size for the mean cosine; the mean of more rows differs by less than 0.01.
 _SAMPLED_ROWS = 512
@@ -46,9 +47,9 @@ class VectorCache:
         self._index = VectorIndex(dimension)
         #: Sequence number of the last vector read.
         self._seq = 0
-        #: False until all vectors that were stored at the start have been read.
+        #: False until all vectors that were stored at startup have been read.
         self.is_filled = False
-        #: The highest sequence number of all owners at the last update.
+        #: The highest sequence number across all kinds of owners at the last update.
         self._newest_seq = -1
         self._lock = threading.Lock()
 
@@ -87,7 +88,7 @@ class VectorCache:
                 self._index.expect(count_vectors(store, self._owner))
             while count := self._load_slice(store):
                 total += count
-            # Everything up to newest_seq has been read; vectors of other owners don't matter here.
+            # Everything up to newest_seq has been read; vectors of other kinds of owners don't matter here.
             self._seq, self._newest_seq, self.is_filled = max(self._seq, newest_seq), newest_seq, True
             return total
         finally:
@@ -107,7 +108,7 @@ class VectorCache:
         return len(vectors)
 
     def search(self, query: Floats, limit: int, project: int | None, *, with_global: bool = True) -> dict[int, float]:
-        """Return id → cosine for the best ``limit`` ids, only of ``project`` (and global rows) unless it is None."""
+        """Return id → cosine for the best ``limit`` ids; unless it is None, only from ``project`` (and global rows)."""
         groups = None if project is None else [project, GLOBAL_GROUP] if with_global else [project]
         ids, cosines = self._index.top(query, limit, groups=groups)
         return dict(zip(ids.tolist(), cosines.tolist(), strict=True))
@@ -130,11 +131,11 @@ class VectorCache:
 
 #: Number of memories embedded at a time.
 MEMORY_BATCH = 16
-#: Number of memories embedded while a client waits.
+#: Maximum number of memories embedded while a client waits.
 NEWEST_MEMORIES = 4
-#: Maximum number of words of a prompt embedded together with a passage of its reply.
+#: Maximum number of words from a prompt that are embedded together with a passage of its reply.
 MAX_PROMPT_WORDS = 60
-#: The role before a text that names its speaker itself, as in a chat.
+#: A role that precedes a text which names its speaker itself, as in a chat.
 _ROLE_BEFORE_SPEAKER = lazy_regex(r"(?:user|assistant): (?=[A-Z][\w .'-]{0,30}: )")
 
 
@@ -170,8 +171,8 @@ def _embed_some_memories(store: Store, embedder: Embedder, limit: int) -> int:
 def embedding_texts(row: Missing) -> list[str]:
     """Return the texts whose mean vector represents a row.
 
-    These are the row's own text and, for a reply, that text with its prompt or, for a memory, the questions that it
-    answers.
+    The first is the row's own text. The second is, for a reply, the same text preceded by its prompt, and for a memory,
+    the questions that it answers.
     """
     own = _ROLE_BEFORE_SPEAKER.sub("", row.text, count=1) if row.owner == "p" else row.text
     if row.questions:
@@ -198,9 +199,9 @@ def _embed(store: Store, embedder: Embedder, missing: Sequence[Missing]) -> int:
     return len(missing)
 
 
-# -- Find pairs of memories with similar vectors, in tiles, to limit the memory for vectors and products.
+# -- Find pairs of memories with similar vectors, tile by tile, to limit the memory used for vectors and products.
 
-#: Number of rows read at a time and compared with the wanted ones.
+#: Number of rows that are read at a time and compared with the wanted rows.
 _BATCH_ROWS = 2_048
 #: Number of wanted rows compared at a time.
 _PAIR_ROWS = 256
@@ -213,7 +214,7 @@ def similar_pairs(
 ) -> Iterator[tuple[int, int, float]]:
     """Yield ``(smaller row id, larger row id, cosine)`` for memories with at least ``min_cosine``, most similar first.
 
-    This needs 2 bytes for each number in the vectors of ``among``.
+    Uses 2 bytes of memory for each number in the vectors of ``among``.
 
     ``among`` restricts the result to pairs that contain one of these row ids; None for all pairs.
     """

@@ -102,7 +102,8 @@ class ByteCodes(Codes):
 class PackedCodes(Codes):
     """2 or 4 bits per number, for rows that are roughly normally distributed.
 
-    A row is divided into as many shares as a byte holds codes; the lowest bits hold a number of the first, and so on.
+    A row is divided into as many shares as a byte holds codes; the lowest bits of a byte hold a number of the first
+    share, and so on.
     """
 
     def __init__(self, rows: int, width: int, bits: int) -> None:
@@ -127,7 +128,7 @@ class PackedCodes(Codes):
         self._scales[place] = np.where(kept > 0, squares / np.maximum(kept, _MIN_SCALE), 0)
 
     def _shares(self) -> Iterator[tuple[int, slice]]:
-        """Yield the first bit of each share, and the slice of a row that it holds."""
+        """Yield each share's first bit, and the slice of a row that the share contains."""
         size = self._codes.shape[1]
         for number in range(8 // self._bits):
             start = min(size * number, self._width)
@@ -153,20 +154,20 @@ class PackedCodes(Codes):
         return rows
 
 
-# -- A rotation of vectors that concentrates a dot product in their first numbers.
+# -- Rotate vectors so that their first numbers contribute most to a dot product.
 
-#: The ends of a rotated row's parts, as shares of its numbers. The first part is compared first; it accounts for four
-#: fifths of the length of MiniLM's vectors.
+#: Where each part of a rotated row ends, as a share of its numbers. The first part is compared first; with MiniLM, it
+#: accounts for four fifths of a vector's length.
 _PART_ENDS = (1 / 3, 1 / 2, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """New axes, most informative first. Dot products do not change."""
+    """New axes, most informative first. Dot products are preserved."""
 
     #: Shape (dimension, dimension); its columns are the new axes.
     axes: Floats
-    #: The new numbers that each part contains.
+    #: The rotated numbers that belong to each part.
     parts: tuple[slice, ...]
 
     @classmethod
@@ -205,12 +206,13 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 #: Rows per block. A block is allocated at full size, since memory that was never written costs nothing.
 BLOCK_ROWS = 32_768
-#: Bits per number for each part of a narrow row (163 bytes). Compared with four bits throughout (209 bytes), this loses
-#: 1 of the true best 100 among 500,000 rows; two bits after the first part (145 bytes) would lose 2.
+#: Bits per number for each part of a narrow row (163 bytes). Compared with four bits throughout (209 bytes), this
+#: misses 1 of the true best 100 among 500,000 rows; with two bits after the first part (145 bytes), 2 would be missed.
 _NARROW_BITS = (4, 4, 2)
 #: Number of rows rotated and quantised at a time.
 _STORED_ROWS = 1_024
-#: Maximum number of unsorted rows at the end of a block, which are scanned; beyond that the block is sorted again.
+#: Maximum number of unsorted rows at the end of a block, which are scanned one by one; beyond that, the block is sorted
+#: again.
 _MAX_UNSORTED_ROWS = 1_024
 #: Maximum number of groups compared one by one, which is faster than a lookup for each row.
 _MAX_COMPARED_GROUPS = 6
@@ -219,7 +221,8 @@ _MAX_COMPARED_GROUPS = 6
 class Block:
     """Ids, groups and flags of up to ``BLOCK_ROWS`` rows; a subclass stores the numbers.
 
-    Rows are only appended, or deleted in place, so a reader that knows a count may read up to it without a lock.
+    Rows are only appended or deleted in place, so a reader that has read the count may read that many rows without a
+    lock.
     """
 
     def __init__(self) -> None:
@@ -228,7 +231,7 @@ class Block:
         self.alive: Flags = np.zeros(BLOCK_ROWS, dtype=np.bool_)
         self.count = 0
         self.dead = 0
-        #: Number of rows sorted by id, and their places in that order.
+        #: Number of rows that are sorted by id, and their places in that order.
         self._sorted: tuple[int, NDArray[np.uint16]] = (0, np.zeros(0, dtype=np.uint16))
 
     def append(self, ids: Ids, groups: Groups, rows: NDArray[np.floating]) -> None:
@@ -255,7 +258,7 @@ class Block:
         return np.flatnonzero(self.alive[:count])
 
     def find(self, count: int, wanted: Ids) -> Places:
-        """Return the places of the live rows among the first ``count`` with an id in ``wanted``.
+        """Return the places of those live rows among the first ``count`` that have an id in ``wanted``.
 
         ``wanted`` is ascending, without duplicates.
         """
@@ -272,7 +275,7 @@ class Block:
         self._sorted = (count, np.argsort(self.ids[:count], kind="stable").astype(np.uint16))
 
     def _find_sorted(self, sorted_count: int, order: NDArray[np.uint16], wanted: Ids) -> Places:
-        """Find ids, which may repeat, among the first ``sorted_count`` rows, whose places by id are in ``order``."""
+        """Find ids, which may repeat, among the first ``sorted_count`` rows; ``order`` contains their places by id."""
         if not sorted_count:
             return np.zeros(0, dtype=np.intp)
         first, last = self.ids[order[0]], self.ids[order[-1]]
@@ -314,7 +317,7 @@ class Block:
         raise NotImplementedError
 
     def _arrays(self) -> tuple[NDArray[np.generic], ...]:
-        """Return every array with an entry for each row, except ``alive``."""
+        """Return all arrays that have an entry for each row, except ``alive``."""
         return (self.ids, self.groups)
 
 
@@ -344,9 +347,10 @@ class ExactBlock(Block):
 
 
 class QuantisedBlock(Block):
-    """Rotated rows in few bits, in three parts, each with its own scale; the first part estimates a dot product well.
+    """Rotated rows, quantised in three parts, each with its own scale; the first part alone gives a good estimate of a
+    dot product.
 
-    With 8 bits a cosine is off by at most 0.003, in narrow rows by 0.0065 on average (0.0059 with 4 bits throughout).
+    With 8 bits, a cosine is off by at most 0.003; in narrow rows, by 0.0065 on average (0.0059 with 4 bits throughout).
     """
 
     def __init__(self, rotation: Rotation, *, is_narrow: bool = False) -> None:

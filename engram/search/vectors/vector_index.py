@@ -181,11 +181,13 @@ class VectorIndex:
         return joined_ids([block.ids[:count][block.alive[:count]] for block, count in self._view])
 
     def expect(self, rows: int) -> None:
-        """Announce how many rows will be added, so that even the first are stored in the format for that number."""
+        """Announce how many rows will be added, so that the first rows are already stored in the format suited to that
+        number.
+        """
         self._expected_rows = rows
 
     def add(self, ids: ArrayLike, rows: ArrayLike, groups: ArrayLike | None = None) -> None:
-        """Add rows. Existing rows of an id are kept; remove them first to replace them.
+        """Add rows. Existing rows with the same ids are kept; remove them first to replace them.
 
         Args:
             ids: an id for each row.
@@ -260,7 +262,7 @@ class VectorIndex:
         return best[places]
 
     def mean_cosine(self, query: ArrayLike, max_rows: int, *, groups: ArrayLike | None = None) -> tuple[float, int]:
-        """Return the mean cosine of the rows in ``groups``, and how many rows there are.
+        """Return the mean cosine of the rows in ``groups``, and the number of these rows.
 
         The mean is estimated from at most ``max_rows`` of them.
         """
