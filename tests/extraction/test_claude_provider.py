@@ -19,7 +19,13 @@ from processes import WAIT_SECONDS, wait_until_gone, wait_until_group_gone
 from engram.enums import Kind
 from engram.errors import ExtractionError, RetryLater
 from engram.extraction.candidate import Candidate, ExtractionContext
-from engram.extraction.model.claude_provider import ClaudeProvider, find_claude, seems_logged_out, who_pays
+from engram.extraction.model.claude_provider import (
+    ClaudeProvider,
+    drop_keys_beside_login,
+    find_claude,
+    seems_logged_out,
+    who_pays,
+)
 from engram.extraction.model.model_extractor import ModelExtractor
 from engram.extraction.model.provider import STAGE, BrokenOff, Budget, ModelRequest, NotServed, Unfit
 from engram.models.engine.transaction import Store
@@ -145,6 +151,23 @@ def test_a_login_is_found_in_the_file_that_claude_code_reads(
     (tmp_path / file).write_text('{"oauthAccount": {}}')
 
     assert seems_logged_out(Settings(claude_folder=tmp_path / folder), environ) is not is_login
+
+
+@pytest.mark.parametrize(
+    ("file", "kept"),
+    [
+        (None, {"PATH": "/bin", "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "u"}),
+        (".credentials.json", {"PATH": "/bin"}),
+    ],
+)
+def test_a_key_is_passed_on_only_without_a_login(tmp_path: Path, file: str | None, kept: dict[str, str]) -> None:
+    if file:
+        (tmp_path / file).write_text("{}")
+    environ = {"PATH": "/bin", "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "u", "CLAUDE_CONFIG_DIR": str(tmp_path)}
+
+    left = drop_keys_beside_login(Settings(claude_folder=tmp_path), environ)
+
+    assert left == kept | {"CLAUDE_CONFIG_DIR": str(tmp_path)}
 
 
 @pytest.mark.parametrize("name", ["closed", "x" * 300])

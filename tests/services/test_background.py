@@ -106,12 +106,17 @@ def test_after_everything_was_killed_a_fresh_start_continues(
     # The shell of the project that a session starts it from.
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     (tmp_path / "json.py").write_text("raise SystemExit(3)")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "of-one-project")
+    settings.claude_folder.mkdir()
+    (settings.claude_folder / ".credentials.json").write_text("{}")
     Background(settings).start()
     wait_for(lambda: status(settings.places))
     former = pids(settings)
     assert len(former) == 3
     for pid in former:
-        assert f"\0CODEX_HOME={tmp_path / 'codex'}\0" in Path(f"/proc/{pid}/environ").read_text()
+        environment = Path(f"/proc/{pid}/environ").read_text()
+        assert f"\0CODEX_HOME={tmp_path / 'codex'}\0" in environment
+        assert "of-one-project" not in environment
         os.kill(pid, signal.SIGKILL)
     write_rule(settings)
     wait_for(lambda: not pids(settings))

@@ -97,16 +97,30 @@ _LOGIN_NAMES = (
 def seems_logged_out(settings: Settings, environ: Mapping[str, str] | None = None) -> bool:
     """Return True if no trace of a login to Claude Code is found. Looks only at names, and makes no request."""
     environ = os.environ if environ is None else environ
-    if any(environ.get(name) for name in _LOGIN_NAMES):
-        return False
-    # A service names Engram's folder to Claude Code; a command leaves it the one of the environment.
+    return not any(environ.get(name) for name in _LOGIN_NAMES) and not _has_stored_login(settings, environ)
+
+
+def _has_stored_login(settings: Settings, environ: Mapping[str, str]) -> bool:
+    """Return True if Claude Code's files mention a login."""
+    # A service passes Engram's setting to Claude Code; a command leaves it the folder from the environment.
     for folder in dict.fromkeys([settings.claude_folder, default_claude_folder(environ)]):
         marks = {claude_user_file(folder, environ): b'"oauthAccount"', folder / "settings.json": b'"apiKeyHelper"'}
         if os.path.exists(folder / ".credentials.json") or any(
             mark in (read_regular(path, _MAX_SEARCHED_BYTES) or b"") for path, mark in marks.items()
         ):
-            return False
-    return True
+            return True
+    return False
+
+
+def drop_keys_beside_login(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without the ``ANTHROPIC_…`` variables if Claude Code has a login that serves instead.
+
+    They belong to the session that starts a background process, and a key among them would be billed for the
+    requests of all other sessions.
+    """
+    if not _has_stored_login(settings, environ):
+        return dict(environ)
+    return {name: value for name, value in environ.items() if not name.startswith("ANTHROPIC_")}
 
 
 def drop_session(environ: Mapping[str, str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from engram.errors import AlreadyRunning, MissingDatabase, ServiceError
-from engram.extraction.model.claude_provider import drop_session
+from engram.extraction.model.claude_provider import drop_keys_beside_login, drop_session
 from engram.log import start_logging
 from engram.models.engine.database import is_deleted
 from engram.redaction import redact
@@ -326,7 +326,7 @@ class Background:
         if is_deleted(self._home.memory_db):
             raise MissingDatabase()
         self._home.prepare()
-        environ = _own_environment(os.environ)
+        environ = _own_environment(drop_keys_beside_login(self._settings, os.environ))
         environ |= {"ENGRAM_HOME": str(self._settings.home), **folder_variables(self._settings)}
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
