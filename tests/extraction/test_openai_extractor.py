@@ -537,6 +537,15 @@ def test_an_answer_in_parts_and_with_braces_after_it_is_read(bench: Bench) -> No
     assert [one.extractor for one in bench.propose(turn(1))] != ["local-test"]
 
 
+@pytest.mark.parametrize("content", [None, ""])
+def test_an_answer_among_the_thoughts_is_read(bench: Bench, content: str | None) -> None:
+    said = json.dumps(answer(memory("The cache number 1 is kept in sqlite", "e1")))
+    message = {"role": "assistant", "content": content, "reasoning_content": said}
+    bench.server.reply = lambda _: http(json.dumps({"id": "x", "choices": [{"index": 0, "message": message}]}))
+
+    assert [one.extractor for one in bench.propose(turn(1))] != ["local-test"]
+
+
 def test_a_date_after_which_to_retry_is_obeyed(bench: Bench) -> None:
     at = format_datetime(datetime.now(UTC) + timedelta(hours=2), usegmt=True)
 

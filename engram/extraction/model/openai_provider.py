@@ -270,8 +270,10 @@ class OpenAIProvider:
                 raise NotServed(f"the model's server answered without a completion{said}")
             # Such as the page of a program whose API is below that address.
             raise BrokenOff(_NO_COMPLETION if isinstance(completion, str) else "it has no completion")
+        message = choices[0].message
         return ModelReply(
-            text=_text_of(choices[0].message.content),
+            # A server that separates a model's thoughts may take an answer that follows a schema for one.
+            text=_text_of(message.content) or _text_of(getattr(message, "reasoning_content", None)),
             model=self.model,
             input_tokens=getattr(completion.usage, "prompt_tokens", None),
             output_tokens=getattr(completion.usage, "completion_tokens", None),
