@@ -14,7 +14,7 @@ from engram.settings import Settings, load, parse_value, read_config
 from engram.system.atomic import locked_folder, make_private_folder, write_atomic
 from engram.trust.display import nearest_names
 
-#: Setting determined by the location of the file rather than its content.
+#: The setting that depends on where config.toml is, not on its content.
 _PLACE = "home"
 
 
@@ -38,7 +38,7 @@ def set_value(home: Path, name: str, text: str) -> Any:
 
 
 def unset_value(home: Path, name: str) -> bool:
-    """Remove a setting, even an unknown one; return False if it was not there. Raises like ``set_value``."""
+    """Remove a setting, even an unknown one; return False if it was not set. Raises the errors of ``set_value``."""
     has_changed = _edit(home, name, None)
     if not has_changed:
         _check_name(name)
@@ -57,7 +57,7 @@ def line_of(path: Path, name: str) -> int:
 
 
 def no_setting(name: str) -> str:
-    """Return that there is no setting of a name, and which one may be meant."""
+    """Return a message that there is no such setting, with the most similar name."""
     near = nearest_names(name, SETTINGS)
     meant = f"Did you mean {near[0]}? " if near else ""
     return f"there is no setting {name!r}. {meant}`engram config` lists them"
@@ -84,7 +84,7 @@ def _rewrite(home: Path, name: str, value: object) -> bool:
     make_private_folder(home, with_parents=True)
     path = Home(home).config_file
     with locked_folder(home):
-        # This fails before an unreadable file would be rewritten.
+        # Raises an error for an unreadable file, so that it is not overwritten.
         read_config(path)
         old = path.read_text(encoding="utf-8-sig") if path.exists() else ""
         if path.exists() and not path.stat().st_mode & stat.S_IWUSR:

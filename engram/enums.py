@@ -22,12 +22,12 @@ class StoredEnum(StrEnum):
 
     @classmethod
     def values(cls) -> tuple[str, ...]:
-        """Return every value, as typed by people, in order of declaration."""
+        """Return every value in order of declaration."""
         return tuple(member.value for member in cls)
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the member for a value given from outside. Raises BadRequest, which lists the choices."""
+        """Return the member for a value that a user or an agent gave. Raises BadRequest, which lists the choices."""
         try:
             return cls(text)
         except ValueError:
@@ -39,9 +39,9 @@ class StoredEnum(StrEnum):
     def from_stored(cls, value: object) -> Self:
         """Return the member for a stored value, or the safest one if the value is unknown.
 
-        Never raises, because a damaged row must not make others unreadable. Each unknown value is logged once.
+        Never raises, so that a damaged row doesn't make others unreadable. Each unknown value is logged once.
         """
-        # Twice as fast as calling the class, and done for every row that a search reads.
+        # Twice as fast as calling the class, which matters because a search does this for every row.
         member = cls._value2member_map_.get(value) if isinstance(value, str) else None
         if isinstance(member, cls):
             return member
@@ -66,7 +66,7 @@ class Kind(StoredEnum):
     FACT = "fact"
     STATE = "state"
     DEAD_END = "dead-end"
-    #: An entire turn, kept by an extractor without finer kinds.
+    #: An entire turn, kept by an extractor that doesn't distinguish kinds.
     TURN = "turn"
 
 
@@ -78,7 +78,7 @@ class Refusal(StrEnum):
     #: It does not cite anything that was sent.
     NO_EVIDENCE = "no-evidence"
     NO_SUMMARY = "no-summary"
-    #: It withdraws a memory that was not shown or that it is not about.
+    #: It withdraws a memory that was not shown to the model, or that is about something else.
     NO_TARGET = "no-target"
     #: Its words were not said in the session.
     NOT_SAID = "not-said"
@@ -221,11 +221,11 @@ class BranchState(StoredEnum):
 
 
 class Channel(StoredEnum):
-    """The event at which a session may be shown memories."""
+    """The event at which memories may be shown to a session."""
 
     #: A prompt is sent (UserPromptSubmit).
     PROMPT = "prompt"
-    #: A tool is called (PreToolUse). Shows memories that came too late for the prompt, or that concern the call.
+    #: A tool is called (PreToolUse). Shows memories that came too late for the prompt, or that are about the call.
     TOOL = "tool"
     #: A session starts (SessionStart): the briefing.
     START = "start"
@@ -240,9 +240,9 @@ class Verdict(StoredEnum):
 
     #: It was shown to Claude.
     SHOWN = "shown"
-    #: It waits for the next tool call.
+    #: It will be shown at the next tool call.
     PENDING = "pending"
-    #: It waited for a tool call, but none came in time, or it was replaced.
+    #: No tool call came in time to show it, or it was replaced.
     WITHDRAWN = "withdrawn"
     #: The hook exited before the answer arrived.
     TOO_LATE = "too late"
@@ -268,11 +268,11 @@ class Verdict(StoredEnum):
     UNREAD_FORK = "unread fork"
     #: The session replays its context, including what was injected into it.
     REPLAYED = "replayed"
-    #: The prompt has had all its bites.
+    #: The prompt's number of bites or its token budget is used up.
     USED_UP = "used up"
     #: Nothing is recorded for a prompt in the transcript: no hook ran, or no worker answered. Never stored.
     NO_RECORD = "no record"
-    #: The same, for a prompt from before the memory was created. Never stored.
+    #: Like ``NO_RECORD``, for a prompt from before the memory was created. Never stored.
     BEFORE_ENGRAM = "before engram"
 
     # Why none of the found memories was shown
@@ -282,11 +282,11 @@ class Verdict(StoredEnum):
     BELOW_FLOOR = "below floor"
     #: It mentions neither the file nor the command nor the error of the tool call.
     NOT_NAMED = "not named"
-    #: The session was shown it before.
+    #: It was shown in this session before.
     ALREADY_SHOWN = "already shown"
     #: Its source is still in the session's context.
     IN_CONTEXT = "in context"
-    #: It is suspect: its text looks like an instruction by someone else.
+    #: It is suspect: its text looks like an instruction from someone other than the user.
     SUSPECT = "suspect"
     #: It is superseded, archived, lowered or expired, or provisional and doubtful.
     NOT_CURRENT = "not current"
@@ -300,12 +300,12 @@ class Verdict(StoredEnum):
     STANDS_IN_FILE = "stands in a file"
     #: It is much less relevant than the best one.
     FAR_BELOW_BEST = "far below best"
-    #: Better ones used up the number of bites or the token budget.
+    #: Better memories used up the number of bites or the token budget.
     NO_ROOM = "no room"
 
 
 class ComparisonAnswer(StoredEnum):
-    """The user's answer to the offer to compare both ways of writing memories."""
+    """The user's answer to the offer to compare the two ways of writing memories."""
 
     #: No, or no answer; it is not offered again.
     NO = "no"

@@ -4,10 +4,10 @@
     ├── SettingsError           a setting has an invalid value
     ├── HomeError               ENGRAM_HOME is missing, belongs to another user, or is open to other users
     ├── StoreError              memory.db can't be opened, read or written
-    │   ├── ForeignDatabase     the file is a database, but not Engram's
+    │   ├── ForeignDatabase     the file is another program's database
     │   ├── NewerSchema         a newer Engram wrote the file
-    │   ├── MissingDatabase     memory.db is gone, but there are backups of it
-    │   ├── OlderSchema         an earlier version wrote the file, and this process must not bring it up to date
+    │   ├── MissingDatabase     memory.db is missing, but there are backups of it
+    │   ├── OlderSchema         an earlier version wrote the file, and this process must not migrate it
     │   ├── BrokenDatabase      SQLite reports that the file is damaged
     │   └── Conflict            a compare-and-set found a change; try again
     ├── TranscriptError         a transcript can't be read at all
@@ -20,7 +20,7 @@
     │   ├── HubUnreachable      no response (offline, or the hub is down); Engram will try again
     │   └── HubRefused          the hub refused the request; the message says why
     ├── ServiceError            launchd, systemd or the supervisor could not start or stop the processes
-    ├── InstallError            the installation was refused or undone; nothing outside the memory folder changed
+    ├── InstallError            the installation was refused or undone; nothing outside the memory folder was changed
     ├── NotFound                there is no such memory, note, session or task
     ├── BadRequest              an argument has an invalid value
     └── AlreadyRunning          another process holds the lock
@@ -47,7 +47,7 @@ class HomeError(EngramError):
 
 
 class MissingHome(HomeError):
-    """There is no memory in the folder, whose name may be mistyped."""
+    """There is no memory in this folder. Its name may be mistyped."""
 
 
 class StoreError(EngramError):

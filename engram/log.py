@@ -1,4 +1,4 @@
-"""Write and read logs: a rotated, redacted file in ENGRAM_HOME/logs for each kind of process, private to the owner."""
+"""Write and read the logs in ENGRAM_HOME/logs: one redacted, rotated, private file for each kind of process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 from engram.system.atomic import FILE_MODE, explain_error
 from engram.system.lazy_regex import lazy_regex
 
-#: Kinds of processes that write a log, each to a file of that name.
+#: Kinds of processes that write a log. Each writes to a file with that name.
 LogKind: TypeAlias = Literal["worker", "watcher", "supervisor", "hook", "cli", "mcp", "page"]
 LOG_KINDS: tuple[LogKind, ...] = get_args(LogKind)
 #: Size at which a log file is rotated, in bytes.
@@ -33,7 +33,7 @@ class Record(NamedTuple):
 
     #: Local time as written, with milliseconds.
     time: str
-    #: Kind of process that wrote it, which is the file's name.
+    #: Kind of the process that wrote it, which is also the file's name.
     kind: str
     #: The whole record, including its traceback.
     text: str
@@ -47,7 +47,7 @@ class Record(NamedTuple):
 class _PrivateFileHandler(logging.handlers.RotatingFileHandler):
     """A rotating file handler whose files all have mode 0600. A record that can't be written is dropped.
 
-    The first such record is reported on standard error, which may be a service's journal, unless it is a terminal.
+    The first such failure is reported on standard error, unless that is a terminal.
     """
 
     _has_failed = False
@@ -57,7 +57,7 @@ class _PrivateFileHandler(logging.handlers.RotatingFileHandler):
         if self._has_failed or error is None:
             return
         self._has_failed = True
-        # Only the system's own words: another error may quote the record, which is not redacted.
+        # Only the operating system's message is safe: another error may quote the record, which is not redacted.
         path = Path(self.baseFilename)
         reason = explain_error(error, path) if isinstance(error, OSError) else f"{path}: {type(error).__name__}"
         with contextlib.suppress(OSError, ValueError, AttributeError):
@@ -99,15 +99,15 @@ def start_logging(folder: Path, kind: LogKind, level: str, redact: Callable[[str
     handler.setFormatter(_RedactingFormatter(redact))
     root.addHandler(handler)
     wanted = logging.getLevelNamesMapping()[level.upper()]
-    # At debug level, libraries log statements with their values, so forgotten text would stay in the log.
+    # At debug level, libraries log SQL statements with their values, so forgotten text would stay in the log.
     root.setLevel(max(wanted, logging.INFO))
     logging.getLogger("engram").setLevel(wanted)
 
 
 def log_warnings(folder: Path, kind: LogKind, redact: Callable[[str], str]) -> None:
-    """Send this process's warnings to ``folder/kind.log``, opened for the first one, unless it logs somewhere already.
+    """Send this process's warnings to ``folder/kind.log``, unless it already has a log. The first one opens the file.
 
-    Otherwise, Python would print them to the terminal, between the lines of a command's output.
+    Without this, Python would print warnings to the terminal, between the lines of a command's output.
     """
     root = logging.getLogger()
     if root.handlers:

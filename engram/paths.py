@@ -1,4 +1,4 @@
-"""The paths of all files and folders in ENGRAM_HOME, and of the agents' folders."""
+"""Paths of all files and folders in ENGRAM_HOME, and of the agents' folders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from engram.errors import HomeError
 from engram.system.atomic import explain_error, make_private_folder
 from engram.system.lazy_regex import lazy_regex
 
-#: A session id as written by Claude Code; for fullmatch only.
+#: A session id as written by Claude Code, for ``fullmatch``.
 _SESSION_ID = lazy_regex(r"[0-9A-Za-z][0-9A-Za-z_-]{0,127}")
 
 
@@ -27,9 +27,9 @@ def user_home() -> Path:
 
 
 def absolute_path(name: str | Path) -> Path:
-    """Return the absolute path of a name that may begin with ``~``, without ``..`` unless a link precedes it.
+    """Return the absolute path of a name that may begin with ``~``; ``..`` is kept only after a symbolic link.
 
-    One folder has one path, however it is typed; stored paths are compared with it.
+    However a folder is typed, it gets the same path, which can be compared with stored ones.
 
     Raises:
         HomeError: ``~`` can't be resolved, or the current folder was deleted.
@@ -37,20 +37,20 @@ def absolute_path(name: str | Path) -> Path:
     try:
         path = Path(name).expanduser().absolute()
     except FileNotFoundError:
-        raise HomeError(f"the folder that you are in was deleted: write the full path of {str(name)!r}") from None
+        raise HomeError(f"the current folder has been deleted: give the full path of {str(name)!r}") from None
     except RuntimeError:
-        raise HomeError(f"the home folder in {str(name)!r} is unknown: set HOME, or write the path in full") from None
+        raise HomeError(f"the home folder in {str(name)!r} is unknown: set HOME, or give the full path") from None
     plain = os.path.normpath(path)
     return Path(plain) if ".." in path.parts and os.path.realpath(plain) == os.path.realpath(path) else path
 
 
 def is_text(name: str) -> bool:
-    """Return False for a name with bytes that are not UTF-8, which no database, settings or service file can hold."""
+    """Return False for a name that isn't valid UTF-8, which can't be stored in a database, settings or service file."""
     return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
 def current_folder() -> str:
-    """Return the current folder; if it was deleted, the shell's path for it, or "" if there is none."""
+    """Return the current folder; if it has been deleted, the shell's path for it ("" if unknown)."""
     try:
         return os.getcwd()
     except OSError:
@@ -69,13 +69,13 @@ def default_home() -> Path:
 
 
 def named_home(named: str) -> Path:
-    """Return the folder given as a value of ``ENGRAM_HOME``.
+    """Return the folder that a value of ``ENGRAM_HOME`` specifies.
 
     Raises:
         HomeError: it begins with ``~``, which the hooks' shell does not expand in a variable.
     """
     if named.startswith("~"):
-        raise HomeError(f"ENGRAM_HOME is {named!r}, which the hooks take literally: write the folder in full")
+        raise HomeError(f"ENGRAM_HOME is {named!r}, which the hooks take literally: give the full path")
     return absolute_path(named)
 
 
@@ -91,9 +91,10 @@ def default_claude_folder(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def claude_user_file(folder: Path, environ: Mapping[str, str] | None = None) -> Path:
-    """Return the path of Claude Code's user file, which has its login and MCP servers, for a configuration folder.
+    """Return the path of Claude Code's user file, which contains its login and MCP servers.
 
-    It is in that folder; for ``~/.claude`` it is beside it, unless ``CLAUDE_CONFIG_DIR`` names that very folder.
+    The file is in ``folder``. For ``~/.claude``, it is ``~/.claude.json``, unless ``CLAUDE_CONFIG_DIR`` is set to that
+    folder.
     """
     environ = os.environ if environ is None else environ
     named = environ.get("CLAUDE_CONFIG_DIR", "")
@@ -137,7 +138,7 @@ class Home:
 
     @property
     def worker_coming(self) -> Path:
-        """Its time shows when a worker began to start; a prompt's hook waits up to 10 s for the worker after that."""
+        """Its modification time is when a worker began to start. For 10 s after that, hooks wait for the worker."""
         return self.root / "worker.coming"
 
     @property
@@ -177,7 +178,7 @@ class Home:
 
     @property
     def page_entries(self) -> Path:
-        """Files that lead a browser to the page; each can be used once."""
+        """Files that take a browser to the page; each can be used once."""
         return self.root / "page"
 
     @property
@@ -205,7 +206,7 @@ class Home:
 
     @property
     def recollections(self) -> Path:
-        """Bites waiting for a hook."""
+        """Pending bites for hooks."""
         return self.root / "recollections"
 
     @property
@@ -247,13 +248,13 @@ class Home:
         return self.root / "calls"
 
     def prepare(self, *, must_exist: bool = False) -> Home:
-        """Create missing folders (mode 0700) and make sure that no other user can access them.
+        """Create missing folders (mode 0700) and make sure that other users can't access them.
 
         Args:
             must_exist: do not create the memory folder itself.
 
         Raises:
-            HomeError: the folder belongs to another user, can't be closed to others, or can't be created.
+            HomeError: the folder belongs to another user, can't be made private, or can't be created.
         """
         try:
             if self.root.exists() and not self.root.is_dir():
@@ -270,7 +271,7 @@ class Home:
 
 
 def check_private(folder: Path, *, is_dry: bool = False) -> None:
-    """Close ``folder`` to other users, unless ``is_dry``. Raises HomeError if it belongs to another user."""
+    """Make ``folder`` private, unless ``is_dry``. Raises HomeError if it belongs to another user."""
     facts = folder.stat()
     if facts.st_uid != os.geteuid():
         raise HomeError(f"the memory folder {folder} belongs to another user; set ENGRAM_HOME to a folder of your own")

@@ -1,8 +1,8 @@
 """Vaults: projects whose memory is in a separate database, in its own folder inside the memory folder.
 
 A vault (``ENGRAM_HOME/vaults/NAME``) is a complete memory folder, so forget, purge, backup, restore, status and
-consolidation work on it. Its file ``vault.json`` names its only project; the enclosing memory folder does not store
-anything of that project.
+consolidation work on it. Its file ``vault.json`` names its only project; the enclosing memory folder stores nothing
+about that project.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Vault:
 
 
 def list_vaults(home: Home) -> tuple[Vault, ...]:
-    """Return a memory folder's vaults, by name. Raises HomeError for an unreadable one: its project is unknown."""
+    """Return a memory folder's vaults, sorted by folder. Raises HomeError for a vault that can't be read."""
     folder = home.root / FOLDER_NAME
     if not folder.is_dir():
         return ()
@@ -60,13 +60,13 @@ def list_vaults(home: Home) -> tuple[Vault, ...]:
 
 
 def own_vault(home: Home) -> Vault | None:
-    """Return the vault whose folder a memory folder is; None if it is not a vault."""
+    """Return the vault that a memory folder is; None if it is not a vault."""
     file = home.root / FILE_NAME
     return _read(str(file), file.stat().st_mtime_ns) if file.is_file() else None
 
 
 def config_home(home: Path) -> Path:
-    """Return the folder whose config.toml applies: for a vault, the enclosing memory folder's; else its own."""
+    """Return the folder whose config.toml applies: the enclosing memory folder for a vault, otherwise ``home``."""
     own = own_vault(Home(home))
     return home if own is None else own.around
 
@@ -82,12 +82,12 @@ def vault_of_identity(home: Home, identity: str) -> Vault | None:
 
 
 def vault_of_folder(home: Home, folder: str) -> Vault | None:
-    """Return the vault that a working folder belongs to, judging by its path alone."""
+    """Return the vault that a working folder belongs to, judging only by its path."""
     return next((vault for vault in list_vaults(home) if vault.holds_folder(folder)), None)
 
 
 def keeps_out(home: Home, identity: str, folder: str = "") -> bool:
-    """Return True if a folder must not store a project: another folder is its vault, or this is another project's."""
+    """Return True if a memory folder must not store a project: the project has a vault, or this is another's vault."""
     own = own_vault(home)
     if own is not None:
         return identity not in own.identities and not own.holds_folder(folder)
@@ -95,12 +95,12 @@ def keeps_out(home: Home, identity: str, folder: str = "") -> bool:
 
 
 def settings_of(vault: Vault, settings: Settings) -> Settings:
-    """Return a vault's settings: those of the enclosing memory folder, applied to the vault's folder."""
+    """Return a vault's settings: those of the enclosing memory folder, with the vault as the memory folder."""
     return replace(settings, home=vault.folder)
 
 
 def settings_around(settings: Settings) -> Settings:
-    """Return the settings of the folder whose worker serves a memory folder: for a vault, the enclosing one."""
+    """Return the settings of the memory folder whose worker serves this one: for a vault, the enclosing folder."""
     home = config_home(settings.home)
     return settings if home == settings.home else replace(settings, home=home)
 
@@ -128,7 +128,7 @@ def load_inside(
 
 
 def free_folder(home: Home, name: str) -> Path:
-    """Return a free folder for a new vault, named after its project."""
+    """Return an unused folder for a new vault, named after its project."""
     plain = "".join(char if char.isalnum() or char in "._-" else "-" for char in name).strip(".-_") or "project"
     folder, number = home.root / FOLDER_NAME / plain, 1
     while os.path.lexists(folder):

@@ -1,7 +1,7 @@
-"""The released version, the version of the code in this folder, and how Engram is installed.
+"""The released version, a fingerprint of the code, and the commands that install or update Engram.
 
-The build reads ``VERSION``. Functions import modules locally, because every Claude Code session waits for processes
-that need only the constants.
+The build reads ``VERSION``. Functions import modules locally, because every Claude Code session waits for a process
+that needs only the constants.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def code_version(package: Path = _PACKAGE) -> str:
     """Return the version and a fingerprint of the source files, such as ``0.1.0+3f9a12c4``.
 
     The fingerprint covers the files' names, sizes and times, so it changes with every update and every edit of a
-    checkout. This takes a few milliseconds.
+    checkout. Takes a few milliseconds.
     """
     import hashlib
 
@@ -38,7 +38,7 @@ def code_version(package: Path = _PACKAGE) -> str:
 
 
 def install_command(extra: str = "") -> str:
-    """Return a command that installs Engram with an extra, from its original source or, if missing, ``SOURCE``."""
+    """Return a command that installs Engram with an extra, from its original source or else from ``SOURCE``."""
     import shlex
 
     source = _installed_from() or SOURCE
@@ -46,7 +46,7 @@ def install_command(extra: str = "") -> str:
 
 
 def update_command() -> str:
-    """Return a command that installs the packages that this installation's code needs; it works in any folder."""
+    """Return a command that installs this installation's dependencies; it works in any folder."""
     import shlex
     import sys
 
@@ -56,7 +56,7 @@ def update_command() -> str:
 
 
 def _installed_from() -> str:
-    """Return the recorded folder or archive from which Engram was installed; "" if it is unknown or missing."""
+    """Return the folder or archive from which Engram was installed; "" if it is unknown or no longer exists."""
     import json
     from importlib import metadata
     from urllib.parse import unquote, urlsplit

@@ -1,7 +1,7 @@
-"""How memory.db is opened: other programs' files are set aside, forgotten data is deleted, and the hub is notified of
-changes.
+"""Open memory.db: set aside another program's file, delete forgotten data, and register the hub's listeners.
 
-Everything that opens the memory uses ``open_store``. Only code that reads copies opens a ``Store`` itself.
+Code that opens the memory calls ``open_store`` or ``open_memory``. Only code that reads copies opens a ``Store``
+directly.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ LISTENER_MODULES += ["engram.models.hub.memory_statements", "engram.models.hub.s
 def open_store(
     path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK, cache_kb: int = CACHE_KB, may_upgrade: bool = True
 ) -> Store:
-    """Open memory.db; another program's database found there is set aside as ``memory.v2.db`` first.
+    """Open memory.db; if it is another program's database, set that aside as ``memory.v2.db`` first.
 
-    A file that was just migrated may be an old copy, so whatever its tombstones list is deleted.
+    A file that has just been migrated may be an old copy, so everything that its tombstones list is deleted.
 
     Args:
         path: the file, which is created if missing.
-        cache_kb: how much of the file each connection keeps in memory, in KB.
+        cache_kb: size of each connection's page cache, in KB.
         may_upgrade: change the tables of an earlier version.
 
     Raises:
@@ -39,7 +39,7 @@ def open_store(
     """
     store = _open_own(Store(path, driver=driver, clock=clock, cache_kb=cache_kb, may_upgrade=may_upgrade))
     if get_meta(store, TOMBSTONES_DUE) is not None:
-        # Loading it takes longer than the rest of this function, and it is needed only after a migration.
+        # Imported here because it is slow to load and is needed only after a migration.
         from engram.models.forgetting.forget_memories import apply_tombstones
 
         with store.transaction() as tx:
@@ -52,16 +52,16 @@ def open_store(
 def open_memory(path: Path, *, driver: str, is_made: bool, may_upgrade: bool = False) -> Iterator[Store]:
     """Open memory.db while other processes have it open too; a restore waits until it is closed.
 
-    Anything that was lost from a damaged log is recorded, so that the worker checks the file closely.
+    If rows were lost with a damaged log, that is recorded, so that the worker checks the file thoroughly.
 
     Args:
         is_made: create a missing file, and set aside another program's database.
-        may_upgrade: change the tables of an earlier version. Only code that made a copy of memory.db first may do that;
+        may_upgrade: migrate the tables of an earlier version. Only code that has made a copy of memory.db may do that;
             see ``engram.worker.memory_file``.
 
     Raises:
-        OlderSchema: an earlier version wrote it, and it must not be upgraded; it was left unchanged.
-        StoreError: it cannot be opened.
+        OlderSchema: an earlier version wrote the file, and it must not be upgraded; it is left unchanged.
+        StoreError: the file can't be opened.
     """
     with using_database(path) as damage:
         make = open_store if is_made else Store
@@ -79,7 +79,7 @@ def open_memory(path: Path, *, driver: str, is_made: bool, may_upgrade: bool = F
 
 
 def _open_own(store: Store) -> Store:
-    """Open a store; another program's database is set aside and a new one created."""
+    """Open a store; set another program's database aside, and open or create Engram's own."""
     path = store.path
     try:
         return store.open()
@@ -89,7 +89,7 @@ def _open_own(store: Store) -> Store:
         store.close()
         raise
     with locked_folder(path.parent):
-        # Another process may have set it aside in the meantime, and the file is now Engram's.
+        # Another process may have set it aside in the meantime, so the file may now be Engram's.
         with contextlib.suppress(ForeignDatabase):
             return store.open()
         store.close()

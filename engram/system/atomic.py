@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all, readable by the owner only; and locks."""
+"""Write files completely or not at all, readable only by their owner; lock files and folders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ FOLDER_MODE = 0o700
 def write_atomic(path: Path, data: bytes) -> None:
     """Write ``data`` to ``path`` through a temporary file and a rename; mode 0600.
 
-    A reader sees the old or the new content, never a part. Raises OSError; the old file then still exists.
+    A reader sees the old content or the new content, never a partial file. Raises OSError; in that case, the old file
+    is unchanged.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
     try:
@@ -41,7 +42,7 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 
 def flush_to_disk(path: Path) -> None:
-    """Flush a file, or the names in a folder, to the disk. Raises OSError."""
+    """Flush a file, or the entries of a folder, to disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -61,7 +62,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 
 def lock_file(descriptor: int, operation: int, folder: Path) -> None:
-    """Take a lock (flock) on an open file of ``folder``.
+    """Take a lock (flock) on an open file in ``folder``, or on the folder itself.
 
     Raises:
         BlockingIOError: another process holds it, and ``operation`` does not wait.
@@ -71,13 +72,14 @@ def lock_file(descriptor: int, operation: int, folder: Path) -> None:
         fcntl.flock(descriptor, operation)
 
 
-#: Errors from file systems that lack a feature: network and shared folders, and some in containers.
+#: Errors raised by file systems that lack a feature, such as network file systems, shared folders and some file systems
+#: in containers.
 _LACKING = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL, errno.EPERM})
 
 
 @contextlib.contextmanager
 def needing(folder: Path, feature: str) -> Iterator[None]:
-    """Raise HomeError instead of an OSError which means that the file system of ``folder`` lacks a feature."""
+    """Raise HomeError in place of an OSError if the file system of ``folder`` lacks a feature."""
     try:
         yield
     except OSError as error:
@@ -91,7 +93,7 @@ def needing(folder: Path, feature: str) -> Iterator[None]:
 
 
 def drop_leftovers(folder: Path, older_than_seconds: float) -> int:
-    """Delete temporary files in ``folder`` that killed writers left, and return their number. Never fails."""
+    """Delete temporary files in ``folder`` that killed writers left behind, and return how many. Never fails."""
     count = 0
     for path in folder.rglob(".*.tmp"):
         with contextlib.suppress(OSError):
@@ -102,7 +104,7 @@ def drop_leftovers(folder: Path, older_than_seconds: float) -> int:
 
 
 def read_regular(path: Path, limit_bytes: int) -> bytes | None:
-    """Return the first ``limit_bytes`` of a regular file; None if there is none, or for a link or a device."""
+    """Return the first ``limit_bytes`` of a regular file; None if it is missing, unreadable, a link or a device."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
@@ -126,10 +128,10 @@ def read_whole(path: Path, limit_bytes: int) -> bytes | None:
 
 
 def is_missing(path: Path) -> bool:
-    """Return True if there is nothing at a path; False if that can't be determined, as in a closed folder.
+    """Return True if there is nothing at a path; False if that can't be determined.
 
-    Other people's folders may be closed. For their content, call ``os.path.exists``, ``isfile`` and ``isdir``:
-    those of ``Path`` raise PermissionError, which would end the work on everything else.
+    Other users' folders may be inaccessible. For paths inside them, call ``os.path.exists``, ``isfile`` and ``isdir``:
+    the ``Path`` methods raise PermissionError, which would stop the processing of everything else.
     """
     try:
         os.stat(path)
@@ -144,17 +146,17 @@ def make_private_folder(path: Path, *, with_parents: bool = False) -> Path:
     """Create ``path`` with mode 0700 if it is missing.
 
     Without ``with_parents``, a missing parent raises OSError: code that works inside the memory folder must not
-    recreate that folder after it was moved away.
+    recreate that folder after it has been moved away.
     """
     path.mkdir(mode=FOLDER_MODE, parents=with_parents, exist_ok=True)
     return path
 
 
-# -- Explain why a file can't be written: the disk is full, has no inodes left, or is read-only.
+# -- Explain why a file can't be written, such as a full or read-only disk.
 
-#: A disk with less free space than this counts as full after a failed write, in bytes.
+#: If a write fails and less free space than this is left (in bytes), the disk counts as full.
 _FULL_BYTES = 1_000_000
-#: Size of a file that is written to learn why another can't be, in bytes.
+#: Size in bytes of the test file that is written to find out why another file can't be.
 _PROBE_BYTES = 64 * 1024
 
 
@@ -169,7 +171,7 @@ def explain_disk(path: Path) -> str:
         if facts.f_blocks and facts.f_files and not facts.f_favail:
             return f"the file system of {folder} has no inodes left: delete files that you don't need"
         if facts.f_blocks and facts.f_bavail * facts.f_frsize < _FULL_BYTES:
-            return f"the disk of {folder} is full: free some space"
+            return f"the disk of {folder} is full: free up some space"
         if not os.access(folder, os.W_OK | os.X_OK):
             return f"the folder {folder} is not writable"
         if path.is_file() and not os.access(path, os.W_OK):
@@ -179,9 +181,9 @@ def explain_disk(path: Path) -> str:
 
 
 def _explain_growth(folder: Path) -> str:
-    """Return why files in a folder can't grow, such as a quota, a limit of size or a failing disk; "" if they can.
+    """Return why files in a folder can't grow, such as a quota, a size limit or a failing disk; "" if they can.
 
-    SQLite calls all of these a disk I/O error.
+    SQLite reports any of these as a disk I/O error.
     """
     probe = folder / f".growth.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     try:
@@ -198,7 +200,7 @@ def _explain_growth(folder: Path) -> str:
 
 
 def explain_error(error: OSError, path: Path | None = None) -> str:
-    """Return one line with the system's error and, if that is the cause, the state of the disk."""
+    """Return the system's error on one line, with the state of the disk if that is the cause."""
     if path is None and isinstance(error.filename, str | os.PathLike):
         path = Path(error.filename)
     reason = error.strerror or str(error) or type(error).__name__
@@ -211,7 +213,7 @@ def explain_error(error: OSError, path: Path | None = None) -> str:
 def behind_rollback(error: BaseException) -> BaseException:
     """Return the error that ended a transaction, if ``error`` only reports that nothing was left to roll back.
 
-    SQLite itself rolls back if the disk is full or fails.
+    SQLite rolls back on its own if the disk is full or fails.
     """
     while "rollback" in str(error).lower() and error.__context__ is not None:
         error = error.__context__

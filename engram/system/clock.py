@@ -15,7 +15,7 @@ class Clock(Protocol):
         """Return the wall time in milliseconds since 1970, which may jump."""
 
     def steady_seconds(self) -> float:
-        """Return seconds of a clock that never goes backwards; only differences are meaningful."""
+        """Return the seconds of a clock that never goes backwards; only differences are meaningful."""
 
 
 class SystemClock:
@@ -28,7 +28,7 @@ class SystemClock:
 
 @dataclass(slots=True)
 class FixedClock:
-    """A clock that moves only on request: for tests and simulations."""
+    """A clock for tests and simulations that moves only when ``advance`` is called."""
 
     #: Wall time in milliseconds since 1970.
     at_ms: int = 1_767_225_600_000
@@ -56,7 +56,7 @@ LAST_MS = 253_402_214_400_000
 def parse_time_ms(text: object) -> int | None:
     """Return the milliseconds since 1970 of an ISO 8601 time; None for anything else. A time without a zone is UTC.
 
-    Times before 1970 and at the end of the calendar are rejected too, because nothing was said then.
+    Times before 1970 and after ``LAST_MS`` are rejected too, because no session can have such a time.
     """
     if not isinstance(text, str):
         return None
@@ -71,7 +71,7 @@ def parse_time_ms(text: object) -> int | None:
 
 
 def moment_of(at_ms: int, zone: tzinfo | None = None) -> datetime:
-    """Return the moment of a stored time in a zone, or the local one; a time out of range is clamped to the nearest."""
+    """Return a stored time as a datetime in a zone, by default the local one; a time out of range is clamped."""
     return datetime.fromtimestamp(min(max(at_ms, 0), LAST_MS) / 1000, zone)
 
 
@@ -81,7 +81,7 @@ def iso_time(at_ms: int) -> str:
 
 
 def iso_or_none(at_ms: int | None) -> str | None:
-    """Return a time for scripts in the form of ``iso_time``; None if there is none."""
+    """Return a time as ``iso_time`` does, for JSON; None if there is none."""
     return iso_time(at_ms) if at_ms else None
 
 

@@ -1,4 +1,4 @@
-"""Named points at which a test can kill the process: ``ENGRAM_CRASH=name:n`` sends SIGKILL at the n-th pass.
+"""Named points at which a test can kill the process: ``ENGRAM_CRASH=name:n`` sends SIGKILL on the n-th pass.
 
 Without that variable, a point costs one comparison. ``tests/failpoints.py`` lists all points.
 """

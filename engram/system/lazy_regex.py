@@ -1,6 +1,6 @@
 """A regular expression that is compiled when it is first used.
 
-Engram has about 650 of them, and compiling them all took a third of the processor time of a command that uses few.
+Engram has about 650 of them. Compiling them all took a third of the CPU time of a command that uses only a few.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, AnyStr, cast
 
 
 class LazyRegex:
-    """Stands for a ``re.Pattern``; after its first use, a method costs no more than the pattern's own."""
+    """A proxy for a ``re.Pattern``; after its first use, a method is as fast as the pattern's own."""
 
     def __init__(self, pattern: str | bytes, flags: int) -> None:
         self.pattern = pattern
@@ -22,7 +22,7 @@ class LazyRegex:
         return re.compile(self.pattern, self._given_flags)
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute of the compiled expression; from now on, it is found without this method."""
+        """Return an attribute of the compiled expression and cache it, so that this method is called once for it."""
         value = getattr(self._compiled, name)
         setattr(self, name, value)
         return value
@@ -32,12 +32,12 @@ class LazyRegex:
 
 
 def lazy_regex(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return a pattern that is compiled at its first use and raises ``re.error`` only then; a test compiles all."""
+    """Return a pattern that is compiled, and may raise ``re.error``, at its first use. A test compiles all of them."""
     return cast("re.Pattern[AnyStr]", LazyRegex(pattern, flags))
 
 
 def has_one(text: str, marks: tuple[str, ...]) -> bool:
-    """Return True if the text contains one of the marks, or there are no marks; else the regex need not be tried."""
+    """Return True if the text contains one of the marks, or if there are none. If False, skip the regex."""
     for mark in marks:
         if mark in text:
             return True

@@ -1,4 +1,4 @@
-"""Resident memory, threads, open files and cyclic garbage of this process, and the precedence of its threads."""
+"""Limit the memory, threads and open files of this process, and decide which of its threads go first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ARENA_MAX = -8
 #: glibc's ``mallopt`` parameter for the size from which blocks are mapped separately, and that size in bytes; such
 #: blocks are returned at once.
 _MMAP_THRESHOLD, _MAPPED_BYTES = -3, 1 << 20
-#: Open files that this process may need: databases, sockets and clients.
+#: Number of open files that this process may need for databases, sockets and clients.
 _FILES = 1024
 #: How far the load may exceed the number of processors without any other program having to wait.
 QUIET_LOAD = 0.5
@@ -50,7 +50,7 @@ def ask_ps(pid: int, column: str) -> str:
 
 
 def is_quiet() -> bool:
-    """Return True if two threads of this process would not take a processor from another program that needs one.
+    """Return True if two busy threads of this process would not slow down other programs.
 
     The load includes these threads, so there are still two of them when nothing else is running.
     """
@@ -59,16 +59,16 @@ def is_quiet() -> bool:
 
 
 def give_back_memory() -> None:
-    """Let the allocator (glibc) return unused memory to the system, because a heavy task leaves a lot of it."""
+    """Make the allocator (glibc) return unused memory to the system; a heavy task leaves a lot of it."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 @contextlib.contextmanager
 def collector_paused() -> Iterator[None]:
-    """Disable the search for cyclic garbage, for short work that creates many objects but no cycles.
+    """Disable the garbage collector for short work that creates many objects but no cycles.
 
-    This applies to all threads. If several pause the search, the one that found it running starts it again.
+    This applies to all threads. If several threads pause the collector, the one that found it enabled enables it again.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -80,9 +80,9 @@ def collector_paused() -> Iterator[None]:
 
 
 def limit_arenas() -> None:
-    """Let threads share a few allocation arenas (glibc), because each arena keeps the memory that it once needed.
+    """Make threads share two allocation arenas (glibc), because an arena keeps the memory that it once needed.
 
-    Large blocks are mapped one by one, so that the memory for a search over many vectors is returned immediately.
+    Large blocks are mapped individually, so that the memory for a search over many vectors is returned immediately.
     """
     with contextlib.suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
@@ -91,9 +91,9 @@ def limit_arenas() -> None:
 
 
 def limit_matrix_threads() -> None:
-    """Let numpy multiply in one thread unless the user set another number; call this before numpy is loaded.
+    """Make numpy multiply in one thread unless the user has set another number; call this before importing numpy.
 
-    Its threads wait for one another by spinning, which doubled the processor time on a busy machine and took longer.
+    Its threads wait for one another by spinning. On a busy machine, that doubled the CPU time and took longer.
     """
     for name in ("OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
@@ -108,12 +108,12 @@ def raise_file_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-# -- Threads that answer questions go before threads that do background work.
+# -- Threads that answer questions take precedence over threads that do background work.
 #
-# Threads of one process share an interpreter and the processors. Lowering the priority of the working threads would let
-# one of them hold the GIL while it waits for a processor; so they pause at their next step instead.
+# Lowering the priority of background threads would not help: one of them could hold the GIL while it waits for a
+# processor. Instead, they pause at their next step.
 
-#: Maximum pause of one step, in seconds, so that work continues slowly however many questions there are.
+#: Maximum pause before one step, in seconds. Work continues slowly however many questions there are.
 MAX_PAUSE_SECONDS = 1.0
 
 _nobody_asks = threading.Event()
@@ -166,14 +166,14 @@ def let_questions_pass() -> None:
     _nobody_asks.wait(MAX_PAUSE_SECONDS)
 
 
-# -- Load a library without the PostgreSQL drivers that it would load if they were installed.
+# -- Load a library without the PostgreSQL drivers that it would import if they were installed.
 
-#: Drivers that peewee and huey try to import. That costs 0.3 s and 15 MB, and only the hub's service needs one.
+#: Drivers that peewee and huey try to import. That costs 0.3 s and 15 MB, and only the hub service needs one.
 DRIVERS = ("psycopg2cffi", "psycopg2", "psycopg")
 
 
 def import_without_drivers(module: str) -> None:
-    """Import a module as if the drivers were missing, unless it or they are loaded already."""
+    """Import a module as if the drivers were not installed. Nothing happens if the module is loaded already."""
     if module in sys.modules:
         return
     hidden = set(DRIVERS) - sys.modules.keys()

@@ -1,4 +1,4 @@
-"""A lock that only one process can hold (flock). The system releases it when its holder dies, however that happens."""
+"""A lock that only one process can hold (flock). The system releases it when that process ends, however it ends."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from pathlib import Path
 from engram.errors import AlreadyRunning
 from engram.system.atomic import FILE_MODE, lock_file
 
-#: Exit code of a worker or watcher that requests a restart (EX_TEMPFAIL).
+#: Exit code with which a worker or watcher requests a restart (EX_TEMPFAIL).
 EXIT_RESTART = 75
 #: How long to retry if the lock is held, in seconds, because a status command holds a shared lock for an instant.
 PATIENCE_SECONDS = 0.3
 
 
 class ProcessLock:
-    """A held lock, whose file contains the process id. Keep the object for as long as the lock must be held."""
+    """A held lock. Its file contains the process id. Keep the object for as long as the lock must be held."""
 
     def __init__(self, path: Path, note: str = "") -> None:
         """Take the lock.
 
         Args:
             path: the lock file; it is created if it is missing.
-            note: the second line of the file, after the process id: the version of the code. The third line names the
+            note: the version of the code. It becomes the second line of the file, between the process id and the
                 namespace in which that id is valid (``process_space``).
 
         Raises:
-            AlreadyRunning: another process holds it.
+            AlreadyRunning: another process holds the lock.
             HomeError: the file system does not support locks.
         """
         self.path = path
@@ -55,12 +55,12 @@ class ProcessLock:
         return True
 
     def touch(self) -> None:
-        """Set the time of the lock file to now: the heartbeat of its holder."""
+        """Set the modification time of the lock file to now, as the heartbeat of its holder."""
         with contextlib.suppress(OSError):
             os.utime(self._descriptor)
 
     def is_in_place(self) -> bool:
-        """Return True while ``path`` is the file that this object holds, neither removed nor replaced."""
+        """Return True if ``path`` is still the locked file, neither removed nor replaced."""
         try:
             return os.path.samestat(os.fstat(self._descriptor), os.stat(self.path))
         except OSError:
@@ -72,14 +72,14 @@ class ProcessLock:
 
 
 def process_space() -> str:
-    """Return the name of the namespace in which process ids are valid (each container has its own); "" if unknown."""
+    """Return the PID namespace of this process (each container has its own); "" if unknown."""
     with contextlib.suppress(OSError):
         return os.readlink("/proc/self/ns/pid")
     return ""
 
 
 def is_process_alive(pid: int) -> bool:
-    """Return True if the process may still be running, even if that can't be determined."""
+    """Return False only if the process is known not to be running."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -89,17 +89,17 @@ def is_process_alive(pid: int) -> bool:
     return True
 
 
-# -- The heartbeat of the watcher and the worker: the time of the lock file for every reader, and systemd's watchdog.
+# -- The heartbeat of the watcher and the worker: the modification time of the lock file, and systemd's watchdog.
 #
-# A beat means progress: the process calls ``beat`` only after it has done something. A process that hangs falls silent,
-# and one of its own threads then terminates it: launchd has no watchdog, but restarts a process that failed.
+# A beat means progress: the process calls ``beat`` only after it has done something. A process that hangs sends no more
+# beats, and one of its own threads then terminates it. launchd has no watchdog, but it restarts a process that failed.
 
-#: A process that is silent for more seconds than this counts as hanging. Its slowest step (a backup of a large
-#: memory.db on a slow disk) is much shorter.
+#: A process without a beat for more than this many seconds counts as hanging. The slowest step, a backup of a large
+#: memory.db on a slow disk, takes much less time.
 MAX_SILENCE_SECONDS = 300
 #: Minimum time between two beats that are recorded, in seconds.
 MIN_INTERVAL_SECONDS = 1.0
-#: Seconds between two checks by the thread that terminates a silent process.
+#: Seconds between two checks by the thread that terminates a hanging process.
 LOOK_SECONDS = 5.0
 
 
@@ -107,7 +107,7 @@ class Heartbeat:
     """Records the beats of the process that holds a lock."""
 
     def __init__(self, lock: ProcessLock) -> None:
-        """Read systemd's address from the environment and remove it: child processes must not answer for this one."""
+        """Read systemd's address from the environment and remove it, so that no child process sends heartbeats."""
         self._lock = lock
         self._address = os.environ.pop("NOTIFY_SOCKET", "")
         #: When the process last beat, by the monotonic clock.
@@ -115,14 +115,14 @@ class Heartbeat:
         self._is_stopping = threading.Event()
 
     def announce_ready(self) -> None:
-        """Notify systemd that startup is complete: from now on, the process must send heartbeats."""
+        """Notify systemd that startup is complete. From now on, the process must send heartbeats."""
         self.beat()
         arguments = (weakref.ref(self), self._is_stopping)
         threading.Thread(target=_end_if_silent, args=arguments, name="heartbeat", daemon=True).start()
         self._notify("READY=1")
 
     def beat(self) -> None:
-        """Record progress. Cheap: at most one beat a second is recorded."""
+        """Record progress; at most one beat per second is written."""
         now = time.monotonic()
         if now - self.last_beat_seconds >= MIN_INTERVAL_SECONDS:
             self.last_beat_seconds = now
@@ -146,9 +146,9 @@ class Heartbeat:
 
 
 def _end_if_silent(of_process: weakref.ref[Heartbeat], is_stopping: threading.Event) -> None:
-    """Exit with ``EXIT_RESTART`` if the process is silent for too long, after printing its threads.
+    """Print a traceback of all threads and exit with ``EXIT_RESTART`` if there is no beat for too long.
 
-    Return once the process stops on purpose, or its heartbeat object no longer exists.
+    Returns once the process stops on purpose, or its heartbeat object no longer exists.
     """
     last_beat, silent_seconds, last_look = float("-inf"), 0.0, time.monotonic()
     while not is_stopping.wait(LOOK_SECONDS):

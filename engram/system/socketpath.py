@@ -1,4 +1,4 @@
-"""Addresses of Unix sockets. A path longer than the kernel allows is reached through a short link."""
+"""Bind and connect Unix sockets, through a short symbolic link if the path is too long for the kernel."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _FOLDERS = ("/var/tmp", "/dev/shm", "/run/shm")
 def socket_address(path: Path) -> Iterator[str]:
     """Provide an address of ``path`` for ``bind`` or ``connect``.
 
-    A long path goes through a link in a private temporary folder, which is removed afterwards; sockets that were bound
-    or connected in the meantime keep working. Thread-safe, because the working folder does not change.
+    A long path is reached through a link in a private temporary folder, which is removed afterwards; sockets that are
+    bound or connected by then keep working. Thread-safe, because it doesn't change the working folder.
     """
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES:
         yield str(path)

@@ -1,6 +1,6 @@
-"""Words, stems and sentences: Engram's tokenizers, stemmers, stop-word lists and splitters, each named for its use.
+"""Engram's tokenizers, stemmers, stop-word lists and sentence splitters, each named after its use.
 
-They differ because fitted weights and thresholds depend on each; merging two of them requires a new fit.
+They can't be merged without a new fit, because fitted weights and thresholds depend on each of them.
 
     function                        module     used by
     question_words_of, terms_of     words      search: questions, recency
@@ -14,5 +14,5 @@ They differ because fitted weights and thresholds depend on each; merging two of
     split, sentences                splitting  extraction: candidates
     split_passages                  splitting  models: what is stored and embedded
 
-Tokens with numbers and units are kept in ``subject.py``, because no other code needs them.
+The tokenizer that keeps numbers and units is in ``subject.py``, because no other code needs it.
 """

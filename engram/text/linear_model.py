@@ -1,7 +1,7 @@
-"""Linear models that classify sentences, fitted on sentences written by many people. Pure.
+"""Linear models that classify sentences, fitted on sentences written by many people. Pure functions.
 
-A model knows words, pairs of words and parts of words, in any language, and adds up a weight for each. The weights are
-fitted by ``benchmarks/linear_fit.py`` and stored next to the module that uses the model.
+The features of a sentence are its words, pairs of words and parts of words, in any language; a model adds up a weight
+for each. The weights are fitted by ``benchmarks/linear_fit.py`` and stored next to the module that uses the model.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from typing import NamedTuple
 
 from engram.system.lazy_regex import lazy_regex
 
-#: Numbers of weights: for words and pairs of words, and for parts of words. Features are hashed to that many buckets.
+#: Number of buckets to which features are hashed, each with a weight: words and pairs of words, and parts of words.
 WORD_BUCKETS, PART_BUCKETS = 1 << 15, 1 << 16
 #: Lengths of the parts of a word, with a blank at its beginning and end, in characters.
 _PART_LENGTHS = (3, 4, 5)
-#: A text with fewer features than these counts less, because a few words are little evidence.
+#: A text with fewer words or parts than this gets a weaker score, because a few words are little evidence.
 _FEW_WORDS, _FEW_PARTS = 16, 80
-#: A word is truncated to this many characters.
+#: Words are truncated to this many characters.
 _LONGEST_WORD = 40
 _WORDS = lazy_regex(r"[^\W\d_]+(?:'[^\W\d_]+)*|\d+|--?(?=\w)")
 
 
 class Features(NamedTuple):
-    """The weights that a text uses: of its words and pairs of words, and of their parts, each in order."""
+    """The buckets of a text's words and pairs of words, and of its parts of words, each in ascending order."""
 
     words: Sequence[int]
     parts: Sequence[int]
 
     @property
     def shares(self) -> tuple[float, float]:
-        """How much each weight of a group counts. Both groups have equal weight, however long the text is."""
+        """Factors for the weights of words and of parts; they balance both groups whatever the length of the text."""
         return max(len(self.words), _FEW_WORDS) ** -0.5, max(len(self.parts), _FEW_PARTS) ** -0.5
 
 
@@ -47,15 +47,15 @@ class LinearModel(NamedTuple):
     #: Value of a stored weight of 1.
     scale: float
     bias: float
-    #: Thresholds by name: the lowest score with which a text counts.
+    #: Thresholds by name: the lowest score at which a text counts as recognised.
     floors: Mapping[str, float]
 
     def part_score(self, parts: Sequence[int]) -> float:
-        """Return what the parts alone contribute to a score."""
+        """Return the contribution of the parts of words to a score."""
         return sum(self.parts[bucket] for bucket in parts) * Features((), parts).shares[1] * self.scale
 
     def score(self, found: Features) -> float:
-        """Return the logarithm of the odds that a text is of the kind that the model was fitted to recognise."""
+        """Return the log odds that a text is of the kind that the model was fitted to recognise."""
         of_words, of_parts = found.shares
         words = sum(self.words[bucket] for bucket in found.words) * of_words
         parts = sum(self.parts[bucket] for bucket in found.parts) * of_parts
@@ -63,7 +63,7 @@ class LinearModel(NamedTuple):
 
 
 def features(text: str) -> Features:
-    """Return the features of one or two sentences; all numbers count as the same, and case is ignored."""
+    """Return the features of one or two sentences. All numbers are treated as the same word, and case is ignored."""
     found = _WORDS.findall(text.lower().replace("’", "'"))
     words = ["0" if word.isdecimal() else word[:_LONGEST_WORD] for word in found]
     pairs = (f"{one} {other}" for one, other in zip(["<", *words], [*words, ">"], strict=True))
@@ -90,5 +90,5 @@ def load_model(path: Path) -> LinearModel:
 
 
 def hashed(texts: set[str], buckets: int = WORD_BUCKETS) -> list[int]:
-    """Return the distinct buckets of texts, in order."""
+    """Return the distinct buckets of the texts, in ascending order."""
     return sorted({zlib.crc32(text.encode("utf-8", "surrogatepass")) % buckets for text in texts})

@@ -1,4 +1,4 @@
-"""Recognise what a shell command does, and what identifies a failing one. Pure."""
+"""Recognise what a shell command does, and what identifies a failing one. Pure functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TEST_COMMAND = lazy_regex(
     r"(?:run )?(?:\S+:)?(?:test|check|verify)\w*)\b"
 )
 
-#: Programs, and a runner's tasks, that build or check the code without running its tests.
+#: Programs, and tasks of a task runner, that build or check the code.
 _CHECK_COMMAND = lazy_regex(
     r"\b(?:tsc|eslint|biome|ruff|flake8|mypy|pyright|clippy|golangci-lint|shellcheck|go (?:build|vet)|"
     r"cargo (?:build|check)|(?:dotnet|swift|bazel|xcodebuild|docker|docker[ -]compose|mvn|gradle|gradlew) \S*build|"
@@ -26,15 +26,15 @@ _CHECK_COMMAND = lazy_regex(
     r"(?:npm|pnpm|yarn|bun|deno|make|mise|just|rake|task|turbo|nx|mix) (?:run |exec )?"
     r"(?:\S+:)?(?:build|compile|lint|type-?check|tsc|format|ci|test|check|verify)\w*)\b|^\s*make\s*$"
 )
-#: A command that only asks a program about itself.
+#: A command that only prints a program's version or help.
 _ASKS_PROGRAM = lazy_regex(r"^\s*\S+(?:\s+[\w:-]+){0,3}\s+(?:--version|--help|-h|-V|version|help)\s*$")
 
 
-#: What a command contains if it works in a folder other than the one it begins in.
+#: What a command contains if it may work in a folder other than the one in which it starts.
 _MAY_ENTER = lazy_regex(r"\b(?:cd|pushd)\s|\s-C\s|\s--(?:prefix|cwd|dir|directory|work-tree|project)\b")
 _ASSIGNED = lazy_regex(r"[A-Za-z_]\w*=")
 _SIGNS = lazy_regex(r"[();<>|&\n]+")
-#: A path to a single folder, in which the shell has nothing to expand.
+#: A path to a single folder, without anything that the shell would expand.
 _KNOWN_PATH = lazy_regex(r"(?!-)[^$`*?\[\]{}<>|&;\n]{1,4096}")
 #: Program → options that specify its working folder.
 _FOLDER_OPTIONS = {
@@ -59,11 +59,11 @@ def without_comments(command: str) -> str:
 
 
 def entered_folders(command: str) -> list[str]:
-    """Return the folders that a shell command works in, in order: those it enters, and those specified as options.
+    """Return the folders that a shell command works in, in order: those that it enters or passes as options.
 
-    ``cd a && make``, ``(cd b; npm test)``, ``git -C a log``, ``npm --prefix=web test``. A relative path is relative to
-    the folder that the command begins in. Folders from a variable or another command are unknown and
-    left out, and nothing after the beginning of a here-document is read.
+    Examples: ``cd a && make``, ``(cd b; npm test)``, ``git -C a log``, ``npm --prefix=web test``. Relative paths are
+    relative to the folder in which the command starts. Folders that come from a variable or another command are left
+    out, as is everything after the beginning of a here-document.
     """
     if not _MAY_ENTER.search(command):
         return []
@@ -86,7 +86,7 @@ def entered_folders(command: str) -> list[str]:
 
 
 def _simple_commands(command: str) -> Iterator[tuple[list[str], str]]:
-    """Yield the words of each simple command with the signs that end it; stop where the shell's grammar is needed."""
+    """Yield each simple command's words and the signs that end it, up to a here-document or an unclosed quotation."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars="();<>|&\n")
     lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
     words: list[str] = []
@@ -108,7 +108,7 @@ def _simple_commands(command: str) -> Iterator[tuple[list[str], str]]:
 
 
 def _named_folders(words: list[str]) -> Iterator[str]:
-    """Yield the folders that a program's arguments make it work in."""
+    """Yield the folders that a program's options make it work in."""
     options = _FOLDER_OPTIONS.get(words[0], ()) if words else ()
     for number, word in enumerate(words[1:], start=1):
         name, equals, value = word.partition("=")
@@ -128,9 +128,10 @@ def is_check_command(command: str) -> bool:
     return is_check and not _ASKS_PROGRAM.match(command)
 
 
-# -- What identifies a failing command: the programs that it runs, and keys of its error's informative lines. Pure.
+# -- What identifies a failing command: the programs that it runs, and keys of the informative lines of its error.
 #
-# A key is a hash of a line without what differs between runs: folders, numbers, dates, hexadecimal ids, the branch.
+# A key is the hash of a line from which everything that differs between runs has been removed: folders, numbers, dates,
+# hexadecimal ids, the branch.
 
 #: Maximum number of informative lines stored per error.
 MAX_LINES = 8
@@ -138,9 +139,9 @@ MAX_LINES = 8
 MAX_LINE_CHARACTERS = 300
 #: Maximum number of lines of one error that are examined, from its beginning and from its end.
 MAX_SCANNED_LINES = 400
-#: Minimum number of words, apart from general ones, that a line must have to identify an error.
+#: A line identifies an error only if it has at least this many words, not counting general ones.
 MIN_WORDS = 2
-#: A line with this many of them identifies an error without the names that it quotes, such as a variable's.
+#: From a line with at least this many such words apart from its quoted names, the names are removed.
 MIN_WORDS_WITHOUT_NAMES = 4
 #: Maximum number of programs stored per command.
 MAX_PROGRAMS = 6
@@ -151,7 +152,7 @@ _TELLING = (
     lazy_regex(r"^(?:E +)?[\w.]*(?:Error|Exception|Panic)\b.*:|^E +\S"),
     lazy_regex(r"\b(?:error|fatal|panic|fail(?:ed|ure)?)\b|×|✗|✘", re.IGNORECASE),
 )
-#: Words of other lines that state an error.
+#: Words that occur in other lines that state an error.
 _TELLING_WORDS = (
     "cannot",
     "can't",
@@ -176,7 +177,7 @@ _TELLING_WORDS = (
     "timed out",
     "unable to",
 )
-#: Lines of logs, progress, code listings and warnings, which happen to name an error.
+#: Lines of logs, progress reports, code listings and warnings, which may mention an error without stating it.
 _NOISE = lazy_regex(
     r"^(?:Exit code|Traceback |\$ |> |WARN|warning\b|INFO|DEBUG|hint:|note:|time=|[\d\s]*[│|]|\+ |at \S+ ?\()"
     r"|\b(?:INFO|DEBUG|WARN|PASS)\b|^(?:=== |--- PASS|ok\s)",
@@ -190,7 +191,7 @@ _FOLDERS = lazy_regex(r"(?:[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+(?=[\w.@~+-]|\b)")
 _NUMBER = lazy_regex(r"\b(?=\w*\d)(?:0x)?[0-9a-f]{6,}\b|\d+(?:\.\d+)*", re.IGNORECASE)
 _NAME = lazy_regex(r"`[^`]+`|'[^']+'|\"[^\"]+\"")
 _WORD = lazy_regex(r"[^\W\d_][\w-]+")
-#: Words that occur in all kinds of errors and so don't identify any.
+#: Words that occur in all kinds of errors, so they don't identify any.
 _GENERAL_WORDS = frozenset(
     "an and are as at be been build by can cannot check checks code command could did do does emitted end error errors "
     "exit exited expected fail failed failing failure failures fatal file for found from has have in is it job line "
@@ -202,10 +203,10 @@ _QUOTED = lazy_regex(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
 _SEPARATOR = lazy_regex(r"\s*(?:&&|\|\||[;|\n])\s*")
 _ASSIGNMENTS = lazy_regex(r"^(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)+")
 _PROGRAM = lazy_regex(r"(?:[\w.@~+-]*/)*([A-Za-z][\w.+-]*)(?![^\s])((?:\s+[a-z][\w:-]*(?!\S)){0,2})")
-#: Programs whose second word only indicates that something is run; the third is what is run.
+#: Programs whose second word may only say that something is run; the third word is what is run.
 _RUNNERS = frozenset(["bun", "cargo", "deno", "mise", "npm", "pnpm", "poetry", "rtk", "uv", "yarn"])
 _RUN_WORDS = frozenset(["bun", "run", "exec", "x", "dlx"])
-#: Programs that only inspect or move files; their failures need no history.
+#: Programs that only inspect or move files. Their failures are not recorded.
 READ_ONLY_PROGRAMS = frozenset(
     "cat cd chmod cp cut echo false find grep head jq less ls mkdir mv printf pwd rg rm sed set sleep sort source tail "
     "tee test touch tr true uniq wc which xargs".split()
@@ -215,7 +216,7 @@ READ_ONLY_PROGRAMS = frozenset(
 def programs_of(command: str) -> tuple[str, ...]:
     """Return the programs that a command runs, each with its subcommand, such as ``go test`` or ``bun run lint``.
 
-    Only the first line counts. Programs that only inspect or move files are left out.
+    Only the first line is examined. Programs that only inspect or move files are left out.
     """
     lines = command.strip().splitlines()
     programs: dict[str, None] = {}
@@ -229,16 +230,16 @@ def programs_of(command: str) -> tuple[str, ...]:
     return tuple(programs)[:MAX_PROGRAMS]
 
 
-#: Words that only introduce a command, without affecting what it does.
+#: Words before a command that don't affect what it does.
 _WRAPPERS = lazy_regex(r"^\s*(?:(?:sudo|doas|time|nice|nohup|rtk|command|exec|env)\s+(?!-))+")
 
 
 def meant_programs(command: str) -> tuple[str, ...]:
-    """Return the programs that a command runs, as ``programs_of`` does, without words such as ``sudo`` in front."""
+    """Return the programs that a command runs, like ``programs_of``, ignoring a prefix such as ``sudo``."""
     return programs_of(_WRAPPERS.sub("", command))
 
 
-#: Words that may precede the program in question, and runners that run it.
+#: Words that may precede a program, and runners that may run it.
 _BEFORE = frozenset(
     "sudo doas env time nice nohup xargs timeout exec command builtin if then else elif do while until ! { "
     "npx bunx uvx pipx bun deno mise npm pnpm poetry pdm hatch rtk uv yarn".split()
@@ -250,7 +251,7 @@ _PYTHON = lazy_regex(r"python[\d.]*")
 def runs_program(command: str, tool: str) -> bool:
     """Return True if a command runs a program such as ``ffmpeg`` or ``git rebase``, even via ``sudo`` or ``uv run``.
 
-    If the tool has several words, the others must follow, apart from options and the value of one option.
+    If ``tool`` has several words, the others must follow the program, ignoring options and the value of one option.
     """
     name, *rest = tool.split() or [""]
     return any(_is_run(words, name, rest) for words, _ in _simple_commands(command))
@@ -272,33 +273,34 @@ def _is_run(words: list[str], name: str, rest: list[str]) -> bool:
     return False
 
 
-# -- The part of a command whose outcome its exit status reveals.
+# -- The part of a command whose outcome can be inferred from the exit status.
 
-#: The body of a here-document, after the line that announces it.
+#: A here-document with the line that introduces it.
 _HEREDOC = lazy_regex(r"(?<!<)(<<-?[ \t]*(['\"]?)(\w+)\2[^\n]*)\n(?:.*?^[ \t]*\3[ \t]*$|.*)", re.MULTILINE | re.DOTALL)
 #: What ends a simple command.
 _ENDS = lazy_regex(r"(?:&&|\|\||(?<!>)\|&?|;+|\n|(?<![<>])&(?![>&])|[()])\s*")
-#: With these, a pipe has the status of any of its commands that fails, and a failing command stops the rest.
+#: Options that give a pipe the status of any command in it that fails, and that end a script at the first failure.
 _PIPEFAIL, _ERREXIT = lazy_regex(r"\s-\w*o\s+pipefail\b"), lazy_regex(r"\bset\s+-(?:\w*e\w*\b|o\s+errexit\b)")
 #: A word that ends a group of commands, whose status is that of the last command in it.
 _CLOSES = lazy_regex(r"(?:\}|done|fi|esac)\b|\}")
-#: Words before a command that don't affect its outcome, and words that don't run anything themselves.
+#: Words before a command that don't affect its outcome, and words of a statement that doesn't run anything itself.
 _GRAMMAR, _LOOPS = lazy_regex(r"^(?:(?:if|then|elif|else|while|until|do|\{)\s+)+"), lazy_regex(r"(?:for|case|select)\s")
-#: A command that passes on a failure.
+#: A command after ``||`` that still reports the failure.
 _GIVES_UP = lazy_regex(r"(?:\{\s*)?(?:exit|return|false)\b")
-#: Programs that pass on another program's output and don't fail by themselves.
+#: Programs that filter another program's output and hardly ever fail.
 _FILTERS = lazy_regex(r"(?:awk|cat|column|cut|fold|head|less|nl|sed|sort|tail|tee|tr|uniq|wc)\b")
 
 
 def told_part(command: str, *, has_failed: bool = False) -> str:
-    """Return the commands in a shell command whose outcome its exit status reveals, joined by ``&&``.
+    """Return those parts of a shell command whose outcome can be inferred from the exit status, joined by ``&&``.
 
     The status of a pipe is that of its last command, unless ``pipefail`` is set; the status of ``a; b`` is that of
-    ``b``. All code that judges a command by its status calls this function.
+    ``b``.
 
     Args:
-        has_failed: whether the status is a failure. If it passed through a filter such as ``tail``, the command before
-            the filter failed, because a filter doesn't fail by itself: the shell has ``pipefail`` set.
+        has_failed: whether the status is a failure. In a pipe that ends with a filter such as ``tail``, a failure is
+            attributed to the command before the filter, because filters hardly ever fail: the shell must have
+            ``pipefail`` set.
     """
     plain = _blanked(command)
     is_pipefail, is_errexit = bool(_PIPEFAIL.search(plain)), bool(_ERREXIT.search(plain))
@@ -328,27 +330,27 @@ def told_part(command: str, *, has_failed: bool = False) -> str:
 
 
 def hides_status(command: str, *, has_failed: bool = False) -> bool:
-    """Return True if a command runs a program whose outcome its exit status doesn't reveal."""
+    """Return True if a command runs a program whose outcome can't be inferred from the exit status."""
     everything = " && ".join(filter(None, (_run_by(text) for text, _ in _parts(_blanked(command)))))
     return bool(set(meant_programs(everything)) - set(meant_programs(told_part(command, has_failed=has_failed))))
 
 
 def tells_passing(command: str, failed: str) -> bool:
-    """Return True if a command's success means that it passed, after it failed in the form ``failed``.
+    """Return True if a command's exit status 0 proves that it passed, given the command ``failed`` that failed earlier.
 
-    A status that a pipe hides counts if the failure showed through the same pipe.
+    If a filter hides the status, success counts only if ``failed`` reported its failure through such a filter.
     """
     return not hides_status(command) or (hides_status(failed) and not hides_status(failed, has_failed=True))
 
 
 def _blanked(command: str) -> str:
-    """Return a command without its comments or the contents of its quotations and here-documents."""
+    """Return a command without comments and without the contents of quotations and here-documents."""
     plain = _HEREDOC.sub(r"\1", without_comments(command)).replace("\\\n", " ")
     return _QUOTED.sub(lambda quoted: quoted[0][0] * 2, plain).rstrip("; \t\n")
 
 
 def _parts(plain: str) -> list[tuple[str, str]]:
-    """Return the simple commands of a blanked command, each with the sign that ends it."""
+    """Return the simple commands in the result of ``_blanked``, each with the sign that ends it."""
     parts: list[tuple[str, str]] = []
     start = 0
     for end in _ENDS.finditer(plain):
@@ -358,7 +360,7 @@ def _parts(plain: str) -> list[tuple[str, str]]:
 
 
 def _run_by(text: str) -> str:
-    """Return what a simple command runs, without the shell's keywords; "" if it runs nothing."""
+    """Return a simple command without shell keywords; "" if it doesn't run anything."""
     return "" if _CLOSES.match(text) or _LOOPS.match(text) else _GRAMMAR.sub("", text)
 
 
@@ -392,14 +394,14 @@ def error_keys(lines: Iterable[str], hidden: Collection[str] = ()) -> tuple[int,
 
     Args:
         lines: from ``telling_lines``.
-        hidden: words that differ from run to run, such as the branch name.
+        hidden: words that differ between runs, such as the branch name.
     """
     normalised = (normal_line(line, hidden) for line in lines)
     return tuple(dict.fromkeys(_key(line) for line in normalised if len(_identifying_words(line)) >= MIN_WORDS))
 
 
 def normal_line(line: str, hidden: Collection[str] = ()) -> str:
-    """Return a line of an error message without places, folders, numbers, ids and the hidden words, in lower case."""
+    """Return a line of an error message in lower case, without positions, folders, numbers, ids or hidden words."""
     for word in hidden:
         if len(word) > 2:
             line = line.replace(word, "#")

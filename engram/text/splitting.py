@@ -1,4 +1,4 @@
-"""Sentences and passages: all of Engram's splitters, each named for its use. Pure."""
+"""Sentences and passages: all of Engram's text splitters, each named after its use. Pure functions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from enum import StrEnum
 
 from engram.system.lazy_regex import lazy_regex
 
-# -- The sentence splitter of search excerpts: spans of verbatim text, so that an excerpt is word for word. Pure.
+# -- The sentence splitter for search excerpts. It returns spans, so that excerpts are verbatim.
 
 _BREAK = lazy_regex(r"(?<=[.!?:;])\s+(?=[A-Z0-9`*_\"'(\[-])|\n+")
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Return the start and stop of each sentence that is not blank; colons, semicolons and line breaks also end one."""
+    """Return the start and stop of each non-blank sentence; colons, semicolons and line breaks also end a sentence."""
     spans, position = [], 0
     for match in [*_BREAK.finditer(text), None]:
         stop = match.start() if match else len(text)
@@ -41,7 +41,7 @@ _LINK = lazy_regex(
     r"\((?:<[^>\n]{0,2000}>|[^()\s]{0,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,2000}){0,3})(?:\s+\"[^\"]{0,300}\")?\)"
 )
 _URL = lazy_regex(r"<?\b(?:https?|ftp|file)://[^\s<>)\]]+>?", re.IGNORECASE)
-#: Parentheses that contain only a web address, and would be empty without it.
+#: Parentheses that contain only a URL and would be empty without it.
 _URL_ALONE = lazy_regex(rf"\s?\(\s{{0,8}}{_URL.pattern}\s{{0,8}}\)", re.IGNORECASE)
 _BOLD = lazy_regex(r"\*\*(.{1,1000}?)\*\*|__(\S.{0,200}?\S)__(?=\W|$)")
 _ITALIC = lazy_regex(r"(?<![\w*])\*(\S[^*\n]{0,400}?)\*(?![\w*])")
@@ -65,25 +65,25 @@ class Block(StrEnum):
 class Statement:
     """A sentence, bullet or table row, as one line of plain text."""
 
-    #: Without markup and web addresses, with backticks.
+    #: Without markup and URLs, but with backticks.
     text: str
     block: Block
-    #: Nearest heading or bold line above; "" if there is none.
+    #: Nearest heading or bold line above it; "" if there is none.
     topic: str
-    #: The line ending with a colon that introduces its list; "" outside lists.
+    #: The line that ends with a colon and introduces its list; "" outside lists.
     lead: str
-    #: Number of its paragraph or list; statements that belong together share it.
+    #: Number of its paragraph or list, which statements that belong together share.
     group: int
     #: Nesting depth of a bullet, from 0.
     depth: int = 0
-    #: Line of the message where it begins, from 0.
+    #: Line of the message on which it begins, from 0.
     line: int = 0
 
 
 def plain(text: str) -> str:
-    """Return text as one line without markup, link targets and web addresses; backticks are kept.
+    """Return a text on one line without markup, link targets and URLs; backticks are kept.
 
-    Typographic apostrophes become plain ones, for the rules' patterns; ``as_said`` restores them in the text that is
+    Typographic apostrophes become plain ones, as the rules' patterns expect; ``as_said`` restores them in text that is
     kept.
     """
     text = text.replace("’", "'")
@@ -97,9 +97,9 @@ def plain(text: str) -> str:
 
 
 def as_said(text: str, *sources: str) -> str:
-    """Return text composed of statements, with the typographic apostrophes that its words have in the sources.
+    """Return a text made from statements, with the typographic apostrophes that its words have in the sources.
 
-    The first source that contains such a word decides.
+    If the sources differ, the first one that contains the word decides.
     """
     said: dict[str, str] = {}
     for source in sources:
@@ -109,13 +109,13 @@ def as_said(text: str, *sources: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a paragraph, which is never split inside backticks or after an abbreviation."""
+    """Return the sentences of a paragraph. It is never split inside backticks or after an abbreviation."""
     parts: list[str] = []
     start = seen = ticks = 0
     for match in _END.finditer(text):
         ticks += text.count("`", seen, match.start())
         seen = match.start()
-        # Only the tail is searched, so that text full of abbreviations takes linear time.
+        # Only the tail is searched, so that a text full of abbreviations takes linear time.
         if ticks % 2 or _SHORT.search(text[max(start, seen - 14) : seen]):
             continue
         parts.append(text[start : match.end()].strip())
@@ -234,14 +234,14 @@ class _Splitter:
             )
 
 
-# -- Distinguish sentences that are clear on their own and of lasting use from fragments and momentary reports.
+# -- Tell sentences that are clear on their own and of lasting use from fragments and reports of the moment.
 
 #: Minimum number of words in a sentence that is clear on its own.
 MIN_WORDS = 6
 #: Minimum number of semicolons that make a sentence a list of fragments.
 MIN_LIST_SEMICOLONS = 2
 
-#: First words that refer to something said before, open a list item, or reply to someone.
+#: Words at the start of a sentence that refer to something said before, begin a list item, or reply to someone.
 _REFERS_BACK = lazy_regex(
     r"(?:this|that|these|those|it|its|it['’]s|that['’]s|they|their|he|she|which|whose|such|and|but|so|then|thus|therefore|"
     r"also|because|since|however|instead|otherwise|still|with(?:out)? (?:this|that|it)|"
@@ -255,11 +255,11 @@ _REFERS_BACK = lazy_regex(
     r"\d+ (?:is|was|sounds))\b",
     re.IGNORECASE,
 )
-#: "Heading — text", "Heading: text", "A. text" and "path: what was done there": an item of a list.
+#: List items in the forms "Heading — text", "Heading: text", "A. text" and "`path`: what was done there".
 _LABEL = lazy_regex(r"`[^`]+`(?:\s*\([^)]*\))?\s*(?:[:—–]|-\s)|(?:[^\s.!?`,]+ ){0,5}[^\s.!?`,]+(?::\s| — )|\w\.\s")
 #: A question with its answer, or words with their speaker.
 _DIALOG = lazy_regex(r"\?\s*→|^asked “|^\s*>|^(?:user|assistant):", re.IGNORECASE)
-#: Conversation, or thinking aloud, which means nothing to anyone else.
+#: Conversation or thinking aloud, which means nothing to other readers.
 _TALK = lazy_regex(
     r"\b(?:i|i['’]m|i['’]ve|i['’]d|i['’]ll|we|we['’]re|we['’]ve|me|my|our|us|let['’]s)\b|"
     r"^(?:you|you['’]re|your|can|could|would|should|what|why|how|"
@@ -288,7 +288,7 @@ _OF_THE_MOMENT = lazy_regex(
 def stands_alone(sentence: str) -> bool:
     """Return True for a complete sentence that a reader understands without its context."""
     text = sentence.strip()
-    # Text in a script without spaces cannot be measured in words.
+    # The words of a script without spaces can't be counted.
     if (text.isascii() and len(text.split()) < MIN_WORDS) or text.endswith(("…", ":", ",", ";", "—", "-", "?")):
         return False
     if (
@@ -309,7 +309,7 @@ def is_of_the_moment(sentence: str) -> bool:
 
 
 def whole_sentences(summary: str, limit: int) -> str:
-    """Return as many first sentences of a summary as fit into ``limit`` characters; "" if not even one does."""
+    """Return the first sentences of a summary that fit into ``limit`` characters; "" if the first one doesn't."""
     kept = ""
     for sentence in sentences(summary):
         longer = f"{kept} {sentence}".strip()
@@ -323,7 +323,7 @@ def standing_part(summary: str, limit: int) -> str:
     """Return the leading sentences of a summary that are clear on their own and fit; "" if the first one isn't.
 
     Args:
-        limit: maximum length, in characters. Nothing is cut off within a sentence.
+        limit: maximum length, in characters. A sentence is never cut off.
     """
     kept = ""
     for sentence in sentences(summary):
@@ -334,21 +334,21 @@ def standing_part(summary: str, limit: int) -> str:
     return kept
 
 
-# -- Split text into passages, the units that are embedded and searched: runs of sentences and lines. Pure.
+# -- Split text into passages: runs of sentences and lines that are embedded and searched as a unit.
 
 #: Maximum number of words in a passage, except for a single long sentence.
 MAX_PASSAGE_WORDS = 60
-#: A run of text without a break is cut at this number of characters.
+#: Maximum length of a run of text without a break, in characters; a longer run is cut.
 MAX_PIECE_CHARS = 900
 
-#: White space between sentences, or line ends. Every match begins with white space, which makes it fast.
+#: White space between sentences, or line ends. Every match begins with white space, so searching is fast.
 _PASSAGE_BREAK = lazy_regex(r"\s(?:(?<=[.!?:;]\s)\s*(?=[A-Z0-9`*_\"'(\[])|(?<=\n)\n*)")
 
 
 def split_passages(text: str) -> list[tuple[int, int]]:
     """Return ``(start, stop)`` of each passage, in characters, in order, without surrounding white space.
 
-    Passages break at line ends and sentence ends; a new paragraph or heading starts one once the passage before it
+    Passages end at the end of a line or sentence. A new paragraph or heading starts a new passage once the current one
     has half of ``MAX_PASSAGE_WORDS``.
     """
     spans: list[tuple[int, int]] = []
@@ -367,7 +367,7 @@ def split_passages(text: str) -> list[tuple[int, int]]:
 
 
 def _pieces(text: str) -> list[tuple[int, int, bool]]:
-    """Return sentences and lines as ``(start, stop, begins a paragraph)``."""
+    """Return the sentences and lines as ``(start, stop, begins a paragraph)``."""
     pieces = []
     position, is_paragraph = 0, True
     for match in [*_PASSAGE_BREAK.finditer(text), None]:

@@ -1,4 +1,4 @@
-"""Decide whether statements are about the same thing, agree, or repeat one of the user's files. Pure."""
+"""Decide whether statements are about the same thing, agree, or repeat one of the user's files. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import plain, split
 from engram.text.words import STOP_WORDS, stem, stems, topic_words
 
-# -- Does an answer agree with what was said before it? Pure.
+# -- Does an answer agree with what was said before it?
 
 #: Maximum length of the beginning of an answer that is examined for agreement, in characters.
 _MAX_ANSWER_CHARACTERS = 240
@@ -33,12 +33,12 @@ def agrees(answer: str) -> bool:
     return bool(_AGREES.match(first)) and not _BUT.search(first)
 
 
-# -- Decide whether two statements are about the same thing and differ in a single value. Rules on wording; pure.
+# -- Decide by wording whether two statements are about the same thing and differ in a single value.
 #
-# Two statements with the same words and different numbers may be about two things ("gate 12 …", "gate 13 …"). So they
-# are compared word by word. The newer one changes what the older one says only if they differ in a single place, that
-# place is what is said about the subject and not its name, and neither is narrowed to something that the other doesn't
-# mention.
+# Two statements with the same words and different numbers may be about two things ("gate 12 …", "gate 13 …"), so
+# statements are compared word by word. The newer one changes what the older one says only if they differ in a single
+# place, if that place is in the predicate and not in the name of the subject, and if neither is limited to something
+# that the other doesn't mention.
 
 _WORD = lazy_regex(r"[A-Za-z_][\w+#/-]*(?:\.[A-Za-z]\w*)*|\d[\w.,:%]*\w|\d%?|=")
 #: The start of an explanation.
@@ -65,7 +65,7 @@ _ENVIRONMENTS = frozenset("production prod staging stage dev testing qa preview 
 _REGION = lazy_regex(r"[a-z]{2,}(?:-[a-z]+)*-\d[a-z]?|eu|us|apac|emea", re.IGNORECASE)
 _ARTICLES = frozenset("the a an our my your all each every any its this that".split())
 _NARROWING = frozenset("for of in on at from per by within under inside".split())
-#: Nouns identified by the number after them, so that another number means another thing.
+#: Nouns that are identified by the number after them: another number means another thing.
 _NUMBERED = lazy_regex(
     r"(?:gate|ticket|issue|pr|bug|step|chapter|section|part|node|host|rack|shard|phase|sprint|milestone|migration|"
     r"room|row|column|task|case|channel|slot|lane|zone|pod|replica|machine|server|customer|tenant|team|group|job|"
@@ -73,7 +73,7 @@ _NUMBERED = lazy_regex(
     r"platform|track)s?",
     re.IGNORECASE,
 )
-#: Words between a subject and its predicate.
+#: Words that separate a subject from its predicate.
 _PREDICATE = lazy_regex(
     r"is|are|was|were|be|=|has|have|had|runs?|listens?|expires?|lasts?|takes?|uses?|lives?|goes|go|costs?|returns?|"
     r"must|should|can|may|will|wants?|needs?|gets?|holds?|keeps?|kept|supports?|allows?|accepts?|starts?|begins?|"
@@ -94,7 +94,7 @@ class _Token:
     stem: str
     #: The narrowing preposition right before it; "" if there is none.
     preposition: str
-    #: True if a word that may separate subject and predicate comes before it.
+    #: True if it is part of the predicate: a word that may separate the subject from it comes before.
     is_said: bool
 
     @property
@@ -103,16 +103,16 @@ class _Token:
 
     @property
     def is_place(self) -> bool:
-        """True for an environment or a region, because a different one is a different subject."""
+        """True for an environment or a region; a different one means a different subject."""
         return self.text in _ENVIRONMENTS or bool(_REGION.fullmatch(self.text))
 
 
-#: Something used as the only one of its kind: "pnpm as the package manager".
+#: Something that is the only one of its kind: "pnpm as the package manager".
 _IN_A_ROLE = lazy_regex(r"\b(?P<one>[\w.+#@/-]+) as (?:the|our|my|your) \w", re.IGNORECASE)
 
 
 def gives_another_value(newer: str, older: str) -> bool:
-    """Return True if both state a quantity of one subject, or the only one of its kind, and differ in it."""
+    """Return True if both name a quantity of the same subject, or the only thing of a kind, and they differ in that."""
     new, old = _difference(newer, older)
     if len(new) == len(old) == 1 and not (new[0].is_place or old[0].is_place):
         roles = [_IN_A_ROLE.search(newer), _IN_A_ROLE.search(older)]
@@ -129,7 +129,7 @@ def is_denied(first: str, second: str) -> bool:
 
 
 def says_opposite(newer: str, older: str) -> bool:
-    """Return True if both have the same content words; the caller must know that one statement denies the other."""
+    """Return True if both have the same content words. Call this only if one statement is known to deny the other."""
     return _difference(newer, older) == ([], [])
 
 
@@ -140,10 +140,11 @@ def changes_value(newer: str, older: str) -> bool:
 
 
 def has_same_subject(newer: str, older: str, given_up: frozenset[str]) -> bool:
-    """Return True if the newer statement is about what the older one says about the abandoned thing.
+    """Return True if a statement that abandons something is about the same subject as an older statement.
 
-    The newer one may lack words, because the replacement may need other words. But it may not lack a word that narrows
-    the older one (an environment, a region, "of billing", "the mail service") if it is narrowed differently itself.
+    The newer statement may lack some of the older one's words, because a replacement may need other words. But if the
+    older one is limited to something (an environment, a region, "of billing", "the mail service"), the newer one must
+    not be limited to something else.
     """
     new, old = _tokens(newer), _tokens(_main_clause(older))
     said, known = {token.stem for token in new}, {token.stem for token in old}
@@ -158,12 +159,12 @@ def has_same_subject(newer: str, older: str, given_up: frozenset[str]) -> bool:
 
 
 def _modified(some: Sequence[_Token], among: Sequence[_Token]) -> set[str]:
-    """Return the words right after any of the given words."""
+    """Return the stems of the words in ``among`` that directly follow one of the given words."""
     return {following.stem for token, following in pairwise(among) if token in some}
 
 
 def _is_one_change(new: Sequence[_Token], old: Sequence[_Token], newer: str, older: str) -> bool:
-    """Return True if the statements each differ in one place, in what they say about the same subject."""
+    """Return True if the statements differ in a single place, and only in what they say about their subject."""
     if not (_is_contiguous(new, _telling(newer)) and _is_contiguous(old, _telling(older))):
         return False
     if any(token.is_place for token in (*new, *old)):
@@ -188,7 +189,7 @@ def _is_contiguous(some: Sequence[_Token], among: Sequence[_Token]) -> bool:
     return not places or places[-1] - places[0] + 1 == len(places)
 
 
-# The same few sentences are compared with each other again and again.
+# Cached, because the same few sentences are compared again and again.
 @lru_cache(maxsize=1024)
 def _telling(text: str) -> tuple[_Token, ...]:
     """Return the informative words of the main clause, without units and words that only indicate a change."""
@@ -220,13 +221,13 @@ def _tokens(text: str) -> list[_Token]:
     return tokens
 
 
-# -- What the user's own files (CLAUDE.md, rules, auto memory) say, to compare memories with. Pure.
+# -- Compare memories with what the user's own files (CLAUDE.md, rules, auto memory) say.
 
 #: A statement says the same thing as some text if it contains this share of the text's informative words.
 MIN_SAID_SHARE = 0.75
 #: Text with fewer informative words is matched only by a statement with the same words.
 MIN_WORDS = 3
-#: Minimum share of the shorter one's informative words for two statements to be compared for a contradiction.
+#: Two statements can contradict each other only if they share this part of the shorter one's informative words.
 MIN_SHARED = 0.5
 #: Maximum length of a quoted statement, in characters.
 MAX_QUOTE_CHARACTERS = 90
@@ -263,7 +264,7 @@ class StandingText:
                 self._lines.append(_Line(name, statement.text, own, numbers))
 
     def file_saying(self, text: str) -> str:
-        """Return the name of a file that says the same thing as some text; "" if there is none."""
+        """Return the name of a file that says the same thing as a text; "" if there is none."""
         if not self._lines:
             return ""
         wanted, numbers = stems(topic_words(plain(text))), frozenset(_NUMBER.findall(text))
@@ -274,7 +275,7 @@ class StandingText:
         return ""
 
     def contradicting(self, text: str) -> str:
-        """Return what a file says that contradicts some text, such as ``CLAUDE.md: use pnpm``; "" if none does."""
+        """Return a file's statement that contradicts a text, such as ``CLAUDE.md: use pnpm``; "" if there is none."""
         if not self._lines:
             return ""
         wanted = stems(topic_words(plain(text)))
@@ -288,6 +289,6 @@ class StandingText:
         return ""
 
     def _near(self, wanted: frozenset[str], at_least: float) -> Sequence[_Line]:
-        """Return the statements with at least this many of the wanted stems, those with most first."""
+        """Return the statements with at least this many of the wanted stems, those with the most first."""
         counts = Counter(number for stem in wanted for number in self._by_stem.get(stem, ()))
         return [self._lines[number] for number, count in counts.most_common() if count >= max(at_least, 1)]

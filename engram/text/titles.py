@@ -1,7 +1,4 @@
-"""What a model writes along with a memory: a title for lists, and the questions that the memory answers.
-
-Sessions have titles, too. Pure.
-"""
+"""Titles of memories and sessions, and the questions that a memory answers. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,11 +11,11 @@ from engram.text.words import QUESTION_STOP_WORDS, is_unspaced
 
 #: Maximum length of a title, in words and in characters.
 MAX_TITLE_WORDS, MAX_TITLE_CHARACTERS = 10, 90
-#: Maximum number of a memory's questions that are kept, and maximum length of each, in characters.
+#: Maximum number of questions kept for a memory, and maximum length of each, in characters.
 MAX_QUESTIONS, MAX_QUESTION_CHARACTERS = 2, 160
-#: Minimum length of a clause that can be a title by itself, in words.
+#: Minimum length of a clause that can be a title on its own, in words.
 _MIN_CLAUSE_WORDS = 3
-#: Maximum number of characters in a title in a script that does not separate words.
+#: Maximum length of a title in a script that doesn't separate words, in characters.
 _MAX_UNSPACED_CHARACTERS = 30
 
 #: Where a clause ends: before or after a punctuation mark, or before a word that begins a reason or a contrast.
@@ -28,13 +25,13 @@ _CLAUSE_END = lazy_regex(
     r"porque|perché)\b)",
     re.IGNORECASE,
 )
-#: Beginnings of a memory that state its kind or who decided it.
+#: The beginning of a memory that states its kind or who decided it.
 _LABEL = lazy_regex(
     r"(?:dead end|decision|fix|fact|state|preference|(?:the )?user(?:['’]s)? (?:choice|decision|rule|wish))\s*:\s*",
     re.IGNORECASE,
 )
-#: Sentences in which the local writer states what someone decided, left open or fixed, each with the part that
-#: identifies it: "Asked “…” the user chose: Redis" gets its title from the choice, not from its first clause.
+#: The forms of sentence in which the local extractor states what someone decided, left open or fixed, and the part that
+#: makes a good title: for "Asked “…” the user chose: Redis", the choice rather than the first clause.
 _FRAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("Chosen", lazy_regex(r"Asked “.+?” the user (?:chose|answered): (?P<named>.+)")),
     ("Plan rejected", lazy_regex(r"The user rejected the plan(?: “(?P<quoted>[^”]+)”)?(?: and said: (?P<named>.+))?")),
@@ -46,7 +43,7 @@ _FRAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("Open", lazy_regex(r"Left open: (?:the user asked “(?P<quoted>[^”]+)”|(?P<named>.+))")),
     ("Mended", lazy_regex(r"`[^`]+` failed: (?P<named>.+)")),
 )
-#: Courtesies that precede a prompt's request.
+#: Polite phrases before a request.
 _COURTESY = lazy_regex(r"^(?:(?:can|could|would|will) you |please |let['’]?s )+(?=\w)", re.IGNORECASE)
 _ADDRESS = lazy_regex(r"<?https?://\S+")
 _MARKUP = lazy_regex(r"^(?:[#>*\-+]+\s+|\d+[.)]\s+)+")
@@ -54,18 +51,18 @@ _EDGES = ' \t.,;:—–-…。、，；："“”'
 
 
 def clean_title(given: str) -> str:
-    """Return a title that someone wrote, on one line; "" if it is too long to be a title."""
+    """Return a given title on one line; "" if it is too long."""
     title = " ".join(given.split()).rstrip(".。 ")
     return title if title and len(title) <= MAX_TITLE_CHARACTERS and len(title.split()) <= MAX_TITLE_WORDS else ""
 
 
 def title_from(text: str) -> str:
-    """Return a title for text that has none: its first clause, or its first words and "…"."""
+    """Return a title for a text: its first clause, or its first words and "…"."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # "Implement the following plan:" is less informative than the plan's heading.
     is_lead_in = len(lines) > 1 and lines[0].endswith(":") and lines[1].startswith("#")
     lines = lines[is_lead_in:]
-    # An address contains nothing that a person recognises, so it is left out, as is a line that is little else.
+    # URLs are left out, because they make poor titles; so is a line with few other words.
     named = (text for line in lines if _is_long_enough(text := _ADDRESS.sub("", line)))
     line = next(named, lines[0] if lines else "")
     line = _LABEL.sub("", " ".join(_MARKUP.sub("", line).split()), count=1)
@@ -77,12 +74,12 @@ def title_from(text: str) -> str:
 
 
 def _first_clause(line: str, label: str = "") -> str:
-    """Return the first clause of a line, or its first words and "…", preceded by the label if there is one."""
+    """Return the first clause of a line, or its first words and "…", after the label if there is one."""
     head = f"{label}: " if label else ""
     line = line.strip(_EDGES) if label else line
     if (asked := _COURTESY.sub("", line)) != line and _is_long_enough(asked):
-        line = asked.rstrip("?？")  # A request in the form of a question.
-    # A question is kept as a question.
+        line = asked.rstrip("?？")  # It is a request in the form of a question.
+    # A clause that ends with a question mark keeps it.
     ends = [end.start() + (end[0] in "?？") for end in _CLAUSE_END.finditer(line)] + [len(line)]
     clauses = [line[:end] for end in ends if _fits(head + line[:end])]
     said = [clause for clause in clauses if _is_long_enough(clause)] or ([line] if _fits(head + line) else [])
@@ -111,9 +108,9 @@ def _first_words(line: str, head: str) -> str:
 
 
 def clean_questions(given: Iterable[str], redact: Callable[[str], str]) -> tuple[str, ...]:
-    """Return the questions to keep of those written for a memory, redacted and each on one line.
+    """Redact the questions written for a memory and return those to keep, each on one line.
 
-    Only the first ``MAX_QUESTIONS`` count; anything longer than ``MAX_QUESTION_CHARACTERS`` is not a question.
+    Only the first ``MAX_QUESTIONS`` are considered; those longer than ``MAX_QUESTION_CHARACTERS`` are dropped.
     """
     asked = (" ".join(redact(question).split()) for question in islice(given, MAX_QUESTIONS))
     return tuple(dict.fromkeys(text for text in asked if 0 < len(text) <= MAX_QUESTION_CHARACTERS))

@@ -1,4 +1,4 @@
-"""Words and stems: all of Engram's tokenizers, stemmers and stop-word lists, each named for its use. Pure functions."""
+"""Words and stems: Engram's tokenizers, stemmers and stop-word lists, each named after its use. Pure functions."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from collections.abc import Collection, Iterable, Sequence
 
 from engram.system.lazy_regex import lazy_regex
 
-# -- Scripts that do not show where a word ends: Chinese, Japanese, Korean, Thai and the like.
+# -- Scripts that don't show where a word ends: Chinese, Japanese, Korean, Thai and the like.
 #
 # A text index stores such letters as overlapping pairs, so that a word is found inside a run of letters: 唯一索引
 # becomes 唯一 一索 索引 引, the last letter on its own. A query searches for the phrase of a word's pairs: 唯一 一索.
 
-#: These letters and the marks that go with them, as the contents of a character class in ``re`` and in SQLite's GLOB:
-#: Thai, Lao, Myanmar, Khmer, Japanese kana, Chinese, Korean. Punctuation is not included.
+#: The letters and combining marks of these scripts, without punctuation, as the contents of a character class in ``re``
+#: and in SQLite's GLOB: Thai, Lao, Myanmar, Khmer, Japanese kana, Chinese and Korean.
 UNSPACED_LETTERS = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0eff\u1000-\u1049\u1050-\u109f\u1100-\u11ff\u1780-\u17d3\u17d7"
     "\u17dc-\u17e9\u3005-\u3007\u3041-\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7fb\uf900-\ufaff\uff66-\uff9f"
     "\U00020000-\U0003ffff"
 )
-#: The same in fewer ranges, which also include other letters.
+#: The same letters in fewer ranges, which also include some others.
 UNSPACED_RANGES = "\u0e01-\u17ff\u3005-\ud7fb\uf900-\uff9f\U00020000-\U0003ffff"
 _RUN = f"[{UNSPACED_LETTERS}]+"
 _LETTER = f"([{UNSPACED_LETTERS}])(?=([{UNSPACED_LETTERS}])?)"
-#: A letter after another one, at the end of the text.
+#: An unspaced letter after another one, at the end of the text.
 _LAST_OF_RUN = f"(?<=[{UNSPACED_LETTERS}])[{UNSPACED_LETTERS}]\\Z"
 
 
@@ -35,24 +35,24 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return lazy_regex(pattern)
 
 
-#: What text must contain to have any meaning.
+#: What a text must contain to have any meaning.
 _LETTER_OR_DIGIT = lazy_regex(r"[^\W_]")
 
 
 def has_words(text: str) -> bool:
-    """Return True if text contains a letter or a digit; without one, it says nothing."""
+    """Return True if a text contains a letter or a digit."""
     return bool(_LETTER_OR_DIGIT.search(text))
 
 
 def is_unspaced(text: str) -> bool:
-    """Return whether text contains letters of a script that does not show where a word ends."""
+    """Return True if a text contains letters of a script that doesn't show where a word ends."""
     return not text.isascii() and _compiled(_RUN).search(text) is not None
 
 
 def in_pairs(text: str) -> str:
-    """Return text as a text index stores it: each pair of adjacent letters of these scripts, surrounded by spaces.
+    """Return a text as a text index stores it, with each pair of adjacent unspaced letters surrounded by spaces.
 
-    Any other text is returned unchanged. The views of ``engram.models.tables`` do the same in SQL.
+    Other letters are left unchanged. The views of ``engram.models.tables`` do the same in SQL.
     """
     return text if text.isascii() else _compiled(_LETTER).sub(r" \1\2 ", text)
 
@@ -60,7 +60,7 @@ def in_pairs(text: str) -> str:
 def asked_in_pairs(text: str) -> tuple[str, bool]:
     """Return what to query a text index for, and whether its last word is a single letter that may begin longer ones.
 
-    Letters may follow the last run of a question, so the last letter of that run is not searched for on its own.
+    More letters may follow the end of a question, so the last letter of a run there is not searched for on its own.
     """
     if not text.isascii() and _compiled(_LAST_OF_RUN).search(text):
         return in_pairs(text).rstrip().rpartition(" ")[0], False
@@ -73,7 +73,7 @@ def split_unspaced(word: str) -> tuple[list[str], list[str]]:
     return ([part for part in _compiled(_RUN).split(word) if part] if runs else [word]), runs
 
 
-# -- Words that carry content, for extraction: does one text repeat another, is a summary grounded in its evidence?
+# -- Content words, for extraction: does a text repeat another, and is a summary grounded in its evidence?
 
 #: Two forms of a word count as the same if they share a prefix of this length, in letters.
 PREFIX_LETTERS = 6
@@ -127,7 +127,7 @@ _ENDING = lazy_regex(r"(?:ations?|ments?|ings?|ers?|ies|ied|ions?|ed|es|s|e|y)$"
 
 
 def stem_forms(words: Iterable[str]) -> dict[str, str]:
-    """Return the stems of the parts of words (``readFile`` → read, file), each with its first form, in lower case."""
+    """Return stem → first form, in lower case, for each part of the words (``readFile`` → read, file)."""
     forms: dict[str, str] = {}
     for word in words:
         for stem, form in _known_parts(word) if len(word) <= LONGEST_KNOWN else _parts(word):
@@ -147,7 +147,7 @@ def _parts(word: str) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-# Memories of one project share most of their words, and a question is compared with dozens of them.
+# Cached, because a question is compared with dozens of memories, which share most of their words in a project.
 _known_parts = functools.lru_cache(maxsize=8192)(_parts)
 
 
@@ -157,7 +157,7 @@ def stems(words: Iterable[str]) -> frozenset[str]:
 
 
 def same_words(first: Collection[str], second: Collection[str]) -> bool:
-    """Return whether two texts say the same thing, by their stems; very short texts do only if they are equal."""
+    """Return True if two texts say the same thing, judging by their stems. Very short texts must have equal stems."""
     if min(len(first), len(second)) < MIN_WORDS:
         return set(first) == set(second)
     return overlap(first, second) >= MIN_SAME_SHARE
@@ -169,7 +169,7 @@ def overlap(first: Collection[str], second: Collection[str]) -> float:
     return len(set(first) & set(second)) / smaller if smaller else 0.0
 
 
-# -- Stemmed words of a memory's summary, for consolidation: are two memories about the same subject?
+# -- Stemmed words of a summary, for consolidation: are two memories about the same subject?
 
 _SUMMARY_WORD = lazy_regex(r"[A-Za-z_][\w+#/-]*(?:\.[A-Za-z]\w*)*|\d[\w.]*")
 _SUMMARY_STOP_TEXT = """
@@ -179,7 +179,7 @@ _SUMMARY_STOP_TEXT = """
     just only because since which when where how go went there here user said wants want rather new old one ones up
     have has had keep get make made into after going forward each mind
 """
-#: Words that reveal nothing about a memory's subject.
+#: Words that don't indicate a memory's subject.
 STOP_WORDS = frozenset(_SUMMARY_STOP_TEXT.split())
 
 
@@ -200,7 +200,7 @@ def stem(word: str) -> str:
 # -- Words that indicate what a prompt or a memory is about, for recollection.
 
 _TOPIC_WORD = lazy_regex(r"\w[\w./:@#-]*")
-#: Words that reveal nothing about the topic: agreement, thanks, urging, and function words.
+#: Words that don't indicate a topic: agreement, thanks, urging, and function words.
 _EMPTY_TEXT = """
     a about actually again ahead all alright also am an and any anything are as at awesome back be because been
     being bit but by bye can carry commit continue cool correct could course did do does doing don don't done dont
@@ -237,7 +237,7 @@ _QUESTION_STOP_TEXT = """
 #: Words that are not searched for.
 QUESTION_STOP_WORDS = frozenset(_QUESTION_STOP_TEXT.split())
 
-#: Maximum number of letter pairs to look up for a question in a script that does not separate words.
+#: Maximum number of letter pairs to look up for a question in a script that doesn't separate words.
 MAX_PAIRS = 120
 
 _QUESTION_WORD = rf"(?:[^\W_]|[{UNSPACED_LETTERS}])[\w{UNSPACED_LETTERS}]*(?:['’][a-z]+)?|_\w+"
@@ -250,15 +250,15 @@ _CAMEL = lazy_regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def question_words_of(text: str) -> list[str]:
-    """Return the words of some text in order, in lower case and without what follows an apostrophe."""
+    """Return the words of a text in order, in lower case and without what follows an apostrophe."""
     return [_without_apostrophe(word) for word in _compiled(_QUESTION_WORD).findall(text)]
 
 
 def terms_of(text: str) -> list[str]:
-    """Return the distinct words of some text that are not stop words, in order, including the parts of compound names.
+    """Return the distinct words of a text except stop words, in order, including the parts of compound names.
 
-    A run of letters in a script without spaces yields its pairs of letters, at most ``MAX_PAIRS`` of them, and single
-    letters only if the text has nothing else.
+    A run of letters in a script without spaces yields pairs of letters, at most ``MAX_PAIRS`` for the text. Single
+    letters are returned only if the text has nothing else.
     """
     terms: dict[str, None] = {}
     pairs: dict[str, None] = {}
@@ -286,7 +286,7 @@ def _add_terms(terms: dict[str, None], words: Sequence[str]) -> None:
 
 
 def names_of(text: str) -> list[str]:
-    """Return the distinct file paths, symbols, flags, issue numbers and quoted code in some text, in lower case."""
+    """Return the distinct file paths, symbols, flags, issue numbers and quoted code in a text, in lower case."""
     return list(dict.fromkeys(name.strip("`").lower() for name in _NAME.findall(text)))
 
 
@@ -299,7 +299,7 @@ _MIN_ENGLISH_SHARE = 0.25
 
 
 def proper_names_of(text: str) -> list[str]:
-    """Return the words of English text that are written like names within a sentence (Kubernetes), in lower case."""
+    """Return the words of an English text that are capitalised like names (Kubernetes), in lower case."""
     names: dict[str, None] = {}
     words = list(_compiled(_QUESTION_WORD).finditer(text))
     plain = [_without_apostrophe(match[0]) for match in words]

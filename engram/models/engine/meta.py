@@ -1,4 +1,4 @@
-"""Small facts about this memory.db, by name: the ``meta`` table."""
+"""The ``meta`` table: small facts about this memory.db, by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engram.models.engine.transaction import Reader, writes
 
 
 def made_at_ms(store: Reader) -> int:
-    """Return when this memory was created, in milliseconds since 1970; 0 if unknown. Nothing earlier is recorded."""
+    """Return when this memory was created, in milliseconds since 1970; 0 if unknown."""
     return int(get_meta(store, MADE_AT) or 0)
 
 
@@ -26,7 +26,7 @@ def _value_of(key: str) -> Query:
 
 
 def metas_beginning_with(store: Reader, beginning: str) -> dict[str, str]:
-    """Return key → value for all keys with a prefix."""
+    """Return key → value for all keys with a given prefix."""
     table = tables.MetaValue
     rows = store.fetch(table.select(table.key, table.value).where(table.key.startswith(beginning)))
     return {row.key: row.value for row in rows}

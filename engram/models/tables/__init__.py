@@ -59,7 +59,7 @@ from engram.models.tables.session_tables import (
 from engram.models.tables.shown_tables import Injection, Outcome, OutcomeCandidate, Shown
 from engram.models.tables.work_tables import Lease, MetaValue, Pause, Spend, Stage, TaskRun, Work
 
-#: Every table, those that others refer to first.
+#: Every table; a table comes after those that it refers to.
 ALL_TABLES: tuple[type[Table], ...] = (
     MetaValue,
     Project,
@@ -109,7 +109,7 @@ ALL_TABLES: tuple[type[Table], ...] = (
     HubMember,
     HubRule,
 )
-#: Every view, those that others select from first.
+#: Every view; a view comes after those that it selects from.
 ALL_VIEWS: tuple[type[View], ...] = (
     PassageText,
     PassageBeside,

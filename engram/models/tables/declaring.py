@@ -11,9 +11,9 @@ from engram.text.words import UNSPACED_LETTERS, UNSPACED_RANGES
 
 
 class Table(Model):
-    """A table of memory.db, not bound to a database: the store compiles queries for its own.
+    """A table of memory.db. It is not bound to a database, because ``Store`` compiles and runs the queries.
 
-    Instances are not used; rows become frozen records.
+    Instances are not used; rows are read as frozen records.
     """
 
     class Meta:
@@ -30,7 +30,7 @@ class View(Table):
 
 
 def reference(table: type[Model], column: str, *, null: bool = False, cascade: bool = False) -> Any:
-    """Return a foreign key without an index; with ``cascade``, a row is deleted with the one it refers to."""
+    """Return a foreign key without an index. With ``cascade``, rows are deleted with the row that they refer to."""
     on_delete = "CASCADE" if cascade else None
     if null:
         return ForeignKeyField(table, column_name=column, null=True, index=False, backref="+", on_delete=on_delete)
@@ -38,7 +38,7 @@ def reference(table: type[Model], column: str, *, null: bool = False, cascade: b
 
 
 def one_of(column: str, values: Iterable[str]) -> Node:
-    """Return a constraint that the column has one of these values."""
+    """Return a constraint that limits a column to the given values."""
     return Check(f"{column} IN ({', '.join(_literal(value) for value in values)})")
 
 
@@ -46,7 +46,7 @@ def in_pairs_sql(text: str) -> str:
     """Return an SQL expression for ``engram.text.words.in_pairs``, used by views to prepare full-text indexes.
 
     Usually, a check of a few ranges shows that there are no such letters. Otherwise, the text is read in parts of 64
-    letters, because SQLite counts from the beginning of a string to reach a letter.
+    letters, because ``substr`` counts letters from the beginning of the string.
     """
     is_letter = f"GLOB '[{UNSPACED_LETTERS}]'"
     return f"""CASE WHEN {text} GLOB '*[{UNSPACED_RANGES}]*' THEN (WITH RECURSIVE
@@ -60,7 +60,7 @@ def in_pairs_sql(text: str) -> str:
 
 
 def add_column_constraints(table: type[Model]) -> None:
-    """Give every column its default in SQL, too, and allow only 0 or 1 for flags."""
+    """Declare every column's default in SQL too, and restrict flags to 0 and 1."""
     for field in table._meta.sorted_fields:
         constraints = list(field.constraints or ())
         if field.default is not None and not callable(field.default):

@@ -1,6 +1,6 @@
-"""Tables of hubs that this machine joined, their spaces, and the statements about each memory.
+"""Tables of the hubs that this machine has joined, their spaces, and the statements about each memory.
 
-The other columns are explained in their records in ``engram.models.hub``.
+Columns without a comment are explained in the records in ``engram.models.hub``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from engram.models.tables.session_tables import Project
 
 
 class HubServer(Table):
-    """A hub that this machine joined. Its token and keys are stored in a separate file."""
+    """A hub that this machine has joined. Its token and keys are stored in a separate file."""
 
     id = AutoField()
     url = TextField(unique=True)
@@ -21,13 +21,13 @@ class HubServer(Table):
     member_id = IntegerField()
     member_name = TextField()
     device_id = IntegerField()
-    #: The last push that the hub has, and the pushes that were sent, confirmed or not; sixteen bytes each.
+    #: Ids of the last push that the hub has, and of the pushes that were sent, confirmed or not; sixteen bytes each.
     last_push = BlobField(default=b"")
     in_flight = BlobField(default=b"")
     clock_error_ms = IntegerField(default=0)
     joined_at_ms = IntegerField()
     synced_at_ms = IntegerField(default=0)
-    #: Time of the next attempt after a failure; number of consecutive failures, and the last one.
+    #: When to try again after a failure, the number of consecutive failures, and the last error.
     retry_at_ms = IntegerField(default=0)
     failures = IntegerField(default=0)
     last_error = TextField(default="")
@@ -47,7 +47,7 @@ class HubSpace(Table):
     is_sealed = BooleanField(default=True)
     #: Everything up to this position in the hub's order has been stored.
     cursor = IntegerField(default=0)
-    #: The last mark seen, which reveals a hub that was restored from an older copy.
+    #: The last mark seen, by which a hub that was restored from an older copy is recognised.
     mark_seq = IntegerField(default=0)
     mark = BlobField(default=b"")
     clock = IntegerField(default=0)
@@ -69,13 +69,13 @@ class HubMemory(Table):
     author = IntegerField()
     #: Eight bytes, the same on every machine.
     memory_id = BlobField()
-    #: Id of the local memory; for a share, of the memory that was shared.
+    #: Id of the local memory; for a share, that of the memory that was shared.
     episode_id = TextField()
     version = IntegerField(default=0)
     pushed = IntegerField(default=0)
-    #: JSON object: field → [clock, device, value]. The text is in the memory itself.
+    #: JSON object: field → [clock, device, value]. The text is stored only in the memory.
     said = TextField(default="{}")
-    #: JSON object of the stated text if a consolidation rewrote the memory, else NULL; for a share, the shared text.
+    #: JSON object with the stated text if a consolidation rewrote the memory, else NULL; for a share, the shared text.
     own_text = TextField(null=True)
     is_forgotten = BooleanField(default=False)
     #: The memory that replaced it but has not arrived yet; for a share made by another machine, the shared memory.
@@ -87,7 +87,7 @@ class HubMemory(Table):
         indexes = ((("episode_id",), False),)
 
 
-#: Statements that are waiting to be pushed.
+#: Statements that have not been pushed yet.
 HubMemory.add_index(
     HubMemory.index(HubMemory.space, name="hub_memory_outgoing").where(HubMemory.version > HubMemory.pushed)
 )
@@ -99,7 +99,7 @@ HubMemory.add_index(
 
 
 class HubSetAside(Table):
-    """A row that could not be stored or was refused, set aside so as not to delay the others."""
+    """A row that could not be stored or was refused. It is set aside so as not to delay the others."""
 
     space = reference(HubSpace, "space_id", cascade=True)
     direction = TextField()
@@ -116,7 +116,7 @@ class HubSetAside(Table):
 
 
 class HubMember(Table):
-    """Another member of a hub who is in a team: their name, and whether the user has muted them."""
+    """A teammate: their name, and whether the user has muted them."""
 
     server = reference(HubServer, "server_id", cascade=True)
     member_id = IntegerField()
@@ -129,7 +129,7 @@ class HubMember(Table):
 
 
 class HubRule(Table):
-    """A rule that shares new memories of a project in a space, after a delay."""
+    """A rule that shares a project's new memories with a team, after a delay."""
 
     space = reference(HubSpace, "space_id", cascade=True)
     project = reference(Project, "project_id", cascade=True)

@@ -16,7 +16,7 @@ from engram.models.tables.session_tables import Project, Session
 class Memory(Table):
     id = AutoIncrementField()
     episode_id = TextField(unique=True)
-    #: Identifies a repeated proposal from the same turn; NULL for saved memories.
+    #: Identifies a proposal, so that one that is repeated for the same turn is recognised; NULL for saved memories.
     slot = TextField(unique=True, null=True)
     kind = TextField()
     session = reference(Session, "session_ref", null=True)
@@ -82,7 +82,7 @@ class Memory(Table):
         )
 
 
-#: Covers everything by which lists of memories are filtered, counted and ordered.
+#: Covers every column by which lists of memories are filtered, counted and ordered.
 SORT_INDEX = "episode_sorts"
 _SORTS = ("project", "kind", "status", "is_pinned", "is_lowered", "suspect", "created_at_ms")
 Memory.add_index(Memory.index(*(getattr(Memory, name) for name in _SORTS), name=SORT_INDEX))
@@ -98,7 +98,7 @@ class Evidence(Table):
     memory = reference(Memory, "episode_ref", cascade=True)
     seq = IntegerField()
     uuid = BlobField(null=True)
-    #: No foreign key: the evidence of a saved memory outlives the turn.
+    #: No foreign key, because the evidence of a saved memory outlives the turn.
     turn_id = IntegerField(null=True)
     session_id = TextField()
 
@@ -120,7 +120,7 @@ class Entity(Table):
 
 
 class MemoryEntity(Table):
-    """Which memory mentions which name."""
+    """A mention of a name in a memory."""
 
     entity = reference(Entity, "entity_id")
     memory = reference(Memory, "episode_ref", cascade=True)
@@ -133,7 +133,7 @@ class MemoryEntity(Table):
 
 
 class MemoryIndex(FTS5Model):
-    """The full-text index of memories. It stores no text: to remove a memory, pass the words that were indexed."""
+    """The full-text index of memories. It stores no text, so removing a memory requires the words that were indexed."""
 
     summary = SearchField()
     content = SearchField()
@@ -141,7 +141,7 @@ class MemoryIndex(FTS5Model):
 
     class Meta:
         table_name = "episode_fts"
-        # Indexing prefixes makes the index larger by half; a word is then found once two letters are typed.
+        # Indexing prefixes makes the index 50 % larger, but finds a word as soon as two letters are typed.
         options: ClassVar = {"content": "", "prefix": "2", "tokenize": TOKENIZER}
 
 
@@ -149,7 +149,7 @@ class History(Table):
     """A change of a memory: what, when, why and by whom, with the fields before and after."""
 
     id = AutoIncrementField()
-    #: The text id rather than the row id, so that the history can outlive the row.
+    #: The text id rather than the row id, because the history can outlive the row.
     episode_id = TextField()
     at_ms = IntegerField()
     action = TextField()
@@ -169,13 +169,13 @@ class History(Table):
 
 
 class Contradiction(Table):
-    """Two current memories that contradict each other, at least one of them the user's, who has to decide."""
+    """Two current memories that contradict each other. At least one is the user's, so the user has to decide."""
 
     id = AutoIncrementField()
     older_id = TextField()
     newer_id = TextField()
     reason = TextField()
-    #: "" while open, else the id of the memory that was kept, or "both".
+    #: The id of the memory that was kept, or "both"; "" while undecided.
     decision = TextField(default="")
     made_at_ms = IntegerField()
     decided_at_ms = IntegerField(null=True)
@@ -189,7 +189,7 @@ class Contradiction(Table):
 
 
 class Tombstone(Table):
-    """Something forgotten that must not come back (``engram.models.memories.tombstones.TombstoneKind``)."""
+    """Something forgotten that must not come back; for the kinds, see ``engram.models.memories.tombstones``."""
 
     kind = TextField()
     key = BlobField()
@@ -204,7 +204,7 @@ class Tombstone(Table):
 
 
 class Run(Table):
-    """A run, whose changes can be shown and undone; a consolidation can also be resumed."""
+    """A run. Its changes can be shown and undone; a consolidation can also be resumed."""
 
     id = AutoIncrementField()
     kind = TextField()

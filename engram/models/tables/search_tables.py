@@ -19,11 +19,12 @@ TOKENIZER = "porter unicode61 remove_diacritics 2 tokenchars '_'"
 
 
 class Passage(Table):
-    """A part of a text block, in characters from ``start`` to before ``stop``."""
+    """A part of a text block, from the character ``start`` up to but not including ``stop``."""
 
     id = AutoIncrementField()
     text_block = reference(TextBlock, "said_id", cascade=True)
-    #: Copied from the turn, for searches in one project. Not foreign keys, which would be checked for every passage.
+    #: Copied from the turn, for searches in one project. Not foreign keys, because each would be checked for every
+    #: passage.
     turn_id = IntegerField()
     session_ref = IntegerField()
     project_id = IntegerField(null=True)
@@ -71,7 +72,7 @@ class PassageBeside(View):
 class PassageContext(View):
     """A passage's text for the full-text index: ``PassageBeside`` with letters of scripts without spaces in pairs.
 
-    SQLite takes longer to prepare this than to read a passage, so use it for checks and for many passages only.
+    Preparing this query takes longer than reading a passage, so use it only for checks and for many passages at once.
     """
 
     id = IntegerField()
@@ -107,7 +108,7 @@ class VectorModel(Table):
 
 
 class Vector(Table):
-    """A vector. ``seq`` rises with every vector written, so that an index in memory reads only new ones."""
+    """A vector. ``seq`` increases with every vector written, so an in-memory index has to read only the new ones."""
 
     seq = AutoIncrementField()
     #: ``e``, ``n`` or ``p``: the table that ``owner_id`` refers to.
@@ -122,7 +123,7 @@ class Vector(Table):
         constraints = (one_of("owner", ("e", "n", "p")),)
 
 
-#: Vectors of long text beyond the first; used to count how many owners have a vector.
+#: The second and later vectors of long texts; used to count the owners that have a vector.
 Vector.add_index(Vector.index(Vector.piece, name="vector_further").where(Vector.piece > 0))
 
 
@@ -130,7 +131,7 @@ Vector.add_index(Vector.index(Vector.piece, name="vector_further").where(Vector.
 
 
 class Note(Table):
-    """A note file as it was indexed."""
+    """A note file, as of when it was indexed."""
 
     id = AutoField()
     stable_id = TextField(unique=True)
@@ -175,7 +176,7 @@ class NoteChunk(Table):
     text = TextField()
     start_line = IntegerField()
     stop_line = IntegerField()
-    #: Owner: "" for everyone, else a session, a project (by one of its names) or a memory; ``unknown`` for none.
+    #: Whom the chunk belongs to: "" for everyone, a session, a project (by one of its names), a memory, or ``unknown``.
     owner_kind = TextField(default="unknown")
     owner = TextField(default="")
 
@@ -185,7 +186,7 @@ class NoteChunk(Table):
 
 
 class NoteChunkProject(View):
-    """Which project a chunk belongs to: NULL if everyone may see it, 0 if it belongs to no known project."""
+    """The project that a chunk belongs to: NULL if it is visible everywhere, 0 if its project is unknown."""
 
     id = IntegerField()
     project = reference(Project, "project_id", null=True)

@@ -9,11 +9,11 @@ from engram.models.tables.declaring import Table, View, one_of, reference
 from engram.transcripts.agents import TitleRank
 from engram.transcripts.turns import Role
 
-# -- Projects, the folders that were joined to them, and their previous names.
+# -- Projects, the folders that have been joined to them, and their previous names.
 
 
 class Project(Table):
-    """A project: a folder in which sessions took place."""
+    """A project: a repository or a folder in which sessions took place."""
 
     id = AutoField()
     stable_id = TextField(unique=True)
@@ -44,7 +44,7 @@ class ProjectFolder(Table):
 
 
 class FormerName(Table):
-    """A previous name of a project, by the identity of its folder; never given to another project."""
+    """A previous name of a project, with the identity of its folder. It is never given to another project."""
 
     name = TextField(primary_key=True)
     identity = TextField()
@@ -91,7 +91,7 @@ class Session(Table):
     title_rank = IntegerField(default=0)
 
 
-#: Values for a session with forgotten words, because the agent's title may mention them and must not come back.
+#: Column values of a session with forgotten words: the agent's title may mention them, so it must not come back.
 NO_TITLE = {"title": "", "title_rank": TitleRank.FORGOTTEN.value}
 
 
@@ -131,7 +131,7 @@ class Context(Table):
 
 
 class CopiedHistory(Table):
-    """Until when the transcript of a forked session repeats another session."""
+    """The time up to which the transcript of a forked session repeats another session."""
 
     session_id = TextField()
     from_session = TextField()
@@ -142,26 +142,26 @@ class CopiedHistory(Table):
         without_rowid = True
 
 
-# -- Sources of sessions and how far each was read.
+# -- Sources of sessions, and how far each has been read.
 
 
 class Transcript(Table):
-    """A source of a session (a file of an agent, or part of one), and how far it was read."""
+    """A source of a session (an agent's file, or part of one), and how far it has been read."""
 
     id = AutoField()
     path = BlobField()
     #: The session's key within a file that contains several; "" if the file is one session.
     part = TextField(default="")
     session = reference(Session, "session_ref", null=True)
-    #: Position of the agent's reader, as a JSON object that only it understands; "" before the first read.
+    #: The position of the agent's reader, as a JSON object in the reader's own format; "" before the first read.
     cursor = TextField(default="")
     #: The part of the cursor that may contain words, such as a branch name; deleted when the project is forgotten.
     cursor_words = TextField(default="")
-    #: Raised when the source is truncated or rewritten, and when words from it are forgotten.
+    #: Incremented when the source is truncated or rewritten, and when words from it are forgotten.
     generation = IntegerField(default=0)
-    #: State of the source when it was last read to its end; "" if it has not been.
+    #: State of the source when it was last read to its end; "" if it never was.
     stamp = TextField(default="")
-    #: Size of the source at the last read, bytes read and lines read.
+    #: Size of the source at the last read, in bytes; numbers of bytes and lines read.
     size = IntegerField(default=0)
     bytes_read = IntegerField(default=0)
     lines_read = IntegerField(default=0)
@@ -174,7 +174,7 @@ class Transcript(Table):
 
 
 class BadLine(Table):
-    """A part of a source that could not be read, by position."""
+    """The position of a part of a source that could not be read."""
 
     transcript = reference(Transcript, "transcript_id")
     generation = IntegerField()
@@ -200,10 +200,10 @@ class Branch(Table):
     tip = TextField(default="")
     #: Last commit on it according to a transcript, possibly abbreviated; "" if there is none.
     reported_commit = TextField(default="")
-    #: True if it is known to have had its own commit.
+    #: True if it is known to have had a commit of its own.
     has_commits = BooleanField(default=False)
-    #: What the state was determined from: name and commits of the default branch, and the branch's own state. While
-    #: these are unchanged, git is not queried again.
+    #: What the state was determined from: the name and commits of the default branch, and the state of the branch
+    #: itself. As long as these are unchanged, git is not queried again.
     compared_with = TextField(default="")
     #: When a turn last took place on it.
     last_turn_ms = IntegerField(default=0)
@@ -244,10 +244,10 @@ class Turn(Table):
     actions = TextField()
     #: JSON.
     extra = TextField()
-    #: Revision from which memories were last made.
+    #: The revision from which memories were last made.
     extracted_revision = IntegerField(default=0)
     origin = TextField(default="")
-    #: Raised whenever the turn grows.
+    #: Incremented whenever the turn grows.
     revision = IntegerField(default=1)
     updated_at_ms = IntegerField()
     #: Uuids and locations of its entries (``engram.models.engine.packed``).
@@ -276,7 +276,7 @@ class ModelReading(Table):
 
 
 class Entry(Table):
-    """Which turn an entry of a transcript belongs to, by a hash of the entry's uuid."""
+    """The turn that an entry of a transcript belongs to, by a hash of the entry's UUID."""
 
     key = IntegerField(primary_key=True)
     #: No foreign key, because rows of a deleted turn are deleted by key.
@@ -284,7 +284,7 @@ class Entry(Table):
 
 
 class TextBlock(Table):
-    """A text block of a turn: a prompt, or a text block of the assistant."""
+    """A text of a turn: a prompt, or a text block of the assistant."""
 
     id = AutoField()
     turn = reference(Turn, "turn_id", cascade=True)

@@ -1,4 +1,4 @@
-"""Tables of what agents were shown, and of the outcomes of prompts. No words are stored."""
+"""Tables of what was shown to agents, and of the outcomes of prompts. No text is stored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engram.models.tables.declaring import Table, one_of, reference
 
 
 class Injection(Table):
-    """A memory that a session was shown or will be shown."""
+    """A memory that has been or will be shown in a session."""
 
     id = AutoIncrementField()
     session_id = TextField()
@@ -21,7 +21,7 @@ class Injection(Table):
     score = FloatField()
     tokens = IntegerField()
     state = TextField()
-    #: True if the session's context has been cleared since, so that the memory may be shown again.
+    #: True if the session's context has been cleared since, so the memory may be shown again.
     is_cleared = BooleanField(default=False)
     at_ms = IntegerField()
     #: When the session later used the memory, by expanding it or mentioning its id in a reply.
@@ -33,7 +33,7 @@ class Injection(Table):
 
 
 class Shown(Table):
-    """What a session was shown once in addition to memories, such as its briefing."""
+    """Something other than a memory that was shown once in a session, such as the briefing."""
 
     session_id = TextField()
     what = TextField()
@@ -45,11 +45,11 @@ class Shown(Table):
         without_rowid = True
 
 
-# -- Outcomes of prompts, and of the memories considered for them. No words are stored.
+# -- Outcomes of prompts, and of the memories considered for them. No text is stored.
 
 
 class Outcome(Table):
-    """The outcome of a prompt, or of another event at which a session may be shown memories."""
+    """The outcome of a prompt, or of another event at which memories may be shown."""
 
     id = AutoIncrementField()
     session_id = TextField()
@@ -61,11 +61,11 @@ class Outcome(Table):
     #: Row id of the project; NULL if there is none.
     project_id = IntegerField(null=True)
     at_ms = IntegerField()
-    #: A ``Verdict``; no constraint, so that a new value needs no migration.
+    #: A ``Verdict``. There is no constraint, so that a new value needs no migration.
     verdict = TextField()
     #: How many memories were considered.
     candidates = IntegerField(default=0)
-    #: Relevance of the deciding memory, and the required relevance; None if none was considered.
+    #: Relevance of the deciding memory, and the relevance that it needed; NULL if no memory was considered.
     score = FloatField(null=True)
     floor = FloatField(null=True)
     #: True if the search had no embedding model.
@@ -79,7 +79,7 @@ class Outcome(Table):
 
 
 class OutcomeCandidate(Table):
-    """A memory that was considered: each one that was shown, and the best of the others."""
+    """A memory that was considered. There is a row for each memory that was shown, and for the best of the others."""
 
     outcome = reference(Outcome, "outcome_id", cascade=True)
     #: Its rank among the hits of the search, from 0.

@@ -9,7 +9,7 @@ from engram.models.tables.declaring import Table, one_of
 
 
 class Work(Table):
-    """A piece of work that is or was due; one row for each kind and key."""
+    """A piece of work that is or was due. There is one row for each kind and key."""
 
     id = AutoIncrementField()
     kind = TextField()
@@ -17,7 +17,7 @@ class Work(Table):
     state = TextField()
     due_at_ms = IntegerField()
     attempts = IntegerField(default=0)
-    #: Raised whenever a change makes it due.
+    #: Incremented whenever a change makes it due.
     version = IntegerField(default=1)
     last_error = TextField(default="")
     reason = TextField(default="")
@@ -33,13 +33,13 @@ class TaskRun(Table):
 
     id = AutoIncrementField()
     kind = TextField()
-    #: What it is about, such as a session id; "" for kinds without one.
+    #: What it is about, such as a session id; "" for kinds without a key.
     key = TextField(default="")
     state = TextField()
     #: Id of the process that runs or ran it.
     pid = IntegerField()
     started_at_ms = IntegerField()
-    #: Measured with the monotonic clock; NULL until it has ended.
+    #: Measured with the monotonic clock; NULL while it is running.
     duration_ms = IntegerField(null=True)
     #: What it did, in one line.
     outcome = TextField(default="")
@@ -80,7 +80,7 @@ class Stage(Table):
 
 
 class Pause(Table):
-    """Until when a scope is paused: a project's identity, "" for everything, or "tasks" for all work."""
+    """The end of a pause. The scope is a project's identity, "" for everything, or "tasks" for all work."""
 
     scope = TextField(primary_key=True)
     until_ms = IntegerField()
@@ -105,7 +105,7 @@ class Spend(Table):
     input_tokens = IntegerField()
     output_tokens = IntegerField()
     dollars = FloatField()
-    #: Time of the ledger, unaffected by jumps of the wall clock; the caps' periods use it.
+    #: Time by the ledger's own clock, to which the caps' periods refer; jumps of the wall clock don't affect it.
     ledger_ms = IntegerField(default=0)
 
     class Meta:
@@ -117,7 +117,7 @@ class Spend(Table):
 
 
 class MetaValue(Table):
-    """A fact about this memory.db, such as this machine's salt or how far a consolidation has read."""
+    """A fact about this memory.db, such as this machine's salt or how far consolidation has got."""
 
     key = TextField(primary_key=True)
     value = TextField()
