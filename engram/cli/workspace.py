@@ -237,7 +237,7 @@ def _wanted_project(store: Store, settings: Settings, name: str | None, *, hint:
 
     here = current_folder()
     if name is None and not here:
-        raise BadRequest(f"the folder that you are in was deleted{hint}")
+        raise BadRequest(f"the current folder has been deleted{hint}")
     folder = Path(here) if name is None else _named_folder(name)
     if name is not None and (folder is None or not folder.is_dir()):
         try:

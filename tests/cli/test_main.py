@@ -89,11 +89,11 @@ def test_where_no_name_of_a_deleted_folder_is_known_a_project_must_be_named(
     monkeypatch.delenv("PWD", raising=False)
     (tmp_path / "gone").rmdir()
 
-    assert "was deleted: write the full path of 'memory'" in run_command("--home", "memory", "status").stderr
+    assert "has been deleted: give the full path of 'memory'" in run_command("--home", "memory", "status").stderr
 
     result = run_command("save", "the build uses ninja")
 
-    assert (result.returncode, result.stderr[:51]) == (1, "Error: the folder that you are in was deleted. Name")
+    assert (result.returncode, result.stderr[:48]) == (1, "Error: the current folder has been deleted. Name")
 
 
 @pytest.mark.parametrize(
