@@ -67,7 +67,7 @@ def blame_file(store: Store, project_id: int, path: str, root: str, *, anywhere:
 
     Args:
         path: the file's path, relative to ``root``, with forward slashes.
-        anywhere: ``path`` is only the end of a path, such as a file name: it may be in any folder.
+        anywhere: True if ``path`` is only the end of a path, such as a file name, which may be in any folder.
     """
     name = PurePosixPath(path).name.lower()
     memories = [
@@ -111,8 +111,9 @@ def _changes(store: Store, project_id: int, path: str, root: str | None) -> list
 
 
 def is_same_file(named: str, path: str, root: str | None) -> bool:
-    """Return True if a tool call's file is this project file, or the same path in a worktree; in any folder if ``root``
-    is None.
+    """Return True if a file that a tool call named is this project file, or the same file in a worktree.
+
+    If ``root`` is None, the file may be in any folder.
     """
     plain = PurePosixPath(named.replace("\\", "/"))
     if root is None:
@@ -135,7 +136,7 @@ def _of_memory(store: Store, memory: Memory, branch: str) -> Touch:
     )
 
 
-# -- How a tool was run: commands in earlier sessions that ran it and passed.
+# -- Find how a tool was run: commands in earlier sessions that ran it and passed.
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +144,13 @@ class ToolRun:
     """A command that ran a tool and passed; the details are from its last run."""
 
     command: str
-    #: When it was last run, in milliseconds since 1970; the beginning of the turn if that is unknown.
+    #: When it was last run, in milliseconds since 1970; if that is unknown, when the turn began.
     at_ms: int
     exit_code: int
     session_id: str
-    #: The command that resumes that session; "" if its transcript is gone.
+    #: The command that resumes the session of that run; "" if its transcript is gone.
     resume: str
-    #: Display name of the project that it ran in.
+    #: Display name of the project in which it ran.
     project: str
     #: Number of times that the same command passed.
     times: int = 1
@@ -168,16 +169,17 @@ class ToolRun:
 
 @dataclass(frozen=True, slots=True)
 class ToolHistory:
-    #: The distinct commands that ran it and passed, newest first.
+    #: The distinct commands that ran the tool and passed, newest first.
     passed: list[ToolRun]
-    #: Its calls that failed, newest first.
+    #: The calls of the tool that failed, newest first.
     failed: list[Action]
-    #: Number of calls whose outcome is unknown: in the background, or in front of a pipe (``told_part``).
+    #: Number of calls with an unknown outcome, because they ran in the background or in front of a pipe
+    #: (``told_part``).
     unknown: int
 
 
 def find_runs(store: Store, projects: Sequence[ProjectRow], tool: str) -> ToolHistory:
-    """Return how a tool was run. Refused calls don't count.
+    """Return how a tool was run, not counting calls that the user refused.
 
     Args:
         tool: a program, with or without a subcommand (``git rebase``).

@@ -1,4 +1,4 @@
-"""The state of the work on a branch: what is uncommitted, unfinished, failing and open, and which session to resume."""
+"""Find the state of the work on a branch: uncommitted, unfinished, failing and open work, and the session to resume."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from engram.trust.suspicion import why_suspect
 
 #: Number of sessions on the branch to consider, latest first.
 MAX_SESSIONS = 5
-#: Maximum age of a session whose todo list and failure are shown, in milliseconds.
+#: Maximum age of a session for its todo list and failure to be shown, in milliseconds.
 MAX_AGE_MS = 14 * 86_400_000
-#: Maximum age of a session that a briefing mentions, in milliseconds: Claude Code deletes older transcripts.
+#: Maximum age of a session for a briefing to mention it, in milliseconds; Claude Code deletes older transcripts.
 MAX_SESSION_AGE_MS = 30 * 86_400_000
-#: Shared branches besides the default one, on which a session rarely continues the previous one.
+#: Shared branches besides the default one. A session on such a branch rarely continues the previous one.
 TRUNKS = frozenset("develop development dev next trunk staging canary edge nightly integration unstable".split())
 #: Stream redirections, which are left out when a command is shown.
 _REDIRECTED = lazy_regex(r"\s*\d>&\d")
-#: Minimum number of informative words for a title or prompt to identify a session.
+#: Minimum number of informative words that a title or prompt must have to identify a session.
 MIN_TELLING_WORDS = 2
 #: Number of latest prompts that are searched for one with a topic.
 MAX_PROMPTS = 5
@@ -56,11 +56,11 @@ MAX_PROMPT_CHARACTERS, MAX_COMMAND_CHARACTERS = 160, 120
 
 @dataclass(frozen=True, slots=True)
 class OpenFailure:
-    """A command that failed and, as far as known, has not passed since."""
+    """A command that failed and, as far as is known, has not passed since."""
 
     command: str
     exit_code: int | None
-    #: The most informative line of the error. Shown only to people, since a tool wrote it.
+    #: The most informative line of the error. It is shown only to people, because a tool wrote it.
     error_line: str
 
 
@@ -93,15 +93,15 @@ class LastSession:
 class Where:
     #: "" outside a repository.
     branch: str
-    #: None if the branch is not stored, such as a new one.
+    #: None if the branch is not stored yet, such as a new one.
     branch_state: BranchState | None = None
-    #: None outside a repository, and if git was too slow.
+    #: None outside a repository or if git was too slow.
     work_tree: WorkTree | None = None
     #: The latest session on the branch; None if there is none.
     last: LastSession | None = None
-    #: The latest session of the project if it is not ``last``; else None.
+    #: The latest session of the project; None if that is ``last``.
     last_elsewhere: LastSession | None = None
-    #: What ``last_elsewhere`` left open; empty if its branch was merged.
+    #: The todos and the failure that ``last_elsewhere`` left open; empty if its branch was merged.
     todos_elsewhere: tuple[str, ...] = ()
     failure_elsewhere: OpenFailure | None = None
     todos: tuple[str, ...] = ()
@@ -141,12 +141,12 @@ class Where:
 def find_branch_state(
     store: Store, project_id: int | None, folder: str, *, git_seconds: float, but_session: str = ""
 ) -> Where:
-    """Return the current state of the work in a folder, leaving out what has been finished in the meantime.
+    """Return the current state of the work in a folder, leaving out anything that has been finished since.
 
     Args:
         project_id: row id of the folder's project; None if it has none.
         git_seconds: time limit for reading the working tree; if 0, git is not run.
-        but_session: the session that asks, which is left out.
+        but_session: the asking session, which is left out.
     """
     branch = read_branch(folder)
     tree = read_work_tree(folder, seconds=git_seconds) if branch and git_seconds > 0 else None
@@ -193,7 +193,7 @@ def _last_session(store: Store, session: SessionRow, project_id: int) -> LastSes
 
 
 def _is_over(branch: branches.BranchRow | None) -> bool:
-    """Return True for a merged branch other than the default one."""
+    """Return True for a merged branch, unless it is the default branch."""
     return branch is not None and branch.state is BranchState.MERGED and not branch.is_default
 
 
@@ -223,7 +223,7 @@ def _unfinished(calls: Iterable[Sequence[Action]]) -> list[str]:
 
 
 def _open_failure(calls: Sequence[Action]) -> OpenFailure | None:
-    """Return the last failing command of a session, unless it is settled."""
+    """Return the last failing command of a session, unless it has passed since."""
     call = open_failure(calls)
     if call is None:
         return None
@@ -247,9 +247,9 @@ def _last_prompt(store: Store, session: SessionRow, project_id: int) -> str:
 
 
 def where_lines(where: Where, threads: Sequence[Memory]) -> list[str]:
-    """Return a heading and its lines; empty if nothing is open and the branch has no session to resume.
+    """Return a heading and the lines below it; empty if nothing is open and the branch has no session to resume.
 
-    Uncommitted files are left out, since Claude Code's first request lists them.
+    Uncommitted files are left out, because Claude Code's first request lists them.
     """
     lines = [title_line(memory, text) for memory in threads if not memory.suspect and (text := text_of(memory))]
     if failed := _failed(where.failure):
@@ -264,7 +264,8 @@ def where_lines(where: Where, threads: Sequence[Memory]) -> list[str]:
 def _session_lines(where: Where, *, is_open: bool) -> list[str]:
     """Return lines about the branch's last session and, on a trunk, about the latest one if it left work open.
 
-    If nothing is open, a session on the default branch or a trunk, or one without an informative title, gets no line.
+    If nothing is open, there is no line for a session on the default branch or a trunk, or without an informative title
+    or prompt.
     """
     here, elsewhere = where.last, where.last_elsewhere
     lines = []
@@ -280,7 +281,7 @@ def _session_lines(where: Where, *, is_open: bool) -> list[str]:
 
 
 def _failed(failure: OpenFailure | None) -> str:
-    """Describe the last failure; "" unless the command is a check, since other failures leave nothing to do."""
+    """Describe the last failure; "" unless the command is a check, because other failures leave nothing to do."""
     if failure is None or not is_check_command(failure.command):
         return ""
     command = _REDIRECTED.sub("", without_comments(failure.command))
@@ -300,7 +301,7 @@ def _is_named(last: LastSession) -> bool:
 
 
 def _about(last: LastSession, left: str = "") -> str:
-    """Describe a session. ``left`` is what it left open, shown instead of its last prompt."""
+    """Describe a session by its last prompt, or by the work that it left open if ``left`` is set."""
     prompt = "" if left else _shown(last.prompt, MAX_PROMPT_CHARACTERS, is_typed=True)
     title = _shown(last.title.rstrip("…"), MAX_TITLE_CHARACTERS, is_typed=False)
     # The title of a session with a single prompt is that prompt.

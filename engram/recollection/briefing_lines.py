@@ -1,4 +1,4 @@
-"""Decide which memories a briefing shows, in which section and in which words, within its budget."""
+"""Decide which memories a briefing shows, in which section and with which wording, within its budget."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from engram.trust.voice import typed_text
 
 # -- Decide whether the user's statements back a memory that a language model worded.
 
-#: Minimum number of a summary's content words in the user's statements; one may be just the project's name.
+#: Minimum number of a summary's content words that the user's statements must contain; a single one may be just the
+#: project's name.
 MIN_COMMON_WORDS = 2
 #: Words for the speakers, which don't count as content.
 _ABOUT_THE_SPEAKERS = frozenset(("user", "assistant"))
@@ -33,9 +34,9 @@ _SENTENCE = lazy_regex(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?\n]?")
 
 
 def is_backed_by_user(summary: str, cited: Sequence[CitedText]) -> bool:
-    """Return True if the user chose what a memory states, typed a statement about it, or agreed with the assistant.
+    """Return True if the user chose the content of a memory, typed a statement about it, or agreed with the assistant.
 
-    Questions, and text that was pasted, quoted or relayed, do not count.
+    Questions do not count, nor does text that was pasted, quoted or relayed.
     """
     if any(text.role is Role.CHOSEN for text in cited):
         return True
@@ -53,7 +54,7 @@ def is_backed_by_user(summary: str, cited: Sequence[CitedText]) -> bool:
 
 
 def may_be_pasted(cited: Sequence[CitedText]) -> bool:
-    """Return True if a memory's evidence has no text, or contains text that the user did not type in full."""
+    """Return True if a memory has no evidence text, or if some of it was not typed in full by the user."""
     return not cited or any(
         text.role is Role.USER and typed_text(text.text).split() != text.text.split() for text in cited
     )
@@ -63,11 +64,11 @@ def _statements(typed: str) -> str:
     return " ".join(sentence for sentence in _SENTENCE.findall(typed) if not sentence.rstrip(" \n\"')").endswith("?"))
 
 
-# -- The section and the words of a memory. Text that is unclear on its own is left out.
+# -- Choose the section and the wording of a memory. Text that is unclear on its own is left out.
 
 #: Maximum length of a line's text, in characters. Sentences are never cut.
 MAX_TEXT_CHARACTERS = 300
-#: Maximum age of a state that is shown, in milliseconds; an older state reveals nothing about the present.
+#: Maximum age of a state to show, in milliseconds; an older state says nothing about the present.
 MAX_STATE_AGE_MS = 30 * 86_400_000
 #: Provisional memories below this confidence are not shown.
 MIN_CONFIDENCE = 0.5
@@ -86,7 +87,7 @@ _OPEN = lazy_regex(
 _FILLER = lazy_regex(
     r"^(?:(?:yes|yeah|ok(?:ay)?|sure|right|also|and|but|so|please|oh|well|hmm)\b[,.!:]?\s*)+", re.IGNORECASE
 )
-#: What the user said when refusing a tool call, which concerns only that call unless it states a rule.
+#: What the user said when refusing a tool call. It concerns only that call unless it states a rule.
 _REFUSED = lazy_regex(r"When the user refused .+?, they said: “?(?P<said>.+?)”?$", re.DOTALL)
 #: A choice about what to do next, which is of no lasting use.
 _PASSING_CHOICE = lazy_regex(
@@ -120,7 +121,7 @@ _SECTIONS = {
 def section_of(memory: Memory, now_ms: int) -> Section | None:
     """Return the section of a memory; None if a briefing doesn't show it.
 
-    Fixes and facts are left to prompts that concern them, except those that the user saved by hand.
+    Fixes and facts are left for prompts that concern them, except those that the user saved by hand.
     """
     if memory.kind == Kind.STATE and not is_open_problem(memory, now_ms):
         return None
@@ -138,14 +139,14 @@ def is_about(memory: Memory, files: Collection[str]) -> bool:
 
 
 def is_open_problem(memory: Memory, now_ms: int) -> bool:
-    """Return True for a state that is recent, trusted and unsettled."""
+    """Return True for a state that is recent, in force and unsettled."""
     is_late = now_ms - memory.created_at_ms <= MAX_STATE_AGE_MS
     is_trusted = memory.status == Status.ACTIVE or not memory.is_by_rules
     return memory.kind == Kind.STATE and is_late and is_trusted and bool(_OPEN.search(memory.summary))
 
 
 def is_in_force(memory: Memory) -> bool:
-    """Return True for a current memory that is not suspect, superseded, lowered or doubtful."""
+    """Return True for a current, sufficiently confident memory that is not suspect, superseded or lowered."""
     is_over = memory.suspect or memory.superseded_by or memory.is_lowered
     return memory.is_current and not is_over and memory.confidence >= MIN_CONFIDENCE
 
@@ -153,8 +154,8 @@ def is_in_force(memory: Memory) -> bool:
 def is_confirmed(store: Store, memory: Memory) -> bool:
     """Return True if a person stated, backed or confirmed a memory, or if a commit or passing test confirms it.
 
-    An open problem counts if a language model recorded it, since nothing can confirm it. A memory in a model's words
-    counts if the user typed a statement about it or agreed.
+    An open problem counts as confirmed if a language model recorded it, since nothing can confirm it. A memory worded
+    by a model counts if the user typed a statement about it or agreed.
     """
     if memory.status == Status.ACTIVE or memory.voice in (Voice.USER, Voice.CHOSEN):
         return True
@@ -169,9 +170,9 @@ def is_confirmed(store: Store, memory: Memory) -> bool:
 
 
 def may_fill_room(store: Store, memory: Memory) -> bool:
-    """Return True for an unconfirmed decision or dead end that may be shown if there is room left.
+    """Return True for an unconfirmed decision or dead end that may fill the room that is left.
 
-    A language model must have written it about this project, from evidence that contains no pasted text.
+    A language model must have written it for this project, from evidence without pasted text.
     """
     is_lasting = memory.kind in (Kind.DECISION, Kind.DEAD_END) and not is_of_the_moment(memory.summary)
     return is_lasting and _is_models_word(memory) and not may_be_pasted(texts_of_evidence(store, memory.id))
@@ -180,13 +181,13 @@ def may_fill_room(store: Store, memory: Memory) -> bool:
 def text_of(memory: Memory) -> str:
     """Return the text that a briefing shows for a memory, in whole sentences.
 
-    Return "" if the text is unclear on its own, or only about a passing moment.
+    Return "" if the text is unclear on its own or only describes a passing moment.
     """
     summary = " ".join(memory.summary.split())
     if memory.source == Source.MANUAL or memory.is_pinned:
         return whole_sentences(summary, MAX_TEXT_CHARACTERS) or summary[:MAX_TEXT_CHARACTERS]
     if not memory.is_by_rules:
-        # A language model is asked for a sentence that is clear on its own.
+        # The prompt for language models requires a sentence that is clear on its own.
         whole = whole_sentences(summary, MAX_TEXT_CHARACTERS)
         return "" if memory.kind not in _LASTING_KINDS and is_of_the_moment(whole) else whole
     if memory.voice == Voice.CHOSEN:
@@ -207,18 +208,18 @@ _COMMIT = lazy_regex(r"[0-9a-f]{7,64} (?:[a-z]+(?P<scope>\([^)]*\))?!?: )?(?P<su
 
 
 def _tells_a_commit(memory: Memory) -> bool:
-    """Return True if a memory's summary still has the wording of the commit message from which it was created."""
+    """Return True if a memory's summary still contains the words of the commit message from which it was created."""
     commits = (found["subject"] for fact in memory.facts if (found := _COMMIT.fullmatch(fact)))
     return any(stems(topic_words(subject)) <= stems(topic_words(memory.summary)) for subject in commits)
 
 
 def _is_models_word(memory: Memory) -> bool:
-    """Return True for a lasting memory of a project in a language model's words."""
+    """Return True for a memory of a lasting kind, about a project, that a language model worded."""
     is_own = memory.source == Source.AUTO and not memory.is_by_rules and memory.scope == Scope.PROJECT
     return is_own and memory.kind in _LASTING_KINDS
 
 
-# -- The lines of a briefing, and the budget that the sections share.
+# -- Fit the lines of a briefing into the budget that the sections share.
 
 #: Voices of a session's participants; any other voice is named in the line.
 _OWN_VOICES = (Voice.USER, Voice.CHOSEN, Voice.ASSISTANT)
@@ -226,7 +227,7 @@ _TITLE = lazy_regex(r"^- \[(ep_[0-9a-f]{12})\]", re.MULTILINE)
 
 
 class Lines:
-    """Lines within a budget of characters. A line that does not fit is left out entirely."""
+    """Collects lines up to a budget in characters. A line that does not fit is left out entirely."""
 
     def __init__(self, budget: int) -> None:
         """``budget`` is the maximum number of characters, including the fence."""
@@ -246,12 +247,12 @@ class Lines:
 
 
 def ids_in_briefing(briefing: str) -> list[str]:
-    """Return the ids of the memories that a briefing shows, without ids that their texts mention."""
+    """Return the ids of the memories that a briefing shows, ignoring ids that their texts mention."""
     return _TITLE.findall(briefing)
 
 
 def title_line(memory: Memory, text: str, branch: str = "") -> str:
-    """Return the line of a memory, such as ``- [ep_…] 2026-02-20: text``, with its owner if it is somebody else's.
+    """Return the line of a memory, such as ``- [ep_…] 2026-02-20: text``; it names the owner if that is somebody else.
 
     Args:
         branch: the memory's unmerged branch, if the session is on another one.
@@ -269,14 +270,14 @@ class SectionLines:
 
     heading: str
     lines: Sequence[str]
-    #: Share of the budget that the section may use before the others get theirs.
+    #: Share of the budget that is reserved for the section.
     share: float
 
 
 def fit_sections(sections: Sequence[SectionLines], budget: int) -> list[str]:
-    """Return headings and lines within a budget of characters; a line that does not fit is left out entirely.
+    """Return headings and lines that fit a budget in characters; a line that does not fit is left out entirely.
 
-    Every section gets its share first; the rest goes to the first sections.
+    Every section first gets its share; what remains goes to the sections in order.
     """
     chosen: list[set[int]] = [set() for _ in sections]
     left = budget
@@ -304,7 +305,7 @@ class SaidWords:
         self._texts: list[frozenset[str]] = []
 
     def add(self, text: str) -> bool:
-        """Record a text; return False if it says the same as an earlier one."""
+        """Record a text; return False if an earlier text already says the same."""
         words = stems(topic_words(text))
         if any(same_words(words, other) for other in self._texts):
             return False

@@ -1,4 +1,4 @@
-"""Choose the memories that become bites: relevant, not shown before, no duplicates, within the budget."""
+"""Choose the memories to show as bites: relevant ones, not shown before, without duplicates, within the budget."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from engram.search.support import Support, stems_of, stems_of_text
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import same_words, stems, topic_words
 
-# -- The probability that a text is worth showing for a prompt: a logistic regression over a few features. Pure.
+# -- Estimate the probability that a text is worth showing for a prompt, by logistic regression over a few features.
+# Pure.
 #
-# The features have the same meaning for every kind of text: memories of any author, and quotations.
+# The features have the same meaning for every kind of text: memories by any author, and quotations.
 # ``benchmarks/gate.py fit --write`` fits the weights on judged prompts of real coding sessions and writes them with
 # their provenance to ``relevance_weights.json``. Run it again when the ranking or an extractor changes.
 
 WEIGHTS_FILE = "relevance_weights.json"
-#: Features of closeness, of words, and of text without a vector, for which words matter more.
+#: Features of closeness, features of words, and features of text without a vector, for which words matter more.
 FEATURES = (
     *("meaning", "source", "turn"),
     *("rare", "words", "length"),
@@ -36,7 +37,7 @@ FEATURES = (
 )
 #: Features that can only lower a score, and those that can raise or lower it; all others can only raise it.
 AGAINST, EITHER = frozenset({"length"}), frozenset({"unknown"})
-#: Caps of features: a share, a number of words, a sum of rarities.
+#: Upper limits of features: of a share, of a number of words, and of a sum of rarities.
 MAX_SHARED, MAX_WORDS, MAX_RARITY = 0.6, 6, 20.0
 
 
@@ -57,7 +58,7 @@ def load_weights() -> Weights:
 
 @dataclass(frozen=True, slots=True)
 class FeatureContext:
-    """The prompt's words, and the evidence for hits apart from their own text."""
+    """The prompt's words, and the evidence for hits other than their own text."""
 
     #: Stems of the prompt's informative words.
     wanted: frozenset[str]
@@ -69,7 +70,7 @@ class FeatureContext:
 
 
 def features(hit: Hit, context: FeatureContext) -> dict[str, float]:
-    """Return a text's features by name; see ``FEATURES``."""
+    """Return the features of a text by name, as listed in ``FEATURES``."""
     support = context.support
     shared = context.wanted & stems_of(hit)
     rare = min(sum(support.rarity.get(stem, 0.0) for stem in shared), MAX_RARITY)
@@ -77,7 +78,7 @@ def features(hit: Hit, context: FeatureContext) -> dict[str, float]:
     words = float(min(len(context.wanted & stems_of_text(hit.text)), MAX_WORDS))
     values = dict.fromkeys(FEATURES, 0.0) | {"rare": rare, "words": words, "length": math.log1p(len(context.wanted))}
     if hit.cosine is None:
-        # A text without a turn, such as a saved memory, has only its own words as support.
+        # A text without a turn, such as a saved memory, is supported only by its own words.
         of_turn = share / MAX_SHARED if hit.turn_id is None else support.text_by_turn.get(hit.turn_id, 0.0)
         return values | {"unknown": 1.0, "shared_alone": share, "words_alone": words, "support_alone": of_turn}
     return values | {
@@ -100,10 +101,10 @@ def logistic(weights: Weights, values: Mapping[str, float]) -> float:
 
 
 def least_meaning(context: FeatureContext, floor: float) -> float:
-    """Return by how much a passage's cosine must exceed the usual one to reach a floor with the best possible words.
+    """Return by how much a passage's cosine must exceed the usual one to reach a floor if its words match perfectly.
 
     Args:
-        floor: the minimum relevance, between 0 and 1.
+        floor: the minimum relevance, from 0 to 1.
     """
     weights = load_weights()
     by_feature = weights.by_feature
@@ -113,7 +114,7 @@ def least_meaning(context: FeatureContext, floor: float) -> float:
     return missing / sum(by_feature[name] for name in ("meaning", "source", "turn"))
 
 
-# -- Choose the hits that become bites: clearly relevant, not shown before, no duplicates, within the budget. Pure.
+# -- Choose the hits that become bites: clearly relevant ones, not shown before, without duplicates. Pure.
 
 #: Provisional memories below this confidence are never injected.
 PROVISIONAL_CONFIDENCE = 0.5
@@ -121,21 +122,21 @@ PROVISIONAL_CONFIDENCE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Minimum relevance of a memory to inject, from 0 to 1, and what changes it."""
+    """The minimum relevance of a memory to inject, from 0 to 1, and the factors that change it."""
 
     relevance: float = 0.28
     #: Factor for a memory of high importance.
     high_share: float = 0.9
-    #: Factor for a memory from the session itself, which Claude usually still sees.
+    #: Factor for a memory from the session itself, because Claude usually still sees its source.
     own_session: float = 1.2
-    #: Minimum relevance of each further bite, as a share of the best bite's.
+    #: Minimum relevance of each further bite, as a share of the relevance of the best one.
     below_best: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Bite:
     episode_id: str
-    #: The text, which is put on one line and shortened when rendered.
+    #: The text, before rendering puts it on one line and shortens it.
     text: str
     created_at_ms: int
     importance: Importance
@@ -144,9 +145,9 @@ class Bite:
     #: Uuids of the transcript entries that are its evidence.
     evidence: tuple[str, ...]
     stale_reason: str = ""
-    #: Its owner if that is somebody else, such as "pack django-rules"; else "".
+    #: Its owner, such as "pack django-rules"; "" if that is the user.
     origin: str = ""
-    #: The unmerged branch that it was learned on, if the session is on another one; else "".
+    #: The unmerged branch that it was learned on, if the session is on another branch; otherwise "".
     branch: str = ""
     #: The question that a quotation answers; "" if it is not shown, and for a memory.
     asked: str = ""
@@ -167,17 +168,18 @@ class InjectionRequest:
     session_id: str = ""
     #: Row id of its project; None if there is none.
     project_id: int | None = None
-    #: Ids of memories that the session has been shown.
+    #: Ids of memories that the session has already been shown.
     shown: Collection[str] = ()
     #: Maximum number of bites to choose.
     bites: int = 3
     #: The session's branch; "" if unknown.
     branch: str = ""
     now_ms: int = 0
-    #: Returns the ids of memories whose source is still in the session's context. Called after the search, because
-    #: memories extracted from the session during the search may be found, too, and must be left out.
+    #: Returns the ids of memories with a source that is still in the session's context. Called after the search,
+    #: because the search may also find memories that are extracted from the session in the meantime; they must be left
+    #: out.
     in_context: Callable[[], Collection[str]] = tuple
-    #: Returns the name of the user's file that says the same thing as a text; "" if there is none.
+    #: Returns the name of the user's file that says the same as a text; "" if there is none.
     file_saying: Callable[[str], str] = lambda text: ""
 
 
@@ -188,7 +190,7 @@ class RatedHit:
     hit: Hit
     #: Its place among the hits, from 0.
     place: int
-    #: Its relevance, and the minimum for it.
+    #: Its relevance, and the minimum relevance that it must reach.
     score: float
     floor: float
     verdict: Verdict
@@ -199,14 +201,14 @@ class RatedHit:
 def rate_hits(
     hits: Sequence[Hit], request: InjectionRequest, support: Support | None = None, thresholds: Thresholds | None = None
 ) -> list[RatedHit]:
-    """Decide for every memory whether it becomes a bite, or why not; most relevant first.
+    """Decide for every memory whether it becomes a bite, and if not, why; most relevant first.
 
-    A bite is a current memory of the session's project or of global scope. A session gets each memory once, and never
-    two bites that say the same thing.
+    Only current memories of the session's project or of global scope become bites. A session is shown each memory only
+    once, and never two bites that say the same.
 
     Args:
         hits: the hits of a search, best first.
-        support: the evidence for the memories apart from their own text.
+        support: the evidence for the memories other than their own text.
     """
     thresholds = thresholds or Thresholds()
     context = FeatureContext.of(request.text, support or Support())
@@ -239,10 +241,10 @@ def rate_hits(
 
 
 def deduplicate(rated: Sequence[RatedHit], bites: int, below_best: float) -> list[RatedHit]:
-    """Limit the hits that are shown to the best ones, and leave out any that repeats a better one.
+    """Limit the hits to show to the best ones, leaving out any that repeats a better one.
 
     Args:
-        below_best: minimum relevance, as a share of the best.
+        below_best: minimum relevance, as a share of the relevance of the best hit.
     """
     chosen: list[RatedHit] = []
     judged: list[RatedHit] = []
@@ -278,16 +280,16 @@ def _threshold(hit: Hit, request: InjectionRequest, thresholds: Thresholds) -> f
 
 
 def _is_spared(memory: Memory) -> bool:
-    """Return True for a memory that ranks lower when it goes unused, but is still shown at the same relevance."""
+    """Return True for a memory that ranks lower when it goes unused, but needs no higher relevance to be shown."""
     return is_kept_by_hand(memory) or memory.importance == Importance.HIGH
 
 
 def why_barred(
     episode_id: str, memory: Memory, request: InjectionRequest, in_context: Collection[str]
 ) -> Verdict | None:
-    """Return why a memory may not be injected, regardless of its relevance; None if it may.
+    """Return why a memory must not be injected, regardless of its relevance; None if it may be.
 
-    ``in_context`` must be the result of ``request.in_context`` after the memory was read.
+    ``in_context`` must be a result of ``request.in_context`` that is newer than the memory.
     """
     reason = _why_never(memory, request)
     if reason is None and episode_id in request.shown:
@@ -307,7 +309,7 @@ def _why_never(memory: Memory, request: InjectionRequest) -> Verdict | None:
 
 
 def why_not_in_force(memory: Memory, now_ms: int) -> str:
-    """Return why a memory is not in force, in words for display; "" if it is."""
+    """Return why a memory is not in force, as text for display; "" if it is in force."""
     if memory.superseded_by:
         return f"{memory.superseded_by} replaced it"
     if memory.status == Status.PROVISIONAL and memory.confidence < PROVISIONAL_CONFIDENCE:
@@ -342,16 +344,17 @@ def _bite(relevance: float, hit: Hit) -> Bite:
     )
 
 
-# -- What is recorded about the memories considered for a prompt. Pure.
+# -- Select what to record about the memories considered for a prompt. Pure.
 
-#: Maximum number of memories recorded that were not shown, best first.
+#: Maximum number of memories to record that were not shown; the best are kept.
 MAX_UNSHOWN = 3
 
 
 def find_decisive(rated: Sequence[RatedHit]) -> RatedHit | None:
-    """Return the memory that decided the outcome: the best one shown, or else the best one held back; None for none.
+    """Return the memory that decided the outcome: the best one shown, otherwise the best one held back; None if there
+    is none.
 
-    Of those held back, relevant enough ones take precedence. A memory with no relevance at all never decides.
+    Among those held back, memories that were relevant enough take precedence. A memory of no relevance never decides.
     """
     shown = [rated_hit for rated_hit in rated if rated_hit.verdict is Verdict.SHOWN]
     near = [rated_hit for rated_hit in rated if rated_hit.verdict is not Verdict.NOT_NAMED and rated_hit.score > 0]
@@ -361,9 +364,10 @@ def find_decisive(rated: Sequence[RatedHit]) -> RatedHit | None:
 
 
 def recorded_candidates(rated: Sequence[RatedHit]) -> tuple[Candidate, ...]:
-    """Return the memories to record, by rank: all shown, the best one not shown, and others that came close.
+    """Return the memories to record, by rank: all that were shown, the best one that was not, and others that came
+    close.
 
-    A memory with no relevance at all is not recorded.
+    A memory of no relevance is never recorded.
     """
     shown = [to_candidate(rated_hit) for rated_hit in rated if rated_hit.verdict is Verdict.SHOWN]
     unshown = [
@@ -386,7 +390,7 @@ def to_candidate(rated_hit: RatedHit) -> Candidate:
     )
 
 
-# -- Choose memories about a tool call: only those that mention its file, its command or its error. Pure.
+# -- Choose memories for a tool call: only those that mention its file, its command or its error. Pure.
 
 #: Maximum number of bites for a tool call.
 MAX_BITES = 1
@@ -394,12 +398,12 @@ MAX_BITES = 1
 KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.DEAD_END, Kind.FACT)
 #: Minimum share of an error's words that a memory about a failed command must contain.
 MIN_ERROR_SHARE = 0.5
-#: File names that every project has, which identify a file only together with its folder.
+#: File names that most projects have; they identify a file only together with its folder.
 _COMMON = lazy_regex(
     r"(?:__init__|index|main|mod|lib|app|utils?|types?|setup|conftest|readme|claude)(?:\.\w+)*", re.IGNORECASE
 )
 _SUBCOMMAND = lazy_regex(r"[a-z][\w.-]*(?:\s+[a-z][\w:-]*)?")
-#: Routine programs that need no reminder.
+#: Routine programs, for which no reminder is needed.
 _READ_ONLY_PROGRAMS = frozenset(
     [
         "cat",
@@ -438,7 +442,7 @@ class ToolCall:
 
     @property
     def text(self) -> str:
-        """The text to search for; "" for a call that needs no reminder."""
+        """The text to search for; "" if the call needs no reminder."""
         names = [PurePosixPath(name.replace("\\", "/")).name for name in self.files]
         return " ".join([*names, program_of(self.command) and self.command, self.error]).strip()
 
@@ -451,7 +455,7 @@ def program_of(command: str) -> str:
 
 
 def rate_for_tool_call(hits: Sequence[Hit], request: InjectionRequest, call: ToolCall) -> list[RatedHit]:
-    """Decide for every memory whether it becomes the bite for a tool call, or why not; best first."""
+    """Decide for every memory whether it becomes the bite for a tool call, and if not, why; best first."""
     in_context = request.in_context() if hits else ()
     rated = [
         RatedHit(

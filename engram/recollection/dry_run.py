@@ -1,4 +1,4 @@
-"""Explain how a prompt would be answered now, by a dry run of the decision that answers hooks."""
+"""Explain how a prompt would be answered now, by a dry run of the decision made for hooks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Explanation:
     project: str
     #: Number of memories considered.
     candidates: int
-    #: Relevance of the memory that decided, and the minimum for it; None if none was considered.
+    #: Relevance of the memory that decided the outcome, and the minimum it had to reach; None if none was considered.
     score: float | None
     floor: float | None
     #: True if the search had no embedding model.
@@ -57,7 +57,7 @@ class Explanation:
         """Return the explanation that ``to_json`` wrote.
 
         Raises:
-            KeyError: a key is missing, as in JSON of another version.
+            KeyError: a key is missing, for example because another version wrote the JSON.
         """
         memories = [
             ExplainedMemory(
@@ -72,11 +72,11 @@ class Explanation:
 def explain(
     service: RecollectionService, prompt: str, project: ProjectRow | None = None, *, session_id: str = ""
 ) -> Explanation:
-    """Explain which answer a prompt would get now. Change nothing.
+    """Explain which answer a prompt would get now, without changing anything.
 
     Args:
-        prompt: the prompt as a person would type it.
-        project: the project to ask in; None for no project, or for the session's.
+        prompt: the prompt, as a person would type it.
+        project: the project to ask in; None for the session's project, if any.
         session_id: the session to ask in; "" for a new one.
     """
     answer = service.explain(prompt, project=project, session_id=session_id)
@@ -100,7 +100,7 @@ def explain(
 
 
 def _known_to(record: type[Candidate | Explanation], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a record's fields. Raises KeyError if one is missing."""
+    """Return only the values of a record's own fields. Raises KeyError if one is missing."""
     return {field.name: values[field.name] for field in fields(record)} | {
         "verdict": Verdict.from_stored(values["verdict"])
     }

@@ -1,4 +1,4 @@
-"""Answer a failing tool call with how the same failure was fixed, and list the programs that have failed before."""
+"""Answer a failing tool call with how the same failure was fixed before, and list the programs that have failed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 EVENT = "PostToolUseFailure"
 #: Budget of a line about a failure, in tokens.
 MAX_FAILURE_TOKENS = 90
-#: Maximum number of programs that the hook asks about.
+#: Maximum number of programs in the list of those that the hook asks about.
 MAX_PROGRAMS = 500
 
 
@@ -46,7 +46,7 @@ class FailedTool:
 
     @property
     def context(self) -> str:
-        """A key for the session or subagent that sees the error."""
+        """A key that identifies the session or subagent that sees the error."""
         return f"{self.session_id} {self.agent_id}" if self.agent_id else self.session_id
 
     @property
@@ -57,7 +57,7 @@ class FailedTool:
 
 @dataclass(frozen=True, slots=True)
 class FailureAnswers:
-    """Decides how a failing command is answered. Thread-safe."""
+    """Decides how to answer a failing command. Thread-safe."""
 
     store: Store
     settings: Settings
@@ -73,7 +73,7 @@ class FailureAnswers:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, payload: Mapping[str, object]) -> bytes:
-        """Return the output of the PostToolUseFailure hook; usually nothing."""
+        """Return the output of the PostToolUseFailure hook; usually empty."""
         failed = self._read(payload)
         if failed is None or not self.seen.is_new(failed.context, failed.failure):
             return b""
@@ -85,9 +85,10 @@ class FailureAnswers:
         return hook_output(EVENT, failure_text(bite, MAX_FAILURE_TOKENS))
 
     def offer(self, session_id: str, prompt: AskedPrompt, action: Action) -> bool:
-        """Queue a line about a failing command in the transcript for the next tool call; return True if queued.
+        """Queue a line about a command that failed in the transcript, for the next tool call; return True if it is
+        queued.
 
-        Do nothing if the hook has asked about the failure, or if something is already queued.
+        Do nothing if the hook has already asked about the failure, or if something else is queued.
         """
         failure = read_failure(action.command, action.error_line, self._redact_line(session_id), (), action.error_keys)
         if failure is None or not action.is_error or self.pending.is_pending(session_id):
@@ -109,7 +110,7 @@ class FailureAnswers:
             self.ledger.take_back_line(failed.session_id, failed.key)
 
     def note_session(self, session_id: str, cwd: str) -> None:
-        """Make ``write_down`` write the list of a session's programs."""
+        """Make the next ``write_down`` write the session's list of programs."""
         with self._lock:
             self._due[session_id] = cwd
 
@@ -128,7 +129,7 @@ class FailureAnswers:
                 logger.warning("action=write_programs session=%s error=%s", session_id, error)
 
     def _read(self, payload: Mapping[str, object]) -> FailedTool | None:
-        """Return the failing command of a payload; None for any other tool, and if a person interrupted it."""
+        """Return the failing command in a payload; None for any other tool, or if a person interrupted it."""
         given = payload.get("tool_input")
         command = given.get("command") if isinstance(given, dict) else None
         session_id, error, agent_id = payload.get("session_id"), payload.get("error"), payload.get("agent_id")
@@ -152,7 +153,7 @@ class FailureAnswers:
         return lambda line: self.redact(line, known)
 
     def _choose(self, failed: FailedTool, verdict: Verdict) -> tuple[Bite | None, Outcome]:
-        """Return the line about a failure, or None, and the outcome; ``verdict`` is used if there is a line."""
+        """Return the line about a failure (or None) and the outcome, which gets ``verdict`` if there is a line."""
         began_seconds = self.store.clock.steady_seconds()
         session_id = failed.session_id
         request = InjectionRequest(
@@ -183,7 +184,7 @@ class FailureAnswers:
         )
 
     def _shown_to(self, failed: FailedTool) -> set[str]:
-        """Return the ids of what the session or subagent was shown."""
+        """Return the ids of the memories and quotations that the session or subagent has been shown."""
         if failed.agent_id:
             return self.ledger.ids_shown_to_agent(failed.session_id, failed.agent_id)
         return self.ledger.shown_ids(failed.session_id)

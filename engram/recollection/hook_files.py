@@ -1,7 +1,8 @@
-"""The files through which hooks and the worker exchange what a session is shown.
+"""The files by which the worker and the hooks exchange what a session is shown.
 
-``<session>.pending`` waits for PreToolUse, ``.injected`` is its receipt, ``.failures`` lists the programs that
-PostToolUseFailure asks about, and ``.statusline`` contains the figures of the status line.
+``<session>.pending`` contains the text for the next PreToolUse, and ``.injected`` is the receipt that a hook has
+claimed it. ``.failures`` lists the programs that PostToolUseFailure asks about, and ``.statusline`` contains the
+figures for the status line.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class RecollectionFile:
 
 @dataclass(frozen=True, slots=True)
 class RecollectionFiles:
-    """The folder ``recollections``. A file is claimed by renaming it, so that it is used once."""
+    """The folder ``recollections``. A hook claims a file by renaming it, so that it is used only once."""
 
     folder: Path
 
@@ -103,7 +104,7 @@ class RecollectionFiles:
         """
         path = self._path(session_id, _INJECTED)
         try:
-            # Renaming changes st_ctime, but not the content's modification time (st_mtime).
+            # Renaming changes st_ctime, but not st_mtime.
             claimed_at_ms = path.stat().st_ctime_ns // 1_000_000
             path.unlink()
         except OSError:
@@ -151,7 +152,7 @@ class RecollectionFiles:
                     yield Path(entry.path), facts
 
 
-# -- Bites that arrive too late for their prompt wait in a file until the hook of the next tool call claims them.
+# -- Keep bites that are too late for their prompt in a file until the hook of the next tool call claims them.
 
 
 class PendingBites:
@@ -176,16 +177,16 @@ class PendingBites:
         channel: Channel = Channel.TOOL,
         key: str = "",
     ) -> bool:
-        """Replace what is pending for a session; return True if bites are pending now.
+        """Replace the pending bites of a session; return True if bites are pending now.
 
         Nothing is replaced if a hook has claimed the file in the meantime, or the user has sent another prompt.
 
         Args:
             prompt: the prompt that the bites belong to.
-            data: the hook output; b"" only withdraws what is pending.
+            data: the hook output; b"" only withdraws the pending bites.
             outcome: the outcome to record with the bites.
             channel: the channel of their records in the ledger.
-            key: the key of their records there; by default the prompt's.
+            key: the key of their records in the ledger; the prompt's key by default.
         """
         with self._lock:
             latest = self._prompts.find(session_id)
@@ -199,7 +200,7 @@ class PendingBites:
             return True
 
     def withdraw(self, session_id: str) -> bool:
-        """Withdraw what is pending for a session; return False if nothing was or a hook claimed it first."""
+        """Withdraw a session's pending bites; return False if there were none or a hook claimed them first."""
         with self._lock:
             self.settle(session_id)
             has_waited = self._files.withdraw(session_id)
@@ -210,7 +211,7 @@ class PendingBites:
         return has_waited
 
     def settle(self, session_id: str) -> bool:
-        """Mark what a hook has claimed since the last call as shown; return True if it claimed anything."""
+        """Mark the bites that a hook has claimed since the last call as shown; return True if there were any."""
         with self._lock:
             claimed_at_ms = self._files.take_receipt(session_id)
             if claimed_at_ms is None:
@@ -227,7 +228,7 @@ class PendingBites:
         return self._files.is_pending(session_id)
 
     def tidy(self, *, stale_before_ms: int, remove_before_ms: int) -> int:
-        """Settle what hooks claimed, withdraw stale files and remove leftovers; return the number of affected files.
+        """Settle claimed files, withdraw stale ones and remove leftovers; return the number of affected files.
 
         Args:
             stale_before_ms: pending files written before this time are withdrawn.

@@ -1,6 +1,6 @@
-"""The ledger: what each session was shown, and the outcome of each prompt.
+"""The ledger, which records what each session was shown and the outcome of each prompt.
 
-Entries are stored after the answer has been sent, so that no hook waits for the write lock.
+Entries are stored after an answer has been sent, so that no hook waits for the write lock.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from engram.recollection.render_bites import CHARACTERS_PER_TOKEN
 
 #: Key under which a briefing is recorded as shown to a session.
 BRIEFING = "briefing"
-#: Verdicts that are not recorded: in an excluded folder, during a pause, or if no worker decided.
+#: Verdicts that are not recorded: for an excluded folder, during a pause, and if no worker decided.
 NEVER_RECORDED = (Verdict.EXCLUDED, Verdict.PAUSED, Verdict.NO_RECORD, Verdict.BEFORE_ENGRAM)
-#: Maximum number of outcomes waiting to be stored; if there are more, as on a full disk, the oldest are dropped.
+#: Maximum number of outcomes waiting to be stored. If there are more, such as when the disk is full, the oldest are
+#: dropped.
 MAX_UNWRITTEN = 1_000
 
 T = TypeVar("T")
@@ -39,7 +40,7 @@ class Ledger:
         """Create a ledger.
 
         Args:
-            scope: determines which project a session belongs to, and whether it may be shown anything.
+            scope: determines a session's project, and whether the session may be shown anything.
         """
         self._store = store
         self._scope = scope
@@ -47,21 +48,21 @@ class Ledger:
         self._lock = threading.Lock()
         #: Session → key of the notice that its briefing shows only once.
         self._one_time_notices: dict[str, str] = {}
-        #: Held by the thread that stores; other threads leave their entries to it.
+        #: Held by the thread that is storing entries; it also stores those of the other threads.
         self._writing = threading.Lock()
         self._unwritten: list[Injection] = []
-        #: Outcome and folder of its session.
+        #: Each outcome, with the folder of its session.
         self._unwritten_outcomes: list[tuple[Outcome, str]] = []
-        #: The session that is being briefed ("" if there is none), and a function that writes.
+        #: Functions that write to memory.db, each with the session that is being briefed ("" if it writes no briefing).
         self._writers: list[tuple[str, Callable[[], object]]] = []
-        #: Session → when its context was emptied, until that is stored.
+        #: Session → when its context was emptied, kept until that is stored.
         self._began_at_ms: dict[str, int] = {}
 
     def now_ms(self) -> int:
         return self._store.now_ms()
 
     def of_session(self, session_id: str) -> list[Injection]:
-        """Return every bite of a session, stored or not, except those of its subagents."""
+        """Return every bite of a session, whether stored yet or not, except those of its subagents."""
         with self._lock:
             unwritten = [injection for injection in self._unwritten if injection.session_id == session_id]
         stored = injections.injections_of_session(self._store, session_id)
@@ -90,7 +91,7 @@ class Ledger:
         }
 
     def in_context(self, session_id: str) -> set[str]:
-        """Return the ids of memories whose source is still in the session's context, including copied history."""
+        """Return the ids of memories with a source that is still in the session's context, including copied history."""
         with self._lock:
             began_at_ms = self._began_at_ms.get(session_id, 0)
         began_at_ms = max(began_at_ms, sessions.context_start_ms(self._store, session_id))
@@ -122,10 +123,10 @@ class Ledger:
     def record(self, outcome: Outcome, cwd: str = "") -> None:
         """Record the outcome of a prompt or another event; ``write_down`` stores it.
 
-        Verdicts in ``NEVER_RECORDED`` are ignored; so is everything if ``outcome_days`` is 0.
+        Verdicts in ``NEVER_RECORDED`` are ignored, as is everything if ``outcome_days`` is 0.
 
         Args:
-            outcome: its project may be missing; it is then looked up when the outcome is stored.
+            outcome: the outcome; if its project is missing, the project is looked up when the outcome is stored.
             cwd: the session's folder, if known.
         """
         if self._keeps(outcome):
@@ -137,7 +138,7 @@ class Ledger:
         return self._keeps_outcomes and outcome.verdict not in NEVER_RECORDED
 
     def note_shown(self, session_id: str, key: str, bites: Sequence[Bite], channel: Channel = Channel.PROMPT) -> None:
-        """Record bites as the answer to a prompt or another event; ``write_down`` stores it."""
+        """Record bites as the answer to a prompt or another event; ``write_down`` stores them."""
         with self._lock:
             self._unwritten += self._injections(session_id, key, channel, bites, "shown")
 
@@ -150,9 +151,9 @@ class Ledger:
             prompt_outcomes.add_outcomes(tx, [outcome] if self._keeps(outcome) else [])
 
     def note_briefing(self, session_id: str, briefing: str, *, is_new_context: bool) -> None:
-        """Record a briefing of a new session or an emptied context; ``write_down`` stores it.
+        """Record the briefing for a new session or an emptied context; ``write_down`` stores it.
 
-        The memories in it count as shown, so they are not repeated as bites.
+        Its memories count as shown, so they are not repeated as bites.
         """
         tokens = len(briefing) // CHARACTERS_PER_TOKEN
         now_ms = self._store.now_ms()
@@ -173,7 +174,7 @@ class Ledger:
         self.record(_briefing_outcome(session_id, memory_ids if tokens else (), now_ms))
 
     def note_one_time_notice(self, session_id: str, key: str) -> None:
-        """Record that a briefing shows a one-time notice; ``take_back_briefing`` withdraws both."""
+        """Record that a briefing contains a one-time notice; ``take_back_briefing`` withdraws both."""
 
         def write() -> None:
             with self._store.transaction() as tx:
@@ -184,7 +185,7 @@ class Ledger:
             self._writers.append((session_id, write))
 
     def take_back_briefing(self, session_id: str) -> None:
-        """Record that a briefing arrived too late: neither it nor the memories in it were shown."""
+        """Record that a briefing arrived too late, so that neither it nor its memories were shown."""
         with self._writing:
             self._store_all()
             with self._store.transaction() as tx:
@@ -194,10 +195,10 @@ class Ledger:
                 injections.clear_ledger(self._store, session_id)
 
     def write_down(self) -> None:
-        """Store everything recorded since the last call. If it raises StoreError, the next call tries again.
+        """Store everything recorded since the last call. After a StoreError, the next call tries again.
 
-        Return immediately while another thread is storing, since that thread stores these entries, too. So at most one
-        of the threads that answer hooks waits for the write lock.
+        If another thread is storing, return immediately, because that thread also stores the new entries. Therefore at
+        most one of the threads that answer hooks waits for the write lock.
         """
         while self._has_unwritten() and self._writing.acquire(blocking=False):
             try:
@@ -228,7 +229,7 @@ class Ledger:
                 self._unwritten_outcomes = _without(self._unwritten_outcomes, became)
 
     def take_back(self, session_id: str, key: str) -> None:
-        """Record that an answer arrived too late, so that its bites were not shown."""
+        """Record that an answer arrived too late and its bites were not shown."""
         with self._writing:
             with self._lock:
                 self._unwritten = [
@@ -248,13 +249,13 @@ class Ledger:
                 prompt_outcomes.change_verdicts(tx, session_id, Verdict.SHOWN, Verdict.TOO_LATE, prompt_key=key)
 
     def take_back_line(self, session_id: str, key: str) -> None:
-        """Record that the answer to a failing call or a subagent arrived too late, so that it was not shown."""
+        """Record that the answer to a failing call or a subagent arrived too late and was not shown."""
         self.take_back(session_id, key)
         with self._store.transaction() as tx:
             injections.drop_given(tx, session_id, key)
 
     def drop_pending(self, session_id: str) -> None:
-        """Record that pending bites were withdrawn. Write nothing if none were pending."""
+        """Record that pending bites were withdrawn; write nothing if there were none."""
         if any(injection.state == "pending" for injection in self.of_session(session_id)):
             with self._store.transaction() as tx:
                 injections.drop_pending(tx, session_id)
@@ -271,7 +272,7 @@ class Ledger:
                 prompt_outcomes.change_verdicts(tx, session_id, Verdict.PENDING, Verdict.SHOWN)
 
     def drop_old(self, before_ms: int) -> None:
-        """Delete outcomes from before a time, and the oldest beyond ``MAX_OUTCOMES`` of each channel."""
+        """Delete outcomes from before a time, and for each channel the oldest ones beyond ``MAX_OUTCOMES``."""
         if prompt_outcomes.has_old_outcomes(self._store, before_ms):
             with self._store.transaction() as tx:
                 prompt_outcomes.drop_old_outcomes(tx, before_ms)
@@ -296,7 +297,7 @@ class Ledger:
 
 
 def _briefing_outcome(session_id: str, memory_ids: Sequence[str], now_ms: int) -> Outcome:
-    """Return the outcome of a session start: the briefing's memories, in the same order."""
+    """Return the outcome of a session start, with the briefing's memories in order."""
     verdict = Verdict.SHOWN if memory_ids else Verdict.NOTHING_NEAR
     return Outcome(
         session_id=session_id,

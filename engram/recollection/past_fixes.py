@@ -1,4 +1,4 @@
-"""Find how a failure was fixed in an earlier session: for the session in which it recurs, and for ``engram fix``."""
+"""Find how a failure was fixed in an earlier session, for the session in which it recurs and for ``engram fix``."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from engram.transcripts.turns import Action, Role, TextBlock, Turn
 from engram.trust.display import one_line
 from engram.trust.suspicion import why_name_suspect, why_suspect
 
-# -- What made a failing command succeed later in its session: what was said, run and changed in between. Pure.
+# -- Find what made a failing command pass later in its session: what was said, run and changed in between. Pure.
 
-#: Number of tool calls after the failure that are searched for one that passes.
+#: Number of tool calls after the failure in which to look for one that passes.
 MAX_CALLS = 80
 #: Minimum share of words that two commands must have in common, unless one contains all words of the other.
 MIN_COMMON_WORDS = 0.67
@@ -47,7 +47,7 @@ MAX_QUOTE_CHARACTERS = 200
 
 _WORD = lazy_regex(r"[^\s;&|()]+")
 _QUOTED = lazy_regex(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
-#: Words in commands that may fix something.
+#: Words that occur in commands that may fix something.
 _HELPING = lazy_regex(
     r"(?:^|[\s:-])(?:fix|format|fmt|install|sync|init|create|update|upgrade|migrate|generate|tidy|clean|reset|stash|"
     r"login"
@@ -62,7 +62,7 @@ _LOOK_ELSEWHERE = lazy_regex(
 class Resolution:
     """What made a failing command pass."""
 
-    #: Index of the turn in which it passed, among the given turns.
+    #: Index of the turn in which it passed, in the given turns.
     turn_index: int
     #: What the assistant said in between, on one line; "" if it said nothing informative.
     words: str
@@ -79,10 +79,10 @@ class Resolution:
 
 
 def find_resolution(turns: Sequence[Turn], failed: Action) -> Resolution | None:
-    """Return what made a failing command pass; None if it did not pass, or passed when simply rerun.
+    """Return what made a failing command pass; None if it did not pass, or passed when it was simply run again.
 
     Args:
-        turns: the turn of the failure and those that follow it in its session.
+        turns: the turn of the failure and the turns after it in its session.
         failed: a tool call of the first turn.
     """
     edits: list[str] = []
@@ -112,7 +112,7 @@ def find_resolution(turns: Sequence[Turn], failed: Action) -> Resolution | None:
 
 
 def is_same_command(first: str, second: str) -> bool:
-    """Return True for two forms of one command: equal except for folders and filters, or with nearly the same words."""
+    """Return True for two forms of one command, which differ only in folders and filters or share nearly all words."""
     if normal_command(first) == normal_command(second):
         return True
     words, others = _command_words(first), _command_words(second)
@@ -147,7 +147,7 @@ def _entries_between(turns: Sequence[Turn], failed: Action, passed: Action) -> l
 
 
 def _words_between(turns: Sequence[Turn], failed: Action, passed: Action) -> str:
-    """Return the first informative statements that the assistant made between the two calls."""
+    """Return the first informative statements of the assistant between the two calls."""
     places = {entry.uuid: (index, entry.offset) for index, turn in enumerate(turns) for entry in turn.entries}
     start, stop = places.get(failed.uuid, (0, 0)), places.get(passed.uuid, (len(turns), 0))
     blocks = [
@@ -161,7 +161,9 @@ def _words_between(turns: Sequence[Turn], failed: Action, passed: Action) -> str
 
 
 def _telling_words(block: TextBlock) -> str:
-    """Return the statements from the first informative one on, on one line, up to ``MAX_QUOTE_CHARACTERS``."""
+    """Return the statements of a block on one line, starting with the first informative one, up to
+    ``MAX_QUOTE_CHARACTERS``.
+    """
     words = ""
     for statement in split(block.text):
         text = statement.text.strip()
@@ -175,7 +177,7 @@ def _telling_words(block: TextBlock) -> str:
 
 #: Minimum share of an error's informative lines that an earlier error must have in common.
 MIN_SHARED_LINES = 0.34
-#: Maximum number of earlier failures examined, those with the most shared lines first.
+#: Maximum number of earlier failures to examine, starting with those that share the most lines.
 MAX_EARLIER = 8
 #: Maximum number of turns in which a failure may have been fixed, including its own.
 MAX_TURNS = 4
@@ -183,15 +185,15 @@ MAX_TURNS = 4
 MAX_FILES = 3
 #: Maximum length of a command in a line, in characters.
 MAX_COMMAND_CHARACTERS = 100
-#: Commands up to this length, in characters, are shown in full; of longer ones, only up to this
-#: number of differing words are shown.
+#: Maximum length of a command that is shown in full, in characters; of a longer one, the words that differ are shown if
+#: there are at most this many.
 MAX_WHOLE_CHARACTERS = 80
 MAX_OTHER_WORDS = 8
-#: Maximum number of sessions and subagents whose failures are remembered.
+#: Maximum number of sessions and subagents for which failures are remembered.
 MAX_CONTEXTS = 500
-#: An error counts as containing a command if it contains at least this share of its words.
+#: An error counts as containing a command if it contains at least this share of the command's words.
 MIN_NAMED_WORDS = 0.8
-#: Maximum length of an error that is searched for the command that fixes it, in characters.
+#: Maximum length of the part of an error that is searched for the command that fixes it, in characters.
 MAX_ERROR_CHARACTERS = 20_000
 _FAILURE_WORD = lazy_regex(r"[\w:./-]*\w")
 _REDIRECTION = lazy_regex(r"\s*\d?>&\d|\s*\d>/dev/null")
@@ -231,7 +233,7 @@ def read_failure(
 
 
 class SeenFailures:
-    """The failures seen in each session or subagent, so that each is answered once. Thread-safe."""
+    """Remembers the failures of each session and subagent, so that each failure is answered once. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -257,8 +259,8 @@ class SeenFailures:
 def recall_failure(store: Store, failure: Failure, request: InjectionRequest) -> Bite | None:
     """Return the line about an earlier failure with the same error; usually None.
 
-    The earlier failure must be of the same program and project, and must have been fixed in its own, different session;
-    the fix with the fewest tool calls is preferred. No tool output is shown.
+    The earlier failure must concern the same program and project, and must have been fixed in its own session, which
+    must be a different one. The fix with the fewest tool calls is preferred. No tool output is shown.
     """
     if request.project_id is None:
         return None
@@ -276,10 +278,10 @@ def recall_failure(store: Store, failure: Failure, request: InjectionRequest) ->
 
 
 def _candidates(store: Store, failure: Failure, request: InjectionRequest) -> list[EarlierFailure]:
-    """Return the failures of other sessions that share enough of the error, those with the most in common first."""
+    """Return the failures in other sessions that share enough of the error, those with the most in common first."""
     assert request.project_id is not None
     found = earlier_failures(store, request.project_id, failure.keys)
-    # Must be read after the failures, since a fork may be read at the same moment.
+    # Must be read after the failures, because a fork's transcript may be read at the same time.
     in_context = {request.session_id, *(source for source, _ in sessions.copied_history(store, request.session_id))}
     earlier = [
         call
@@ -292,7 +294,7 @@ def _candidates(store: Store, failure: Failure, request: InjectionRequest) -> li
 
 
 def resolutions_of(store: Store, earlier: EarlierFailure) -> Iterator[tuple[list[StoredTurn], Resolution]]:
-    """Yield how an earlier failure was fixed, with its turn and those that follow; nothing if it was not fixed."""
+    """Yield how an earlier failure was fixed, with its turn and the following ones; nothing if it was not fixed."""
     turns = turns_from(store, earlier.turn_id, MAX_TURNS)
     if turns and earlier.seq < len(turns[0].turn.actions):
         failed = turns[0].turn.actions[earlier.seq]
@@ -317,7 +319,7 @@ def _bite(
     failure: Failure,
     request: InjectionRequest,
 ) -> Bite | None:
-    """Return the line about a fix; None if it was shown before, or may not be shown."""
+    """Return the line about a fix; None if it was shown before or must not be shown."""
     first, last = turns[0], turns[resolution.turn_index]
     line_id = f"turn_{first.stable_id}"
     way = way_of(resolution, turns[0].turn.actions[earlier.seq].command)
@@ -362,7 +364,7 @@ def way_of(resolution: Resolution, command: str) -> str:
 
 
 def _other_form(failed: str, passed: str) -> str:
-    """Describe the command that passed: in full if it is short, else by the words that differ."""
+    """Describe the command that passed: in full if it is short, otherwise by the words that differ."""
     before, after = _shown_command(failed, 1_000), _shown_command(passed, 1_000)
     removed = [word for word in before.split() if word not in after.split()]
     added = [word for word in after.split() if word not in before.split()]
@@ -379,7 +381,7 @@ def _shown_command(command: str, limit: int = MAX_COMMAND_CHARACTERS) -> str:
 
 
 def memories_between(store: Store, resolution: Resolution, turns: Sequence[StoredTurn]) -> list[Memory]:
-    """Return the memories of fixes and dead ends whose evidence lies between the failing and the passing call."""
+    """Return the memories of fixes and dead ends that have evidence between the failing and the passing call."""
     return [
         memory
         for memory, uuids in memories_resting_on_turns(store, [stored.id for stored in turns])
@@ -387,9 +389,9 @@ def memories_between(store: Store, resolution: Resolution, turns: Sequence[Store
     ]
 
 
-# -- ``engram fix``: what fixed an error before, and what was tried without success.
+# -- Find what fixed an error before, and what was tried without success, for ``engram fix``.
 
-#: Minimum share and number of the error's words that a memory of a fix or dead end must contain.
+#: Minimum share and number of an error's words that a memory of a fix or dead end must contain.
 MIN_SHARED_WORDS, MIN_WORDS = 0.5, 2
 #: Minimum length of an error line that is searched for word for word, in characters.
 MIN_QUOTED_CHARACTERS = 10
@@ -397,7 +399,7 @@ MIN_QUOTED_CHARACTERS = 10
 
 @dataclass(frozen=True, slots=True)
 class PastFix:
-    """A way in which an error was fixed, or was not."""
+    """Something that fixed an error, or failed to fix it."""
 
     #: The memory's id; "" if a transcript shows the fix but no memory does.
     id: str
@@ -405,7 +407,7 @@ class PastFix:
     project: str
     kind: Kind
     text: str
-    #: What the assistant said about it; "" for a memory, and if it said nothing informative.
+    #: What the assistant said about it; "" for a memory, or if the assistant said nothing informative.
     words: str
     at_ms: int
     session_id: str
@@ -436,14 +438,14 @@ def find_fixes(
     relevance_of: Mapping[str, float] | None = None,
     branches: Collection[str] = (),
 ) -> list[PastFix]:
-    """Return what fixed an error before and what did not, best match first.
+    """Return what fixed an error before, and what failed to fix it, best match first.
 
     Args:
-        relevance_of: id of each memory that a prompt with this error would be shown → its relevance, from 0 to 1.
+        relevance_of: id → relevance, from 0 to 1, of each memory that would be shown for a prompt with this error.
         branches: the current branch, which may be part of the error.
     """
     lines = telling_lines(error) or (error,)
-    # A person leaves out the "E" of pytest, which is part of what was recorded.
+    # People leave out pytest's "E" before an error line, but it is part of the recorded error.
     forms = (error_keys(lines, branches), error_keys((f"E {_unmarked(line)}" for line in lines), branches))
     fixes: list[PastFix] = []
     for project_id in project_ids:

@@ -46,7 +46,7 @@ from engram.transcripts.git_files import read_branch
 if TYPE_CHECKING:
     from engram.search.searcher import Searcher
 
-# -- Select the bites that a session gets for a prompt or a tool call.
+# -- Select the bites for a prompt or a tool call.
 
 #: Channels whose bites count towards a prompt's limit.
 _OF_PROMPTS = (Channel.PROMPT, Channel.TOOL)
@@ -54,7 +54,7 @@ _OF_PROMPTS = (Channel.PROMPT, Channel.TOOL)
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The hits chosen for a prompt or tool call, or why there are none."""
+    """The hits chosen for a prompt or tool call, or the reason why there are none."""
 
     verdict: Verdict
     project_id: int | None = None
@@ -84,7 +84,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class BiteSelector:
-    """Chooses bites, given what a session has been shown. Thread-safe."""
+    """Chooses bites, taking into account what a session has been shown. Thread-safe."""
 
     searcher: Searcher
     settings: Settings
@@ -92,7 +92,7 @@ class BiteSelector:
     scope: SessionScope
 
     def select(self, session_id: str, prompt: AskedPrompt, call: ToolCall | None = None) -> Selection:
-        """Choose bites for a prompt or one of its tool calls, up to the prompt's remaining number. Stores nothing.
+        """Choose bites for a prompt or one of its tool calls, up to the number left for the prompt. Stores nothing.
 
         Pending bites count as not shown.
         """
@@ -140,7 +140,7 @@ class BiteSelector:
 
 
 def within_budget(rated: Sequence[RatedHit], tokens: int) -> list[RatedHit]:
-    """Return the hits; those whose bites exceed the budget get the verdict NO_ROOM."""
+    """Return the hits, giving the verdict NO_ROOM to those that exceed the budget as bites."""
     fitting = {bite.episode_id for bite, _ in shown_words(bites_of(rated), tokens)}
     return [
         replace(rated_hit, verdict=Verdict.NO_ROOM)
@@ -150,31 +150,31 @@ def within_budget(rated: Sequence[RatedHit], tokens: int) -> list[RatedHit]:
     ]
 
 
-# -- The effects of an answer, which a dry run leaves out. The decision itself is the same code.
+# -- Apply the effects of an answer, which a dry run omits. The code that decides is the same.
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """The effects of a dry run's answer: none."""
+    """The effects of an answer in a dry run, which are none."""
 
     prompts: LatestPrompts
 
     def take_missed_briefing(self, session_id: str, prompt: AskedPrompt) -> str:
-        """Return the briefing that the session missed, once; "" if it missed none."""
+        """Return, once, the briefing that the session missed; "" if it missed none."""
         return ""
 
     def claim(self, session_id: str, prompt: AskedPrompt) -> Claim:
-        """Return whether a prompt is new; a hook's prompt is recorded as asked about."""
+        """Return whether a prompt is new; for a hook, record that it has asked about the prompt."""
         return self.prompts.check(session_id, prompt)
 
     def withdraw(self, session_id: str) -> None:
-        """Withdraw what is pending for the session's next tool call."""
+        """Withdraw the bites that are pending for the session's next tool call."""
 
     def note_shown(self, session_id: str, prompt: AskedPrompt, bites: Sequence[Bite]) -> None:
-        """Record bites as the answer to a prompt, and its text as the session's topic."""
+        """Record bites as the answer to a prompt, and the prompt's text as the session's topic."""
 
     def record(self, outcome: Outcome, cwd: str) -> None:
-        """Record the outcome of a prompt sent in a folder; it is stored after the answer has been sent."""
+        """Record the outcome of a prompt that was sent in a folder; it is stored after the answer has been sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ class HookEffects(Effects):
         self.ledger.record(outcome, cwd)
 
 
-#: Sources of prompts that no person sent.
+#: Values of ``source`` for prompts that no person sent.
 MACHINE_SOURCES = ("system", "loop_wakeup", "schedule_wakeup", "poll_event")
 EVENT = "UserPromptSubmit"
 
@@ -222,7 +222,7 @@ class PromptAnswer:
 class PromptAnswerer:
     """Decides the answer to a prompt. Thread-safe.
 
-    It changes nothing itself: every effect is applied through the ``Effects`` passed to it.
+    It does not change anything itself; all effects are applied through the ``Effects`` passed to it.
     """
 
     store: Store
@@ -238,7 +238,7 @@ class PromptAnswerer:
         """Decide the answer to a prompt.
 
         Args:
-            project_id: the project to ask in; None for the project of the session and folder.
+            project_id: the project to ask in; None to derive it from the session and folder.
         """
         began_seconds = self.store.clock.steady_seconds()
         session_id, cwd = text_of(payload, "session_id"), text_of(payload, "cwd")
@@ -279,13 +279,13 @@ class PromptAnswerer:
         digest: str = "",
         duration_ms: int = 0,
     ) -> Outcome:
-        """Return the outcome of a selection. If its project is missing, ``SessionScope.complete`` adds it.
+        """Return the outcome of a selection. ``SessionScope.complete`` adds its project if that is missing.
 
         Args:
             prompt: the prompt, or the prompt of the tool call.
             channel: how the bites are shown.
-            verdict: the verdict on the chosen bites; by default SHOWN.
-            digest: the hash of a tool call's text; by default that of the prompt.
+            verdict: the verdict on the chosen bites; SHOWN by default.
+            digest: the hash of a tool call's text; the prompt's hash by default.
         """
         rated = selection.rated
         with_vectors = any(rated_hit.hit.cosine is not None for rated_hit in rated)
@@ -311,7 +311,7 @@ class PromptAnswerer:
         return Verdict.NOT_TYPED if text_of(payload, "source") in MACHINE_SOURCES else None
 
     def _select(self, session_id: str, prompt: AskedPrompt, filtered: FilteredPrompt, effects: Effects) -> Selection:
-        """Choose bites for a prompt; none if another hook has asked about it."""
+        """Choose bites for a prompt; none if another hook has already asked about it."""
         if filtered.verdict is not None:
             return Selection(filtered.verdict)
         if self.starts.is_unread_replay(session_id):
@@ -325,7 +325,7 @@ class PromptAnswerer:
         return self.selector.select(session_id, prompt)
 
     def _render(self, briefing: str, selection: Selection) -> tuple[Selection, bytes]:
-        """Return the selection, without bites if they don't fit alongside the briefing, and the hook's output."""
+        """Return the selection and the hook's output, dropping the bites if they don't fit beside the briefing."""
         shown = bites_text(selection.bites, self.settings.bite_tokens)
         if not briefing or len(briefing) + 1 + len(shown) <= MAX_OUTPUT_CHARACTERS:
             output = hook_output(EVENT, "\n".join(part for part in (briefing, shown) if part))
@@ -338,7 +338,7 @@ class PromptAnswerer:
         return Selection.of(rated, selection.project_id), hook_output(EVENT, briefing)
 
     def _is_same_moment(self, session_id: str, prompt: AskedPrompt, outcome: Outcome) -> bool:
-        """Return True if the same hook is registered twice, so that the outcome is already recorded."""
+        """Return True if the outcome is already recorded because the same hook is registered twice."""
         latest = self.prompts.find(session_id)
         is_repeated = outcome.verdict is Verdict.ASKED_BEFORE
         return is_repeated and latest is not None and prompt.at_ms - latest.at_ms < SAME_MOMENT_MS

@@ -1,4 +1,4 @@
-"""Prompts: their project, whether they are worth a search, and whether they were seen before."""
+"""Determine the project of a prompt, whether it is worth a search, and whether it was seen before."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SessionScope:
-    """The project of a session, and whether it may be shown anything, from memory.db and the settings."""
+    """Determines a session's project, and whether it may be shown anything, from memory.db and the settings."""
 
     store: Store
     settings: Settings
@@ -50,7 +50,7 @@ class SessionScope:
         return None if project is None else project.id
 
     def _project_at(self, session: sessions.SessionRow, cwd: str) -> int | None:
-        """Return the project under which a known session's turns in ``cwd`` are stored."""
+        """Return the row id of the project of a known session's turns in ``cwd``."""
         if cwd in ("", session.cwd):
             return session.project_id
         place = places_of(self.store, session, None, self.settings).project_at(cwd)
@@ -64,7 +64,8 @@ class SessionScope:
         return self.refusal(session_id, cwd) is None
 
     def refusal(self, session_id: str, cwd: str, project_id: int | None = None) -> Verdict | None:
-        """Return why a session may not be shown anything: EXCLUDED (its folder), PAUSED (its project) or None.
+        """Return EXCLUDED or PAUSED if a session must not be shown anything because of its folder or project; otherwise
+        None.
 
         Args:
             project_id: the project to ask in; None for the session's project.
@@ -82,9 +83,9 @@ class SessionScope:
         return Verdict.PAUSED if is_paused else None
 
     def complete(self, outcome: Outcome, cwd: str) -> Outcome:
-        """Return an outcome with its project, or with the reason why the session may not be shown anything.
+        """Return an outcome with its project, or with the reason why the session must not be shown anything.
 
-        While a hook waits for its answer, neither is looked up unless the answer needs a search.
+        Neither is looked up while a hook waits for an answer, unless the answer needs a search.
         """
         refusal = self.refusal(outcome.session_id, cwd, outcome.project_id)
         project_id = outcome.project_id
@@ -95,7 +96,7 @@ class SessionScope:
 
 # -- Recognise a prompt that arrives both through a hook and in the transcript, so that it is answered only once.
 
-#: Maximum number of sessions whose latest prompt is remembered.
+#: Maximum number of sessions for which the latest prompt is remembered.
 MAX_SESSIONS = 500
 #: A prompt in the transcript within this time of a hook's prompt is the same prompt, in milliseconds.
 SAME_MOMENT_MS = 10_000
@@ -107,7 +108,7 @@ _PROMPT_ID = lazy_regex(r"[0-9A-Za-z_-]{1,128}")
 
 @dataclass(frozen=True, slots=True)
 class AskedPrompt:
-    #: Its id, or the hash of its text if it has none.
+    #: The prompt's id, or the hash of its text if it has no id.
     key: str
     #: The hash of its text.
     digest: str
@@ -115,7 +116,7 @@ class AskedPrompt:
     text: str
     at_ms: int
     cwd: str = ""
-    #: Row id of the project to ask in, if it differs from that of the session and folder.
+    #: Row id of the project to ask in; None to derive it from the session and folder.
     project_id: int | None = None
 
 
@@ -123,9 +124,9 @@ class Claim(StrEnum):
     """Whether a prompt was seen before a hook asked about it."""
 
     NEW = "new"
-    #: It was read in the transcript; no hook has asked about it.
+    #: It was read from the transcript; no hook has asked about it.
     READ_BEFORE = "read before"
-    #: Another hook has asked about it and gets the answer.
+    #: Another hook has asked about it and will get the answer.
     ASKED_BEFORE = "asked before"
 
 
@@ -135,15 +136,15 @@ def digest_of(text: str) -> str:
 
 
 def key_of(payload: Mapping[str, object], text: str) -> str:
-    """Return the key of a payload's prompt: its id, or the hash of its text if it has none."""
+    """Return the key of the prompt in a payload: its id, or the hash of its text if it has no id."""
     prompt_id = payload.get("prompt_id")
     return prompt_id if isinstance(prompt_id, str) and _PROMPT_ID.fullmatch(prompt_id) else digest_of(text)
 
 
 def belongs_to(prompt: AskedPrompt, key: str, at_ms: int) -> bool:
-    """Return True if a bite stored under ``key`` at ``at_ms`` was given to this prompt.
+    """Return True if a bite stored under ``key`` at ``at_ms`` belongs to this prompt.
 
-    A prompt from a transcript has no id, so everything shown since it was sent counts.
+    A prompt from a transcript has no id, so everything shown since it was sent belongs to it.
     """
     is_written = prompt.key == prompt.digest
     return key in (prompt.key, prompt.digest) or (is_written and at_ms >= prompt.at_ms - SAME_MOMENT_MS)
@@ -152,14 +153,14 @@ def belongs_to(prompt: AskedPrompt, key: str, at_ms: int) -> bool:
 class LatestPrompts:
     """The latest prompt of each active session. Thread-safe.
 
-    A prompt is answered once, even if a hook is registered twice and asks twice at the same moment.
+    Each prompt is answered once, even if a hook is registered twice and asks twice at the same time.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._latest: OrderedDict[str, AskedPrompt] = OrderedDict()
         self._calls: OrderedDict[str, str] = OrderedDict()
-        #: Session → the latest tool call for which nothing was shown although a memory mentions its subject.
+        #: Session → digest of the latest tool call for which nothing was shown, although a memory mentions its subject.
         self._silences: OrderedDict[str, str] = OrderedDict()
         #: Session → key of the latest prompt that a hook asked about.
         self._asked: OrderedDict[str, str] = OrderedDict()
@@ -170,7 +171,7 @@ class LatestPrompts:
             return self._latest.get(session_id)
 
     def claim(self, session_id: str, prompt: AskedPrompt) -> Claim:
-        """Record a prompt that a hook asks about, unless another hook has asked about it before."""
+        """Record a prompt that a hook asks about, unless another hook has already asked about it."""
         with self._lock:
             claim = self._check(session_id, prompt)
             if claim is not Claim.ASKED_BEFORE:
@@ -199,11 +200,11 @@ class LatestPrompts:
             return True
 
     def is_new_call(self, session_id: str, call: str) -> bool:
-        """Return True the first time a tool call is seen; ``call`` is its turn and its number within that turn."""
+        """Return True the first time a tool call is seen; ``call`` is its turn and its number within the turn."""
         return self._is_new(self._calls, session_id, call)
 
     def is_new_silence(self, session_id: str, digest: str) -> bool:
-        """Return True the first time that nothing is shown for a tool call, which is given by its digest."""
+        """Return True the first time that nothing is shown for the tool call with this digest."""
         return self._is_new(self._silences, session_id, digest)
 
     def _is_new(self, kept: OrderedDict[str, str], session_id: str, value: str) -> bool:
@@ -218,7 +219,7 @@ class LatestPrompts:
 
 
 def _remember(kept: OrderedDict[str, T], session_id: str, value: T) -> None:
-    """Set the value of a session, and drop the least recently set sessions beyond the limit."""
+    """Set a session's value, and drop the least recently set sessions beyond the limit."""
     kept[session_id] = value
     kept.move_to_end(session_id)
     while len(kept) > MAX_SESSIONS:
@@ -245,8 +246,8 @@ class FilteredPrompt:
 def filter_prompt(prompt: object) -> FilteredPrompt:
     """Return the part of a prompt to search for, or why there is none.
 
-    There is none in text that a program wrote (notifications, command output), bare commands, agreement, thanks,
-    requests to continue, or prompts with fewer than two topic words.
+    There is nothing to search for in text that a program wrote (notifications, command output), in bare commands,
+    agreement, thanks and requests to continue, and in prompts with fewer than two topic words.
     """
     typed = typed_words(prompt) if isinstance(prompt, str) else ""
     if not typed or typed == PICTURE or is_interruption(typed):
@@ -266,9 +267,9 @@ def is_telling(text: str) -> bool:
     return any(_NAME.search(word) or (not word.isascii() and len(word) > 3) for word in words)
 
 
-# -- Recognise a prompt on the same topic as the last one that was answered with bites: it gets no new ones.
+# -- Recognise a prompt on the same topic as the last one that was answered with bites; it gets no new bites.
 
-#: Minimum share of common words for two prompts to have the same topic.
+#: Minimum share of common words at which two prompts are taken to have the same topic.
 SAME_WORDS = 0.8
 
 
@@ -281,10 +282,10 @@ class _Topic:
 
 
 class Topics:
-    """The topic of the last prompt of each session that was answered with bites. Thread-safe."""
+    """Remembers, for each session, the topic of the last prompt that was answered with bites. Thread-safe."""
 
     def __init__(self, embedder: Embedder | None = None) -> None:
-        """Create an empty record; without an embedder, only the common words of two prompts are compared."""
+        """Create an empty record; without an embedder, prompts are compared only by their common words."""
         self._embedder = embedder
         self._lock = threading.Lock()
         self._topics: OrderedDict[str, _Topic] = OrderedDict()

@@ -1,6 +1,7 @@
-"""Quotations as bites: if no memory matches, quote a dated passage that clearly answers the prompt, in whole sentences.
+"""If no memory matches a prompt, quote a dated passage that clearly answers it, in whole sentences.
 
-They pass the same test as memories, with a higher threshold, and are shown as something that was said, not as fact.
+Quotations must pass the same test as memories, with a higher threshold, and are shown as something that was said, not
+as fact.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ CANDIDATES = 20
 def rate_for_prompt(searcher: Searcher, request: InjectionRequest) -> list[RatedHit]:
     """Decide for every memory found whether it becomes a bite for a prompt; usually none does.
 
-    Nothing is stored, so the same request yields the same bites.
+    Nothing is stored, so repeating a request yields the same bites.
     """
     query = query_for(request)
     hits = searcher.recall(query)
@@ -66,7 +67,7 @@ def rate_for_call(searcher: Searcher, request: InjectionRequest, call: ToolCall)
 
 
 def query_for(request: InjectionRequest, call: ToolCall | None = None) -> Query:
-    """Return the query for a request: it covers the session's project and global scope, and includes weak matches."""
+    """Return the query for a request, which covers the session's project and global memories, even weak matches."""
     return Query(
         text=request.text,
         project_id=NO_PROJECT if request.project_id is None else request.project_id,
@@ -81,19 +82,20 @@ def query_for(request: InjectionRequest, call: ToolCall | None = None) -> Query:
     )
 
 
-#: Minimum relevance of a quotation, from 0 to 1: higher than for a memory, since nobody chose to keep a passage.
+#: Minimum relevance of a quotation, from 0 to 1; higher than for a memory, because nobody chose to keep a passage.
 FLOOR = 0.7
-#: Passages below this relevance are not even recorded as considered.
+#: Minimum relevance for a passage to be recorded as considered.
 NEAR = FLOOR * MIN_FLOOR_SHARE
-#: Maximum number of passages that are searched for words to quote, most relevant first.
+#: Maximum number of passages to search for words to quote, most relevant first.
 MAX_READ = 4
 #: Maximum length of a quotation, and of the question that it answers, in characters.
 MAX_QUOTED_CHARACTERS, MAX_ASKED_CHARACTERS = 300, 110
-#: How many of the prompt's informative words a quotation must contain: this share, within these bounds.
+#: Share of the prompt's informative words that a quotation must contain, and the lower and upper bound of the number
+#: that results.
 MIN_SHARED_SHARE, MIN_SHARED_WORDS, MAX_SHARED_WORDS = 0.25, 2, 4
 #: A user's statement has at least this many words; anything shorter is taken for a request or an answer.
 MIN_USERS_WORDS = 8
-#: Roles that are quoted: not programs, pasted text, or proposals that nobody agreed to.
+#: Roles to quote; programs, pasted text, and proposals that nobody agreed to are never quoted.
 QUOTED_ROLES = (Role.USER, Role.ASSISTANT, Role.CHOSEN)
 #: Web addresses, which don't reveal what a prompt is about.
 _ADDRESS = lazy_regex(r"\b(?:https?|ssh|git)://\S+|\bwww\.\S+")
@@ -113,27 +115,27 @@ _BEGINS = lazy_regex(
     r"interesting|press)\b",
     re.IGNORECASE,
 )
-#: Phrases that announce what the speaker is about to do.
+#: Phrases with which speakers announce what they are about to do.
 _INTENDS = lazy_regex(r"\bI(?:['’]ll|['’]m| need| will| am| want| should| can| have to)\b|\blet me\b", re.IGNORECASE)
 #: Words that refer to something outside the sentence.
 _POINTS = lazy_regex(
     r"\b(?:the (?:last|latest|following|above|below|next|attached|current)|this|above|below|here|these|those)\b",
     re.IGNORECASE,
 )
-#: Verdicts on a matching memory that takes precedence over any passage, whether it is shown or not.
+#: Verdicts with which a memory takes precedence over any passage, whether the memory is shown or not.
 _SURER = (Verdict.SHOWN, Verdict.ALREADY_SHOWN, Verdict.IN_CONTEXT, Verdict.STANDS_IN_FILE, Verdict.SUSPECT)
 
 
 def may_quote(rated: Sequence[RatedHit]) -> bool:
-    """Return True if no memory that was considered for a prompt takes precedence over a passage."""
+    """Return True if none of the memories considered for a prompt takes precedence over a passage."""
     return not any(rated_hit.verdict in _SURER and rated_hit.score >= rated_hit.floor for rated_hit in rated)
 
 
 def rate_quotations(store: Store, searcher: Searcher, request: InjectionRequest) -> list[RatedHit]:
-    """Decide whether one of the passages found for a prompt is quoted; usually none is.
+    """Decide which of the passages found for a prompt is quoted, if any; usually none is.
 
-    Only other sessions of the same project are quoted, except for what the current session copied from them. The
-    passages' places are numbered after those of the memories.
+    Only other sessions of the same project are quoted, without anything that the current session copied from them. The
+    places of the passages are numbered after those of the memories.
     """
     if request.project_id is None or not request.text:
         return []
@@ -160,7 +162,9 @@ def _rate(hit: Hit, place: int, context: FeatureContext) -> RatedHit:
 def _judge(
     store: Store, rated: Iterable[RatedHit], request: InjectionRequest, context: FeatureContext
 ) -> Iterator[RatedHit]:
-    """Yield the passages with their verdicts; the first one that may be quoted is shown, cut to the quoted words."""
+    """Yield the passages with their verdicts; the first one that may be quoted gets SHOWN and is cut to the words to
+    quote.
+    """
     copied = copied_history(store, request.session_id) if request.session_id else []
     is_found = False
     for number, rated_hit in enumerate(rated):
@@ -204,14 +208,14 @@ def _judge_passage(
 
 
 def _is_suspect(text: str) -> bool:
-    """Return True for words that read like an instruction: even a trusted speaker may repeat planted text."""
+    """Return True for words that read like an instruction, because even a trusted speaker may repeat planted text."""
     return why_suspect(text, is_typed=False) is not None
 
 
 def question_of(quotation: Quotation, words: str) -> str:
     """Return the first sentence of the prompt that a quotation answers; "" if it shares no word with the quotation.
 
-    A sentence that is long, was not typed, or reads like an instruction is left out, too.
+    A sentence that is too long, was not typed, or reads like an instruction is also left out.
 
     Args:
         words: the quoted part.
@@ -224,7 +228,7 @@ def question_of(quotation: Quotation, words: str) -> str:
 
 
 def words_to_quote(quotation: Quotation, wanted: frozenset[str]) -> str:
-    """Return the run of whole sentences with the most wanted words; "" if none is clear on its own.
+    """Return the run of whole sentences that contains the most wanted words; "" if no run is clear on its own.
 
     Args:
         wanted: stems of the prompt's informative words.
@@ -250,15 +254,15 @@ def words_to_quote(quotation: Quotation, wanted: frozenset[str]) -> str:
 def _is_statement(text: str) -> bool:
     """Return True if the user's words state something.
 
-    There must be enough of them, including a verb that states something, and they must not refer to anything else
-    ("this", "below").
+    They must be numerous enough, include a verb that states something, and not refer to anything outside them ("this",
+    "below").
     """
     is_long = len(text.split()) >= MIN_USERS_WORDS
     return is_long and bool(_STATES.search(text)) and not _POINTS.search(text)
 
 
 def _run_from(said: Sequence[str], first: int) -> str:
-    """Return a run of whole sentences that begins with one that is clear on its own, within the length limit."""
+    """Return a run of whole sentences within the length limit; "" unless the first sentence is clear on its own."""
     run = ""
     for number, sentence in enumerate(said[first:]):
         longer = f"{run} {sentence}".strip()
@@ -277,7 +281,7 @@ def _run_from(said: Sequence[str], first: int) -> str:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Yield the lines of prose in a message, without code, tables, headings, quotes or commands."""
+    """Yield the lines of prose in a message, leaving out code, tables, headings, quotes and commands."""
     is_code = False
     for line in text.splitlines():
         stripped = line.strip()

@@ -1,4 +1,4 @@
-"""The service behind the hooks: a prompt in, bites or nothing out; late bites wait for the next tool call."""
+"""The service behind the hooks: it answers a prompt with bites or nothing; late bites wait for the next tool call."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ class RecollectionService:
         """Create the service.
 
         Args:
-            redact: removes secrets from text, including those whose digests are passed.
-            embedder: compares the topics of prompts; without it, only their words are compared.
+            redact: masks secrets in a text, including values with the digests that are passed to it.
+            embedder: used to compare the topics of prompts; without it, only their words are compared.
         """
         self._store = store
         self._settings = settings
@@ -99,7 +99,8 @@ class RecollectionService:
     def answer_hook(self, payload: Mapping[str, object]) -> bytes:
         """Return the output of a hook for its payload: one JSON object on one line, or nothing.
 
-        Its content counts as shown from now on. Call ``write_down`` after sending it, or else ``came_too_late``.
+        Its content counts as shown from now on. Call ``write_down`` after sending it, or ``came_too_late`` if that
+        fails.
         """
         session_id = text_of(payload, "session_id")
         if not is_session_id(session_id):
@@ -122,11 +123,12 @@ class RecollectionService:
         return b""
 
     def explain(self, prompt: str, *, project: ProjectRow | None = None, session_id: str = "") -> PromptAnswer:
-        """Return the answer that a prompt would get now, and why. Store, claim and withdraw nothing.
+        """Return the answer that a prompt would get now, and the reason for it. Nothing is stored, claimed or
+        withdrawn.
 
         Args:
-            prompt: the prompt as a person would type it.
-            project: the project to ask in; None for no project, or for the session's.
+            prompt: the prompt, as a person would type it.
+            project: the project to ask in; None for the session's project, if any.
             session_id: the session to ask in; "" for a new one.
         """
         session_id = session_id or NEW_SESSION
@@ -136,12 +138,14 @@ class RecollectionService:
         return replace(answer, outcome=self._selector.scope.complete(answer.outcome, cwd))
 
     def write_down(self) -> None:
-        """Store what was shown and recorded. Call it after sending the answer, since it may wait for another writer."""
+        """Store what was shown and recorded. Call this after sending the answer, because it may wait for another
+        writer.
+        """
         self._ledger.write_down()
         self._failures.write_down()
 
     def came_too_late(self, payload: Mapping[str, object]) -> None:
-        """Record that a hook exited before its answer arrived: bites become pending, and a missed briefing is owed."""
+        """Record that a hook exited before its answer arrived. Bites become pending, and a missed briefing is owed."""
         session_id = text_of(payload, "session_id")
         if not is_session_id(session_id):
             return
@@ -166,7 +170,7 @@ class RecollectionService:
     def never_asked(self, payload: Mapping[str, object]) -> None:
         """Record that a hook exited before its payload was read. The next prompt's answer delivers a missed briefing.
 
-        A missed prompt needs no action: it is read from the transcript, and its bites become pending.
+        A missed prompt needs no action, because it is read from the transcript and its bites then become pending.
         """
         session_id = text_of(payload, "session_id")
         is_start = payload.get("hook_event_name") == _START and not payload.get("agent_id")
@@ -174,7 +178,8 @@ class RecollectionService:
             self._starts.note_missed(session_id, text_of(payload, "source"))
 
     def recollect(self, session_id: str) -> bool:
-        """Choose bites for the session's latest prompt, or for its latest tool call if the prompt was handled before.
+        """Choose bites for the session's latest prompt, or for its latest tool call if the prompt has already been
+        handled.
 
         Return True if bites are now pending.
         """
@@ -189,7 +194,7 @@ class RecollectionService:
         return self._offer_for_latest_call(session_id, turn.turn.key, turn.turn.actions)
 
     def refresh(self, session_id: str) -> bool:
-        """Choose again for the latest prompt because there are new memories; return True if bites are pending."""
+        """Choose bites for the latest prompt again after memories were added; return True if bites are pending."""
         prompt = self._prompts.find(session_id) if is_session_id(session_id) else None
         if prompt is None or not self._settings.inject or self._is_stale(prompt):
             return False
@@ -198,7 +203,7 @@ class RecollectionService:
     def about_tool(self, session_id: str, files: Sequence[str] = (), command: str = "", error: str = "") -> bool:
         """Choose a bite about a file or command for the next tool call; return True if it is pending.
 
-        It counts towards the latest prompt's bites. Bites already pending are kept.
+        The bite counts towards the latest prompt's limit. Bites that are already pending are kept.
         """
         prompt = self._prompts.find(session_id) if is_session_id(session_id) else None
         if prompt is None or not self._settings.inject or self._is_stale(prompt):
@@ -208,7 +213,7 @@ class RecollectionService:
         if not call.text or self._pending.is_pending(session_id):
             return False
         outcome = self._offer(session_id, prompt, call)
-        # Most calls are not mentioned by any memory. They are not recorded, since they would crowd out the others.
+        # No memory mentions anything from most calls. These are not recorded, since they would crowd out the others.
         is_telling = outcome.candidates and outcome.verdict not in (Verdict.PENDING, Verdict.NOTHING_NEAR)
         if is_telling and self._prompts.is_new_silence(session_id, outcome.digest):
             self._ledger.record(outcome, prompt.cwd)
@@ -256,8 +261,8 @@ class RecollectionService:
     def _offer(self, session_id: str, prompt: AskedPrompt, call: ToolCall | None = None) -> Outcome:
         """Choose bites and make them pending for the next tool call, in place of earlier ones.
 
-        Return the outcome: PENDING (which is then recorded), WITHDRAWN if a hook or prompt was faster, or why
-        nothing is pending.
+        Return the outcome. Its verdict is PENDING (already recorded), WITHDRAWN if a hook or prompt was faster, or the
+        reason why nothing is pending.
         """
         selection = self._selector.select(session_id, prompt, call)
         data = hook_output(_TOOL, bites_text(selection.bites, self._settings.bite_tokens))

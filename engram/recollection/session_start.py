@@ -23,9 +23,9 @@ from engram.settings import Settings
 K = TypeVar("K")
 V = TypeVar("V")
 
-#: Maximum number of sessions whose start is remembered.
+#: Maximum number of sessions for which the start is remembered.
 MAX_SESSIONS = 500
-#: A repeated start of a session within this time, in milliseconds, comes from a hook that is registered twice.
+#: A session start repeated within this time, in milliseconds, comes from a hook that is registered twice.
 SAME_START_MS = 10_000
 
 
@@ -36,7 +36,7 @@ class Starts:
         self._lock = threading.Lock()
         #: (session, source) → when a hook asked about it, in milliseconds since 1970.
         self._claimed: OrderedDict[tuple[str, str], int] = OrderedDict()
-        #: Session that missed its briefing → key of the prompt whose answer delivers it; "" while it is owed.
+        #: Session that missed its briefing → key of the prompt with which it is delivered; "" while it is still owed.
         self._missed: OrderedDict[str, str] = OrderedDict()
         #: Sessions that were resumed or forked before their transcript was read.
         self._replayed: OrderedDict[str, None] = OrderedDict()
@@ -60,12 +60,12 @@ class Starts:
             _limit(self._missed)
 
     def note_briefed(self, session_id: str) -> None:
-        """Record that the session gets a briefing at a later start and is therefore no longer owed one."""
+        """Record that the session was briefed at a later start, so that it is no longer owed a briefing."""
         with self._lock:
             self._missed.pop(session_id, None)
 
     def take_missed(self, session_id: str, prompt_key: str) -> bool:
-        """Return True if the answer to this prompt must deliver a missed briefing. It is then no longer owed."""
+        """Return True if the answer to this prompt must deliver a missed briefing, which is then no longer owed."""
         with self._lock:
             if self._missed.get(session_id) != "":
                 return False
@@ -134,7 +134,7 @@ class SessionStarts:
         self._starts = Starts()
 
     def answer(self, session_id: str, cwd: str, source: str) -> bytes:
-        """Return the output of the start hook; b"" if the session needs no briefing."""
+        """Return the output of the SessionStart hook; b"" if the session needs no briefing."""
         if source in REPLAYING_SOURCES:
             self._starts.note_replay(session_id)
             return b""
@@ -177,7 +177,7 @@ class SessionStarts:
             self._ledger.take_back_briefing(session_id)
 
     def is_unread_replay(self, session_id: str) -> bool:
-        """Return True while a resumed or forked session's transcript is unread, so that its context is unknown."""
+        """Return True while a resumed or forked session's context is unknown, because its transcript is unread."""
         if not self._starts.is_replay(session_id):
             return False
         is_read = sessions.find_session(self._store, session_id) or sessions.copied_history(self._store, session_id)

@@ -1,4 +1,4 @@
-"""Answer the start of a subagent with memories for its task, which comes from the tool call that started it."""
+"""Answer the start of a subagent with memories for its task, which is taken from the tool call that started it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from engram.recollection.render_bites import bites_text, hook_output
 MAX_AGENT_BITES = 3
 #: Budget of those bites, in tokens.
 MAX_AGENT_TOKENS = 120
-#: Maximum number of tasks of one session that wait for their subagents; beyond that, the oldest is dropped.
+#: Maximum number of tasks in a session that wait for their subagents; beyond that, the oldest is dropped.
 MAX_TASKS = 32
-#: Maximum number of sessions whose tasks are remembered.
+#: Maximum number of sessions for which tasks are remembered.
 MAX_SESSIONS = 200
-#: How long the start of a subagent waits for its task, which comes from another hook, in seconds.
+#: Maximum time that the start of a subagent waits for its task, which another hook sends, in seconds.
 MAX_WAIT_SECONDS = 0.1
-#: Maximum number of subagents whose start is remembered.
+#: Maximum number of subagents for which the start is remembered.
 MAX_STARTED = 1_000
 #: Current and previous names of the tool that starts a subagent.
 AGENT_TOOLS = frozenset(["Agent", "Task"])
@@ -44,14 +44,15 @@ class AgentTask:
     agent_type: str
     #: Id of the prompt during which the call was made; "" if unknown.
     prompt_id: str
-    #: The task as the parent agent worded it, not redacted.
+    #: The task as worded by the parent agent, not redacted.
     text: str
 
 
 class AgentTasks:
     """The tasks of calls whose subagents have not started yet. Thread-safe.
 
-    The start of a subagent identifies neither its call nor its task, so it gets the oldest task of its type and prompt.
+    The start of a subagent identifies neither its call nor its task, so the subagent is assigned the oldest task with
+    its type and prompt.
     """
 
     def __init__(self) -> None:
@@ -61,7 +62,7 @@ class AgentTasks:
         self._started: OrderedDict[str, None] = OrderedDict()
 
     def note(self, session_id: str, task: AgentTask) -> None:
-        """Keep the task of a call until its subagent starts. A repeated report of the same call is ignored."""
+        """Keep a call's task until its subagent starts. Repeated reports of the same call are ignored."""
         with self._changed:
             tasks = self._tasks.setdefault(session_id, deque(maxlen=MAX_TASKS))
             if not any(task.call_id and known.call_id == task.call_id for known in tasks):
@@ -100,7 +101,7 @@ class AgentTasks:
         return True
 
     def _find(self, session_id: str, agent_type: str, prompt_id: str) -> AgentTask | None:
-        """Return the oldest task of this type and prompt; an unknown type or prompt matches any."""
+        """Return the oldest task with this type and prompt; an unknown type or prompt matches any."""
         for task in self._tasks.get(session_id, ()):
             is_of_prompt = not prompt_id or task.prompt_id in (prompt_id, "")
             if is_of_prompt and task.agent_type in (agent_type, ""):
@@ -115,9 +116,9 @@ EVENT = "SubagentStart"
 
 @dataclass(frozen=True, slots=True)
 class AgentAnswers:
-    """Decides what a subagent is shown at its start, once. Thread-safe.
+    """Decides, once per subagent, what it is shown at its start. Thread-safe.
 
-    A subagent has its own budget and ledger entries: its bites don't count as shown to its parent.
+    A subagent has its own budget and its own ledger entries; its bites don't count as shown to its parent.
     """
 
     store: Store
@@ -143,7 +144,8 @@ class AgentAnswers:
     def answer(self, payload: Mapping[str, object]) -> bytes:
         """Return the output of the SubagentStart hook; b"" if the task is unknown or no memory is relevant to it."""
         session_id, agent_id, agent_type = (text_of(payload, name) for name in ("session_id", "agent_id", "agent_type"))
-        # Claude Code's internal subagents, such as the one that summarises for a compaction, have no type.
+        # Claude Code's internal subagents, such as the one that summarises the conversation when it is compacted, have
+        # no type.
         if not (agent_id and agent_type):
             return b""
         task = self.tasks.take(session_id, agent_id, agent_type, text_of(payload, "prompt_id"))
@@ -168,7 +170,7 @@ class AgentAnswers:
             self.ledger.take_back_line(session_id, agent_key(agent_id))
 
     def _select(self, session_id: str, cwd: str, text: str) -> Selection:
-        """Choose bites for a task as for a prompt. Its context is empty, so nothing counts as shown."""
+        """Choose bites for a task as for a prompt. The subagent's context is empty, so nothing counts as shown."""
         refusal = self.selector.scope.refusal(session_id, cwd)
         if refusal is not None:
             return Selection(refusal)

@@ -32,9 +32,9 @@ class Moment:
     #: The text of the prompt; "" for the start of a session, and if its transcript was not read.
     prompt: str
     outcomes: tuple[Outcome, ...]
-    #: The verdict on the prompt itself, by whichever channel.
+    #: The verdict on the prompt itself, on any channel.
     verdict: Verdict
-    #: Sentences of the prompt that sound like rules but were not kept, each with the reason.
+    #: Sentences in the prompt that sound like rules but were not kept, each with the reason.
     no_rules: tuple[Judgement, ...] = ()
 
     def to_json(self, summaries: Mapping[str, str]) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def why_session(store: Store, session_id: str, session: SessionRow | None) -> Se
     """Return every prompt of a session with its outcome, in chronological order.
 
     Args:
-        session: the stored session; None if only the outcomes of its prompts are known.
+        session: the stored session; None if only the outcomes of its prompts are stored.
     """
     recorded = prompt_outcomes.outcomes_of_session(store, session_id)
     turns = [] if session is None else turns_of_session(store, session.id)
@@ -97,7 +97,7 @@ def why_session(store: Store, session_id: str, session: SessionRow | None) -> Se
 
 
 def why_memory(store: Store, memory_id: str, limit: int | None = None) -> MemoryWhy:
-    """Return when a memory or quotation was shown or nearly shown, and why it was not.
+    """Return when a memory or quotation was shown or nearly shown, and in the latter case, why it was not.
 
     Raises:
         NotFound: there is no such memory or quotation.
@@ -129,7 +129,7 @@ def _moments(
     no_rules: Mapping[int, tuple[Judgement, ...]],
     made_ms: int,
 ) -> list[Moment]:
-    """Assign every outcome to its prompt, or to an event of its own; ``made_ms`` is when the memory was created."""
+    """Assign every outcome to its prompt or to a separate event; ``made_ms`` is when memory.db was created."""
     of_turn: dict[int, list[Outcome]] = {stored.id: [] for stored in prompts}
     key_of_turn: dict[str, int] = {}
     alone: list[Outcome] = []
@@ -162,7 +162,9 @@ def _turn_of(
     by_digest: Mapping[str, Sequence[StoredTurn]],
     key_of_turn: Mapping[str, int],
 ) -> int | None:
-    """Return the turn of an outcome: one with the same words, or else of the same prompt, or else at the same time."""
+    """Return the turn of an outcome: one with the same words, otherwise of the same prompt, otherwise from the same
+    time.
+    """
     if outcome.channel is Channel.START:
         return None
     same_words = by_digest.get(outcome.digest, ())
