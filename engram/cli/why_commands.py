@@ -57,9 +57,9 @@ _MAX_FILES = 20
 def where(workspace: Workspace, as_json: bool) -> None:
     """Show the state of the work in this folder: branch, uncommitted files, open todos, last failure, open problems.
 
-    Also shows the last session of this branch and the last of all, what was asked last in each, and the command that
-    resumes it. What has been finished since is not shown. Git is only queried, and runs nothing that the repository
-    configures. Exits with 1 if nothing is open and no session is known.
+    Also shows the last session on this branch and the latest session overall, each with its last prompt and the command
+    that resumes it. Work that has been finished since is not shown. Git is only queried, and runs nothing that the
+    repository configures. Exits with 1 if nothing is open and no session is known.
 
     Example: engram where
     """
@@ -105,10 +105,10 @@ def _print_where(state: Where) -> None:
         say("Nothing is open.")
     here, elsewhere = state.last, state.last_elsewhere
     if here is not None:
-        _print_last_session("Last session of this branch" if elsewhere else "Last session", here)
+        _print_last_session("Last session on this branch" if elsewhere else "Last session", here)
     if elsewhere is not None:
         branch = f" (branch {one_line(elsewhere.branch)})" if elsewhere.branch else ""
-        _print_last_session(f"Last session of all{branch}", elsewhere)
+        _print_last_session(f"Latest session overall{branch}", elsewhere)
     if here is None and elsewhere is None:
         say("There have been no sessions here yet.")
 
@@ -117,7 +117,7 @@ def _print_last_session(heading: str, last: LastSession) -> None:
     click.echo()
     print_head(last.title or "(no title)", [heading, when(last.session.last_at_ms)])
     if last.prompt:
-        print_lines(f"asked last: {one_line(last.prompt, _SHOWN_CHARACTERS)}", indent="  ")
+        print_lines(f"last prompt: {one_line(last.prompt, _SHOWN_CHARACTERS)}", indent="  ")
     resume = in_folder(last.resume, last.session.cwd, current_folder())
     print_last(resume or "its transcript is gone")
 

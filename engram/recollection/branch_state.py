@@ -253,7 +253,7 @@ def where_lines(where: Where, threads: Sequence[Memory]) -> list[str]:
     """
     lines = [title_line(memory, text) for memory in threads if not memory.suspect and (text := text_of(memory))]
     if failed := _failed(where.failure):
-        lines.append(f"- {failed}, and was not seen to pass since.")
+        lines.append(f"- {failed}, and has not been seen to pass since.")
     if todos := _todos(where.todos):
         lines.append(f"- Unfinished in the todo list: {todos}.")
     lines += _session_lines(where, is_open=bool(lines))
@@ -271,12 +271,12 @@ def _session_lines(where: Where, *, is_open: bool) -> list[str]:
     lines = []
     is_trunk = counts_as_merged(where.branch) or where.branch in TRUNKS
     if here is not None and here.is_recent and (is_open or (not is_trunk and _is_named(here))):
-        lines.append(f"- Last session of this branch: {_about(here)}.")
+        lines.append(f"- Last session on this branch: {_about(here)}.")
     left = "; ".join(part for part in (_failed(where.failure_elsewhere), _todos(where.todos_elsewhere)) if part)
     if elsewhere is not None and left and is_trunk:
         name = shown_name(elsewhere.branch, MAX_BRANCH_CHARACTERS)
         place = f" (branch {name})" if name else ""
-        lines.append(f"- Last session of all{place}: {_about(elsewhere, left=left)}.")
+        lines.append(f"- Latest session overall{place}: {_about(elsewhere, left=left)}.")
     return lines
 
 
@@ -306,7 +306,7 @@ def _about(last: LastSession, left: str = "") -> str:
     title = _shown(last.title.rstrip("…"), MAX_TITLE_CHARACTERS, is_typed=False)
     # The title of a session with a single prompt is that prompt.
     named = f', "{title}"' if title and not prompt.startswith(title) else ""
-    asked = f', asked last: "{prompt}"' if prompt else ""
+    asked = f', last prompt: "{prompt}"' if prompt else ""
     open_work = f"; left open: {left}" if left else ""
     resume = f"; `{last.resume}` resumes it" if last.resume else ""
     return f"{day_of(last.session.last_at_ms)}{named}{asked}{open_work}{resume}"

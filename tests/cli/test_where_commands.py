@@ -53,7 +53,7 @@ def test_where_shows_what_is_open_and_how_to_resume(at_work: Workshop) -> None:
         "Not committed: README",
         "Failed last: make test",
         "To do: write",
-        "  asked last: Let the cache expire",
+        "  last prompt: Let the cache expire",
         f"  claude --resume {session}",
     ):
         assert line in shown.stdout.splitlines()
@@ -69,8 +69,8 @@ def test_where_names_the_last_session_of_this_branch_and_the_last_of_all(at_work
     lines = run("where").stdout.splitlines()
 
     for title, which, session in (
-        ("Let the cache expire", "Last session of this branch", here),
-        ("Let the lamp burn longer", "Last session of all (branch feat/y)", elsewhere),
+        ("Let the cache expire", "Last session on this branch", here),
+        ("Let the lamp burn longer", "Latest session overall (branch feat/y)", elsewhere),
     ):
         place = next(number for number, line in enumerate(lines) if line.startswith(title))
         assert which in " ".join(lines[place : place + 2])
