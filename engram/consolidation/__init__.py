@@ -1,1 +1,4 @@
-"""Consolidate memories without losing any: merge, supersede, age, pack and graduate; logged, resumable, reversible."""
+"""Consolidate memories without losing any: merge, supersede, age, pack and graduate them.
+
+Runs are logged, resumable and reversible.
+"""

@@ -1,4 +1,4 @@
-"""After an extraction, settle the session and join new memories with older ones, in the order they were said."""
+"""After an extraction, settle the session and join new memories with older ones in chronological order."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WENT_ON = "went on with the branch"
 def end_open_work(context: Context) -> None:
     """Archive the open work of a session once a later session of the project has worked on the same branch.
 
-    The later session itself records what it leaves open. Memories that a person changed or restored are kept.
+    The later session records for itself what it leaves open. Memories that a person changed or restored are kept.
     """
     states = [
         memory
@@ -55,9 +55,9 @@ def end_open_work(context: Context) -> None:
 
 
 def _went_on(store: Store, memory: Memory, branches: Collection[str]) -> str:
-    """Return the id of the latest other session that later worked on one of the branches; "" if there is none.
+    """Return the id of the last session that worked on one of the branches after the memory's own; "" if there is none.
 
-    A session that ran at the same time but ended earlier does not count.
+    A session that ran at the same time but ended earlier is ignored.
     """
     sessions = [row for branch in branches for row in latest_sessions_on(store, memory.project_id or 0, branch, 2)]
     own = max((row.last_at_ms for row in sessions if row.session_id == memory.session_id), default=0)
@@ -67,7 +67,7 @@ def _went_on(store: Store, memory: Memory, branches: Collection[str]) -> str:
 
 
 def settle_session(store: Store, settings: Settings, session_id: str) -> list[str]:
-    """After an extraction, confirm what the session confirms and end the open work that it continued.
+    """After an extraction, confirm the session's memories where possible, and archive open work that was continued.
 
     Return a line for each change.
     """
@@ -82,12 +82,13 @@ def join_pairs(
 ) -> list[str]:
     """Join memories with similar ones; return a line for each change.
 
-    A memory that says the same as another one is merged into it. A decision or preference that abandons or changes an
-    older one supersedes it.
+    A memory that says the same as another one is merged with it. A decision or preference that abandons or changes an
+    older one supersedes the older one.
 
     Args:
         pairs: ``(row id, other row id, cosine)``, most similar first.
-        duplicate_cosine: minimum cosine at which two memories say the same thing; depends on the embedding model.
+        duplicate_cosine: minimum cosine at which two memories are taken to say the same; it depends on the embedding
+            model.
     """
     with _run(store, settings, duplicate_cosine) as context:
         supersede_pairs(context, pairs)
@@ -110,8 +111,8 @@ def _run(store: Store, settings: Settings, duplicate_cosine: float = DUPLICATE_C
 def join_waiting(store: Store, settings: Settings, searcher: Searcher, embedder: Embedder | None) -> list[str]:
     """Join waiting memories with those that were said before them; return a line for each change.
 
-    A memory waits while an earlier turn is due or still open, so that the result depends neither on the order in which
-    sessions are extracted nor on the number of workers.
+    A memory waits while an earlier turn is due or still open. Therefore the result depends neither on the order in
+    which sessions are extracted nor on the number of workers.
     """
     lines: list[str] = []
     horizon_ms = join_horizon_ms(store)

@@ -1,4 +1,4 @@
-"""Run a consolidation under a lease, within a time budget, logged and resumable."""
+"""Run a consolidation under a lease and within a time budget, so that it is logged and can be resumed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _MAX_REPORT_LINES = 500
 class Report:
     """The result of a consolidation or a dry run."""
 
-    #: 0 for a dry run, and if the consolidation did not run.
+    #: 0 for a dry run, or if the consolidation did not run.
     run_id: int
     #: A line for each change.
     lines: tuple[str, ...]
@@ -52,7 +52,7 @@ class Report:
     is_complete: bool = True
     #: False if another process held the lease, or the last run was too recent.
     has_run: bool = True
-    #: For a dry run: a line for each memory that was used but does not graduate yet, with the reason.
+    #: For a dry run: a line for each memory that has been used but does not graduate yet, with the reason.
     not_graduating: tuple[str, ...] = ()
 
 
@@ -71,10 +71,11 @@ def consolidate(
 
     Args:
         similar: finds pairs of similar memories; without it, only exact duplicates are found.
-        duplicate_cosine: minimum cosine of memories that say the same thing; depends on the embedding model.
+        duplicate_cosine: minimum cosine at which two memories are taken to say the same; it depends on the embedding
+            model.
         distilling: redoes the local extractor's memories; None without a language model.
         reconciling: relates memories; None without a language model.
-        is_forced: run even if the last run was recent, and compare all memories instead of only those that are new or
+        is_forced: run even if the last run was recent, and compare all memories, not only those that are new or have
             changed since the last complete run.
     """
     if is_dry:
@@ -139,7 +140,7 @@ def _save(context: Context, run: memory_history.Run, position: str) -> None:
 
 
 def _steps(context: Context, since_ms: int) -> list[tuple[str, Callable[[], None]]]:
-    """Return the steps by name, in order. A step that is repeated finds nothing left to do."""
+    """Return the named steps, in order. A step that is repeated finds nothing left to do."""
     return [
         ("elements", lambda: rejudge_elements(context)),
         ("rejudge", lambda: rejudge_rules(context)),

@@ -36,24 +36,24 @@ from engram.transcripts.git_commands import (
 from engram.transcripts.project import is_excluded
 from engram.trust.display import number_of
 
-#: Kinds that describe the code, and go stale when it changes.
+#: Kinds that describe the code and become stale when it changes.
 _BOUND_KINDS = (Kind.FACT, Kind.FIX, Kind.STATE, Kind.DEAD_END)
-#: Kinds that go stale only when a file is deleted. Preferences never go stale because of a file.
+#: Kinds that become stale only when a file is deleted. Preferences never become stale because of a file.
 _OUTLASTING_KINDS = (Kind.DECISION,)
-#: Words that mean removal: a decision to delete a file is not stale when the file is gone.
+#: Words that mean removal. A decision to delete a file is not stale when the file is gone.
 _REMOVES = lazy_regex(
     r"\b(?:remov|delet|drop|retir|replac|renam|mov|migrat|abandon|discard)\w*|"
     r"\b(?:thrown?|goes|go|taken?) (?:away|out)\b|\b(?:gone|no longer)\b",
     re.IGNORECASE,
 )
-#: A file has changed a lot if at least this number of lines, and this share of its lines, have changed.
+#: A file has changed a lot if at least this many lines, and at least this share of its lines, have changed.
 MIN_CHANGED_LINES = 40
 MIN_CHANGED_SHARE = 0.5
 #: Maximum duration of a git call, in seconds.
 MAX_GIT_SECONDS = 10.0
-#: Maximum number of commits read.
+#: Maximum number of commits to read.
 _MAX_COMMITS = 3_000
-#: Maximum size of a file whose lines are counted, in bytes.
+#: Maximum size of a file for its lines to be counted, in bytes.
 _MAX_FILE_BYTES = 4_000_000
 _NUMSTAT = lazy_regex(r"(\d+)\t(\d+)\t(.+)")
 
@@ -66,13 +66,13 @@ class FileChange:
 
 
 def mark_stale(context: Context) -> None:
-    """Mark stale memories in every project whose folder exists and may be read, except in unchanged repositories."""
+    """Mark stale memories in every project with a readable folder, except in repositories that have not changed."""
     waiting: dict[int, list[int]] = {}
     for memory in context.current_memories():
         if _is_bound(memory) and not memory.stale_reason and memory.project_id is not None:
             waiting.setdefault(memory.project_id, []).append(memory.id)
     projects = list_projects(context.store)
-    # Each run begins with a different project, in case there isn't enough time for all.
+    # Each run begins with a different project, in case there isn't enough time for all of them.
     start = (context.run_id or 0) % max(1, len(projects))
     heads = watermarks.load_heads(context.store)
     for project in [*projects[start:], *projects[:start]]:
@@ -117,7 +117,10 @@ def _mark_project(context: Context, project: ProjectRow, waiting: Sequence[Memor
 
 
 def _since_ms(context: Context, memory: Memory) -> int:
-    """Return the time after which commits count: later than the memory's session; 0 if that session may not be read."""
+    """Return the time after which commits count, which is after the memory's session.
+
+    Return 0 if that session must not be read.
+    """
     session = find_session(context.store, memory.session_id)
     if session is not None and why_not(context.store, session.session_id, context.settings):
         return 0
@@ -125,9 +128,9 @@ def _since_ms(context: Context, memory: Memory) -> int:
 
 
 def bound_files(context: Context, memory: Memory, root: str) -> list[str]:
-    """Return the project files that the memory names and its turn touched, relative to the root.
+    """Return the project files that a memory names and its turn touched, relative to the root.
 
-    For a decision, all turns of its sessions count, since decisions are carried out in later turns.
+    For a decision, all turns of its sessions count, because decisions are carried out in later turns.
     """
     names = {PurePosixPath(entity.replace("\\", "/")).name.lower() for entity in memory.entities}
     names |= {word.strip(".,;:()`'\"").rpartition("/")[2].lower() for word in memory.summary.split()}
@@ -149,12 +152,12 @@ def _turns_of(context: Context, memory: Memory) -> list[StoredTurn]:
     names = dict.fromkeys(entry.session_id for entry in evidence)
     sessions = [session for name in names if (session := find_session(context.store, name))]
     turns = [turn for session in sessions for turn in turns_of_session(context.store, session.id)]
-    # The session may also have worked in other projects, where a file of the same name is a different one.
+    # The session may also have worked in other projects, where a file with the same name is a different file.
     return [turn for turn in turns if turn.project_id == memory.project_id]
 
 
 def why_stale(root: Path, name: str, changes: Sequence[FileChange], *, only_gone: bool = False) -> str:
-    """Return why a memory about a file may be outdated; "" if the file hardly changed.
+    """Return why a memory about a file may be outdated; "" if the file has hardly changed.
 
     With ``only_gone``, changes to a file that still exists do not count.
     """
@@ -183,7 +186,7 @@ def _count_lines(path: Path) -> int | None:
 
 
 def changes_since(root: str, since_ms: int) -> Mapping[str, list[FileChange]]:
-    """Return path relative to the root → its changes since a time; {} if git is missing, fails or takes too long."""
+    """Return path, relative to the root → changes since a time; {} if git is missing, fails or takes too long."""
     span = f"--since=@{since_ms // 1000}", f"--max-count={_MAX_COMMITS}"
     changes: dict[str, list[FileChange]] = {}
     for at_ms, line in read_log(root, *span, "--numstat", seconds=MAX_GIT_SECONDS):
@@ -199,24 +202,24 @@ def head_of(root: str) -> str:
 
 # -- Find out whether the branches of sessions were merged, and confirm the memories of merged ones.
 
-#: A new branch whose last turn is older than this, in milliseconds, is not read.
+#: Maximum age of the last turn on a new branch for the branch to be read, in milliseconds.
 MAX_AGE_MS = 90 * 86_400_000
-#: A project is active for this long after its last turn, in milliseconds. Inactive ones are left to consolidation.
+#: How long a project is active after its last turn, in milliseconds. Inactive projects are left to consolidation.
 LIVELY_MS = 3_600_000
 #: Time limit of one call for all projects, in seconds; the next call reads the rest.
 MAX_SECONDS = 10.0
-#: Kinds that a merge confirms, because the work and the decisions are now part of the code.
+#: Kinds that are confirmed by a merge, because the work and the decisions are then part of the code.
 _CONFIRMED_KINDS = (Kind.DECISION, Kind.FIX, Kind.FACT)
-#: Minimum confidence of a memory whose branch was merged.
+#: Minimum confidence of a memory once its branch has been merged.
 _MERGED_CONFIDENCE = 0.75
 
 
 def read_branches(store: Store, settings: Settings, *, only_lively: bool) -> int:
-    """Read the branches of all projects whose repositories exist on this machine; return how many branches changed.
+    """Read the branches of all projects with a repository on this machine; return how many branches changed.
 
     Args:
         settings: excluded folders are not read.
-        only_lively: leave out projects without a turn in the last hour.
+        only_lively: True to leave out projects without a turn in the last hour.
     """
     until_seconds = store.clock.steady_seconds() + MAX_SECONDS
     paused = pauses.paused_scopes(store)
@@ -231,7 +234,7 @@ def read_branches(store: Store, settings: Settings, *, only_lively: bool) -> int
 
 
 def confirm_merged(context: Context) -> None:
-    """Read the branches of every project. Undoing the run does not revert the state of branches."""
+    """Read the branches of every project. Undoing the run does not revert the stored state of branches."""
     if not context.is_dry:
         read_branches(context.store, context.settings, only_lively=False)
 
@@ -277,7 +280,7 @@ def _wanted_branches(store: Store, project_id: int, stored: Sequence[BranchRow])
 
 
 def _read_branch(root: Path, refs: Refs, branch: BranchRow) -> BranchRow:
-    """Query git about a branch, unless nothing has changed since the last time."""
+    """Query git about a branch, unless nothing has changed since it was last queried."""
     tip = refs.tip_of(branch.name)
     compared_with = " ".join(
         [refs.default, *refs.main_tips, "gone" if refs.has_lost_upstream(branch.name) else "", tip or "deleted"]
@@ -298,7 +301,7 @@ def _read_branch(root: Path, refs: Refs, branch: BranchRow) -> BranchRow:
 
 
 def _store_branch(tx: Tx, branch: BranchRow, before: BranchRow | None) -> bool:
-    """Store a branch; return True if it is newly known as merged."""
+    """Store a branch; return True if it was not known to be merged before, but is now."""
     was_merged = before is not None and before.state is BranchState.MERGED
     is_changed = before is None or before.state is not branch.state
     branches.put_branch(tx, replace(branch, changed_at_ms=tx.now_ms()) if is_changed else branch)

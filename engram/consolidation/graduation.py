@@ -21,13 +21,13 @@ from engram.system.clock import day_of
 from engram.system.lazy_regex import lazy_regex
 from engram.trust.display import fence_safe, one_line
 
-# -- Which memories are proven enough for MEMORY.md, and why others are not. Pure.
+# -- Decide which memories are proven enough for MEMORY.md, and why others are not. Pure.
 
 #: Minimum number of sessions that must have used a memory.
 MIN_USED_SESSIONS = 3
-#: Age in days at which an important global memory of the user's graduates without having been used.
+#: Age in days at which an important global memory from the user graduates even if it has not been used.
 MIN_GLOBAL_DAYS = 14
-#: Changes by a user that confirm a memory.
+#: Changes that confirm a memory if a user makes them.
 _CONFIRMING_ACTIONS = ("edit", "pin", "confirm")
 
 
@@ -56,7 +56,8 @@ def is_standing_rule(memory: Memory, now_ms: int) -> bool:
 def why_not_proven(memory: Memory, uses: Usefulness, history: Sequence[Change], now_ms: int) -> str:
     """Return why a memory does not become a line of MEMORY.md; "" if it does.
 
-    A memory is proven if it was used in three sessions and confirmed by a person or a test, or is a standing rule.
+    A memory is proven if it was used in three sessions and confirmed by a person or a test, or if it is a standing
+    rule.
     """
     if memory.graduated_at_ms is not None:
         return "it already is one"
@@ -75,9 +76,10 @@ def why_not_proven(memory: Memory, uses: Usefulness, history: Sequence[Change], 
     return ", ".join(missing)
 
 
-# -- MEMORY.md: a line for each graduated memory, under dated headings; sections beyond the limits are archived. Pure.
+# -- Edit MEMORY.md, which has a line for each graduated memory under dated headings; sections beyond the limits are
+# archived. Pure.
 
-#: Maximum size of MEMORY.md, in lines and in bytes: as much as Claude Code reads of such a file.
+#: Maximum size of MEMORY.md, in lines and in bytes; Claude Code reads no more than this of such a file.
 MAX_LINES = 200
 MAX_BYTES = 25_000
 
@@ -85,7 +87,7 @@ _SECTION = lazy_regex(r"(?m)^(?=## )")
 
 
 def add_lines(text: str, heading: str, lines: Sequence[str]) -> str:
-    """Return MEMORY.md with lines added under ``## heading``, except lines that it already has."""
+    """Return MEMORY.md with lines added under ``## heading``, except for lines that it already contains."""
     new = [line for line in lines if line not in text.splitlines()]
     if not new:
         return text
@@ -99,9 +101,9 @@ def add_lines(text: str, heading: str, lines: Sequence[str]) -> str:
 
 
 def within_limits(text: str) -> tuple[str, str]:
-    """Return ``(kept, moved)``: the oldest ``##`` sections are moved until the rest fits; the text above them is kept.
+    """Return ``(kept, moved)``. The oldest ``##`` sections are moved until the rest fits; the text above them is kept.
 
-    If a single section is left and too large, its first lines are moved.
+    If the only section left is still too large, its first lines are moved.
     """
     parts = _SECTION.split(text)
     head, sections = parts[0], parts[1:]
@@ -123,13 +125,13 @@ def _fits(text: str) -> bool:
 
 
 NOTE = "MEMORY.md"
-#: Maximum size of a MEMORY.md that is rewritten, in bytes.
+#: Maximum size of MEMORY.md for it to be rewritten, in bytes.
 _MAX_NOTE_BYTES = 1_000_000
 #: Maximum length of a line, in characters.
 _MAX_LINE_CHARACTERS = 240
 #: Maximum length of a project's name, in characters.
 _MAX_PROJECT_CHARACTERS = 60
-#: Maximum number of memories in the explanation of what does not graduate.
+#: Maximum number of memories in the list of those that do not graduate.
 MAX_EXPLAINED = 20
 _MARK = lazy_regex(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
 
@@ -150,7 +152,10 @@ def graduate(context: Context) -> None:
 
 
 def _candidates(context: Context, now: int) -> list[tuple[Memory, str]]:
-    """Return the memories that were used or are standing rules, each with why it doesn't graduate; "" if it does."""
+    """Return the memories that were used or are standing rules, each with the reason why it doesn't graduate.
+
+    Return "" if it does.
+    """
     used = used_ids(context.store)
     memories = [
         memory
@@ -203,7 +208,7 @@ def _other_scope(memory: Memory) -> Scope:
 
 
 def _heading(memory: Memory, now: int) -> str:
-    """Return a memory's heading: the month, and the project unless the memory is global."""
+    """Return the heading for a memory: the month, and the project unless the memory is global."""
     month = day_of(now)[:7]
     return month if memory.scope == Scope.GLOBAL else f"{month}, {_project_of(memory)}"
 
@@ -241,7 +246,7 @@ def _retire(context: Context) -> None:
 
 
 def follow_graduation(store: Store, settings: Settings, episode_ids: Sequence[str]) -> None:
-    """Update MEMORY.md after an undo, so that exactly the graduated memories in ``episode_ids`` have a line."""
+    """Update MEMORY.md after an undo: of the memories in ``episode_ids``, exactly the graduated ones have a line."""
     path = settings.places.notes / NOTE
     with notes_lock(settings.places):
         text = read_text(path)
@@ -270,7 +275,7 @@ def without_lines(text: str, ids: Sequence[str]) -> str:
 
 
 def _why_out(memory: Memory | None) -> str:
-    """Return why a memory's line no longer belongs in MEMORY.md; "" if it does, or if there is no memory."""
+    """Return why a memory's line no longer belongs in MEMORY.md; "" if it does, or if the memory is unknown."""
     if memory is None:
         return ""
     if not memory.status.is_current:
@@ -290,7 +295,7 @@ def _editable(context: Context, *, is_quiet: bool = False) -> str | None:
 
 
 def _write(context: Context, before: str, kept: str, moved: str) -> None:
-    """Write MEMORY.md, and append the moved lines to the archive of the month."""
+    """Write MEMORY.md, and append the moved lines to the archive of the current month."""
     archive = f"archive/{day_of(context.store.now_ms())[:7]}.md"
     old = context.read_note(archive) if moved else None
     if moved and old is None:

@@ -1,6 +1,6 @@
 """The steps of a consolidation that use a language model, within fixed rules.
 
-The model says which memories of a project end or repeat others, and redoes the local extractor's memories.
+The model decides which memories of a project end or repeat others, and redoes the local extractor's memories.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Minimum number of words that two memories related by the model must have in common.
+#: Minimum number of words that two memories must have in common to be related by the model.
 MIN_SHARED_WORDS = 2
 
 
 def reconcile(context: Context) -> None:
-    """Relate the memories of each project with new or changed memories since the last run.
+    """Relate the memories of each project that has new or changed memories since the last run.
 
-    If the model is unavailable, the next complete comparison tries again. A dry run doesn't call the model.
+    If the model is unavailable, this is retried by the next complete comparison. A dry run does not call the model.
     """
     if context.reconciling is None or context.is_dry:
         return
     own: dict[int, list[int]] = {}
     for memory in context.current_memories():
-        # Other people's memories are not shown to the model, because they could persuade it to end this person's.
+        # Other people's memories are not shown to the model, because they could persuade it to end the user's own.
         if not memory.origin and memory.scope == Scope.PROJECT and memory.project_id is not None:
             own.setdefault(memory.project_id, []).append(memory.id)
     for _, row_ids in sorted(own.items()):
@@ -89,7 +89,7 @@ def _is_about_the_same(first: Memory, second: Memory) -> bool:
 
 
 def distill_again(context: Context) -> None:
-    """Distill waiting sessions again, each part as a separate run, which can be undone."""
+    """Distil waiting sessions again, each part in a separate run that can be undone."""
     if context.distilling is None:
         return
     if context.is_dry:

@@ -39,10 +39,11 @@ from engram.transcripts.turns import Role, Turn
 from engram.trust.display import number_of
 from engram.trust.voice import typed_text
 
-#: Extractors with different rules. When the rules change a lot, add the previous extractor and raise the version.
+#: Earlier extractors, which had different rules. When the rules change a lot, add the previous extractor and increase
+#: the version.
 EARLIER_EXTRACTORS = ("local-1", "local-2")
 JUDGE_VERSION = 4
-#: Key in ``meta`` of the version by which everything was judged.
+#: Key in ``meta`` of the version with which all memories were last judged.
 _JUDGED_BY = "rules_judged_by"
 #: Key in ``meta`` of ``Picked``, as JSON.
 _PICKED = "picked_memories"
@@ -50,11 +51,11 @@ _PICKED = "picked_memories"
 NO_LONGER_KEPT = "rules picked it, and today only what is sure is kept without a language model"
 #: Number of memories archived in one transaction.
 _AT_A_TIME = 200
-#: Maximum number of memories that are proposed for a turn and compared with stored ones.
+#: Maximum number of memories to propose for a turn for comparison with stored ones.
 MAX_OF_TURN = 60
-#: Key in ``meta`` of the names of persons' elements by which everything was judged.
+#: Key in ``meta`` of the names of elements containing a person's words with which all text was last judged.
 _ELEMENTS_JUDGED_BY = "elements_judged_by"
-#: Minimum share of a memory's words that the sentence it was made from must contain.
+#: Minimum share of a memory's words that a sentence must contain to be taken for its source.
 _MIN_SHARE = 0.5
 #: Reasons for archiving a rule: no sentence is worded as one, or the user did not send it.
 NOT_WORDED = "it is not worded as a rule"
@@ -68,10 +69,10 @@ class _Verdict:
 
 
 def rejudge_rules(context: Context) -> None:
-    """Archive memories that are not the user's rules, and limit those not meant for all projects to their own.
+    """Archive memories that are not the user's rules, and restrict those not meant for all projects to their own.
 
     This runs once per ``JUDGE_VERSION``. Memories that a person edited, pinned, judged or restored are left alone. Like
-    other tidying, this is not sent to a hub.
+    other tidying, the changes are not sent to a hub.
     """
     if get_meta(context.store, _JUDGED_BY) == str(JUDGE_VERSION):
         return
@@ -95,28 +96,28 @@ def rejudge_rules(context: Context) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """The state of archiving memories that earlier versions picked by rules and the current one would not."""
+    """The progress in archiving memories that earlier versions extracted by rules and the current version would not."""
 
-    #: Number of memories that the next consolidation will archive; 0 afterwards.
+    #: Number of memories that the next consolidation will archive; 0 once it has.
     waiting: int
     archived: int = 0
-    #: The run that archived them, which can be undone; 0 before.
+    #: The run that archived them, which can be undone; 0 before that.
     run_id: int = 0
 
 
 def picked_memories(store: Reader) -> Picked | None:
-    """Return the state of archiving earlier versions' memories; None if there were none."""
+    """Return the progress in archiving earlier versions' memories; None if there were none to archive."""
     stored = get_meta(store, _PICKED)
     found = None if stored is None else Picked(**json.loads(stored))
     return found if found is not None and (found.waiting or found.archived) else None
 
 
 def archive_picked(context: Context) -> None:
-    """Archive memories of earlier local extractors that the current one would not make, in a separate run.
+    """Archive, in a separate run, memories from earlier local extractors that the current one would not make.
 
     The first consolidation that the worker starts only counts them, so that status and preview can show them; the next
     one, and any that a person starts, archives them. Memories that a person edited, pinned, judged, opened or restored
-    are kept, as are graduated ones and the user's rules (see ``rejudge_rules``). This is not sent to a hub.
+    are kept, as are graduated ones and the user's rules (see ``rejudge_rules``). The changes are not sent to a hub.
     """
     known = picked_memories(context.store)
     if get_meta(context.store, _PICKED) is not None and (known is None or not known.waiting):
@@ -154,7 +155,7 @@ def _note_picked(store: Store, picked: Picked) -> None:
 
 
 def _archive(tx: Tx, memory: Memory, run_id: int) -> bool:
-    """Archive a memory unless it changed since it was read; return whether it was archived."""
+    """Archive a memory unless it has changed since it was read; return True if it was archived."""
     now = find_memory(tx, memory.episode_id)
     if now is None or now.revision != memory.revision:
         return False
@@ -163,7 +164,7 @@ def _archive(tx: Tx, memory: Memory, run_id: int) -> bool:
 
 
 def _unkept(context: Context) -> Iterator[Memory]:
-    """Yield the memories of earlier local extractors that the current one would not make from the same turns."""
+    """Yield the memories from earlier local extractors that the current one would not make from the same turns."""
     by_session: dict[str, list[Memory]] = {}
     for memory in context.current_memories():
         if _is_picked(memory) and not context.is_undone("archive", memory) and not _is_settled(context, memory):
@@ -188,7 +189,7 @@ def _proposed(turns: Sequence[Turn]) -> list[Candidate]:
 
 
 def _is_kept(context: Context, memory: Memory, proposed: Sequence[Candidate]) -> bool:
-    """Return True if a memory is proposed again: with a common entry as evidence, and in similar words."""
+    """Return True if a memory is proposed again, with an entry of its evidence and in similar words."""
     cited = {entry.uuid for entry in evidence_of(context.store, memory.id) if entry.uuid}
     said = prefixes(content_words(memory.summary))
     return any(
@@ -199,7 +200,7 @@ def _is_kept(context: Context, memory: Memory, proposed: Sequence[Candidate]) ->
 
 
 def rejudge_elements(context: Context) -> None:
-    """Turn text in elements that are now known to contain a person's words into prompts; once per set of elements."""
+    """Turn text into prompts if its elements now count as a person's words; runs once per set of elements."""
     known = persons_elements()
     if get_meta(context.store, _ELEMENTS_JUDGED_BY) == known:
         return
@@ -217,9 +218,9 @@ def rejudge_elements(context: Context) -> None:
 
 
 def _is_in_question(memory: Memory) -> bool:
-    """Return True for a rule of an earlier local extractor, and for anything that an extractor made global."""
+    """Return True for a rule from an earlier local extractor, and for any memory that an extractor made global."""
     is_made = memory.source == Source.AUTO and not memory.origin
-    # Memories without a project come from a folder whose sessions a setting makes global.
+    # Memories without a project come from a folder that the settings make global.
     is_global = memory.scope == Scope.GLOBAL and memory.project_id is not None
     return is_made and (_is_earlier_rule(memory) or is_global)
 
@@ -233,7 +234,7 @@ def _is_settled(context: Context, memory: Memory) -> bool:
 
 
 def _judge_again(store: Store, memory: Memory) -> _Verdict:
-    """Judge a memory by the prompts in its evidence, or by its own words if they are gone."""
+    """Judge a memory by the prompts in its evidence, or by its own words if the prompts are gone."""
     if _is_by_program(store, memory):
         return _Verdict(why_not=BY_PROGRAM if _is_earlier_rule(memory) else "")
     if not _is_earlier_rule(memory):
@@ -252,7 +253,7 @@ def _judge_again(store: Store, memory: Memory) -> _Verdict:
 
 
 def _is_by_program(store: Store, memory: Memory) -> bool:
-    """Return True if programs sent all prompts in the evidence, which earlier versions mistook for the user's."""
+    """Return True if programs sent all prompts in the evidence; earlier versions mistook them for the user's."""
     cited = evidence_of(store, memory.id)
     uuids = {entry.uuid for entry in cited}
     speakers = {

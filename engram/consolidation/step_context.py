@@ -1,4 +1,4 @@
-"""The context that all steps of a consolidation share: its run, time budget and report, and checked changes."""
+"""The context shared by all steps of a consolidation: its run, time budget and report, and checked changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from engram.extraction.model.reconcile import Reconciler
     from engram.extraction.model.second_chance import SecondChance
 
-#: Maximum size of a note that is read, in bytes; a larger file is never rewritten.
+#: Maximum size of a note for it to be read, in bytes; a larger file is never rewritten.
 MAX_NOTE_BYTES = 20_000_000
 #: Number of memories read at a time.
 _BATCH_ROWS = 500
@@ -33,7 +33,7 @@ Similar = Callable[[float, Collection[int] | None], Iterator[tuple[int, int, flo
 
 
 class TimeIsUp(Exception):
-    """The run's time budget is used up. Its changes are committed, and the next run resumes at the same step."""
+    """The run has used up its time budget. Its changes are committed, and the next run resumes at the same step."""
 
 
 @dataclass(slots=True)
@@ -58,18 +58,18 @@ class Context:
     until_seconds: float | None = None
     #: Lines of the report, one for each change.
     lines: list[str] = field(default_factory=list)
-    #: Note file → its text before this run, for an undo; "" if there was none.
+    #: Note file → its text before this run, for an undo; "" if there was no such file.
     files_before: dict[str, str] = field(default_factory=dict)
-    #: Note file → digest of the text that this run wrote, by which an undo recognises later changes.
+    #: Note file → digest of the text that this run wrote, so that an undo can recognise later changes.
     files_after: dict[str, str] = field(default_factory=dict)
     #: Stores the report so far.
     save: Callable[[], None] = lambda: None
 
     #: Number of report lines when this run was resumed.
     lines_before: int = 0
-    #: ``(action, id of the memory)`` of changes that the user undid; None until first needed.
+    #: ``(action, id of the memory)`` for each change that the user undid; None until first needed.
     _undone: frozenset[tuple[str, str]] | None = None
-    #: The watermark at the start of the run, from which the next run continues.
+    #: The watermark at the start of this run, where the next run continues.
     begins_at: Watermark | None = None
 
     def add_line(self, text: str) -> None:
@@ -82,7 +82,7 @@ class Context:
     def check_time(self) -> None:
         """Let waiting requests go first; raise TimeIsUp if the time budget is used up.
 
-        The error isn't raised before the run has changed something, so that every run makes progress.
+        The error is raised only after the run has changed something, so that every run makes progress.
         """
         process_limits.pause()
         if len(self.lines) > self.lines_before and self.is_over:
@@ -91,19 +91,20 @@ class Context:
     def current_memories(self) -> Iterator[Memory]:
         """Yield the current memories, most trusted first, then oldest first.
 
-        They are read in batches, since not all may fit into memory. Memories archived in the meantime are left out.
+        They are read in batches, because they may not all fit into memory. Memories archived in the meantime are left
+        out.
         """
         return self.read_current(current_row_ids(self.store))
 
     def read_current(self, row_ids: Sequence[int]) -> Iterator[Memory]:
-        """Yield the memories of ``row_ids`` that are still current, in that order, read in batches."""
+        """Yield the memories in ``row_ids`` that are still current, in the same order, reading them in batches."""
         for start in range(0, len(row_ids), _BATCH_ROWS):
             batch = row_ids[start : start + _BATCH_ROWS]
             found = memory_records.memories_by_row(self.store, batch)
             yield from (found[row_id] for row_id in batch if row_id in found and found[row_id].is_current)
 
     def is_undone(self, action: str, memory: Memory) -> bool:
-        """Return True for a change that the user undid, and that must not be repeated."""
+        """Return True for a change that the user undid and that therefore must not be repeated."""
         if self._undone is None:
             self._undone = undone(self.store)
         return (action, memory.episode_id) in self._undone
@@ -111,7 +112,7 @@ class Context:
     def pairs(self, min_cosine: float) -> Iterator[tuple[int, int, float]]:
         """Yield pairs of similar memories that include a new or changed one; none without vectors.
 
-        Memories waiting for older turns are left to ``join_waiting``.
+        Memories that are waiting for older turns are left to ``join_waiting``.
         """
         if self.similar is None:
             return
@@ -121,14 +122,14 @@ class Context:
                 yield pair
 
     def unchanged(self, tx: Tx, *seen: Memory) -> list[Memory] | None:
-        """Return the memories as stored; None if one has changed since it was read."""
+        """Return the memories as stored; None if one of them has changed since it was read."""
         rows = [memory_records.find_memory(tx, memory.episode_id) for memory in seen]
         now = [row for row in rows if row is not None]
         is_same = len(now) == len(seen) and all(a.revision == b.revision for a, b in zip(now, seen, strict=True))
         return now if is_same else None
 
     def change(self, memory: Memory, action: str, reason: str, *, actor: Actor, **changes: Any) -> bool:
-        """Change a memory in its own transaction; return False if it changed since it was read. No line is reported."""
+        """Change a memory in a transaction, without a report line; return False if it has changed since it was read."""
         if self.is_dry:
             return True
         with self.store.transaction() as tx:
@@ -153,8 +154,8 @@ class Context:
     def read_note(self, name: str) -> str | None:
         """Return a note in the memory folder; "" if there is none.
 
-        Return None if it must not be rewritten: too large, a link, not readable, or not UTF-8. Hold ``notes_lock``
-        while reading, changing and writing it.
+        Return None if it must not be rewritten, because it is too large, a link, unreadable or not UTF-8. Hold
+        ``notes_lock`` while you read, change and write it.
         """
         data = read_whole(self.settings.places.notes / name, MAX_NOTE_BYTES)
         try:

@@ -1,4 +1,7 @@
-"""Steps of a consolidation: supersede, merge, age, pack, confirm, daily log. Each change has its own transaction."""
+"""The steps of a consolidation: supersede, merge, age, pack and confirm memories, and write the daily log.
+
+Each change has its own transaction.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +31,12 @@ from engram.text.titles import MAX_QUESTIONS
 from engram.text.words import words_of
 from engram.transcripts.turns import Role, Turn
 
-# -- How memories age. Pure.
+# -- Age memories. Pure.
 
 DAY_MS = 86_400_000
 #: Number of days for which a memory keeps its full weight.
 ACTIVE_DAYS = 30
-#: Weight of a normal memory after that.
+#: Weight of a memory of normal importance after that.
 AGED_WEIGHT = 0.7
 #: Number of days after which an unconfirmed provisional memory is archived.
 PROVISIONAL_DAYS = 60
@@ -41,7 +44,7 @@ PROVISIONAL_DAYS = 60
 
 @dataclass(frozen=True, slots=True)
 class Ageing:
-    """The effect of age on a memory: a weight, and a status with its reason."""
+    """The effect of age on a memory: a weight, and a status with the reason for it."""
 
     weight: float
     status: Status
@@ -49,7 +52,7 @@ class Ageing:
 
 
 def aged(memory: Memory, now_ms: int, archive_days: int) -> Ageing:
-    """Return the status and weight for a memory's age, counted from its creation or last use.
+    """Return a memory's status and weight according to its age, counted from its creation or last use.
 
     Pinned, high-importance and manually saved memories never age.
     """
@@ -67,15 +70,15 @@ def aged(memory: Memory, now_ms: int, archive_days: int) -> Ageing:
     return same
 
 
-# -- Supersede memories: when a newer memory replaces an older one, by wording, meaning and names.
+# -- Supersede memories: recognise, by wording, meaning and names, that a newer memory replaces an older one.
 
-#: Kinds that a later statement can outdate; saved facts can be, too.
+#: Kinds of memories that a later statement can make outdated; this also applies to saved facts.
 _CHANGING = (Kind.DECISION, Kind.PREFERENCE)
-#: Minimum cosine if the newer memory names what it abandons and the older one chose it.
+#: Minimum cosine if the newer memory names something that it abandons and the older one chose.
 NAMED_COSINE = 0.40
 #: Minimum cosine if the newer memory states only that something changed.
 CHANGED_COSINE = 0.55
-#: Minimum cosine of the same statement with another value, or of its opposite.
+#: Minimum cosine if the newer memory is the same statement with a different value, or its opposite.
 SAME_COSINE = 0.70
 
 _ARTICLE = r"(?:(?:the|our|a|an|use|using|of|all|unused) )*"
@@ -84,7 +87,7 @@ _OBJECT = (
     rf"{_ARTICLE}(?P<object>[\w./+#'-]+(?: [\w./+#'-]+){{0,5}}?)"
     r"(?= (?:to|into|with|by|for|as|and|in|on|because|since|here|there)\b| *[,;:()]|\.(?: |$)| *$)"
 )
-#: Wordings that name what is abandoned.
+#: Wordings that name the thing that is abandoned.
 _GIVEN_UP = [
     lazy_regex(pattern, re.IGNORECASE)
     for pattern in (
@@ -102,7 +105,7 @@ _GIVEN_UP = [
 ]
 #: Summaries longer than this, in words, may be about several things and need a higher cosine.
 MAX_SIMPLE_WORDS = 22
-#: By how much the cosine must be higher.
+#: How much higher their cosine must be.
 LONG_EXTRA_COSINE = 0.2
 
 #: Wordings that announce a change.
@@ -117,10 +120,10 @@ _CHANGED = lazy_regex(
 def why_outdated(newer: Memory, older: Memory, cosine: float) -> str:
     """Return why ``newer`` and ``older`` can't both be true; "" if they can.
 
-    They can't if they are about the same subject, and the newer one abandons, changes or denies the older one.
+    They can't if they are about the same subject and the newer one abandons, changes or denies what the older one says.
 
     Args:
-        older: a memory said earlier in the same project; or both are global.
+        older: a memory that was said earlier in the same project, or a global one if both are global.
     """
     if not (_may_change(newer) and _may_change(older)):
         return ""
@@ -145,7 +148,7 @@ def why_outdated(newer: Memory, older: Memory, cosine: float) -> str:
 
 
 def says_otherwise(first: str, second: str) -> bool:
-    """Return True if two similar summaries contradict each other by another value or by denial."""
+    """Return True if one of two similar summaries states a different value or denies the other one."""
     values, others = _values(words_of(first)), _values(words_of(second))
     return subject.is_denied(first, second) or bool(values - others and others - values)
 
@@ -155,7 +158,7 @@ def _may_change(memory: Memory) -> bool:
 
 
 def _names_given_up(newer: str, older: str) -> str:
-    """Return what the newer text abandons if the older one chose it for the same subject; otherwise, ""."""
+    """Return what the newer text abandons, if the older one chose it for the same subject; otherwise ""."""
     new, old = words_of(newer), words_of(older)
     for pattern in _GIVEN_UP:
         for match in pattern.finditer(newer):
@@ -179,8 +182,8 @@ def _values(words: frozenset[str]) -> frozenset[str]:
 def supersede_pairs(context: Context, pairs: Iterable[tuple[int, int, float]]) -> None:
     """Supersede the older memory of each pair if the newer one replaces it.
 
-    If ``ending_of`` leaves the decision to the user, both are kept and a contradiction is recorded. ``pairs`` are those
-    of ``Context.pairs``.
+    If ``ending_of`` leaves the decision to the user, both memories are kept and a contradiction is recorded. ``pairs``
+    comes from ``Context.pairs``.
     """
     gone: set[int] = set()
     for first_id, second_id, cosine in pairs:
@@ -217,21 +220,22 @@ def _supersede(context: Context, older: Memory, newer: Memory, reason: str) -> b
 
 
 def _reason(older: Memory, newer: Memory, cosine: float) -> str:
-    # A newer memory ends the older one even if it has itself been superseded since.
+    # A newer memory ends the older one even if the newer one has itself been superseded since.
     are_current = older.is_current and (newer.is_current or newer.status == Status.SUPERSEDED) and not older.suspect
     same_place = (older.project_id, older.scope) == (newer.project_id, newer.scope)
     is_later = newer.holds_from_ms > older.holds_from_ms
     return why_outdated(newer, older, cosine) if are_current and same_place and is_later else ""
 
 
-#: Kinds whose near-duplicates are merged. Turns and states are records of their time.
+#: Kinds of memories for which near-duplicates are merged. Turns and states are not, because they record a point in
+#: time.
 _MERGED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_END)
 
 
 def archive_exact_duplicates(context: Context) -> None:
-    """Archive exact duplicates in a project and scope; keep the one judged wrong, or else the most trusted.
+    """Archive exact duplicates in a project and scope; keep the one judged wrong, otherwise the most trusted one.
 
-    A memory is not merged into one with less authority: either the other one is archived, or both are kept.
+    A memory is not merged into one with less authority; either the other one is archived, or both are kept.
     """
     if context.changed is not None and not context.changed:
         return
@@ -245,7 +249,7 @@ def archive_exact_duplicates(context: Context) -> None:
             first[key] = memory.id
             continue
         if memory.is_lowered != kept.is_lowered:
-            # A memory that says the same as a wrong one is wrong, too, unless somebody stated it despite the judgement.
+            # A memory that repeats a wrong one is also wrong, unless somebody stated it in spite of the judgement.
             kept, memory = (memory, kept) if memory.is_lowered else (kept, memory)
             may_end = ending_of(memory, kept, Actor.TIDYING, is_users_word=False) is Ending.ENDS
         else:
@@ -273,7 +277,8 @@ def archive_repeated(
 ) -> Memory:
     """Archive ``merged`` and add its evidence to ``kept``; return ``kept`` as stored afterwards.
 
-    If ``merged`` is from another session, that confirms ``kept``, with the reason ``came_back`` and ``confirmations``.
+    If ``merged`` is from another session, it confirms ``kept``, for the reason ``came_back``, raising it to
+    ``confirmations``.
     """
     line = f"archive {merged.episode_id} (says the same as {kept.episode_id})"
     if context.is_dry:
@@ -322,7 +327,7 @@ def _may_merge(older: Memory, newer: Memory) -> bool:
     are_current = all(e.is_current and not e.suspect for e in (older, newer))
     are_judged_alike = older.is_lowered == newer.is_lowered
     same_place = (older.project_id, older.scope, older.kind) == (newer.project_id, newer.scope, newer.kind)
-    # The texts become one, so neither memory may be somebody else's or kept by hand.
+    # The texts are combined, so neither memory may be somebody else's or kept by hand.
     same_voice = (older.voice, older.origin) == (newer.voice, newer.origin)
     may_end = all(ending_of(*pair, Actor.TIDYING) is Ending.ENDS for pair in ((older, newer), (newer, older)))
     if not (are_current and are_judged_alike and same_place and same_voice and may_end):
@@ -333,7 +338,10 @@ def _may_merge(older: Memory, newer: Memory) -> bool:
 
 
 def _merge(context: Context, older: Memory, newer: Memory, cosine: float) -> bool:
-    """Append the newer memory to the older one and archive it; return False if one has changed since it was read."""
+    """Append the newer memory to the older one, and archive the newer one.
+
+    Return False if either has changed since it was read.
+    """
     line = f"merge {newer.episode_id} into {older.episode_id} (cosine {cosine:.3f})"
     if context.is_dry:
         context.add_line(line)
@@ -361,7 +369,7 @@ def _merge(context: Context, older: Memory, newer: Memory, cosine: float) -> boo
 
 
 def _merged_fields(older: Memory, newer: Memory) -> dict[str, Any]:
-    """Return the changes to the older memory: both texts, the higher importance, confirmed if from another session."""
+    """Return the changes to the older memory: both texts, the higher importance, confirmed if the sessions differ."""
     fields: dict[str, Any] = {
         "summary": merged_summary(older.summary, newer.summary),
         "content": merged_content(older.content, newer.content),
@@ -390,7 +398,7 @@ def age(context: Context) -> None:
 
 
 def pack_old(context: Context) -> None:
-    """Compress the content, but not the summary or evidence, of memories left untouched for ``compress_days`` days."""
+    """Compress the content, but not the summary or evidence, of memories untouched for ``compress_days`` days."""
     days = context.settings.compress_days
     for memory in memory_lists.unpacked_before(context.store, context.store.now_ms() - days * 86_400_000):
         context.check_time()
@@ -405,24 +413,24 @@ def pack_old(context: Context) -> None:
 
 
 def write_digests(context: Context, since_ms: int) -> None:
-    """Write the daily log's sections of every session that grew since the last run."""
+    """Write the sections of the daily log for every session that has grown since the last run."""
     for session_id in memory_history.sessions_grown_since(context.store, since_ms):
         context.check_time()
         if not context.is_dry:
             log_session(context.store, context.settings.places, session_id)
 
 
-# -- Confirm provisional memories: the user agreed, a test passed, or another session said the same thing.
+# -- Confirm provisional memories if the user agreed, a test passed, or another session said the same.
 
 #: Kinds that a passing test confirms.
 _TESTED = (Kind.FIX, Kind.FACT, Kind.DEAD_END)
 
-#: The beginning of the reason for a confirmation by a person or a test.
+#: The beginning of the recorded reason for a confirmation by a person or a test.
 USER_AGREED, TEST_PASSED = "the user agreed", "a test passed"
 
 
 def passed_test(turn: Turn) -> str:
-    """Return the last test command of a turn if it passed; "" if it failed, its outcome is unknown, or none was run."""
+    """Return the last test command of a turn if it passed; "" if it failed, is undecided, or no test was run."""
     ran = [a for a in turn.actions if a.command and a.is_error is not None and is_test_command(a.command)]
     has_passed = bool(ran) and not ran[-1].is_error and is_test_command(told_part(ran[-1].command))
     return ran[-1].command[:80] if has_passed else ""
@@ -432,7 +440,7 @@ def why_confirmed(memory: Memory, evidence: Sequence[Evidence], turns: Sequence[
     """Return what confirms a provisional memory; "" if nothing does.
 
     Args:
-        evidence: the memory's entries, the main one first.
+        evidence: the entries that the memory rests on, the main one first.
         turns: the turns of the memory's session, in order.
     """
     if len({entry.session_id for entry in evidence if entry.session_id}) > 1:
@@ -479,7 +487,7 @@ def confirm_session(context: Context, session_id: str) -> None:
 
 
 def confirm_recent(context: Context, since_ms: int) -> None:
-    """Confirm memories of the sessions that grew since the last run."""
+    """Confirm memories of the sessions that have grown since the last run."""
     for session_id in memory_history.sessions_grown_since(context.store, since_ms):
         context.check_time()
         confirm_session(context, session_id)

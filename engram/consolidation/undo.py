@@ -36,20 +36,20 @@ from engram.system.lazy_regex import lazy_regex
 KIND = "undo"
 #: Actions that consolidation doesn't repeat once they have been undone.
 NOT_AGAIN = ("archive", "supersede", "graduate")
-#: Kinds of runs that were a single action, so that all their changes belong together.
+#: Kinds of runs that are a single action, so that all changes of such a run belong together.
 _WHOLE_RUNS = ("save", "decide", KIND)
-#: Actions that can be undone although they change no field.
+#: Actions that can be undone even though they change no field.
 _FIELDLESS = (JUDGEMENT_ACTIONS[Judgement.HELPFUL], DECIDE)
 _ID = lazy_regex(r"\bep_[0-9a-f]{12}\b")
 
 
 @dataclass(frozen=True, slots=True)
 class UndoPlan:
-    """The last change to a memory, and everything that is undone with it."""
+    """The last change to a memory, and everything that is undone together with it."""
 
     #: The last change itself.
     change: Change
-    #: All changes that belong to it, including itself, oldest first.
+    #: All changes that belong to it, including the change itself, oldest first.
     together: tuple[Change, ...]
 
     @property
@@ -57,7 +57,7 @@ class UndoPlan:
         return self.change.action == UNDO
 
     def lines(self) -> list[str]:
-        """Return a line for each change to undo, last one first."""
+        """Return a line for each change to undo, last change first."""
         verb = REDO if self.is_redo else UNDO
         return [f"{verb} {_name(change)} of {change.episode_id}" for change in reversed(self.together)]
 
@@ -77,8 +77,8 @@ class UndoPlan:
 def plan_undo(store: Reader, memory: Memory) -> UndoPlan:
     """Find the last change to a memory, and all changes that belong to it.
 
-    Ageing, packing and added evidence do not count. All changes of a save, decision or undo belong together; of a
-    consolidation or extraction, only those to memories that refer to each other.
+    Ageing, packing and added evidence do not count as changes. All changes of a save, decision or undo belong together;
+    in a consolidation or extraction, only changes to memories that refer to each other do.
 
     Raises:
         BadRequest: there is nothing to undo, or the last change is final.
@@ -100,14 +100,15 @@ def undo_last_change(
 ) -> UndoPlan:
     """Undo the last change to a memory, and all changes that belong to it.
 
-    Each memory's history records the undo; a second call reverts it. Consolidation doesn't repeat what was undone.
+    Each memory's history records the undo, and a second call reverts it. Consolidation does not repeat changes that
+    were undone.
 
     Args:
         step: the id of the step that must be the last change; None for any.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: there is nothing to undo, the change is final, or a field has been changed again since.
+        BadRequest: there is nothing to undo, the change is final, or one of its fields has been changed again since.
     """
     with store.transaction() as tx:
         plan = plan_undo(tx, require_memory(tx, episode_id))
@@ -122,11 +123,12 @@ def undo_last_change(
 def take_back(
     tx: Tx, changes: Sequence[Change], *, actor: Actor, check: Callable[[Tx, Change], None] = lambda *_: None
 ) -> list[str]:
-    """Undo changes, last one first, in a separate run; return a line for each.
+    """Undo changes, last one first, in a separate run; return a line for each of them.
 
-    ``check`` is called before each change is undone and may raise an error to refuse it.
+    ``check`` is called before each change is undone, and may raise an error to refuse the undo.
 
-    Contradictions are reopened if the run of their decision has no effect any more. What was undone is not repeated.
+    Contradictions are reopened if the run that decided them no longer has any effect. Changes that were undone are not
+    repeated.
     """
     run_id = memory_history.add_run(tx, KIND)
     for change in reversed(changes):
@@ -175,7 +177,7 @@ def _ids_of(step: Change) -> set[str]:
 
 
 def _check_unchanged(tx: Tx, change: Change) -> None:
-    """Raise BadRequest if the memory is gone, or a field that the change set was changed again."""
+    """Raise BadRequest if the memory is gone, or if a field that the change set has been changed again."""
     memory = find_memory(tx, change.episode_id)
     if memory is None:
         raise BadRequest(f"this can't be undone: {change.episode_id}, which was changed with it, is gone")
@@ -188,7 +190,7 @@ def _check_unchanged(tx: Tx, change: Change) -> None:
 
 
 def _check_successors(tx: Tx, changes: Sequence[Change]) -> None:
-    """Raise BadRequest if a memory would end up superseded by one that is neither current nor superseded."""
+    """Raise BadRequest if a memory would be left superseded by one that is neither current nor superseded."""
     for episode_id in {change.episode_id for change in changes}:
         memory = find_memory(tx, episode_id)
         if memory is None or memory.status is not Status.SUPERSEDED:
@@ -201,7 +203,7 @@ def _check_successors(tx: Tx, changes: Sequence[Change]) -> None:
 
 
 def _settle_runs(tx: Tx, changes: Sequence[Change]) -> None:
-    """Record for each run behind the changes whether it still has an effect, and update its decisions."""
+    """Record, for each run that made the changes, whether it still has an effect, and update its decisions."""
     for run_id in _runs_behind(tx, changes):
         standing = standing_changes(tx, run_id)
         memory_history.set_state(tx, run_id, "done" if standing else "undone")
@@ -212,7 +214,7 @@ def _settle_runs(tx: Tx, changes: Sequence[Change]) -> None:
 
 
 def _runs_behind(tx: Tx, changes: Sequence[Change]) -> set[int]:
-    """Return the runs of the changes, and of the changes that these had undone."""
+    """Return the runs of the changes, and the runs of any changes that these had undone."""
     behind: set[int] = set()
     todo = list(changes)
     while todo:
@@ -224,7 +226,7 @@ def _runs_behind(tx: Tx, changes: Sequence[Change]) -> set[int]:
 
 
 def standing_changes(store: Reader, run_id: int) -> list[Change]:
-    """Return the changes of a run that were not undone, oldest first."""
+    """Return the changes of a run that have not been undone, oldest first."""
     of_run = changes_of_run(store, run_id)
     standing = {
         step.id
@@ -235,7 +237,7 @@ def standing_changes(store: Reader, run_id: int) -> list[Change]:
 
 
 def _replaced_in(steps: Sequence[Change]) -> dict[str, str]:
-    """Return id of each memory that the steps replaced → id of its replacement."""
+    """Return the id of each memory that the steps replaced → the id of its replacement."""
     return {step.episode_id: step.after["superseded_by"] for step in steps if step.after.get("superseded_by")}
 
 
@@ -243,14 +245,14 @@ def _replaced_in(steps: Sequence[Change]) -> dict[str, str]:
 
 
 def undo_run(store: Store, settings: Settings, run_id: int, *, actor: Actor) -> list[str]:
-    """Undo all changes of a consolidation, extraction, save, decision or undo, last one first; return a line for each.
+    """Undo all changes of a run (consolidation, extraction, save, decision or undo), last one first.
 
-    The undo is a run, which can itself be undone. Consolidation doesn't repeat what was undone; aged memories start to
-    age again.
+    Return a line for each. The undo is itself a run, which can be undone. Consolidation does not repeat changes that
+    were undone; memories that had aged start to age again.
 
     Raises:
         NotFound: there is no such run.
-        BadRequest: it was already undone, a later run changed the same memories, or some of them were purged.
+        BadRequest: the run was already undone, a later run changed the same memories, or some of them were purged.
     """
     run = memory_history.find_run(store, run_id)
     if run is None:
@@ -275,7 +277,7 @@ def undo_run(store: Store, settings: Settings, run_id: int, *, actor: Actor) -> 
 
 
 def _restore_note(settings: Settings, name: str, text: str, written: str | None, graduated: list[str]) -> str:
-    """Restore a note; if it has been changed since, only remove that run's lines."""
+    """Restore a note; if it has been changed since the run, only remove the run's lines."""
     path = settings.places.notes / name
     with notes_lock(settings.places):
         now = read_text(path)

@@ -1,1 +1,1 @@
-"""Several machines, one memory: statements about memories, how they travel, and the service that stores them."""
+"""Share one memory among machines: statements about memories, their transport, and the service that stores them."""

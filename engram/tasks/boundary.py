@@ -1,4 +1,4 @@
-"""The boundary of every task: record its run, and log, record and retry its failures."""
+"""The boundary of every task, which records its run, and logs, records and retries its failures."""
 
 from __future__ import annotations
 
@@ -26,17 +26,19 @@ from engram.tasks.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 
-#: Consecutive unexpected failures after which work is set aside as dead; expected failures never lead to that.
+#: Number of consecutive unexpected failures after which work is set aside as dead. Expected failures never lead to
+#: this.
 MAX_ATTEMPTS = 12
 
 
 def run_guarded(runtime: Runtime, kind: str, key: str, action: Callable[[], object], *, stage: str = "") -> bool:
-    """Run a piece of work; return False if it failed, in which case it is due again after 15, 30, 60 or 120 s.
+    """Run a piece of work; return False if it failed. It is then due again after 15, 30, 60 or 120 s.
 
     Args:
         key: what the work is about, such as a session id; "" for kinds without a key.
-        action: may raise anything. If it returns text, this is recorded as the outcome: what was done, or ``NOTHING``.
-        stage: the stage whose health a failure affects; ``kind`` by default.
+        action: may raise any exception. If it returns text, this is recorded as the outcome: what was done, or
+            ``NOTHING``.
+        stage: the stage with the health that a failure affects; ``kind`` by default.
     """
     run = _RecordedRun(runtime, kind, key)
     try:
@@ -47,7 +49,7 @@ def run_guarded(runtime: Runtime, kind: str, key: str, action: Callable[[], obje
         return False
     run.end_done(result if isinstance(result, str) else "")
     if not stage:
-        # Work that finds nothing to do is healthy, too. The health of a shared stage depends on the other work.
+        # Work that finds nothing to do is also healthy. The health of a shared stage depends on the other work.
         with contextlib.suppress(StoreError):
             clear_failures(runtime.store, (kind,))
     return True
@@ -96,7 +98,7 @@ class _RecordedRun:
 
 
 def _handle_failure(runtime: Runtime, kind: str, key: str, stage: str, error: Exception) -> None:
-    """Log the failure and postpone the work; continue even if the database can't be written."""
+    """Log a failure and postpone the work; continue even if the database can't be written."""
     is_expected = isinstance(error, EngramError)
     logger.warning("action=%s about=%s failed=%s", kind, key, error, exc_info=None if is_expected else error)
     if isinstance(error, BrokenDatabase) or (isinstance(error, UNREADABLE) and _is_damaged(runtime)):
@@ -120,18 +122,18 @@ def _describe(error: Exception) -> str:
 
 
 def _is_damaged(runtime: Runtime) -> bool:
-    """Return True if memory.db has an unreadable row, which may have caused an unexpected failure."""
+    """Return True if memory.db contains an unreadable row, which may have caused an unexpected failure."""
     try:
         return bool(find_unreadable(runtime.store))
     except StoreError:
         return False
 
 
-# -- After a crash: release the dead worker's leases, and set aside work that keeps crashing its process.
+# -- After a crash, release the dead worker's leases, and set aside work that keeps crashing its process.
 
 #: Number of crashes after which a piece of work is set aside.
 MAX_CRASHES = 12
-#: Number of crashes attributed to chance, after which the work is retried immediately.
+#: Number of crashes that are attributed to chance; up to this number, the work is retried immediately.
 FREE_CRASHES = 5
 
 
@@ -153,11 +155,14 @@ def is_owner_gone(owner: str) -> bool:
 
 
 def _is_living_other(pid: int) -> bool:
-    """Return True for another living process. A record with this process's id was written by an earlier process."""
+    """Return True for a different, living process.
+
+    A record with this process's own id was written by an earlier process.
+    """
     return pid != os.getpid() and is_process_alive(pid)
 
 
 def _pid_of(owner: str) -> int:
-    """Return the process id in the name of a lease's owner; 0, which counts as alive, if it contains none."""
+    """Return the process id in the name of a lease's owner; 0, which counts as alive, if there is none."""
     pid = owner.partition("-")[0]
     return int(pid) if pid.isdigit() else 0

@@ -1,4 +1,4 @@
-"""The worker's consumer: Huey's, but with hooks that run once per process and a clean stop on any signal."""
+"""The worker's consumer, based on Huey's, with hooks that run once per process and a clean stop on any signal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engram.tasks.runtime import Runtime, make_runtime
 
 logger = logging.getLogger(__name__)
 
-#: Number of threads that run tasks; at most one of them runs a heavy task.
+#: Number of threads that run tasks; at most one of them runs a heavy task at any time.
 WORKERS = 4
 #: Interval between checks of Huey's schedule, in seconds; only Huey's own retries are scheduled there.
 SCHEDULER_SECONDS = 5
@@ -60,8 +60,8 @@ class EngramConsumer(Consumer):
     ) -> None:
         """
         Args:
-            settings: from the environment and config.toml by default.
-            has_parent: a supervisor started this process; the memory folder must exist.
+            settings: by default, read from the environment and config.toml.
+            has_parent: True if a supervisor started this process; the memory folder must then exist.
             worker_type: must be ``thread``, since all tasks share one model and one memory.
             shutdown_timeout: how long to wait for running tasks when stopping; ``drain_seconds`` by default.
 
@@ -75,7 +75,7 @@ class EngramConsumer(Consumer):
         if shutdown_timeout is None:
             shutdown_timeout = self.settings.drain_seconds
         super().__init__(queue, worker_type=worker_type, shutdown_timeout=shutdown_timeout, **options)
-        # However many tasks of one kind are waiting, one thread is left for tasks of other kinds.
+        # One thread is left for tasks of other kinds, however many tasks of one kind are waiting.
         queue.storage.most_of_a_kind = self.workers - 1
         self._stop_flag_timeout = SIGNAL_SECONDS
         # Signal -> (restart, graceful); see Huey.
@@ -131,7 +131,7 @@ class EngramConsumer(Consumer):
             self.stop_flag.set()
 
     def request_end(self, reason: str) -> None:
-        """Stop for good: the exit code does not request a restart. Any thread may call this."""
+        """Stop for good, with an exit code that does not request a restart. Any thread may call this."""
         if not self.stop_flag.is_set():
             logger.warning("action=stop reason=%s", reason)
             self.stop_flag.set()

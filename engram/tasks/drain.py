@@ -35,12 +35,12 @@ def drain(
     with_vectors: bool = True,
     progress: Progress = lambda stage, done, total: None,
 ) -> Drained:
-    """Extract what is due, index notes, and embed rows without a vector. Failed work stays due.
+    """Extract sessions that are due, index notes, and embed rows without a vector. Work that fails stays due.
 
     Args:
         with_waiting: also extract sessions that have not reached their threshold or delay yet.
         with_consolidation: also consolidate, if the last run is old enough.
-        with_vectors: False leaves the vectors to a worker; until it has computed them, search matches words only.
+        with_vectors: False to leave the vectors to a worker; until it has computed them, searches match only words.
         progress: called with the stage (extract or embed), the amount done, and the total (0 if unknown).
     """
     done = Drained()

@@ -1,4 +1,4 @@
-"""Enqueue what is due according to the ``work`` table; the queue only notifies the worker. Light to import."""
+"""Enqueue the work that is due according to the ``work`` table; the queue only notifies the worker. Light to import."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from engram.tasks.queue import huey
 #: Maximum number of pieces of work enqueued at once; the rest is left for the next call.
 MAX_ENQUEUED = 500
 
-#: Reason of an extraction triggered by the number of messages; any other one means that the session has fallen silent.
+#: Reason for an extraction that was triggered by the number of messages; any other reason means that the session has
+#: fallen silent.
 ENOUGH_MESSAGES = "messages"
 
 
 def enqueue_due(store: Store, settings: Settings, session_id: str | None = None) -> int:
-    """Enqueue the due work of a session or of all, each piece once; return the number of pieces, 0 during a pause."""
+    """Enqueue the due work of one session or of all, each piece once; return how many pieces (0 during a pause)."""
     if is_work_paused(store):
         return 0
     if session_id is None:

@@ -1,7 +1,7 @@
-"""The Huey object, ``engram.tasks.queue.huey``: producers enqueue to it, and ``huey_consumer`` runs it.
+"""Define the Huey object, ``engram.tasks.queue.huey``: producers enqueue tasks to it, and ``huey_consumer`` runs them.
 
-Importing it is light: a hook that only enqueues loads no model, no model client and no memory database. The
-consumer's modules are imported by ``create_consumer``, which only a consumer calls.
+This module is light to import, so that a hook that only enqueues loads no model, no model client and no memory
+database. The consumer's modules are imported by ``create_consumer``, which only a consumer calls.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from engram.tasks.consumer import EngramConsumer
 
 
-# -- Messages as JSON: people can read them, and a forged message can't run code.
+# -- Serialise messages as JSON, so that people can read them and a forged message can't run code.
 
-#: Maximum size of a message, in bytes; Engram's messages carry only ids, so a larger one is not from Engram.
+#: Maximum size of a message, in bytes. Engram's messages contain only ids, so a larger one is not from Engram.
 MAX_MESSAGE_BYTES = 16_384
 #: Maximum length of a text argument, in characters.
 MAX_ARGUMENT_CHARS = 512
@@ -69,7 +69,10 @@ class JsonSerializer:
         return json.dumps(_pack(data), separators=(",", ":"), sort_keys=True).encode()
 
     def deserialize(self, data: bytes) -> Any:
-        """Return the serialized value, with tuples instead of lists. Raises BadRequest if the bytes are not one."""
+        """Return the deserialised value, with tuples instead of lists.
+
+        Raises BadRequest if the bytes are not a valid value.
+        """
         data = bytes(data)
         if len(data) > MAX_MESSAGE_BYTES:
             raise BadRequest(f"a message of {len(data)} bytes is too long")
@@ -152,7 +155,7 @@ def _checked(message: Message) -> Message:
 # seconds to pick up a task; it queues equal tasks repeatedly; every write waits for the disk (``synchronous`` FULL);
 # and it fails for good once the file is deleted or overwritten.
 
-#: Maximum wait for a datagram before the queue is read anyway, in seconds, since datagrams can get lost.
+#: Maximum wait for a datagram, in seconds. The queue is then read anyway, because datagrams can get lost.
 MAX_WAIT_SECONDS = 5.0
 
 
@@ -175,7 +178,7 @@ class QueueStorage(QueueFile):
         return self._listener is not None
 
     def enqueue(self, data: bytes, priority: float | None = None) -> None:
-        """Add a message and wake the worker. If an equal one is waiting, only its priority may rise."""
+        """Add a message and wake the worker. If an equal message is already waiting, at most its priority is raised."""
         self.sql(
             "insert into task (queue, data, priority, key) values (?, ?, ?, ?) on conflict (queue, key) "
             "where key is not null do update set priority = max(priority, excluded.priority)",
@@ -186,9 +189,10 @@ class QueueStorage(QueueFile):
         self.wake()
 
     def dequeue(self) -> bytes | None:
-        """Remove and return the next message; None after ``MAX_WAIT_SECONDS``, or at once without ``listen``.
+        """Remove and return the next message.
 
-        Messages of kinds that have reached ``most_of_a_kind`` are skipped until ``end_task``.
+        Return None if there is none within ``MAX_WAIT_SECONDS``, or immediately without ``listen``. Messages of kinds
+        that have reached ``most_of_a_kind`` are skipped until ``end_task``.
         """
         data = self._with_repair(self._take)
         listener = self._listener
@@ -235,7 +239,7 @@ class QueueStorage(QueueFile):
         return bytes(data)
 
     def read_schedule(self, ts: datetime) -> list[bytes]:
-        """Remove and return due scheduled messages. Check without a lock first, since there are usually none."""
+        """Remove and return due scheduled messages. Check without a lock first, because there are usually none."""
         if not self.sql(
             "select 1 from schedule where queue = ? and timestamp <= ? limit 1",
             (self.name, ts.timestamp()),
@@ -251,7 +255,7 @@ class QueueStorage(QueueFile):
         return self._with_repair(lambda: super(QueueStorage, self).pop_data(key))
 
     def waiting(self) -> list[bytes]:
-        """Return every waiting message, the next one first."""
+        """Return all waiting messages, starting with the next one."""
         return [bytes(data) for data in self.enqueued_items()]
 
     # -- waking the worker
@@ -278,7 +282,7 @@ class QueueStorage(QueueFile):
             self._listener.release()
 
     def stop_listening(self) -> None:
-        """Remove ``wake.sock``; from now on, ``dequeue`` does not wait."""
+        """Remove ``wake.sock``, so that ``dequeue`` no longer waits."""
         listener, self._listener = self._listener, None
         if listener is not None:
             listener.close()
@@ -349,12 +353,12 @@ class EngramQueue(Huey):
         except EngramError as error:
             if "settings" in options:
                 raise
-            # Otherwise, huey_consumer would print a traceback.
+            # Exit here, because huey_consumer would print a traceback.
             sys.exit(f"Error: {error}")
         return self.consumer
 
     def dequeue(self) -> Any:
-        """Return the next task that can be run; see Huey."""
+        """Return the next task that can be run; overrides Huey's method."""
         while (data := self.storage.dequeue()) is not None:
             try:
                 return self.deserialize_task(data)

@@ -19,7 +19,8 @@ from engram.system.atomic import FILE_MODE, behind_rollback, explain_disk, expla
 from engram.system.process_limits import import_without_drivers
 from engram.system.socketpath import bind_at, socket_address
 
-# -- The parts of Huey that Engram uses. Only this module imports Huey, without the PostgreSQL drivers it would load.
+# -- Import the parts of Huey that Engram uses. Only this module imports Huey, without the PostgreSQL drivers that Huey
+# would load.
 
 import_without_drivers("huey")
 
@@ -46,7 +47,7 @@ __all__ = [
 ]
 
 
-# -- ``wake.sock``: a datagram makes an idle worker read the queue.
+# -- Wake an idle worker: a datagram on ``wake.sock`` makes it read the queue.
 
 #: Maximum number of datagrams read at a time, so that a flood of them delays no task.
 MAX_DATAGRAMS = 64
@@ -130,9 +131,9 @@ Result = TypeVar("Result")
 
 #: How long an enqueue waits for another writer, in seconds.
 BUSY_SECONDS = 5.0
-#: SQLite messages that may be caused by the disk, whose state is then also reported.
+#: SQLite messages that may be caused by the disk; the state of the disk is then also reported.
 _DISK_SIGNS = ("full", "i/o error", "readonly", "unable to open")
-#: SQLite messages about a file that must be rebuilt. "locked" is not one of them.
+#: SQLite messages that mean that the file must be rebuilt. "locked" is not one of them.
 _BROKEN = ("malformed", "not a database", "corrupt", "no such table", "no such column", "readonly", "i/o error")
 
 
@@ -225,7 +226,10 @@ class QueueFile(SqliteStorage):
         return connection
 
     def _identities(self) -> tuple[tuple[int, int] | None, tuple[int, int] | None]:
-        """Return the identities of the file and of its log's index; if the index differs, others use another log."""
+        """Return the identities of the file and of its log's index.
+
+        If the index differs, other processes use a different log.
+        """
         return _identity(self.filename), _identity(f"{self.filename}-shm")
 
     def _connect(self) -> Any:
@@ -267,7 +271,7 @@ class QueueFile(SqliteStorage):
         except self._errors as error:
             met = behind_rollback(error)
             text = str(met).lower()
-            # Check the folder: if only the file isn't writable, it is rebuilt.
+            # Check the folder, because if only the file isn't writable, it can be rebuilt.
             folder = Path(self.filename).parent
             cause = explain_disk(folder) if any(sign in text for sign in _DISK_SIGNS) else ""
             if cause or "full" in text:

@@ -1,4 +1,4 @@
-"""The services that tasks use, created once at the worker's start."""
+"""The services that tasks use, created once when the worker starts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from engram.search.searcher import Searcher
 
 
-# -- Executors: run heavy actions one at a time. No thread waits: the working thread also runs queued actions.
+# -- Executors run heavy actions one at a time. No thread waits for its turn, because the working thread also runs
+# queued actions.
 
 
 class SerialExecutor:
@@ -63,7 +64,7 @@ class SerialExecutor:
     def run(self, key: str, action: Callable[[], object]) -> None:
         """Run ``action`` and everything queued after it; if another thread is working, queue it and return.
 
-        ``action`` must not raise an exception. If it does, the rest of the queue waits for the next call.
+        ``action`` must not raise an exception. If it does, queued actions are not run until the next call.
         """
         if self._enqueue(key, action):
             self._work()
@@ -112,7 +113,7 @@ class BackgroundExecutor(SerialExecutor):
     """A serial executor with its own thread, for tasks that may wait a long time for a model or a hub."""
 
     def __init__(self, name: str) -> None:
-        """Name the thread, which exists while there is something to run."""
+        """Set the name of the thread, which exists only while there is something to run."""
         super().__init__()
         self._name = name
         self._thread: threading.Thread | None = None
@@ -158,9 +159,9 @@ class Runtime:
     hub_executor: BackgroundExecutor = field(default_factory=lambda: BackgroundExecutor("hub"))
     #: Monotonic time of the start, in seconds.
     started_seconds: float = 0.0
-    #: The value of ``embeddable_mark`` when every row had its vector.
+    #: The last value of ``embeddable_mark`` at which every row had its vector.
     embedded_mark: tuple[int, int, int] | None = None
-    #: Set when memory.db is found damaged: the worker stops, and the next start sets the file aside.
+    #: Set when memory.db is found to be damaged; the worker then stops, and the next start sets the file aside.
     is_damaged: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -175,7 +176,7 @@ class Runtime:
 
     @property
     def queued(self) -> int:
-        """The number of heavy tasks that are waiting for running ones."""
+        """The number of heavy tasks that are waiting for others to finish."""
         return self.executor.queued + self.model_executor.queued
 
     @property
@@ -227,8 +228,8 @@ def current_runtime() -> Runtime:
 def make_runtime(settings: Settings, store: Store, *, may_load_torch: bool = True) -> Runtime:
     """Load the embedding model and the extractor; the first ``refresh_index`` loads the vectors.
 
-    A model that can't be used is recorded for ``engram status``; everything else works without it. Failures caused by
-    earlier settings are cleared.
+    If the model can't be used, this is recorded for ``engram status``, and everything else works without it. Failures
+    that were caused by earlier settings are cleared.
     """
     clear_failures(store, STAGES_OF_SETTINGS)
     embedder = _load_embedder(settings, store, may_load_torch)
@@ -313,7 +314,7 @@ def make_extractor(settings: Settings, store: Store) -> tuple[Extractor | None, 
 def make_model_steps(
     settings: Settings, store: Store, extractor: Extractor | None
 ) -> tuple[SecondChance | None, Reconciler | None]:
-    """Create the steps that distill local memories again and reconcile memories; (None, None) without a model."""
+    """Create the steps that distil local memories again and reconcile memories; (None, None) without a model."""
     from engram.extraction.model.model_extractor import ModelExtractor
 
     if not isinstance(extractor, ModelExtractor):

@@ -1,4 +1,4 @@
-"""Tasks that read sessions and make memories from them: ingest, flush, extract, recollect, refresh, embed.
+"""The tasks that read sessions and make memories from them: ingest, flush, extract, recollect, refresh, embed.
 
 Light to import.
 """
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from engram.tasks.runtime import Runtime
 
 
-# -- Task ``embed()``: embed rows without a current vector. Heavy; done in slices, so that other tasks can run between.
+# -- Task ``embed()``: embed rows without a current vector. It is heavy, and runs in slices so that other tasks can run
+# in between.
 
 #: Number of rows embedded in one call, which is one transaction.
 BATCH_ROWS = 32
@@ -38,7 +39,7 @@ def run_embed(runtime: Runtime) -> None:
     from engram.tasks.boundary import run_guarded
 
     if runtime.embedder is None:
-        # This keeps the stage's error, which explains why there is no model.
+        # Return here to keep the stage's error, which explains why there is no model.
         return
 
     def embed_and_queue() -> None:
@@ -84,9 +85,10 @@ def embed_slice(runtime: Runtime, batch_rows: int = BATCH_ROWS) -> Slice:
     return Slice(rows=total, has_more=rows == batch_rows)
 
 
-# -- Tasks ``recollect(session_id)`` and ``refresh(session_id)``: choose bites for prompts not answered on the socket.
+# -- Tasks ``recollect(session_id)`` and ``refresh(session_id)``: choose bites for prompts that were not answered on the
+# socket.
 
-#: How many of a turn's latest tool calls are considered.
+#: Number of a turn's latest tool calls to consider.
 TOOL_CALLS = 3
 
 
@@ -102,7 +104,7 @@ def recollect(session_id: str) -> None:
 
 @huey.task(name="refresh", priority=40)
 def refresh(session_id: str) -> None:
-    """Choose the session's pending or latest bites again, after an extraction changed memories."""
+    """Choose the session's pending or latest bites again after an extraction has changed memories."""
     from engram.tasks.boundary import run_guarded
     from engram.tasks.runtime import current_runtime
 
@@ -151,7 +153,7 @@ def extract(session_id: str) -> None:
 
 
 def run_extract(runtime: Runtime, session_id: str) -> None:
-    """Extract after other heavy tasks or, with a language model, after other extractions; then embed what changed."""
+    """Extract after other heavy tasks or, with a language model, after other extractions; then embed the changes."""
     from engram.tasks.boundary import run_guarded
 
     def extract_and_refresh() -> str:
@@ -197,13 +199,14 @@ def extract_now(runtime: Runtime, session_id: str) -> bool:
 
 
 def join_now(runtime: Runtime) -> list[str]:
-    """Join memories with older ones in turn order; return a line per change. Raises StoreError."""
+    """Join memories with older ones in the order of their turns; return a line for each change. Raises StoreError."""
     from engram.consolidation.after_extraction import join_waiting
 
     return join_waiting(runtime.store, runtime.settings, runtime.searcher, runtime.embedder)
 
 
-# -- Task ``ingest(session_id)``: Claude stopped; read the rest of the session's transcripts and close its turn.
+# -- Task ``ingest(session_id)``: when Claude has stopped, read the rest of the session's transcripts and close its
+# turn.
 
 
 @huey.task(name="ingest", priority=30)
@@ -233,7 +236,7 @@ def read_session(runtime: Runtime, session_id: str) -> None:
         ingest_source(runtime.store, source, settings=runtime.settings, redact=runtime.redact, close=True)
 
 
-# -- Task ``flush(session_id)``: a session ended or was compacted; read its rest and extract everything.
+# -- Task ``flush(session_id)``: when a session has ended or was compacted, read the rest of it and extract everything.
 
 
 @huey.task(name="flush", priority=20)
@@ -245,7 +248,7 @@ def flush(session_id: str) -> None:
     runtime = current_runtime()
     if run_guarded(runtime, "flush", session_id, lambda: read_and_make_due(runtime, session_id), stage="ingest"):
         run_extract(runtime, session_id)
-        # After the extraction, so that the log contains the extracted decisions.
+        # This runs after the extraction, so that the log contains the extracted decisions.
         runtime.executor.run(
             f"log {session_id}", lambda: run_guarded(runtime, "log", session_id, lambda: write_log(runtime, session_id))
         )

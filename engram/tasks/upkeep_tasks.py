@@ -1,4 +1,4 @@
-"""Tasks that maintain the memory: consolidate, index_notes, sync, and the scan that enqueues what is due.
+"""The tasks that maintain the memory: consolidate, index_notes, sync, and the scan that enqueues due work.
 
 Light to import.
 """
@@ -76,7 +76,7 @@ def tidy(runtime: Runtime) -> Report:
 
 @huey.task(name="index_notes", priority=0)
 def index_notes() -> None:
-    """Index new and changed notes, remove deleted ones, and enqueue the embedding of what changed."""
+    """Index new and changed notes, remove deleted ones, and enqueue the embedding of changed ones."""
     from engram.models.work.task_runs import NOTHING
     from engram.tasks.boundary import run_guarded
     from engram.tasks.runtime import current_runtime
@@ -107,11 +107,11 @@ def index_now(runtime: Runtime) -> bool:
     return has_changed
 
 
-# -- Task ``sync()``: sync with every joined hub. One process at a time; a hub that fails is retried later. Rounds run
-# in their own thread (``runtime.hub_executor``), so that a slow hub does not delay memories. A request during a round
-# leads to one more round.
+# -- Task ``sync()``: sync with every joined hub. Only one process syncs at a time, and a hub that fails is retried
+# later. Rounds run in their own thread (``runtime.hub_executor``), so that a slow hub does not delay memories. A
+# request during a round leads to one more round.
 
-#: How long a round keeps its lease without progress, in seconds; longer than a request may take.
+#: How long a round keeps its lease without making progress, in seconds; longer than a request may take.
 LEASE_SECONDS = 300
 
 
@@ -140,7 +140,7 @@ def run_sync(runtime: Runtime, limits: Limits | None = None) -> None:
 
 
 def sync_under_lease(runtime: Runtime, *, is_forced: bool = False, limits: Limits | None = None) -> tuple[str, bool]:
-    """Run the rounds that are due; return what they did, and whether memories on this machine changed.
+    """Run the rounds that are due; return a summary of them, and whether memories on this machine changed.
 
     Return ("", False) while another process or thread runs a round, or if no hub is joined.
     """
@@ -171,7 +171,7 @@ def sync_under_lease(runtime: Runtime, *, is_forced: bool = False, limits: Limit
 
 
 def take_sync_lease(store: Store, is_stopping: Callable[[], bool] = lambda: False) -> HeldLease | None:
-    """Take the lease for rounds, even from a process that has exited; return None while another thread holds it."""
+    """Take the lease for rounds, even from a dead process; return None while another thread holds it."""
     from engram.models.work.work import HeldLease, drop_lease, lease_owners, take_lease
     from engram.tasks.boundary import is_owner_gone
 
@@ -186,7 +186,7 @@ def take_sync_lease(store: Store, is_stopping: Callable[[], bool] = lambda: Fals
 
 # -- Task ``scan()``, every minute: enqueue what is due, missing or overdue according to memory.db.
 
-#: How old the last scan must be before the next one, in seconds.
+#: Minimum age of the last scan before the next one, in seconds.
 EVERY_SECONDS = 50
 #: How long a scan may hold its lease, in seconds.
 SCAN_LEASE_SECONDS = 60
@@ -209,7 +209,7 @@ def scan() -> None:
 
 
 def scan_under_lease(runtime: Runtime) -> int | None:
-    """Scan; return the number of enqueued tasks; None during or just after another scan. Raises StoreError."""
+    """Scan, and return the number of enqueued tasks; None during or just after another scan. Raises StoreError."""
     from engram.models.work.task_runs import note_success
     from engram.models.work.work import release_lease, take_lease
 
@@ -255,7 +255,10 @@ def scan_now(runtime: Runtime) -> int:
 
 
 def _write_due_logs(runtime: Runtime) -> None:
-    """Write the daily logs that became due when sessions were sorted, since extraction may be off or failing."""
+    """Write the daily logs that became due when sessions were assigned to projects.
+
+    This can't be left to extraction, which may be off or failing.
+    """
     from functools import partial
 
     from engram.models.work.work import LOG_IS_DUE, WorkState, list_work, make_due
@@ -271,7 +274,7 @@ def _write_due_logs(runtime: Runtime) -> None:
 
 
 def _misses_vectors(runtime: Runtime, model: str) -> bool:
-    """Return True if a row has no current vector; read all rows only if some were added or changed."""
+    """Return True if a row has no current vector; all rows are read only if some were added or changed."""
     from engram.models.search.vector_rows import embeddable_watermark, missing_vectors
 
     mark = embeddable_watermark(runtime.store)

@@ -1,1 +1,4 @@
-"""Follow the transcripts. Events are only hints; the sweep finds everything. Lightweight: no model, no numpy."""
+"""Follow the transcripts.
+
+Events are only hints; the sweep finds every change. The process stays small: no model, no numpy.
+"""

@@ -1,4 +1,7 @@
-"""The watcher: reads new content from the agents' sessions and enqueues work for the worker. One per memory folder."""
+"""The watcher reads new content from the agents' sessions and enqueues work for the worker.
+
+There is one per memory folder.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ from engram.tasks.session_tasks import recollect
 from engram.transcripts import registry
 from engram.transcripts.agents import Agent, Place, Source
 
-# -- Which sources may have changed: those that an event reported, and those that a sweep found changed.
+# -- Collect the sources that may have changed, because an event reported them or a sweep found them changed.
 
 
 class Changes:
@@ -51,7 +54,8 @@ class Changes:
         """Start empty."""
         self._paths: set[Path] = set()
         self._sources: dict[Place, Source] = {}
-        #: Sources that must not be read, each with its stamp and the pauses that applied when this was determined.
+        #: Sources that must not be read, each with its stamp and the pauses that were in effect when this was
+        #: determined.
         self._passed_over: dict[Place, tuple[str, frozenset[str]]] = {}
 
     def __bool__(self) -> bool:
@@ -67,10 +71,10 @@ class Changes:
         self._sources[source.place] = source
 
     def take(self, settings: Settings, load_seen: Callable[[], Mapping[Place, Seen]]) -> Source | Path | None:
-        """Dequeue the next source to read; a path if it contains no source; None if there is nothing to read.
+        """Remove and return the next source to read, or a path if it contains no source.
 
-        A file that is a single session is read whenever an event reports it. In a file that contains several sessions,
-        only those whose stamp has changed since they were read are read again.
+        Return None if there is nothing to read. A file that is a single session is read whenever an event reports it.
+        In a file that contains several sessions, only the sessions with a stamp that has changed are read again.
         """
         while self._paths and not self._sources:
             path = self._paths.pop()
@@ -102,15 +106,16 @@ class Changes:
         return count
 
 
-# -- Hints from the file system that a source may have changed. They may fail, because the sweep finds every change.
+# -- Get hints from the file system that a source may have changed. Hints may be lost, because the sweep finds every
+# change.
 
 logger = logging.getLogger(__name__)
 
-#: Reading a file itself causes events (opened, closed), so only these count.
+#: Only these events count, because reading a file itself causes events (opened, closed).
 _WANTED = [FileModifiedEvent, FileCreatedEvent, FileMovedEvent, FileDeletedEvent]
-#: How long stopping the observer's threads may take, in seconds.
+#: Maximum time for stopping the observer's threads, in seconds.
 _JOIN_SECONDS = 2.0
-#: inotify error → the Linux limit that was reached, which editors often exhaust.
+#: inotify error → the Linux limit that was reached; editors often exhaust these limits.
 _LIMITS = {errno.EMFILE: "fs.inotify.max_user_instances", errno.ENOSPC: "fs.inotify.max_user_watches"}
 
 
@@ -124,18 +129,18 @@ class Events:
         ]
 
     def keep_up(self) -> bool:
-        """Watch every folder that exists; return True if watching one had to be started."""
+        """Watch every folder that exists; return True if watching had to be started for any of them."""
         started = [folder.keep_up() for folder in self._folders]
         return any(started)
 
     @property
     def error(self) -> str:
-        """Why there are no events; "" if all folders are watched."""
+        """Why events are missing; "" if all folders are watched."""
         return "; ".join(folder.error for folder in self._folders if folder.error)
 
     @property
     def error_of_present_folders(self) -> str:
-        """Why there are no events from folders that exist. An agent that is not installed has no folder."""
+        """Why events are missing from folders that exist; an agent that is not installed has no folder."""
         return "; ".join(folder.error for folder in self._folders if folder.error and not is_missing(folder.folder))
 
     def stop(self) -> None:
@@ -146,14 +151,14 @@ class Events:
 
 class FolderEvents(FileSystemEventHandler):
     def __init__(self, folder: Path, suffixes: tuple[str, ...], hint: Callable[[Path], None]) -> None:
-        """Only files whose names end in one of ``suffixes`` count."""
+        """Only files with one of ``suffixes`` count."""
         self.folder = folder
         self._suffixes = suffixes
         self._real = ""
         self._hint = hint
         self._observer: Any = None
         self._watched: tuple[int, int] | None = None
-        #: Why there are no events; "" if there are.
+        #: Why there are no events; "" if there are events.
         self.error = "not started"
 
     def on_any_event(self, event: FileSystemEvent) -> None:
@@ -164,7 +169,7 @@ class FolderEvents(FileSystemEventHandler):
                 self._hint(self._as_configured(path))
 
     def _as_configured(self, path: str) -> Path:
-        """Return the path below the folder as configured, because some systems report it with links resolved."""
+        """Return the path as it is below the configured folder, because some systems report it with links resolved."""
         if self._real and path.startswith(self._real + os.sep):
             return self.folder / path[len(self._real) + 1 :]
         return Path(path)
@@ -182,7 +187,10 @@ class FolderEvents(FileSystemEventHandler):
         return self._start(identity)
 
     def _is_alive(self) -> bool:
-        """Return True while events can arrive. A recreated folder may have the old inode, but its emitter is dead."""
+        """Return True while events can arrive.
+
+        A folder that was recreated may have the same inode, but its emitter is dead.
+        """
         observer = self._observer
         return observer is not None and observer.is_alive() and all(emitter.is_alive() for emitter in observer.emitters)
 
@@ -225,17 +233,17 @@ def _identity(folder: Path) -> tuple[int, int] | None:
 
 #: Maximum time between two checks of the memory folder, in seconds.
 LOOK_SECONDS = 5.0
-#: Number of bytes of a source read at a time; small, to keep this process small.
+#: Number of bytes to read from a source at a time; small, to keep this process small.
 PORTION_BYTES = 256 * 1024
-#: Reading this many bytes of a source leaves unused memory, which is then returned to the system.
+#: After this many bytes have been read from a source, unused memory is returned to the system.
 LARGE_BYTES = 64 * 1024
 
-#: How much earlier content is compared with the files in one sweep, in bytes and in files.
+#: Maximum amount of earlier content to compare with the files in one sweep, in bytes and in files.
 SWEEP_CHECK_BYTES, SWEEP_CHECK_FILES = 4 * 1024 * 1024, 20
 #: A source that changed within this many seconds (seven days) is compared.
 LIVE_SECONDS = 604_800
 
-#: Reasons given by ingest that make reading again pointless.
+#: Reasons returned by ingest that make it pointless to read the source again.
 MUST_NOT_BE_READ = frozenset({"excluded", "paused"})
 
 
@@ -250,7 +258,7 @@ class Watcher:
         self.events = Events(registry.all_agents(), settings, self.hint)
         self._changes = Changes()
         self._gone: set[Place] = set()
-        #: Sources whose earlier content must be compared with the content that was read; None before the first sweep.
+        #: Sources for which the content already read must be compared with the file; None before the first sweep.
         self._doubtful: list[Source] | None = None
         self._next_sweep = 0.0
         self._opened = store.file_identity()
@@ -267,7 +275,7 @@ class Watcher:
         self._wake()
 
     def step(self) -> list[IngestResult]:
-        """Read every source that may have changed, and enqueue the resulting work.
+        """Read every source that may have changed, and enqueue the work that results.
 
         Raises:
             BrokenDatabase: memory.db is damaged. Any other error is recorded, and the sweep will try again.
@@ -281,7 +289,7 @@ class Watcher:
         return results
 
     def _read(self, item: Source | Path) -> list[IngestResult]:
-        """Read a source; for a path that contains none, record why."""
+        """Read a source; for a path that contains no source, record why."""
         result = None
         with self._edge("ingest", item if isinstance(item, Path) else item.path):
             if isinstance(item, Path):
@@ -299,7 +307,7 @@ class Watcher:
         return [result]
 
     def _enqueue(self, result: IngestResult) -> None:
-        """Enqueue the work that results from a read; if the queue cannot be written, the next sweep does so."""
+        """Enqueue the work that results from a read; if the queue cannot be written, the next sweep enqueues it."""
         if not result.session_id or not result.has_read:
             return
         reach("watch.enqueue")
@@ -327,14 +335,14 @@ class Watcher:
         return count
 
     def _doubt(self, sources: list[Source]) -> None:
-        """Mark some live sources for a full comparison with what was read from them; successive sweeps cover all of
-        them.
+        """Mark some live sources for a full comparison with the content that was read; sweeps cover all of them in
+        turn.
 
-        This is the only way to notice a change that left the size, time and end of a file plausible.
+        Only this comparison notices a change that left the size, the time and the end of a file plausible.
         """
         since_ns = time.time_ns() - LIVE_SECONDS * 10**9
         if not self._doubtful:
-            # There is enough to do at startup.
+            # At startup, there is enough other work to do.
             is_start = self._doubtful is None
             self._doubtful = [source for source in sources if source.changed_at_ns > since_ns]
             if is_start:
@@ -356,7 +364,7 @@ class Watcher:
             self._gone.add(place)
 
     def enqueue_due(self) -> None:
-        """Enqueue all work that is due by now, such as for sessions that fell silent, and an overdue consolidation."""
+        """Enqueue all work that is due, such as for sessions that have fallen silent, and an overdue consolidation."""
         enqueue_due(self.store, self.settings)
         enqueue_consolidation_if_overdue(self.store, self.settings)
 
@@ -382,7 +390,7 @@ class Watcher:
                     note_damage(self.store)
                 return EXIT_RESTART
             if has_failed:
-                # Without a pause, an immediate failure would repeat in a busy loop.
+                # Without a pause, a failure would be repeated in a busy loop.
                 self._wait(LOOK_SECONDS)
             elif not self._changes:
                 self._wait(min(LOOK_SECONDS, self._next_sweep - time.monotonic()))
@@ -390,7 +398,7 @@ class Watcher:
         return 0
 
     def _turn(self) -> None:
-        """Run the loop once: keep watching for events, sweep when a sweep is due, and read."""
+        """Run the loop once: keep watching for events, sweep if that is due, and read."""
         if self.events.keep_up():
             self._next_sweep = 0.0
         now = time.monotonic()
@@ -440,7 +448,7 @@ class Watcher:
 
     @contextlib.contextmanager
     def _edge(self, stage: str, path: Path | None = None) -> Iterator[None]:
-        """Guard a piece of work: an error ends only this piece and is recorded, and the next sweep tries again.
+        """Guard a piece of work: an error ends only this piece and is recorded, and the next sweep retries it.
 
         Raises:
             BrokenDatabase: memory.db is damaged.

@@ -1,4 +1,4 @@
-"""``engram service run watcher``: the watcher as a process; one for each memory folder."""
+"""Run the watcher as a process (``engram service run watcher``), one for each memory folder."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ logger = logging.getLogger(__name__)
 
 #: Maximum time that an enqueue waits for another writer of the queue, in seconds.
 QUEUE_SECONDS = 1.0
-#: Size of memory.db's page cache, in KB; it is small, because storing new lines needs few lookups.
+#: Size of the page cache for memory.db, in KB; it is small, because storing new lines needs few lookups.
 CACHE_KB = 512
-#: How often a memory.db of an earlier version is checked again, in seconds.
+#: How often a memory.db from an earlier version is checked again, in seconds.
 UPGRADE_POLL_SECONDS = 0.5
 
 
 def run_watcher(settings: Settings, *, has_parent: bool = False) -> int:
-    """Run until SIGTERM or SIGINT; call it in its own process, from the main thread.
+    """Run until SIGTERM or SIGINT; must be called in its own process, from the main thread.
 
     Args:
-        has_parent: a supervisor started the watcher, so a missing memory folder is not recreated.
+        has_parent: True if a supervisor started the watcher, in which case a missing memory folder is not recreated.
 
     Returns:
         0 after a clean stop, if the memory folder is gone, or immediately if another watcher is running; 75 if the
@@ -61,7 +61,7 @@ def run_watcher(settings: Settings, *, has_parent: bool = False) -> int:
 def _open_when_upgraded(settings: Settings, home: Home, lock: ProcessLock) -> Store:
     """Open memory.db; if an earlier version wrote it, wait until the worker has brought it up to date.
 
-    A signal ends the process even during the wait. Raises StoreError.
+    A signal ends the process even while it waits. Raises StoreError.
     """
     has_said = False
     while True:

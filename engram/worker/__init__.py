@@ -1,1 +1,1 @@
-"""The worker process: its start, its server on engram.sock, its housekeeping."""
+"""The worker process: startup, the servers on its sockets, and housekeeping."""

@@ -1,4 +1,4 @@
-"""Answer requests on engram.sock: a hook's payload is answered with a recollection; other requests run an operation."""
+"""Answer requests on engram.sock: a hook's payload gets a recollection, any other request runs an operation."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ logger = logging.getLogger(__name__)
 EMBED_BATCH_TEXTS = 4
 #: Maximum number of texts in an ``embed`` request.
 MAX_TEXTS = 256
-#: Operations whose answer a person or an agent is waiting for; heavy work pauses in the meantime.
+#: Operations for which a person or an agent is waiting; heavy work pauses in the meantime.
 _QUESTIONS = frozenset({"briefing", "explain", "recall", "search"})
 #: Maximum number of a request's files that are used for ranking.
 MAX_FILES = 50
 
 
 def parse_request(request: bytes | None) -> dict[str, Any]:
-    """Return a request's JSON object with its strings made storable. Raises BadRequest."""
+    """Return the JSON object in a request, making its strings storable. Raises BadRequest."""
     try:
         parsed = None if request is None else json.loads(request.decode("utf-8", "replace"))
         if request is not None and b"\\u" in request:
@@ -81,7 +81,7 @@ class Answers:
         }
 
     def answer(self, request: bytes | None) -> bytes:
-        """Return the response to a request; b"" for none. Never raises an exception."""
+        """Return the response to a request; b"" if it needs none. Never raises an exception."""
         try:
             parsed = parse_request(request)
             if is_hook_payload(parsed):
@@ -160,7 +160,7 @@ class Answers:
             return answer.hits, ""
 
     def wake(self) -> None:
-        """Process what a command or a tool has written: embed new memories now, the rest in a task."""
+        """Process what a command or a tool has written: embed new memories now, and everything else in a task."""
         if self._runtime.embedder is not None:
             embed_newest_memories(self._runtime.store, self._runtime.embedder)
         self._runtime.refresh_index()

@@ -1,4 +1,4 @@
-"""Housekeeping: every few seconds, check memory use, sockets, damage, vectors, due work and the backup."""
+"""Check memory use, sockets, damage, vectors, due work and the backup every few seconds."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from engram.tasks.upkeep_tasks import sync
 from engram.worker.open_vaults import DailyBackup
 from engram.worker.socket_server import RecallServer
 
-# -- Status lines: the figures of each session that displays them.
+# -- Write the figures for the status line of each session that displays one.
 
-#: Maximum number of sessions whose figures are kept up to date; the latest come first.
+#: Maximum number of sessions with figures that are kept up to date; the latest sessions take precedence.
 MAX_SESSIONS = 50
 
 
@@ -40,7 +40,7 @@ class StatusLines:
         """Write the figures that sessions request; return the number of files written.
 
         Args:
-            has_changed: whether the memory has changed since the last call. If not, only empty files are filled.
+            has_changed: True if the memory has changed since the last call. Otherwise, only empty files are filled.
         """
         files = self._files.status_lines()[:MAX_SESSIONS]
         due = [file.session_id for file in files if has_changed or file.is_empty]
@@ -57,18 +57,18 @@ class StatusLines:
         return len(due)
 
 
-# -- Hub watch: enqueue a sync when there are new local statements or a hub reports changes.
+# -- Watch for new local statements and for changes on hubs, and enqueue a sync for them.
 
 logger = logging.getLogger(__name__)
 
 #: How often to check for local changes, and how long to wait after a sync is enqueued, in seconds.
 LOOK_SECONDS, QUIET_SECONDS = 0.1, 1.0
-#: How often to poll a hub if no request is kept open (setting ``hub_wait``), in seconds.
+#: How often to poll a hub if the setting ``hub_wait`` prevents requests from being kept open, in seconds.
 ASK_SECONDS = 3.0
 #: How long to wait after enqueueing a sync before polling the hub again, in seconds. The wait doubles, up to
 #: ``REST_SECONDS``, while no cursor moves, so that a hub that always reports changes is rarely polled.
 SETTLE_SECONDS = 0.5
-#: How often to check a folder, and how long to gather local changes for one file, in seconds.
+#: How often to check a folder for changes, and how long to gather local changes for a single file, in seconds.
 FOLDER_SECONDS = 10.0
 GATHER_SECONDS = 15.0
 #: How long to wait after failing to reach a hub, in seconds.
@@ -76,7 +76,7 @@ REST_SECONDS = 30.0
 
 
 def _gathers_for(server: Server, now_ms: int) -> float:
-    """Return how many more seconds to gather changes before writing them to a folder; 0 for a service."""
+    """Return how much longer to gather changes before writing them to a folder, in seconds; 0 for a service."""
     from engram.hub.client.folder_files import is_folder
 
     since_ms = now_ms - server.synced_at_ms
@@ -84,7 +84,7 @@ def _gathers_for(server: Server, now_ms: int) -> float:
 
 
 class HubWatch:
-    """Runs a thread that watches memory.db, and for each hub a thread that keeps a request open there."""
+    """Runs one thread that watches memory.db, and one for each hub that keeps a request open there."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -101,7 +101,7 @@ class HubWatch:
             self._start(server.url, self._watch_hub, server)
 
     def close(self) -> None:
-        """Tell the threads to stop. A thread that is waiting for a hub ends with the process."""
+        """Signal the threads to stop. A thread that is waiting for a hub ends only with the process."""
         self._closing.set()
         outgoing = self._threads.get("outgoing")
         if outgoing is not None:
@@ -187,18 +187,21 @@ class HubWatch:
 
 #: Seconds between two checks.
 EVERY_SECONDS = 5.0
-#: Memory that the default limit allows in addition to the vectors, in MB; a worker with three million vectors used 290.
+#: Memory that the default limit allows in addition to the vectors, in MB. A worker with three million vectors used 290
+#: MB.
 ABOVE_INDEX_MB = 400.0
-#: Run time, in seconds, above which a heavy task counts as hung; the language model's caps stop a healthy one sooner.
+#: Run time, in seconds, after which a heavy task counts as hung. The limits on language models stop a healthy task
+#: sooner.
 MAX_ACTION_SECONDS = 7200.0
 #: How long a request may wait for a thread, in seconds, before all threads count as hung.
 MAX_REQUEST_WAIT_SECONDS = 60.0
-#: Growth, in MB, after which unused memory is returned even without a heavy task, since questions also leave some.
+#: Growth, in MB, after which unused memory is returned to the system even without a heavy task, since questions also
+#: leave some behind.
 GROWN_MB = 8.0
 
 
 class Housekeeper:
-    """A thread that checks everything every few seconds; ``step`` is one check."""
+    """Runs a thread that checks everything every few seconds; ``step`` is one check."""
 
     def __init__(
         self,
@@ -213,8 +216,8 @@ class Housekeeper:
         """
         Args:
             queue, server: reopened if their sockets disappear.
-            stop: called with the reason why the worker must be restarted.
-            end: called with the reason why the worker must exit for good.
+            stop: called with a reason if the worker must be restarted.
+            end: called with a reason if the worker must exit for good.
             beat: called after each check if no thread is hung.
         """
         self._runtime = runtime
@@ -260,7 +263,7 @@ class Housekeeper:
         """Check everything once."""
         home = self._runtime.settings.places
         if not home.root.is_dir():
-            # Checked first, because a restarted worker would create an empty folder in its place.
+            # This is checked first, because a restarted worker would create an empty folder in its place.
             self._end("the memory folder is gone")
             return
         self._check_memory()

@@ -1,4 +1,4 @@
-"""Start and stop the worker's services in Huey's startup and shutdown hooks, whatever command started the worker."""
+"""Start and stop the worker's services in Huey's startup and shutdown hooks, which work for every way to start it."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from engram.worker.worker_client import announce_worker
 
 logger = logging.getLogger(__name__)
 
-#: How long a thread may hold the interpreter, in seconds; short, so that no recall waits for an import.
+#: How long a thread may hold the interpreter, in seconds; this is short, so that no recall waits for an import.
 SWITCH_SECONDS = 0.0005
 #: How long a sync may take to reach its next step and stop, in seconds.
 HUB_DRAIN_SECONDS = 1.0
 
 
 class WorkerServices:
-    """Everything in a worker except the threads that run tasks: lock, log, memory, model, sockets, housekeeping."""
+    """All parts of a worker except the threads that run tasks: lock, log, memory, model, sockets, housekeeping."""
 
     def __init__(self, consumer: EngramConsumer) -> None:
         self._consumer = consumer
@@ -49,7 +49,7 @@ class WorkerServices:
         self._opened = contextlib.ExitStack()
 
     def start(self) -> None:
-        """Open everything, starting with the lock; close it again on failure or interruption.
+        """Open everything, starting with the lock; close everything again on failure or interruption.
 
         Raises:
             AlreadyRunning: another worker is running for this memory folder.
@@ -186,7 +186,7 @@ def _start_log(home: Home, level: str) -> None:
 
 
 def _load_vectors(runtime: Runtime) -> None:
-    """Load the vectors. Until then, questions use the text index and the vectors loaded so far; heavy tasks wait."""
+    """Load the vectors. Meanwhile, questions use the text index and the vectors loaded so far, and heavy tasks wait."""
     run_guarded(runtime, "load_vectors", "", runtime.refresh_index, stage="search")
     give_back_memory()
 
@@ -219,7 +219,7 @@ def link_python(home: Home) -> None:
 def _end_now(code: int) -> NoReturn:
     """Exit without shutting down the interpreter, which would abort when a thread returns from the model.
 
-    All important data is committed; the next process replays SQLite's log.
+    All important data has been committed; the next process replays SQLite's log.
     """
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
@@ -234,11 +234,11 @@ def _end_now(code: int) -> NoReturn:
 def run_worker(
     settings: Settings, *, make: Callable[[Settings, Store], Runtime] = make_runtime, has_parent: bool = False
 ) -> int:
-    """Run until SIGTERM or SIGINT; call it in its own process, from the main thread.
+    """Run until SIGTERM or SIGINT; must be called in its own process, from the main thread.
 
     Args:
-        make: creates the services for tasks; compiles the model first if necessary.
-        has_parent: a supervisor started this process, so a missing memory folder is not recreated.
+        make: creates the services for tasks, compiling the model first if necessary.
+        has_parent: True if a supervisor started this process, in which case a missing memory folder is not recreated.
 
     Returns:
         0 after a clean stop, or if the memory folder is gone; also 0, immediately, if another worker is running; 75 if

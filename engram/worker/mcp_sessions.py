@@ -1,9 +1,9 @@
 """Serve MCP to all agents' sessions on ``mcp.sock``, each through a relay (``engram_mcp/server.py``).
 
 A relay first sends a line with the size, in bytes, of the session's environment variables, then the variables. Once it
-is accepted, both sides speak MCP, one message per line. One thread serves all connections; a few others run the tools.
-The MCP library takes 40 MB and a second of processor time; it is loaded soon after the worker starts, or earlier by the
-first session.
+is accepted, both sides speak MCP, one message per line. One thread serves all connections, and a few others run the
+tools. Loading the MCP library takes 40 MB and a second of processor time, so it is loaded soon after the worker starts,
+or earlier for the first session.
 """
 
 from __future__ import annotations
@@ -36,21 +36,22 @@ from engram_mcp.server import WELCOME
 
 #: Maximum number of tool calls answered at the same time.
 CALL_THREADS = 4
-#: Maximum number of sessions served at the same time; the relay of any further session becomes its server.
+#: Maximum number of sessions served at the same time. The relay of any further session acts as the session's own
+#: server.
 MAX_SESSIONS = 200
-#: How long a relay may take to identify itself, in seconds, and the maximum size of its variables, in bytes.
+#: Maximum time for a relay to identify itself, in seconds, and maximum size of its variables, in bytes.
 GREETING_SECONDS = 5.0
 MAX_GREETING_BYTES = 1_000_000
 #: Maximum length of a line from an agent, in bytes; a longer one ends the session.
 MAX_LINE_BYTES = 16_000_000
-#: How long after the worker's start the MCP library is loaded, in seconds.
+#: Delay between the worker's start and the loading of the MCP library, in seconds.
 LOAD_AFTER_SECONDS = 3.0
 _GREETING = lazy_regex(rb"engram-mcp 1 (\d{1,7})\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _InWorker(Access):
-    """A session's access to the worker's open memory, vectors and model."""
+    """Gives a session access to the worker's open memory, vectors and model."""
 
     answers: Answers
     vaults: Vaults
@@ -59,7 +60,7 @@ class _InWorker(Access):
 
     @contextlib.contextmanager
     def store(self) -> Iterator[Store]:
-        """Yield the open memory for one call. Raises StoreError if it is damaged; the worker then handles that."""
+        """Yield the open memory for one call. Raises StoreError if it is damaged, which the worker then handles."""
         runtime = self.vaults.named(self.vault)
         try:
             with self.vaults.noting_damage(runtime):
@@ -136,12 +137,12 @@ class McpSessions:
         if self._listener is not None:
             self._listener.close()
         for reader, _ in self._sessions.values():
-            # Act as if the agent had disconnected, so that its last calls are still answered.
+            # Behave as if the agent had disconnected, so that its last calls are still answered.
             reader.feed_eof()
         if self._sessions:
             await asyncio.wait(self._sessions, timeout=seconds)
         for _, writer in self._sessions.values():
-            # Send no error: the relay tells the agent what happened to its calls.
+            # Send no error, because the relay reports to the agent what happened to its calls.
             writer.transport.abort()
 
     def _end(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Open memory.db in the worker: upgrade an older file, or replace a damaged one and carry over manual changes."""
+"""Open memory.db in the worker: upgrade an older file, or replace a damaged one and keep manual changes."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ logger = logging.getLogger(__name__)
 
 #: Name given to a damaged memory.db; if it is taken, a time is appended.
 BROKEN_NAME = "memory.broken.db"
-#: Age at which a temporary file is deleted, in seconds; its writer has exited by then.
+#: Age at which a temporary file is deleted, in seconds; by then, the process that wrote it has exited.
 LEFTOVER_SECONDS = 600
 #: Size in bytes above which a file is checked once a day instead of at every start.
 LARGE_BYTES = 100_000_000
-#: How long an upgrade waits for a process of another version, which may be stopping, to exit, in seconds.
+#: Maximum time that an upgrade waits for a process of another version to exit, in seconds; it may already be stopping.
 OTHERS_SECONDS = 20.0
 _POLL_SECONDS = 0.1
 
@@ -44,13 +44,13 @@ _POLL_SECONDS = 0.1
 def open_upgraded(
     home: Home, settings: Settings, *, clock: Clock = SYSTEM_CLOCK, wait_seconds: float = 0.0, is_service: bool = False
 ) -> Store:
-    """Open memory.db; back up and upgrade a file of an earlier version first.
+    """Open memory.db, after backing up and upgrading a file from an earlier version.
 
     Args:
         settings: determine the SQLite driver.
         wait_seconds: how long to wait for a worker or watcher of another version to exit.
         is_service: whether to kill sibling processes of another version, which the service manager then restarts.
-            Otherwise, a worker restarted after an update would wait forever for its watcher.
+            Without this, a worker restarted after an update would wait forever for its watcher.
 
     Raises:
         OlderSchema: an earlier version wrote the file, and a worker or watcher of another version is running; the file
@@ -80,7 +80,7 @@ def open_upgraded(
 
 
 def _end_siblings(others: Sequence[OtherProcess]) -> None:
-    """Kill the processes that have the same parent as this one. After a clean exit, they would not be restarted."""
+    """Kill the processes with the same parent as this one, because they would not be restarted after a clean exit."""
     for other in others:
         if other.pid is not None and parent_of(other.pid) == os.getppid():
             logger.warning("action=end_sibling process=%s pid=%d code=%s", other.name, other.pid, other.code)
@@ -89,7 +89,7 @@ def _end_siblings(others: Sequence[OtherProcess]) -> None:
 
 
 def upgrade_memory(home: Home, settings: Settings) -> Path | None:
-    """Upgrade a memory.db of an earlier version; return the backup made first, if any.
+    """Upgrade a memory.db from an earlier version; return the backup that was made first, if any.
 
     A damaged file is left to the worker.
 
@@ -111,13 +111,13 @@ def upgrade_memory(home: Home, settings: Settings) -> Path | None:
 def open_or_set_aside(
     home: Home, settings: Settings, *, clock: Clock = SYSTEM_CLOCK, is_service: bool = False
 ) -> Store:
-    """Open memory.db; move a damaged file to ``memory.broken.db`` and create a new one. Hold the worker's lock.
+    """Open memory.db; if it is damaged, move it to ``memory.broken.db`` and create a new one. Hold the worker's lock.
 
     The transcripts are then read again. Memories that were saved, pinned, edited or forgotten by hand are carried over
     from the backups and the readable part of the damaged file.
 
     Raises:
-        OlderSchema: an earlier version wrote the file, and its watcher does not stop.
+        OlderSchema: an earlier version wrote the file, and that version's watcher does not stop.
         StoreError: the file can't be opened for another reason.
     """
     drop_leftovers(home.root, LEFTOVER_SECONDS)
@@ -144,7 +144,7 @@ def open_or_set_aside(
 
 
 def _note_rebuilt(backups: list[Backup], store: Store, aside: Path, carried: Recovered) -> None:
-    """Record in the new memory what happened to the old one and what may be missing."""
+    """Record in the new memory what happened to the old one and what may be missing from it."""
     logger.info("action=recover memories=%d tombstones=%d lost=%d", carried.memories, carried.tombstones, carried.lost)
     missing = f"; {number_of(carried.lost, 'memory')} could not be read" if carried.lost else ""
     if not carried.is_complete:
@@ -172,13 +172,14 @@ def _is_large(path: Path) -> bool:
 
 
 def _damage_of(store: Store) -> str:
-    """Return what is wrong, or "" if nothing is; rebuild damaged indexes.
+    """Return what is wrong with the file; "" if nothing is. Rebuild damaged indexes.
 
-    Unless damage is already known, the check is quick. It is skipped for a large file, since it takes 5 s per GB; the
-    daily backup checks such a file.
+    Unless damage is already suspected, only a quick check is made. It is skipped for a large file, because it takes 5 s
+    per GB; the daily backup checks such a file.
     """
     noted = "".join(stage.last_error for stage in list_stages(store) if stage.name == "memory")
-    # What a damaged log lost stays lost, however sound the file is: that note is kept, and is no reason to check.
+    # Data lost with a damaged log stays lost even if the file is sound, so that note is kept and does not require a
+    # check.
     suspected = "" if LOG_IS_DAMAGED in noted else noted
     if not suspected and _is_large(store.path):
         return ""

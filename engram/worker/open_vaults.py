@@ -1,4 +1,4 @@
-"""A worker's open vaults, and the daily backup of a memory."""
+"""Keep a worker's vaults open, and back up memories daily."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class DailyBackup:
         self._not_before_seconds = 0.0
 
     def run_if_due(self) -> bool:
-        """Make a backup if the last one is a day old and the memory is not empty; return True if a backup was made.
+        """Make a backup if the last one is a day old and the memory is not empty; return True if one was made.
 
         A failure is recorded and retried. A damaged memory.db is reported to the runtime, so that the worker stops and
         the next start sets the file aside. Raises StoreError if memory.db can't be read.
@@ -84,7 +84,7 @@ class DailyBackup:
         return EVERY_SECONDS if list_backups(self._runtime.settings.places.backups) else 0
 
 
-# -- Vaults: each has its own memory, opened on demand; the model and the threads are shared.
+# -- Open vaults on demand. Each vault has its own memory; the model and the threads are shared.
 
 #: Interval between two checks of the vaults' sessions, in seconds.
 VAULT_EVERY_SECONDS = 60.0
@@ -109,7 +109,7 @@ class _OpenVault:
             raise
         self.runtime = make_vault_runtime(outer, settings, store)
         self._backup = DailyBackup(self.runtime)
-        #: Skipped sources of other projects, by place, with the stamps that they had then.
+        #: Sources of other projects that were skipped, by place, with the stamps that they had at the time.
         self._passed_over: dict[Any, str] = {}
 
     def close(self) -> None:
@@ -159,9 +159,9 @@ class Vaults:
         self._thread: threading.Thread | None = None
 
     def for_payload(self, payload: Mapping[str, Any]) -> Runtime:
-        """Return the services for a hook: those of its session's or folder's vault, or the worker's.
+        """Return the services for a hook: those of the vault that its session or folder belongs to, or the worker's.
 
-        Raises EngramError if a vault can't be read or opened, so that nothing may be shown.
+        Raises EngramError if a vault can't be read or opened, in which case nothing may be shown.
         """
         vaults = list_vaults(self._outer.settings.places)
         if not vaults:
@@ -219,7 +219,7 @@ class Vaults:
                 self._drop(known)
         todo = [vault for vault in list_vaults(self._outer.settings.places) if vault.is_sealed]
         if todo:
-            # In a separate thread: a first read takes a while, and housekeeping must continue.
+            # Run in a separate thread, because a first read takes a while and housekeeping must continue.
             self._thread = threading.Thread(target=self._work_all, args=(todo,), name="vaults", daemon=True)
             self._thread.start()
 
@@ -238,7 +238,7 @@ class Vaults:
             except EngramError as error:
                 logger.warning("action=open_vault failed=%s", error)
                 continue
-            # Record the run only in the vault, since no other memory may contain its name.
+            # Record the run only in the vault, because no other memory may contain the vault's name.
             work = partial(run_guarded, opened.runtime, "vault", "", opened.work)
             opened.runtime.extraction_executor.run(f"vault {vault.folder.name}", work)
 

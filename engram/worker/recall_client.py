@@ -1,4 +1,4 @@
-"""Answer a question from the memory: through the worker if it is running, otherwise by searching in this process."""
+"""Answer a question from the memory, through the worker if it is running, otherwise by searching in this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engram.text.words import MAX_QUERY_CHARS, has_words
 from engram.vaults import settings_around
 from engram.worker.worker_client import ask_worker
 
-if TYPE_CHECKING:  # the search is loaded only when needed, to keep processes small that only wake the worker
+if TYPE_CHECKING:  # the search is loaded only when needed, so that processes that only wake the worker stay small
     from engram.embedding.embedder import Embedder
     from engram.search.hits import PublicHit
     from engram.search.question import Query
@@ -26,14 +26,14 @@ logger = logging.getLogger(__name__)
 
 #: Timeout for the worker's answer, in seconds.
 ANSWER_SECONDS = 10.0
-#: Maximum number of rows without a vector that are embedded before a search in this process, memories first.
+#: Maximum number of rows without a vector that are embedded before a search in this process; memories come first.
 MAX_FRESH_ROWS = 16
 
 
 class Operation(StrEnum):
     """The kind of search."""
 
-    #: Memories, then passages that say more, within a word budget.
+    #: Memories, followed by passages that add to them, within a word budget.
     RECALL = "recall"
     #: Turns and notes, verbatim.
     SEARCH = "search"
@@ -66,7 +66,8 @@ class RecallRequest:
     project_id: int | None
     #: The branch on which the question was asked; "" if unknown.
     branch: str = ""
-    #: Maximum number of hits of any kind; None if ``limit`` counts memories and a word budget limits the rest.
+    #: Maximum number of hits of any kind; None if ``limit`` applies to memories and a word budget limits everything
+    #: else.
     max_hits: int | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -101,9 +102,9 @@ class RecallResponse:
     #: Best first.
     hits: tuple[PublicHit, ...]
     answered_by: AnsweredBy
-    #: Why the model was not used; "" if it was, or was not requested.
+    #: Why the model was not used; "" if it was used, or was not requested.
     note: str = ""
-    #: Sentence saying that no text contains the words of a search; "" if some text does.
+    #: A sentence saying that no text contains the words of a search; "" if a text does.
     not_found: str = ""
 
 
@@ -113,14 +114,14 @@ def ask_memory(
     """Return ranked hits for a question.
 
     Args:
-        with_worker: whether to ask the worker first; False if the settings of this call differ from the worker's.
+        with_worker: whether to query the worker first; False if the settings of this call differ from the worker's.
         with_model: whether to load the model if no worker answers; False for processes that must stay small.
     """
     if with_worker:
         places, asked = settings.places, request.to_json()
         serving = settings_around(settings).places
         if serving != places:
-            # The worker of the memory folder that contains a vault also serves the vault.
+            # The worker for the memory folder that contains a vault also serves the vault.
             places, asked = serving, asked | {"vault": places.root.name}
         answer = ask_worker(places, asked, timeout_seconds=ANSWER_SECONDS)
         hits = _parse_hits(answer)
@@ -141,7 +142,7 @@ def _parse_hits(answer: Mapping[str, Any] | None) -> tuple[PublicHit, ...] | Non
     try:
         return tuple(PublicHit.from_json(hit) for hit in answer["hits"])
     except (KeyError, TypeError, ValueError, AttributeError):
-        # The worker is of another version, or reported an error.
+        # The worker is a different version, or it reported an error.
         logger.warning("action=ask_worker failed=no hits error=%s", str(answer.get("error", ""))[:200])
         return None
 
@@ -158,7 +159,7 @@ def _search_here(
 
     searcher = Searcher(store, settings, embedder=embedder)
     if embedder is not None:
-        # No worker computes vectors, so compute those of recently saved memories now, if memory.db is writable.
+        # Without a worker, compute the vectors of recently saved memories now, if memory.db is writable.
         with contextlib.suppress(StoreError):
             embed_missing(store, embedder, MAX_FRESH_ROWS)
         searcher.refresh()

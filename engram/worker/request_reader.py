@@ -1,7 +1,7 @@
 """Read requests on engram.sock in one thread, so that no client can delay another.
 
-Only a complete request occupies an answering thread. A silent or slow client costs a file descriptor until it times out
-or a newer client takes its place.
+Only a complete request occupies an answering thread. A silent or slow client takes up a file descriptor until it times
+out or is replaced by a newer client.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class Client:
     """A client's connection, with the data received and the data still to be sent."""
 
     connection: socket.socket
-    #: Monotonic time at which the current step times out, in seconds.
+    #: Monotonic time at which the current step will time out, in seconds.
     deadline: float
     received: bytearray = field(default_factory=bytearray)
     #: The unsent part of the answer.
     answer: memoryview = field(default_factory=lambda: memoryview(b""))
-    #: Monotonic time at which the request was complete, in seconds.
+    #: Monotonic time at which the request became complete, in seconds.
     complete_at: float = 0.0
     #: Monotonic time until which the client is sent signs of life, in seconds.
     lives_until: float = 0.0
 
     @property
     def is_gone(self) -> bool:
-        """True if the client has disconnected. Only on Linux can that be distinguished from a finished request."""
+        """True if the client has disconnected. This can be distinguished from a finished request only on Linux."""
         if sys.platform != "linux":
             return False
         poller = select.poll()
@@ -64,7 +64,7 @@ def open_listener(path: Path) -> socket.socket:
 
 
 def close_listener(listener: socket.socket) -> None:
-    """Close a listening socket and disconnect clients that are waiting to be accepted."""
+    """Close a listening socket, disconnecting clients that are waiting to be accepted."""
     with contextlib.suppress(OSError):
         listener.shutdown(socket.SHUT_RDWR)
     listener.close()
@@ -86,7 +86,7 @@ def is_same_user(connection: socket.socket) -> bool:
     return bool(uid == os.geteuid())
 
 
-# -- Complete requests waiting for a thread: bounded, oldest first.
+# -- Queue complete requests until a thread is free; the queue is bounded, and the oldest request comes first.
 
 Request = tuple[Client, bytes | None]
 
@@ -101,7 +101,7 @@ class RequestQueue:
         self._is_closed = False
 
     def put(self, client: Client, request: bytes | None) -> Request | None:
-        """Add a request; return the request dropped to make room: the oldest, or this one once the queue is closed."""
+        """Add a request; return the one dropped to make room: the oldest, or this one if the queue is closed."""
         with self._changed:
             if self._is_closed:
                 return client, request
@@ -119,7 +119,7 @@ class RequestQueue:
 
     @property
     def oldest_at(self) -> float | None:
-        """Monotonic time at which the oldest waiting request was complete, in seconds; None if none is waiting."""
+        """Monotonic time at which the oldest waiting request became complete, in seconds; None if there is none."""
         with self._changed:
             return self._waiting[0][0].complete_at if self._waiting else None
 
@@ -138,7 +138,7 @@ logger = logging.getLogger(__name__)
 
 #: Maximum size of a request, in bytes.
 MAX_REQUEST_BYTES = 1_000_000
-#: How long a client may be silent, and how long its request may take from the first byte, in seconds.
+#: How long a client may be silent, and how long its request may take after the first byte, in seconds.
 IDLE_SECONDS = 10.0
 REQUEST_SECONDS = 5.0
 #: Maximum time for a client to read a long answer, in seconds.
@@ -149,13 +149,13 @@ MAX_READING = 128
 MAX_SENDING = 16
 #: Maximum size of all incomplete requests, in bytes; above that, the largest is dropped.
 MAX_BUFFERED_BYTES = 16_000_000
-#: Number of connections accepted before other clients are served again.
+#: Number of connections to accept before serving other clients again.
 ACCEPT_BATCH = 64
 _BACKLOG = 1024
 _CHUNK_BYTES = 65_536
-#: Maximum wait for an event, in seconds, before deadlines are checked.
+#: Maximum wait for an event before deadlines are checked, in seconds.
 _MAX_WAIT_SECONDS = 1.0
-#: Interval between signs of life, in seconds; shorter than the time that a hook waits for one.
+#: Interval between signs of life, in seconds; shorter than the time for which a hook waits for one.
 SIGN_SECONDS = 0.1
 #: A sign of life: whitespace before the JSON answer.
 _SIGN = b" "
@@ -166,7 +166,7 @@ class Reception:
     """Accepts clients, reads their requests and passes on complete ones."""
 
     def __init__(self, listener: socket.socket, on_request: Callable[[Client, bytes | None], None]) -> None:
-        """``on_request`` is called with each complete request, or None if it is too long; it must not block."""
+        """``on_request`` is called with each complete request, or None if one is too long; it must not block."""
         self._on_request = on_request
         self._listener: socket.socket | None = listener
         self._selector = selectors.DefaultSelector()
@@ -190,7 +190,7 @@ class Reception:
         self._thread.start()
 
     def replace_listener(self, listener: socket.socket) -> None:
-        """From now on, accept clients on another socket. Any thread may call this."""
+        """Accept clients on another socket from now on. Any thread may call this."""
         self._call(lambda: self._listen(listener))
 
     def send_rest(self, client: Client) -> None:
@@ -223,7 +223,7 @@ class Reception:
             try:
                 self._step()
             except Exception as error:
-                # No client may ever stop the service for all.
+                # A single client must never stop the service for all others.
                 logger.warning("action=reception failed=%s", type(error).__name__, exc_info=error)
                 time.sleep(0.05)
         for client in (*self._reading, *self._sending):
@@ -263,7 +263,7 @@ class Reception:
                     self._sign(client)
                     continue
                 del self._patient[client]
-                # Do not close the socket, so that the thread preparing the answer sees that the client is gone.
+                # Leave the socket open, so that the thread preparing the answer notices that the client is gone.
                 with contextlib.suppress(OSError):
                     client.connection.shutdown(socket.SHUT_RDWR)
 
@@ -315,7 +315,7 @@ class Reception:
                 self._drop_one()
 
     def _read(self, client: Client) -> None:
-        """Read what has arrived: at most one complete request, so that a large one does not delay other clients."""
+        """Read the data that has arrived, up to one complete request, so that no client delays the others."""
         while True:
             try:
                 chunk = client.connection.recv(_CHUNK_BYTES)
@@ -365,7 +365,10 @@ class Reception:
             self._drop(client)
 
     def _drop_one(self) -> bool:
-        """Drop the client whose request has taken longest, if any. A client that has sent little may be a new hook."""
+        """Drop the client with the request that has taken longest, if any.
+
+        A client that has sent little may be a new hook.
+        """
         client = next(iter(self._reading), None)
         if client is None:
             return False

@@ -1,7 +1,7 @@
-"""The server of engram.sock, with separate threads for hooks, and a guard against other programs on that socket.
+"""Serve engram.sock, with separate threads for hooks, and guard it against other programs on the same socket.
 
 The earlier Engram is such a program: it uses the same folder and removes any socket that it finds. Hooks would then
-connect to it, and silently get no memories.
+connect to it and, without an error, get no memories.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from engram.worker.request_reader import Client, Reception, RequestQueue, open_l
 
 logger = logging.getLogger(__name__)
 
-#: Stage under which another program on the socket is reported.
+#: Name of the stage under which another program on the socket is reported.
 STAGE = "socket"
 
 
@@ -81,27 +81,27 @@ class SocketGuard:
                 note_success(self._store, STAGE)
 
 
-# -- The server: threads that answer complete requests, with separate ones for hooks.
+# -- Answer complete requests in threads, with separate threads for hooks.
 
 #: Number of threads that answer hooks, and of threads that answer all other clients.
 HOOK_THREADS = 4
 OTHER_THREADS = 4
 #: Maximum number of complete requests of each kind waiting for a thread; above that, the oldest is dropped.
 MAX_WAITING = 64
-#: A request that has waited longer than this, in seconds, is not answered; its hook has exited by then.
+#: A request that has waited for longer than this, in seconds, is not answered, because its hook has exited by then.
 MAX_HOOK_WAIT_SECONDS = 1.5
 MAX_OTHER_WAIT_SECONDS = 30.0
-#: How long stopping waits for answers in progress, in seconds.
+#: How long to wait for answers in progress when stopping, in seconds.
 CLOSE_SECONDS = 5.0
 #: How long a hook waits without a sign of life, in seconds.
 UNSIGNED_WAIT_SECONDS = 0.2
-#: Once this many of a session's prompts have waited in vain, its prompts are sent no more signs of life.
+#: After this many of a session's prompts have waited in vain, its prompts get no more signs of life.
 MAX_VAIN_WAITS = 2
-#: Load per processor above which a machine counts as busy.
+#: Load per processor above which the machine counts as busy.
 BUSY_LOAD = 2.0
-#: Maximum number of sessions for which waits in vain are counted.
+#: Maximum number of sessions for which futile waits are counted.
 MAX_SESSIONS = 256
-#: First byte of a request from a hook that accepts signs of life; patterns of a prompt and of its session.
+#: First byte of a request from a hook that accepts signs of life; patterns that match a prompt and its session.
 _TAKES_SIGNS = b"\n"
 _PROMPT = lazy_regex(rb'"hook_event_name"\s*:\s*"UserPromptSubmit"')
 _SESSION = lazy_regex(rb'"session_id"\s*:\s*"([^"\\]{1,100})"')
@@ -117,7 +117,7 @@ class Patience:
         self._lock = threading.Lock()
 
     def of(self, request: bytes) -> float:
-        """Return how long signs of life may keep a request's hook waiting, in seconds; 0 for not at all."""
+        """Return how long signs of life may keep the hook of a request waiting, in seconds; 0 to send none."""
         session = self._session_of(request)
         if session is None or self._seconds <= UNSIGNED_WAIT_SECONDS:
             return 0.0
@@ -139,7 +139,7 @@ class Patience:
 
     @staticmethod
     def _session_of(request: bytes) -> bytes | None:
-        """Return the session of a prompt whose hook accepts signs of life; None for any other request."""
+        """Return the session of a prompt if its hook accepts signs of life; None for any other request."""
         if not request.startswith(_TAKES_SIGNS) or not _PROMPT.search(request):
             return None
         session = _SESSION.search(request)
@@ -209,7 +209,8 @@ class RecallServer:
     def close(self, seconds: float = CLOSE_SECONDS) -> bool:
         """Stop answering and remove the socket; return False if an answer is still in progress after ``seconds``.
 
-        The process must then exit without shutting down the interpreter, which a thread in native code would abort.
+        The process must then exit without shutting down the interpreter, because a thread in native code would abort
+        it.
         """
         self._is_closing.set()
         with contextlib.suppress(OSError):
@@ -228,11 +229,11 @@ class RecallServer:
         return has_ended
 
     def answer(self, request: bytes | None) -> bytes:
-        """Return the response to a request; b"" for none. Never raises an exception."""
+        """Return the response to a request; b"" if it needs none. Never raises an exception."""
         return self._answers.answer(request)
 
     def _queue_request(self, client: Client, request: bytes | None) -> None:
-        """Queue a complete request. It is not parsed here, since this runs in the thread that serves all clients."""
+        """Queue a complete request without parsing it, because this runs in the thread that serves all clients."""
         looks_like_hook = request is not None and b'"hook_event_name"' in request
         if request is not None and looks_like_hook and self._reception is not None:
             seconds = self._patience.of(request)
@@ -291,7 +292,7 @@ class RecallServer:
         return not self._is_closing.is_set() and (client is None or not client.is_gone)
 
     def _write_down(self) -> None:
-        """Record what was sent to hooks; called afterwards, so that no hook waits for the write lock."""
+        """Record what was sent to hooks. This is called after sending, so that no hook waits for the write lock."""
         try:
             self._runtime.recollection.write_down()
             self.vaults.write_down()
@@ -299,7 +300,7 @@ class RecallServer:
             logger.warning("action=write_down failed=%s", type(error).__name__, exc_info=error)
 
     def _note_late(self, request: bytes | None) -> None:
-        """Count a prompt whose hook exited before its answer was ready, with the cause."""
+        """Count a prompt as late, with the cause, because its hook exited before the answer was ready."""
         if request is None or not _PROMPT.search(request):
             return
         with contextlib.suppress(EngramError):
@@ -317,7 +318,7 @@ class RecallServer:
     def _report_unseen(
         self, request: bytes | None, report: Callable[[RecollectionService, Mapping[str, Any]], object]
     ) -> None:
-        """Call ``report`` with the payload of a hook that exited before its answer and so was shown nothing."""
+        """Call ``report`` with the payload of a hook that exited before its answer, so that nothing was shown."""
         with contextlib.suppress(EngramError):
             payload = parse_request(request)
             if is_hook_payload(payload):

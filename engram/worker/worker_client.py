@@ -20,7 +20,7 @@ MAX_ANSWER_BYTES = 16_000_000
 CONNECT_SECONDS = 2.0
 #: Timeout for the worker's status, in seconds.
 STATUS_SECONDS = 5.0
-#: Timeout for the answer to a wake-up call, in seconds; the worker receives the call even if this expires.
+#: Timeout for the answer to a wake-up call, in seconds; the worker receives the call even if this time runs out.
 WAKE_SECONDS = 1.0
 
 
@@ -34,9 +34,9 @@ class WorkerStatus:
     uptime_seconds: float
     #: Id of the embedding model; None if it is not loaded.
     model: str | None
-    #: What runs the model; "text only" without a model.
+    #: The library that runs the model; "text only" without a model.
     runtime: str
-    #: Why the model does not run as it should; "" if it does.
+    #: Why the model does not run as it should; "" if it runs normally.
     reason: str
     #: Memory used by the vectors, in MB.
     index_mb: float
@@ -68,7 +68,7 @@ def ask_worker(home: Home, request: Mapping[str, Any], *, timeout_seconds: float
 
     Args:
         request: becomes one JSON object of at most 1 MB.
-        timeout_seconds: for each step of the exchange.
+        timeout_seconds: the timeout for each step of the exchange.
     """
     with contextlib.suppress(OSError, ValueError, RecursionError):
         answer = json.loads(_exchange(home, json.dumps(request).encode(), timeout_seconds))
@@ -82,12 +82,12 @@ def ask_status(home: Home) -> WorkerStatus | None:
     try:
         return None if answer is None else WorkerStatus.from_json(answer)
     except KeyError:
-        # The worker is of another version, or reported an error.
+        # The worker is a different version, or it reported an error.
         return None
 
 
 def wake_worker(home: Home) -> None:
-    """Tell a running worker that memories have changed. A worker that starts later checks for changes itself."""
+    """Notify a running worker that memories have changed. A worker that starts later checks for changes itself."""
     ask_worker(home, {"op": "wake"}, timeout_seconds=WAKE_SECONDS)
 
 

@@ -1,1 +1,1 @@
-"""A machine's side of the hub: joining, pulling, pushing."""
+"""The machine's side of a hub: join, pull and push."""

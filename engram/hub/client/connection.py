@@ -1,7 +1,7 @@
 """The interface through which a round talks to a hub, and its implementation over HTTPS, with deadlines.
 
-A hub that is slow, trickles bytes, or sends truncated or unexpected responses costs only a bounded time; the request
-then fails with a ``HubError``, and no part of such a response is used.
+A hub that is slow, trickles bytes, or sends truncated or unexpected responses can only cost a limited time. The request
+then fails with a ``HubError``, and no part of the response is used.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from engram.models.engine.transaction import Tx
 
 #: How long a long poll waits for a change, in seconds.
 WAIT_SECONDS = 50.0
-#: Maximum size of a response, in bytes: to a request for a page, and to any other request.
+#: Maximum size of a response, in bytes, for requests for pages and for all other requests.
 MAX_PAGE_ANSWER_BYTES, MAX_ANSWER_BYTES = 32_000_000, 4_000_000
-#: A connection idle for longer than this, in seconds, is reopened: services close idle ones after five seconds.
+#: A connection that has been idle for longer than this, in seconds, is reopened, because services close idle
+#: connections after five seconds.
 _IDLE_SECONDS = 2.0
-#: Requests whose responses or bodies are pages of rows.
+#: Requests that carry or return pages of rows.
 _PAGES = ("pull", "push")
 #: Requests that are never resent automatically, because repeating one would create or change something twice.
 _ONCE = ("code", "team-make", "team-invite", "team-join", "team-role", "team-report")
@@ -43,10 +44,11 @@ class Limits:
 
     #: Until the next bytes of a response arrive.
     silence: float = 30.0
-    #: For a whole request, including connecting and the response: a small one, and one that carries a page of rows.
+    #: For a whole request, from connecting to the end of the response: for a small one, and for one with a page of
+    #: rows.
     message: float = 45.0
     page: float = 120.0
-    #: For everything done over one connection, such as a round. Anything left over is done in the next round.
+    #: For all requests over one connection, such as a round. The next round does whatever is left.
     round: float = 300.0
 
 
@@ -57,7 +59,7 @@ def check_url(url: str) -> str:
     """Return the address of a hub without a trailing slash.
 
     Raises:
-        BadRequest: it is not a URL, contains credentials, or would send everything unencrypted over a network.
+        BadRequest: the address is not a URL, contains credentials, or would send everything unencrypted over a network.
     """
     try:
         parts = urlsplit(url.strip())
@@ -80,9 +82,9 @@ def _is_loopback(host: str) -> bool:
 
 
 class Transport(Protocol):
-    """One hub, for one round or command: a service over HTTPS, or a folder. Not thread-safe.
+    """The interface to one hub, a service over HTTPS or a folder, for one round or command. Not thread-safe.
 
-    Every request raises HubUnreachable if it should be retried, and HubRefused if the hub refuses it.
+    Every request raises HubUnreachable if it should be retried later, and HubRefused if the hub refuses it.
     """
 
     #: Identifies the hub in memory.db and in the key file.
@@ -105,13 +107,13 @@ class Transport(Protocol):
 
     @property
     def is_over(self) -> bool:
-        """True once the time for the round has run out; the rest is done in the next one."""
+        """True once the time for the round has run out; the next round does the rest."""
 
     def hello(self, request: HelloRequest) -> HelloAnswer:
         """Begin a round."""
 
     def membership(self, what: str, value: Mapping[str, Any]) -> Membership:
-        """Ask to become a device: ``join`` or ``renew``."""
+        """Send a request to become a device, which is either ``join`` or ``renew``."""
 
     def pull(self, ns_id: int, after: int, limit: int) -> Page:
         """Return the next page of a space."""
@@ -120,7 +122,7 @@ class Transport(Protocol):
         """Push a page."""
 
     def wait(self, cursors: Mapping[int, int], seconds: float) -> bool:
-        """Wait until a space has something beyond its cursor; return False if nothing came in time."""
+        """Wait until a space has rows beyond its cursor; return False if none arrived in time."""
 
     def ask(self, what: str, value: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
         """Make any other request, and return the response."""
@@ -129,10 +131,10 @@ class Transport(Protocol):
         """Record that a page was stored, in this transaction."""
 
     def begins_anew(self, tx: Tx) -> None:
-        """Record that this machine will send and read everything again, from this transaction on."""
+        """Record, in this transaction, that this machine will send and read everything again."""
 
     def finish(self, goes_on: Callable[[], bool]) -> None:
-        """End a round that succeeded."""
+        """Finish a round that succeeded."""
 
 
 class Connection(Transport):
@@ -141,8 +143,9 @@ class Connection(Transport):
     most_ahead_ms = 2 * MAX_ACCEPTED_AHEAD_MS
 
     def __init__(self, url: str, token: str = "", *, limits: Limits | None = None) -> None:
-        """Set up the connection without opening it. The time for the round starts now; without ``limits``, ``LIMITS``
-        apply.
+        """Set up the connection without opening it.
+
+        The time for the round starts now; ``limits`` defaults to ``LIMITS``.
         """
         self.url = check_url(url)
         self.token = token
@@ -201,13 +204,13 @@ class Connection(Transport):
             return from_bytes(data)
 
     def took_page(self, tx: Tx, page: Page) -> None:
-        """Do nothing: the hub doesn't record which machine has read which page."""
+        """Do nothing, because the hub doesn't record which machine has read which page."""
 
     def begins_anew(self, tx: Tx) -> None:
-        """Do nothing: the hub itself compares the marks and the pushes."""
+        """Do nothing, because the hub itself compares the marks and the pushes."""
 
     def finish(self, goes_on: Callable[[], bool]) -> None:
-        """Do nothing: each push is complete."""
+        """Do nothing, because each push is complete in itself."""
 
     def send(self, what: str, body: bytes, *, extra_seconds: float = 0) -> bytes:
         """Send a request and return the response. A connection that the hub has since closed is reopened once.
@@ -216,7 +219,7 @@ class Connection(Transport):
             extra_seconds: how long the hub may wait before it answers, beyond the limits.
 
         Raises:
-            HubUnreachable: no complete response came in time.
+            HubUnreachable: no complete response arrived in time.
             HubRefused: the hub refused, or its response does not match the request.
         """
         limits = self._limits
@@ -290,7 +293,7 @@ class Connection(Transport):
 
 
 class _Http(http.client.HTTPConnection):
-    """An HTTP connection whose responses must be complete by a certain time."""
+    """An HTTP connection with a deadline for complete responses."""
 
     def __init__(self, host: str, port: int | None, seconds: float, **options: Any) -> None:
         super().__init__(host, port, timeout=seconds, **options)
@@ -298,7 +301,7 @@ class _Http(http.client.HTTPConnection):
         self.response_class = self._response  # type: ignore[assignment]
 
     def begin(self, until: float, silence_seconds: float) -> None:
-        """Set the limits of the next request: a monotonic time, and the longest wait for bytes in seconds."""
+        """Set the limits of the next request: a monotonic deadline, and the maximum wait for bytes, in seconds."""
         self._until, self._silence_seconds = until, silence_seconds
         # Sending takes at most this long in total, however slowly the other side reads.
         self.sock.settimeout(_left(until))
@@ -312,7 +315,7 @@ class _Http(http.client.HTTPConnection):
 
 
 class _Https(_Http, http.client.HTTPSConnection):
-    """The same over TLS."""
+    """The same connection, over TLS."""
 
     def __init__(self, host: str, port: int | None, seconds: float) -> None:
         super().__init__(host, port, seconds, context=ssl.create_default_context())
@@ -323,7 +326,7 @@ class _InTime(io.RawIOBase):
 
     def __init__(self, sock: socket.socket, until: float, silence_seconds: float) -> None:
         self._sock, self._until, self._silence_seconds = sock, until, silence_seconds
-        # This keeps the socket open if the connection is closed before its last response has been read completely.
+        # This keeps the socket open even if the connection is closed before its last response has been read completely.
         self._file = sock.makefile("rb", buffering=0)
 
     def readable(self) -> bool:

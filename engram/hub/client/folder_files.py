@@ -1,4 +1,4 @@
-"""The files of a folder that serves as a hub: their paths and names, and what this machine records about them."""
+"""Paths and names of the files in a folder that serves as a hub, and what this machine records about them."""
 
 from __future__ import annotations
 
@@ -20,27 +20,28 @@ from engram.models.hub.spaces import put_folder_state, read_folder_state
 from engram.system.atomic import explain_error, read_regular, write_atomic
 from engram.system.lazy_regex import lazy_regex
 
-#: Prefix of a plain folder's address, and of the address of a folder in a git checkout, which rounds fetch and push.
+#: Prefix of the address of a plain folder, and of a folder in a git checkout that rounds fetch and push.
 FOLDER, GIT = "file://", "git+file://"
-#: Number of a folder's only member, because all machines belong to one person.
+#: Number of a folder's only member; all machines belong to one person.
 MEMBER_ID = 1
 #: Age, in milliseconds, at which a fetch is repeated although no user is waiting for it.
 FETCH_EVERY_MS = 300_000
 #: Maximum number of machines that one folder is designed for.
 MAX_DEVICES = 16
-#: How long something may be missing or unreadable before it is sent again and reported, in milliseconds. Machines wait
+#: How long data may be missing or unreadable before it is sent again and reported, in milliseconds. Each machine waits
 #: between 1 and 2.5 times as long, so that they don't all resend the same data.
 PATIENCE_MS = 600_000
-#: This machine's small files are merged once there are more than this many; a small file has fewer bytes than this.
+#: This machine's small files are merged once there are more than this many of them; and the size below which a file is
+#: small, in bytes.
 MAX_SMALL_FILES, SMALL_BYTES = 24, 128_000
 #: Maximum number of rows and bytes in a merged file.
 MAX_JOINED_ROWS, MAX_JOINED_BYTES = 1_000, 4_000_000
-#: Maximum number of its deleted files that this machine remembers, because a sync program may restore them.
+#: Maximum number of files that this machine has deleted and remembers, because a sync program may restore them.
 MAX_RETIRED = 1_000
 #: The usual reason why a file can't be read: the sync program has not finished with it.
 ON_ITS_WAY = "it is truncated, damaged or still on its way"
-#: How far ahead a statement may be, in milliseconds: a hundred years, which is no real limit, because only this
-#: person's machines have the key.
+#: How far ahead of the current time a statement may be, in milliseconds. A hundred years are no real limit, which is
+#: safe because only this person's machines have the key.
 MOST_AHEAD_MS = 3_155_760_000_000
 DEVICE = lazy_regex("[0-9a-f]{16}")
 _NAME = lazy_regex(r"([0-9]{8})-([0-9]{8})-([0-9a-f]{32})\.seg")
@@ -65,7 +66,7 @@ def folder_of(url: str) -> Path:
 
 
 def space_id_of(key: bytes) -> int:
-    """Return the number of the space that belongs to a key: machines with the same phrase share a space."""
+    """Return the number of the space that belongs to a key. Machines with the same phrase share a space."""
     return int.from_bytes(hashlib.blake2b(key, digest_size=8, person=b"engram folder").digest()) >> 2
 
 
@@ -96,9 +97,10 @@ def devices_in(space: Path) -> list[Path]:
 
 
 def notes_of_spaces(folder: Path, own: str, *, with_git: bool) -> Iterator[str]:
-    """Yield a note for each space except ``own``: a machine began it before the other machines' files arrived.
+    """Yield a note for each space except ``own``.
 
-    All machines agree on which space to abandon: the one that fewer machines use. Raises HubUnreachable.
+    Such a space was created by a machine before the other machines' files arrived. All machines agree to abandon the
+    space that fewer machines use. Raises HubUnreachable.
     """
     if len(spaces_in(folder)) < 2:
         return
@@ -141,7 +143,7 @@ class StoredFile(NamedTuple):
 class FolderState:
     """What this machine has written and read; stored as JSON in memory.db."""
 
-    #: This machine's number in the folder, which changes when it becomes another device.
+    #: This machine's number in the folder; it changes when the machine becomes another device.
     device: int = 0
     #: The greatest number that it has assigned to a file.
     top: int = 0
@@ -157,7 +159,7 @@ class FolderState:
     names: dict[str, str] = field(default_factory=dict)
     #: The position of the last file that was read.
     seq: int = 0
-    #: Device → which of its files are missing, since when, and which were missing the last time files were rewritten.
+    #: Device → which of its files are missing, since when, and which were missing when files were last rewritten.
     gaps: dict[str, list[Any]] = field(default_factory=dict)
     #: Path of an unreadable file → since when, why, its size and time.
     strange: dict[str, list[Any]] = field(default_factory=dict)

@@ -1,10 +1,9 @@
-"""A git checkout as a hub's folder: fetched before a round, committed and pushed after it.
+"""Use a git checkout as a hub's folder: fetch it before a round, commit and push it afterwards.
 
 Each machine commits only the files in its own folder, so that two machines never change the same file. Engram's commits
-are rebased onto what others have pushed in the meantime; if that fails, the round stops with git's own message, and
-nothing is lost, because the data waits in the checkout. A person's commits are neither pushed nor rewritten; rounds
-stop while the remote lacks any of them. Git never runs a program that the checkout configures
-(``transcripts/git_commands.py``).
+are rebased onto what others have pushed in the meantime. If that fails, the round stops with git's message; nothing is
+lost, because the data stays in the checkout. A person's commits are neither pushed nor rewritten; rounds stop while the
+remote lacks any of them. Git never runs a program that the checkout configures (``transcripts/git_commands.py``).
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from engram.transcripts.git_files import DETACHED, read_branch
 
 #: Maximum duration of a git call that uses the network, in seconds.
 NETWORK_SECONDS = 90.0
-#: Maximum number of times that a push is tried, because other machines may push first.
+#: Maximum number of attempts at a push, because other machines may push first.
 MAX_PUSHES = 4
-#: File that makes git treat our files as binary, whatever the checkout configures for other files.
+#: File that makes git treat Engram's files as binary, whatever the checkout configures for other files.
 ATTRIBUTES = ".gitattributes"
 _BYTES = b"* -text -diff -filter -merge -ident\n"
 _NAME = lazy_regex(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}")
-#: File in the git folder that marks a rebase by Engram in progress.
+#: File in the ``.git`` folder that marks a rebase as being made by Engram.
 _OURS = "engram-rebase"
-#: Author of Engram's commits, which differ from a person's in their author and in what they change.
+#: Author of Engram's commits; they differ from a person's in their author and in the files that they change.
 _EMAIL = "engram@localhost"
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "Engram",
@@ -43,7 +42,10 @@ class GitFolder:
     """Runs git in one checkout, for one round."""
 
     def __init__(self, root: Path, branch: str = "") -> None:
-        """Prepare to use a folder in a checkout, without running git. Any branch other than ``branch`` is an error."""
+        """Prepare to use a folder in a checkout, without running git.
+
+        If ``branch`` is set, any other branch is an error.
+        """
         self._root = root
         self._wanted = branch
         self._is_checked = False
@@ -61,7 +63,7 @@ class GitFolder:
             )
 
     def look(self) -> tuple[str, list[str]]:
-        """Return the branch, and the names of the spaces that it is known to have on the remote; change nothing.
+        """Return the branch, and the names of the spaces that it has on the remote as far as is known; change nothing.
 
         Raises:
             HubUnreachable: the folder is not a checkout of a branch, or another operation is in progress in it.
@@ -107,12 +109,12 @@ class GitFolder:
                 "--recurse-submodules=no",
                 "--receive-pack=git-receive-pack",
                 self._remote,
-                # Not the branch, because a person may have committed in the meantime.
+                # Push the commit, not the branch, because a person may have committed in the meantime.
                 f"{ahead}:refs/heads/{self._branch}",
                 with_network=True,
             )
             if not code:
-                # A push to a URL that is not a configured remote updates no remote-tracking branch.
+                # A push to a URL that is not a configured remote does not update a remote-tracking branch.
                 self._must("update-ref", self._upstream, ahead)
                 return
             if "[rejected]" not in told and "fetch first" not in told:
@@ -129,7 +131,7 @@ class GitFolder:
         return f"refs/remotes/{self._remote}/{self._branch}"
 
     def _check(self, *, mends: bool = False) -> None:
-        """Check the checkout, once; abort a killed rebase by Engram only if ``mends``."""
+        """Check the checkout once; abort a rebase that Engram left unfinished only if ``mends`` is set."""
         if self._is_checked:
             return
         code, told = self._call("rev-parse", "--show-toplevel", "--absolute-git-dir")
@@ -179,7 +181,7 @@ class GitFolder:
         return [] if code or not self._remote else [name for name in names if DEVICE.fullmatch(name)]
 
     def _refuse_unpushed(self) -> str:
-        """Return the last commit if the remote lacks it, as far as this checkout knows; "" if it lacks no commit.
+        """Return the last commit if, as far as is known here, the remote lacks it; "" if the remote lacks no commit.
 
         Raises:
             HubUnreachable: a person made one of the commits that the remote lacks.
@@ -188,7 +190,7 @@ class GitFolder:
         if not self._remote or code:
             return ""
         has_upstream = self._call("rev-parse", "--verify", "--quiet", self._upstream)[0] == 0
-        # A new branch begins with commits that other branches of the remote already have.
+        # A new branch begins with commits that are already on other branches of the remote.
         lacking = [head.strip(), "--not", self._upstream if has_upstream else f"--remotes={self._remote}", "--"]
         shown = ("-z", "--format=%x01%ae %h %s", "--name-only", "--no-renames", "--no-ext-diff", "--no-relative")
         told = self._must("log", *shown, *lacking)
@@ -285,7 +287,7 @@ def _named(branch: str) -> str:
 
 
 def _last_line(told: str) -> str:
-    """Return the most informative line of git's output: its first error, or else its first line."""
+    """Return the most informative line of git's output: its first error, otherwise its first line."""
     lines = [line.strip() for line in told.splitlines() if line.strip()]
     said = [line for line in lines if line.startswith(("fatal:", "error:", "!"))]
     return (said or lines or ["it printed nothing"])[0][:200]

@@ -1,9 +1,10 @@
-"""A folder as the hub of one person's machines: a synced folder, a mounted share or a git checkout, without a server.
+"""Use a folder as the hub of one person's machines: a synced folder, a mounted share or a git checkout.
 
-Files are ``spaces/SPACE/DEVICE/FIRST-LAST-HASH.seg``. Each machine writes complete new files into its own folder, and
-no other machine ever writes there. A file is complete when its content matches the hash in its name, and it is never
-changed; the next file has the next number. A file that replaces others covers all their numbers. So no lock is needed,
-the order in which files arrive does not matter, and no sync program can make two machines conflict.
+No server is needed. Files are ``spaces/SPACE/DEVICE/FIRST-LAST-HASH.seg``. Each machine writes complete new files into
+its own folder, and no other machine ever writes there. A file is complete when its content matches the hash in its
+name, and it is never changed; the next file has the next number. A file that replaces others covers all their numbers.
+Therefore no lock is needed, the order in which files arrive does not matter, and no sync program can cause a conflict
+between two machines.
 
 What was read and written is recorded in memory.db, in the round's transactions (``FolderState``). Data that has been
 missing for ten minutes is rewritten by the machine that wrote it or, if that machine was removed, by those that had
@@ -103,7 +104,7 @@ class Folder(Transport):
         Args:
             keys: the keys of the folder's space, by id.
             new_push_id: creates the id of a device's push.
-            is_asked: a person is waiting, so git always fetches.
+            is_asked: True if a person is waiting, in which case git always fetches.
         """
         self.url, self.token = server.url, token
         self.sent_bytes = self.received_bytes = 0
@@ -118,7 +119,7 @@ class Folder(Transport):
         self._has_fetched = False
         self._state = FolderState()
         self._stored = ""
-        #: Files not yet read, in the order in which they will be read: device, name, file.
+        #: Files not yet read (device, name, file), in the order in which they will be read.
         self._pending: list[tuple[str, str, StoredFile]] = []
         #: The file whose page is being stored.
         self._current: tuple[str, str, int] | None = None
@@ -127,7 +128,7 @@ class Folder(Transport):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Do nothing: nothing is open between requests."""
+        """Do nothing, because nothing is kept open between requests."""
 
     @property
     def is_over(self) -> bool:
@@ -145,7 +146,7 @@ class Folder(Transport):
     # -- requests
 
     def hello(self, request: HelloRequest) -> HelloAnswer:
-        """Scan the folder for new files, and for changes to the files that this machine wrote there."""
+        """Scan the folder for new files, and for changes to the files that this machine wrote."""
         self._load()
         if self._git is not None:
             if self._is_asked or not (0 <= self._store.now_ms() - self._state.fetched_ms < FETCH_EVERY_MS):
@@ -177,7 +178,7 @@ class Folder(Transport):
         return HelloAnswer(self._store.now_ms(), self.device, not copy, push_id, (facts,))
 
     def membership(self, what: str, value: Mapping[str, Any]) -> Membership:
-        """Register this machine; in a folder, anyone with the key may do that."""
+        """Register this machine; anyone with the key may do that in a folder."""
         return Membership(MEMBER_ID, self._server.member_name, self.device, ())
 
     def pull(self, ns_id: int, after: int, limit: int) -> Page:
@@ -208,7 +209,7 @@ class Folder(Transport):
         self._save(tx)
 
     def begins_anew(self, tx: Tx) -> None:
-        """Start over: this machine reads everything again, and then writes any missing data."""
+        """Start over: make this machine read everything again, and then write any missing data."""
         self._state.is_healing = False
         self._look_at_others(-1)
         self._save(tx)
@@ -221,7 +222,7 @@ class Folder(Transport):
         return Answers((TAKEN,) * len(push.rows), 0, NO_PUSH)
 
     def wait(self, cursors: Mapping[int, int], seconds: float) -> bool:
-        """Return at once whether there is an unread file."""
+        """Return immediately whether there is an unread file."""
         self._check_there()
         self._load()
         with using(self._folder):
@@ -274,15 +275,17 @@ class Folder(Transport):
             )
 
     def _devices(self) -> Iterator[tuple[str, dict[str, StoredFile], list[str]]]:
-        """Yield each device folder's name, its segment files and the names of its other files, including this
-        machine's.
+        """Yield the name of each device folder, its segment files, and the names of its other files.
+
+        This machine's folder is included.
         """
         for path in devices_in(self._folder):
             yield path.name, *list_files(path)
 
     def _look_at_own(self) -> bytes:
-        """Compare this machine's folder with what it wrote, and return the id of a push made by a copy of this
-        machine.
+        """Compare this machine's folder with what this machine wrote there.
+
+        Return the id of a push that a copy of this machine made; b"" if there is none.
         """
         state, device = self._state, f"{self.device:016x}"
         files, others = list_files(self._own_folder)
@@ -326,7 +329,10 @@ class Folder(Transport):
         return copy
 
     def _look_at_others(self, cursor: int) -> None:
-        """Find unread files, and files that have since gone missing. Files read beyond ``cursor`` are read again."""
+        """Find unread files, and files that have gone missing since they were read.
+
+        Files read beyond ``cursor`` are read again.
+        """
         state = self._state
         if cursor < state.seq:
             state.seq = max(0, cursor)
@@ -349,7 +355,7 @@ class Folder(Transport):
                 state.is_healing = True
             for name, file in files.items():
                 known = state.strange.get(f"{device}/{name}")
-                # Files that are still being synced are tried every time, because not every file system reports changes.
+                # Files that are still being synced are tried each time, because not every file system reports changes.
                 is_hopeless = known and known[1] != ON_ITS_WAY and known[2:] == [file.size, file.mtime_ns, PROTOCOL]
                 if name not in read and not is_hopeless:
                     self._pending.append((device, name, file))
@@ -361,8 +367,9 @@ class Folder(Transport):
         self._pending.sort(key=lambda item: item[1])
 
     def _is_overdue(self, device: str, gap: str) -> bool:
-        """Record what a device's folder lacks; return True if that has long been missing and has not been rewritten
-        yet.
+        """Record which files a device's folder lacks.
+
+        Return True if they have been missing for a long time and have not been rewritten yet.
         """
         if not gap:
             self._state.gaps.pop(device, None)
@@ -395,9 +402,7 @@ class Folder(Transport):
         return None
 
     def _note(self) -> None:
-        """Note what a person should know: files that have long been unreadable or missing, other spaces, and too many
-        machines.
-        """
+        """Record notes for the user: long unreadable or missing files, other spaces, and too many machines."""
         state = self._state
         present = {path for path in state.strange if os.path.lexists(self._folder / path)}
         state.strange = {path: state.strange[path] for path in sorted(present)}
@@ -421,8 +426,9 @@ class Folder(Transport):
         state.notes = notes[:20]
 
     def _erase_if_alone(self) -> bool:
-        """Delete this machine's space if it is empty, or if no other machine has written there and another space in the
-        folder takes its place. Return whether the space was deleted.
+        """Delete this machine's space if it is empty, or if only this machine used it and another space replaces it.
+
+        Return True if the space was deleted.
         """
         with using(self._folder):
             machines = machines_in(folder_of(self.url))
@@ -441,8 +447,9 @@ class Folder(Transport):
         return "this machine" if int(device, 16) == self.device else self._state.names.get(device) or device
 
     def _remove(self, device: str) -> None:
-        """Delete a removed machine's folder once all of it has been read; this machine sends that machine's data from
-        now on.
+        """Delete a removed machine's folder once all of it has been read.
+
+        From then on, this machine sends that machine's data.
         """
         if int(device, 16) == self.device:
             raise HubRefused("that is this machine; to leave the folder, run `engram hub leave`")
@@ -462,7 +469,10 @@ class Folder(Transport):
     # -- writing
 
     def _write(self, first: int, last: int, push_id: bytes, rows: Sequence[Row]) -> str:
-        """Write a file and return its name, which is recorded first: an unrecorded file is taken to be a copy's."""
+        """Write a file and return its name.
+
+        The name is recorded first, because an unrecorded file is taken for a copy's.
+        """
         segment = Segment(
             ns_id=self._ns_id,
             device=self.device,
@@ -496,11 +506,12 @@ class Folder(Transport):
             path.unlink()
 
     def compact(self) -> int:
-        """Rewrite this machine's files without forgotten and superseded rows, and merge small ones; return how many
-        were deleted.
+        """Rewrite this machine's files without forgotten and superseded rows, and merge small files.
 
-        Rows are copied unchanged. To keep writes small, a file that has no forgotten data and would keep most of its
-        rows is left alone.
+        Return how many files were deleted.
+
+        Rows are copied unchanged. To limit writes, a file is left alone if it contains no forgotten data and would keep
+        most of its rows.
         """
         state, gone = self._state, forgotten_in_space(self._store, list_spaces(self._store, self._server.id)[0].id)
         if not self._own_folder.is_dir():

@@ -1,4 +1,4 @@
-"""Make packs of memories, and install, update and remove others' packs. A pack is a read-only space."""
+"""Make packs of memories, and install, update and remove packs made by others. A pack is a read-only space."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from engram.trust.suspicion import why_any_suspect
 @dataclass(frozen=True, slots=True)
 class PackChange:
     pack: Pack
-    #: Summaries of memories that are added, changed and removed.
+    #: Summaries of the memories that are added, changed and removed.
     added: tuple[str, ...]
     changed: tuple[str, ...]
     removed: tuple[str, ...]
-    #: Summaries that look like planted instructions: they are stored, but never injected.
+    #: Summaries that look like planted instructions, which are stored but never injected.
     suspects: tuple[str, ...]
 
 
@@ -69,7 +69,7 @@ def held_back_of(pack: Pack) -> list[tuple[str, str]]:
 
 
 def signing_key(places: Home) -> bytes:
-    """Return this machine's key for packs, which is created on first use. Raises BadRequest if it can't be read."""
+    """Return this machine's key for signing packs, creating it on first use. Raises BadRequest if it can't be read."""
     path = places.root / "pack-key"
     data = read_regular(path, 1_000)
     if data is None:
@@ -95,10 +95,11 @@ def find_pack(store: Store, name: str) -> Space:
 
 
 def plan_pack(store: Store, pack: Pack, *, is_update: bool) -> PackChange:
-    """Return what installing or updating a pack would do; change nothing.
+    """Return what installing or updating a pack would change, without changing anything.
 
     Raises:
-        BadRequest: it is not signed, or already installed; or an update has another key or is not a newer version.
+        BadRequest: the pack is not signed or is already installed; or an update is signed with another key or is not
+            newer.
         NotFound: the pack to update is not installed.
     """
     if not pack.key:
@@ -138,7 +139,7 @@ def install_pack(store: Store, change: PackChange, project_id: int | None) -> in
     """Install or update a pack as planned, in one transaction, and return how many memories changed.
 
     Args:
-        project_id: the project that its memories apply to; None for the project of the installed version.
+        project_id: the project to which its memories apply; None for the project of the installed version.
     """
     pack = change.pack
     incoming = [_incoming(pack, said) for said in pack.memories]
@@ -192,7 +193,7 @@ def _author(pack: Pack) -> int:
 
 
 def _incoming(pack: Pack, memory: Mapping[str, Any]) -> Incoming:
-    """Return a memory from a pack as a statement by its author, judged like pasted text."""
+    """Return a memory from a pack as a statement by the pack's author, judged like pasted text."""
     text = {"s": memory["summary"], "c": memory["content"], "f": memory["facts"], "e": memory["entities"]}
     hlc = pack.version << COUNTER_BITS
     row = Row(

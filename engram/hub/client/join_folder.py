@@ -1,4 +1,4 @@
-"""Start using a folder as the hub, on the first machine or on any other."""
+"""Start using a folder as the hub, on the first machine or on any further one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def uses_git(store: Reader, with_git: bool | None) -> bool:
 
 
 def begins_git(store: Reader, folder: Path) -> bool:
-    """Return True if rounds don't yet commit to this checkout, or to the branch that is checked out."""
+    """Return True if rounds do not yet commit to this checkout, or to the branch that is checked out in it."""
     own = private_space(store)
     if own is None:
         return True
@@ -76,21 +76,21 @@ def look_into(folder: Path, *, with_git: bool = False) -> list[str]:
 def join_folder(
     store: Store, places: Home, folder: Path, *, device_name: str = "", phrase: str = "", with_git: bool | None = None
 ) -> Joined:
-    """Use a folder as the hub, or keep using one that has been moved or emptied, or a checkout of another branch.
+    """Use a folder as the hub, or continue to use one that was moved, emptied, or switched to another branch.
 
-    The first machine creates the key; any other one gets it from the recovery phrase. A phrase for a space other than
-    the folder's is refused before anything is read, stored or written; a checkout has been fetched by then, but is
-    otherwise left alone.
+    The first machine creates the key; any other machine gets it from the recovery phrase. A phrase that belongs to a
+    different space is refused before anything is read, stored or written. By then, a checkout has been fetched, but not
+    changed in any other way.
 
     Args:
         folder: an existing folder that is synced, mounted or a git checkout.
         device_name: this machine's name; "" for its host name.
         phrase: the recovery phrase; "" on the first machine.
-        with_git: True if each round fetches, commits and pushes; None keeps the current behaviour.
+        with_git: True if each round should fetch, commit and push; None keeps the current behaviour.
 
     Raises:
         BadRequest: the folder can't be used, or this machine syncs its memories through another hub.
-        WrongKey: the phrase is missing, or for another space.
+        WrongKey: the phrase is missing, or belongs to another space.
         HubError: the folder can't be read or written.
     """
     is_git = uses_git(store, with_git)
@@ -106,7 +106,7 @@ def join_folder(
     own = private_space(store)
     if own is not None:
         return _go_on(store, keyring, own, url, branch, found)
-    # An interrupted join left a key whose phrase no user has seen.
+    # An interrupted join may have left a key with a phrase that no user has seen.
     left = [key for name in found for key in keyring.keys(url, int(name, 16)).values()]
     key = key_of(phrase) if phrase else left[-1] if left else new_key()
     if found and not phrase and not left:
@@ -130,7 +130,7 @@ def join_folder(
 
 
 def _go_on(store: Store, keyring: Keyring, own: Space, url: str, branch: str, found: Sequence[str]) -> Joined:
-    """Keep using a folder that has been joined before, whether it is unchanged, has been moved, or has been emptied."""
+    """Continue to use a folder that has been joined before and is unchanged, was moved, or was emptied."""
     server = server_of(store, own)
     if not is_folder(server.url):
         raise BadRequest(f"this machine already syncs through {server.url}; to leave it, run `engram hub leave`")

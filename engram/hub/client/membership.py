@@ -56,7 +56,7 @@ from engram.trust.display import as_arguments
 # backup.
 #
 # It also contains what keeps a machine from becoming two devices of a hub, however the hub responds: the token with
-# which it asked for access (so that asking again yields the same device), and the secret by which it recognises its own
+# which it asked for access, so that asking again yields the same device, and the secret that lets it recognise its own
 # pushes and those of a copy of itself.
 
 #: Maximum size of the file, in bytes.
@@ -64,7 +64,7 @@ _MAX_BYTES = 1_000_000
 
 
 class Keyring:
-    """Tokens by hub address, and keys by hub and space; a space's newest key comes last.
+    """Contains tokens by hub address, and keys by hub and space, with a space's newest key last.
 
     The worker's round and a command may change the file at the same time, so each change rereads it under a lock.
     """
@@ -75,7 +75,7 @@ class Keyring:
         self._hubs = self._read()
 
     def joined(self) -> list[str]:
-        """Return the addresses of the hubs that this machine has a token for."""
+        """Return the addresses of the hubs for which this machine has a token."""
         return [url for url, kept in self._hubs.items() if kept.get("token")]
 
     def token(self, url: str) -> str:
@@ -95,7 +95,7 @@ class Keyring:
     # -- one device
 
     def pending_token(self, url: str) -> str:
-        """Return the token with which this machine asks to become a device; it is kept until the request is settled."""
+        """Return the token with which this machine asks to become a device. It is kept until the request is settled."""
         token = self._hubs.get(url, {}).get("pending_token", "")
         if not token:
             token = secrets.token_urlsafe(32)
@@ -104,12 +104,12 @@ class Keyring:
         return str(token)
 
     def drop_pending(self, url: str) -> None:
-        """Delete the pending token, because it can't become the token of a device."""
+        """Delete the pending token, because it can no longer become a device's token."""
         with self._changing() as hubs:
             hubs.get(url, {}).pop("pending_token", None)
 
     def become_device(self, url: str, token: str) -> None:
-        """Store the token of a new device, whose id has not been confirmed yet."""
+        """Store the token of a new device that has no confirmed id yet."""
         with self._changing() as hubs:
             kept = hubs.setdefault(url, {})
             kept["token"] = token
@@ -136,8 +136,10 @@ class Keyring:
         return chosen + self._proof(url, device_id, chosen)
 
     def has_made(self, url: str, device_id: int, push_id: bytes) -> bool:
-        """Return True if this machine or a copy of it made a push id, or if there is no proof yet, because the machine
-        joined with an earlier version of Engram and has not pushed with this one.
+        """Return True if this machine or a copy of it made a push id.
+
+        Also return True if that can't be checked yet, because the machine joined with an earlier version of Engram and
+        has not pushed with this one.
         """
         if not self._hubs.get(url, {}).get("secret"):
             return True
@@ -169,8 +171,10 @@ class Keyring:
                 del coming[str(ns_id)]
 
     def add_keys(self, url: str, ns_id: int, keys: Sequence[bytes]) -> None:
-        """Store a space's keys from a code, newest last. If this machine already has the newest of them, its own keys
-        remain the newest, because the code may be older.
+        """Store a space's keys from a code, newest last.
+
+        If this machine already has the newest of them, the order of its own keys is kept, because the code may be
+        older.
         """
         here = self.keys(url, ns_id)
         own = [key for key_id, key in here.items() if not self.is_next_key(url, ns_id, key_id)]
@@ -179,12 +183,12 @@ class Keyring:
             self.add_key(url, ns_id, key)
 
     def add_next_key(self, url: str, ns_id: int, key: bytes) -> None:
-        """Store a key that the hub is asked to accept. It is not used for sealing until the hub reports it."""
+        """Store a key that the hub has been asked to accept. It is not used for sealing until the hub reports it."""
         with self._changing() as hubs:
             hubs.setdefault(url, {}).setdefault("next", {}).setdefault(str(ns_id), []).append(key.hex())
 
     def is_next_key(self, url: str, ns_id: int, key_id: bytes) -> bool:
-        """Return True for a key that the hub was asked to accept, whether or not the hub has reported it since."""
+        """Return True for a key that the hub has been asked to accept, even if the hub has not reported it yet."""
         stored = self._hubs.get(url, {}).get("next", {}).get(str(ns_id), [])
         return any(key_id_of(bytes.fromhex(text)) == key_id for text in stored)
 
@@ -239,10 +243,10 @@ class Keyring:
 def connect(
     store: Store, keyring: Keyring, server: Server, limits: Limits | None = None, *, is_asked: bool = False
 ) -> Transport:
-    """Return the transport to a hub: HTTPS, or a folder.
+    """Return the transport to a hub, which is either HTTPS or a folder.
 
     Args:
-        is_asked: a person is waiting for the result.
+        is_asked: True if a person is waiting for the result.
 
     Raises:
         HubError: the token, or a folder's key, is missing.
@@ -263,7 +267,7 @@ def connect(
     return Folder(store, server, token, keys, new_push_id, limits=limits, is_asked=is_asked)
 
 
-#: When a space's key is changed, at most this many of its keys are tried as the hub's current one, newest first.
+#: When a space's key is changed, the maximum number of its keys to try as the hub's current one, newest first.
 MAX_KEYS_TRIED = 5
 
 
@@ -276,9 +280,9 @@ class Joined:
 
 
 def check_join(store: Store, url: str, code: str) -> tuple[str, str, str]:
-    """Return the address of a hub and the halves of a code, in normalised form.
+    """Return the address of a hub and the two halves of a code, in normalised form.
 
-    Call it before a person types a phrase: whatever it refuses would fail anyway.
+    Call this before asking a person for a phrase, because whatever it refuses would fail later.
 
     Raises:
         BadRequest: the address or code can't be used, or the hub has already been joined.
@@ -320,8 +324,8 @@ def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: st
             with contextlib.suppress(EngramError):
                 connection.ask("devices", {"leave": True})
                 keyring.drop_pending(url)
-            # The key is kept: the hub may have recorded it even though no response arrived, and this would be the only
-            # copy.
+            # The key is kept, because the hub may have recorded it although no response arrived, and this would then be
+            # the only copy.
             keyring.drop_token(url)
             raise
     keyring.become_device(url, connection.token)
@@ -432,7 +436,9 @@ def list_unknown(store: Reader, places: Home) -> dict[str, str]:
 
 
 def make_code(places: Home, server: Server) -> str:
-    """Return a one-time code for another machine of this person; its second half carries the keys, hidden from the hub.
+    """Return a one-time code for another machine of this person.
+
+    Its second half contains the keys, hidden from the hub.
 
     Raises:
         BadRequest: the hub is a folder, which needs no code.
@@ -451,7 +457,7 @@ def make_code(places: Home, server: Server) -> str:
 
 
 def check_key(store: Store, name: str, *, is_new: bool) -> tuple[Space, Server]:
-    """Return a space and its hub, provided that the space's key can be given, or changed if ``is_new``.
+    """Return a space and its hub, checking that the space's key can be entered or, if ``is_new`` is set, changed.
 
     Raises:
         NotFound: there is no such space.
@@ -465,7 +471,7 @@ def check_key(store: Store, name: str, *, is_new: bool) -> tuple[Space, Server]:
 
 
 def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
-    """Store the key of a space, from its recovery phrase; rows that could not be read are pulled again.
+    """Store the key of a space, given as its recovery phrase. Rows that could not be read are pulled again.
 
     Raises:
         WrongKey: the space is now sealed with a different key; nothing was stored.
@@ -488,13 +494,14 @@ def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
 
 
 def rotate_key(store: Store, places: Home, name: str) -> str:
-    """Seal a space with a new key, and return the key's recovery phrase; everything is sent again, sealed with it.
+    """Seal a space with a new key, and return the key's recovery phrase.
 
-    Other machines need the phrase, or a new code. Whatever an old key sealed can still be read by anyone with that key.
+    Everything is sent again, sealed with the new key. Other machines need the phrase or a new code. Anyone with an old
+    key can still read data that was sealed with it.
     """
     space, server = check_key(store, name, is_new=True)
     keyring = Keyring(places.hub_keys)
-    # Try older keys too: if a rotation got no response, the hub may still have the previous key.
+    # Also try older keys: if a rotation got no response, the hub may still have the previous key.
     kept = list(keyring.keys(server.url, space.ns_id))
     asked = [key_id for key_id in kept if keyring.is_next_key(server.url, space.ns_id, key_id)]
     known = [*asked, *(key_id for key_id in reversed(kept) if key_id not in asked)]

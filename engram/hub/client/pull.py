@@ -1,4 +1,4 @@
-"""Pull: store what other machines sent, a page at a time; a page and its cursor are committed together."""
+"""Pull what other machines sent, a page at a time. Each page is stored in the same transaction as its cursor."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ from engram.redaction import redact_parts
 from engram.text.titles import MAX_QUESTIONS, clean_questions
 from engram.trust.suspicion import why_any_suspect, why_suspect
 
-# -- Who wrote the rows of a space: this person, a named teammate, or a muted one.
+# -- Identify who wrote the rows of a space: this person, a named teammate, or a muted one.
 
 
 class Authors:
-    """Identifies the authors in one space. Outside teams, everything is this person's own."""
+    """Identifies the authors in one space. Outside teams, all rows are this person's own."""
 
     def __init__(self, store: Store, connection: Transport, server: Server, space: Space) -> None:
-        """Set up without a request; the hub is queried for names only when an unknown author has written a row."""
+        """Set up without making a request; the hub is queried for names only when a row has an unknown author."""
         self._store, self._connection = store, connection
         self._server, self._space = server, space
         self._known: dict[int, Member] = {}
 
     def learn(self, rows: Sequence[Row]) -> None:
-        """Make sure that the authors of some rows are known."""
+        """Make sure that the authors of the given rows are known."""
         if not self._space.is_team:
             return
         self._read()
@@ -78,7 +78,7 @@ class Authors:
 
 
 def learn_members(store: Store, connection: Transport, server: Server, space: Space) -> list[dict[str, object]]:
-    """Ask the hub who is in a team, store their names, and return the hub's response. Raises HubError."""
+    """Ask the hub for the members of a team, store their names, and return the hub's response. Raises HubError."""
     answer = connection.ask("team-members", {"ns": space.ns_id})
     with reading():
         members = [dict(member) for member in answer.get("members", [])]
@@ -92,7 +92,7 @@ def learn_members(store: Store, connection: Transport, server: Server, space: Sp
 
 logger = logging.getLogger(__name__)
 
-#: Maximum number of rows in a page, which one transaction stores.
+#: Maximum number of rows in a page; each page is stored in one transaction.
 PAGE_ROWS = 1_000
 #: Minimum page size, in rows, after repeated failures.
 MIN_PAGE_ROWS = 20
@@ -130,15 +130,15 @@ def pull_space(
     goes_on: Callable[[], bool],
     pulled: Pulled,
 ) -> None:
-    """Store everything beyond a space's cursor, at least up to ``head``. The process may be killed at any time.
+    """Store all rows beyond a space's cursor, at least up to ``head``. The process may be killed at any time.
 
     Args:
         head: the newest position in the space according to the hub.
         goes_on: called before each page; the pull stops if it returns False.
-        pulled: counts the changes, even if an error stops the pull.
+        pulled: counts the changes, including those made before an error stops the pull.
 
     Raises:
-        HubError: no page arrived, or the page can't be correct.
+        HubError: no page arrived, or the page is impossible.
     """
     rows = page_rows(PAGE_ROWS, server)
     cursor = space.cursor
@@ -160,14 +160,14 @@ def pull_space(
 
 
 def page_rows(most: int, server: Server) -> int:
-    """Return how many rows a page may have: fewer after failures, so that some get through on a slow connection."""
+    """Return how many rows a page may have; fewer after failures, so that some get through on a slow connection."""
     return max(MIN_PAGE_ROWS, most >> min(server.failures, 10))
 
 
 def _read_page(
     rows: Sequence[Row], space: Space, keys: Mapping[bytes, bytes], authors: Authors, latest_ms: int
 ) -> _Read:
-    """Open, decode, redact and judge the rows of a page. This happens outside any transaction."""
+    """Open, decode, redact and judge the rows of a page, outside any transaction."""
     read = _Read()
     for row in rows:
         try:
@@ -205,7 +205,7 @@ def make_incoming(row: Row, statement: Statement, *, is_own: bool, is_proven: bo
     Args:
         is_own: the statement comes from the person's private space.
         is_proven: the statement was opened with a key of the space.
-        origin: the statement's owner, if not the person themselves.
+        origin: the statement's owner, if that is not the person themselves.
     """
     register = statement.fields.get(TEXT) or statement.fields.get(EXTRACTED)
     if register is None:
@@ -245,7 +245,7 @@ def _take_page(
     authors: Authors,
     pulled: Pulled,
 ) -> None:
-    """Store a page in one transaction, with its cursor."""
+    """Store a page and its cursor in one transaction."""
     done: list[object] = []
 
     def take(tx: Tx) -> None:

@@ -1,4 +1,4 @@
-"""Push: send the pending statements, a page at a time. A refused row never holds up the others."""
+"""Push the pending statements, a page at a time. A refused row never holds up the others."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ logger = logging.getLogger(__name__)
 
 #: Maximum number of rows in a page.
 PAGE_ROWS = 1_000
-#: Statuses with which the hub refuses an entire page if a single row is at fault.
+#: Statuses with which the hub refuses an entire page because of a single row.
 _PAGE_FAULTS = (400, 413, 422)
 
 
@@ -73,13 +73,13 @@ def push_space(
     pushed: Pushed,
     tried_before: Set[tuple[int, bytes]],
 ) -> None:
-    """Send everything that is waiting in a space. If the process is killed, the next round finds out what arrived.
+    """Send all pending statements of a space. If the process is killed, the next round finds out what has arrived.
 
     Args:
         hub_ms: the hub's time, in milliseconds since 1970.
         goes_on: called before each page; the push stops if it returns False.
-        pushed: counts the changes, even if an error stops the push.
-        tried_before: the author and memory of each row that the hub has refused before and that is now retried.
+        pushed: counts the changes, including those made before an error stops the push.
+        tried_before: the author and memory of each row that the hub refused before and that is now retried.
 
     Raises:
         HubUnreachable: no response arrived.
@@ -107,7 +107,7 @@ def push_space(
         sent = {row.memory_id for row in page}
         lost = [key for key in gone if key[1] not in sent]
         if lost:
-            # The memory no longer exists, although it was not forgotten: it was purged, and a purge is local.
+            # The memory no longer exists, although it was not forgotten. It was purged, and a purge is local.
             with store.transaction() as tx:
                 mark_pushed(tx, space.id, lost)
 
@@ -139,7 +139,7 @@ class _Sender:
     _faulty: list[tuple[Row, str]] = field(default_factory=list)
 
     def rows(self, memories: Sequence[SaidMemory], statements: Mapping[bytes, Statement]) -> list[Row]:
-        """Return the rows for the pending statements; memories that were deleted without being forgotten have none."""
+        """Return the rows for the pending statements, except of memories that were deleted without being forgotten."""
         rows = []
         for memory in memories:
             statement = statements.get(memory.memory_id)
@@ -187,8 +187,9 @@ class _Sender:
                 pushed.rows += 1
 
     def settle_faulty(self, pushed: Pushed) -> None:
-        """Set aside the rows that are at fault. If the hub refuses everything, the hub is at fault, and the rows remain
-        queued.
+        """Set aside the rows that are at fault.
+
+        If the hub refuses everything, the hub is taken to be at fault, and the rows remain queued.
 
         Raises:
             HubRefused: the hub accepted nothing in this round, and refused several rows for the first time.
@@ -227,7 +228,7 @@ class _Sender:
         return answers
 
     def _refuse(self, row: Row, reason: str) -> None:
-        """Set a row aside until it changes; then it is sent again."""
+        """Set a row aside; it is sent again once it changes."""
         with self._store.transaction() as tx:
             set_aside(tx, self._space.id, "push", row.author, row.memory_id, reason=reason)
             mark_pushed(tx, self._space.id, [(row.author, row.memory_id, row.version)])

@@ -1,4 +1,7 @@
-"""A round with one hub: hello, pull, push. Any process may run it, one at a time, and may be killed at any instant."""
+"""Run a round with one hub: hello, pull, push.
+
+Any process may run it, but only one at a time, and it may be killed at any instant.
+"""
 
 from __future__ import annotations
 
@@ -51,9 +54,10 @@ logger = logging.getLogger(__name__)
 
 #: Delays after one, two and more failures in a row, in seconds; the last one is repeated.
 RETRY_SECONDS = (5, 15, 60, 300, 900)
-#: How long rows that were set aside are left alone before they are tried again, in milliseconds.
+#: How long rows that were set aside are left alone before they are retried, in milliseconds.
 _TRY_AGAIN_MS = 86_400_000
-#: Number of this machine's pushes that are reported to a hub when a round begins, to compare with the last one it has.
+#: Number of this machine's latest pushes that are reported to the hub when a round begins, so that the hub can compare
+#: them with the last one that it has.
 _TOLD_PUSHES = 16
 
 
@@ -66,9 +70,9 @@ class Round:
     refused: int = 0
     sent_bytes: int = 0
     received_bytes: int = 0
-    #: True if it stopped before everything was done, and the rest is left to the next round.
+    #: True if it stopped before everything was done, leaving the rest to the next round.
     is_unfinished: bool = False
-    #: Why the round did not succeed; "" if it did.
+    #: Why the round failed; "" if it succeeded.
     error: str = ""
 
     @property
@@ -101,18 +105,19 @@ def sync_all(
     goes_on: Callable[[], bool] = lambda: True,
     told: Callable[[int, int], None] = lambda pulled, pushed: None,
 ) -> list[Round]:
-    """Run a round with every hub that is due. A hub that fails is retried later; the others still get their rounds.
+    """Run a round with every hub that is due. A hub that fails is retried later, and does not affect the others.
 
     Args:
-        is_forced: include hubs that have just failed.
+        is_forced: True to include hubs that have just failed.
         limits: how long each hub may take; the usual limits if None.
         goes_on: called before each step; the rounds stop if it returns False.
-        told: called now and then with the number of changes that a round has pulled and pushed so far.
+        told: called from time to time with the number of changes that a round has pulled and pushed so far.
     """
     rounds = []
     servers = list_servers(store)
     if servers:
-        # A project that is sent before its remote has been read would become a different project on the other machine.
+        # A project that is sent before its git remote has been read would become a different project on the other
+        # machine.
         read_hints(store, MAX_READ_TO_SEND)
     for server in servers:
         if not is_forced and store.now_ms() < server.retry_at_ms <= store.now_ms() + RETRY_SECONDS[-1] * 2_000:
@@ -134,7 +139,7 @@ def sync_all(
 
 
 def _note_failure(store: Store, server: Server, reason: str, *, has_moved: bool) -> None:
-    """Postpone the next round, for longer with each failure in a row; after progress, a failure counts as the first."""
+    """Postpone the next round, for longer with each consecutive failure; progress resets the count."""
     failures = 0 if has_moved else server.failures
     wait = RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)] * random.uniform(0.8, 1.2)
     with store.transaction() as tx:
@@ -159,7 +164,7 @@ def sync_server(steps: Steps, server: Server, done: Round) -> None:
         except HubRefused as refusal:
             if refusal.status != 409:
                 raise
-            # A push that this machine had given up on arrived after the hello, or a copy of this machine pushed.
+            # A push that this machine had given up on arrived after the hello, or a copy of this machine has pushed.
             _sync_spaces(steps, connection, _reload_server(store, server), keyring, done)
         finally:
             done.sent_bytes, done.received_bytes = connection.sent_bytes, connection.received_bytes
@@ -179,9 +184,9 @@ def _sync_spaces(steps: Steps, connection: Transport, server: Server, keyring: K
 def _say_hello(store: Store, connection: Transport, server: Server, keyring: Keyring) -> HelloAnswer:
     """Begin the round. A copied or restored machine becomes another device.
 
-    This machine trusts the hub's claims about it only as far as it can check them. A push that neither it nor a copy of
-    it made is an error, as is an id other than the one under which the hub accepted something; either way, nothing is
-    changed.
+    This machine trusts what the hub says about it only as far as it can check. A push that was made neither by this
+    machine nor by a copy of it is an error, as is an id other than the one under which the hub has accepted rows; in
+    both cases, nothing is changed.
 
     Raises:
         HubRefused: the hub's response can't be true.
@@ -209,7 +214,7 @@ def _say_hello(store: Store, connection: Transport, server: Server, keyring: Key
             for space in spaces:
                 if is_other:
                     become_device(tx, space, server.device_id, answer.device_id)
-                    # Rows that the other copy pushed under the shared id were left out of this machine's pages.
+                    # This machine's pages left out the rows that the other copy pushed under the shared id.
                     change_space(tx, space.id, cursor=0)
                 elif _is_older(server, answer.push_id):
                     logger.warning("action=heal hub=%d space=%d reason=push_lost", server.id, space.id)
@@ -230,11 +235,12 @@ def _hello(connection: Transport, server: Server, keyring: Keyring, marks: dict[
 def _become_other(
     connection: Transport, server: Server, keyring: Keyring, marks: dict[int, tuple[int, bytes]]
 ) -> HelloAnswer:
-    """Become another device, because a copy of this machine has pushed. However often it asks, the hub creates only
-    one.
+    """Become another device, because a copy of this machine has pushed.
+
+    However often the machine asks, the hub creates only one device.
 
     Raises:
-        HubError: the hub did not create one; the machine remains the device that it is.
+        HubError: the hub did not create a device; the machine remains the device that it is.
     """
     former, pending = connection.token, keyring.pending_token(server.url)
     try:
@@ -253,8 +259,9 @@ def _become_other(
 
 
 def _is_older(server: Server, push_id: bytes) -> bool:
-    """Return True if the last push of this machine that the hub has is older than one that it had before, which means
-    that the hub was restored from an older copy.
+    """Return True if the hub was restored from an older copy.
+
+    This is the case if its last push from this machine is older than one that it had before.
     """
     pushes = server.pushes
     return bool(server.last_push) and (
@@ -272,8 +279,8 @@ def _begin_anew(tx: Tx, connection: Transport, server: Server, space: Space) -> 
 def _known_spaces(store: Store, server: Server, answer: HelloAnswer) -> list[tuple[Space, SpaceFacts]]:
     """Return this machine's spaces as listed by the hub, and record listed teams that it has not joined.
 
-    Such a team was joined on another of this person's machines, or it is not theirs; ``engram team accept`` settles
-    which. A second private space, and spaces of future kinds, are ignored.
+    Either such a team was joined on another of this person's machines, or it is not theirs; ``engram team accept``
+    settles which. A second private space and spaces of unknown kinds are ignored.
     """
     known = {space.ns_id: space for space in list_spaces(store, server.id)}
     told = [(known[facts.ns_id], facts) for facts in answer.spaces if facts.ns_id in known]
@@ -292,7 +299,7 @@ def _sync_space(
     done: Round,
     hub_ms: int,
 ) -> None:
-    """Pull and push one space. Problems with it do not hold up other spaces."""
+    """Pull and push one space. Problems with a space do not hold up the others."""
     store, redact = steps.store, steps.redact
 
     pulled, pushed = Pulled(), Pushed()
@@ -353,7 +360,7 @@ def _check_key(store: Store, keyring: Keyring, server: Server, space: Space, fac
     if not facts.key_id or facts.key_id not in keys:
         raise _NoKey(f"its key was changed or is missing: run `engram hub key {name}` with the recovery phrase")
     if keyring.is_next_key(server.url, facts.ns_id, facts.key_id):
-        # A key change that got no response, but was accepted by the hub.
+        # A key change got no response, but the hub accepted it.
         keyring.add_key(server.url, facts.ns_id, keys[facts.key_id])
         with store.transaction() as tx:
             say_with_new_key(tx, space.id, server.member_id)
@@ -366,7 +373,10 @@ def _check_key(store: Store, keyring: Keyring, server: Server, space: Space, fac
 
 
 def _drop_lost(store: Store, connection: Transport, server: Server, answer: HelloAnswer) -> None:
-    """Leave spaces in which this member no longer has a seat, once the hub confirms that. Pulled memories are kept."""
+    """Leave spaces in which this member no longer has a seat, if the hub confirms that.
+
+    Memories that were pulled are kept.
+    """
     told = {facts.ns_id for facts in answer.spaces}
     for space in list_spaces(store, server.id):
         if space.is_team and space.ns_id not in told and not _has_seat(connection, space):
@@ -385,10 +395,11 @@ def _has_seat(connection: Transport, space: Space) -> bool:
 
 
 def _try_set_aside_again(steps: Steps, space: Space) -> set[tuple[int, bytes]]:
-    """From time to time, retry rows that were set aside: a false report, a lost key or a full space may be fixed by
-    now.
+    """From time to time, retry rows that were set aside.
 
-    Return the author and the memory of each row that is pushed again.
+    A false report, a lost key or a full space may be fixed by now.
+
+    Return the author and memory of each row that is pushed again.
     """
     before_ms = steps.store.now_ms() - (0 if steps.is_forced else _TRY_AGAIN_MS)
     rows = [row for row in list_set_aside(steps.store, space.id) if row.at_ms <= before_ms]

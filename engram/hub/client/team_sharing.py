@@ -59,7 +59,7 @@ Redact = Callable[[str], str]
 
 #: The minimum and the default delay of a rule, in seconds.
 MIN_DELAY_SECONDS, DELAY_SECONDS = 3_600, 86_400
-#: Names in a memory that reveal details of this machine: absolute paths.
+#: Names in a memory that reveal details of this machine, which are absolute paths.
 _PATH = lazy_regex(r"^(?:[/~\\]|[A-Za-z]:[/\\])")
 
 
@@ -72,11 +72,11 @@ class Preview:
     project: list[str]
     #: True if the memory has been shared before.
     is_update: bool
-    #: Why recipients' machines store it without showing it; "" if they show it.
+    #: Why recipients' machines will store it without showing it; "" if they will show it.
     held_back: str = ""
 
     def lines(self) -> list[str]:
-        """Return everything that is sent, for a person to read."""
+        """Return all the data that would be sent, as lines for a person to read."""
         identity, _, name = self.project
         about = f"about: {', '.join(self.text['e'])}" if self.text["e"] else ""
         content = [] if self.text["c"].strip() == self.text["s"].strip() else [self.text["c"]]
@@ -131,15 +131,15 @@ def _is_shared(store: Store, space: Space, episode_id: str) -> bool:
 def preview(
     store: Reader, places: Home, space: Space, memory: Memory, place: ProjectRow | None, redact: Redact
 ) -> Preview:
-    """Return exactly what sharing a memory would send.
+    """Return exactly the data that sharing a memory would send.
 
     Args:
-        place: the project that the person is working in or has specified; None if there is none.
-        redact: removes secrets; everything passes through it again.
+        place: the project in which the person is working, or that they specified; None if there is none.
+        redact: masks secrets; all text passes through it again.
 
     Raises:
-        BadRequest: it must not be shared, because it belongs to a vault, another project or someone else, looks like
-            an instruction, or is no longer valid.
+        BadRequest: the memory must not be shared, because it belongs to a vault, another project or someone else, looks
+            like an instruction, or is no longer valid.
     """
     _refuse_vaults(places)
     if memory.origin:
@@ -171,7 +171,7 @@ def _text(memory: Memory, redact: Redact) -> dict[str, Any]:
 
 
 def share(store: Store, space: Space, previews: Sequence[Preview]) -> int:
-    """Share exactly the memories that were shown; return how many of them were new.
+    """Share exactly the memories that were shown; return how many of them had not been shared before.
 
     Raises:
         BadRequest: a memory has changed since it was shown; nothing was shared.
@@ -189,14 +189,15 @@ def _words(memory: Memory) -> tuple[object, ...]:
 
 
 def unshare(store: Store, places: Home, space: Space, name: str) -> str:
-    """Withdraw a memory, specified by its local id or a share's id, from a team; return a sentence on what was done.
+    """Withdraw a memory, given by its local id or the id of a share, from a team.
 
-    A person's own share is erased for everyone, and rules don't share it again. A keeper can erase anyone's share.
+    Return a sentence that says what was done. A person's own share is erased for everyone, and rules don't share it
+    again. A keeper can erase anyone's share.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: it is someone else's, and the person is not a keeper; or it was sent, and the person has since
-            become a reader.
+        BadRequest: the memory is someone else's and the person is not a keeper; or it was sent, and the person has
+            since become a reader.
     """
     found = find_shared(store, space, name)
     if isinstance(found, list):
@@ -216,8 +217,9 @@ def unshare(store: Store, places: Home, space: Space, name: str) -> str:
 
 
 def find_shared(store: Store, space: Space, name: str) -> SaidMemory | list[SaidMemory] | Memory:
-    """Return what ``unshare`` would act on: the person's own share, someone else's share, or a memory that is not
-    shared. Raises the same errors as ``unshare``.
+    """Return what ``unshare`` would act on: the person's own share, someone else's, or a memory that is not shared.
+
+    Raises the same errors as ``unshare``.
     """
     for standing in list_shares(store, space):
         if name in (standing.said.episode_id, standing.said.memory_id.hex()):
@@ -236,7 +238,7 @@ def find_shared(store: Store, space: Space, name: str) -> SaidMemory | list[Said
 
 
 def _erase_theirs(store: Store, places: Home, space: Space, memories: Sequence[SaidMemory]) -> None:
-    """Forget other members' memories on this machine, and have the hub erase them, so that all machines forget them."""
+    """Forget other members' memories on this machine, and have the hub erase them so that all machines forget them."""
 
     def erase(tx: Tx) -> None:
         for memory in memories:
@@ -262,7 +264,7 @@ def erase_member(store: Store, places: Home, space: Space, member_id: int) -> in
 
 @dataclass(frozen=True, slots=True)
 class RuleReport:
-    """A sharing rule, with what it will share next."""
+    """A sharing rule, and what it will share next."""
 
     rule: Rule
     space: Space
@@ -271,7 +273,7 @@ class RuleReport:
 
 
 def check_rule(places: Home, project: ProjectRow) -> None:
-    """Raise BadRequest for a project whose memories must not be shared."""
+    """Raise BadRequest if the memories of a project must not be shared."""
     _refuse_vaults(places)
     if keeps_out(places, project.identity, project.root):
         raise BadRequest(f"{project.name} is in a vault: its memories remain there")
@@ -287,10 +289,10 @@ def report_rules(store: Reader) -> list[RuleReport]:
 
 
 def share_by_rules(store: Store, places: Home, server: Server, redact: Redact) -> int:
-    """Share the memories that rules select and whose delay has passed, and return how many were shared.
+    """Share the memories that are selected by rules and for which the delay has passed; return how many were shared.
 
-    Memories forgotten or edited in the meantime are left out, because memories are selected and shared in one
-    transaction.
+    Memories are selected and shared in one transaction, so those that were forgotten or edited in the meantime are left
+    out.
     """
     done = 0
     if not list_rules(store):
@@ -346,7 +348,7 @@ class Reported:
 
 
 def make_team(store: Store, places: Home, server: Server, name: str, *, is_sealed: bool) -> Space:
-    """Create a team with this person as its keeper. A sealed team's key is created here and never reaches the hub."""
+    """Create a team with this person as its keeper. A sealed team's key is created here; the hub never receives it."""
     keyring, key = Keyring(places.hub_keys), new_key()
     with _connect(keyring, server) as connection:
         key_id = key_id_of(key) if is_sealed else b""
@@ -363,7 +365,10 @@ def make_team(store: Store, places: Home, server: Server, name: str, *, is_seale
 
 
 def invite(store: Store, places: Home, space: Space, role: str) -> str:
-    """Return a one-time code for a team. For a sealed team, its second half carries the key, hidden from the hub."""
+    """Return a one-time code for a team.
+
+    For a sealed team, the second half of the code contains the key, hidden from the hub.
+    """
     server, keyring = server_of(store, space), Keyring(places.hub_keys)
     hub_half, key_half = new_code()
     bundle = b""
@@ -382,7 +387,7 @@ def invite(store: Store, places: Home, space: Space, role: str) -> str:
 def join_team(store: Store, places: Home, server: Server, code: str) -> Space:
     """Join a team with a code.
 
-    A code for a team that has already been joined can supply the team's keys and a higher role.
+    If the team has already been joined, a code can still supply its keys and a higher role.
 
     Raises:
         WrongKey: the second half of the code is wrong.
@@ -452,7 +457,7 @@ def list_seats(store: Store, places: Home, space: Space) -> list[Seat]:
 
 
 def require_seat(seats: Sequence[Seat], space: Space, name: str, *, or_former: bool = False) -> Seat:
-    """Return the seat of a member of a team; with ``or_former``, also that of a former member. Raises NotFound."""
+    """Return a team member's seat or, with ``or_former``, a former member's. Raises NotFound."""
     seat = next((seat for seat in seats if seat.name == name and (seat.role or or_former)), None)
     if seat is None:
         raise NotFound(f"{name[:60]} is not in {space.name}; `engram team members` lists the members")
@@ -468,7 +473,7 @@ def set_role(store: Store, places: Home, space: Space, name: str, role: str) -> 
 
 
 def leave(store: Store, places: Home, space: Space, *, is_erased: bool) -> int:
-    """Leave a team; if ``is_erased``, delete the teammates' memories here, and return how many were deleted."""
+    """Leave a team and, if ``is_erased`` is set, delete the teammates' memories here; return how many were deleted."""
     server = server_of(store, space)
     with _connect(Keyring(places.hub_keys), server) as connection:
         connection.ask("team-role", {"ns": space.ns_id, "member": server.member_id, "role": ""})
@@ -480,7 +485,7 @@ def leave(store: Store, places: Home, space: Space, *, is_erased: bool) -> int:
 
 
 def _remove_here(tx: Tx, said: Sequence[SaidMemory]) -> int:
-    """Delete others' shared memories from this machine without a trace, and return how many were deleted."""
+    """Delete memories that others shared from this machine without a trace; return how many were deleted."""
     gone = 0
     for one in said:
         if (memory := find_memory(tx, one.episode_id)) is not None:
@@ -507,7 +512,7 @@ def mute(store: Store, name: str) -> tuple[Member, int]:
 
 
 def unmute(store: Store, name: str) -> Member:
-    """Unmute a teammate: their memories are fetched again in the next round."""
+    """Unmute a teammate, so that the next round fetches their memories again."""
     member = require_member(store, name)
     with store.transaction() as tx:
         set_muted(tx, member, False)
@@ -548,7 +553,7 @@ def report_memory(store: Store, places: Home, episode_id: str, reason: str) -> S
 
 
 def list_reported(store: Store, places: Home, space: Space, *, settle: str = "") -> list[Reported]:
-    """Return the memories reported to a team's keepers; reports of the one with the id ``settle`` are closed first."""
+    """Return the memories reported to a team's keepers, after closing the reports of the memory ``settle``."""
     request: dict[str, Any] = {"ns": space.ns_id}
     memories = {said.memory_id.hex(): said for said in said_in_space(store, space.id)}
     if settle:

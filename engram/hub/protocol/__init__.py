@@ -1,1 +1,1 @@
-"""What machines and the hub agree on: stamps, statements, frames, messages and sealing. Pure."""
+"""The protocol between machines and a hub: stamps, statements, frames, messages and sealing. Pure."""

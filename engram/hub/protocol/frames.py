@@ -1,4 +1,4 @@
-"""Frames: pages of rows as bytes, for pull, push and the files of a folder. Integers are big-endian."""
+"""Encode pages of rows as frames of bytes, for pull, push and the files of a folder. Integers are big-endian."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PUSHED = struct.Struct(">4sBQ16s16sI")
 _ANSWERS = struct.Struct(">4sBQ16sI")
 _MAGIC_PULL, _MAGIC_PUSH, _MAGIC_ANSWERS = b"ENPL", b"ENPS", b"ENAN"
 
-#: The id of the "previous push" before any push has been made.
+#: The id of the previous push if there has been none.
 NO_PUSH = bytes(16)
 
 #: Answers to a row: it was stored, the hub already has it, the memory was forgotten, or the row is refused.
@@ -46,7 +46,7 @@ REFUSALS = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One statement in transit, made by one device about one author's memory."""
+    """A statement in transit, made by one device about one author's memory."""
 
     author: int
     #: Eight bytes.
@@ -57,16 +57,16 @@ class Row:
     version: int
     is_forgotten: bool
     body: bytes
-    #: Place in the space's order; 0 for a row that is being pushed.
+    #: Position in the space's order; 0 for a row that is being pushed.
     seq: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     rows: tuple[Row, ...]
-    #: Everything up to this place is in this page or in an earlier one.
+    #: All rows up to this position are in this page or in earlier ones.
     upto: int
-    #: The mark at a place in the order, which reveals a hub that was restored from a backup.
+    #: A mark and its position in the order; it reveals a hub that was restored from a backup.
     mark_seq: int
     mark: bytes
 
@@ -74,8 +74,8 @@ class Page:
 @dataclass(frozen=True, slots=True)
 class Push:
     ns_id: int
-    #: 16 bytes each: this push's id and the id of this device's last accepted push (zeros before the first). They
-    #: reveal a copied machine that has pushed in the meantime.
+    #: The ids of this push and of this device's last accepted push (zeros before the first), 16 bytes each. They reveal
+    #: that a copy of the machine has pushed in the meantime.
     push_id: bytes
     last_push_id: bytes
     rows: tuple[Row, ...]
@@ -177,12 +177,12 @@ def _unpack_rows(data: bytes, start: int, count: object) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-# -- Sealing: bodies that only machines with a space's key can read, bound to their row.
+# -- Seal bodies so that only machines with the space's key can read them, and bind each to its row.
 #
 # A body begins with one byte, its kind. An open one is the compressed statement. A sealed one is padded, encrypted
 # with ChaCha20-Poly1305 and authenticated together with the space, author, memory, device, clock and version of its
-# row, so that a hub can neither read it nor pass it off as another. A sealed space's tombstones are sealed too, so that
-# a hub can't make a machine forget.
+# row, so that a hub can neither read it nor pass it off as another one. The tombstones of a sealed space are sealed
+# too, so that a hub can't make a machine forget a memory.
 
 #: Size of a key, and of its id, in bytes.
 KEY_BYTES, KEY_ID_BYTES = 32, 8
@@ -224,7 +224,7 @@ def read_body(keys: Mapping[bytes, bytes], ns_id: int, row: Row, *, is_sealed: b
 
     Args:
         keys: id of a key → key.
-        is_sealed: True if the space is sealed, in which case an open body is refused.
+        is_sealed: True if the space is sealed, in which case an unsealed body is refused.
 
     Raises:
         WrongKey: it was sealed with a key that this machine lacks.
@@ -249,9 +249,9 @@ def read_body(keys: Mapping[bytes, bytes], ns_id: int, row: Row, *, is_sealed: b
     return padded[_SIZE.size : _SIZE.size + size]
 
 
-# -- Segments: the files of a folder that serves as a hub. Each is a page of one device's rows, sealed as a whole with
-# the key of the space, so that nothing in it can be read or counted. It is also bound to the space, its device and its
-# numbers, so that a file that was moved, truncated or made by someone else cannot be opened.
+# -- Segments are the files of a folder that serves as a hub. Each is a page of one device's rows, sealed as a whole
+# with the key of the space, so that nothing in it can be read or counted. It is also bound to the space, its device and
+# its numbers, so that a file that was moved, truncated or made by someone else cannot be opened.
 
 #: Maximum size of a file, in bytes.
 MAX_SEGMENT_BYTES = 16_000_000
@@ -268,10 +268,10 @@ class Segment:
 
     ns_id: int
     device: int
-    #: The range of numbers in the file's name: its own, or those of the files it replaces.
+    #: The range of numbers in the file's name: its own, or those of the files that it replaces.
     first: int
     last: int
-    #: 16 bytes, by which a machine recognises its own files and those of a copy of itself.
+    #: 16 bytes that let a machine recognise its own files and those of a copy of itself.
     push_id: bytes
     #: When it was written, in milliseconds since 1970.
     at_ms: int
@@ -284,7 +284,7 @@ def seal_segment(key: bytes, segment: Segment) -> bytes:
     """Return the bytes of a segment's file."""
     facts = {"push": segment.push_id.hex(), "at": segment.at_ms, "name": segment.name}
     head = json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode()
-    # A page in a file has no place in a space's order, so its fields contain the numbers of the file.
+    # A page in a file has no position in a space's order, so these fields contain the numbers of the file.
     page = pack_page(Page(segment.rows, upto=segment.last, mark_seq=segment.first, mark=bytes(16)))
     plain = _SIZE.pack(len(head)) + head + _SIZE.pack(len(page)) + page
     plain += bytes(-len(plain) % _SEGMENT_PADDING)
@@ -301,9 +301,9 @@ def open_segment(
 
     Args:
         keys: id of a key → key.
-        ns_id: the space in whose folder the file is stored.
-        device: the device in whose folder the file is stored.
-        numbers: the first and last number given in its name.
+        ns_id: the space to which the file's folder belongs.
+        device: the device to which the file's folder belongs.
+        numbers: the first and the last number in the file's name.
 
     Raises:
         WrongKey: it was sealed with a key that this machine lacks.
@@ -368,7 +368,7 @@ def _bound(ns_id: int, row: Row) -> bytes:
 
 
 def _cipher(key: bytes) -> ChaCha20Poly1305:
-    # Imported here: only a machine that has joined a hub needs it.
+    # Imported here because only a machine that has joined a hub needs it.
     from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
     return ChaCha20Poly1305(key)

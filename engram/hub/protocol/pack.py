@@ -1,6 +1,7 @@
-"""Packs: curated memories as a file of JSON lines, signed with Ed25519.
+"""Read and write packs, which are curated memories in a file of JSON lines, signed with Ed25519.
 
-The first line is the manifest, with the SHA-256 of the memories' lines; the last line is the manifest's signature.
+The first line is the manifest, which contains the SHA-256 of the lines with memories; the last line is the manifest's
+signature.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from engram.errors import BadRequest
 from engram.system.lazy_regex import lazy_regex
 
-#: Format version of packs; a higher one needs a newer program.
+#: Version of the pack format; a pack with a higher version needs a newer program.
 FORMAT = 1
 #: Maximum size of a pack, in bytes, and maximum number of memories in it.
 MAX_PACK_BYTES, MAX_MEMORIES = 20_000_000, 5_000
@@ -24,7 +25,7 @@ _NAME = lazy_regex(r"[a-z0-9][a-z0-9._-]{0,59}")
 @dataclass(frozen=True, slots=True)
 class Pack:
     name: str
-    #: Rises with each edition of the pack.
+    #: Increases with each edition of the pack.
     version: int
     #: Each with id, kind, summary, content, facts, entities and created_at_ms.
     memories: tuple[Mapping[str, Any], ...]
@@ -34,13 +35,13 @@ class Pack:
 
     @property
     def fingerprint(self) -> str:
-        """The beginning of the key's hash, so that people can compare it."""
+        """The beginning of the key's hash, for people to compare."""
         digest = hashlib.sha256(self.key).hexdigest()[:24]
         return " ".join(digest[i : i + 4] for i in range(0, 24, 4))
 
 
 def pack_memory_id(name: str, stable_id: str) -> str:
-    """Return the id of a memory in a pack: the same in each version of the pack, and used nowhere else."""
+    """Return the id of a memory in a pack. It is the same in each version of the pack, and used nowhere else."""
     return hashlib.blake2b(f"{name}\0{stable_id}".encode(), digest_size=8, person=b"engram pack").hexdigest()
 
 

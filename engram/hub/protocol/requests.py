@@ -1,4 +1,7 @@
-"""Messages: the small requests and responses, as JSON. Unknown keys are ignored, so that both sides can grow."""
+"""Encode and decode the small requests and responses as JSON.
+
+Unknown keys are ignored, so that both sides can be extended.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +33,13 @@ class SpaceFacts:
     #: reader, writer or keeper.
     role: str
     is_sealed: bool
-    #: Id of the key that seals it now; b"" for an open space, or for one whose first machine has not joined yet.
+    #: Id of the key that currently seals it; b"" for an open space, or if no machine has joined it yet.
     key_id: bytes
-    #: Place of its newest row.
+    #: Position of its newest row.
     head: int
-    #: False if the hub doesn't have the last mark that the machine saw, as after a restore from an older copy.
+    #: False if the hub doesn't have the last mark that the machine saw, such as after a restore from an older copy.
     is_known: bool = True
-    #: Number of memories that members reported and no keeper has reviewed yet; 0 for anyone but a keeper.
+    #: Number of memories that members have reported and no keeper has reviewed yet; 0 unless the member is a keeper.
     reports: int = 0
 
     def to_json(self) -> dict[str, Any]:
@@ -71,7 +74,7 @@ class SpaceFacts:
 class HelloRequest:
     """The beginning of a round: what the machine last pushed, and the last mark that it saw in each space."""
 
-    #: Those of its last pushes that arrived or may have arrived; none before the first push.
+    #: The ids of its latest pushes that arrived or may have arrived; empty before the first push.
     push_ids: tuple[bytes, ...]
     #: Space → (position, mark); a space without a mark is left out.
     marks: Mapping[int, tuple[int, bytes]]
@@ -94,7 +97,7 @@ class HelloAnswer:
 
     time_ms: int
     device_id: int
-    #: False for a copied or restored machine, which verifies this with ``push_id``.
+    #: False for a copied or restored machine; the machine checks this with ``push_id``.
     is_same: bool
     #: The last push that arrived from this device.
     push_id: bytes
@@ -123,7 +126,7 @@ class HelloAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What a machine gets when it joins, or when it becomes another device."""
+    """The hub's response when a machine joins or becomes another device."""
 
     member_id: int
     member_name: str
@@ -137,7 +140,7 @@ class Membership:
             "member": self.member_id,
             "name": self.member_name,
             "device": self.device_id,
-            # Earlier versions read this key, although the machine chooses the token.
+            # Earlier versions of Engram require this key, although the machine chooses the token.
             "token": "",
             "spaces": [space.to_json() for space in self.spaces],
             "bundle": self.bundle.hex(),
@@ -155,7 +158,7 @@ class Membership:
 
 
 def hash_token(token: str) -> bytes:
-    """Return a token's hash. The machine chooses the token and sends only its hash, which is all the hub keeps."""
+    """Return a token's hash. The machine chooses the token and sends only the hash, which the hub stores."""
     return hashlib.sha256(b"engram token " + token.encode()).digest()
 
 
@@ -174,7 +177,7 @@ def _one_of(value: object, known: Sequence[str]) -> str:
 
 
 def _name(value: object) -> str:
-    """Return a name as one line of printable characters."""
+    """Return a name as a single line of printable characters."""
     return " ".join("".join(char for char in str(value)[:200] if char.isprintable()).split())
 
 
@@ -193,17 +196,18 @@ def from_bytes(data: bytes) -> dict[str, Any]:
     return value
 
 
-# -- Keys and codes in the form in which people read and type them.
+# -- Convert keys and codes to and from the form in which people read and type them.
 
 _CONSONANTS, _VOWELS = "bdfghjklmnprstvz", "aiou"
-#: Letters of codes: no two of them look alike.
+#: Characters of codes, no two of which look alike.
 _LETTERS = "23456789ABCDEFGHJKMNPQRSTVWXYZ"
-#: Number of letters in the half of a code that the hub gets, and in the other half, whose last two are a checksum.
+#: Number of characters in the half of a code that the hub gets, and in the other half, which ends with a checksum of
+#: two characters.
 HUB_LETTERS, KEY_LETTERS = 10, 18
 
 
 def phrase_of(key: bytes) -> str:
-    """Return a key as words of five letters, each for two bytes; the last word is a checksum."""
+    """Return a key as words of five letters, each of which encodes two bytes; the last word is a checksum."""
     data = key + _check(key)
     return " ".join(_word(data[i] << 8 | data[i + 1]) for i in range(0, len(data), 2))
 
@@ -221,13 +225,13 @@ def key_of(phrase: str) -> bytes:
 
 
 def new_code() -> tuple[str, str]:
-    """Return the two halves of a one-time code: the half that the hub gets, and the half that opens the keys."""
+    """Return the two halves of a one-time code: the half that the hub gets, and the half that unlocks the keys."""
     hub_half, key_half = _random(HUB_LETTERS), _random(KEY_LETTERS - 2)
     return hub_half, key_half + _check_letters(hub_half + key_half)
 
 
 def code_text(hub_half: str, key_half: str = "") -> str:
-    """Return a code as it is shown, in groups of letters."""
+    """Return a code for display, in groups of characters."""
     text = hub_half + key_half
     return "-".join(text[i : i + 4] for i in range(0, len(text), 4))
 
@@ -249,7 +253,7 @@ def split_code(text: str) -> tuple[str, str]:
 
 
 def code_hash(hub_half: str) -> bytes:
-    """Return the hash of a code, which is all that the hub keeps of it."""
+    """Return the hash of a code, which is all that the hub stores of it."""
     return hashlib.sha256(b"engram code " + hub_half.encode()).digest()
 
 

@@ -1,7 +1,7 @@
-"""Statements about memories, and stamps, which record when (by a hybrid logical clock) and where a field was decided.
+"""Statements about memories, with stamps that record when (by a hybrid logical clock) and where each field was decided.
 
-A clock value is milliseconds since 1970, shifted by 16 bits, plus a counter. It never goes back on one machine, and
-never falls behind what the machine has seen from the same person's other machines.
+A clock value is milliseconds since 1970, shifted by 16 bits, plus a counter. On one machine, it never goes back, nor
+does it fall behind the values that the machine has seen from the same person's other machines.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from engram.system.lazy_regex import lazy_regex
 
 #: Bits of the counter below the milliseconds.
 COUNTER_BITS = 16
-#: Clocks that differ from the hub's by more than this, in milliseconds, are corrected by the hub's time.
+#: Clocks that differ from the hub's by more than this, in milliseconds, are corrected using the hub's time.
 MAX_CLOCK_ERROR_MS = 300_000
-#: Stamps further ahead of the hub's time than this, in milliseconds, are renewed before they are sent.
+#: Stamps that are ahead of the hub's time by more than this, in milliseconds, are renewed before they are sent.
 MAX_AHEAD_MS = 7_200_000
-#: Stamps further ahead than this, in milliseconds, are refused by the hub.
+#: Stamps that are ahead by more than this, in milliseconds, are refused by the hub.
 MAX_ACCEPTED_AHEAD_MS = 86_400_000
 
 
@@ -47,13 +47,14 @@ def time_of(hlc: int) -> int:
     return hlc >> COUNTER_BITS
 
 
-# -- Statements: what one device knows about a memory, field by field, each with its stamp.
+# -- A statement is what one device knows about a memory, field by field, with a stamp for each field.
 #
-# A statement contains the whole state that its device knows, not just the device's own decisions. So a single statement
-# is enough to recreate the memory elsewhere, the order in which statements arrive does not matter, and any machine can
-# restore a hub that has lost some. Two states are joined field by field: the greater stamp wins.
+# A statement contains the whole state that its device knows, not just the device's own decisions. Therefore a single
+# statement is enough to recreate the memory elsewhere, the order in which statements arrive does not matter, and any
+# machine can restore statements that a hub has lost. Two states are joined field by field; the greater stamp wins.
 
-#: Format of the statements that this program writes; those in a higher one are set aside until the program is updated.
+#: Format of the statements that this program writes. Statements in a higher format are set aside until the program is
+#: updated.
 FORMAT = 1
 #: The text written by hand, and the text written by an extractor, which counts only if none was written by hand.
 TEXT, EXTRACTED = "text", "extracted"
@@ -62,7 +63,7 @@ FIELDS = (TEXT, EXTRACTED, "importance", "scope", "pinned", "lowered", "ends", "
 #: Largest statement after decompression, in bytes.
 MAX_PLAIN_BYTES = 1_000_000
 
-#: A stamped value as it is written: clock, device, value.
+#: A stamped value in its written form: clock, device, value.
 Register = tuple[int, int, Any]
 _MEMORY_ID = lazy_regex("[0-9a-f]{16}")
 
@@ -71,14 +72,14 @@ _MEMORY_ID = lazy_regex("[0-9a-f]{16}")
 class Statement:
     """The state of one memory."""
 
-    #: What never changes: kind, voice, source, times, project, evidence.
+    #: The parts that never change: kind, voice, source, times, project, evidence.
     birth: Mapping[str, Any]
     #: Field → stamped value. A field that is missing was never decided.
     fields: Mapping[str, Register] = field(default_factory=dict)
 
     @property
     def hlc(self) -> int:
-        """The newest clock value in it; 0 if it has no fields."""
+        """The newest clock value in the statement; 0 if it has no fields."""
         return max((register[0] for register in self.fields.values()), default=0)
 
     @property
@@ -128,7 +129,7 @@ def decode(data: bytes) -> Statement:
         if not unpacker.eof:
             raise BadRequest(f"a statement has more than {MAX_PLAIN_BYTES} bytes")
         value = json.loads(plain.decode("utf-8"), parse_constant=_refuse_constant)
-        # A lone escape such as \ud800 is not a character, so nothing could store it.
+        # A lone surrogate such as \ud800 is not a character and could not be stored.
         json.dumps(value, ensure_ascii=False).encode("utf-8")
         if int(value["v"]) > FORMAT:
             raise NewerFormat()
@@ -143,8 +144,8 @@ def decode(data: bytes) -> Statement:
         raise BadRequest(f"a statement is malformed: {type(error).__name__}") from error
 
 
-#: Types of the parts that never change, and of the fields. A row with other types is set aside, and does not hold up
-#: the others.
+#: Types of the parts that never change, and of the fields. A row with other types is set aside without holding up the
+#: others.
 _NUMBER = (int, float)
 _BIRTH_TYPES: Mapping[str, Any] = {
     **dict.fromkeys(("id", "k", "v", "s", "x", "su", "sl", "pf"), str),

@@ -1,1 +1,4 @@
-"""The hub: a service over PostgreSQL. It needs the ``hub`` extra; nothing else in Engram imports it."""
+"""The hub, a service that stores its data in PostgreSQL.
+
+It needs the ``hub`` extra, and nothing else in Engram imports it.
+"""

@@ -1,4 +1,4 @@
-"""Members, devices, one-time codes, spaces and seats of a hub. Raw SQL: the dialect is PostgreSQL's."""
+"""Members, devices, one-time codes, spaces and seats of a hub, in raw SQL for PostgreSQL."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from engram.trust.display import as_arguments
 
 #: Names of the roles by number; "" for a member who is no longer in the space.
 ROLE_NAMES = ("", *ROLES)
-#: How long a one-time code can be used, in seconds: a member's first one, and one for another machine.
+#: Lifetime of a one-time code, in seconds: of a member's first code, and of a code for another machine.
 INVITATION_SECONDS, CODE_SECONDS = 604_800, 1_800
 #: Minimum interval between updates of a device's last-seen time, in seconds, so that an idle round writes nothing.
 SEEN_SECONDS = 60.0
 #: Maximum size of the keys that a code carries, in bytes.
 MAX_BUNDLE_BYTES = 100_000
-#: Maximum number of unused codes, including invitations, and of devices of one member; each takes up space on the hub.
+#: Maximum number of a member's unused codes, including invitations, and of a member's devices; each takes up space on
+#: the hub.
 MAX_CODES, MAX_DEVICES = 50, 100
 #: Maximum number of devices that one member may create in a day, including those removed since.
 MAX_NEW_DEVICES = 200
@@ -33,7 +34,7 @@ MAX_NAME = 60
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """The device that makes a request, and its member."""
+    """The device that makes a request, and the member to whom it belongs."""
 
     device_id: int
     member_id: int
@@ -64,7 +65,7 @@ def find_asker(database: Database, token: str) -> Asker:
 def add_member(database: Database, name: str, hub_half: str) -> int:
     """Add a member with a sealed private space, and a code for the first machine; return the member's id.
 
-    An existing member gets another code, in case all their machines were lost.
+    An existing member gets another code, in case they have lost all their machines.
     """
     name = checked_name(name)
     with database.service() as connection:
@@ -93,9 +94,9 @@ def _add_member(connection: psycopg.Connection[Any], name: str) -> int:
 
 
 def join(database: Database, hub_half: str, device_name: str, token_hash: bytes) -> Membership:
-    """Create a device for the member that a code belongs to, and use up the code.
+    """Create a device for the member to whom a code belongs, and use up the code.
 
-    A request repeated with the hash of the same token, because no response arrived, returns the same device.
+    If the request is repeated with the hash of the same token, because no response arrived, it returns the same device.
 
     Raises:
         Unknown: the code is wrong, expired, or used up by another machine.
@@ -128,10 +129,9 @@ def join(database: Database, hub_half: str, device_name: str, token_hash: bytes)
 
 
 def renew(database: Database, asker: Asker, token_hash: bytes) -> Membership:
-    """Create another device for the same member, because the requesting one is a copy or was restored to an older
-    state.
+    """Create another device for a member, because the requesting one is a copy or was restored from an older state.
 
-    A repeated request with the hash of the same token returns the same device.
+    If the request is repeated with the hash of the same token, it returns the same device.
     """
     with database.service() as connection:
         row = connection.execute(
@@ -179,7 +179,7 @@ def _device(connection: psycopg.Connection[Any], member_id: int, name: str, toke
 
 
 def add_code(database: Database, asker: Asker, digest: bytes, bundle: bytes) -> None:
-    """Store a code for another machine of the same member, with the keys that the code's second half opens."""
+    """Store a code for another machine of the same member, with the keys that the second half of the code unlocks."""
     if len(digest) != 32 or len(bundle) > MAX_BUNDLE_BYTES:
         raise BadRequest("this is not a code")
     with database.service() as connection:
@@ -248,7 +248,7 @@ def remove_device(database: Database, asker: Asker, device_id: int) -> None:
 
 
 def hello(database: Database, asker: Asker, request: HelloRequest, now_ms: int) -> HelloAnswer:
-    """Return whether the machine is the one that pushed last, and the state of its spaces."""
+    """Return whether the machine is the one that last pushed as this device, and the state of its spaces."""
     with database.service() as connection:
         row = connection.execute(
             "SELECT push_id, seen_at < now() - make_interval(secs => %s) AS is_due FROM hub.device "
@@ -297,14 +297,19 @@ def _spaces(
 
 
 def _is_known(row: Any) -> bool:
-    """Return True if the hub has the mark that a machine saw last. A mark that was dropped for its age counts as
-    unknown, so the machine sends everything again, and the hub stores what it lacks.
+    """Return True if the hub has the mark that a machine last saw.
+
+    A mark that was dropped because of its age counts as unknown, so the machine sends everything again, and the hub
+    stores the rows that it lacks.
     """
     return not row.asked_seq or (row.kept is not None and bytes(row.kept) == bytes(row.asked))
 
 
 def set_key(database: Database, asker: Asker, ns_id: int, before: bytes, after: bytes) -> bool:
-    """Let a space be sealed with another key if its current key is the expected one; return False if it is not."""
+    """Record that a space is sealed with another key, if its current key is the expected one.
+
+    Return False if it is not.
+    """
     if len(after) != 8:
         raise BadRequest("this is not the id of a key")
     with database.service() as connection:
@@ -317,7 +322,7 @@ def set_key(database: Database, asker: Asker, ns_id: int, before: bytes, after: 
 
 
 def heads_beyond(database: Database, asker: Asker, places: Sequence[tuple[int, int]]) -> bool:
-    """Return True if one of the member's spaces has something beyond a position."""
+    """Return True if one of the member's spaces has rows beyond the given position."""
     with database.service() as connection:
         row = connection.execute(
             "SELECT 1 AS one FROM unnest(%s::bigint[], %s::bigint[]) AS p(ns_id, after) "
@@ -337,11 +342,11 @@ def checked_name(name: str) -> str:
 
 
 def new_id() -> int:
-    """Return a random id, so that it doesn't reveal how many there are."""
+    """Return a random id, which doesn't reveal how many ids there are."""
     return secrets.randbits(52) | 1
 
 
-# -- What a hub's operator does with members and teams. Raw SQL: the dialect is PostgreSQL's.
+# -- Operations on members and teams for the hub's operator, in raw SQL for PostgreSQL.
 
 
 def list_members(database: Database) -> list[Any]:
@@ -354,7 +359,7 @@ def list_members(database: Database) -> list[Any]:
 
 
 def check_member(database: Database, name: str, *, or_gone: bool) -> None:
-    """Raise NotFound if the hub has no member with this name; with ``or_gone``, a removed member counts too."""
+    """Raise NotFound if the hub has no member with this name; with ``or_gone``, a removed member also counts."""
     if not any(row.name == name and (or_gone or row.gone_at is None) for row in list_members(database)):
         raise _no_member(name)
 
@@ -364,17 +369,17 @@ def _no_member(name: str) -> NotFound:
 
 
 def remove_member(database: Database, name: str, *, is_erased: bool) -> int:
-    """Remove a member, so that none of their devices gets in again; return how many of their rows were erased.
+    """Remove a member, so that none of their devices is let in again; return how many of their rows were erased.
 
-    In an open team, an erased memory is forgotten on every machine at its next round. The hub cannot forge that for a
-    sealed team; there, it erases its own copy, and a keeper's ``engram team expel NAME --erase`` reaches the machines.
+    In an open team, every machine forgets the erased memories at its next round. The hub can't do that in a sealed
+    team, where it only erases its own copy; a keeper's ``engram team expel NAME --erase`` reaches the machines.
     """
     with database.service() as connection:
         row = connection.execute(
             "UPDATE hub.member SET gone_at = now() WHERE name = %s AND gone_at IS NULL RETURNING member_id", (name,)
         ).fetchone()
         if row is None and is_erased:
-            # A member who was removed earlier can still be erased.
+            # The rows of a member who was removed earlier can still be erased.
             row = connection.execute("SELECT member_id FROM hub.member WHERE name = %s", (name,)).fetchone()
         if row is None:
             raise _no_member(name)
@@ -391,10 +396,10 @@ def remove_member(database: Database, name: str, *, is_erased: bool) -> int:
 
 
 def _erase(connection: psycopg.Connection[Any], space: Any, member_id: int) -> int:
-    """Erase what a member wrote in a space, and return how many rows had content."""
+    """Erase everything that a member wrote in a space; return how many rows had content."""
     place = {"ns": space.ns_id, "author": member_id, "head": space.head, "is_open": space.is_open}
     reached = space.head
-    # In an open team, one row of each memory is kept, to record that the memory is forgotten.
+    # In an open team, one row of each memory is kept to record that the memory is forgotten.
     erased = connection.execute(
         "DELETE FROM hub.statement s WHERE ns_id = %(ns)s AND author = %(author)s AND NOT is_forgotten AND NOT "
         "(%(is_open)s AND device_id = (SELECT min(t.device_id) FROM hub.statement t WHERE t.ns_id = s.ns_id "
@@ -436,7 +441,7 @@ def list_teams(database: Database) -> list[Any]:
 
 
 def make_keeper(database: Database, ns_id: int, name: str) -> None:
-    """Make a member of a team its keeper if it has no keeper left. Nobody is given a key.
+    """Make a member of a team its keeper if the team has no keeper left. This does not give the member a key.
 
     Raises:
         NotFound: there is no such team, or no member of it has that name.

@@ -1,5 +1,6 @@
-"""The service: a Starlette application. Requests for missing items and for other people's items get the same
-response.
+"""The hub's service as a Starlette application.
+
+Requests for missing items and for other people's items get the same response.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from engram.hub.server.hub_database import Database
 from engram.hub.server.statement_pages import IsCopy, NoSpace, NotAllowed, pull_page, push_page
 from engram.system.clock import SYSTEM_CLOCK, Clock
 
-# -- Counters of the service, and their Prometheus text. They count requests and rows, and contain none of the content.
+# -- Count the service's requests and rows, for Prometheus. The counters contain none of the content.
 
 #: Upper bounds of the duration buckets, in seconds.
 BUCKETS = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0)
@@ -85,26 +86,26 @@ class Metrics:
         return "\n".join(lines) + "\n"
 
 
-# -- Long poll: requests that wait until a space changes, woken by the service's one LISTEN connection.
+# -- Long polling: requests wait until a space changes, and are woken through the service's only LISTEN connection.
 
 logger = logging.getLogger(__name__)
 
-#: How often a waiting request checks on its own, in seconds: while notifications arrive, and while they may not, such
-#: as behind a pooler or when the database is down.
+#: How often a waiting request checks for changes itself, in seconds: while notifications arrive, and while they may not
+#: arrive, such as behind a pooler or when the database is down.
 LOOK_SECONDS, DEAF_LOOK_SECONDS = 30.0, 5.0
-#: Maximum number of requests that wait at the same time; any further ones are answered at once.
+#: Maximum number of requests that wait at the same time; any further ones are answered immediately.
 MAX_WAITING = 2_000
 
 
 class Doorbell:
-    """Wakes the requests that wait for a space when it changes; each then checks for itself."""
+    """Wakes the requests that wait for a space when the space changes; each request then checks for itself."""
 
     def __init__(self, dsn: str, *, is_pooled: bool = False) -> None:
         """Set up without connecting. The arguments are those of ``Database``."""
         self._dsn = dsn
         self._is_pooled = is_pooled
         self._loop: asyncio.AbstractEventLoop | None = None
-        #: Space → the events of the requests that wait for it. Used in the event loop only.
+        #: Space → the events of the requests that wait for it. Used only in the event loop.
         self._bells: dict[int, set[asyncio.Event]] = {}
         self._is_deaf = True
         self._stopped = threading.Event()
@@ -175,7 +176,7 @@ class Doorbell:
 
 #: Maximum size of the body of a request other than a push, in bytes.
 MAX_MESSAGE_BYTES = 1_000_000
-#: Maximum number of joins with a wrong code that are answered in a minute; any further ones must be tried again later.
+#: Maximum number of joins with a wrong code that are answered per minute; further ones are refused until later.
 MAX_WRONG_CODES = 20
 #: Maximum time that a request may wait for a change, in seconds.
 MAX_WAIT_SECONDS = 55.0
@@ -184,7 +185,7 @@ Handler = Callable[["Service", Asker, dict[str, Any]], Any]
 
 
 class Refusal(Exception):
-    """A request that is answered with a status and a reason."""
+    """Refuses a request with a status and a reason."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -202,7 +203,7 @@ class Service:
     # -- joining
 
     def join(self, value: dict[str, Any]) -> dict[str, Any]:
-        """Admit a machine that has a code."""
+        """Admit a machine with a code."""
         with self._counting_wrong_codes():
             token_hash = bytes.fromhex(value["token_hash"])
             name = str(value.get("name", ""))
@@ -245,7 +246,7 @@ class Service:
         return pack_answers(answers)
 
     async def wait(self, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
-        """Wait until one of the member's spaces has something beyond a place."""
+        """Wait until one of the member's spaces has rows beyond a position."""
         places = [(int(ns_id), int(after)) for ns_id, after in value["after"]][:1_000]
         seconds = float(value.get("seconds", 0))
         if not math.isfinite(seconds):
@@ -307,7 +308,7 @@ _JSON: dict[str, Handler] = {
 
 
 def make_app(service: Service) -> Starlette:
-    """Return the application of a service whose database is open."""
+    """Return the application of a service that has opened its database."""
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -339,7 +340,7 @@ def _endpoint(service: Service) -> Callable[[Request], Awaitable[Response]]:
             fields = {"request": known, "status": status, "ms": round(seconds * 1000, 1), "bytes": len(body)}
             logger.info("%s", json.dumps(fields | ({"device": device} if device else {})))
         kind = "application/octet-stream" if what in ("pull", "push") and status == 200 else "application/json"
-        # An id with other characters would let a client forge a header.
+        # Other characters in an id would let a client forge a header.
         asked = request.headers.get(REQUEST_HEADER, "")[:64]
         return Response(body, status, {REQUEST_HEADER: asked} if asked.isalnum() else None, media_type=kind)
 
@@ -347,7 +348,7 @@ def _endpoint(service: Service) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _answer(service: Service, request: Request, what: str) -> tuple[int, bytes, int]:
-    """Return the status, the body and the device of a request. No error reveals anything about other members."""
+    """Return the status, the body and the device for a request. Errors reveal nothing about other members."""
     device = 0
     try:
         body = await _body(request, MAX_PAGE_BYTES if what == "push" else MAX_MESSAGE_BYTES)

@@ -1,4 +1,4 @@
-"""The pool of connections to PostgreSQL, and the transactions of the service."""
+"""The service's pool of connections to PostgreSQL, its transactions, and its tables."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from psycopg_pool import ConnectionPool
 
 from engram.errors import HubError
 
-# -- The second step of a hub's tables: spaces for teams, with invitations, seats and reports.
+# -- The second migration step of a hub's tables: spaces for teams, with invitations, seats and reports.
 #
-# Teams are created and changed only through these functions. Each one finds the client by the token set in the
-# transaction and checks the client's role itself, so that an error in the service exposes nothing. Missing items and
-# other people's items give the same result: NULL, false or no row.
+# Teams are created and changed only through these functions. Each function identifies the client by the token that is
+# set in the transaction and checks the client's role itself, so that an error in the service exposes nothing. Missing
+# items and other people's items yield the same result: NULL, false or no row.
 
 _TABLES = """
 ALTER TABLE hub.code ADD COLUMN ns_id bigint REFERENCES hub.namespace,
@@ -147,11 +147,13 @@ GRANT EXECUTE ON FUNCTION hub.team_role, hub.make_team, hub.add_invitation, hub.
 TEAMS = (_TABLES, _FUNCTIONS, _RIGHTS)
 
 
-# -- The tables of a hub in PostgreSQL: numbered steps, row-level security, and the functions that move its counters.
+# -- The tables of a hub in PostgreSQL: numbered migration steps, row-level security, and the functions that advance its
+# counters.
 #
-# Everything is in the schema ``hub`` and belongs to the role that the service logs in as, which needs no superuser.
-# Statements are read and written as ``engram_hub_client``, a role that cannot log in and sees only what the policies
-# allow for the device whose token the transaction set. That is the second line of defence, behind the service's checks.
+# Everything is in the schema ``hub`` and belongs to the role with which the service logs in, which need not be a
+# superuser. Statements are read and written as ``engram_hub_client``, a role that cannot log in and sees only what the
+# policies allow for the device with the token that is set in the transaction. This is a second line of defence, behind
+# the service's own checks.
 
 #: The role that reads and writes statements.
 CLIENT_ROLE = "engram_hub_client"
@@ -194,7 +196,7 @@ CREATE UNIQUE INDEX statement_order ON hub.statement (ns_id, seq);
 ALTER TABLE hub.statement ALTER COLUMN body SET STORAGE EXTERNAL;
 """
 
-#: SECURITY DEFINER functions with a pinned search path: only through them can a client read accounts and advance
+#: SECURITY DEFINER functions with a pinned search path. They are the only way for a client to read accounts and advance
 #: counters.
 _SCHEMA_FUNCTIONS = """
 CREATE FUNCTION hub.asker(OUT device_id bigint, OUT member_id bigint)
@@ -280,7 +282,7 @@ STEPS: tuple[tuple[str, ...], ...] = ((_SCHEMA_TABLES, _SCHEMA_FUNCTIONS, _POLIC
 
 
 def migrate(connection: psycopg.Connection[tuple[object, ...]]) -> int:
-    """Create or migrate the tables, and return the version. Any number of services may call this at once.
+    """Create or migrate the tables, and return their version. Any number of services may call this at the same time.
 
     Raises:
         HubError: the server is too old, the database is newer than this program, or a right is missing.
@@ -328,7 +330,7 @@ def _make_role(connection: psycopg.Connection[tuple[object, ...]]) -> None:
 
 
 MAX_CONNECTIONS = 9
-#: How long a request waits for a connection, and a statement may take, in seconds.
+#: How long a request waits for a connection, and how long a statement may take, in seconds.
 WAIT_SECONDS, STATEMENT_SECONDS = 10.0, 60.0
 
 

@@ -1,4 +1,4 @@
-"""Run a hub: the application under uvicorn, structured logs to standard output, and maintenance tasks on a queue."""
+"""Run a hub: the application under uvicorn, structured logs on standard output, and maintenance tasks on a queue."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from engram.version import install_command
 
 
 def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Serve until a signal arrives; report the start and the end on standard error.
+    """Serve until a signal arrives, reporting the start and the end on standard error.
 
     Args:
         dsn: the database's libpq connection string.
-        host: the address to listen on; anything but a loopback address needs a TLS proxy in front of it.
-        is_pooled: a pooler in transaction mode is in front of the database.
+        host: the address to listen on; any address other than a loopback address needs a TLS proxy in front of it.
+        is_pooled: True if a pooler in transaction mode is in front of the database.
 
     Raises:
         HubError: the database or the address can't be used, or the ``hub`` extra is not installed.
@@ -54,7 +54,8 @@ def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clo
                 h11_max_incomplete_event_size=65_536,
             )
             server = uvicorn.Server(config)
-            # Uvicorn's own handlers re-raise the signal once it has stopped, which would kill the process halfway.
+            # Uvicorn's own handlers raise the signal again once the server has stopped, which would kill the process
+            # before it is done.
             server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign, assignment]
             with _ending_on_signals(server):
                 place = f"[{host}]" if ":" in host else host
@@ -78,7 +79,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 @contextlib.contextmanager
 def _ending_on_signals(server: Any) -> Iterator[None]:
-    """Make SIGINT, SIGTERM and SIGHUP stop the service once its requests are done; a second signal aborts them."""
+    """Make SIGINT, SIGTERM and SIGHUP stop the service once its requests are finished; a second signal aborts them."""
 
     def end(*_: object) -> None:
         server.force_exit = server.should_exit
@@ -115,7 +116,7 @@ def run_chores(dsn: str) -> None:
 
 
 class _JsonFormatter(logging.Formatter):
-    """Formats records as one JSON object each; a message that is already JSON is merged into it."""
+    """Formats each record as a JSON object; a message that is already JSON is merged into it."""
 
     def format(self, record: logging.LogRecord) -> str:
         message = record.getMessage()
@@ -134,22 +135,24 @@ def log_to_stdout() -> None:
     log.propagate = False
 
 
-# -- The hub's maintenance tasks, on a queue in PostgreSQL. All of them can be derived from the tables, so a lost task
-# is recreated.
+# -- Run the hub's maintenance tasks from a queue in PostgreSQL. All tasks can be derived from the tables, so a lost
+# task is created again.
 #
-# As on a machine, the queue only notifies; due work is in the tables, and ``look`` checks for it every minute.
+# As on a machine, the queue only sends notifications; due work is found in the tables, which ``look`` checks every
+# minute.
 
 logger = logging.getLogger(__name__)
 
 #: Maximum number of marks kept for each space; a machine that was offline for longer sends everything again.
 KEPT_MARKS = 50_000
-#: Number of dead rows from which the statements are vacuumed at once, so that erased bodies leave the table's pages.
+#: Number of dead rows at which the statements are vacuumed immediately, so that erased bodies disappear from the
+#: table's pages.
 MIN_DEAD_ROWS = 1
 
 
 def make_queue(dsn: str) -> PostgresHuey:
     """Return the queue with its tasks, in the hub's database."""
-    # If a machine's queue was imported earlier, huey was loaded without the driver.
+    # If the queue of a machine was imported earlier, huey was loaded without the driver.
     huey.storage.psycopg = psycopg
     queue = PostgresHuey("engram-hub", dsn=dsn, results=False, table_prefix="hub_queue")
 
@@ -173,7 +176,7 @@ def make_queue(dsn: str) -> PostgresHuey:
 
 
 def find_due(dsn: str) -> dict[str, int]:
-    """Return what needs doing: dead rows of statements, marks beyond the limit, expired codes."""
+    """Count the work that is due: dead rows of statements, marks beyond the limit, expired codes."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         row = connection.execute(
             "SELECT (SELECT n_dead_tup FROM pg_stat_user_tables WHERE schemaname = 'hub' AND relname = 'statement'), "
@@ -188,7 +191,10 @@ def find_due(dsn: str) -> dict[str, int]:
 
 
 def erase_dead_rows(dsn: str) -> None:
-    """Free the space of dead rows, so that erased data is overwritten. docs/hub-server.md lists what the log keeps."""
+    """Free the space of dead rows, so that erased data is overwritten.
+
+    docs/hub-server.md lists what remains in the log.
+    """
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute("VACUUM (INDEX_CLEANUP ON) hub.statement")
     logger.info('{"chore": "erase"}')

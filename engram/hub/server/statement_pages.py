@@ -1,4 +1,4 @@
-"""Pull and push statements. Raw SQL: the dialect is PostgreSQL's, and whole pages travel as arrays."""
+"""Pull and push statements, in raw SQL for PostgreSQL; whole pages are passed as arrays."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WRITER, KEEPER = 2, 3
 
 
 class NoSpace(Exception):
-    """The space doesn't exist, or isn't open to this member; the error deliberately doesn't say which."""
+    """The space doesn't exist or isn't open to this member; the error deliberately doesn't say which."""
 
 
 class IsCopy(Exception):
@@ -90,10 +90,10 @@ def push_page(
 ) -> Answers:
     """Store a page in one transaction, and report the outcome of each row.
 
-    A row about a forgotten memory is not stored. One that forgets a memory erases every device's statements about it.
+    A row about a forgotten memory is not stored. A row that forgets a memory erases all devices' statements about it.
 
     Raises:
-        NoSpace: this member has no such space.
+        NoSpace: the member has no such space.
         IsCopy: a copy of this machine has pushed since.
     """
     with database.client(token_hash) as connection:
@@ -124,7 +124,7 @@ def push_page(
 
 
 def _check(row: Row, place: Any, device_id: int, member_id: int, now_ms: int) -> int:
-    """Return why a row is refused, or that it may be stored."""
+    """Return the reason why a row is refused, or ``TAKEN`` if it may be stored."""
     is_allowed = row.author == member_id and place.role >= WRITER
     if row.device != device_id or not (is_allowed or (row.is_forgotten and place.role >= KEEPER)):
         return NOT_YOURS
@@ -151,7 +151,7 @@ def _refuse_forgotten(connection: psycopg.Connection[Any], ns_id: int, rows: Seq
 def _refuse_new(
     connection: psycopg.Connection[Any], ns_id: int, rows: Sequence[Row], answers: list[int], device_id: int
 ) -> None:
-    """Refuse new rows in a full space. Existing ones may change, and forgetting is always possible."""
+    """Refuse new rows in a full space. Existing rows may change, and forgetting is always possible."""
     cursor = connection.execute(
         "SELECT s.author, s.memory_id FROM hub.statement s "
         "JOIN unnest(%b::bigint[], %b::bytea[]) AS p(author, memory_id) USING (author, memory_id) "
@@ -167,7 +167,7 @@ def _refuse_new(
 def _upsert(
     connection: psycopg.Connection[Any], ns_id: int, device_id: int, head: int, rows: Sequence[Row]
 ) -> tuple[set[tuple[int, bytes]], int]:
-    """Store rows that are newer than the hub's; return which they are, and how many were new to it."""
+    """Store the rows that are newer than the hub's; return which they are, and how many the hub did not have at all."""
     if not rows:
         return set(), 0
     cursor = connection.execute(

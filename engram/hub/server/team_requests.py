@@ -1,6 +1,6 @@
-"""Requests about teams: make, invite, join, roles, reports. Raw SQL: each calls one of the schema's functions.
+"""Handle requests about teams: make, invite, join, roles, reports. Each calls one of the schema's SQL functions.
 
-The service checks the role first, and the function then checks it again, by the device's token only.
+The service checks the role first; the function then checks it again, based only on the device's token.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ from engram.hub.server.statement_pages import KEEPER, NoSpace, NotAllowed
 
 #: Maximum number of teams that one member may be a keeper of.
 MAX_TEAMS = 100
-#: How long an invitation can be used, in seconds.
+#: Lifetime of an invitation, in seconds.
 INVITATION_SECONDS = 86_400
-#: Why a memory is reported. A closed set, so that the hub gets no text from members.
+#: Reasons for which a memory can be reported. The set is closed, so that the hub gets no text from members.
 REASONS = ("secret", "wrong", "instruction", "other")
 READER = 1
 
 
 def make_team(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Create a team's space, with the asker as its keeper. For a sealed team, the request contains its key's id."""
+    """Create a team's space, with the requesting member as its keeper.
+
+    For a sealed team, the request contains the key's id.
+    """
     name, is_sealed, key_id = checked_name(str(value["name"])), bool(value["sealed"]), bytes.fromhex(value["key"])
     if name == "private" or len(key_id) != (8 if is_sealed else 0):
         raise BadRequest("choose another name" if name == "private" else "this is not the id of a key")
@@ -39,7 +42,7 @@ def make_team(database: Database, asker: Asker, value: Mapping[str, Any]) -> dic
 
 
 def invite(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Store an invitation's code, with the key that the code's second half opens."""
+    """Store the code of an invitation, with the key that the second half of the code unlocks."""
     digest, bundle = bytes.fromhex(value["digest"]), bytes.fromhex(value["bundle"])
     if len(digest) != 32 or len(bundle) > MAX_BUNDLE_BYTES:
         raise BadRequest("this is not a code")
@@ -54,7 +57,7 @@ def invite(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[s
 
 
 def join_team(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Use up a code to take a seat, and return the space and the sealed key. Raises Unknown."""
+    """Use up a code to take a seat in a team, and return the space and the sealed key. Raises Unknown."""
     with database.client(asker.token_hash) as connection:
         row = connection.execute("SELECT * FROM hub.redeem(%s)", (code_hash(str(value["code"])),)).fetchone()
         if row is None or row.ns is None:
