@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -52,7 +53,7 @@ from engram.setup.installing.preflight import (
     run_self_test,
 )
 from engram.setup.old_engram.find import EarlierEngram, find_earlier
-from engram.setup.services.service_definition import SystemName
+from engram.setup.services.service_definition import SystemName, network_variables
 from engram.setup.services.service_plan import best_system
 from engram.version import VERSION
 from engram_hooks.block import link_interpreter
@@ -211,10 +212,17 @@ def next_command(question: OwnQuestion | None) -> str:
 def variable_notes(workspace: Workspace) -> list[str]:
     """Return notes about settings from this shell's environment variables, which a service does not see."""
     folders = ("home", "claude_folder")
-    return [
+    settings = [
         f"The service does not see this shell's ENGRAM_{name.upper()}: engram config set {name} …"
         for name, source in sorted(workspace.loaded.sources.items())
         if source == "environment" and name not in folders
+    ]
+    if best_system(workspace.settings).name is SystemName.BACKGROUND:  # has this shell's variables
+        return settings
+    return settings + [
+        f"The service does not see this shell's {name}, because its value contains a login."
+        for name, value in network_variables(os.environ).items()
+        if "@" in value
     ]
 
 

@@ -137,6 +137,7 @@ def test_the_service_runs_is_restarted_by_an_update_and_leaves_no_process(
         stand_in.write_text("#!/bin/sh\nexit 1\n")
         stand_in.chmod(0o755)
     monkeypatch.setenv("PATH", f"{user / 'none'}:/usr/bin:/bin")
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:secret@proxy.example:3128")
     before = snapshot(user)
 
     said = run("install", stdin="y\nlocal\ny\n").output
@@ -150,6 +151,7 @@ def test_the_service_runs_is_restarted_by_an_update_and_leaves_no_process(
     assert config == "start_with_session = true\n"
     assert "Your history is kept" in said
     assert "The service does not see this shell's ENGRAM_EMBEDDING_MODEL" in said
+    assert "HTTPS_PROXY" not in said  # a supervisor has it
     assert first is not None
     assert second not in (None, first)
     assert again["changed"] == []

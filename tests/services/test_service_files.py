@@ -23,7 +23,7 @@ from engram.cli.main import engram
 from engram.errors import BadRequest
 from engram.settings import Settings
 from engram.setup.services.launchd import agent_files
-from engram.setup.services.service_definition import PROCESSES, Service, define_services
+from engram.setup.services.service_definition import NETWORK_VARIABLES, PROCESSES, Service, define_services
 from engram.setup.services.systemd import unit_files, unit_text
 from engram.system.process_lock import MAX_SILENCE_SECONDS
 
@@ -58,7 +58,13 @@ def test_an_agent_starts_at_login_and_again_only_after_a_failure(settings: Setti
 def test_every_path_is_absolute_and_no_file_holds_a_secret(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    for name in NETWORK_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", "very-secret")
+    monkeypatch.setenv("HTTP_PROXY", "http://me:very-secret@proxy.example:3128")
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
+    monkeypatch.setenv("no_proxy", "localhost")
     monkeypatch.setenv("PATH", f"{tmp_path}/project/.venv/bin:.:relative:/usr/bin")
     services = define_services(settings)
     changes = [*agent_files(services, tmp_path), *unit_files(services, tmp_path)]
@@ -69,6 +75,8 @@ def test_every_path_is_absolute_and_no_file_holds_a_secret(
         assert change.path.is_absolute()
         assert change.mode == (0o644 if change.content else None)
     environment = agents(services)[0]["EnvironmentVariables"]
+    assert environment.pop("HTTPS_PROXY") == "http://proxy.example:3128"
+    assert environment.pop("no_proxy") == "localhost"
     assert set(environment) == {"HOME", "PATH", "ENGRAM_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"}
     folders = environment.pop("PATH").split(":")
     assert {"/usr/bin", "/bin", "/usr/local/bin"} <= set(folders)

@@ -42,6 +42,12 @@ WORKER_MORE_MB = 1536
 PROGRAMS = ("node", "git")
 #: Setting of an agent's folder → the environment variable for it. A service does not get a shell's variables.
 AGENT_FOLDERS: Mapping[str, str] = {"claude_folder": "CLAUDE_CONFIG_DIR", "codex_folder": "CODEX_HOME"}
+#: Variables with which a language model is reached through a proxy or with a company's certificates; each may also be
+#: in lower case.
+NETWORK_VARIABLES = (
+    *("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
+)
 #: The end of every PATH: folders where macOS and Linux keep programs.
 COMMON_FOLDERS = ("~/.local/bin", "/opt/homebrew/bin", "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin")
 
@@ -75,7 +81,7 @@ def define_services(
     Args:
         settings: the source of the folders and the memory limit.
         python: the interpreter; this one by default.
-        environ: the source of PATH and HOME; this process's environment by default.
+        environ: the source of PATH, HOME, proxies and certificates; this process's environment by default.
 
     Raises:
         BadRequest: a path is not allowed in a service file.
@@ -87,6 +93,7 @@ def define_services(
         "PATH": service_path(settings, environ),
         "ENGRAM_HOME": str(settings.home),
         **folder_variables(settings),
+        **{name: value for name, value in network_variables(environ).items() if "@" not in value},
     }
     memory_mb = {"work": settings.limit_rss_mb + WORKER_MORE_MB, "watch": WATCHER_MB}
     services = tuple(
@@ -107,6 +114,12 @@ def define_services(
 def folder_variables(settings: Settings) -> dict[str, str]:
     """Return the agents' folders as environment variables of a process."""
     return {variable: str(getattr(settings, name)) for name, variable in AGENT_FOLDERS.items()}
+
+
+def network_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables for proxies and certificates. One with an ``@`` contains a login, which no file should."""
+    names = [*NETWORK_VARIABLES, *map(str.lower, NETWORK_VARIABLES)]
+    return {name: environ[name] for name in names if environ.get(name)}
 
 
 def process_command(arguments: Sequence[str], name: str = "", python: Path | None = None) -> tuple[str, ...]:
