@@ -14,10 +14,12 @@ import secrets
 import socket
 import ssl
 import time
+import urllib.request
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from engram.errors import BadRequest, HubRefused, HubUnreachable
 from engram.hub.protocol.frames import PROTOCOL, Answers, Page, Push, pack_push, unpack_answers, unpack_page
@@ -79,6 +81,16 @@ def _is_loopback(host: str) -> bool:
     with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
     return host == "localhost"
+
+
+def proxy_of(url: str) -> str:
+    """Return the URL of the proxy that the environment names for a hub; "" if there is none, or for http."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme != "https" or _is_loopback(host) or urllib.request.proxy_bypass(host):
+        return ""
+    proxies = urllib.request.getproxies()
+    return proxies.get("https") or proxies.get("all") or ""
 
 
 class Transport(Protocol):
@@ -287,7 +299,7 @@ class Connection(Transport):
             parts = urlsplit(self.url)
             seconds = max(0.001, min(self._limits.silence, until - time.monotonic()))
             connection = (_Https if parts.scheme == "https" else _Http)(parts.hostname or "", parts.port, seconds)
-            connection.connect()
+            connection.connect_by(until, proxy_of(self.url))
             self._connection = connection
         return self._connection
 
@@ -299,6 +311,17 @@ class _Http(http.client.HTTPConnection):
         super().__init__(host, port, timeout=seconds, **options)
         self._until = self._silence_seconds = 0.0
         self.response_class = self._response  # type: ignore[assignment]
+
+    def connect_by(self, until: float, proxy: str) -> None:
+        """Connect, if need be through a tunnel of a proxy, which sees only the name of the host."""
+        if proxy:
+            parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+            login = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}" if parts.username else ""
+            named = {"Proxy-Authorization": f"Basic {b64encode(login.encode()).decode()}"} if login else {}
+            self.set_tunnel(self.host, self.port, named)
+            self.host, self.port = parts.hostname or "", parts.port or http.client.HTTP_PORT
+        self._until, self._silence_seconds = until, float(self.timeout or 0)
+        self.connect()
 
     def begin(self, until: float, silence_seconds: float) -> None:
         """Set the limits of the next request: a monotonic deadline, and the maximum wait for bytes, in seconds."""

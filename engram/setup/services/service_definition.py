@@ -42,8 +42,8 @@ WORKER_MORE_MB = 1536
 PROGRAMS = ("node", "git")
 #: Setting of an agent's folder → the environment variable for it. A service does not get a shell's variables.
 AGENT_FOLDERS: Mapping[str, str] = {"claude_folder": "CLAUDE_CONFIG_DIR", "codex_folder": "CODEX_HOME"}
-#: Variables with which a language model is reached through a proxy or with a company's certificates; each may also be
-#: in lower case.
+#: Variables with which a language model and a hub are reached through a proxy or with a company's certificates; each
+#: may also be in lower case.
 NETWORK_VARIABLES = (
     *("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"),
