@@ -220,6 +220,22 @@ def test_a_commit_with_a_reason_is_kept_with_what_explains_it(make: type[Make]) 
     assert found.evidence == ("c1", "t1-1")
 
 
+@pytest.mark.parametrize(
+    ("said", "quoted"),
+    [
+        (f"{REASON} The second entry held {'old ' * 60}rows.", REASON),
+        (f"{REASON}\n\nFix: take {'the branch ' * 30}into the key.", REASON),
+        (f"{REASON}\nAll tests pass.", f"{REASON}\nAll tests pass."),
+        (f"Entries of cache.py share one branch {'and a stale result ' * 30}.", ""),
+    ],
+)
+def test_what_explains_a_commit_is_quoted_in_whole_sentences(make: type[Make], said: str, quoted: str) -> None:
+    (found,) = commits([make.turn("commit it", said, make.run(HEREDOC, uuid="c1"))])
+
+    _, _, excerpt = found.content.partition("\n\n[also] ")
+    assert excerpt == quoted
+
+
 def committed(make: type[Make], message: str) -> list[Any]:
     return list(commits([make.turn("commit it", make.run(f'git commit -m "{message}"', uuid="c1"))]))
 

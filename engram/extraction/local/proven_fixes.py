@@ -10,7 +10,7 @@ from itertools import pairwise
 from engram.enums import Kind
 from engram.extraction import languages
 from engram.extraction.candidate import Candidate, is_own
-from engram.extraction.local.sentences import ended, excerpt, fitting, points_back, supporting, sure, whole_sentences
+from engram.extraction.local.sentences import ended, excerpt, fitting, points_back, quotable_sentences, supporting, sure
 from engram.extraction.user_rules import typed_prompt
 from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import hides_status, tells_passing
@@ -204,7 +204,7 @@ def _fix(turn: Turn, memory: FixMemory, said: TextBlock, cause: str) -> Candidat
     names = list(dict.fromkeys(map(_name, memory.files)))
     changed = ", ".join(names[:MAX_FILES]) + (f" and {len(names) - MAX_FILES} more" if len(names) > MAX_FILES else "")
     proof = f"It passed after a change of {changed}."
-    repair = [after for before, after in pairwise(whole_sentences(said.text)) if before.endswith(cause)][:1]
+    repair = [after for before, after in pairwise(quotable_sentences(said.text)) if before.endswith(cause)][:1]
     repair = [sentence for sentence in repair if _REPAIR.match(sentence)]
     summary = fitting([f"`{short_command(memory.command)}` failed: {cause}", *repair, proof])
     return sure(
@@ -255,7 +255,7 @@ def _cause(turns: Sequence[Turn], memory: FixMemory) -> tuple[TextBlock | None, 
             if said.role is not Role.ASSISTANT or place <= start or is_own(said.text):
                 continue
             is_before = place <= passed
-            for sentence in whole_sentences(said.text):
+            for sentence in quotable_sentences(said.text):
                 words = prefixes(content_words(sentence))
                 if _CONTRADICTS.search(sentence):
                     is_denied = is_before or len(words & prefixes(content_words(found[1]))) >= MIN_SHARED_WORDS

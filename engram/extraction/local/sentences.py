@@ -10,7 +10,7 @@ from engram.extraction import languages
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate
 from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS
 from engram.system.lazy_regex import lazy_regex
-from engram.text.splitting import Block, as_said, plain, sentences, split
+from engram.text.splitting import Block, as_said, plain, sentences, split, whole_sentences
 from engram.text.words import content_words
 from engram.transcripts.turns import TextBlock, Turn
 from engram.trust.suspicion import why_suspect
@@ -44,7 +44,7 @@ _POINTS_BACK = lazy_regex(
 )
 
 
-def whole_sentences(text: str) -> Iterator[str]:
+def quotable_sentences(text: str) -> Iterator[str]:
     """Yield the sentences of a message's prose that can be quoted: no lists, questions or fragments."""
     for statement in split(text):
         if statement.block is not Block.PROSE:
@@ -105,11 +105,17 @@ def supporting(text: str, messages: Iterable[TextBlock]) -> list[TextBlock]:
 
 
 def excerpt(said: TextBlock, text: str) -> str:
-    """Return the part of a supporting message to quote, starting at the line closest to a text."""
+    """Return the sentences of a supporting message to quote, from the line closest to a text on; "" if none fits."""
     words = content_words(text)
     lines = said.text.splitlines()
     best = max(range(len(lines)), key=lambda number: len(words & content_words(lines[number])), default=0)
-    return "[also] " + "\n".join(lines[best:]).strip()[:MAX_SUPPORT_CHARACTERS]
+    kept = ""
+    for line in lines[best:]:
+        room = MAX_SUPPORT_CHARACTERS - len(kept)
+        kept = f"{kept}\n{line if len(line) < room else whole_sentences(line, room)}".strip()
+        if len(line) >= room:
+            break
+    return f"[also] {kept}" if kept else ""
 
 
 def sure(
