@@ -59,7 +59,7 @@ def sync_now(workspace: Workspace, as_json: bool) -> None:
     """
     with workspace.store() as store:
         if not report_hubs(store):
-            raise NotFound("no hub was joined; `engram hub join URL CODE` joins one")
+            raise NotFound("no hub has been joined yet; `engram hub join URL CODE` joins one")
         rounds = sync_once(workspace, store, is_quiet=as_json)
     workspace.wake_worker()
     _print_rounds(rounds, as_json=as_json)

@@ -31,7 +31,7 @@ from engram.search.vectors.loaded_vectors import embed_memories
 from engram.settings import Settings
 
 #: The end of the recorded reason for archiving open work.
-WENT_ON = "went on with the branch"
+WENT_ON = "continued the work on the branch"
 
 
 def end_open_work(context: Context) -> None:

@@ -60,7 +60,7 @@ def why_not_proven(memory: Memory, uses: Usefulness, history: Sequence[Change], 
     rule.
     """
     if memory.graduated_at_ms is not None:
-        return "it already is one"
+        return "it already has a line"
     if memory.is_lowered:
         return "judged wrong"
     if memory.origin:

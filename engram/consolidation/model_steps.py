@@ -64,7 +64,7 @@ def _apply(context: Context, relation: Relation) -> None:
     ending = ending_of(older, newer, Actor.MODEL)
     if relation.action == "same":
         if ending is Ending.ENDS and not context.is_undone("archive", older):
-            came_back, confirmations = f"says again what {older.episode_id} said", older.confirmations + 1
+            came_back, confirmations = f"repeats what {older.episode_id} said", older.confirmations + 1
             archive_repeated(context, newer, older, came_back, confirmations=confirmations, actor=Actor.MODEL)
         return
     reason = ENDING_REASONS[relation.action]
@@ -89,7 +89,7 @@ def _is_about_the_same(first: Memory, second: Memory) -> bool:
 
 
 def distill_again(context: Context) -> None:
-    """Distil waiting sessions again, each part in a separate run that can be undone."""
+    """Distill waiting sessions again, each part in a separate run that can be undone."""
     if context.distilling is None:
         return
     if context.is_dry:

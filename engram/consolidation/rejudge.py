@@ -48,7 +48,7 @@ _JUDGED_BY = "rules_judged_by"
 #: Key in ``meta`` of ``Picked``, as JSON.
 _PICKED = "picked_memories"
 #: Reason for archiving a memory that the current extractor would not make.
-NO_LONGER_KEPT = "rules picked it, and today only what is sure is kept without a language model"
+NO_LONGER_KEPT = "rules picked it; without a language model, only certain memories are kept today"
 #: Number of memories archived in one transaction.
 _AT_A_TIME = 200
 #: Maximum number of memories to propose for a turn for comparison with stored ones.
@@ -82,11 +82,11 @@ def rejudge_rules(context: Context) -> None:
             continue
         verdict = _judge_again(context.store, memory)
         if verdict.why_not and not context.is_undone("archive", memory):
-            reason = f"no rule of yours: {verdict.why_not}"
+            reason = f"not a rule of yours: {verdict.why_not}"
             if context.change(memory, "archive", reason, actor=Actor.TIDYING, status=Status.ARCHIVED):
                 context.add_line(f"archive {memory.episode_id} ({reason}): {memory.summary}")
         elif not verdict.why_not and verdict.scope != memory.scope and not context.is_undone("rescope", memory):
-            reason = "you did not say it of all projects"
+            reason = "you did not say this about all projects"
             if context.change(memory, "rescope", reason, actor=Actor.TIDYING, scope=verdict.scope):
                 context.add_line(f"keep {memory.episode_id} in its project ({reason}): {memory.summary}")
     if not context.is_dry:

@@ -113,7 +113,9 @@ def undo_last_change(
     with store.transaction() as tx:
         plan = plan_undo(tx, require_memory(tx, episode_id))
         if step is not None and plan.change.id != step:
-            raise BadRequest(f"{episode_id} has been changed since ({plan.change.action}); look at it again")
+            raise BadRequest(
+                f"{episode_id} has been changed since ({plan.change.action}); review it before you undo it"
+            )
         take_back(tx, plan.together, actor=actor, check=_check_unchanged)
         _check_successors(tx, plan.together)
     follow_graduation(store, settings, list(dict.fromkeys(change.episode_id for change in plan.together)))
@@ -256,7 +258,7 @@ def undo_run(store: Store, settings: Settings, run_id: int, *, actor: Actor) -> 
     """
     run = memory_history.find_run(store, run_id)
     if run is None:
-        raise NotFound(f"there is no run {run_id}; 'engram consolidate --list' shows them")
+        raise NotFound(f"there is no run {run_id}; `engram consolidate --list` lists the runs")
     if run.state == "undone":
         raise BadRequest(f"run {run_id} has already been undone")
     check_unpurged(store, run_id)

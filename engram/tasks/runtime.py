@@ -314,7 +314,7 @@ def make_extractor(settings: Settings, store: Store) -> tuple[Extractor | None, 
 def make_model_steps(
     settings: Settings, store: Store, extractor: Extractor | None
 ) -> tuple[SecondChance | None, Reconciler | None]:
-    """Create the steps that distil local memories again and reconcile memories; (None, None) without a model."""
+    """Create the steps that distill local memories again and reconcile memories; (None, None) without a model."""
     from engram.extraction.model.model_extractor import ModelExtractor
 
     if not isinstance(extractor, ModelExtractor):

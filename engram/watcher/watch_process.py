@@ -51,7 +51,7 @@ def run_watcher(settings: Settings, *, has_parent: bool = False) -> int:
     try:
         lock = ProcessLock(home.watcher_lock, code_version())
     except AlreadyRunning:
-        sys.stderr.write(f"a watcher is already running for {home.root}; this one ends\n")
+        sys.stderr.write(f"a watcher is already running for {home.root}; this one exits\n")
         return 0
     start_logging(home.logs, "watcher", settings.log_level, redact)
     with using_database(home.memory_db) as log_damage:

@@ -52,7 +52,7 @@ def parse_request(request: bytes | None) -> dict[str, Any]:
     except (ValueError, RecursionError):
         parsed = None
     if not isinstance(parsed, dict):
-        raise BadRequest("a request is one JSON object of at most 1 MB")
+        raise BadRequest("a request must be a JSON object of at most 1 MB")
     return parsed
 
 
@@ -123,7 +123,7 @@ class Answers:
             raise EngramError("the embedding model is not loaded")
         texts = request.get("texts")
         if not isinstance(texts, list) or len(texts) > MAX_TEXTS or not all(isinstance(t, str) for t in texts):
-            raise BadRequest(f"texts must be a list of at most {MAX_TEXTS} texts")
+            raise BadRequest(f"texts must be a list of at most {MAX_TEXTS} strings")
         rows: list[Any] = []
         for start in range(0, len(texts), EMBED_BATCH_TEXTS):
             self._stop_if_unwanted()
@@ -137,7 +137,7 @@ class Answers:
     def _stop_if_unwanted(self) -> None:
         """Raise EngramError if the worker is stopping or the client has disconnected."""
         if not self._is_wanted():
-            raise EngramError("nobody is waiting for this answer any more")
+            raise EngramError("no client is waiting for this answer any more")
 
     def find(self, vault: object, operation: Operation, query: Query) -> tuple[Sequence[PublicHit], str]:
         """Search a memory; return the hits and a sentence that introduces them.
@@ -184,7 +184,7 @@ class Answers:
         """Explain the answer that a prompt would get, without storing anything."""
         prompt, project_id = request.get("prompt"), request.get("project_id")
         if not isinstance(prompt, str):
-            raise BadRequest("prompt must be a text")
+            raise BadRequest("prompt must be a string")
         if project_id is not None and (not isinstance(project_id, int) or isinstance(project_id, bool)):
             raise BadRequest("project_id must be a number")
         runtime = self._runtime
@@ -227,7 +227,7 @@ def _query(request: Mapping[str, Any]) -> Query:
     """Parse a request's query. Raises BadRequest."""
     text, limit, project_id = request.get("query"), request.get("limit", 5), request.get("project_id")
     if not isinstance(text, str):
-        raise BadRequest("query must be a text")
+        raise BadRequest("query must be a string")
     if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_HITS:
         raise BadRequest(f"limit must be a number from 1 to {MAX_HITS}")
     if project_id is not None and (not isinstance(project_id, int) or isinstance(project_id, bool)):

@@ -169,7 +169,7 @@ def _take_lock(home: Home) -> ProcessLock:
     try:
         return ProcessLock(home.worker_lock, code_version())
     except AlreadyRunning as error:
-        raise AlreadyRunning(f"a worker is already running for {home.root}; this one ends") from error
+        raise AlreadyRunning(f"a worker is already running for {home.root}; this one exits") from error
 
 
 def _is_service() -> bool:

@@ -101,7 +101,7 @@ def test_the_walk_of_the_page_leads_from_nothing_to_a_shared_memory(hub: Hub, tm
     assert "bob" in ada.type("engram team members")
     (shared,) = ada.json("engram share --list")["shares"]
     assert (shared["memory"], shared["waiting"]) == (memory, False)
-    assert "needs a keeper" in bob.type("engram team invite", code=1)
+    assert "requires the role of keeper" in bob.type("engram team invite", code=1)
     assert "keepers of shop" in bob.type(f"engram team report {theirs['id']} --reason wrong")
     ada.type("engram hub sync")
     assert "1 reported" in ada.type("engram status")
@@ -125,7 +125,7 @@ def test_the_walk_of_the_page_leads_from_nothing_to_a_shared_memory(hub: Hub, tm
     bob.type("engram hub sync")
     assert "is now a reader" in ada.type("engram team role bob reader")
     bob.type("engram hub sync")
-    assert "needs a writer" in bob.type("engram share --rule --yes", code=1)
+    assert "requires the role of writer" in bob.type("engram share --rule --yes", code=1)
     # What can't be done is said without asking, which nobody could answer here.
     assert "is not shared in shop" in ada.type("engram unshare ep_ffffffffffff", code=1)
     for more in ("", " --erase"):
@@ -163,6 +163,6 @@ def test_of_several_teams_the_one_is_meant_that_has_it_or_lets_one(hub: Hub, tmp
     cora.type(f"engram share {memory} --space dock --yes")
     cora.type("engram hub sync")
 
-    assert "choose one with --space: quay, dock" in cora.type("engram team invite", code=1)
+    assert "several teams (quay, dock): choose one with --space" in cora.type("engram team invite", code=1)
     assert "pier" in cora.type("engram team members", code=1)
     assert "withdrawn from dock" in cora.type(f"engram unshare {memory} --yes")

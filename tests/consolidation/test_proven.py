@@ -95,7 +95,7 @@ def test_why_not_names_everything_that_is_missing() -> None:
     assert why(3, voice=Voice.CHOSEN, status=Status.PROVISIONAL) == "provisional"
     assert why(3, voice=Voice.USER, is_lowered=True) == "judged wrong"
     assert why(3, voice=Voice.USER, suspect="orders") == "suspect: orders"
-    assert why(3, voice=Voice.USER, graduated_at_ms=1) == "it already is one"
+    assert why(3, voice=Voice.USER, graduated_at_ms=1) == "it already has a line"
     assert why(3, voice=Voice.AGENT, source=Source.MANUAL) == "not confirmed by the user or a test"
     assert why(3, voice=Voice.USER) == ""
     assert why(0, voice=Voice.USER, importance=Importance.HIGH, scope=Scope.GLOBAL) == ""

@@ -96,7 +96,7 @@ def test_what_is_no_rule_is_archived_with_the_reason_and_comes_back(
     assert now(store, old).status is Status.ARCHIVED
     assert any(old.episode_id in line for line in preview.lines)
     last = history_of(store, old.episode_id)[-1]
-    assert (last.actor, last.reason.startswith("no rule of yours: ")) == (Actor.TIDYING, True)
+    assert (last.actor, last.reason.startswith("not a rule of yours: ")) == (Actor.TIDYING, True)
 
     undo_run(store, settings, report.run_id, actor=Actor.USER)
     consolidate(store, settings, is_forced=True)

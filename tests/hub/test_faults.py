@@ -192,7 +192,7 @@ def test_a_round_and_a_command_that_change_the_keys_at_once_lose_none(tmp_path: 
     assert kept.token("https://hub.example") == "renewed"
     assert all(kept.keys("https://hub.example", number) for number in range(20))
     path.write_text("[]")
-    with pytest.raises(HubError, match="move it away"):
+    with pytest.raises(HubError, match="move it elsewhere"):
         Keyring(path)
 
 

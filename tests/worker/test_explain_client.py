@@ -116,7 +116,7 @@ def test_without_a_worker_this_process_decides_the_same(settings: Settings, stor
 @pytest.mark.parametrize(
     ("request_", "error"),
     [
-        ({"prompt": 7}, "prompt must be a text"),
+        ({"prompt": 7}, "prompt must be a string"),
         ({"prompt": "x", "project_id": True}, "project_id must be a number"),
         ({"prompt": "x", "project_id": 99}, "there is no project 99"),
     ],

@@ -276,7 +276,7 @@ class Connection(Transport):
         self.received_bytes += len(data)
         if len(data) > most_bytes:
             self.close()
-            raise HubRefused(f"{self.url} answered more than {most_bytes} bytes")
+            raise HubRefused(f"{self.url} sent more than {most_bytes} bytes")
         if response.length:
             self.close()
             raise HubUnreachable(f"{self.url} sent an incomplete answer")

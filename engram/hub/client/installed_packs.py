@@ -79,7 +79,7 @@ def signing_key(places: Home) -> bytes:
     try:
         return bytes.fromhex(data.decode())
     except ValueError as error:
-        raise BadRequest(f"{path} is damaged: move it away, and the next pack gets a new key") from error
+        raise BadRequest(f"{path} is damaged: move it elsewhere, and the next pack will get a new key") from error
 
 
 def installed_packs(store: Store) -> list[Space]:

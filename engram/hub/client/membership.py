@@ -227,8 +227,8 @@ class Keyring:
             hubs = None
         if not isinstance(hubs, dict):
             raise HubError(
-                f"{self._path} is damaged: move it away, run `engram hub leave`, then join again with a code "
-                "of another machine or the recovery phrase"
+                f"{self._path} is damaged: move it elsewhere, run `engram hub leave`, then join again with a "
+                "code from another machine or with the recovery phrase"
             )
         return hubs
 
@@ -387,8 +387,8 @@ def _take_key(
             return phrase_of(left[facts.key_id])
         if facts.key_id not in keyring.keys(url, facts.ns_id):
             raise WrongKey(
-                "this space is sealed: make a code with `engram hub devices --add` on a machine that is in it, or give "
-                "the recovery phrase with --phrase; nothing was changed"
+                "this space is sealed: create a code with `engram hub devices --add` on a machine that has joined it, "
+                "or give the recovery phrase with --phrase; nothing was changed"
             )
         return ""
     key = given or new_key()
@@ -397,7 +397,7 @@ def _take_key(
     if not connection.ask("key", change).get("set"):
         keyring.drop_key(url, facts.ns_id, key)
         raise WrongKey(
-            "another machine created the key at the same moment: make a code there with `engram hub devices --add`"
+            "another machine created the key at the same time: create a code there with `engram hub devices --add`"
         )
     return phrase_of(key)
 
@@ -538,12 +538,12 @@ def require_server(store: Store, url: str | None = None, *, is_service: bool = F
     if url is not None:
         server = find_server(store, url if is_folder(url) else check_url(url))
         if server is None:
-            raise NotFound(f"{url} was not joined; `engram hub status` lists the hubs")
+            raise NotFound(f"{url} has not been joined; `engram hub status` lists the hubs that have")
         return server
     if not servers:
-        raise NotFound("no hub was joined; `engram hub join URL CODE` joins one")
+        raise NotFound("no hub has been joined yet; `engram hub join URL CODE` joins one")
     if len(servers) > 1:
-        raise BadRequest("several hubs were joined: specify one with --hub")
+        raise BadRequest("this machine has joined several hubs: specify one with --hub")
     return servers[0]
 
 

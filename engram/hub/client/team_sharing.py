@@ -100,15 +100,17 @@ def require_team(store: Reader, name: str | None, *, least: str = "reader") -> S
     fitting = teams if name is None else [space for space in teams if name in (space.name, str(space.ns_id))]
     if not fitting:
         wanted = "a team" if name is None else f"team {name[:60]!r}"
-        raise NotFound(f"you are not in {wanted}; `engram team list` lists them, `engram team join CODE` joins one")
+        raise NotFound(
+            f"you are not in {wanted}; `engram team list` lists your teams, and `engram team join CODE` joins one"
+        )
     if len(fitting) > 1 and name is None:
         fitting = [space for space in fitting if ROLES.index(space.role) >= ROLES.index(least)] or fitting
     if len(fitting) > 1:
         are_named_alike = len({space.name for space in fitting}) < len(fitting)
         names = ", ".join(f"{space.name} ({space.ns_id})" if are_named_alike else space.name for space in fitting)
-        raise BadRequest(f"there are several teams: choose one with --space: {names}")
+        raise BadRequest(f"you are in several teams ({names}): choose one with --space")
     if ROLES.index(fitting[0].role) < ROLES.index(least):
-        raise BadRequest(f"you are a {fitting[0].role} of {fitting[0].name}; this needs a {least}")
+        raise BadRequest(f"your role in {fitting[0].name} is {fitting[0].role}; this requires the role of {least}")
     return fitting[0]
 
 
@@ -145,14 +147,16 @@ def preview(
     if memory.origin:
         raise BadRequest(f"{memory.episode_id} is {memory.origin}'s, so it is not yours to share")
     if memory.suspect:
-        raise BadRequest(f"{memory.episode_id} is suspect ({memory.suspect}): `engram review trust` it first")
+        raise BadRequest(f"{memory.episode_id} is suspect ({memory.suspect}): run `engram review trust` on it first")
     if not memory.is_current:
         raise BadRequest(f"{memory.episode_id} is {memory.status.told}: only current memories can be shared")
     project = place if memory.project_id is None else project_by_id(store, memory.project_id)
     if project is None:
-        raise BadRequest(f"{memory.episode_id} does not belong to a project: specify the one it is for with --project")
+        raise BadRequest(f"{memory.episode_id} does not belong to a project: specify one with --project")
     if place is None or project.id != place.id:
-        raise BadRequest(f"{memory.episode_id} belongs to {project.name}: add --project {project.name} if you mean it")
+        raise BadRequest(
+            f"{memory.episode_id} belongs to {project.name}: to share it anyway, add --project {project.name}"
+        )
     if keeps_out(places, project.identity, project.root):
         raise BadRequest(f"{project.name} is in a vault: its memories remain there")
     text = _text(memory, redact)
@@ -180,7 +184,7 @@ def share(store: Store, space: Space, previews: Sequence[Preview]) -> int:
         for shown in previews:
             now = find_memory(tx, shown.memory.episode_id)
             if now is None or _words(now) != _words(shown.memory) or not now.is_current:
-                raise BadRequest(f"{shown.memory.episode_id} has changed since it was shown: look at it again")
+                raise BadRequest(f"{shown.memory.episode_id} has changed since it was shown: review it again")
         return sum(add_share(tx, space, shown.memory, shown.text, shown.project) for shown in previews)
 
 
@@ -530,9 +534,7 @@ def require_member(store: Store, name: str) -> Member:
     members = [member for server_id in servers for member in list_members(store, server_id)]
     fitting = [member for member in members if member.name == name]
     if not fitting:
-        raise NotFound(
-            f"this machine knows no teammate {name[:60]!r}; `engram team members` gets the list from the hub"
-        )
+        raise NotFound(f"no teammate {name[:60]!r} is known here; `engram team members` fetches the list from the hub")
     if len(fitting) > 1:
         raise BadRequest(f"two hubs have a member {name}: leave one of them, or forget memories one by one")
     return fitting[0]
