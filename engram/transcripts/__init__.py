@@ -1,1 +1,4 @@
-"""Read agents' sessions: sources, turns, projects. Only ``git_commands`` runs a program; the rest only reads files."""
+"""Read agents' sessions: sources, turns, projects.
+
+Only ``git_commands`` runs a program; all other modules only read files.
+"""

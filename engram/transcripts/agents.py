@@ -28,17 +28,19 @@ class Source:
     path: Path
     #: Unique across all agents, and safe as a part of a file name (``engram.paths.is_session_id``).
     session_id: str
-    #: Changes whenever the content changes. It is only compared with the stamp of the last read, never interpreted.
+    #: A value that changes whenever the content changes. It is only compared with the stamp of the last read, never
+    #: interpreted.
     stamp: str
     #: Size in bytes, to show how much is unread; None if unknown.
     size: int | None = None
     #: Last change in nanoseconds since 1970.
     changed_at_ns: int = 0
-    #: The session's key within a file that holds several, such as a row id; "" if the file is one session.
+    #: The session's key within a file that contains several, such as a row id; "" if the file is one session.
     part: str = ""
     #: The session that started this one as a subagent; "" if none did.
     parent_id: str = ""
-    #: True if everything read from it must be compared with its current content, although nothing looks wrong.
+    #: True if everything that was read from it must be compared with its current content, even though nothing looks
+    #: wrong.
     is_doubtful: bool = False
 
     @property
@@ -62,8 +64,8 @@ class Place(NamedTuple):
 class Cursor:
     """How far a source has been read. Only its agent interprets it; both fields are "" before the first read."""
 
-    #: The position: a byte offset, a row id, a digest, and whatever else the reader needs to continue. It contains no
-    #: words. One that begins with "{" must be a JSON object: checks for damage parse it.
+    #: The position: a byte offset, a row id, a digest, and anything else that the reader needs to continue. It contains
+    #: no words from the source. If it begins with "{", it must be a JSON object, because checks for damage parse it.
     position: str = ""
     #: Reader state that may contain words, such as a branch name. Deleted when the project is forgotten.
     words: str = ""
@@ -98,9 +100,9 @@ class PullRequest(NamedTuple):
 
 
 class TitleRank(IntEnum):
-    """Priority of a session's title: a later title replaces one of the same or lower priority."""
+    """The priority of a session's title. A later title replaces one of the same or lower priority."""
 
-    #: A summary of a conversation, as older versions wrote it.
+    #: A summary of a conversation, which only older versions wrote.
     SUMMARY = 1
     #: Written by the agent's model.
     GENERATED = 2
@@ -125,7 +127,7 @@ class Reading:
     cursor: Cursor
     #: Turns that are new or have changed, in the order of the source.
     updates: tuple[TurnUpdate, ...] = ()
-    #: Keys of stored turns that turned out not to be turns. They are removed before the updates are written.
+    #: Keys of stored turns that turned out not to be turns; they are removed before the updates are written.
     withdrawn: tuple[str, ...] = ()
     #: The entries read, in order.
     entries: Sequence[EntryTime] = ()
@@ -138,7 +140,7 @@ class Reading:
     pull_requests: tuple[PullRequest, ...] = ()
     #: Titles of sessions, in the order of the source.
     titles: tuple[Title, ...] = ()
-    #: Results of calls that showed an environment file. The values in them are secrets; the texts are not kept.
+    #: Results of calls that showed an environment file. The values in them are secrets, and the texts are not stored.
     environment: tuple[str, ...] = ()
     #: Entries that are already stored, with their new positions in a rewritten source.
     moved: tuple[EntryRef, ...] = ()
@@ -155,7 +157,7 @@ class Reading:
 
 
 class StoredTurns(Protocol):
-    """The stored turns, as far as ingest shows them to a reader."""
+    """The stored turns, as ingest makes them available to a reader."""
 
     def load(self, key: str) -> Turn | None:
         """Return a stored turn; None if there is none, or if it was forgotten."""
@@ -170,23 +172,23 @@ class StoredTurns(Protocol):
         """Return True if anything from the session being read is stored."""
 
     def holder(self, uuid: str) -> Turn | None:
-        """Return the stored turn of this session that an entry belongs to; None for any other entry."""
+        """Return the stored turn of this session to which an entry belongs; None if there is none."""
 
     def texts_of_session(self) -> Sequence[TextBlock]:
         """Return all stored text blocks of the session being read."""
 
     def is_stored(self, session_id: str) -> bool:
-        """Return True if anything from the given session, which may be another one, is stored."""
+        """Return True if anything from the given session, which need not be the one being read, is stored."""
 
     def prompt_times(self, from_ms: int, to_ms: int) -> Sequence[int]:
-        """Return the times of other sessions' stored prompts within a span, including both ends."""
+        """Return the times of the stored prompts of other sessions within a span, including both ends."""
 
 
 # -- The protocol for reading an agent's sessions. See docs/agents.md.
 
 
 class Agent(Protocol):
-    """Finds and reads an agent's sessions. Only the agent's own package deals with where they are and their format."""
+    """Finds and reads an agent's sessions. Only the agent's own package deals with their location and format."""
 
     @property
     def name(self) -> str:
@@ -216,7 +218,7 @@ class Agent(Protocol):
         """Return the folders to watch for changes; they need not exist."""
 
     def discover(self, settings: Settings) -> Iterator[Source]:
-        """Yield every existing source. A folder that is missing or unreadable yields none."""
+        """Yield every existing source; none for a folder that is missing or unreadable."""
 
     def skipped(self, settings: Settings) -> list[Skipped]:
         """Return the files in session folders that are not read, such as dangling links, each with the reason."""
@@ -227,9 +229,9 @@ class Agent(Protocol):
     def read(
         self, source: Source, cursor: Cursor, stored: StoredTurns, *, settings: Settings, max_bytes: int
     ) -> Reading:
-        """Read what is new after ``cursor``, about ``max_bytes`` at most.
+        """Read new content after ``cursor``, at most about ``max_bytes``.
 
-        The same content read in different portions must give the same turns. Nothing may be remembered between two
+        Reading the same content in different portions must yield the same turns. Nothing may be remembered between two
         calls except in the cursor and the stored turns.
 
         Raises:
@@ -237,7 +239,7 @@ class Agent(Protocol):
         """
 
     def is_moved(self, source: Source, cursor: Cursor) -> bool:
-        """Return True if ``cursor`` was made from the present content of ``source``, whose file was moved.
+        """Return True if ``cursor`` was created from the current content of ``source``, a file that was moved.
 
         Raises:
             TranscriptError: as ``read``.

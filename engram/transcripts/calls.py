@@ -13,7 +13,8 @@ from engram.transcripts.turns import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, Action,
 
 # -- Facts about a tool call, extracted in the same way by every agent's reader. Pure.
 
-#: Text is read up to this many times its stored length and cut only after redaction: half a secret matches no pattern.
+#: Text is read up to this many times its stored length and cut only after redaction, because half a secret matches no
+#: pattern.
 READ_AHEAD = 10
 #: Maximum number of characters of a result that are searched for facts.
 MAX_SEARCHED_CHARS = 20_000
@@ -64,7 +65,8 @@ def telling_line(text: str) -> str:
 def shows_environment(action: Action) -> bool:
     """Return True if the result of a call may contain secrets in environment lines.
 
-    Such a call names an environment file, prints the environment, or returns the report of an agent that may have.
+    Such a call names an environment file, prints the environment, or returns the report of an agent that may have done
+    so.
     """
     places = "\0".join((*action.files, action.place)).lower()
     return (
@@ -83,7 +85,7 @@ def prints_environment(code: str) -> bool:
 
 
 def place_of(given: Mapping[str, Any]) -> str:
-    """Return where a call operates, by its arguments: the folder of a command, or the path that a search covers."""
+    """Return where a call operates, from its arguments: the folder of a command, or the path that a search covers."""
     for key in _PLACE_KEYS:
         path = given.get(key)
         if isinstance(path, str) and 0 < len(path) <= MAX_PATH_CHARS:
@@ -103,7 +105,7 @@ def commit_of(action: Action, text: str) -> str:
 
 _GIT_COMMIT = r"git(?:\s+-[cC]\s+\S+)*\s+commit\b(?P<rest>.*)"
 _COMMIT_COMMAND = lazy_regex(rf"(?:^|[;&|(\n])\s*{_GIT_COMMIT}", re.DOTALL)
-#: The same, run through another program that may shorten its output.
+#: The same, run through another program, which may shorten the output.
 _COMMIT_BY_RUNNER = lazy_regex(rf"(?:^|[;&|(\n])\s*(?:(?:rtk|sudo|command|time|nice)\s+)?{_GIT_COMMIT}", re.DOTALL)
 _HEREDOC = lazy_regex(r"<<-?\s*(['\"]?)(?P<end>\w+)\1\n(?P<text>.*)", re.DOTALL)
 _HERE_STRING = lazy_regex(r"@(?P<quote>['\"])\n(?P<text>.*)", re.DOTALL)
@@ -114,7 +116,7 @@ _MESSAGE = lazy_regex(
 )
 #: Lines that tools and people add below a message.
 _TRAILER = lazy_regex(r"^\s*(?:[A-Z][\w-]+-by|Co-authored-by|Change-Id|\W*Generated (?:with|by))\b.*$", re.I | re.M)
-#: Where a truncated message may end: after a sentence, or before a bullet.
+#: Where a truncated message may be cut: after a sentence, or before a bullet.
 _SENTENCE_END = lazy_regex(r"(?<!\d)[.!?](?=\s|$)|(?=\n\s*(?:[-*•]|\d+[.)])\s)")
 
 
@@ -122,8 +124,8 @@ def read_message(command: str, *, by_runner: bool = False) -> tuple[str, str]:
     """Return the subject and body of a ``git commit`` command's message; ("", "") if there is none.
 
     Args:
-        command: a shell command as stored, up to ``MAX_COMMAND_CHARS``: the last sentence of a truncated
-            message is left out.
+        command: a shell command as stored, up to ``MAX_COMMAND_CHARS``; the last sentence of a truncated message is
+            left out.
         by_runner: also recognise a commit run through another program, such as ``sudo``.
     """
     match = (_COMMIT_BY_RUNNER if by_runner else _COMMIT_COMMAND).search(command)
@@ -152,7 +154,7 @@ def _quoted(rest: str) -> tuple[str, bool]:
     return "\n\n".join(text for text, _ in parts), all(is_closed for _, is_closed in parts)
 
 
-# -- The open entries of a session's todo list, from its tool calls in order.
+# -- Find the open entries of a session's todo list, from its tool calls in order.
 
 
 def open_todos(actions: Iterable[Action]) -> list[str]:
@@ -171,13 +173,13 @@ def open_todos(actions: Iterable[Action]) -> list[str]:
     return list(dict.fromkeys([*whole, *single.values()]))
 
 
-# -- The failing command that a session left open, from its tool calls in order.
+# -- Find the failing command that a session left open, from its tool calls in order.
 
 
 def open_failure(actions: Sequence[Action]) -> Action | None:
-    """Return the last failing command since which none of its programs has passed and no commit was made.
+    """Return the last failing command, unless one of its programs has passed or a commit was made since.
 
-    Only programs whose outcome the exit status reveals count as failed or passed.
+    Programs count as failed or passed only if the exit status reveals their outcome.
     """
     passed: set[str] = set()
     for action in reversed(actions):

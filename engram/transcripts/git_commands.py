@@ -1,4 +1,4 @@
-"""Query git about an untrusted repository, within a time limit and without running anything configured in it."""
+"""Query git about an untrusted repository, within a time limit and without running programs configured in it."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from engram.transcripts.git_files import (
     read_remote,
 )
 
-# -- Running git in an untrusted repository. Programs that the user configured are not run either.
+# -- Run git in an untrusted repository. Programs that the user has configured are not run either.
 
 #: Maximum duration of a git call, in seconds.
 MAX_GIT_SECONDS = 10.0
 #: Maximum size of git's output that is used, in bytes.
 MAX_OUTPUT_BYTES = 20_000_000
-#: Maximum number of configured filters that are disabled; with more of them, git is not run.
+#: Maximum number of configured filters that can be disabled; if there are more, git is not run.
 MAX_FILTERS = 50
-#: The only environment variables passed to git, since ``GIT_*`` could point it to another repository or program.
+#: The only environment variables passed to git, because ``GIT_*`` variables could point it to another repository or
+#: program.
 _PASSED_ON = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR")
 #: No prompts, no network, no replaced objects, English messages.
 _ENVIRONMENT = {
@@ -61,9 +62,10 @@ _OPTIONS = (
 
 #: Additional variables for git when it uses the network: they identify the user to remotes.
 _PASSED_ON_TO_REMOTES = ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
-#: Protocols that git may use to reach a remote if the user allows it; none runs a program that a repository names.
+#: Protocols that git may use to reach a remote if the user allows it; none of them runs a program that the repository
+#: names.
 _REMOTES = ("ssh", "https", "file")
-#: Repository settings that git would run as programs on a fetch, commit or push, regardless of its options.
+#: Repository settings that name programs which git would run on a fetch, commit or push regardless of its options.
 _PROGRAMS = lazy_regex(r"credential\.(.*\.)?helper|merge\..*\.driver|core\.gitproxy", re.IGNORECASE)
 
 
@@ -103,7 +105,7 @@ def call_git(
     Args:
         arguments: ``filter_options`` and the command.
         environment: additional variables, such as the author's name.
-        with_network: the command may contact a remote, by ssh, https or a path.
+        with_network: True if the command may contact a remote, by ssh, https or a path.
 
     Returns:
         The exit code, and git's output and errors; 127 if git is missing or took too long.
@@ -149,7 +151,7 @@ def _run(
 
 
 def programs_configured(root: str | Path) -> list[str] | None:
-    """Return the repository's own settings that run programs which no option can disable; None if git fails."""
+    """Return the repository's own settings that run programs and can't be disabled by an option; None if git fails."""
     listed = run_git(root, "config", "--list", "--includes", "--show-scope", "--name-only", "-z")
     if listed is None:
         return None
@@ -161,10 +163,10 @@ def programs_configured(root: str | Path) -> list[str] | None:
 def filter_options(root: str | Path, *, seconds: float = MAX_GIT_SECONDS) -> list[str] | None:
     """Return the options that disable every configured filter; None if that is not possible.
 
-    A filter is a program that git runs on a file's content, even just to find out whether the file has changed. The
+    A filter is a program that git runs on a file's content, even if only to find out whether the file has changed. The
     repository's configuration may specify any program.
     """
-    # --get-regexp fails if nothing matches, so all names are listed.
+    # All names are listed, because --get-regexp fails if nothing matches.
     names = run_git(root, "config", "--list", "--name-only", "-z", seconds=seconds)
     if names is None:
         return None
@@ -185,17 +187,17 @@ def _filters(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(key.partition(".")[2].rpartition(".")[0] for key in keys))
 
 
-# -- Find out whether branches were merged, using only the local repository; "unknown" is better than a wrong guess.
+# -- Find out whether branches were merged, using only the local repository. "Unknown" is better than a wrong guess.
 
 #: Names of branches that count as merged in every repository.
 MAIN_NAMES = ("main", "master")
 #: Maximum duration of a git call, in seconds.
 MAX_SECONDS = 5.0
-#: Maximum number of a branch's commits, and of its files, that are compared.
+#: Maximum number of a branch's commits, and of its files, to compare.
 MAX_COMMITS, MAX_FILES = 1_000, 1_000
 _HASH = lazy_regex(r"[0-9a-f]{7,64}")
 _FULL_HASH = lazy_regex(r"[0-9a-f]{40,64}")
-#: Entries in a branch's reflog that record its creation, and a commit on it.
+#: Beginnings of reflog entries that record the creation of a branch, and a commit on it.
 _CREATED = "branch: Created"
 _COMMITTED = ("commit", "cherry-pick", "revert", "am:")
 
@@ -205,11 +207,11 @@ class KnownBranch:
     """What is known about a branch before git is queried."""
 
     name: str
-    #: The last commit seen on it; "" if none was.
+    #: The last commit that was seen on it; "" if none was.
     tip: str = ""
-    #: True if any commit was ever seen on it.
+    #: True if a commit was ever seen on it.
     has_commits: bool = False
-    #: Commits on it that a transcript reports, latest last; possibly abbreviated.
+    #: Commits on it that transcripts report, latest last; their hashes may be abbreviated.
     commits: tuple[str, ...] = ()
 
 
@@ -238,7 +240,7 @@ class Refs:
         return tuple(dict.fromkeys(self.tips[name] for name in names if name in self.tips)) if self.default else ()
 
     def tip_of(self, branch: str) -> str:
-        """Return the commit of a local or else a remote branch; "" if the branch is gone."""
+        """Return the commit of a local branch, otherwise of the remote branch of that name; "" if there is neither."""
         local = self.tips.get(f"refs/heads/{branch}")
         if local:
             return local
@@ -246,7 +248,7 @@ class Refs:
         return next((tip for name, tip in self.tips.items() if is_remote(name)), "")
 
     def has_lost_upstream(self, branch: str) -> bool:
-        """Return True if the branch had an upstream that is gone, which means that it was probably merged there."""
+        """Return True if the branch's upstream no longer exists, which means that it was probably merged there."""
         upstream = self.upstreams.get(f"refs/heads/{branch}", "")
         return bool(upstream) and upstream not in self.tips
 
@@ -303,7 +305,7 @@ def read_branch_state(root: Path, refs: Refs, known: KnownBranch) -> BranchReadi
 
 
 def _contained(root: Path, name: str, tip: str, has_commits: bool, *, is_present: bool) -> BranchReading:
-    """Return the state of a branch whose last commit is in the default branch: merged, or without commits so far."""
+    """Return the state of a branch if its last commit is in the default branch: merged, or without commits so far."""
     if has_commits:
         return BranchReading(BranchState.MERGED, tip, True)
     log = run_git(
@@ -319,9 +321,9 @@ def _contained(root: Path, name: str, tip: str, has_commits: bool, *, is_present
 def _compare(root: Path, base: str, tip: str, main: str) -> BranchState:
     """Compare the files of a branch with their versions on the default branch since the two diverged.
 
-    If a branch was squashed or rebased into the default branch, that branch at some point contained the same versions
-    of all these files as the tip. Otherwise, if the default branch never adopted any version of a file and never
-    changed some of the files at all, the branch is not merged. Anything else is unknown.
+    If a branch was squashed or rebased into the default branch, then the default branch contained, at some point, the
+    same versions of all these files as the tip of the branch. If the default branch never adopted any version of a file
+    and never changed some of the files at all, the branch is not merged. In all other cases, the state is unknown.
     """
     changed = _changes(root, base, tip, only_ends=True)
     ours = _changes(root, base, tip)
@@ -352,7 +354,7 @@ def _compare(root: Path, base: str, tip: str, main: str) -> BranchState:
 def _changes(root: Path, base: str, tip: str, *, only_ends: bool = False) -> list[list[tuple[str, str]]] | None:
     """Return the file and content of every change from ``base`` to ``tip``, by commit, oldest first.
 
-    ``only_ends`` compares the two commits directly, as if all changes were made in one.
+    With ``only_ends``, the two commits are compared directly, as if all changes had been made in one commit.
     """
     shape = ("--raw", "--no-abbrev", "--no-renames", "-z", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
     if only_ends:
@@ -392,7 +394,7 @@ def _resolve(root: Path, commits: Sequence[str]) -> str:
     return ""
 
 
-# -- Reading uncommitted changes in a working tree, within a time limit and without running the repository's programs.
+# -- Read uncommitted changes in a working tree, within a time limit and without running the repository's programs.
 
 #: Maximum duration while a person waits, in seconds.
 MAX_STATUS_SECONDS = 5.0
@@ -456,9 +458,9 @@ def parse_status(printed: str) -> WorkTree:
     return WorkTree(branch=branch, changed=tuple(changed), untracked=tuple(untracked), unpushed=unpushed)
 
 
-# -- What identifies a repository besides its folder: the URL of its remote and its first commit.
+# -- Identify a repository by more than its folder: by the URL of its remote and by its first commit.
 #
-# Both are hints, never a key: anyone can write a remote's URL into a forged repository.
+# Both are only hints, never a key, because anyone can write a remote's URL into a forged repository.
 
 #: Maximum duration of each git call, in seconds. If reading the history takes longer, the first commit is unknown.
 GIT_SECONDS = 5.0
@@ -471,12 +473,12 @@ class GitHints:
 
     #: Normalised URL without credentials; "" if there is none.
     remote: str = ""
-    #: Hash of the oldest root commit; "" if unknown, as in a shallow clone.
+    #: Hash of the oldest root commit; "" if unknown, such as in a shallow clone.
     first_commit: str = ""
 
 
 def read_git_hints(root: Path) -> GitHints:
-    """Return hints about the repository at ``root``, within a time limit; empty outside a repository or without git."""
+    """Return hints about the repository at ``root``, within a time limit; empty if there is no repository or no git."""
     folder = git_folder(root)
     if folder is None:
         return GitHints()
@@ -491,7 +493,7 @@ def read_git_hints(root: Path) -> GitHints:
 
 
 def is_other_repository(root: Path, remote: str, first_commit: str) -> bool:
-    """Return True if the repository at ``root`` is not the one that had this remote and first commit. Git is not run.
+    """Return True if the repository at ``root`` is not the one with this remote and first commit. Git is not run.
 
     It is the same one if it has the same remote, or if it contains that first commit. A shallow clone lacks its first
     commit, so only a different remote proves that it is another repository. A folder that no longer contains a
@@ -500,7 +502,7 @@ def is_other_repository(root: Path, remote: str, first_commit: str) -> bool:
     Args:
         root: main folder, which must exist.
         remote: the normalised URL; "" if there was none.
-        first_commit: "" if unknown; then only a different remote is proof.
+        first_commit: its first commit; "" if unknown, in which case only a different remote is proof.
     """
     if not (remote or first_commit):
         return False

@@ -1,6 +1,6 @@
-"""Read a repository's own files: branch, remote, commits, worktrees, tracked folders. Git is not run.
+"""Read a repository's own files, without running git: branch, remote, commits, worktrees, tracked folders.
 
-Every function returns "unknown" (``None``, ``""`` or nothing) for a file that is missing, too large or damaged.
+For a file that is missing, too large or damaged, every function returns ``None`` or ``""`` or yields nothing.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from engram.system.lazy_regex import lazy_regex
 
 #: The branch that transcripts record for a detached head.
 DETACHED = "HEAD"
-#: Maximum number of folders that are examined, from a folder upwards.
+#: Maximum number of folders to examine, from a folder upwards.
 MAX_DEPTH = 64
 #: Maximum length of a remote's URL, in characters.
 MAX_ADDRESS_CHARS = 500
-#: Maximum number of bytes read from a link file or HEAD, from a config, and from an index or a pack's prefix list.
+#: Maximum number of bytes to read from a link file or HEAD, from a config, and from an index or a pack's prefix list.
 _LINK_BYTES, _CONFIG_BYTES, _INDEX_BYTES = 4096, 1_000_000, 64_000_000
-#: Maximum number of worktrees, packs and alternates of one repository that are examined.
+#: Maximum number of worktrees, packs and alternates of a repository to examine.
 _MAX_WORKTREES, _MAX_PACKS, _MAX_BORROWED = 1_000, 2_000, 16
 _REF = "ref: refs/heads/"
 _COMMIT = lazy_regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -34,7 +34,7 @@ _SECTION = lazy_regex(r'\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 
 
 def read_link(file: Path, base: Path, prefix: str = "") -> Path | None:
-    """Return the path in one of git's link files, joined to ``base``; None if the file does not contain a path."""
+    """Return the path in one of git's link files, joined to ``base``; None if the file contains no path."""
     data = read_regular(file, _LINK_BYTES)
     text = data.decode("utf-8", "surrogateescape").strip() if data else ""
     if not text.startswith(prefix) or "\0" in text:
@@ -106,7 +106,7 @@ def worktrees_of(root: Path) -> Iterator[Path]:
 
 
 def broken_worktree_link(folder: Path) -> Path | None:
-    """Return the place in its repository to which a worktree points, if that place is gone; None for any other folder.
+    """Return the place in its repository to which a worktree points if that place is gone; otherwise None.
 
     This happens after the repository, or a folder that contains both, was moved or renamed.
     """
@@ -120,8 +120,8 @@ def broken_worktree_link(folder: Path) -> Path | None:
 def describes_moved_worktree(root: Path, worktree: Path, link: Path) -> bool:
     """Return True if a repository lists a worktree under the name in its broken link.
 
-    The repository's entry must point to the worktree's folder, or to one that is gone and whose path relative to the
-    former repository was the same as the worktree's relative to this one.
+    The repository's entry must point to the worktree's folder, or to a folder that is gone and had the same path
+    relative to the former repository as the worktree has relative to this one.
     """
     folder = git_folder(root)
     described = folder / "worktrees" / link.name if folder is not None else None
@@ -183,7 +183,7 @@ def normal_address(address: str) -> str:
 
 
 def read_first_commit(root: Path) -> str:
-    """Return the hash of a repository's first commit if its HEAD reflog still begins with it; otherwise, ""."""
+    """Return the hash of a repository's first commit if its HEAD reflog still begins with that commit; otherwise ""."""
     folder = git_folder(root)
     data = read_regular(folder / "logs" / "HEAD", _LINK_BYTES) if folder is not None else None
     words = data.decode("utf-8", "replace").partition("\n")[0] if data else ""
@@ -194,7 +194,7 @@ def read_first_commit(root: Path) -> str:
 
 
 def begun_at_ms(root: Path) -> int | None:
-    """Return when a repository was made or cloned here, in milliseconds since 1970, according to its HEAD reflog.
+    """Return when a repository was created or cloned here, in milliseconds since 1970, according to its HEAD reflog.
 
     Return None if that is unknown. Git drops old reflog entries, so the repository may be older.
     """
@@ -205,7 +205,7 @@ def begun_at_ms(root: Path) -> int | None:
 
 
 def has_commit(root: Path, commit: str) -> bool | None:
-    """Return whether a repository has a commit (40 or 64 hex digits), packed or not; None if it can't be read."""
+    """Return whether a repository contains a commit (40 or 64 hex digits), packed or not; None if it can't be read."""
     folder = git_folder(root)
     if folder is None or not _COMMIT.fullmatch(commit):
         return None
@@ -260,7 +260,7 @@ def tracks(root: Path, folder: Path) -> bool:
 
 @lru_cache(maxsize=4)
 def _tracked_folders(index: str, hash_bytes: int, changed_at_ns: int, size: int) -> frozenset[str]:
-    """Return every folder, relative to the repository, below which an index lists a file."""
+    """Return every folder, relative to the repository, that contains a file listed in the index."""
     del changed_at_ns  # part of the cache key
     data = read_regular(Path(index), _INDEX_BYTES + 1) if size <= _INDEX_BYTES else None
     try:
@@ -304,8 +304,8 @@ def _names_in_index(data: bytes, hash_bytes: int) -> Iterator[str]:
 def main_folder_of_bare(bare: Path) -> Path:
     """Return the main folder of a repository whose git folder is not called ``.git``.
 
-    That is the enclosing folder if it was created for the repository or its ``.git`` file points to it, the work tree
-    of a submodule whose ``.git`` file points to it, or else the bare repository itself.
+    This is the enclosing folder, if it was created for the repository or its ``.git`` file points to it; for a
+    submodule, the work tree with a ``.git`` file that points to it; otherwise, the bare repository itself.
     """
     if bare.name == ".bare" or is_named_by_dot_git(bare.parent, bare):
         return bare.parent

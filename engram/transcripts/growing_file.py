@@ -1,11 +1,12 @@
-"""Read complete lines of a growing file from a byte offset, in bounded memory; detect when the file was rewritten.
+"""Read complete lines of a growing file from a byte offset, in bounded memory, and detect that it was rewritten.
 
 A cursor is trusted only if the file still matches it. At each read, the beginning of the file and the 4 KB before the
-cursor must be unchanged. Everything before the cursor is compared if the inode, size or modification time looks wrong,
-or if the caller requests it (``is_doubtful``). docs/promises.md lists what this can't detect.
+cursor must be unchanged. Everything before the cursor is compared if the inode, the size or the modification time looks
+wrong, or if the caller requests it (``is_doubtful``). docs/promises.md lists the changes that this can't detect.
 
-A last line without its newline counts as complete if it ends with a complete record, since no proper prefix of a record
-is itself complete. Many real files end this way and never grow again. Anything else waits for its newline.
+A last line without a newline counts as complete if it ends with a complete record, because no proper prefix of a record
+is itself complete. Many real files end this way and never grow again. Any other last line is read once it has its
+newline.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ from engram.transcripts.transcript_files import Expanded, open_content, stamp_of
 
 #: Number of bytes read at a time; a longer line is read in several steps.
 CHUNK_BYTES = 4 * 1024 * 1024
-#: Minimum number of bytes read at a time from a compressed file, since each read decompresses it from the start.
+#: Minimum number of bytes read at a time from a compressed file, because each read decompresses the file from the
+#: start.
 COMPRESSED_CHUNK_BYTES = 2 * 1024 * 1024
-#: Maximum length of a line that is read; a longer one is skipped and counted.
+#: Maximum length of a line for it to be read, in bytes; a longer line is skipped and counted.
 MAX_LINE_BYTES = 64 * 1024 * 1024
-#: How much of the first line identifies a file, and how much before the cursor is compared at each read, in bytes.
+#: Number of bytes of the first line that identify a file, and number of bytes before the cursor that are compared at
+#: each read.
 FINGERPRINT_BYTES, WINDOW_BYTES = 1024, 4096
 _STEP_BYTES = 256 * 1024
 
@@ -48,11 +51,14 @@ class Content(Protocol):
 
 
 class Line(NamedTuple):
-    """One complete line. A named tuple because one is created per line, and creation is three times as fast."""
+    """A complete line.
 
-    #: Where it begins in the file, in bytes.
+    It is a named tuple because one is created for every line, and creating it is three times as fast.
+    """
+
+    #: Where the line begins in the file, in bytes.
     offset: int
-    #: Bytes without the newline.
+    #: Number of bytes without the newline.
     length: int
     #: Line number from 1.
     number: int
@@ -61,7 +67,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a file was read, and what identified its content at that time."""
+    """How far a file has been read, and what identified its content at that time."""
 
     #: Bytes read: the beginning of a line, or the end of a last line that has no newline yet.
     offset: int = 0
@@ -111,7 +117,7 @@ def _number(value: object) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SkippedLine:
-    """Where a line was skipped because it is too long, in bytes."""
+    """The position of a line that was skipped because it is too long, in bytes."""
 
     offset: int
     length: int
@@ -125,13 +131,13 @@ class Chunk:
     skipped: tuple[SkippedLine, ...]
     #: Where the next read continues.
     position: Position
-    #: Size of the file at this read, in bytes; for a compressed file, the number expanded so far.
+    #: Size of the file at this read, in bytes; for a compressed file, the number of bytes expanded so far.
     size: int
     #: ``stamp_of`` the file at this read.
     stamp: str = ""
     #: True if the file was truncated or replaced by another one, and must be read again from the beginning.
     is_rewritten: bool = False
-    #: True if there may be more whole lines.
+    #: True if there may be more complete lines.
     has_more: bool = False
     #: True if a compressed file is damaged after the position, or expands to more than is read.
     is_damaged: bool = False
@@ -148,11 +154,11 @@ def read_chunk(
 ) -> Chunk:
     """Read up to ``chunk_bytes`` of complete lines after ``position``; an unfinished last line is left for later.
 
-    A line longer than ``chunk_bytes`` is returned alone; one longer than ``max_line_bytes`` is reported in ``skipped``.
-    The file is closed before this returns. Pipes, devices and links to other users' files are not opened.
+    A line longer than ``chunk_bytes`` is returned alone; a line longer than ``max_line_bytes`` is reported in
+    ``skipped``. The file is closed before this returns. Pipes, devices and links to other users' files are not opened.
 
     Args:
-        is_doubtful: compare everything before ``position`` with what was read.
+        is_doubtful: True to compare everything before ``position`` with what was read.
         ends_whole: decides whether a last line without its newline ends with a complete record.
 
     Raises:
@@ -207,7 +213,7 @@ class _Read:
         self._lines: list[Line] = []
         self._skipped: tuple[SkippedLine, ...] = ()
         self._offset, self._number = position.offset, position.lines
-        #: Data read from the position onward, if it is in memory; it may extend past ``_offset``.
+        #: The data after the position, if it is in memory; it may extend beyond ``_offset``.
         self._data: bytes | None = None
         self._is_at_end = False
 
@@ -294,16 +300,16 @@ class _Read:
             offset += len(piece) + 1
         self._offset, self._number = offset, number
         if self._is_at_end and last and self._ends_whole(last):
-            # Its newline will be read later, as the end of an empty line with the same number.
+            # The newline will be read later, as the end of an empty line with the same number.
             self._take(last)
 
     def _read_long_line(self, seen_bytes: int) -> None:
-        """Read a line that is longer than a chunk; read nothing if it is not finished yet.
+        """Read a line that is longer than a chunk; read nothing if the line is not complete yet.
 
         Its end is found first, so that the line is held in memory only once.
 
         Args:
-            seen_bytes: how much of the line has been read already.
+            seen_bytes: how much of the line has already been read.
         """
         length, is_ended = seen_bytes, False
         while not is_ended and (piece := self._file.read(_STEP_BYTES)):
@@ -341,7 +347,7 @@ def _fingerprint_of(file: Content) -> bytes:
 
 
 def _window_before(file: Content, offset: int) -> bytes:
-    """Return the bytes right before an offset; afterwards, the file is at the offset."""
+    """Return the bytes right before an offset, leaving the file positioned at the offset."""
     begin = max(0, offset - WINDOW_BYTES)
     file.seek(begin)
     return _read_up_to(file, offset - begin)

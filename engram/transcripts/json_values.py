@@ -1,4 +1,4 @@
-"""Parse an agent's JSON, whatever the file contains, and convert values to a form that SQLite can store. Pure."""
+"""Parse an agent's JSON, however malformed, and convert values to a form that SQLite can store. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import orjson
 
 from engram.system.lazy_regex import lazy_regex
 
-#: Maximum size of text passed to orjson, in bytes, since orjson does not release the memory used for longer text.
+#: Maximum size of text passed to orjson, in bytes, because orjson does not release the memory that it uses for longer
+#: text.
 _LONGEST = 64 * 1024
-#: An image embedded in a line (base64-encoded, more than 3 KB), and the keys, one of which precedes each image.
+#: An image embedded in a line (base64-encoded, more than 3 KB), and the keys that can precede an image.
 _PICTURE_KEYS = (b'data":"', b'base64":"', b'url":"')
 _PICTURE = lazy_regex(
     rb'("(?:data|base64|image_url|url)":")(?:data:[\w.+-]{1,40}/[\w.+-]{1,40};base64,)?[A-Za-z0-9+/]{4096,}={0,2}"'

@@ -1,4 +1,4 @@
-"""Lines of an agent's files: the records in them, and the parts that could not be read."""
+"""Parse the lines of an agent's files into records, and note the parts that could not be read."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from engram.transcripts.agents import Cursor, Reading, Source, Unreadable
 from engram.transcripts.growing_file import Chunk, Line, Position, read_chunk
 from engram.transcripts.json_values import is_object, parse_json
 
-# -- Parsing lines into any agent's entries, and the parts that could not be read. Pure.
+# -- Parse lines into an agent's entries, and note the parts that could not be read. Pure.
 
 
 def record_in(line: Line) -> dict[str, Any] | Unreadable:
-    """Return the JSON object on a line. Never raises, whatever the bytes."""
+    """Return the JSON object on a line. Never raises an exception, whatever the bytes."""
     try:
         record = parse_json(line.data)
     except ValueError:
@@ -35,7 +35,7 @@ def record_in(line: Line) -> dict[str, Any] | Unreadable:
 
 #
 # Agents do not always write complete lines: a truncated record is followed by the next one on its line, two
-# records share a line, or zero bytes precede a record. Every complete record is read, and only the rest counts as
+# records share a line, or zero bytes precede a record. Every complete record is read; only the rest counts as
 # unreadable.
 
 Entry = TypeVar("Entry")
@@ -43,14 +43,14 @@ Entry = TypeVar("Entry")
 #: Bytes that may separate records.
 BLANK = b" \t\r\n\0"
 _BLANK_TEXT = BLANK.decode()
-#: Maximum number of positions after a truncated record that are tried for a complete one.
+#: Maximum number of positions after a truncated record at which to look for a complete one.
 _MAX_TRIES = 200
 _DECODER = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """How an agent's records are recognised on a line that contains more than one, or only part of one."""
+    """How to recognise an agent's records on a line that contains several records, or only part of one."""
 
     #: Matches the beginning of every record, and rarely that of an object within one.
     beginning: re.Pattern[str]
@@ -58,7 +58,7 @@ class Records:
     keys: frozenset[str]
 
     def split(self, line: Line) -> Iterator[Line | Unreadable]:
-        """Yield the complete records on a line as separate lines, with their positions, and the rest between them.
+        """Yield the complete records on a line as separate lines, with their positions, and the unreadable parts.
 
         Zero bytes and blanks are left out.
         """
@@ -97,9 +97,9 @@ class Records:
         return len(text), len(text)
 
     def _end_of_record(self, text: str, begin: int, *, is_behind_torn: bool = False) -> int:
-        """Return the end of the record that begins at a position; -1 if there is no complete one.
+        """Return the end of the record that begins at a position; -1 if there is no complete record.
 
-        After a truncated record, the object found could be one within that record; it then lacks the keys, or more of
+        After a truncated record, the object found could be one inside that record; it then lacks the keys, or more of
         the record follows.
         """
         try:
@@ -124,7 +124,7 @@ def parse_lines(
 ) -> tuple[list[Entry], list[Unreadable]]:
     """Return the entries of the lines, and the parts that could not be read.
 
-    ``parse_line`` returns None for an irrelevant line.
+    ``parse_line`` returns None for lines that are not relevant.
     """
     entries: list[Entry] = []
     unreadable: list[Unreadable] = []
@@ -151,14 +151,14 @@ def _parse_parts(
 
 
 def too_long_lines(chunk: Chunk) -> list[Unreadable]:
-    """Return the parts that were skipped: lines that are too long, and the rest of a damaged compressed file."""
+    """Return the parts that were skipped: lines that are too long, and what follows the damage in a compressed file."""
     skipped = [Unreadable(line.offset, line.length, "too long") for line in chunk.skipped]
     if chunk.is_damaged:
         skipped.append(Unreadable(chunk.position.offset, 0, "the compressed file is damaged or too large beyond here"))
     return skipped
 
 
-# -- Reading new lines of a file, for an agent whose files only grow.
+# -- Read new lines of a file, for agents with files that only grow.
 
 
 def chunk_of(source: Source, position: Position, records: Records, max_bytes: int, max_line_bytes: int) -> Chunk:
@@ -174,6 +174,6 @@ def chunk_of(source: Source, position: Position, records: Records, max_bytes: in
 
 
 def reading_of(chunk: Chunk, cursor: Cursor, **found: Any) -> Reading:
-    """Return the ``Reading`` of a chunk: how far it extends, and what was found in it."""
+    """Return the ``Reading`` for a chunk: how far the chunk extends, and what was found in it."""
     place = chunk.position
     return Reading(cursor, stamp=chunk.stamp, size=chunk.size, bytes_read=place.offset, lines_read=place.lines, **found)

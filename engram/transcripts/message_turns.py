@@ -1,4 +1,4 @@
-"""Turns from complete messages, for agents whose sessions are reread whenever they change. Pure."""
+"""Build turns from complete messages, for agents with sessions that are reread whenever they change. Pure."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Call:
     is_error: bool | None = None
     exit_code: int | None = None
     is_refused: bool = False
-    #: What the tool printed; used only to derive facts, and not stored.
+    #: The output of the tool; used only to derive facts, and not stored.
     printed: str = ""
 
 
@@ -67,10 +67,10 @@ def whole_turns(
     messages: Iterable[Message],
     note_environment: Callable[[str], None] = lambda text: None,
 ) -> tuple[TurnUpdate, ...]:
-    """Return the turns of a session: each user message that contains words opens one.
+    """Return the turns of a session; each user message that contains words opens a turn.
 
     Args:
-        cwd: working folder of turns whose messages record none.
+        cwd: the working folder of turns without messages that record one.
         note_environment: receives the result of every call that showed an environment file.
     """
     drafts: list[list[Message]] = []

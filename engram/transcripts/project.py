@@ -2,8 +2,8 @@
 
 An existing folder belongs to the repository that contains it. For a folder that is gone, evidence decides: git's own
 list of worktrees, the nearest ancestor that still exists, or the only known repository with the name that a tool's
-worktree folder implies. Without evidence, folders are kept separate: splitting one project does less harm than showing
-one project's memories in another.
+worktree folder implies. Without evidence, folders are kept separate, because splitting one project does less harm than
+showing one project's memories in another.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from engram.transcripts.git_files import (
     worktrees_of,
 )
 
-#: Folders in which tools keep worktrees, as the last parts of a path: ``X/.claude/worktrees``, ``X/.worktrees``.
+#: Folders in which tools create worktrees, as the last parts of a path: ``X/.claude/worktrees``, ``X/.worktrees``.
 _WORKTREE_FOLDERS = (
     *((tool, folder) for tool in (".claude", ".cursor", ".codex", ".git") for folder in ("worktrees", "worktree")),
     ("conductor", "workspaces"),
@@ -46,18 +46,20 @@ _WORKTREE_FOLDERS = (
 )
 #: Names of folders next to a repository that contain its worktrees.
 _BESIDE = lazy_regex(r"([^.].*)[.-]worktrees")
-#: Worktree folders that are inside a repository, unless they are in a home folder. All others need proof.
+#: Worktree folders that are inside a repository, unless they are in a home folder. All other worktree folders need
+#: proof.
 _INSIDE = frozenset({".claude", ".git", ".worktrees", ".worktree", ".trees", ".conductor", ".wt"})
 #: Tools that name a worktree ``ID/REPOSITORY``; all others name it ``REPOSITORY/NAME``.
 _REPOSITORY_LAST = frozenset({".codex", "vibe-kanban"})
-#: Home folders, on this machine or another one. They contain projects but are never the base of a project's worktrees.
+#: Home folders, on this machine or another one. They contain projects, but are never the base of a project's worktrees.
 _HOME = lazy_regex(r"/(?:var/|export/)?(?:home|users)/[^/]+|/root|[a-z]:\\users\\[^\\]+", re.IGNORECASE)
 #: Uninformative names of bare repositories; the name of the enclosing folder is used instead.
 _NAMELESS = frozenset({".bare", ".git", ".repo", "bare", "git", "repo", "bare.git", "repo.git"})
 _WINDOWS = lazy_regex(r"[A-Za-z]:[\\/]|\\\\")
-#: How Windows programs mark a path that is not to be interpreted, and a network share in such a path.
+#: The prefix with which Windows programs mark a path that must not be interpreted, and a network share in such a path.
 _VERBATIM = lazy_regex(r"(?:\\\\[?.]\\|//\?/)(UNC[\\/])?", re.IGNORECASE)
-#: A Linux folder within Windows, as Windows names it; a folder on a drive; a home folder on a drive, as Linux names it.
+#: A folder in Linux under Windows, as Windows names it; a folder on a drive; a home folder on a drive, as Linux names
+#: it.
 _IN_LINUX = lazy_regex(r"[\\/]{2}wsl(?:\$|\.localhost)[\\/][^\\/]+(.*)", re.IGNORECASE | re.DOTALL)
 _DRIVE = lazy_regex(r"([A-Za-z]):([\\/].*)", re.DOTALL)
 _OTHER_NAMES = ("//", "/\\", "/mnt/")
@@ -68,13 +70,13 @@ _CHECKOUT_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    #: The same for every folder and worktree of one repository; "" if nothing is known.
+    #: A value that is the same for every folder and worktree of a repository; "" if nothing is known.
     identity: str
     #: Folder of the repository or, without one, the working directory.
     root: str
     #: Short name for display; not unique.
     name: str
-    #: True for a session started in a root folder itself, whose memories are global.
+    #: True for a session that was started in a root folder itself; its memories are global.
     is_global: bool = False
     #: True if a repository was found on disk or among the known ones.
     is_repository: bool = False
@@ -84,22 +86,25 @@ class Project:
 
 
 class KnownRoot(NamedTuple):
-    """The folder of a known project, and what is known about it in case it is gone."""
+    """The folder of a known project, and what is known about the folder in case it is gone."""
 
     path: str
-    #: True if it was seen as a repository, so that its remote or first commit is known.
+    #: True if it has been seen as a repository, so that its remote or first commit is known.
     is_repository: bool = False
     #: True if sessions in the folder itself were on a branch, so that it was a repository or inside one.
     had_branch: bool = False
     #: Row id of its project, which may have several folders; 0 if unknown.
     project_id: int = 0
-    #: The resolved path, if it was resolved once for many lookups; otherwise each lookup resolves it.
+    #: The resolved path, if it was resolved once for many lookups; otherwise, each lookup resolves it.
     real: PurePath | None = None
 
 
 @dataclass(slots=True)
 class KnownRoots:
-    """The folders of known projects for any number of lookups: read, and their links resolved, when one needs them."""
+    """The folders of known projects, for any number of lookups.
+
+    They are read, and their links resolved, when first needed.
+    """
 
     read: Callable[[], Iterable[KnownRoot]]
     _roots: list[KnownRoot] | None = None
@@ -115,17 +120,18 @@ class _Worktree(NamedTuple):
 
     #: The part before the folder of worktrees.
     base: PurePath
-    #: The repository that the folder is next to, judging by the folder's name; None if it is inside one.
+    #: The repository that the folder is next to, judging by the folder's name; None if the folder is inside a
+    #: repository.
     beside: PurePath | None
     #: Parts of the path after the folder of worktrees.
     inner: tuple[str, ...]
     #: The folder of worktrees itself.
     folder: PurePath
-    #: The first name that marks it as such a folder, or ``X`` for ``X/worktrees``; "" next to a repository.
+    #: The first name that marks it as such a folder, or ``X`` for ``X/worktrees``; "" if it is next to a repository.
     tool: str
 
 
-# -- Looking up the folders of many sessions on disk, each only once in a run.
+# -- Look up the folders of many sessions on disk, each only once per run.
 
 R = TypeVar("R")
 
@@ -135,7 +141,7 @@ _answers: ContextVar[dict[tuple[Any, PurePath], Any] | None] = ContextVar("answe
 
 @contextlib.contextmanager
 def one_run() -> Iterator[None]:
-    """Until the block ends, look up only once where a path leads and what is above a folder that is gone."""
+    """Until the block ends, look up only once where a path leads, and what is above a folder that is gone."""
     token = _answers.set({})
     try:
         yield
@@ -167,15 +173,16 @@ def identify_project(
     """Return the project of a working directory recorded in a transcript.
 
     If the folder exists, its repository decides (a worktree belongs to the repository that lists it); outside any
-    repository, it is a project of its own. If it is gone, its repository is, in this order: the one that lists it as a
-    worktree; for a folder of worktrees, the repository that contains it or is next to it or, in a central place, the
-    only known one with that name; the one that contains the nearest existing ancestor; the longest known root above it
-    that was a repository. Otherwise, the path as written is a project of its own.
+    repository, the folder is a project of its own. If the folder is gone, its repository is the first of these that
+    exists: the one that lists it as a worktree; for a folder of worktrees, the repository that contains it or is next
+    to it or, in a central place, the only known one with that name; the one that contains the nearest existing
+    ancestor; the longest known root above it that was a repository. Otherwise, the path as written is a project of its
+    own.
 
     Args:
-        cwd: POSIX or Windows path, as written. Links in it are followed.
+        cwd: a POSIX or Windows path, as written. Links in it are followed.
         known_roots: folders of known projects.
-        join_worktrees: True if a worktree belongs to its repository; False makes each worktree a separate project.
+        join_worktrees: True if a worktree belongs to its repository; False to make each worktree a separate project.
         root_folders: folders that contain projects; a session in such a folder itself is global.
     """
     if not cwd.strip():
@@ -199,14 +206,16 @@ def find_repository(folder: Path) -> Path | None:
     """Return the main folder of the repository that contains ``folder``; None if there is none, or the folder is gone.
 
     Nothing is run or written. For a bare repository with worktrees, the main folder is the enclosing folder if that was
-    created for it (``X/.bare``, or a file ``X/.git`` that points to it), or else the bare repository itself. A
-    repository at the home folder contains only what it tracks there.
+    created for it (``X/.bare``, or a file ``X/.git`` that points to it); otherwise, it is the bare repository itself. A
+    repository at the home folder contains only the files that it tracks.
     """
     return _repository_around(folder) if _exists(str(folder)) else None
 
 
 def holds_what_is_not_its_own(root: str) -> bool:
-    """Return True for a folder where sessions of many projects may have run: a home folder or a tool's folder in it."""
+    """Return True for a folder in which sessions of many projects may have run: a home folder, or a tool's folder
+    there.
+    """
     return bool(root) and _holds_tools(_real(_pure(root)))
 
 
@@ -226,7 +235,8 @@ def is_excluded(cwd: str, globs: Iterable[str]) -> bool:
 def _repository_around(folder: Path, join_worktrees: bool = True, gone: PurePath | None = None) -> Path | None:
     """Return the repository of an existing folder; ``gone`` is a folder below it that doesn't exist.
 
-    A worktree whose repository is no longer in its place belongs to the enclosing repository, if there is one.
+    If a worktree's repository is no longer in its place, the worktree belongs to the enclosing repository, if there is
+    one.
     """
     here = Path(os.path.realpath(folder))
     broken = None
@@ -242,7 +252,7 @@ def _repository_around(folder: Path, join_worktrees: bool = True, gone: PurePath
 
 
 def _repository_of_moved(worktree: Path, link: Path, known: Iterable[KnownRoot]) -> Path | None:
-    """Return the known repository that a worktree with a broken link belongs to, by that repository's own record."""
+    """Return the known repository to which a worktree with a broken link belongs, according to that repository."""
     for root in known:
         if _is_repository(root.path):
             repository = Path(os.path.realpath(root.path))
@@ -252,7 +262,7 @@ def _repository_of_moved(worktree: Path, link: Path, known: Iterable[KnownRoot])
 
 
 def _main_folder_at(candidate: Path, join_worktrees: bool) -> Path | None:
-    """Return the main folder of the repository whose top level is this folder; None if it is not a top level."""
+    """Return the main folder of the repository that has this folder as its top level; None if it is not a top level."""
     at = os.path.join(candidate, "")  # a string, since most folders are not a top level and joining paths costs more
     if os.path.isfile(f"{at}.git/HEAD"):
         return candidate
@@ -270,7 +280,7 @@ def _main_folder_at(candidate: Path, join_worktrees: bool) -> Path | None:
 
 
 def _main_folder(worktree: Path, link: Path) -> Path:
-    """Return the repository of a worktree if that repository also lists the worktree; otherwise, the folder itself.
+    """Return the repository of a worktree if that repository also lists the worktree; otherwise the folder itself.
 
     Anyone can write a ``.git`` file that points anywhere. Only git writes ``worktrees/<name>`` inside a repository,
     and the ``gitdir`` there points back to the worktree's ``.git`` file. A submodule is its own project.
@@ -294,7 +304,7 @@ def _main_folder(worktree: Path, link: Path) -> Path:
 
 
 def _main_workspace(workspace: Path, link: Path) -> Path:
-    """Return the main workspace of a Jujutsu workspace if the two belong together; else the folder itself.
+    """Return the main workspace of a Jujutsu workspace if the two belong together; otherwise the folder itself.
 
     A secondary workspace has a file ``.jj/repo`` that points to the ``.jj/repo`` of the main one. Anyone can write such
     a file, so it must be confirmed: either the main workspace has a record of the operation that checked this one out,
@@ -312,16 +322,16 @@ def _main_workspace(workspace: Path, link: Path) -> Path:
 
 
 def _knows_checkout(store: Path, workspace: Path) -> bool:
-    """Return True if the operation at which a workspace was last checked out belongs to this repository."""
+    """Return True if the operation with which a workspace was last checked out belongs to this repository."""
     data = read_regular(workspace / ".jj" / "working_copy" / "checkout", _CHECKOUT_BYTES) or b""
-    # A protocol buffer: field 2 is the id of the operation, 64 bytes.
+    # The file is a protocol buffer, in which field 2 is the id of the operation (64 bytes).
     begin = data.find(b"\x12\x40")
     operation = data[begin + 2 : begin + 66].hex() if begin >= 0 else ""
     return len(operation) == 128 and os.path.isfile(store / "op_store" / "operations" / operation)
 
 
 def _holds_homes(folder: Path) -> bool:
-    """Return True for the home folder and every folder above it, where a repository contains only what it tracks."""
+    """Return True for the home folder and every folder above it, where a repository contains only tracked files."""
     return Path(os.path.realpath(os.path.expanduser("~"))).is_relative_to(folder)
 
 
@@ -337,7 +347,7 @@ def _project_of(repository: PurePath) -> Project:
 
 
 def repository_name(folder: PurePath) -> str:
-    """Return the name of a repository: its folder's, ``X`` for ``X.git``, and the enclosing folder's for ``.bare``."""
+    """Return the name of a repository: its folder's, ``X`` for ``X.git``, the enclosing folder's for ``.bare``."""
     if folder.name in _NAMELESS and folder.parent.name:
         return folder.parent.name
     stem = folder.name.removesuffix(".git")
@@ -366,7 +376,7 @@ def _project_of_gone(path: PurePath, known: Sequence[KnownRoot], join_worktrees:
 
 
 def _is_at_repository(path: PurePath, worktree: _Worktree, known: Sequence[KnownRoot]) -> bool:
-    """Return True if a repository contains a folder of worktrees, or is below it on the way to the path."""
+    """Return True if a repository contains a folder of worktrees, or lies between that folder and the path."""
     around = _repository_above(path)
     top = _longest_root(path, known, around) or around
     if top is None:
@@ -377,7 +387,7 @@ def _is_at_repository(path: PurePath, worktree: _Worktree, known: Sequence[Known
 
 
 def _project_above(path: PurePath, known: Sequence[KnownRoot]) -> Project:
-    """Return the project of the deepest repository above a path, existing or known; otherwise, the path's own."""
+    """Return the project of the deepest existing or known repository above a path; otherwise the path's own project."""
     around = _repository_above(path)
     root = _longest_root(path, known, around) or around
     return Project(_identity(path), str(path), _name_of(path)) if root is None else _project_of(root)
@@ -446,7 +456,7 @@ def _worktree_in(path: PurePath) -> _Worktree | None:
 
 
 def _project_of_name(worktree: _Worktree, known: Sequence[KnownRoot]) -> Project:
-    """Return the project of the only known repository with the name that a worktree implies, or else the worktree's."""
+    """Return the project of the only known repository named like a worktree implies; otherwise the worktree's own."""
     if len(worktree.inner) > 1:
         name = worktree.inner[1 if worktree.tool in _REPOSITORY_LAST else 0]
         same = [root for root in known if root.path and _gives_name(root.path, name)]
@@ -457,13 +467,13 @@ def _project_of_name(worktree: _Worktree, known: Sequence[KnownRoot]) -> Project
 
 
 def _gives_name(path: str, name: str) -> bool:
-    """Return True for a project's folder that has this name and isn't itself a worktree in a central place."""
+    """Return True for a project's folder that has this name and is not itself a worktree in a central place."""
     pure = _pure(path)
     return repository_name(pure) == name and _worktree_in(pure) is None
 
 
 def _is_repository(path: str) -> bool:
-    """Return True for the main folder of a repository that exists."""
+    """Return True for the main folder of an existing repository."""
     real = Path(os.path.realpath(path)) if path and _exists(path) else None
     return real is not None and _main_folder_at(real, join_worktrees=True) == real
 
@@ -480,7 +490,7 @@ def _own_project(worktree: _Worktree, depth: int) -> Project:
 
 
 def _pure(text: str) -> PurePath:
-    """Return a path as this machine would write it: Linux within Windows has two names for the same folder."""
+    """Return a path as this machine would write it; under Windows, a folder in Linux has two names."""
     if verbatim := _VERBATIM.match(text):
         text = ("\\\\" if verbatim[1] else "") + text[verbatim.end() :]
     if text.startswith("/") and not text.lower().startswith(_OTHER_NAMES):
@@ -496,7 +506,7 @@ def _pure(text: str) -> PurePath:
 
 @_asked_once
 def _real(path: PurePath) -> PurePath:
-    """Return a path on this machine with its links resolved, as far as it exists; other paths unchanged."""
+    """Return a path on this machine with its links resolved, as far as it exists; any other path, unchanged."""
     return PurePosixPath(os.path.realpath(path)) if _is_local(str(path)) and _WINDOWS.match(str(path)) is None else path
 
 
@@ -540,7 +550,7 @@ def _same(path: PurePath, other: PurePath) -> bool:
 
 
 def _identity(path: PurePath) -> str:
-    """Return the identity of a path: Windows paths in lower case and with one kind of slash."""
+    """Return the identity of a path, for which Windows paths are converted to lower case and one kind of slash."""
     return str(path).lower() if isinstance(path, PureWindowsPath) else str(path)
 
 

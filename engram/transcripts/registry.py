@@ -1,4 +1,4 @@
-"""The agents whose sessions are read. Adding an agent takes one package and one line here; see docs/agents.md."""
+"""Register the agents. Adding an agent takes one package and one line here; see docs/agents.md."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def title_of(name: str) -> str:
 
 
 def has_answers(name: str) -> bool:
-    """Return False for sessions that consist only of prompts, from which nothing can be concluded."""
+    """Return False for an agent with sessions that consist only of prompts, from which nothing can be concluded."""
     return name != PromptHistory.name
 
 

@@ -1,9 +1,9 @@
-"""Who speaks: the one rule by which words in the user's place count as the user's, for every agent. Pure.
+"""Decide who speaks: the only rule by which words in the user's place count as the user's, for every agent. Pure.
 
 Two things decide together: the fields that the agent writes next to a message (``claude_code_speaker``,
-``codex_speaker``), and the element that fills it (``judge``). Missing fields mean a person, because older versions do
-not write them. Elements are an allow-list: one that is not known to contain a person's words counts as containing none,
-and its name is stored with the turn, so that a later version can judge it again.
+``codex_speaker``), and the element that fills it (``judge``). Missing fields indicate a person, because older versions
+do not write them. Elements are judged by an allow-list: an element that is not known to contain a person's words counts
+as containing none, and its name is stored with the turn, so that a later version can judge it again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Words(NamedTuple):
     """The content of a message in the user's place, without tags."""
 
     speaker: Speaker
-    #: The speaker's words; "" if none of them make a request.
+    #: The speaker's words; "" if they contain no request.
     text: str = ""
     #: Parts of the message that the speaker did not write, such as pasted text.
     beside: tuple[str, ...] = ()
@@ -46,13 +46,13 @@ class Words(NamedTuple):
 
     @property
     def is_prompt(self) -> bool:
-        """True for words of a person or a program: they open a turn."""
+        """True for words of a person or a program, which open a turn."""
         return bool(self.text) and not self.unknown and self.speaker in (Speaker.PERSON, Speaker.PROGRAM)
 
 
 # -- the fields of Claude Code
 
-#: Kinds of ``origin`` through which a person's words can arrive, if another field says that a person wrote them.
+#: Kinds of ``origin`` that can deliver a person's words, if another field says that a person wrote them.
 _MESSENGERS = frozenset({"channel", "voice-call", "slack-ping"})
 _ORIGINS = {
     "human": Speaker.PERSON,
@@ -79,14 +79,14 @@ _TURN_ORIGINS = {
 }
 _TYPED_SOURCES = frozenset({"typed", "queued", "suggestion_accepted", "user"})
 _TYPED_TURNS = frozenset({"human", "user"})
-#: Front ends in which a person types although they use the SDK.
+#: Front ends in which a person types even though they use the SDK.
 _FRONT_ENDS = ("claude-desktop", "claude-vscode", "claude-jetbrains")
 _PROGRAM_ENTRYPOINTS = ("sdk", "mcp", "claude-code-github-action", "remote_trigger", "remote_cowork_trigger")
-#: A word in a front end's name which means that nobody types there.
+#: A word in the name of a front end that indicates that nobody types there.
 _UNATTENDED = lazy_regex(
     r"(?:^|[^a-z])(?:exec|sdk|mcp|ci|bot|actions?|automation|cron|batch|webhook|scheduler|runner|hook|trigger)(?![a-z])"
 )
-#: Marks of words in a person's name that the person did not type as they are: a program wrote, changed or sent them.
+#: Marks of words that are attributed to a person but were written, changed or sent by a program.
 _NOT_TYPED = ("textNotTyped", "promptRewritten", "handedOff", "queueSkipAttachments", "queueTranscriptOnly")
 #: Marks of words that arrived from somebody else.
 _FROM_OTHERS = ("emailSenderTurn", "fromConnector")
@@ -97,7 +97,7 @@ def claude_code_speaker(fields: Mapping[str, Any]) -> Speaker:
     """Return who wrote a Claude Code line, judging only by its fields.
 
     Args:
-        fields: the line; for a queued command, its attachment plus those of the line's fields that it lacks.
+        fields: the line; for a queued command, its attachment, completed with the fields of the line that it lacks.
     """
     if fields.get("isSidechain") is True or fields.get("agentId"):
         return Speaker.AGENT
@@ -124,7 +124,8 @@ def claude_code_speaker(fields: Mapping[str, Any]) -> Speaker:
 def _origin(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the origin of a line.
 
-    A value that isn't an object becomes the kind of the origin, since a value of unknown form is no sign of a person.
+    A value that isn't an object becomes the kind of the origin, because a value of unknown form does not indicate a
+    person.
     """
     origin = fields.get("origin")
     return origin if isinstance(origin, dict) else {"kind": None if origin is None else str(origin)}
@@ -150,12 +151,12 @@ def _says_typed(fields: Mapping[str, Any]) -> bool:
 
 def _without_origin(fields: Mapping[str, Any]) -> Speaker:
     if fields.get("teamName") and fields.get("agentName"):
-        # A member of a team in a process of its own: its prompts are the lead's. The lead itself has no name.
+        # This is a member of a team in its own process, whose prompts come from the lead. The lead itself has no name.
         return Speaker.AGENT
     entrypoint = str(fields.get("entrypoint") or "")
     if entrypoint.startswith(_FRONT_ENDS):
         return Speaker.PERSON
-    # Typed prompts are marked as such; prompts from a source unknown to this version may be anybody's.
+    # Typed prompts are marked as such; prompts from a source that this version does not recognise may be anybody's.
     is_program = bool(fields.get("promptSource") or fields.get("turnOrigin"))
     is_program = is_program or entrypoint.startswith(_PROGRAM_ENTRYPOINTS) or bool(_UNATTENDED.search(entrypoint))
     return Speaker.PROGRAM if is_program else Speaker.PERSON
@@ -193,13 +194,13 @@ def codex_speaker(head: Mapping[str, Any]) -> Speaker:
 class _Use(StrEnum):
     """The kind of content in an element in the user's place."""
 
-    #: Inserted around or between words. It is removed, and the rest decides.
+    #: Inserted around or between words. It is removed, and the remaining text decides.
     INSERTED = "inserted"
-    #: Inserted in a prompt by a person, but written by somebody else.
+    #: Inserted into a prompt by a person, but written by somebody else.
     PASTED = "pasted"
     #: A person's words.
     PERSON = "person"
-    #: Words sent through a messenger, which are a person's if the fields say so.
+    #: Words that were sent through a messenger, which are a person's if the fields say so.
     MESSENGER = "messenger"
     AGENT = "agent"
     SCHEDULE = "schedule"
@@ -228,7 +229,7 @@ _NAMES = {
     # Gemini CLI.
     "session_context state_snapshot",
 }
-#: Elements of web pages. They mean that a person pasted code or is asking about it.
+#: Elements of web pages. They indicate that a person pasted code or is asking about it.
 _MARKUP = frozenset(
     "a abbr article aside audio b blockquote body br button canvas circle code col dd details dialog div dl dt em "
     "fieldset figure footer form g h1 h2 h3 h4 h5 h6 head header hr html i iframe img input label legend li link main "
@@ -276,9 +277,9 @@ _HARNESS_BEGINNINGS = (
 _HARNESS_MESSAGES = frozenset(
     {"Continue from where you left off.", "Tool loaded.", "No response requested.", "System: Please continue."}
 )
-#: The marker with which a loop wakes the agent.
+#: The marker by which a loop wakes the agent.
 _LOOP_MARK = lazy_regex(r"<<[\w-]{1,60}>>")
-#: How Codex's app begins the prompt of an automation.
+#: The beginning of an automation's prompt, as written by Codex's app.
 _AUTOMATION = lazy_regex(r"Automation: [^\n]{0,300}\nAutomation ID: \S")
 #: The sentences that Claude Code puts before and after a message of another session.
 _BEFORE_PEER = lazy_regex(
@@ -288,7 +289,8 @@ _AFTER_PEER = lazy_regex(
     r"^(?:This came from another Claude session|That [\"“]other Claude session[\"”] is)\b[^\n]*(?:\n[^\n]+)*",
     re.MULTILINE,
 )
-#: Slash commands whose arguments configure something or are meant for somebody else, and aren't a request to the model.
+#: Slash commands with arguments that configure something or are meant for somebody else, and are not a request to the
+#: model.
 _SETTINGS = frozenset(
     "add-dir agents branch bug cd clear color config context copy cost doctor effort exit export fast "
     "feedback help hooks ide keybindings login logout mcp memory model output-style permissions plugin "
@@ -297,17 +299,17 @@ _SETTINGS = frozenset(
 )
 _NAME = r"[A-Za-z][\w.:-]{0,60}"
 _OPENING = lazy_regex(rf"<({_NAME})(?:\s[^<>]{{0,2000}})?(/?)>")
-#: A tag. Private tags are kept, since the text between them is dropped later.
+#: A tag. Private tags are kept, because the text between them is dropped later.
 _TAG = lazy_regex(rf"</?(?!private\b){_NAME}(?:\s[^<>]{{0,2000}})?/?>", re.IGNORECASE)
-#: The beginning of an element, even of one whose tag is cut off or has a ``>`` in a value.
+#: The beginning of an element, even if its tag is cut off or has a ``>`` in a value.
 _BEGINNING = lazy_regex(rf"<({_NAME})(?=[\s>/])")
 _COMMAND_PART = lazy_regex(r"\s*<(command-(?:message|name|args|contents)|skill-format)>(.*?)</\1>", re.DOTALL)
 _SHELL_COMMAND = lazy_regex(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
-#: Text with which older versions show that the model, not the person, called a skill.
+#: Text by which older versions show that the model, not the person, called a skill.
 _LOADED_SKILL = lazy_regex(r'The "[^"\n]{1,100}" skill is loading')
 #: A slash command as it was typed, without tags.
 _TYPED_COMMAND = lazy_regex(r"/[\w:.-]+(?=\s|$)")
-#: Claude Code's notes on where it stored a picture and at what size it shows it.
+#: Claude Code's notes on where it stored a picture and at what size the picture is shown.
 _PICTURE_NOTE = lazy_regex(r"\[Image: (?:source: |original \d)[^\]\n]*\]\n?")
 _LEAD_IN = lazy_regex(r"[^\n<]{1,120}:\s*\n\s*(?=<)")
 _BLANK_LINES = lazy_regex(r"\n\s*\n\s*\n+")
@@ -318,8 +320,9 @@ def judge(blocks: Sequence[str], speaker: Speaker, *, is_declared: bool = False,
 
     Args:
         speaker: who wrote it, according to its fields.
-        is_declared: a field declares that a person wrote it, which only an element that fills the message can refute.
-        by_messenger: it arrived through a messenger channel.
+        is_declared: True if a field declares that a person wrote it, which only an element that fills the message can
+            refute.
+        by_messenger: True if it arrived through a messenger channel.
     """
     text = "\n".join(block for block in map(without_inserted, blocks) if block)
     if not text:
@@ -342,19 +345,22 @@ def judge(blocks: Sequence[str], speaker: Speaker, *, is_declared: bool = False,
 
 
 def typed_words(text: str) -> str:
-    """Return the words of a prompt as passed to a hook, with pasted text but without tags; "" if no person wrote it."""
+    """Return the words of a prompt in the form passed to hooks, with pasted text but without tags.
+
+    Return "" if no person wrote it.
+    """
     words = judge([text], Speaker.PERSON)
     return "\n".join([words.text, *words.beside]).strip() if words.is_prompt else ""
 
 
 def _asks_for_nothing(text: str) -> bool:
-    """Return True for a slash command without further words, or one whose arguments configure something."""
+    """Return True for a slash command without further words, or with arguments that configure something."""
     command = _TYPED_COMMAND.match(text)
     return command is not None and (command.end() == len(text) or sets_something(text))
 
 
 def sets_something(command: str) -> bool:
-    """Return True for a typed command (``/model opus``) whose arguments are not a request to the model."""
+    """Return True for a typed command with arguments that are not a request to the model, such as ``/model opus``."""
     return command.split(maxsplit=1)[0].removeprefix("/") in _SETTINGS or is_engrams(command)
 
 
@@ -371,7 +377,7 @@ def is_interruption(text: str) -> bool:
 def written_beginnings() -> tuple[str, ...]:
     """Return the beginnings of messages in the user's place that neither a person nor a program wrote.
 
-    Slash commands are not among them, since their arguments may be a person's words.
+    Slash commands are not included, because their arguments may be a person's words.
     """
     names = [name for name, use in _USES.items() if use in _SPEAKERS and use is not _Use.MESSENGER]
     names = [name for name in names if not _COMMAND_PART.match(f"<{name}></{name}>")]
@@ -391,7 +397,7 @@ def is_persons_element(name: str) -> bool:
 def without_inserted(text: str) -> str:
     """Return the text without the blocks that programs insert before, after and between its lines.
 
-    A block that is not closed extends to the end if it begins a line.
+    An unclosed block extends to the end of the text if it begins a line.
     """
     kept, at = [], 0
     for opening in _OPENING.finditer(text):
@@ -426,9 +432,9 @@ def _judge_elements(text: str, speaker: Speaker, *, is_declared: bool, by_messen
 
 
 def _without_peers(text: str) -> str:
-    """Return the text without the messages from other sessions that Claude Code framed with its own sentences.
+    """Return the text without messages from other sessions, which Claude Code frames with its own sentences.
 
-    Everything up to the last such sentence counts as theirs, since a message may imitate one.
+    Everything up to the last such sentence counts as a message, because a message may imitate such a sentence.
     """
     before = _BEFORE_PEER.search(text)
     if before is None:
@@ -442,7 +448,10 @@ def _without_peers(text: str) -> str:
 
 
 def _slash_command(text: str) -> Words | None:
-    """Return a slash command as it was typed, whatever the order of its tags; None if the message is not one."""
+    """Return a slash command as it was typed, whatever the order of its tags.
+
+    Return None if the message is not a slash command.
+    """
     parts: dict[str, str] = {}
     at = 0
     while (part := _COMMAND_PART.match(text, at)) is not None:
@@ -495,13 +504,16 @@ def _begins_line(text: str, at: int) -> bool:
 
 
 def _end_of(text: str, opening: re.Match[str]) -> int:
-    """Return where the element of an opening tag ends; where the tag itself ends, if the element is never closed."""
+    """Return where the element of an opening tag ends; if the element is never closed, where the tag itself ends."""
     close = None if opening[2] else _close_of(text, opening)
     return opening.end() if close is None else close.end()
 
 
 def _close_of(text: str, opening: re.Match[str]) -> re.Match[str] | None:
-    """Return the tag that closes an element; some repeat an attribute, so that the content can't imitate them."""
+    """Return the tag that closes an element.
+
+    Some closing tags repeat an attribute, so that the content can't imitate them.
+    """
     return re.compile(rf"</{re.escape(opening[1])}(?:\s[^<>]{{0,200}})?>").search(text, opening.end())
 
 

@@ -1,7 +1,8 @@
-"""Find and open agents' files. Links are followed once, and only to the user's own files; skipped files are listed.
+"""Find and open agents' files.
 
-People link single project folders or sessions (dotfiles, shared accounts, moved history), and agents follow such links.
-Only regular files are opened; pipes and devices are never read, so they cannot block.
+Links are followed only once, and only to the user's own files; skipped files are listed. People link individual project
+folders or sessions (dotfiles, shared accounts, moved history), and agents follow such links. Only regular files are
+opened; pipes and devices are never read, so they can't block.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from typing import Any, BinaryIO, NamedTuple
 COMPRESSED = ".zst"
 #: Maximum window that a compressed file may request, as a power of two: 32 MB.
 _MAX_WINDOW_LOG = 25
-#: Maximum number of bytes to which a compressed file is expanded; anything beyond counts as damage.
+#: Maximum number of bytes to which a compressed file is expanded; anything beyond that counts as damage.
 MAX_EXPANDED_BYTES = 1024 * 1024 * 1024
 _STEP_BYTES = 256 * 1024
-#: Number of compressed bytes expanded at once: data before damage is read to within this many bytes.
+#: Number of compressed bytes to expand at a time; up to this many bytes before any damage are lost.
 _PIECE_BYTES = 16 * 1024
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -30,12 +31,12 @@ class Skipped(NamedTuple):
     """A file in an agent's session folders that is not read."""
 
     path: Path
-    #: Why, as part of a sentence, such as ``a link to a folder of another user``.
+    #: The reason, as part of a sentence, such as ``a link to a folder of another user``.
     reason: str
 
 
 class Walk:
-    """One pass over an agent's folders. No folder or linked file is returned twice, so loops terminate."""
+    """A pass over an agent's folders. No folder or linked file is returned twice, so loops of links terminate."""
 
     def __init__(self, root: Path) -> None:
         """Start at ``root``, which may itself be a link and is not returned again."""
@@ -58,14 +59,14 @@ class Walk:
             return []
 
     def folder(self, entry: os.DirEntry[str]) -> Path | None:
-        """Return the path of an entry that is a folder to descend into; None for everything else."""
+        """Return the path of an entry that is a folder to descend into; None for any other entry."""
         try:
             return self.folder_at(Path(entry.path)) if entry.is_symlink() or entry.is_dir() else None
         except OSError:
             return None
 
     def folder_at(self, path: Path) -> Path | None:
-        """Return the path if it is a folder to descend into (for a link, one of the user's own); None otherwise."""
+        """Return the path if it is a folder to descend into, or a link to a folder of the user; otherwise None."""
         facts, is_link = self._look_at(path)
         if facts is None or not stat.S_ISDIR(facts.st_mode):
             return None
@@ -80,9 +81,9 @@ class Walk:
         return None if reason else path
 
     def file(self, path: Path) -> os.stat_result | None:
-        """Return the stat result of a file that is named like a session, or of its target if it is a link.
+        """Return the stat result of a file with the name of a session or, if it is a link, of its target.
 
-        Pass links last. Return None if the file must not be read; ``skipped`` then contains the reason.
+        Links must be passed last. Return None if the file must not be read; ``skipped`` then contains the reason.
         """
         facts, is_link = self._look_at(path)
         if facts is None:
@@ -121,17 +122,17 @@ def files_below(walk: Walk, folder: Path, depth: int) -> Iterator[Path]:
 
 
 def facts_of(path: Path) -> os.stat_result | None:
-    """Return the stat result of a file that may be read (or of a link's target); None if it may not be, or is gone."""
+    """Return the stat result of a readable file, or of a link's target; None if it must not be read or is gone."""
     return Walk(path.parent).file(path)
 
 
 def reason_against_link(facts: os.stat_result) -> str:
-    """Return why a link is not followed, judging by the stat result of its target; "" if it is followed."""
+    """Return why a link must not be followed, judging by the stat result of its target; "" if it may be followed."""
     return "" if facts.st_uid == os.geteuid() else "a link to something that belongs to another user"
 
 
 def reason_against_link_to_file(path: Path, facts: os.stat_result) -> str:
-    """Return why a link to a file is not followed; the target must be a regular file with the same suffix, too."""
+    """Return why a link to a file must not be followed; the target must also be a regular file with the same suffix."""
     if os.path.splitext(os.path.realpath(path))[1] != path.suffix:
         return "a link to a file of another kind"
     return _reason_against_kind(facts) or reason_against_link(facts)
@@ -146,16 +147,19 @@ def _identity(facts: os.stat_result) -> tuple[int, int]:
 
 
 def stamp_of(facts: os.stat_result) -> str:
-    """Return a stamp that changes with every write: size and time; network folders may change the inode."""
+    """Return a stamp of size and time, which changes with every write.
+
+    The inode is left out, because network folders may change it.
+    """
     return f"{facts.st_size}-{facts.st_mtime_ns}"
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file, unbuffered; a link is only followed if ``Walk`` would follow it.
+    """Open a regular file, unbuffered; a link is followed only if ``Walk`` would follow it.
 
     Raises:
         OSError: it is gone, a pipe, a device, a folder, or a link that is not followed.
-        ValueError: no file can have that name.
+        ValueError: the path can't be the name of a file.
     """
     is_link = os.path.islink(path)
     descriptor = os.open(os.path.realpath(path) if is_link else path, _FLAGS)
@@ -177,9 +181,9 @@ def can_expand() -> bool:
 
 
 def _zstd() -> Any:
-    """Return the Zstandard module; None if there is none, since Python 3.14 and later may be built without it.
+    """Return the Zstandard module; None if there is none, because Python 3.14 and later may be built without it.
 
-    It is imported on demand, since that takes 10 ms and most processes never read a compressed file.
+    It is imported on demand, because the import takes 10 ms and most processes never read a compressed file.
     """
     try:
         if sys.version_info >= (3, 14):
@@ -192,7 +196,7 @@ def _zstd() -> Any:
 
 
 class Expanded:
-    """The content of a compressed file, read forward in bounded memory; seeking back starts over.
+    """The content of a compressed file, read in bounded memory; seeking backwards starts over.
 
     A truncated or damaged file ends where the damage begins, and ``is_damaged`` is then True.
     """

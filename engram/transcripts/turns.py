@@ -1,4 +1,4 @@
-"""The turns of a session, with every text and fact tied to its position in the source; and a turn while it grows."""
+"""The turns of a session, with every text and fact linked to its position in the source; and drafts of turns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-# -- The turns of a session, with every text and fact tied to its position in the source.
+# -- The turns of a session, with every text and fact linked to its position in the source.
 
 #: Separator between a question and the chosen label, in a text of ``Role.CHOSEN``.
 ARROW = "→"
@@ -23,7 +23,8 @@ MAX_TODO_CHARS, MAX_TODOS = 200, 30
 FOLDERS, MAX_FOLDERS = "folders", 20
 #: Key in ``Turn.extra`` of a prompt that was queued and then moved back into the input field.
 UNSENT = "unsent"
-#: Key in ``Turn.extra`` of the entry or turn that a prompt follows in the conversation, and its value for a first one.
+#: Key in ``Turn.extra`` of the entry or turn that a prompt follows in the conversation, and its value for a first
+#: prompt.
 BEHIND, AT_START = "behind", "start"
 
 
@@ -35,7 +36,7 @@ class Role(StrEnum):
     ASSISTANT = "assistant"
     #: Decided by the user in a dialog, in the assistant's words: a label, or a plan approved or rejected.
     CHOSEN = "chosen"
-    #: Shown to the user in a dialog: a question with its options, or a plan. It is context, not a claim.
+    #: Shown to the user in a dialog: a question with its options, or a plan. It is context, not a statement.
     PROPOSED = "proposed"
     #: Sent by a program in the user's place: an SDK, print mode, ``codex exec``.
     PROGRAM = "program"
@@ -59,22 +60,22 @@ class Opening(StrEnum):
     PROMPT = "prompt"
     #: With a prompt that waited in the agent's queue and has no entry of its own.
     QUEUED = "queued"
-    #: Without a prompt: it continues below a prompt that belongs to a turn of another source.
+    #: Without a prompt: it follows a prompt that belongs to a turn of another source.
     CONTINUATION = "continuation"
 
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """One text of a turn: the visible text of one entry (a prompt, or one text block of the assistant)."""
+    """A text of a turn: the visible text of one entry (a prompt, or one of the assistant's text blocks)."""
 
     #: Id of the entry; "" for a queued prompt, which has none.
     uuid: str
     role: Role
     #: Word for word; redacted by ``engram.ingest``.
     text: str
-    #: Groups the entries of one message of the assistant, and the texts of one dialog; "" for other words of the user.
+    #: Groups the entries of an assistant's message, or the texts of a dialog; "" for other words of the user.
     message_id: str = ""
-    #: Position of the entry in its source: bytes in a file of lines, else the agent's own unit.
+    #: Position of the entry in its source: in a line-based file, in bytes; otherwise, in the agent's own unit.
     offset: int = 0
     #: Size of the entry in the same unit; a line is counted without its newline.
     length: int = 0
@@ -105,7 +106,7 @@ class Todo(NamedTuple):
 class Action(NamedTuple):
     """The facts about one tool call: used for matching, never as the text of a memory."""
 
-    #: Ties the result to the call; "" in a stored turn once the result has been read.
+    #: Links the result to the call; "" in a stored turn once the result has been read.
     tool_use_id: str
     #: Name of the tool, such as Bash, Edit, Read.
     tool: str
@@ -115,7 +116,7 @@ class Action(NamedTuple):
     files: tuple[str, ...] = ()
     #: The shell command, at most ``MAX_COMMAND_CHARS``; "" for other tools.
     command: str = ""
-    #: The folder that a command ran in, or the file or folder that a search looked in, as written; "" if not given.
+    #: The folder in which a command ran, or the file or folder that a search covered, as written; "" if not specified.
     place: str = ""
     #: True if the tool changes files.
     is_edit: bool = False
@@ -124,11 +125,11 @@ class Action(NamedTuple):
     exit_code: int | None = None
     #: The most informative line of an error, at most ``MAX_ERROR_CHARS``.
     error_line: str = ""
-    #: The informative lines of a failing command's error, as read. Ingest stores their ``error_keys`` instead.
+    #: The informative lines of a failing command's error, as read. Ingest stores ``error_keys`` instead of them.
     error_lines: tuple[str, ...] = ()
     #: Hashes of those lines, without the parts that differ between runs (``engram.text.shell``).
     error_keys: tuple[int, ...] = ()
-    #: "sha subject" of a commit that the command made.
+    #: "sha subject" of the commit that the command made.
     commit: str = ""
     #: Id of the entry that contains the result.
     result_uuid: str = ""
@@ -138,16 +139,19 @@ class Action(NamedTuple):
     todos: tuple[Todo, ...] = ()
     #: True if ``todos`` replaces the whole list.
     is_todo_list: bool = False
-    #: When a command was run, in milliseconds since 1970; None for other tools, and if unknown.
+    #: When a command was run, in milliseconds since 1970; None for other tools, or if unknown.
     at_ms: int | None = None
 
     def run_at(self, at_ms: int | None) -> Action:
-        """Return the call with the time at which it was made, which is kept only for a command."""
+        """Return the call with the time at which it was made, which is kept only for commands."""
         return self._replace(at_ms=at_ms) if self.command else self
 
 
 class EntryRef(NamedTuple):
-    """An entry of a turn and its position in the source. A named tuple because there is one for nearly every line."""
+    """An entry of a turn and its position in the source.
+
+    It is a named tuple because there is one for nearly every line.
+    """
 
     uuid: str
     #: Position and size, as in ``TextBlock``.
@@ -161,7 +165,7 @@ class EntryRef(NamedTuple):
 class Turn:
     """A real user prompt, the assistant's text up to the next prompt, and the facts of its tool calls."""
 
-    #: Identity, unique across all agents: the id of the prompt's entry, or a key that stands for one.
+    #: Identity, unique across all agents: the id of the prompt's entry, or a key in place of one.
     key: str
     session_id: str
     opening: Opening
@@ -173,7 +177,7 @@ class Turn:
     branch: str = ""
     started_at_ms: int | None = None
     ended_at_ms: int | None = None
-    #: Range in the source: position of the first entry, end of the last.
+    #: Range in the source: position of the first entry, and end of the last one.
     start_offset: int = 0
     end_offset: int = 0
     is_closed: bool = False
@@ -183,12 +187,12 @@ class Turn:
     is_interrupted: bool = False
     #: Name of the agent that wrote the source.
     agent: str = ""
-    #: Further facts that the agent's reader needs later; JSON-serialisable.
+    #: Other facts that the agent's reader needs later; they can be serialised as JSON.
     extra: dict[str, str] = field(default_factory=dict)
 
     @property
     def prompt(self) -> str:
-        """The words of a person or a program that open the turn, without what the user said later in dialogs.
+        """The words of a person or a program that open the turn, leaving out what the user said later in dialogs.
 
         "" for a continuation.
         """
@@ -196,7 +200,7 @@ class Turn:
 
     @property
     def users_texts(self) -> tuple[TextBlock, ...]:
-        """A person's words: their prompt, and what they said in dialogs."""
+        """The user's words, if they are a person: their prompt, and what they said in dialogs."""
         return tuple(s for s in self.said if s.role is Role.USER)
 
     @property
@@ -206,12 +210,12 @@ class Turn:
 
     @property
     def is_unsent(self) -> bool:
-        """True if the prompt was taken back out of the queue. Its words can be found, but do not state a rule."""
+        """True if the prompt was moved back out of the queue. Its words can be found, but never state a rule."""
         return UNSENT in self.extra
 
     @property
     def users_prompt(self) -> str:
-        """``prompt`` if a person wrote it, else ""."""
+        """``prompt`` if a person wrote it; otherwise ""."""
         return self.prompt if self.is_by_person else ""
 
     @property
@@ -237,26 +241,27 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class TurnUpdate:
-    """A turn as it is in its source now, and how much of it is already stored."""
+    """A turn in its current form in the source, and how much of it is already stored."""
 
     turn: Turn
     #: Number of texts at the beginning of ``turn.said`` that are already stored and redacted.
     said_before: int = 0
-    #: Number of ``turn.entries`` that are stored.
+    #: Number of ``turn.entries`` that are already stored.
     entries_before: int = 0
-    #: Number of ``turn.actions`` that are stored.
+    #: Number of ``turn.actions`` that are already stored.
     actions_before: int = 0
     #: True if the turn is not stored yet.
     is_new: bool = True
-    #: False if a stored turn was only closed.
+    #: False if a stored turn was only closed, without new content.
     has_grown: bool = True
-    #: True if the reader doesn't know how much of the turn is stored, so that ingest compares it with the stored one.
+    #: True if the reader can't determine how much of the turn is stored, so that ingest must compare it with the stored
+    #: one.
     is_whole: bool = False
     #: True if the turn replaces the stored one instead of growing at its end. Set by ingest.
     is_replaced: bool = False
 
 
-# -- A growing turn: what was added since it was last stored, and the finished record.
+# -- Build a growing turn: what was added since it was last stored, and the finished record.
 
 
 #: Fields that have the same form in a turn and its draft.
@@ -324,7 +329,7 @@ class Draft:
         return [block for block in self.said if block.role is Role.PROPOSED and block.message_id.startswith(link)]
 
     def touch(self, offset: int, end: int, at_ms: int | None) -> None:
-        """Extend the turn's range and time to a line, which also reopens the turn."""
+        """Extend the turn's range and time to a line; this also reopens the turn."""
         if end > self.end_offset:
             self.end_offset = end
         if offset < self.start_offset:
@@ -355,7 +360,7 @@ class Draft:
                 self.extra[FOLDERS] = "\n".join([*known, folder])
 
     def close(self) -> None:
-        """Close the turn: no further line belongs to it, as far as is known."""
+        """Close the turn, because no further line belongs to it, as far as is known."""
         if not self.is_closed:
             self.is_closed = True
             self.is_changed = True
@@ -366,7 +371,7 @@ class Draft:
         self.actions.append(action)
 
     def drop_action(self, tool: str, result_uuid: str) -> None:
-        """Drop the call of a tool whose result is in the entry with this id, if there is one."""
+        """Drop the call of a tool that has its result in the entry with this id, if there is one."""
         index = next((i for i, a in enumerate(self.actions) if a.tool == tool and a.result_uuid == result_uuid), None)
         if index is not None:
             del self.actions[index]
@@ -406,10 +411,11 @@ class Draft:
 
 
 def standing_turns(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the turns of a session without those that the user rewound and replaced by another prompt.
+    """Return the turns of a session without those that the user rewound and replaced with another prompt.
 
-    Such a prompt follows the same entry as an earlier one; the earlier one and what follows it are no longer part of
-    the conversation. They still are if a later prompt follows them: the session was then open in two places.
+    Such a prompt follows the same entry as an earlier one; the earlier prompt and everything after it are no longer
+    part of the conversation. They still are if a later prompt follows them, because the session was then open in two
+    places.
     """
     is_linked = any(turn.extra.get(BEHIND, AT_START) != AT_START for turn in turns)
     place_of: dict[str, int] = {}
@@ -439,7 +445,7 @@ def standing_turns(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def without_rewound(turns: Sequence[Turn]) -> list[Turn]:
-    """Return the turns without the words of prompts that the user rewound or never sent; what was done remains done."""
+    """Return the turns without the words of prompts that the user rewound or never sent; the tool calls are kept."""
     standing = {turn.key for turn in standing_turns(turns) if not turn.is_unsent}
     own = (Role.USER, Role.CHOSEN)
     return [
@@ -449,7 +455,7 @@ def without_rewound(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def without_entries(turn: Turn, entries: Collection[str]) -> Turn:
-    """Return the turn without the texts and calls of some entries.
+    """Return the turn without the texts and calls of the given entries.
 
     A text without an entry is identified by the turn's key.
     """

@@ -1,4 +1,4 @@
-"""Claude Code's sessions: where its transcripts are, what their lines mean, and how they become turns."""
+"""Read Claude Code's sessions: find its transcripts, parse their lines, and build turns from them."""
 
 #: The agent's name as stored with every session.
 AGENT = "claude-code"

@@ -1,4 +1,4 @@
-"""Claude Code as an agent: find its transcripts, and read what is new in each."""
+"""The agent Claude Code: find its transcripts, and read the new lines of each."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from engram.transcripts.speaker import Speaker, claude_code_speaker
 from engram.transcripts.transcript_files import Skipped, Walk
 from engram.transcripts.turns import EntryRef, Turn
 
-#: Environment variable without which Claude Code refuses to resume a Code Mode session.
+#: Environment variable that must be set for Claude Code to resume a Code Mode session.
 CODE_MODE = "CLAUDE_CODE_EXPERIMENTAL_CODE_MODE"
 _REPL_MODE = lazy_regex(rb'^\{[^{}\n]{0,200}"type":\s*"repl-mode"[^{}\n]{0,200}\}', re.MULTILINE)
-#: Number of bytes at the beginning and end of a transcript that are searched for the session's mode, which is written
-#: at the top and again with each prompt.
+#: Number of bytes at the beginning and at the end of a transcript in which to look for the session's mode, which is
+#: written at the top and again with each prompt.
 _HEAD_BYTES, _TAIL_BYTES = 8_192, 65_536
-#: Number of lines kept as parsed objects at once; a single query finds which of their entries are stored.
+#: Number of lines that are kept as parsed objects at a time; a single query finds which of their entries are stored.
 _LINES_AT_ONCE = 200
 #: Types of lines that contain only a title.
 _ASIDE_KINDS = (Kind.SUMMARY, Kind.AI_TITLE, Kind.CUSTOM_TITLE)
@@ -135,7 +135,7 @@ class ClaudeCode:
         )
 
     def is_moved(self, source: Source, cursor: Cursor) -> bool:
-        """Return True if the file contains everything read from the cursor's file (``/cd`` moves transcripts)."""
+        """Return True if the file contains everything read from the cursor's file; ``/cd`` moves transcripts."""
         return holds_prefix(source.path, load_cursor(cursor)[0])
 
 
@@ -153,13 +153,13 @@ def _is_code_mode(path: Path) -> bool:
 
 
 class _Portion:
-    """The results of one read of a transcript, collected line by line; of each entry, only the id and time are kept."""
+    """Collects the results of one read of a transcript, line by line; only the id and time of each entry are kept."""
 
     def __init__(self, source: Source, state: ReaderState, stored: StoredTurns) -> None:
         self.entries: list[EntryTime] = []
         self.unreadable: list[Unreadable] = []
         self.pull_requests: list[PullRequest] = []
-        #: The last title of each rank and entry, since the same line is written repeatedly.
+        #: The last title for each rank and entry, because the same line is written repeatedly.
         self.titles: dict[tuple[TitleRank, str], Title] = {}
         self.moved: list[EntryRef] = []
         self.environment: list[str] = []
@@ -214,4 +214,4 @@ class _Portion:
 
 
 def _none(key: str) -> None:
-    """Return None, since nothing is loaded from the store while a session is read for the first time."""
+    """Return None, because nothing is loaded from the store while a session is read for the first time."""

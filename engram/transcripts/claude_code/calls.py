@@ -1,4 +1,4 @@
-"""The facts about a tool call: files, command, exit status, most informative error line, commit."""
+"""Extract the facts about a tool call: files, command, exit status, most informative error line, commit."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ from engram.transcripts.turns import (
     TodoState,
 )
 
-# -- The todo list of a session, as changed by the tools TodoWrite, TaskCreate and TaskUpdate.
+# -- Read the changes to a session's todo list by the tools TodoWrite, TaskCreate and TaskUpdate.
 
 _DONE = ("completed", "deleted", "cancelled")
 _OPEN = ("pending", "in_progress")
-#: How the result of TaskCreate reports the id of the new entry.
+#: The text with which the result of TaskCreate reports the id of the new entry.
 _CREATED = lazy_regex(r"Task #(\w{1,40}) created")
 
 
 def todos_of_call(tool: str, given: dict[str, Any]) -> tuple[tuple[Todo, ...], bool]:
     """Return a call's changes to the todo list, and whether they replace the whole list.
 
-    TodoWrite gives the whole list, of which only open entries are kept. TaskCreate's result has the id of the entry.
+    TodoWrite contains the whole list, of which only the open entries are kept. For TaskCreate, the entry's id is in the
+    result.
     """
     if tool == "TodoWrite":
         listed = given.get("todos")
@@ -57,7 +58,7 @@ def todos_of_call(tool: str, given: dict[str, Any]) -> tuple[tuple[Todo, ...], b
 
 
 def todos_of_result(action: Action, text: str, report: object, *, is_error: bool) -> Action:
-    """Return an action with its call's changes to the todo list, now that the result is known; none if it failed.
+    """Return an action with the call's changes to the todo list once the result is known; without any if it failed.
 
     The entry created by TaskCreate gets its id, which is in the text or in the report next to it.
     """
@@ -79,12 +80,13 @@ EDIT_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "apply_pat
 SHELL_TOOLS = frozenset({"Bash", "PowerShell", "shell", "local_shell", "exec_command"})
 _FILE_KEYS = ("file_path", "notebook_path")
 
-#: Code Mode's tool: a script that calls the other tools.
+#: Code Mode's tool, which runs a script that calls the other tools.
 SCRIPT_TOOL = "REPL"
-#: Keys of a report that contain what a call shows: output of a command, search or agent, a web page, an old file.
+#: Keys of a report that contain what a call shows: the output of a command, search or agent, a web page, an old file.
 _REPORTED = ("stdout", "stderr", "content", "result", "originalFile")
 _SHA = lazy_regex(r"[0-9a-f]{7,40}")
-#: Number of characters kept of a full hash: git prints as many, and redaction would mistake a full one for a secret.
+#: Number of characters to keep of a full hash. Git prints about as many, and redaction would mistake a full hash for a
+#: secret.
 _SHA_CHARS = 12
 _EXIT = lazy_regex(r"(?:Error: )?Exit code (-?\d{1,9})\b")
 
@@ -124,7 +126,7 @@ def finish_action(
 
     Args:
         uuid: id of the entry that contains the block.
-        report: Claude Code's own record of the result, next to the block (``toolUseResult``).
+        report: Claude Code's own record of the result, which is next to the block (``toolUseResult``).
         is_refused: the user refused the call.
     """
     text = result_text(block, report)
@@ -143,9 +145,9 @@ def finish_action(
 
 
 def thrown_action(block: dict[str, Any], uuid: str, report: object) -> Action | None:
-    """Return the action of a Code Mode script that threw without calling a tool; None for all other results.
+    """Return the action of a Code Mode script that threw an error without calling a tool; None for all other results.
 
-    The calls made by a script have their own lines, which follow its result.
+    The calls that a script makes have their own lines, which follow the script's result.
     """
     if not isinstance(report, dict) or "code" not in report or report.get("toolsUsed"):
         return None
@@ -166,7 +168,7 @@ def thrown_action(block: dict[str, Any], uuid: str, report: object) -> Action | 
 def result_text(block: dict[str, Any], report: object = None) -> str:
     """Return the text of a result, at most ``MAX_SEARCHED_CHARS``.
 
-    In Code Mode the block of a call within a script is empty, and only ``report`` contains the text.
+    In Code Mode, the block of a call within a script is empty, and only ``report`` contains the text.
     """
     content = block.get("content")
     if content == "" and not block.get("is_error"):
@@ -180,7 +182,7 @@ def everything_shown(block: dict[str, Any], report: object) -> str:
 
 
 def _reported_text(report: object) -> str:
-    """Return the text of Claude Code's report on a result, whatever the report's form."""
+    """Return the text of Claude Code's report on a result, which can have several forms."""
     if not isinstance(report, dict):
         return _text_of(report)
     file = report.get("file")
@@ -198,7 +200,7 @@ def _text_of(content: object) -> str:
 
 
 def _reported_commit(action: Action, report: object) -> str:
-    """Return the commit that a command made according to Claude Code: its sha, and the subject from the command."""
+    """Return the commit that a command made according to Claude Code: its hash, and the subject from the command."""
     operation = report.get("gitOperation") if isinstance(report, dict) else None
     commit = operation.get("commit") if isinstance(operation, dict) else None
     if not isinstance(commit, dict):

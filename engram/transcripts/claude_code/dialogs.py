@@ -1,7 +1,7 @@
-"""What the user said in Claude Code's own dialogs: answers, decisions about plans, comments on calls.
+"""Read what the user said in Claude Code's own dialogs: answers, decisions about plans, comments on calls.
 
-This is the only rule by which words in a tool's result count as the user's. A tool can print anything, even a perfect
-imitation of these reports, so only what Claude Code itself writes next to the result decides.
+Words in a tool's result count as the user's only according to this module. A tool can print anything, even a perfect
+imitation of these reports, so only the fields that Claude Code itself writes next to the result decide.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ QUESTION_TOOL = "AskUserQuestion"
 PLAN_TOOL = "ExitPlanMode"
 #: Claude Code's own tools whose failures contain no foreign text.
 _OWN_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit", PLAN_TOOL})
-#: First version that writes ``toolDenialKind``, which from then on is the only sign that the user refused a call.
+#: First version that writes ``toolDenialKind``; from this version on, it is the only sign that the user refused a call.
 _KIND_SINCE = (2, 1, 205)
-#: First version known to begin the failures of Bash with ``Exit code``, so that no command can imitate a refusal.
+#: First version known to begin Bash's failures with ``Exit code``, so that no command can imitate a refusal.
 _EXIT_CODE_SINCE = (2, 1, 5)
 _VERSION = lazy_regex(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
 
@@ -32,13 +32,13 @@ _REFUSED_SILENTLY = "User rejected tool use"
 _COMMENT = "the user said:"
 _AFTER_COMMENT = lazy_regex(r"\n\s*\n(?:Note: The user's next message|IMPORTANT: )")
 _APPROVED = "User has approved"
-#: Claude Code's text in place of a comment when questions are left open, and an answer in it.
+#: Claude Code's text in place of a comment if questions are left open, and the pattern of an answer in it.
 _OPEN_QUESTIONS = ("The user wants to clarify these questions", "The user has indicated they have provided enough")
 _EARLY_ANSWER = lazy_regex(r"^- \"(.*)\"\n {2}Answer: (.+)$", re.MULTILINE)
-#: Key in a dialog's result which shows that the dialog closed automatically because nobody answered in time.
+#: Key in a dialog's result that shows that the dialog was closed automatically because nobody answered in time.
 _TIMED_OUT = "afkTimeoutMs"
 _RECOMMENDED = lazy_regex(r"\s*\(recommended\)\s*$", re.IGNORECASE)
-#: Claude Code's own labels, with which the user chooses to answer in their own words.
+#: Claude Code's own labels for answering in one's own words.
 _OWN_WORDS = ("Something else", "Other")
 #: Maximum number of questions read from one dialog; Claude Code allows four.
 _MAX_QUESTIONS = 8
@@ -51,7 +51,7 @@ class Part(NamedTuple):
 
     role: Role
     text: str
-    #: Ties a question to its answer: id of the call and number of the question.
+    #: Links a question to its answer: the id of the call and the number of the question.
     link: str
 
 
@@ -67,10 +67,11 @@ def proposed_in(block: dict[str, Any]) -> Iterator[Part]:
 
 
 def is_refused(action: Action, block: dict[str, Any], entry: Entry) -> bool:
-    """Return True if the user, and nobody else, refused the call that this ``tool_result`` block answers.
+    """Return True if the user, not anybody else, refused the call to which this ``tool_result`` block belongs.
 
-    If Claude Code records who denied a call, that decides. Older versions do not; for them, only tools whose failures
-    contain no foreign text are trusted, and only if Claude Code repeats the same text as its own error.
+    If Claude Code records who denied a call, this record decides. Older versions do not record it; for them, only tools
+    with failures that contain no foreign text are trusted, and only if Claude Code repeats the same text as its own
+    error.
     """
     if block.get("is_error") is not True or len(_results(entry)) != 1:
         return False
@@ -89,7 +90,7 @@ def heard_in(
     *,
     is_refused: bool,
 ) -> Iterator[Part]:
-    """Yield what the user said or decided, according to the result of a call.
+    """Yield everything that the user said or decided according to the result of a call.
 
     Args:
         entry: the line that contains the block.
@@ -126,7 +127,7 @@ def _refusal(
 
 
 def _comment(text: str) -> str:
-    """Return what the user typed when they refused a call; "" if nothing."""
+    """Return what the user typed when they refused a call; "" if they typed nothing."""
     if not text.startswith(_REFUSED):
         return ""
     _, marker, comment = text.partition(_COMMENT)
@@ -143,7 +144,7 @@ def _answers(action: Action, report: object) -> Iterator[Part]:
     for number, question in enumerate(questions):
         asked = str(question["question"])
         link = f"{action.tool_use_id}#{number}"
-        # Answers are keyed by the question's text: if two questions share it, the label may belong to either.
+        # Answers are keyed by the question's text. If two questions have the same text, the label may belong to either.
         same = [other for other in questions if other["question"] == asked]
         given = answers.get(asked)
         answer = ", ".join(map(_text, given)) if isinstance(given, list) else _text(given)
@@ -156,9 +157,10 @@ def _answers(action: Action, report: object) -> Iterator[Part]:
 
 
 def _split_answer(answer: str, labels: Sequence[str]) -> tuple[list[str], str]:
-    """Return the labels in an answer, and the rest: what the user typed.
+    """Return the labels in an answer, and the rest, which is what the user typed.
 
-    Some versions put a comma without a space between labels. The choice to answer in one's own words is not an answer.
+    Some versions put a comma without a space between labels. The label for answering in one's own words is not itself
+    an answer.
     """
     chosen: list[str] = []
     rest = answer
@@ -180,7 +182,7 @@ def _begins(answer: str, label: str) -> bool:
 
 
 def _approval(report: object, proposed: Sequence[TextBlock], link: str) -> Iterator[Part]:
-    """Yield a plan that the user approved, and what they changed in it; never a plan that another agent approved."""
+    """Yield a plan that the user approved, with their changes to it; never a plan that another agent approved."""
     report = _mapping(report)
     if report.get("isAgent") is True:
         return
@@ -204,7 +206,7 @@ def _new_lines(before: str, after: str) -> Iterator[str]:
 
 
 def _beside(entry: Entry) -> Iterator[str]:
-    """Yield what the user typed when they allowed a call: Claude Code writes it as text next to the result."""
+    """Yield what the user typed when they allowed a call, which Claude Code writes as text next to the result."""
     content = entry.message.get("content")
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict) and block.get("type") == "text":
@@ -231,7 +233,7 @@ def _options(question: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _labels(questions: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the labels of questions, longest first, so that none hides a longer one."""
+    """Return the labels of questions, longest first, so that a label does not hide a longer one."""
     options = [option for question in questions for option in _options(question)]
     return sorted((label for option in options if (label := _text(option.get("label")))), key=len)[::-1]
 

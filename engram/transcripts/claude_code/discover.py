@@ -1,4 +1,4 @@
-"""Find the transcripts in a Claude configuration folder, and recognise one by its name and location."""
+"""Find the transcripts in a Claude configuration folder, recognising them by name and location."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engram.transcripts.claude_code import AGENT
 from engram.transcripts.transcript_files import Walk, facts_of, files_below, reason_against_link, stamp_of
 
 SUFFIX = ".jsonl"
-#: The file with the prompts of all sessions, in the Claude configuration folder, which is not a transcript.
+#: The file with the prompts of all sessions in the Claude configuration folder; it is not a transcript.
 HISTORY = "history.jsonl"
 _SUBAGENT_PREFIX = "agent-"
 _SUBAGENTS = "subagents"
@@ -24,12 +24,12 @@ _SUBAGENTS = "subagents"
 _MAX_SUBAGENT_DEPTH = 4
 #: Maximum depth of transcripts below a folder given by the user, in folders.
 _MAX_DEPTH = 16
-#: The name of a session, and of the folder in which tools keep its files.
+#: The name of a session, and of the folder in which tools store its files.
 _UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 def projects_folder(config: Path) -> Path:
-    """Return the folder of all transcripts in a Claude configuration folder, or the folder itself if it is one."""
+    """Return the folder of all transcripts in a Claude configuration folder; ``config`` itself if it is that folder."""
     inner = config / "projects"
     return config if config.name == "projects" and not os.path.isdir(inner) else inner
 
@@ -66,7 +66,7 @@ def _project_folder(walk: Walk, entry: os.DirEntry[str], projects: Path) -> Path
 
 
 def _named(walk: Walk, path: Path, *, with_subagents: bool) -> Iterator[Source]:
-    """Yield the transcript at a path where Claude Code writes them, if it should be read."""
+    """Yield the transcript at a path where Claude Code writes transcripts, if it should be read."""
     parent = _parent_of(path)
     if parent and not with_subagents:
         return
@@ -92,11 +92,11 @@ def identify(path: Path, projects: Path | None = None, *, with_subagents: bool =
     """Classify a path by its name and location; None if it is not a transcript or can't be examined.
 
     Claude Code writes a session to ``<project>/<session>.jsonl``, and a subagent to ``<project>/agent-<id>.jsonl`` or
-    below ``<project>/<session>/subagents``. Everything else in a session's folder is written by tools.
+    below ``<project>/<session>/subagents``. All other files in a session's folder are written by tools.
 
     Args:
-        projects: the folder of all projects. A path outside it may be in any folder (people archive transcripts),
-            except one named like a session.
+        projects: the folder of all projects. A path outside it may be in any folder, because people archive
+            transcripts, except in one named like a session.
         with_subagents: False if subagents are not read.
     """
     if path.suffix != SUFFIX or path.name == HISTORY or not is_session_id(path.stem):
@@ -112,7 +112,7 @@ def identify(path: Path, projects: Path | None = None, *, with_subagents: bool =
 
 
 def transcripts_below(folder: Path, projects: Path, *, with_subagents: bool = False) -> Iterator[Source]:
-    """Yield the transcripts in a folder given by the user: Claude's own, one project's, or any folder of transcripts.
+    """Yield the transcripts in a folder given by the user: Claude's own, a project's, or any folder of transcripts.
 
     Args:
         projects: the folder of all projects of this machine's Claude Code.
@@ -131,7 +131,7 @@ def transcripts_below(folder: Path, projects: Path, *, with_subagents: bool = Fa
 
 
 def _place_below(path: Path, projects: Path | None) -> tuple[str, ...] | None:
-    """Return the parts of a path below the folder of all projects; None if outside, () if a link points elsewhere."""
+    """Return the parts of a path below the folder of all projects; None if outside, () if a link leads elsewhere."""
     if projects is None:
         return None
     real = Path(os.path.realpath(path.parent)) / path.name
@@ -143,7 +143,7 @@ def _place_below(path: Path, projects: Path | None) -> tuple[str, ...] | None:
 
 
 def _is_linked_place(parts: tuple[str, ...], projects: Path) -> bool:
-    """Return True for a path through a project folder that links to one of the user's folders outside all projects."""
+    """Return True for a path through a project folder that links to a user's folder outside all projects."""
     link = projects / parts[0]
     real = Path(os.path.realpath(link))
     try:
@@ -160,7 +160,7 @@ def _parts_below(path: Path, folder: Path) -> tuple[str, ...] | None:
 
 
 def _is_place_in_projects(parts: tuple[str, ...]) -> bool:
-    """Return True for a path below the folder of all projects where Claude Code keeps transcripts."""
+    """Return True for a path below the folder of all projects where Claude Code stores transcripts."""
     if len(parts) == 2:
         return True
     return 4 <= len(parts) <= 4 + _MAX_SUBAGENT_DEPTH and parts[2] == _SUBAGENTS and is_session_id(parts[1])
@@ -174,7 +174,7 @@ def _is_place_elsewhere(path: Path) -> bool:
 
 
 def _parent_of(path: Path) -> str:
-    """Return the session that a subagent's file belongs to, since subagent ids are unique only within a session."""
+    """Return the session to which a subagent's file belongs, because subagent ids are unique only within a session."""
     parts = path.parts
     if _SUBAGENTS in parts[:-1]:
         index = len(parts) - 2 - parts[-2::-1].index(_SUBAGENTS)
@@ -192,9 +192,9 @@ def _subagents(walk: Walk, folder: Path, depth: int) -> Iterator[Source]:
             yield from _subagents(walk, path, depth - 1)
 
 
-# -- When Claude Code deletes transcripts, and which ones are next.
+# -- Find out when Claude Code deletes transcripts, and which ones are next.
 
-#: Number of days for which Claude Code keeps a transcript, unless ``cleanupPeriodDays`` is set.
+#: Number of days for which Claude Code keeps a transcript if ``cleanupPeriodDays`` is not set.
 DEFAULT_CLEANUP_DAYS = 30
 #: A transcript counts as about to be deleted if it will be deleted within this many days.
 SOON_DAYS = 7

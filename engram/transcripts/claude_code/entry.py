@@ -1,4 +1,4 @@
-"""Parse one line of a Claude Code transcript into a typed entry, or return why it cannot be read."""
+"""Parse a line of a Claude Code transcript into a typed entry, or return the reason why it can't be read."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _WEB_ADDRESS = lazy_regex(r"https?://[!-~]{1,300}")
 RECORDS = Records(
     lazy_regex(r'\{\s*"(?:parentUuid|type|uuid|sessionId|isSidechain)"'), frozenset({"type", "sessionId"})
 )
-#: A sign that a line may contain another record after its first one.
+#: Indicates that a line may contain another record after its first one.
 _MORE = lazy_regex(rb'\{"(?:parentUuid"|type":"(?:queue-operation"|(?<=\}\{"type":")))')
-#: Bytes at the beginning of a line that decide whether looking for its type is worthwhile.
+#: Number of bytes at the beginning of a line that decide whether looking for its type is worthwhile.
 _HEAD_BYTES = 700
 
 
@@ -84,12 +84,12 @@ class Entry(NamedTuple):
 
     @property
     def is_aside(self) -> bool:
-        """True for lines of a subagent, whose words are neither the user's nor the assistant's."""
+        """True for lines of a subagent, which contain neither the user's words nor the assistant's."""
         return self.data.get("isSidechain") is True or bool(self.data.get("agentId"))
 
     @property
     def is_compaction(self) -> bool:
-        """True for the line that marks a compaction: everything before it left the context."""
+        """True for the line that marks a compaction, with which everything before it leaves the context."""
         return self.kind is Kind.SYSTEM and self.data.get("subtype") == "compact_boundary" and not self.is_aside
 
     @property
@@ -111,7 +111,7 @@ class Entry(NamedTuple):
 
 
 def parse_line(line: Line) -> Entry | Unreadable | None:
-    """Return the entry of a line; None for a blank line or a type that is not read. Never raises."""
+    """Return the entry of a line; None for a blank line or a type that is not read. Never raises an exception."""
     if _is_skipped(line.data):
         return None
     data = record_in(line)
@@ -129,7 +129,10 @@ def _is_skipped(raw: bytes) -> bool:
 
 
 def _holds_more(raw: bytes) -> bool:
-    """Return True if another record may follow the first one on a line; within strings, these marks are escaped."""
+    """Return True if another record may follow the first one on a line.
+
+    Within strings, the marks of a record are escaped.
+    """
     return _MORE.search(raw, 1) is not None
 
 
@@ -139,7 +142,7 @@ def _entry(line: Line, data: dict[str, Any]) -> Entry | None:
     if kind is None or (kind is Kind.ATTACHMENT and not _is_queued_command(data)):
         return None
     message = data.get("message")
-    # By position, since there is one for nearly every line.
+    # Arguments are passed by position for speed, since there is an entry for nearly every line.
     return Entry(
         kind,
         line.offset,
@@ -155,7 +158,7 @@ def _entry(line: Line, data: dict[str, Any]) -> Entry | None:
 
 
 def _id_of(data: dict[str, Any]) -> object:
-    """Return the id of a line; for a line copied into a fork's history, the id of the original."""
+    """Return the id of a line; for a line that was copied into the history of a fork, the id of the original."""
     if "forkedFrom" not in data:
         return data.get("uuid")
     origin = data["forkedFrom"]
@@ -168,10 +171,10 @@ def _is_queued_command(data: dict[str, Any]) -> bool:
     return isinstance(attachment, dict) and attachment.get("type") == "queued_command"
 
 
-# -- The words in a Claude Code line in the user's place, by the rule in ``engram.transcripts.speaker``.
+# -- Extract the words in the user's place from a Claude Code line, by the rule in ``engram.transcripts.speaker``.
 
 NO_WORDS = Words(Speaker.HARNESS)
-#: Claude Code's text before and after a plan that the user approved.
+#: Claude Code's text before and after an approved plan.
 _PLAN_BEGINNING = "Implement the following plan:\n"
 _PLAN_END = lazy_regex(r"\s*If you need specific details from before exiting plan mode\b.*", re.DOTALL)
 
@@ -195,10 +198,10 @@ def words_of(entry: Entry) -> Words:
 
 
 def _without_plan(words: Words, fields: Mapping[str, Any]) -> Words:
-    """Return the words without the plan that Claude Code inserts into a prompt when the user approves it.
+    """Return the words without the plan that Claude Code inserts into a prompt when the user approves a plan.
 
     The assistant wrote the plan. Its heading is kept, so that people recognise the session. Older versions don't repeat
-    the plan next to the prompt; in these, it is the text after the words that begin such a prompt.
+    the plan next to the prompt; for them, the plan is the text after the words that begin such a prompt.
     """
     plan = fields.get("planContent")
     if not isinstance(plan, str):
@@ -214,7 +217,7 @@ def _without_plan(words: Words, fields: Mapping[str, Any]) -> Words:
 
 
 def queued_words(content: object, fields: Mapping[str, Any]) -> Words:
-    """Return the words of text queued while Claude is working; a task's data is not a prompt."""
+    """Return the words of text that was queued while Claude was working; the data of a task is not a prompt."""
     words = _judged(content, fields)
     is_data = words.text.startswith("{") and '"task_id"' in words.text[:200]
     return words._replace(text="") if is_data else words

@@ -1,9 +1,9 @@
-"""Read prompts from Claude Code's history.jsonl, which outlives transcripts, as sessions without answers.
+"""Read prompts from Claude Code's history.jsonl, which outlives the transcripts, as sessions without answers.
 
-A line is ``{"display", "pastedContents", "timestamp" (ms), "project", "sessionId"}``, one per submitted input; older
-versions do not write ``sessionId``. Pasted text is in the line, or in ``paste-cache/HASH.txt`` while that exists.
-Nothing is added twice: sessions that are stored or still have a transcript are skipped, and so are prompts without a
-session that were typed at the same time as a stored prompt.
+There is one line per submitted input: ``{"display", "pastedContents", "timestamp" (ms), "project", "sessionId"}``;
+older versions do not write ``sessionId``. Pasted text is in the line, or in ``paste-cache/HASH.txt`` as long as that
+exists. Nothing is added twice. Sessions that are stored or still have a transcript are skipped, as are prompts without
+a session that were typed at the same time as a stored prompt.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from engram.transcripts.turns import Role, TurnUpdate
 AGENT = "claude-code-history"
 #: Prefix of the ids of these sessions, followed by Claude Code's session id.
 PREFIX = "prompts-"
-#: Maximum size of the history, in bytes, and of pasted text, in characters; the rest is not read.
+#: Maximum size of the history, in bytes, and of pasted text, in characters; anything beyond is not read.
 MAX_HISTORY_BYTES, MAX_PASTE_CHARS = 100_000_000, 20_000
-#: A prompt without a session counts as already stored if a stored one is at most this many milliseconds from it.
+#: A prompt without a session counts as already stored if it is at most this many milliseconds from a stored one.
 SAME_MOMENT_MS = 5_000
-#: A session is read only once its last prompt is this old, in ms, since its transcript may be created until then.
+#: Minimum age of a session's last prompt before the session is read, in milliseconds; its transcript may still be
+#: created until then.
 QUIET_MS = 3_600_000
 _PASTE_MARK = lazy_regex(r"\[Pasted text #(\d+)(?: \+\d+ lines?)?\]")
 _PASTE_HASH = lazy_regex(r"[0-9a-f]{8,64}")
@@ -66,15 +67,15 @@ class PromptHistory:
     suffixes = (SUFFIX,)
 
     def resume_command(self, session_id: str, path: Path | None = None) -> str:
-        """Return "": a session without a transcript can't be resumed."""
+        """Return "", because a session without a transcript can't be resumed."""
         return ""
 
     def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
-        """Return ``Speaker.PERSON``: the history contains only what people typed."""
+        """Return ``Speaker.PERSON``, because the history contains only what people typed."""
         return Speaker.PERSON
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
-        """Return (), since the history need not be watched: the periodic sweep finds changes soon enough."""
+        """Return (), because the history need not be watched; the periodic sweep finds changes soon enough."""
         return ()
 
     def discover(self, settings: Settings) -> Iterator[Source]:
@@ -83,7 +84,7 @@ class PromptHistory:
             yield from self._sources(settings.claude_folder / HISTORY, settings)
 
     def skipped(self, settings: Settings) -> list[Skipped]:
-        """Return [], since sessions that are not read from the history are read from their transcripts."""
+        """Return [], because sessions that are not read from the history are read from their transcripts."""
         return []
 
     def sources_at(self, path: Path, settings: Settings) -> Iterator[Source]:
@@ -164,7 +165,7 @@ def _nameless(prompt: Prompt) -> str:
 
 
 def _prompt_of(record: Mapping[str, Any], number: int) -> Prompt | None:
-    """Return the prompt on a line; None if it asks for nothing: a bare command, a shell command or an empty line."""
+    """Return the prompt on a line; None for a bare command, a shell command or an empty line, which ask for nothing."""
     at_ms, cwd = record.get("timestamp"), storable_text(record.get("project"))
     typed = storable_text(record.get("display")).strip()
     if typed.startswith("#"):

@@ -1,4 +1,4 @@
-"""The state that a transcript's reader keeps between two reads, in the cursor that ingest stores."""
+"""The state that the reader of a transcript keeps between two reads, in the cursor that ingest stores."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from engram.errors import BrokenDatabase
 from engram.transcripts.agents import Cursor
 from engram.transcripts.growing_file import Position
 
-# -- Prompts that wait in Claude Code's queue until a line shows their outcome.
+# -- Keep track of prompts that wait in Claude Code's queue until a line shows their outcome.
 
-#: Maximum number of prompts that may wait at once; beyond that, the oldest leave the queue and keep their own turns.
+#: Maximum number of prompts that may wait at the same time; beyond that, the oldest leave the queue and keep their own
+#: turns.
 MAX_WAITING = 64
-#: A line shows a prompt only if it was written at most this long before the prompt was queued (clocks differ).
+#: How long before a prompt was queued a line may have been written that shows the prompt, in milliseconds; clocks
+#: differ.
 MAX_CLOCK_SKEW_MS = 2000
 #: Maximum number of a prompt's lines that are compared with the waiting prompts.
 MAX_LINES = 2000
@@ -25,7 +27,7 @@ MAX_LINES = 2000
 class Waiting:
     """A waiting prompt. Its words are kept as a hash, so that the reader's state does not contain any text."""
 
-    #: Key of its turn, unless a line shows it.
+    #: Key of its turn if no line shows the prompt.
     key: str
     #: Hash of its words.
     digest: str
@@ -34,7 +36,7 @@ class Waiting:
     at_ms: int | None
     #: True if the user moved it back into the input field.
     is_popped: bool = False
-    #: Id shared by the lines that remove (as ``commandUuid``) and show it (as ``source_uuid``); "" if none is known.
+    #: Id shared by the lines that remove it (as ``commandUuid``) and show it (as ``source_uuid``); "" if unknown.
     link: str = ""
 
     @staticmethod
@@ -55,12 +57,12 @@ class Queue:
         del self.waiting[:-MAX_WAITING]
 
     def find(self, link: str, text: str) -> Waiting | None:
-        """Return the prompt that a line removes from the queue; None if it isn't waiting.
+        """Return the prompt that a line removes from the queue; None if it is not waiting.
 
         Args:
             link: the id in the line; "" in older versions.
-            text: the words that the line repeats; "" if there are none. A line with neither refers to the oldest
-                prompt, or to a notification, which is not in this queue.
+            text: the words that the line repeats; "" if there are none. A line with neither id nor words refers to the
+                oldest prompt, or to a notification, which is not in this queue.
         """
         if link and (linked := [prompt for prompt in self.waiting if prompt.link == link]):
             return linked[0]
@@ -79,7 +81,7 @@ class Queue:
         self.waiting = [replace(other, link=link) if other is prompt else other for other in self.waiting]
 
     def pop_all(self, text: str | None) -> list[Waiting]:
-        """Mark the prompts with these words (or every prompt, if ``text`` is empty) as moved back, and return them."""
+        """Mark the prompts with these words, or every prompt if ``text`` is empty, as moved back, and return them."""
         digest = Waiting.digest_of(text) if text else ""
         popped = [prompt for prompt in self.waiting if not text or prompt.digest == digest]
         self.waiting = [replace(prompt, is_popped=True) if prompt in popped else prompt for prompt in self.waiting]
@@ -88,8 +90,8 @@ class Queue:
     def settle(self, text: str, at_ms: int | None, *, link: str = "") -> list[Waiting]:
         """Remove and return the waiting prompts that a line shows, individually or joined.
 
-        Of several with the same words, the newest is removed, since a prompt is shown right after it was queued. Words
-        are compared only if the prompt's id is unknown or the line has none.
+        Of several prompts with the same words, the newest is removed, because a prompt is shown right after it was
+        queued. Words are compared only if the prompt's id is unknown or the line has no id.
         """
         if not self.waiting:
             return []
@@ -119,7 +121,7 @@ class Queue:
 
 
 def _contains(lines: list[str], prompt: Waiting) -> bool:
-    """Return True if some run of complete lines is the waiting prompt."""
+    """Return True if the waiting prompt is a run of complete lines."""
     for start in range(len(lines) - prompt.lines + 1):
         if Waiting.digest_of("\n".join(lines[start : start + prompt.lines])) == prompt.digest:
             return True
@@ -128,7 +130,7 @@ def _contains(lines: list[str], prompt: Waiting) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReaderState:
-    """The state of a transcript's turns at the end of a read. Contains no text from the file except the branch."""
+    """The state of a transcript's turns at the end of a read. It contains no text from the file except the branch."""
 
     #: Key of the turn that continues with the next line.
     current: str = ""
@@ -151,7 +153,7 @@ class ReaderState:
         return tuple(dict.fromkeys(key for key in (self.current, self.preamble, self.previous, *queued) if key))
 
     def restarted(self) -> ReaderState:
-        """Return the state for reading a rewritten file from its start; the old content's last turn may continue."""
+        """Return the state for reading a rewritten file from its start; the last turn of the old content may go on."""
         return ReaderState(previous=self.current or self.previous, is_reread=True)
 
 

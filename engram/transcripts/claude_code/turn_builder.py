@@ -4,19 +4,19 @@ The rules:
 
 * A prompt opens a turn. The turn includes every entry up to the next prompt.
 * Every user, assistant and system entry with a uuid belongs to exactly one turn, in whichever file it was read first.
-  An entry that already belongs to a turn (a fork, a resumed copy, a rewritten file) is skipped. What follows a copied
-  prompt is a continuation turn.
+  An entry that already belongs to a turn (a fork, a resumed copy, a rewritten file) is skipped. The entries after a
+  copied prompt are a continuation turn.
 * Entries before a file's first prompt belong to the turn of that prompt. If the assistant speaks before any prompt,
   they form a continuation turn.
 * A prompt that exists only in a queue-operation line is a turn of its own. It has no entries while it waits in the
   queue, and is open for entries after the line that hands it to the model (``remove``, or a command's own line). It
   is withdrawn when a line shows the same words later, since that line says who wrote them.
-* A shell command, and a slash command without words, begin something that does not answer the previous prompt: what the
-  assistant says next is a continuation turn.
+* A shell command, or a slash command without words, begins something that does not answer the previous prompt, so what
+  the assistant says next is a continuation turn.
 
 Turns that are undecided at the end of a read (the preamble, waiting prompts) are stored like the others and listed in
-the state. The next read gets them back and may withdraw them. Thus the stored result does not depend on where a read
-stops.
+the state. The next read gets them back and may withdraw them. Therefore the stored result does not depend on where a
+read stops.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from engram.transcripts.turns import (
     TurnUpdate,
 )
 
-# -- The drafts of one read: which turn is current, and which entries wait for the first prompt.
+# -- Manage the drafts of one read: which turn is current, and which entries wait for the first prompt.
 
 #: Entries of these kinds belong to turns.
 _KINDS_OF_TURNS = (Kind.USER, Kind.ASSISTANT, Kind.SYSTEM, Kind.ATTACHMENT)
@@ -80,7 +80,7 @@ class OpenTurns:
         self._session_id = session_id
         self._drafts = {key: Draft.of(turn) for key, turn in resume.items()}
         self._withdrawn: list[str] = []
-        #: Key of the turn that an entry of this read belongs to, by the entry's uuid.
+        #: Uuid of an entry of this read → key of the turn to which it belongs.
         self.seen: dict[str, str] = {}
         #: The turn that gets the next entries.
         self.current = self._drafts.get(state.current)
@@ -97,14 +97,14 @@ class OpenTurns:
             self._branch = entry.branch
 
     def find(self, key: str) -> Draft | None:
-        """Return the draft with a key; if the session is being reread, a draft of the stored turn with that key."""
+        """Return the draft with a key or, if the session is being reread, a draft of the stored turn with that key."""
         draft = self._drafts.get(key)
         if draft is None and key not in self._withdrawn and (turn := self._load(key)) is not None:
             draft = self._drafts[key] = Draft.of(turn)
         return draft
 
     def make(self, key: str, opening: Opening, entry: Entry) -> Draft:
-        """Return the draft with a key, created if necessary, and extended to the entry."""
+        """Return the draft with a key, creating it if necessary, and extend it to the entry."""
         draft = self._drafts.get(key)
         if draft is None:
             draft = Draft(
@@ -126,10 +126,11 @@ class OpenTurns:
         return draft
 
     def make_current(self, draft: Draft, *, takes_calls: bool) -> None:
-        """Close the current turn and continue with another, which gets the preamble's entries.
+        """Close the current turn and continue with another one, which gets the preamble's entries.
 
         Args:
-            takes_calls: the other turn also gets the current turn's calls that are still waiting for a result.
+            takes_calls: True if the other turn also gets those calls of the current turn that are still waiting for a
+                result.
         """
         if self.current is not None and self.current is not draft:
             self.current.close()
@@ -152,7 +153,7 @@ class OpenTurns:
         self._preamble = None
 
     def go_on(self, turn: Turn) -> Draft:
-        """Make a stored turn the current one while the session is reread; the following entries belong to it."""
+        """Make a stored turn the current one while the session is reread; the following entries then belong to it."""
         draft = self._drafts.get(turn.key)
         if draft is None:
             draft = self._drafts[turn.key] = Draft.of(turn)
@@ -169,13 +170,13 @@ class OpenTurns:
         return self.current is not None and any(block.role is Role.PROGRAM for block in self.current.said)
 
     def set_aside(self) -> None:
-        """End the current turn unless it waits for results, since the next entries don't answer its prompt."""
+        """End the current turn unless it waits for results, because the next entries don't answer its prompt."""
         if self.current is not None and not self.current.waiting:
             self.current.close()
             self.current = None
 
     def disown(self, entry: Entry) -> None:
-        """Continue without the current turn's prompt, which, according to this entry, no person wrote."""
+        """Continue without the current turn's prompt, because this entry shows that no person wrote it."""
         before = self.current
         if before is None:
             return
@@ -191,7 +192,7 @@ class OpenTurns:
         self.withdraw(before)
 
     def withdraw(self, draft: Draft) -> None:
-        """Drop a draft; if it is stored, withdraw the stored turn too."""
+        """Drop a draft; if it is stored, also withdraw the stored turn."""
         del self._drafts[draft.key]
         if draft.is_stored:
             self._withdrawn.append(draft.key)
@@ -236,7 +237,7 @@ class OpenTurns:
         return tuple(self._withdrawn)
 
     def state(self, queue: list[list[Any]], previous: str) -> ReaderState:
-        """Return the state that the next read continues from."""
+        """Return the state from which the next read continues."""
         return ReaderState(
             current=self.current.key if self.current else "",
             preamble=self._preamble.key if self._preamble else "",
@@ -248,11 +249,11 @@ class OpenTurns:
         )
 
 
-# -- What an entry adds to its turn: the assistant's texts and calls, and the results, with what the user said in them.
+# -- Add an entry to its turn: the assistant's texts and calls, and the results, with what the user said in them.
 
 
 def text_block(entry: Entry, role: Role, text: str, message_id: str = "") -> TextBlock:
-    """Return a text block of an entry; that of a queued prompt has no id."""
+    """Return a text block of an entry; the block of a queued prompt has no id."""
     return TextBlock(
         uuid="" if entry.kind is Kind.QUEUE else entry.uuid,
         role=role,
@@ -269,7 +270,7 @@ def add_reply(draft: Draft, entry: Entry, *, with_dialogs: bool) -> None:
     """Add the texts and tool calls of an assistant's entry.
 
     Args:
-        with_dialogs: False for a subagent: its user is another agent, so its dialogs are not the user's.
+        with_dialogs: False for a subagent, because its user is another agent and its dialogs are not the user's.
     """
     message = entry.message
     content = message.get("content")
@@ -287,7 +288,7 @@ def add_reply(draft: Draft, entry: Entry, *, with_dialogs: bool) -> None:
             action = start_action(block, entry.uuid) if block.get("name") != SCRIPT_TOOL else None
             if action is not None:
                 if entry.data.get("isVirtual") is True:
-                    # The script that threw had made calls, and these show what failed.
+                    # The script had made calls before it threw, and these show what failed.
                     draft.drop_action(SCRIPT_TOOL, storable_text(entry.data.get("parentUuid")))
                 draft.add_action(action.run_at(entry.at_ms))
                 if with_dialogs:
@@ -334,7 +335,7 @@ def _add_parts(draft: Draft, entry: Entry, parts: Iterable[Part]) -> None:
 _ROLES = {Speaker.PERSON: Role.USER, Speaker.PROGRAM: Role.PROGRAM}
 #: Entries that show queued prompts.
 _SHOWING = (Kind.USER, Kind.ATTACHMENT)
-#: Why a queued prompt left the queue without reaching the model.
+#: Reasons for which a queued prompt leaves the queue without reaching the model.
 _DROPPED = frozenset({"dropped_by_hook", "blocked_by_hook"})
 
 
@@ -344,7 +345,7 @@ class Built:
 
     #: Turns that are new or have changed, in the order of the file.
     updates: tuple[TurnUpdate, ...]
-    #: Keys of stored turns that turned out not to be turns: remove them before the updates are written.
+    #: Keys of stored turns that turned out not to be turns; remove them before the updates are written.
     withdrawn: tuple[str, ...]
     #: Where the next read continues.
     state: ReaderState
@@ -365,17 +366,17 @@ class TurnBuilder:
         is_subagent: bool = False,
         note_environment: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """Begin at the first line, or continue from a state.
+        """Begin at the first line of the file, or continue from a state.
 
         Args:
             state: ``Built.state`` of the last read of this file; None at its beginning.
-            resume: the stored turns that ``state.turns_to_resume`` lists, by key (a missing one was forgotten and is
-                not created again); for a rewritten file, the last turn of the old content.
-            owner: returns the key of the stored turn that an entry's uuid belongs to; None if there is none.
+            resume: the stored turns that ``state.turns_to_resume`` lists, by key; a missing one was forgotten and is
+                not created again. For a rewritten file, the last turn of the old content.
+            owner: returns the key of the stored turn to which an entry's uuid belongs; None if there is none.
             load: returns the stored turn with a key, if the session is being reread.
             holder: returns the stored turn that contains an entry, if the session is being reread.
             note_environment: receives the result of every tool call that showed an environment file.
-            is_subagent: the file is a subagent's own, so its lines count, but none of them is a user's prompt.
+            is_subagent: True for a subagent's own file, in which the lines count, but none of them is a user's prompt.
         """
         state = state or ReaderState()
         self._is_subagent = is_subagent
@@ -412,10 +413,10 @@ class TurnBuilder:
             self._add_to_turn(entry)
 
     def finish(self, *, close: bool = False) -> Built:
-        """Return the turns so far and the state to continue from.
+        """Return the turns so far and the state from which to continue.
 
         Args:
-            close: close the open turn too (Stop, a flush, or silence); a later entry reopens it.
+            close: True to also close the open turn (after Stop, a flush, or silence); a later entry reopens it.
         """
         if close and self._turns.current is not None:
             self._turns.current.close()
@@ -459,7 +460,7 @@ class TurnBuilder:
     def _enqueue(self, entry: Entry, words: Words) -> None:
         key = self._turns.hashed_key("q", entry.at_ms, words.text)
         if self._turns.find(key) is not None or self._find_owner(key) is not None:
-            # It keeps its former position in the queue, so that the right prompt is handed over later.
+            # The prompt keeps its former position in the queue, so that the right prompt is handed over later.
             if self._is_reread and all(waiting.key != key for waiting in self._queue.waiting):
                 self._queue.add(key, words.text, entry.at_ms, link=_link(entry.data))
             return
@@ -491,7 +492,7 @@ class TurnBuilder:
             self._hand_over(draft, waiting, entry)
 
     def _settle(self, entry: Entry, words: Words) -> bool:
-        """Remove the prompts that this line shows from the queue; return True if the prompt was already handed over."""
+        """Remove the prompts that this line shows from the queue; return True if its prompt was already handed over."""
         attachment = entry.data.get("attachment")
         queued = attachment.get("prompt") if isinstance(attachment, dict) else None
         raw = text_of(queued if entry.kind is Kind.ATTACHMENT else entry.message.get("content"))
@@ -515,12 +516,12 @@ class TurnBuilder:
         return True
 
     def _hand_over(self, draft: Draft, waiting: Waiting, entry: Entry) -> None:
-        """Make a queued prompt the current turn, since it reaches the model with this line."""
+        """Make a queued prompt the current turn, because it reaches the model with this line."""
         if draft.is_stored and draft.extra.get("handed") == waiting.digest:
             self._turns.make_current(draft, takes_calls=False)
             return
         draft.touch(entry.offset, entry.offset + entry.length, entry.at_ms)
-        # It may have been queued before the line of the prompt that Claude was working on; its turn begins here.
+        # The prompt may have been queued before the line of the one that Claude was working on; its turn begins here.
         draft.start_offset = entry.offset
         draft.extra["handed"] = waiting.digest
         draft.extra.pop(UNSENT, None)
@@ -587,7 +588,7 @@ def _blocks(entry: Entry, words: Words) -> list[TextBlock]:
 
 
 def _opens(words: Words) -> bool:
-    """Return True for words that open a turn: a prompt, or an element that a later version may recognise as one."""
+    """Return True for words that open a turn: a prompt, or an element that may be recognised as one later."""
     return words.is_prompt or bool(words.unknown and words.text)
 
 

@@ -1,4 +1,4 @@
-"""Codex CLI as an agent: find its rollouts, and read what is new in each."""
+"""The agent Codex CLI: find its rollouts, and read the new lines of each."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from engram.transcripts.turns import Role, TextBlock
 
 #: Maximum delay between a text and its copy in the other log, in milliseconds.
 MAX_APART_MS = 10_000
-#: Placeholder in stored text for a secret that is still in the file.
+#: Placeholder in stored text for a secret that is still present in the file.
 PLACEHOLDER = lazy_regex(r"\[(?:secret|opaque):")
 
 
@@ -45,7 +45,7 @@ class Codex:
         return f"codex resume {session_id.partition('.')[0]}"
 
     def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
-        """Return who writes the prompts of a rollout, according to its head."""
+        """Return who writes the prompts of a rollout, according to the head of the file."""
         return codex_speaker(head_of(path))
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
@@ -98,7 +98,7 @@ class Codex:
         )
 
     def is_moved(self, source: Source, cursor: Cursor) -> bool:
-        """Return True if the file holds everything read from the cursor's file: archiving moves or compresses it."""
+        """Return True if the file contains everything read from the cursor's file; archiving moves or compresses it."""
         return holds_prefix(source.path, load_cursor(cursor)[0])
 
 
@@ -122,7 +122,10 @@ def _build(
 
 
 class StoredIds:
-    """Finds the stored id of a text, from which the computed one may differ: a removed line changes its number."""
+    """Finds the id under which a text is stored.
+
+    The computed id may differ, because a removed line changes the text's number.
+    """
 
     def __init__(self, stored: StoredTurns) -> None:
         """Start with the session's texts."""
@@ -136,9 +139,9 @@ class StoredIds:
                 self._by_text.setdefault((block.role, block.text), []).append(block)
 
     def find(self, entry: Entry, uuid: str) -> str:
-        """Return the id of the stored text with the same words and about the same time, or else ``uuid``.
+        """Return the id of the stored text with the same words and about the same time; ``uuid`` if there is none.
 
-        The times may differ, since the other log of the rollout may have shown the text a little earlier or later.
+        The times may differ, because the other log of the rollout may have shown the text a little earlier or later.
         """
         if self._stored.known_entries([uuid]):
             return uuid

@@ -1,4 +1,4 @@
-"""The facts about a Codex tool call and its result: files, command, exit status, error line, plan."""
+"""Extract the facts about a Codex tool call and its result: files, command, exit status, error line, plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PATCHED = lazy_regex(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)[ \
 _SHELLS = ("bash", "sh", "zsh", "fish")
 _EXIT = lazy_regex(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})[ \t]*$", re.MULTILINE)
 _RUNNING = lazy_regex(r"^Process running with session ID (\d{1,12})[ \t]*$", re.MULTILINE)
-#: Number of characters at the beginning of a result where Codex reports how the command ended.
+#: Number of characters at the beginning of a result in which Codex reports how the command ended.
 _HEAD_CHARS = 400
 _OUTPUT = lazy_regex(r"^Output:\n", re.MULTILINE)
 _REFUSED = lazy_regex(r"rejected by user|denied by the user|approval was denied", re.IGNORECASE)
@@ -37,7 +37,7 @@ _FAILED = lazy_regex(
 class Result(NamedTuple):
     """The outcome of a call."""
 
-    #: What the call printed, at most ``MAX_SEARCHED_CHARS``; never stored.
+    #: The output of the call, at most ``MAX_SEARCHED_CHARS``; never stored.
     text: str
     is_error: bool = False
     exit_code: int | None = None
@@ -104,7 +104,7 @@ def read_result(payload: dict[str, Any]) -> Result:
 
 
 def finished_action(item: dict[str, Any], uuid: str) -> tuple[Action, Result] | None:
-    """Return the action of an item that is a call with its result; None if it has no usable id."""
+    """Return the action of an item that contains a call and its result; None if it has no usable id."""
     call_id = storable_id(item.get("id"))
     if not call_id:
         return None
@@ -132,7 +132,7 @@ def finished_action(item: dict[str, Any], uuid: str) -> tuple[Action, Result] | 
 
 
 def arguments_of(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a function call, which are JSON in a string; {} if they aren't."""
+    """Return the arguments of a function call, which are a string of JSON; {} if they aren't."""
     text = payload.get("arguments")
     try:
         given = json.loads(text) if isinstance(text, str) else text
@@ -165,7 +165,7 @@ def _of_json(text: str) -> Result | None:
 
 
 def _of_text(text: str) -> Result:
-    """Return the result of a text that begins with lines on how the command ended."""
+    """Return the result in a text that begins with lines on how the command ended."""
     output = _OUTPUT.search(text[:_HEAD_CHARS])
     head = text[: output.start()] if output else text[:_HEAD_CHARS]
     printed = _cut(text[output.end() :] if output else text)

@@ -1,4 +1,4 @@
-"""Find the rollouts in Codex's folder, and recognise one by its name or its first line."""
+"""Find the rollouts in Codex's folder, recognising them by their name or their first line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engram.transcripts.codex import AGENT
 from engram.transcripts.json_values import parse_json, storable_id
 from engram.transcripts.transcript_files import COMPRESSED, Walk, can_expand, facts_of, files_below, read_head, stamp_of
 
-#: Codex compresses rollouts that are a week old, and writes a plain file again when one is resumed.
+#: Codex compresses rollouts that are a week old, and writes a plain file again when a rollout is resumed.
 SUFFIXES = (".jsonl", ".jsonl.zst")
 #: The folders of sessions in Codex's folder: one divided by year, month and day, and one for archived sessions.
 FOLDERS = ("sessions", "archived_sessions")
@@ -26,7 +26,7 @@ _BARE = lazy_regex(rf"({_UUID})\.jsonl(?:\.zst)?")
 _MAX_DEPTH = 4
 #: The same limit below a folder given by the user.
 _MAX_NAMED_DEPTH = 16
-#: Maximum size of a first line that is read, in bytes; that line contains the session's instructions.
+#: Maximum size of a first line for it to be read, in bytes; this line contains the session's instructions.
 _MAX_HEAD_BYTES = 1_000_000
 
 
@@ -39,7 +39,7 @@ def find_rollouts(codex: Path, *, with_subagents: bool = False, walk: Walk | Non
     """Yield every rollout in Codex's folder, sorted by path, with symbolic links last.
 
     A folder that is missing or can't be read yields none. ``walk.skipped`` lists the files that were not read. Only the
-    first line of each file is read, once per process.
+    first line of each file is read, and only once per process.
     """
     walk = Walk(codex) if walk is None else walk
     paths = [path for folder in session_folders(codex) for path in files_below(walk, folder, _MAX_DEPTH)]
@@ -53,7 +53,7 @@ def find_rollouts(codex: Path, *, with_subagents: bool = False, walk: Walk | Non
 def rollouts_at(path: Path, *, with_subagents: bool = False) -> Iterator[Source]:
     """Yield the rollout at a path, or the rollouts in any folder.
 
-    Some tools name a rollout by only its session id; such a file counts if its first line is a session head.
+    Some tools name a rollout only by its session id; such a file counts if its first line is a session head.
     """
     path = Path(os.path.abspath(path))
     walk = Walk(path if os.path.isdir(path) else path.parent)
@@ -117,7 +117,7 @@ def head_of(path: Path) -> dict[str, Any]:
 def _first_line(path: str, device: int, number: int) -> str | None:
     """Return a session head's fields about its parent and the author of its prompts, as JSON.
 
-    "" if the line is not a session head, None if it is incomplete.
+    Return "" if the line is not a session head, and None if it is incomplete.
     """
     try:
         line, end, _ = read_head(Path(path), _MAX_HEAD_BYTES).partition(b"\n")

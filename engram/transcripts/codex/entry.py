@@ -1,7 +1,7 @@
-"""Parse one line of a Codex rollout into a typed entry, or return why it cannot be read.
+"""Parse a line of a Codex rollout into a typed entry, or return the reason why it can't be read.
 
-A rollout is two logs in one file: the model's input and output (``response_item``), and what the screen shows
-(``event_msg``). Most texts are in both; since version 0.148, the second log has used another name for them
+A rollout is two logs in one file: the model's input and output (``response_item``), and the output on the screen
+(``event_msg``). Most texts are in both; since version 0.148, the second log has used a different name for them
 (``item_completed``). An entry records which log a text is from; ``turn_builder.py`` finds the copies.
 """
 
@@ -20,16 +20,16 @@ from engram.transcripts.json_values import PICTURE, storable, storable_text
 from engram.transcripts.line_parsing import BLANK, Records, record_in
 from engram.transcripts.speaker import Speaker, Words, judge, without_inserted
 
-# -- Separating what a person typed in a Codex user message from what Codex added. Pure.
+# -- Separate what a person typed in a Codex user message from what Codex added. Pure.
 
 _PICTURE_TAG = lazy_regex(r"</?image\b[^>]*>")
-#: Text that an editor or the desktop app writes before the typed words: open and attached files, the browser.
+#: Text that an editor or the desktop app inserts before the typed words: open and attached files, the browser.
 _APP_CONTEXT = lazy_regex(
     r"# (?:Context from my IDE setup|Files mentioned by the user|In app browser|Browser comments)\b[^\n]*:|"
     r"This block is automatically supplied\b|## My request(?: for Codex)?:"
 )
 _APP_REQUEST = lazy_regex(r"^## My request(?: for Codex)?:[ \t]*", re.MULTILINE)
-#: A comment that the person attached to a spot on a page.
+#: A comment that the person attached to a place on a page.
 _APP_COMMENT = lazy_regex(r"^Comment:[ \t]*\n(.*?)\s*(?=^#{1,2} |\Z)", re.MULTILINE | re.DOTALL)
 #: The app's text about pictures, which follows the words.
 _APP_NOTE = lazy_regex(r"^The next image (?:is untrusted page evidence|was attached by the user)\b.*$", re.MULTILINE)
@@ -41,8 +41,8 @@ def words_of(text: str, *, is_for_model: bool = False) -> Words:
     """Return what a person wrote in a message; nothing if Codex wrote all of it.
 
     Args:
-        is_for_model: the message is from the log of the model's input, where Codex adds its own context. There, one
-            that consists only of elements is not the user's.
+        is_for_model: True if the message is from the log of the model's input, to which Codex adds its own context. In
+            this log, a message that consists only of elements is not the user's.
     """
     text = without_inserted(_PICTURE_TAG.sub("", text))
     if _APP_CONTEXT.match(text):
@@ -58,7 +58,7 @@ def words_of(text: str, *, is_for_model: bool = False) -> Words:
 
 
 def folder_in(text: str) -> str:
-    """Return the working folder given in an environment context; "" if there is none."""
+    """Return the working folder named in an environment context; "" if there is none."""
     match = _FOLDER.search(text) if "<environment_context>" in text else None
     return match[1].strip() if match else ""
 
@@ -93,7 +93,7 @@ class Kind(StrEnum):
     #: A call with its result.
     FINISHED_CALL = "finished call"
     COMPACTION = "compaction"
-    #: The user went back past the last prompts; ``data`` contains their number.
+    #: The user went back to before the last prompts; ``data`` contains their number.
     ROLLBACK = "rollback"
 
 
@@ -104,7 +104,7 @@ class Log(StrEnum):
 
 
 class Entry(NamedTuple):
-    """A line that is read. A named tuple because there is one for most lines."""
+    """A line that is read. It is a named tuple because there is one for most lines."""
 
     kind: Kind
     offset: int
@@ -112,7 +112,7 @@ class Entry(NamedTuple):
     #: Line number from 1.
     line: int
     at_ms: int | None
-    #: What was typed or said; the folder; the id of Codex's turn; "" for other kinds.
+    #: Depending on the kind: the words, the folder, or the id of Codex's turn; "" for other kinds.
     text: str = ""
     log: Log = Log.MODEL
     #: Parts of a prompt that were not typed, such as pasted text.
@@ -123,13 +123,13 @@ class Entry(NamedTuple):
     data: dict[str, Any] = {}  # noqa: RUF012
 
 
-#: Kinds of payloads that are skipped before they are parsed, which is half of all lines.
+#: Kinds of payloads that are skipped without being parsed; these are half of all lines.
 _SKIPPED = lazy_regex(rb'"payload":\{"type":"(?:token_count|reasoning|agent_reasoning\w*)"')
 _HEAD_BYTES = 200
-#: How a record is recognised on a broken line, and the sign that a line may contain another one after its first.
+#: How to recognise a record on a broken line, and that a line may contain another record after its first one.
 RECORDS = Records(lazy_regex(r'\{\s*"(?:timestamp|type)"'), frozenset({"timestamp", "type", "payload"}))
 _MORE = b'{"timestamp"'
-#: Types that occur without an envelope in rollouts from versions before 0.32.
+#: Types that have no envelope in rollouts from versions before 0.32.
 _BARE_TYPES = ("message", "function_call", "function_call_output", "local_shell_call")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _RESULTS = ("function_call_output", "custom_tool_call_output", "exec_command_end", "patch_apply_end")
@@ -137,7 +137,7 @@ _FINISHED = ("CommandExecution", "FileChange", "McpToolCall")
 
 
 def parse_line(line: Line) -> Entry | Unreadable | None:
-    """Return the entry of a line; None for a blank line or a type that is not read. Never raises."""
+    """Return the entry of a line; None for a blank line or a type that is not read. Never raises an exception."""
     raw = line.data
     if not raw.strip(BLANK):
         return None
@@ -202,7 +202,7 @@ def _of_model(entry: Entry, payload: dict[str, Any]) -> Entry | None:
 
 
 def _labelled_as_users(content: object, payload: dict[str, Any]) -> object:
-    """Return the parts of a message's content without those that Codex labels as its own, such as a hook's context.
+    """Return the parts of a message's content except those that Codex labels as its own, such as a hook's context.
 
     Versions since 0.150 label every part: ``user.text``, ``agents_md.instructions``, ``hooks.additional_context``.
     """
@@ -271,7 +271,7 @@ def _texts(content: object) -> list[str]:
 
 
 def _picture(content: object) -> str:
-    """Return the text that represents a prompt consisting only of a picture; "" if there is text, or no picture."""
+    """Return the text that represents a prompt consisting only of a picture; "" if there is text or no picture."""
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     has_picture = any("image" in str(part.get("type")) for part in parts)
     has_text = any(words_of(text).text for text in _texts(parts))

@@ -6,11 +6,11 @@ The rules:
   next prompt, and the calls of the previous turn that still wait for a result.
 * Every text, call and result belongs to one turn, in whichever file it was read first. The history at the beginning of
   a fork or a resumed copy is skipped; entries after it without a prompt form a continuation turn.
-* A prompt follows the last one past which the user did not go back.
-* Anything that Codex copied from another program's session is skipped: that program has its own transcripts, and the
-  copy shows tool results as if Codex had said them.
-* A prompt is what the screen showed. Some versions write it only to the model's log, where context that Codex adds
-  looks the same. Such a turn is withdrawn if the screen shows another prompt before there is a reply.
+* A prompt follows the last prompt that the user did not undo by going back.
+* Anything that Codex copied from another program's session is skipped, because that program has its own transcripts,
+  and the copy shows tool results as if Codex had said them.
+* A prompt is what the screen showed. Some versions write it only to the model's log, where context added by Codex looks
+  the same. Such a turn is withdrawn if the screen shows another prompt before there is a reply.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ from engram.transcripts.turns import (
     TurnUpdate,
 )
 
-# -- The state that a rollout's reader keeps between two reads, in the cursor that ingest stores.
+# -- The state that the reader of a rollout keeps between two reads, in the cursor that ingest stores.
 
-#: The beginning of the ids of turns that Codex copied from other programs' sessions.
+#: How the ids of turns begin that Codex copied from other programs' sessions.
 _COPIED = "external-import-turn"
-#: Maximum number of running commands that are remembered, and of prompts that the user may go back from.
+#: Maximum number of running commands that are remembered, and of prompts that the user may undo by going back.
 MAX_RUNNING, MAX_STANDING = 16, 100
 
 
 class Echo(NamedTuple):
-    """A text that was read, for finding its copy in the other log."""
+    """A text that was read, kept for finding its copy in the other log."""
 
     #: Hash of role and text.
     digest: str
-    #: The logs that have shown it, by their letters.
+    #: The letters of the logs that have shown it.
     logs: str
     #: Id of the text.
     uuid: str
@@ -74,14 +74,14 @@ class Echo(NamedTuple):
 
 @dataclass(slots=True)
 class Naming:
-    """The ingredients of the next entries' ids."""
+    """The values from which the ids of the next entries are made."""
 
-    #: Codex's own id of its current turn; "" in versions that do not write one.
+    #: Codex's own id of its current turn; "" in versions that do not write such an id.
     turn_id: str = ""
-    #: Number of texts of that turn so far.
+    #: Number of texts in that turn so far.
     texts: int = 0
-    #: The session that the lines were first written for, and the line of its head: a fork begins with a copy of another
-    #: session.
+    #: The session for which the lines were first written, and the line of its head. A fork begins with a copy of
+    #: another session.
     origin: str = ""
     origin_line: int = 0
     echoes: list[Echo] = field(default_factory=list)
@@ -89,17 +89,17 @@ class Naming:
 
 @dataclass(slots=True)
 class ReaderState:
-    """The state of a rollout's turns at the end of a read. Contains none of its text except the branch."""
+    """The state of a rollout's turns at the end of a read. It contains no text from the file except the branch."""
 
     #: Key of the turn that continues with the next line.
     current: str = ""
     #: Key of the last turn before the file was rewritten.
     previous: str = ""
-    #: Keys of turns whose prompts only the model's log has shown, and which have no reply yet.
+    #: Keys of turns that have no reply yet, with prompts that only the model's log has shown.
     unconfirmed: list[str] = field(default_factory=list)
-    #: Keys of the turns of the last prompts that the user did not go back from, in order.
+    #: Keys of the turns of the last prompts that the user did not undo by going back, in order.
     standing: list[str] = field(default_factory=list)
-    #: True if Codex's current turn showed a prompt on the screen; the other log's prompts then don't count.
+    #: True if Codex's current turn showed a prompt on the screen; prompts in the other log then don't count.
     is_confirmed: bool = False
     #: True in a turn that was copied from another program's session.
     is_copied: bool = False
@@ -111,7 +111,7 @@ class ReaderState:
     running: dict[str, str] = field(default_factory=dict)
     #: Id of a call that requests further output → number of the process.
     polls: dict[str, str] = field(default_factory=dict)
-    #: The id of a call that may change the branch.
+    #: Id of a call that may change the branch.
     switching: str = ""
     cwd: str = ""
     branch: str = ""
@@ -125,7 +125,7 @@ class ReaderState:
         return tuple(dict.fromkeys(key for key in (self.current, self.previous, *self.unconfirmed) if key))
 
     def restarted(self) -> ReaderState:
-        """Return the state for reading a rewritten file from its start; the old content's last turn may continue."""
+        """Return the state for reading a rewritten file from its start; the last turn of the old content may go on."""
         return ReaderState(previous=self.current or self.previous, is_reread=True)
 
 
@@ -171,12 +171,12 @@ def dump_cursor(position: Position, state: ReaderState) -> Cursor:
     return Cursor(json.dumps(facts, separators=(",", ":")), words=state.branch)
 
 
-# -- Giving each entry of a rollout an id, and finding the texts that both of its logs show.
+# -- Give each entry of a rollout an id, and find the texts that both of its logs show.
 #
-# The lines of a rollout have no ids. An id is a hash of what is the same in a copy of the line: Codex's id of its
-# turn, the text or the id of the call, and the text's number within the turn. So the history at the beginning of a fork
-# has the same ids as in the session that it was copied from, and is not read twice. In versions that write no turn ids,
-# the session and the line's number below its head are used instead; a copy keeps these too.
+# The lines of a rollout have no ids. An id is a hash of the parts that are the same in a copy of the line: Codex's id
+# of its turn, the text or the id of the call, and the text's number within the turn. Therefore the history at the
+# beginning of a fork has the same ids as in the session from which it was copied, and is not read twice. In versions
+# that write no turn ids, the session and the line's number below its head are used instead; a copy also keeps these.
 
 #: Maximum number of texts waiting for their copy in the other log.
 MAX_ECHOES = 24
@@ -189,21 +189,21 @@ class Identified(NamedTuple):
     entry: Entry
     #: "" for entries that are not part of a turn.
     uuid: str
-    #: True if the other log showed the same text before, under the same id.
+    #: True if the other log has already shown the same text, under the same id.
     is_echo: bool = False
 
 
-#: Returns the actual id of a text, given the computed one.
+#: Returns the actual id of a text, given the computed id.
 KnownAs = Callable[[Entry, str], str]
 
 
 def identify(
     entries: Iterable[Entry], session_id: str, naming: Naming, known_as: KnownAs | None = None
 ) -> Iterator[Identified]:
-    """Yield the entries with their ids; ``naming`` is updated up to the last of them.
+    """Yield the entries with their ids; ``naming`` is updated with each of them.
 
     Args:
-        known_as: for a session being reread, finds the id under which a text is stored.
+        known_as: for a session that is being reread, finds the id under which a text is stored.
     """
     for entry in entries:
         if entry.kind is Kind.META:
@@ -265,7 +265,7 @@ class Built:
     updates: tuple[TurnUpdate, ...]
     #: Keys of stored turns that turned out not to be turns.
     withdrawn: tuple[str, ...]
-    #: Entries that are already stored, with their new positions, if the session is being reread.
+    #: Entries that are already stored, with their new positions; only if the session is being reread.
     moved: tuple[EntryRef, ...] = ()
 
 
@@ -286,10 +286,10 @@ class TurnBuilder:
         """Continue from a state.
 
         Args:
-            resume: the stored turns that ``state.turns_to_resume`` lists, by key (a missing one was forgotten).
+            resume: the stored turns that ``state.turns_to_resume`` lists, by key; a missing one was forgotten.
             is_known: returns True if an entry belongs to a stored turn or was forgotten.
             holder: returns the stored turn that contains an entry, if the session is being reread.
-            is_subagent: the user of this session is another agent, so none of its prompts count.
+            is_subagent: True if the user of this session is another agent, so that none of its prompts count.
             note_environment: receives the result of every call that showed an environment file.
         """
         self._session_id = session_id
@@ -339,7 +339,7 @@ class TurnBuilder:
                 self._add_finished_call(entry, uuid)
 
     def finish(self) -> Built:
-        """Return the turns so far; ``state`` lists those to continue."""
+        """Return the turns so far; ``state`` lists the turns to continue."""
         self._state.current = self._current.key if self._current else ""
         if self._current is not None:
             self._state.previous = ""
@@ -371,7 +371,7 @@ class TurnBuilder:
             self._state.unconfirmed.append(uuid)
 
     def _confirm(self, uuid: str) -> None:
-        """Record a prompt that the screen showed; other turns without a reply were only context."""
+        """Record a prompt that the screen showed, which means that other turns without a reply were only context."""
         self._state.is_confirmed = True
         for key in self._state.unconfirmed:
             draft = self._drafts.get(key)
@@ -382,7 +382,7 @@ class TurnBuilder:
         self._state.unconfirmed = []
 
     def _stand(self, key: str) -> str:
-        """Add a prompt to those that the user did not go back past, and return the one that it follows."""
+        """Add a prompt to those that the user did not undo by going back, and return the one that it follows."""
         behind = next((other for other in reversed(self._state.standing) if other != key), AT_START)
         if key not in self._state.standing:
             self._state.standing = [*self._state.standing, key][-MAX_STANDING:]
@@ -518,7 +518,7 @@ class TurnBuilder:
         return draft
 
     def _record(self, entry: Entry, uuid: str) -> Draft:
-        """Add an entry to the current turn, or to a new continuation without a prompt."""
+        """Add an entry to the current turn, or to a new continuation if there is none."""
         draft = self._current or self._open(f"c:{uuid}", Opening.CONTINUATION, entry)
         draft.touch(entry.offset, entry.offset + entry.length, entry.at_ms)
         draft.visit(self._state.cwd)
@@ -531,7 +531,7 @@ class TurnBuilder:
 
 
 def _remember(known: dict[str, str], key: str, value: str) -> None:
-    """Add an entry to a table of limited size, dropping the oldest ones."""
+    """Add an entry to a table of limited size, dropping the oldest entries."""
     known[key] = value
     while len(known) > MAX_RUNNING:
         del known[next(iter(known))]

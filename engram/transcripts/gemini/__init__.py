@@ -1,4 +1,4 @@
-"""Gemini CLI: its chats, and how they are read.
+"""Read the chats of Gemini CLI.
 
 The format is that of google-gemini/gemini-cli: ``packages/core/src/services/chatRecordingTypes.ts`` and
 ``chatRecordingService.ts`` (chats), ``packages/core/src/config/projectRegistry.ts`` (folders of projects), and

@@ -1,4 +1,4 @@
-"""Gemini CLI as an agent: find its chats, and read those that changed."""
+"""The agent Gemini CLI: find its chats, and read those that have changed."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from engram.transcripts.speaker import Speaker, judge
 from engram.transcripts.transcript_files import Skipped, Walk, read_head
 from engram.transcripts.turns import AT_START, Role
 
-# -- Finding the chats on disk.
+# -- Find the chats on disk.
 
-#: One record per line since the format of 2026; before that, one JSON document, rewritten with every message.
+#: Since 2026, a chat has one record per line; before that, it was a single JSON document, rewritten with every message.
 SUFFIXES = (".jsonl", ".json")
 #: Number of bytes at the beginning of a chat that contain its id.
 _HEAD_BYTES = 4096
-#: Maximum size, in bytes, of a file that names project folders; a larger one is not read.
+#: Maximum size, in bytes, of a file that names project folders; a larger file is not read.
 _MAX_LIST_BYTES = 4_000_000
 _ID = lazy_regex(rb'"sessionId"\s*:\s*"([^"\\]{1,128})"')
 _SUBAGENT = lazy_regex(rb'"kind"\s*:\s*"subagent"')
 
 
 def chats_folder(gemini: Path) -> Path:
-    """Return the folder that contains a folder for each project, which in turn contains ``chats``."""
+    """Return the folder with a subfolder for each project, which in turn contains ``chats``."""
     return gemini / "tmp"
 
 
@@ -48,7 +48,7 @@ def find_chats(gemini: Path, *, with_subagents: bool = False, walk: Walk | None 
     """Yield every chat in Gemini CLI's folder, sorted by path, with links last.
 
     A folder that is missing or unreadable yields none. ``walk.skipped`` lists the files that are not read. Only the
-    beginning of a file is read, once per process.
+    beginning of a file is read, and only once per process.
     """
     folder = chats_folder(gemini)
     walk = Walk(folder) if walk is None else walk
@@ -57,7 +57,7 @@ def find_chats(gemini: Path, *, with_subagents: bool = False, walk: Walk | None 
 
 
 def chats_at(path: Path, *, with_subagents: bool = False) -> Iterator[Source]:
-    """Yield the chat at a path, or those in a folder given by the user: a ``chats`` folder, or one that contains it."""
+    """Yield the chat at a path, or the chats in a folder given by the user that is or contains a ``chats`` folder."""
     path = Path(os.path.abspath(path))
     walk = Walk(path.parent)
     if path.name.startswith("session-") and path.suffix in SUFFIXES:
@@ -72,8 +72,8 @@ def chats_at(path: Path, *, with_subagents: bool = False) -> Iterator[Source]:
 def project_of(chat: Path) -> str:
     """Return the project folder of a chat; "" if unknown.
 
-    Newer versions write it into ``.project_root`` next to ``chats``, and into ``projects.json``; older ones named the
-    folder by the SHA-256 of the project's path, which is compared with the paths known to Gemini CLI.
+    Newer versions write it into ``.project_root`` next to ``chats`` and into ``projects.json``. Older versions named
+    the folder by the SHA-256 of the project's path, which is compared with the paths that Gemini CLI has recorded.
     """
     folder = next((parent.parent for parent in chat.parents if parent.name == "chats"), None)
     if folder is None:
@@ -111,7 +111,7 @@ def _chats_in(walk: Walk, folders: Iterable[Path], *, with_subagents: bool) -> I
 
 def _source(walk: Walk, path: Path, parent_id: str = "") -> Iterator[Source]:
     if path.suffix == ".json" and os.path.lexists(path.with_suffix(".jsonl")):
-        # A resumed session from an older version was copied completely into a file of lines.
+        # A session from an older version that was resumed has been copied completely into a file of lines.
         return
     facts = walk.file(path)
     if facts is None:
@@ -159,34 +159,35 @@ def _read_object(path: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-# -- One chat: its messages by id, and the words of each.
+# -- Parse a chat into its messages by id, and the words of each.
 
-#: Message types that contain words; the types info, warning and error are the program's own.
+#: Message types that contain words of the conversation; the types info, warning and error are the program's own.
 _ROLES = {"user": Role.USER, "gemini": Role.ASSISTANT}
-#: How the program's own text in the user's place begins: a command that the user ran with "!", and its output.
+#: The beginning of the program's own text in the user's place: a command that the user ran with "!", and its output.
 _NOT_TYPED = "I ran the following shell command:"
-#: Start of the files that a prompt names with "@": everything after it belongs to them, whatever it contains.
+#: Marks the start of the files that a prompt names with "@"; all text after it belongs to these files, whatever it
+#: contains.
 _FILES = lazy_regex(r"^[ \t]*--- Content from [^\n]{1,80} ---[ \t]*$|^Content from @[^\n]{1,400}:[ \t]*$", re.MULTILINE)
 _SUMMARY = "<state_snapshot>"
 _EDITS = frozenset({"replace", "edit", "write_file"})
 _SHELL = "run_shell_command"
 _EXIT_CODE = lazy_regex(r"^Exit Code: (-?\d{1,6})$", re.MULTILINE)
-#: How a record is recognised on a broken line.
+#: How to recognise a record on a broken line.
 _RECORDS = Records(lazy_regex(r'\{\s*"(?:id|sessionId|\$set)"'), frozenset({"id", "type", "timestamp"}))
 _DONE = {"success": False, "error": True, "cancelled": True}
 
 
 class Chat:
-    """The messages of a chat in the order in which they were first written, each in its last version.
+    """The messages of a chat in the order in which they were first written, each in its latest version.
 
-    Messages that the user rewound are kept because they were said, but what is said next does not follow them. From the
-    list of messages that Gemini CLI writes after compressing the chat, only new ones are added.
+    Messages that the user rewound are kept because they were said, but the next messages do not follow them. Of the
+    messages that Gemini CLI lists after compressing the chat, only new ones are added.
     """
 
     def __init__(self, session_id: str) -> None:
         self._session_id = session_id
         self._records: dict[str, dict[str, Any]] = {}
-        #: Ids of the messages that the user did not rewind, and for every message the one of these that it follows.
+        #: Ids of the messages that the user did not rewind; and for every message, the one of these that it follows.
         self._standing: list[str] = []
         self._behind: dict[str, str] = {}
         self.unreadable: list[Unreadable] = []
@@ -272,7 +273,7 @@ class Chat:
 
 
 def _parse_line(line: Line) -> dict[str, Any] | Unreadable | None:
-    """Return the object on a line; None for a blank line and other values."""
+    """Return the object on a line; None for a blank line or any other value."""
     if not line.data.strip(BLANK):
         return None
     try:
@@ -283,7 +284,7 @@ def _parse_line(line: Line) -> dict[str, Any] | Unreadable | None:
 
 
 def _visible(record: dict[str, Any], role: Role) -> str:
-    """Return what the screen showed: a prompt as typed, without the files that it names."""
+    """Return the text as shown on the screen: for a prompt, as typed, without the files that it names."""
     text = (_text(record.get("displayContent")) if role is Role.USER else "") or _text(record.get("content"))
     if role is not Role.USER:
         return text
@@ -338,7 +339,7 @@ def _printed(result: object) -> str:
     return "\n".join(filter(None, texts))
 
 
-#: Maximum size of a chat that is read, in bytes. It is read completely, since any message may be rewritten.
+#: Maximum size of a chat for it to be read, in bytes. A chat is read completely, because any message may be rewritten.
 MAX_CHAT_BYTES = 50_000_000
 
 
@@ -354,7 +355,7 @@ class Gemini:
         return f"gemini --resume {session_id.partition('.')[0]}"
 
     def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
-        """Return ``Speaker.PERSON``, since chats don't say who writes the prompts."""
+        """Return ``Speaker.PERSON``, because chats don't record who writes the prompts."""
         return Speaker.PERSON
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
@@ -379,7 +380,7 @@ class Gemini:
     def read(
         self, source: Source, cursor: Cursor, stored: StoredTurns, *, settings: Settings, max_bytes: int
     ) -> Reading:
-        """Read the complete chat if it changed. Raises TranscriptError."""
+        """Read the complete chat if it has changed. Raises TranscriptError."""
         data = _read(source.path)
         after = Cursor(hashlib.sha256(data).hexdigest())
         if after == cursor:
@@ -412,7 +413,7 @@ class Gemini:
 
 
 def _read(path: Path) -> bytes:
-    """Return the content; if it is too large, only one byte more than the limit."""
+    """Return the content of a file; if it is too large, only one byte more than the limit."""
     try:
         return read_head(path, MAX_CHAT_BYTES + 1)
     except OSError as error:
