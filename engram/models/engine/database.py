@@ -1,4 +1,4 @@
-"""How memory.db is opened as a file: choosing the driver, checking what its path contains, and replacing the file."""
+"""The file of memory.db: choose a driver and open it, check what its path contains, and replace it."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from engram.system.atomic import (
 )
 from engram.system.failpoint import reach
 
-# -- One way to open SQLite: peewee on cysqlite, or on the standard library's driver, with the same pragmas.
+# -- Open SQLite with peewee on cysqlite or on the standard library's driver, always with the same pragmas.
 
-#: First SQLite without the WAL-reset corruption of 3.7.0 to 3.51.2 (https://sqlite.org/wal.html).
+#: The first SQLite without the WAL-reset bug of 3.7.0 to 3.51.2 (https://sqlite.org/wal.html).
 SAFE_SQLITE = (3, 51, 3)
 #: How long a writer waits for another writer, in milliseconds.
 BUSY_MS = 5000
 #: Size of a connection's page cache, in KB: SQLite's default.
 CACHE_KB = 2000
-#: Every database error of both drivers, as peewee maps them.
+#: The errors to which peewee maps every database error of both drivers.
 DATABASE_ERRORS: tuple[type[Exception], ...] = (peewee.DatabaseError, peewee.InterfaceError)
 
 
@@ -68,12 +68,12 @@ def sqlite_version(driver: str) -> tuple[int, int, int]:
 def open_database(
     path: Path, driver: str, *, busy_ms: int = BUSY_MS, cache_kb: int = CACHE_KB, is_damaged: bool = False
 ) -> Any:
-    """Return a peewee database for ``path``. Each thread's connection opens at first use, with ``cache_kb`` of pages.
+    """Return a peewee database for ``path``. Each thread's connection is opened when it is first used.
 
-    WAL, synchronous NORMAL (on power loss, the newest commits may be rolled back, each completely), secure_delete so
-    that forgotten data leaves the file, no mmap (an I/O error would be a signal). From a file that ``is_damaged``, as
-    much as possible is read: SQLite ignores errors in its schema and size. In a folder that isn't writable, the file is
-    opened read-only.
+    With synchronous NORMAL, a power failure may roll back the newest commits, each of them completely. secure_delete
+    removes forgotten data from the file. mmap is off, because an I/O error would raise a signal. With ``is_damaged``,
+    SQLite ignores errors in the file's schema and size, so that as much as possible can be read. In a folder that isn't
+    writable, the file is opened read-only.
     """
     pragmas: list[tuple[str, str | int]] = [("writable_schema", 1)] if is_damaged else []
     pragmas += [
@@ -90,7 +90,8 @@ def open_database(
     ]
     name, seconds, is_address = str(path), busy_ms / 1000, is_read_only(path)
     if is_address:
-        # Without a log, no process is writing and SQLite needs no side files; with a log, it needs the existing ones.
+        # Without a log, no process is writing, and SQLite needs no -wal or -shm; with a log, it needs the existing
+        # ones.
         name = _read_only_address(path, is_at_rest=not path.with_name(f"{path.name}-wal").exists())
     if driver == "cysqlite":
         from playhouse.cysqlite_ext import CySqliteDatabase
@@ -100,7 +101,7 @@ def open_database(
 
 
 def is_read_only(path: Path) -> bool:
-    """Return True for a database in a folder that isn't writable: SQLite can't create a log next to it."""
+    """Return True for a database in a folder that isn't writable, in which SQLite can't create a log."""
     return path.exists() and not os.access(path.parent, os.W_OK)
 
 
@@ -109,7 +110,7 @@ def _read_only_address(path: Path, *, is_at_rest: bool) -> str:
 
 
 def connect_plainly(path: Path, driver: str) -> Any:
-    """Return a connection of the driver itself, without pragmas: used as the target of a copy. The caller closes it."""
+    """Return the driver's own connection, without pragmas, as the target of a copy. The caller closes it."""
     if driver == "cysqlite":
         import cysqlite
 
@@ -118,7 +119,7 @@ def connect_plainly(path: Path, driver: str) -> Any:
 
 
 def driver_errors(driver: str) -> tuple[type[Exception], ...]:
-    """Return the database errors of a driver that peewee does not map."""
+    """Return the driver's own database errors, which peewee doesn't map while rows are fetched."""
     if driver == "cysqlite":
         import cysqlite
 
@@ -126,7 +127,7 @@ def driver_errors(driver: str) -> tuple[type[Exception], ...]:
     return (sqlite3.Error,)
 
 
-#: SQLite's messages about a file that is damaged, is not a database, or has a format that SQLite never writes.
+#: Parts of SQLite's messages about a file that is damaged, is not a database, or has an unknown format.
 _DAMAGE_WORDS = (
     "malformed",
     "not a database",
@@ -141,7 +142,8 @@ _DAMAGE_WORDS = (
 def is_damage(error: BaseException) -> bool:
     """Return True if the driver reports that the file is damaged or not a database at all.
 
-    A message that is not UTF-8 counts: it quotes the bytes of a damaged file, and the drivers cannot even report it.
+    That includes a message that isn't valid UTF-8, because it quotes bytes of a damaged file. The drivers can't decode
+    it.
     """
     if isinstance(error, UnicodeDecodeError):
         return True
@@ -150,27 +152,28 @@ def is_damage(error: BaseException) -> bool:
 
 
 def words_of_error(error: BaseException) -> str:
-    """Return SQLite's own message for an error; cysqlite puts the whole statement before it."""
+    """Return SQLite's own message for an error, without the statement that cysqlite puts before it."""
     before, _, said = str(error).rpartition("] ")
     return said if before.startswith("error ") else str(error)
 
 
 def table_names(path: Path, driver: str) -> frozenset[str]:
-    """Return the names of the tables in a database file, read as ``read_at_rest`` does: it may be another program's.
+    """Return the names of the tables in a database file, which may be another program's.
 
     Raises:
-        BrokenDatabase: SQLite cannot read the file.
+        BrokenDatabase: SQLite can't read the file.
     """
     rows = read_at_rest(path, driver, "SELECT name FROM sqlite_master WHERE type = 'table'")
     return frozenset(str(value) for (value,) in rows)
 
 
 def read_at_rest(path: Path, driver: str, statement: str) -> list[tuple[Any, ...]]:
-    """Return rows of a database file that no process writes to, without locking it, creating side files or reading its
-    log.
+    """Return rows of a database file to which no process is writing.
+
+    The file is not locked, its log is not read, and no other file is created.
 
     Raises:
-        BrokenDatabase: SQLite cannot read the file, or it has no such table.
+        BrokenDatabase: SQLite can't read the file, or it has no such table.
     """
     connection = None
     try:
@@ -191,11 +194,11 @@ def _connect_by_address(address: str, driver: str) -> Any:
     return sqlite3.connect(address, uri=True)
 
 
-# -- Is the write-ahead log that a crash left complete? SQLite drops everything after a damaged frame without an
-# error.
+# -- Check whether a write-ahead log that a crash left behind is complete. SQLite drops everything after a damaged frame
+# without an error.
 #
-# The format: https://sqlite.org/fileformat2.html#the_write_ahead_log. Frames of this log carry its salts; a crash
-# leaves a valid beginning. A commit after a frame with a wrong checksum had been written, but is lost.
+# The format: https://sqlite.org/fileformat2.html#the_write_ahead_log. All frames of a log carry its salts. After a
+# crash, the beginning of the log is valid. Commits after a frame with a wrong checksum were written, but are lost.
 
 _HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
 _MAGIC = {0x377F0682: "<", 0x377F0683: ">"}
@@ -203,12 +206,12 @@ _MAGIC = {0x377F0682: "<", 0x377F0683: ">"}
 MAX_LOG_BYTES = 64_000_000
 
 
-#: What both messages about a damaged log contain.
+#: Text that both messages about a damaged log contain.
 LOG_IS_DAMAGED = "the write-ahead log is damaged"
 
 
 def find_log_damage(path: Path) -> str:
-    """Return what was lost from the log of the database at ``path``, which no process has open; "" if nothing was."""
+    """Return what has been lost from a database's log; "" if nothing has. No process may have the database open."""
     data = read_regular(path.with_name(f"{path.name}-wal"), MAX_LOG_BYTES) or b""
     if len(data) < _HEADER_BYTES + _FRAME_HEADER_BYTES:
         return ""
@@ -222,9 +225,9 @@ def find_log_damage(path: Path) -> str:
 
 
 def _count_lost_commits(data: bytes, order: str, page_bytes: int, sums: tuple[int, int]) -> int:
-    """Return the number of commits after the first invalid frame, wherever damage moved them.
+    """Return the number of commits after the first invalid frame, even if damage has shifted them.
 
-    A killed process leaves at most one frame half written, the last one, which doesn't count as damage.
+    A killed process may leave the last frame half-written; that doesn't count as damage.
     """
     salts = data[16:24]
     start = _HEADER_BYTES
@@ -251,38 +254,40 @@ def _checksum(order: str, data: bytes, sums: tuple[int, int]) -> tuple[int, int]
     return first, second
 
 
-# -- Replacing memory.db: the new file is built next to it and swapped in, safely even if the process is killed.
+# -- Replace memory.db: build the new file next to it and swap it in, safely even if the process is killed.
 #
-# The new database is built in the folder ``.replacement`` next to the old one. A record in it is the point of no
-# return: without the record, the folder is deleted when memory.db is next opened; with it, the swap is finished.
+# The new database is built in the folder ``.replacement`` next to the old one. A record in that folder is the point of
+# no return: when memory.db is next opened, the swap is finished if the record exists, and otherwise the folder is
+# deleted.
 
-#: Where the new database is built, next to the old one.
+#: The folder in which the new database is built, next to the old one.
 FOLDER_NAME = ".replacement"
-#: Locked (flock): in shared mode by each process that has memory.db open, exclusively by the process that replaces it.
+#: A lock file (flock): each process that has memory.db open holds it in shared mode, the process that replaces
+#: memory.db exclusively.
 LOCK_NAME = "memory.lock"
 #: How long opening memory.db waits for a replacement, in seconds.
 USER_WAIT_SECONDS = 10.0
 #: How long a replacement waits for processes that have memory.db open, in seconds.
 OWNER_WAIT_SECONDS = 5.0
 
-#: Marker: databases that were set aside may still contain forgotten data.
+#: A file that marks that databases that were set aside may still contain forgotten data.
 UNCLEAN_NAME = ".set-aside-unclean"
 
 _RECORD_NAME = "swap.json"
-#: The log moves before the database: a database without its log would lose the log's contents.
+#: The log is moved before the database, because a database without its log would lose the log's contents.
 _SUFFIXES = ("-wal", "-shm", "-journal", "")
 _RETRY_SECONDS = 0.02
 
 
 @contextlib.contextmanager
 def using_database(path: Path) -> Iterator[str]:
-    """Keep other processes from replacing the database at ``path``; wait a while for a replacement to finish.
+    """Keep other processes from replacing the database at ``path``. Wait up to 10 s for a replacement to finish.
 
-    The first process to open it examines any log that a crash left, and gets a description of what was lost
-    ("" if nothing was), because SQLite does not report that.
+    Yield a description of what a crash has lost from the log, because SQLite doesn't report that; "" if nothing was
+    lost, or if another process has the database open.
 
     Raises:
-        StoreError: a replacement takes longer than the wait, or the folder cannot be written.
+        StoreError: the replacement took longer, or the folder can't be written.
     """
     with _holding(path, fcntl.LOCK_SH, USER_WAIT_SECONDS) as descriptor:
         if descriptor is None:
@@ -296,11 +301,11 @@ def using_database(path: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def owning_database(path: Path) -> Iterator[None]:
-    """Keep other processes from opening the database at ``path``; wait a while for those that have it open.
+    """Keep other processes from opening the database at ``path``. Wait up to 5 s for those that have it open.
 
     Raises:
-        AlreadyRunning: another process keeps it open for longer than the wait.
-        StoreError: its folder cannot be written.
+        AlreadyRunning: another process kept it open for longer.
+        StoreError: the folder can't be written.
     """
     with _holding(path, fcntl.LOCK_EX, OWNER_WAIT_SECONDS) as descriptor:
         if descriptor is None:
@@ -335,9 +340,9 @@ def _try_lock(descriptor: int, operation: int, path: Path) -> bool:
 
 @contextlib.contextmanager
 def preparing_replacement(path: Path) -> Iterator[Path]:
-    """Yield the path at which a new database for ``path`` is to be built; it is deleted unless it is swapped in.
+    """Yield the path at which to build a new database for ``path``. It is deleted unless it is swapped in.
 
-    The folder's lock is held, so do not open a missing database in it in the meantime. Raises OSError.
+    The folder's lock is held in the meantime, so don't open a database that doesn't exist yet. Raises OSError.
     """
     with locked_folder(path.parent):
         _finish(path)
@@ -349,13 +354,13 @@ def preparing_replacement(path: Path) -> Iterator[Path]:
 
 
 def free_name(path: Path, name: str) -> Path:
-    """Return where the database at ``path`` can be moved aside as ``name``, with a time appended if that is taken."""
+    """Return the path to which the database at ``path`` can be moved as ``name``, with a timestamp if that is taken."""
     aside = path.with_name(name)
     return path.with_name(f"{aside.stem}.{time.time_ns()}{aside.suffix}") if os.path.lexists(aside) else aside
 
 
 def swap_in(path: Path, aside: Path) -> None:
-    """Move the file at ``path`` aside and the prepared database there. Use inside ``preparing_replacement``."""
+    """Move the file at ``path`` aside and swap in the prepared one. Use inside ``preparing_replacement``."""
     folder = path.with_name(FOLDER_NAME)
     flush_to_disk(folder / path.name)
     reach("restore.ready")
@@ -365,21 +370,21 @@ def swap_in(path: Path, aside: Path) -> None:
 
 
 def is_replaced(path: Path) -> bool:
-    """Return True if a replacement of ``path`` is under way, or was killed: there may be no file at the moment."""
+    """Return True if a replacement of ``path`` is in progress or was interrupted, so that the file may be missing."""
     return os.path.lexists(path.with_name(FOLDER_NAME))
 
 
 def finish_replacement(path: Path) -> None:
-    """Finish or undo a replacement of ``path`` that was killed; this costs almost nothing if there was none.
+    """Finish or undo an interrupted replacement of ``path``. Costs almost nothing if there was none.
 
-    Wait while a replacement is under way in another process. Raises StoreError if it cannot be finished.
+    Wait while another process is replacing the file. Raises StoreError if the replacement can't be finished.
     """
     if is_replaced(path):
         try:
             with locked_folder(path.parent):
                 _finish(path)
         except OSError as error:
-            raise StoreError(f"an interrupted restore cannot be finished: {explain_error(error)}") from error
+            raise StoreError(f"an interrupted restore can't be finished: {explain_error(error)}") from error
 
 
 def _finish(path: Path) -> None:
@@ -408,7 +413,7 @@ def _finish(path: Path) -> None:
 #: SQLite application_id of Engram's databases ("ENGR").
 APPLICATION_ID = 0x454E4752
 
-#: Tables that every version has, and that no other program's database has all of.
+#: Tables that every version has. No other program's database has all of them.
 OWN_TABLES = frozenset({"meta", "project", "session", "transcript", "turn", "said", "episode", "evidence", "tombstone"})
 
 
@@ -437,8 +442,8 @@ def table_statements(table: type[Model]) -> tuple[str, ...]:
     return tuple(statements)
 
 
-# -- What the path of memory.db contains: nothing, Engram's database, another program's database, or something other
-# than a file.
+# -- Find out what is at the path of memory.db: nothing, Engram's database, another program's database, or something
+# other than a file.
 
 #: Names of the backups in their folder.
 BACKUP_NAMES = "memory-*.db"
@@ -447,13 +452,13 @@ _FILLED_SECONDS = 0.5
 #: Minimum page size of a database, in bytes.
 _LEAST_PAGE_BYTES = 512
 
-#: Database files (device, inode) that this process found to be Engram's, or new.
+#: Files (device, inode) that this process has checked and found to be Engram's, or new.
 _looked_at: set[tuple[int, int]] = set()
 _looking = threading.Lock()
 
 
 def is_no_file(path: Path) -> bool:
-    """Return True if the path is something other than a regular file: a link, a folder, a pipe."""
+    """Return True if there is something other than a regular file at the path, such as a link, a folder or a pipe."""
     try:
         return not stat.S_ISREG(os.lstat(path).st_mode)
     except OSError:
@@ -461,7 +466,7 @@ def is_no_file(path: Path) -> bool:
 
 
 def is_deleted(path: Path) -> bool:
-    """Return True if memory.db was deleted but has backups: a new one is created only if the user requests it."""
+    """Return True if memory.db is missing but has backups. A new one is then created only on request."""
     return not os.path.lexists(path) and _has_backups(path)
 
 
@@ -470,7 +475,7 @@ def _has_backups(path: Path) -> bool:
 
 
 def is_emptied(path: Path) -> bool:
-    """Return True for an empty file with backups: it once contained a memory, but SQLite would take it for new."""
+    """Return True for an empty file with backups. It has lost its content, but SQLite would treat it as new."""
     until = time.monotonic() + _FILLED_SECONDS
     while is_empty(path) and _has_backups(path):
         if time.monotonic() > until:
@@ -480,7 +485,7 @@ def is_emptied(path: Path) -> bool:
 
 
 def is_cut_short(path: Path) -> bool:
-    """Return True for a file that isn't empty but is shorter than a page: SQLite would take it for a new database."""
+    """Return True for a non-empty file that is shorter than a page. SQLite would treat it as a new database."""
     return 0 < _size(path) < _LEAST_PAGE_BYTES
 
 
@@ -497,7 +502,7 @@ def _size(path: Path) -> int:
 
 
 def has_own_tables(path: Path, driver: str) -> bool:
-    """Return True for a database with Engram's tables, whatever its header says. Raises BrokenDatabase."""
+    """Return True for a database with Engram's tables, whatever its header contains. Raises BrokenDatabase."""
     return table_names(path, driver) >= OWN_TABLES
 
 
@@ -511,13 +516,14 @@ def file_identity(path: Path) -> tuple[int, int] | None:
 
 
 def is_foreign_file(path: Path) -> bool:
-    """Return True for another program's database, judging only by its header: opening it would already write to it.
+    """Return True for another program's database, judging only by its header, because opening it would write to it.
 
-    A single-page database proves nothing: ours has one page until its first checkpoint. A file that this process
-    checked before isn't checked again: closing a file drops all of the process's locks on it, including SQLite's.
+    A database of a single page counts as Engram's, which has one page until its first checkpoint. A file that this
+    process has checked isn't read again, because closing a file drops all of the process's locks on it, including
+    SQLite's.
     """
     try:
-        facts = path.stat()  # before the header is read: another process may be filling the file right now
+        facts = path.stat()  # before the header is read, because another process may be filling the file
     except OSError:
         return False
     with _looking:
@@ -541,7 +547,7 @@ def _has_foreign_header(path: Path, size: int) -> bool:
 
 
 def move_aside(path: Path, target: Path) -> None:
-    """Move a database and its side files out of the way, with the folder's lock held."""
+    """Move a database with its -wal and -shm out of the way. The caller holds the folder's lock."""
     os.replace(path, target)
     for suffix in ("-wal", "-shm"):
         side = path.with_name(path.name + suffix)

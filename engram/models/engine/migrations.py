@@ -1,7 +1,7 @@
-"""The schema version of memory.db: newly created, carried over from unreleased versions, or migrated step by step.
+"""Bring memory.db to the newest schema version: create it, carry over an unreleased version, or migrate step by step.
 
-Everything runs in one ``BEGIN EXCLUSIVE`` with the version checked again inside: any number of processes may open a
-file at once, each may be killed at any instant, and a file is never left between two versions.
+Everything runs in one exclusive transaction, in which the version is checked again. Any number of processes may open a
+file at once and be killed at any time, but the file is never left between two versions.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ from engram.system.failpoint import reach
 from engram.text.words import in_pairs
 from engram.transcripts.turns import EntryRef
 
-# -- Carrying a memory.db from a version before the first release over into the tables of ``engram.models.tables``.
+# -- Carry over a memory.db from before the first release into the tables of ``engram.models.tables``.
 #
-# Versions 1 to 3 are first upgraded to version 4 by their own steps. Then the old tables are renamed, the new ones are
-# created as in a new file, and every row is copied by column name. Raw SQL: it reads tables that have no models.
+# Versions 1 to 3 are first upgraded to version 4 by steps of their own. Then the old tables are renamed, the new ones
+# are created as in a new file, and every row is copied by column name. This uses raw SQL, because the old tables have
+# no models.
 
 #: The latest version before the first release.
 CARRIED_VERSION = 19
 #: The latest version whose tables were written by hand.
 _BY_HAND = 4
-#: Temporary prefix of the old tables' names.
+#: Prefix that the names of the old tables get temporarily.
 _PREFIX = "carried_"
 
 #: (table, column) → the previous name of the column.
 _RENAMED = {("injection", "used_at_ms"): "expanded_at_ms"}
-#: Who made a change that version 4 logged without an actor. The voice of a saved memory decides whether the save, and
-#: the replacement that it made, is the user's or the agent's.
+#: The actor of a change, which version 4 did not record. The voice of a saved memory decides whether the user or the
+#: agent saved it, and made the replacement that came with it.
 _ACTOR = """CASE
     WHEN h.action IN ('edit', 'pin', 'unpin', 'bad', 'undo', 'erase', 'import') OR r.kind = 'decide' THEN 'user'
     WHEN h.action IN ('save', 'correct') OR r.kind = 'save' THEN
@@ -61,14 +62,14 @@ def _prepared_for_carry_over(database: Any) -> Iterator[None]:
 
 
 def _bring_to_version_4(database: Any, version: int) -> None:
-    """Bring the rows of versions 1 to 3 into the form of version 4, which is carried over next.
+    """Convert the rows of versions 1 to 3 to version 4, which is carried over next.
 
-    Whatever carrying over recreates anyway (text indexes, views, empty tables and columns) is left out. The vectors
-    of versions 1 and 2 are deleted and recomputed.
+    Text indexes, views, empty tables and empty columns are left out, because carrying over recreates them. The vectors
+    of versions 1 and 2 are deleted and will be recomputed.
     """
     execute = database.execute_sql
     if "kept_at_ms" not in _columns(database, "episode"):
-        # Early builds of version 1 had no such column.
+        # Early builds of version 1 lack this column.
         execute("ALTER TABLE episode ADD COLUMN kept_at_ms INTEGER NOT NULL DEFAULT 0")
         execute("UPDATE episode SET kept_at_ms = created_at_ms")
     if version < 2:
@@ -79,7 +80,7 @@ def _bring_to_version_4(database: Any, version: int) -> None:
         _pack_turns(database)
         for row_id, content in execute("SELECT id, content FROM episode").fetchall():
             execute("UPDATE episode SET content = ? WHERE id = ?", (pack_text(content), row_id))
-    # Memories superseded by a deleted memory become current again; notes are reindexed.
+    # Memories superseded by a deleted memory become current again. A size of -1 causes a note to be reindexed.
     execute(
         "UPDATE episode SET status = 'active', superseded_by = '', valid_to_ms = NULL WHERE status = 'superseded' "
         "AND NOT EXISTS (SELECT 1 FROM episode s WHERE s.episode_id = episode.superseded_by)"
@@ -89,7 +90,7 @@ def _bring_to_version_4(database: Any, version: int) -> None:
 
 
 def _pack_turns(database: Any) -> None:
-    """Put each turn's entries into its row, and a key for each into a table that serves only to find the turn."""
+    """Store each turn's entries in its row, and a key for each entry in a table that is used only to find the turn."""
     execute = database.execute_sql
     execute("ALTER TABLE turn ADD COLUMN entries BLOB NOT NULL DEFAULT x''")
     execute("CREATE TABLE entry_of_turn (key INTEGER PRIMARY KEY, turn_id INTEGER NOT NULL)")
@@ -104,7 +105,7 @@ def _pack_turns(database: Any) -> None:
 
 
 def _carry_over(database: Any, version: int) -> None:
-    """Replace the tables of an earlier version with the ones that are now declared, keeping all their rows.
+    """Replace the tables of an earlier version with the declared ones, keeping all rows.
 
     Call it in an exclusive transaction and inside ``_prepared_for_carry_over``.
     """
@@ -131,7 +132,7 @@ def _carry_over(database: Any, version: int) -> None:
 
 
 def _move_old_tables_aside(database: Any) -> list[str]:
-    """Drop views, indexes and text indexes, and rename the tables; return the tables' previous names."""
+    """Drop views, indexes and text indexes, and rename the tables; return the original names of the tables."""
     for kind, condition in (
         ("view", ""),
         ("table", "AND sql LIKE 'CREATE VIRTUAL%'"),
@@ -152,7 +153,7 @@ def _names(database: Any, kind: str, condition: str) -> list[str]:
 
 
 def _copy_rows(database: Any, table: type[tables.Table]) -> None:
-    """Copy the rows of the columns that both tables have; new columns get their defaults."""
+    """Copy all rows, with the columns that both tables have; new columns get their defaults."""
     name = table._meta.table_name
     old_columns = _columns(database, f"{_PREFIX}{name}")
     sources = {}
@@ -170,9 +171,9 @@ def _columns(database: Any, name: str) -> set[str]:
 
 
 def _carry_cursors(database: Any) -> None:
-    """Combine the transcript position that version 4 kept in several columns into the form of Claude Code's reader.
+    """Combine the columns in which version 4 stored a transcript's position into a cursor of Claude Code's reader.
 
-    A damaged state of the reader is left out: the reader then continues after the last line without its open turn.
+    If the stored state of the reader is damaged, the reader continues after the last line without its open turn.
     """
     state = "CASE WHEN json_valid(o.reader_state) THEN o.reader_state ELSE '{}' END"
     database.execute_sql(
@@ -192,7 +193,7 @@ def _name_actors(database: Any) -> None:
 
 
 def _keep_numbering(database: Any, name: str) -> None:
-    """Let a table with AUTOINCREMENT continue with the numbers of the old one."""
+    """Let a table with AUTOINCREMENT continue the old table's numbers."""
     numbered = database.execute_sql("SELECT 1 FROM sqlite_sequence WHERE name = ?", (f"{_PREFIX}{name}",)).fetchone()
     if numbered:
         database.execute_sql("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
@@ -217,20 +218,21 @@ Migration = Callable[[Any], None]
 
 #: The version of the first release.
 FIRST_VERSION = CARRIED_VERSION + 1
-#: One function per version, above this line and in raw SQL, because the declared tables change while a released step
-#: never does. The first leads from ``FIRST_VERSION`` to the next, such as ``database.execute_sql('ALTER TABLE "project"
-#: ADD COLUMN "colour" TEXT NOT NULL DEFAULT \'\'')``. A new file is created as the newest version at once, and an
-#: unreleased version is carried over to the newest at once. Both get the declared tables, so a step has to produce
-#: exactly those.
+#: One function per version after ``FIRST_VERSION``, defined above this line, such as ``database.execute_sql('ALTER
+#: TABLE "project" ADD COLUMN "colour" TEXT NOT NULL DEFAULT \'\'')``. Steps use raw SQL, because the declared tables
+#: change, while a released step never does. A new file, and one of an unreleased version, gets the declared tables of
+#: the newest version directly, so the steps have to produce exactly those.
 MIGRATIONS: Sequence[Migration] = ()
 
-#: Key in ``meta`` of the tables' version. The header states it too, but may be damaged.
+#: Key in ``meta`` of the tables' version. The file's header contains it too, but may be damaged.
 _RECORDED = "schema_version"
-#: Key in ``meta`` of the time at which the memory was created, in milliseconds since 1970; its backups have the same.
+#: Key in ``meta`` of the time at which the memory was created, in milliseconds since 1970. Its backups have the same
+#: time.
 MADE_AT = "made_at_ms"
-#: Key in ``meta`` that exists until everything that tombstones list has been deleted from a migrated database.
+#: Key in ``meta`` that exists in a migrated database until everything that the tombstones list has been deleted from
+#: it.
 TOMBSTONES_DUE = "tombstones_due"
-#: SQLite's messages if a migration meets tables of a version other than the one in the header.
+#: Parts of SQLite's messages if the tables are not of the version in the header.
 _CONTRADICTIONS = ("already exists", "duplicate column", "no such table", "no such column")
 
 
@@ -239,17 +241,17 @@ def newest_version(migrations: Sequence[Migration] = MIGRATIONS) -> int:
 
 
 def migrate(database: Any, migrations: Sequence[Migration] = MIGRATIONS, *, may_upgrade: bool = True) -> bool:
-    """Bring the database to the newest version; return whether this call changed it.
+    """Bring the database to the newest version; return True if this call changed it.
 
-    Any number of processes may call this at once: one migrates, the others wait and find it done.
+    Any number of processes may call this at once: one migrates, and the others wait for it.
 
     Args:
-        may_upgrade: change the tables of an earlier version; a new file always gets its tables.
+        may_upgrade: migrate the tables of an earlier version. A new file always gets its tables.
 
     Raises:
         NewerSchema: the database is newer than this program; nothing was changed.
-        OlderSchema: it is older and may not be upgraded; nothing was changed.
-        BrokenDatabase: the header gives a version other than that of the tables; nothing was changed.
+        OlderSchema: the database is older and may not be upgraded; nothing was changed.
+        BrokenDatabase: the version in the header isn't that of the tables; nothing was changed.
     """
     version, newest = _checked_version(database), newest_version(migrations)
     if version > newest:
@@ -259,7 +261,7 @@ def migrate(database: Any, migrations: Sequence[Migration] = MIGRATIONS, *, may_
     if version and not may_upgrade:
         raise OlderSchema(
             f"memory.db was written by an earlier version of Engram (its tables have version {version}, this version's "
-            f"{newest}). Run `engram install`, which stops the processes of that version, makes a copy of memory.db "
+            f"{newest}). Run `engram install`, which stops that version's processes, makes a copy of memory.db "
             "and brings it up to date; or stop that version and run `engram up`",
             version,
         )
@@ -272,7 +274,7 @@ def _version(database: Any) -> int:
 
 
 def _checked_version(database: Any) -> int:
-    """Return the version in the header; if it is not that of the tables, the header is damaged."""
+    """Return the version in the header. Raises BrokenDatabase if it isn't that of the tables."""
     if not database.execute_sql("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
         return _version(database)
     version, recorded = database.execute_sql(
@@ -284,7 +286,7 @@ def _checked_version(database: Any) -> int:
 
 
 def _bring_up(database: Any, migrations: Sequence[Migration]) -> bool:
-    """Bring the database to the newest version in one transaction; return False if another process has done so."""
+    """Bring the database to the newest version in one transaction; return False if another process has done that."""
     newest = newest_version(migrations)
     with database.atomic("EXCLUSIVE"):
         reach("migrate.begin")
@@ -310,7 +312,7 @@ def _bring_up(database: Any, migrations: Sequence[Migration]) -> bool:
 
 
 def _change_tables(database: Any, version: int, migrations: Sequence[Migration]) -> int:
-    """Migrate the tables by one step, or at once to the newest version; return the version reached."""
+    """Migrate the tables by one step, or directly to the newest version; return the version reached."""
     if version == 0:
         _make_tables(database)
         return newest_version(migrations)

@@ -1,4 +1,4 @@
-"""Values that are stored compressed: text, the facts of tool calls, a turn's entries, uuids."""
+"""Compressed column values: text, the facts of tool calls, a turn's entries, UUIDs."""
 
 from __future__ import annotations
 
@@ -37,20 +37,19 @@ def unpack_text(stored: str | bytes) -> str:
         raise BrokenDatabase(f"stored text is damaged: {error}") from error
 
 
-# -- The facts of a turn's tool calls in the form stored in its row: JSON of what differs from the defaults,
-# compressed.
+# -- A turn's tool calls, stored in its row as compressed JSON with the facts that differ from the defaults.
 
 _ACTION_DEFAULTS = Action("", "")._asdict()
 _ACTION_ITEMS = tuple(_ACTION_DEFAULTS.items())
 _TODO_STATES = frozenset(state.value for state in TodoState)
-#: Facts that refer to an entry, stored as its place among the turn's entries.
+#: Facts that refer to an entry. They are stored as the entry's position among the turn's entries.
 ENTRY_FACTS = ("uuid", "result_uuid")
 #: Facts with several values.
 _LISTS = ("files", "error_lines", "error_keys")
 
 
 def pack_actions(actions: Iterable[Action], entries: Sequence[EntryRef]) -> str | bytes:
-    """Return the stored form of tool calls; ``entries`` are those of their turn, in order."""
+    """Return the stored form of tool calls; ``entries`` are the entries of their turn, in order."""
     places = {entry.uuid: place for place, entry in enumerate(entries)}
     return pack_text(json.dumps([_action_to_json(action, places) for action in actions], ensure_ascii=False))
 
@@ -74,7 +73,7 @@ def _todo_of(change: object) -> Todo | None:
 
 
 def _action_to_json(action: Action, places: Mapping[str, int]) -> dict[str, Any]:
-    """Return what differs from the defaults: most calls have few facts. The id is kept until the result arrives."""
+    """Return the facts that differ from the defaults. The tool-use id is kept until the result arrives."""
     given: Iterable[tuple[Any, tuple[str, Any]]] = zip(action, _ACTION_ITEMS, strict=True)
     facts = {name: value for value, (name, default) in given if value != default}
     if action.result_uuid:
@@ -86,13 +85,13 @@ def _action_to_json(action: Action, places: Mapping[str, int]) -> dict[str, Any]
 
 
 def unpack_calls(stored: str | bytes) -> tuple[Action, ...]:
-    """Return the tool calls stored in a column, without their entries' ids. Raises BrokenDatabase if damaged."""
+    """Return the tool calls stored in a column, without the ids of their entries. Raises BrokenDatabase if damaged."""
     facts = ({k: v for k, v in fact.items() if k not in ENTRY_FACTS} for fact in unpack_facts(stored))
     return tuple(_action_from_json(fact, ()) for fact in facts)
 
 
 def unpack_facts(stored: str | bytes) -> list[dict[str, Any]]:
-    """Return the facts of the tool calls stored in a column; none if it is malformed. Raises BrokenDatabase."""
+    """Return the facts of the tool calls stored in a column; [] if it is not such JSON. Raises BrokenDatabase."""
     try:
         facts = json.loads(unpack_text(stored))
     except (ValueError, RecursionError):
@@ -111,17 +110,17 @@ def _action_from_json(facts: dict[str, Any], entries: Sequence[EntryRef]) -> Act
     return Action(**({"tool_use_id": "", "tool": ""} | known))
 
 
-# -- Entry uuids as 16 bytes if they are uuids, else as their text: saves a fifth of memory.db.
+# -- UUIDs of entries, stored as 16 bytes, or as text if an agent's id isn't a UUID. This saves a fifth of memory.db.
 
 _UUID_BYTES = 16
-#: Number of entries' uuids whose stored form, or key, is cached: each is needed twice while a portion is read.
+#: Number of UUIDs whose stored form, or key, is cached. Each is needed twice while a portion is read.
 REMEMBERED = 2048
 _UUID = lazy_regex(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 @lru_cache(maxsize=REMEMBERED)
 def pack_uuid(text: str) -> bytes:
-    """Return the stored form of an entry's uuid; 16 bytes mean a uuid, any other length means text."""
+    """Return the stored form of an entry's id: 16 bytes for a UUID, any other length for text."""
     if len(text) == 36 and _UUID.fullmatch(text):
         return bytes.fromhex(text.replace("-", ""))
     data = text.encode("utf-8", "replace")
@@ -129,7 +128,7 @@ def pack_uuid(text: str) -> bytes:
 
 
 def unpack_uuid(data: bytes | None) -> str:
-    """Return the text of a stored uuid; "" if there is none."""
+    """Return the text of a stored id; "" if there is none."""
     if not data:
         return ""
     data = bytes(data)
@@ -138,11 +137,12 @@ def unpack_uuid(data: bytes | None) -> str:
     return data.rstrip(b"\0").decode("utf-8", "replace")
 
 
-# -- A turn's entries in the form stored in its row: their uuids and positions.
+# -- A turn's entries, stored in its row as UUIDs and positions.
 #
-# The packed form is a raw deflate stream of four numbers per entry (bytes between the end of the previous entry and
-# its beginning, its length, lines from the previous entry, length of its stored uuid), each 8 bytes little-endian,
-# column by column; then the stored uuids one after the other. The entries are in the order of the file.
+# The packed form begins with a raw deflate stream of four numbers per entry: the distance in bytes from the end of the
+# previous entry, the entry's length, the distance in lines from the previous entry, and the length of its stored UUID.
+# Each number has 8 bytes, little-endian; all first numbers precede all second ones, and so on. After the stream come
+# the stored UUIDs. The entries are in the order of the file.
 
 
 def in_order(entries: Iterable[EntryRef]) -> list[EntryRef]:
@@ -190,7 +190,8 @@ def unpack_entries(data: bytes) -> tuple[EntryRef, ...]:
 
 @lru_cache(maxsize=REMEMBERED)
 def entry_key(uuid: str) -> int:
-    """Return an entry's lookup key, 64 bits of BLAKE2b. A collision among ten million has a probability of 1 in
-    400,000.
+    """Return an entry's lookup key: 64 bits of a BLAKE2b hash.
+
+    The probability of a collision among ten million entries is 1 in 400,000.
     """
     return int.from_bytes(blake2b(pack_uuid(uuid), digest_size=8).digest(), "little", signed=True)

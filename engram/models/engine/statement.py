@@ -27,29 +27,29 @@ from peewee import (
     fn,
 )
 
-# -- Compile peewee queries into statements: at each call, or once.
+# -- Compile peewee queries into statements, at each call or only once.
 #
-# Compiling a query takes longer than SQLite needs to answer most queries. A query that is run often is built
-# by a ``prepared`` function: it is compiled once, and each call only passes other values.
+# Compiling a query usually takes longer than running it. Queries that are run often are therefore built by ``prepared``
+# functions: each is compiled once, and later calls only pass other values.
 
 P = ParamSpec("P")
 
-#: Provides SQLite's dialect for compiling; it is never opened.
+#: Provides SQLite's dialect to compile queries with; it is never opened.
 _DIALECT = SqliteDatabase(None)
-#: Types that SQLite accepts as they are.
+#: Types that are passed to SQLite unchanged.
 _PLAIN = (str, int, float, bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """SQL with the values for its parameters."""
+    """SQL and the values of its parameters."""
 
     sql: str
     parameters: Sequence[Any] = ()
 
 
 class _Parameter:
-    """Stands for an argument while a query is compiled."""
+    """A placeholder for an argument while a query is compiled."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -63,11 +63,11 @@ def compile_query(query: Query | Statement) -> Statement:
 
 
 def in_json_list(column: ColumnBase, values: Any) -> ColumnBase:
-    """Return the condition that a column has one of some values: any number, in one statement.
+    """Return the condition that a column has one of the given values. Their number is not limited.
 
     Args:
-        values: a collection of strings or numbers, the same as a JSON list in a string, or an argument of a
-            ``prepared`` function that is one of these.
+        values: a collection of strings or numbers, a string with such a JSON list, or an argument of a ``prepared``
+            function that is either.
     """
     listed = values if isinstance(values, Value) else _stored(values)
     condition: ColumnBase = column.in_(Select([fn.json_each(listed)], [SQL("value")]))
@@ -80,27 +80,29 @@ def _stored(value: Any) -> Any:
 
 
 def without_index(column: ColumnBase) -> ColumnBase:
-    """Return a column whose index SQLite must not use, because another condition has an index with fewer rows."""
+    """Return a column whose index SQLite won't use, for queries in which another index selects fewer rows."""
     return NodeList((SQL("+"), column), glue="")
 
 
 def is_same(column: ColumnBase, value: Any) -> ColumnBase:
-    """Return the condition that a column has the given value, where NULL is a value like any other."""
+    """Return the condition that a column has the given value, treating NULL as a value like any other."""
     return Expression(column, OP.IS, value)
 
 
 def prepared(build: Callable[P, Query]) -> Callable[P, Statement]:
-    """Make a function that builds a query return a statement; the function runs once, at the first call.
+    """Make a function that builds a query return a statement. The function itself runs only at the first call.
 
-    The function gets placeholders instead of its arguments. It may use them as values of the query and for nothing
-    else: no ``if``, no formatting, no list of values except with ``in_json_list``. Collections are passed to SQLite as
-    JSON and everything else unchanged, so a flag must be passed as a number and a path as bytes.
+    The function is called with placeholders instead of arguments, and may use them only as values in the query: not in
+    an ``if`` or a formatted string, and as a list of values only with ``in_json_list``. Collections are passed to
+    SQLite as JSON and everything else unchanged, so a flag must be passed as a number and a path as bytes.
     """
 
     @functools.cache
     def compiled() -> tuple[Signature, int, str, tuple[tuple[int, Any], ...]]:
-        """Return the signature, the number of arguments that need no binding, the SQL, and for each of its parameters
-        the index of its argument, or -1 and its value.
+        """Return the signature, the number of arguments, the SQL and the slots of its parameters.
+
+        The number is -1 if some arguments are keyword-only. A slot is the index of an argument, or -1 and a fixed
+        value.
         """
         declared = signature(build)
         names = list(declared.parameters)
@@ -152,17 +154,19 @@ def _quoted(table: type[Model], names: tuple[str, ...]) -> list[str]:
 
 
 def _planned_once(sql: str, slots: Sequence[tuple[int, Any]]) -> str:
-    """Return SQL with a plus before each argument: SQLite looks at a plain one to choose a plan, and then compiles the
-    statement again at each call, which takes ten times as long as answering it.
+    """Return SQL with a plus before each argument.
+
+    SQLite uses the value of a bare parameter to choose a plan, and therefore compiles the statement again at each call,
+    which takes ten times as long as running it.
     """
     begin, *parts = sql.split("?")
-    if len(parts) != len(slots):  # one is in a literal
+    if len(parts) != len(slots):  # there is a question mark in a literal
         return sql
     marks = ("+?" if place >= 0 else "?" for place, _ in slots)
     return begin + "".join(mark + part for mark, part in zip(marks, parts, strict=True))
 
 
-# -- Turning rows into frozen records: which column each field comes from, checked when the program starts.
+# -- Turn rows into frozen records. The fields are checked against the table's columns at import.
 
 R = TypeVar("R")
 
@@ -170,9 +174,9 @@ R = TypeVar("R")
 class RecordReader(Generic[R]):
     """Selects the columns of a record, and turns rows into records.
 
-    A field of the record gets the column of the same name, or the expression that is given for it. A column of the
-    table without a field, or a field of the record without a column, is an error at import, so anyone who adds a column
-    has to decide what it is for.
+    A field gets the value of the column with the same name, or of the expression given for it. A column without a
+    field, or a field without a column, raises TypeError at import, so that anyone who adds a column has to decide how
+    it is used.
     """
 
     def __init__(
@@ -185,14 +189,14 @@ class RecordReader(Generic[R]):
         left_out: Collection[str] = (),
         is_whole: bool = True,
     ) -> None:
-        """Check that record and table agree.
+        """Check that the record and the table match.
 
         Args:
-            table: the table whose columns the fields are.
+            table: the table from which the fields are read.
             expressions: what to select for a field without a column of the same name.
-            readers: how to make a field from its stored value; flags become bool automatically.
+            readers: how to convert a field's stored value; flags are converted to bool automatically.
             left_out: columns that the record leaves out.
-            is_whole: False for a record of only the columns that some query needs.
+            is_whole: False for a record with only the columns that certain queries need.
 
         Raises:
             TypeError: a field has no column, or a column has no field.
@@ -231,15 +235,15 @@ class RecordReader(Generic[R]):
             raise TypeError(f"{place}: no field for {', '.join(sorted(forgotten))}")
 
     def select(self) -> ModelSelect[Any]:
-        """Return a query for records; the caller joins the tables that its expressions use."""
+        """Return a query for records; the caller joins the tables that ``expressions`` refer to."""
         return self.table.select(*self.columns)
 
     def select_by(self, key: Field) -> ModelSelect[Any]:
-        """Return a query for records of several owners, the owner first; see ``Reader.fetch_records_by``."""
+        """Return a query for ``Reader.fetch_records_by``, which reads the records of several owners."""
         return self.table.select(key, *self.columns)
 
     def read(self, rows: Sequence[tuple[Any, ...]]) -> list[R]:
-        """Return the records of rows that were selected by ``columns``, in their order."""
+        """Convert rows with the values of ``columns`` into records, in the same order."""
         if not rows:
             return []
         # Column by column: twice as fast as row by row for the hundreds of rows that a search ranks.

@@ -1,4 +1,4 @@
-"""Reading and writing memory.db: ``Reader``, ``Tx`` and the open ``Store``, with the drivers' errors unified."""
+"""Read and write memory.db: ``Reader``, ``Tx`` and the open ``Store``. They raise the same errors for both drivers."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ from engram.system.clock import SYSTEM_CLOCK, Clock
 #: Maximum number of values in one statement.
 MOST_VALUES = 500
 
-#: Phrases in SQLite's messages that point to the disk.
+#: Words in SQLite's messages that point to a problem with the disk.
 _DISK_WORDS = ("full", "i/o", "readonly", "read-only", "unable to open")
 
-#: Message when another process holds the write lock for longer than a statement waits.
+#: Message for when another process holds the write lock for longer than a statement waits.
 _LOCKED = "memory.db is locked: another process is taking unusually long to write to it; try again in a moment"
 
 #: Types of a statement's parameters.
 Value = str | int | float | bytes | None
 Row = tuple[Any, ...]
-#: What can be run: a query, or a compiled one.
+#: A query, compiled or not.
 Query = peewee.Query | Statement
 R = TypeVar("R")
 T = TypeVar("T")
@@ -66,18 +66,18 @@ class Reader:
         self.driver = driver
         self.clock = clock
         self._database = database
-        # peewee maps the errors of starting a statement, but not those of fetching its rows.
+        # peewee maps errors that occur when a statement starts, but not those that occur while its rows are fetched.
         self._errors: tuple[type[BaseException], ...] = (*DATABASE_ERRORS, *driver_errors(driver))
 
     # -- queries: rows by name, and records
 
     def fetch(self, query: Query) -> list[Any]:
-        """Return the rows of a query, each with the names of its columns as attributes."""
+        """Return the rows of a query as named tuples."""
         rows, names = self._fetch_all(query)
         return list(map(_row_maker(names), rows))
 
     def fetch_first(self, query: Query) -> Any:
-        """Return the first row of a query, with the names of its columns as attributes; None if there is none."""
+        """Return the first row of a query as a named tuple; None if there is no row."""
         rows = self.fetch(query)
         return rows[0] if rows else None
 
@@ -96,7 +96,7 @@ class Reader:
         return records.read(rows)
 
     def fetch_records_by(self, records: RecordReader[R], query: Query) -> dict[Any, list[R]]:
-        """Map each owner to its records, in the order of the query, which must come from ``select_by``."""
+        """Map each owner to its records, in the order of the query. The query must come from ``select_by``."""
         rows, _ = self._fetch_all(query)
         found: dict[Any, list[R]] = {}
         for (owner, *_), record in zip(rows, records.read([row[1:] for row in rows]), strict=True):
@@ -118,13 +118,13 @@ class Reader:
             return cursor.fetchall(), tuple(column[0] for column in cursor.description)
 
     def _run_sql(self, sql: str, parameters: Sequence[Value]) -> Any:
-        """Run a statement; lone surrogates are replaced as in agents' text. Raises BadRequest beyond 64 bits."""
+        """Run a statement. Lone surrogates are replaced. Raises BadRequest for a number of more than 64 bits."""
         try:
             return self._database.execute_sql(sql, tuple(parameters))
         except OverflowError as error:
             raise BadRequest("a number is too large to be an id") from error
         except UnicodeEncodeError:
-            from engram.transcripts.json_values import storable  # rare, and not loaded by every command
+            from engram.transcripts.json_values import storable  # rarely needed, and slow to load
 
             values = tuple(storable(value) if isinstance(value, str) else value for value in parameters)
             return self._database.execute_sql(sql, values)
@@ -136,13 +136,16 @@ class Reader:
             return [tuple(row) for row in self._run_sql(sql, parameters).fetchall()]
 
     def each_row(self, sql: str) -> Iterator[Row]:
-        """Yield the rows of a statement one after the other, for tables too large to load at once."""
+        """Yield the rows of a statement one by one, for tables that are too large to load at once."""
         with self._mapped_errors():
             for row in self._database.execute_sql(sql):
                 yield tuple(row)
 
     def rows_among(self, sql: str, values: Sequence[Value], parameters: Sequence[Value] = ()) -> Iterator[Row]:
-        """Yield the rows of a statement ending with ``IN``, for any number of values; other parameters come first."""
+        """Yield the rows of a statement that ends with ``IN``, for any number of values.
+
+        ``parameters`` are those before the ``IN``.
+        """
         for start in range(0, len(values), MOST_VALUES):
             some = values[start : start + MOST_VALUES]
             yield from self.rows(f"{sql} ({','.join('?' * len(some))})", (*parameters, *some))
@@ -158,7 +161,7 @@ class Reader:
         return None if found is None else found[0]
 
     def now_ms(self) -> int:
-        """Return the current time in milliseconds since 1970, as used for everything that is written."""
+        """Return the time of this database's clock, in milliseconds since 1970. All rows are written with this time."""
         return self.clock.now_ms()
 
     def _disconnect(self) -> None:
@@ -167,10 +170,10 @@ class Reader:
 
     @contextlib.contextmanager
     def _mapped_errors(self, *, is_transaction: bool = False) -> Iterator[None]:
-        """Turn the drivers' errors into Engram's, and drop the connection after an I/O error.
+        """Convert the drivers' errors into Engram's, and close the connection after an I/O error.
 
-        The driver may fail to decode a message that quotes bytes of a damaged file. In a transaction, that counts as
-        damage only in statements, because the body may decode other things.
+        The driver may fail to decode a message that quotes bytes of a damaged file. Around a transaction, such an error
+        isn't treated as damage, because the body of the transaction may decode other things.
         """
         try:
             yield
@@ -197,7 +200,7 @@ class Reader:
             raise StoreError(f"memory.db: {words_of_error(met)}{': ' if cause else ''}{cause}") from met
 
     def _is_inconsistent(self) -> bool:
-        """Return True if a quick check finds damage: misplaced pages can leave references without a row."""
+        """Return True if a quick check finds damage, because misplaced pages can make foreign keys fail."""
         with contextlib.suppress(*self._errors, UnicodeDecodeError):
             return [tuple(row) for row in self._database.execute_sql("PRAGMA quick_check(1)").fetchall()] != [("ok",)]
         return True
@@ -208,13 +211,13 @@ class Reader:
 
 
 class Tx(Reader):
-    """A transaction that holds the write lock, from ``Store.transaction``. Every function that writes takes one."""
+    """A transaction that holds the write lock, made by ``Store.transaction``. Every function that writes takes one."""
 
     def __init__(self, reader: Reader) -> None:
         super().__init__(reader._database, reader.path, driver=reader.driver, clock=reader.clock)
 
     def run(self, query: Query | str, parameters: Sequence[Value] = ()) -> int:
-        """Run one writing query, or SQL with its parameters; return how many rows it changed."""
+        """Run one query that writes, or SQL with parameters; return how many rows it changed."""
         return int(self._execute(query, parameters).rowcount)
 
     def insert(self, query: Query | str, parameters: Sequence[Value] = ()) -> int:
@@ -222,13 +225,13 @@ class Tx(Reader):
         return int(self._database.last_insert_id(self._execute(query, parameters)))
 
     def insert_row(self, table: type[peewee.Model], row: Mapping[str, Value]) -> int:
-        """Insert one row, given as column names and values; return its id. Faster than a query; used for reading."""
+        """Insert one row, given as column names and values; return its id. Faster than a peewee query."""
         return self.insert(insertion(table, tuple(row)), list(row.values()))
 
     def update_row(
         self, table: type[peewee.Model], key: int | Mapping[str, Value], changes: Mapping[str, Value]
     ) -> None:
-        """Update columns of the row with the given id or other key columns. Faster than a query."""
+        """Update columns of the row with the given id or other key columns. Faster than a peewee query."""
         key = {"id": key} if isinstance(key, int) else key
         self.run(row_change(table, tuple(changes), tuple(key)), [*changes.values(), *key.values()])
 
@@ -237,7 +240,8 @@ class Tx(Reader):
     ) -> None:
         """Insert many rows, each given as column names and values; all have the same columns.
 
-        Raw SQL: peewee would build one statement with a parameter for every value, and convert each.
+        This uses raw SQL, because peewee would build one statement with a parameter for every value, and convert each
+        value.
         """
         if rows:
             names = tuple(rows[0])
@@ -245,7 +249,7 @@ class Tx(Reader):
             self.run_many(sql, [[row[name] for name in names] for row in rows])
 
     def run_many(self, sql: str, many: Sequence[Sequence[Value]]) -> None:
-        """Run one writing statement for each set of parameters."""
+        """Run a statement that writes once for each set of parameters."""
         self._check_open()
         if not many:
             return
@@ -259,8 +263,9 @@ class Tx(Reader):
             return self._run_sql(statement.sql, statement.parameters)
 
     def _check_open(self) -> None:
-        """Raise RuntimeError outside the transaction or in another thread, where a statement would be committed
-        immediately.
+        """Raise RuntimeError after the transaction or in another thread.
+
+        There, a statement would be committed immediately.
         """
         if not self._database.in_transaction():
             raise RuntimeError("the transaction has ended")
@@ -268,29 +273,29 @@ class Tx(Reader):
 
 S = TypeVar("S", bound=Reader)
 
-# -- Decorators that turn a query into a function of a reader or transaction and the query's arguments.
+# -- Decorators for functions that build a query. The result takes a reader or transaction, and the query's arguments.
 
-#: Turns a function that builds a query into a function of a reader that returns a ``T``.
+#: A decorator that makes a function that builds a query take a reader and return a ``T``.
 Asker: TypeAlias = Callable[[Callable[P, peewee.Query]], Callable[Concatenate[Reader, P], T]]
 
 
 def asks_rows(read: Callable[[list[Any]], T]) -> Asker[P, T]:
-    """Make a function that builds a query, as for ``prepared``, return what ``read`` makes of its rows."""
+    """Make a function that builds a query run it and pass the rows to ``read``. The rules of ``prepared`` apply."""
     return lambda build: _asking(build, lambda reader, query: read(reader.fetch(query)))
 
 
 def asks_records(records: RecordReader[R]) -> Asker[P, list[R]]:
-    """Make a function that builds a query return the records of the query."""
+    """Make a function that builds a query run it and return its records."""
     return lambda build: _asking(build, lambda reader, query: reader.fetch_records(records, query))
 
 
 def asks_record(records: RecordReader[R]) -> Asker[P, R | None]:
-    """Make a function that builds a query return the first record, or None."""
+    """Make a function that builds a query run it and return the first record, or None."""
     return lambda build: _asking(build, lambda reader, query: reader.fetch_record(records, query))
 
 
 def asks_keyed(records: RecordReader[R], key: str) -> Asker[P, dict[Any, R]]:
-    """Make a function that builds a query return its records, each by the value of its field ``key``."""
+    """Make a function that builds a query run it and return its records, keyed by their field ``key``."""
 
     def ask(reader: Reader, query: Statement) -> dict[Any, R]:
         return {getattr(record, key): record for record in reader.fetch_records(records, query)}
@@ -299,22 +304,22 @@ def asks_keyed(records: RecordReader[R], key: str) -> Asker[P, dict[Any, R]]:
 
 
 def asks_values(build: Callable[P, peewee.Query]) -> Callable[Concatenate[Reader, P], list[Any]]:
-    """Make a function that builds a query return the first column of each row."""
+    """Make a function that builds a query run it and return the first column of each row."""
     return _asking(build, Reader.fetch_values)
 
 
 def asks_number(build: Callable[P, peewee.Query]) -> Callable[Concatenate[Reader, P], int]:
-    """Make a function that builds a query return its one number; 0 if there is none."""
+    """Make a function that builds a query run it and return its first value as an int; 0 if there is none."""
     return _asking(build, lambda reader, query: int(reader.fetch_value(query) or 0))
 
 
 def asks_any(build: Callable[P, peewee.Query]) -> Callable[Concatenate[Reader, P], bool]:
-    """Make a function that builds a query return whether there is a row."""
+    """Make a function that builds a query run it and return True if there is a row."""
     return _asking(build, Reader.has_any)
 
 
 def writes(build: Callable[P, peewee.Query]) -> Callable[Concatenate[Tx, P], int]:
-    """Make a function that builds a writing query run it in a transaction and return how many rows changed."""
+    """Make a function that builds a writing query run it in a transaction and return how many rows it changed."""
     return _asking(build, Tx.run)
 
 
@@ -334,25 +339,26 @@ def _row_maker(names: tuple[str, ...]) -> Callable[[Row], Any]:
     return make
 
 
-# -- The open memory.db: transactions, rows, unified driver errors, and setting aside foreign or damaged files.
+# -- The open memory.db: open and close it, transactions, housekeeping.
 
 #: Size above which the write-ahead log is emptied after a commit, in bytes.
 LOG_LIMIT_BYTES = 8_000_000
-#: How long emptying waits for readers, in milliseconds, and after how many seconds it is retried if one remains.
+#: How long to wait for readers before the log is emptied, in milliseconds; and if one is still reading, after how many
+#: seconds to try again.
 LOG_WAIT_MS = 400
 LOG_AGAIN_SECONDS = 1.0
-#: New name of another program's database that was found as memory.db, and the name that Engram's own gets when an
-#: uninstallation restores the other program's memory.db.
+#: Name under which another program's memory.db is set aside; and the name that Engram's own memory.db gets when it is
+#: uninstalled and the other program's file is restored.
 ASIDE_NAME = "memory.v2.db"
 UNINSTALLED_NAME = "memory.uninstalled.db"
 
-#: Modules whose ``LISTENER`` is notified of every change to a memory. They are listed by name, not imported, because
-#: most processes that open memory.db change nothing.
+#: Modules whose ``LISTENER`` is notified of every change to a memory. They are listed by name rather than imported,
+#: because most processes that open memory.db don't change it.
 LISTENER_MODULES: list[str] = []
 
 
 class Store(Reader):
-    """The open memory.db. One object may be used by many threads; each has its own connection."""
+    """The open memory.db. Thread-safe; each thread has its own connection."""
 
     def __init__(
         self,
@@ -366,10 +372,11 @@ class Store(Reader):
         may_upgrade: bool = True,
         begins_anew: bool = False,
     ) -> None:
-        """Prepare to open the database at ``path`` without touching it; as much as possible is read from a damaged one.
+        """Prepare to open the database at ``path``, without touching the file.
 
-        Unless ``may_upgrade``, opening leaves the tables of an earlier version unchanged. Unless ``begins_anew``,
-        opening does not create memory.db if there are backups of one that was deleted.
+        With ``is_damaged``, as much as possible is read from a damaged file. Unless ``may_upgrade`` is set, ``open``
+        doesn't migrate the tables of an earlier version. Unless ``begins_anew`` is set, it doesn't create a memory.db
+        if there are backups of a deleted one.
         """
         chosen = choose_driver(driver)
         database = open_database(path, chosen, busy_ms=busy_ms, cache_kb=cache_kb, is_damaged=is_damaged)
@@ -383,14 +390,14 @@ class Store(Reader):
     # -- opening and closing
 
     def open(self) -> Store:
-        """Open the file and create or migrate its tables; first finish or undo a killed restore.
+        """Open the file and create or migrate its tables, after finishing or undoing an interrupted restore.
 
         Raises:
             ForeignDatabase: the file belongs to another program.
             BrokenDatabase: the file is damaged or not a database.
             MissingDatabase: there is no file, but there are backups of one.
             NewerSchema: the file was written by a newer Engram.
-            OlderSchema: it was written by an earlier Engram, and must not be upgraded.
+            OlderSchema: the file was written by an earlier Engram, and must not be upgraded.
             StoreError: any other error from SQLite.
         """
         self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
@@ -417,11 +424,11 @@ class Store(Reader):
         return self
 
     def _refuse_foreign(self, identity: tuple[int, int] | None) -> None:
-        """Raise the error for a database without Engram's mark; ``identity`` is that of the file that lacks it.
+        """Raise the error for a database without Engram's mark in its header; ``identity`` is that of the checked file.
 
         Raises:
-            BrokenDatabase: it has Engram's tables, so its header is damaged.
-            ForeignDatabase: it is another program's.
+            BrokenDatabase: the file has Engram's tables, so its header is damaged.
+            ForeignDatabase: the file belongs to another program.
         """
         try:
             is_own = has_own_tables(self.path, self.driver)
@@ -435,15 +442,15 @@ class Store(Reader):
         raise ForeignDatabase(f"{self.path} is another program's database")
 
     def make_private(self) -> None:
-        """Set the file's mode to 0600 before SQLite opens it; its -wal and -shm get the same mode.
+        """Create the file with mode 0600 before SQLite opens it; its -wal and -shm get the same mode.
 
-        Only a new file is opened and closed here, because closing a file drops this process's own locks on it.
+        An existing file is not opened, because closing it would drop this process's own locks on it.
         """
         with contextlib.suppress(OSError):
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
 
     def _connect(self) -> None:
-        """Open the first connection; switching a new file to WAL fails at once while another process does the same."""
+        """Open the first connection, retrying while the file is locked: another process may be switching it to WAL."""
         until = time.monotonic() + self._busy_ms / 1000
         while True:
             try:
@@ -456,12 +463,12 @@ class Store(Reader):
                 time.sleep(0.01)
 
     def _ensure_connected(self) -> None:
-        """Open this thread's connection if there is none: its pragmas read the file."""
+        """Open this thread's connection if there is none, and map errors, because the pragmas read the file."""
         with self._mapped_errors():
             self._database.connection()
 
     def _check_owner(self, identity: tuple[int, int] | None) -> None:
-        # In this order, because another process may be creating the tables, and sets the id in the same transaction.
+        # The tables must be counted first: another process may be creating them and setting the id in one transaction.
         tables = int(self._database.execute_sql("SELECT count(*) FROM sqlite_master").fetchone()[0])
         application = int(self._database.execute_sql("PRAGMA application_id").fetchone()[0])
         if application != APPLICATION_ID and tables:
@@ -480,9 +487,9 @@ class Store(Reader):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Tx]:
-        """Begin a transaction that holds the write lock from its start; a nested one joins the outer one.
+        """Begin a transaction that holds the write lock from its start. A nested transaction joins the outer one.
 
-        Everything in it commits together or not at all. Keep it short: use no model, file or network inside.
+        Everything in it commits together or not at all. Keep it short: don't use a model, a file or the network inside.
         """
         with self._mapped_errors(is_transaction=True):
             if self._database.in_transaction():
@@ -513,7 +520,7 @@ class Store(Reader):
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Reader]:
-        """Give several reads one consistent view."""
+        """Read from a snapshot: all reads inside see the same state."""
         with self._mapped_errors(is_transaction=True):
             if self._database.in_transaction():
                 yield self
@@ -525,7 +532,7 @@ class Store(Reader):
     # -- housekeeping
 
     def checkpoint(self, mode: str = "PASSIVE") -> None:
-        """Move the write-ahead log into the file; ``TRUNCATE`` also empties it."""
+        """Copy the write-ahead log into the database file; ``TRUNCATE`` also empties the log."""
         with contextlib.suppress(StoreError):
             self.row(f"PRAGMA wal_checkpoint({mode})")
 
@@ -541,7 +548,7 @@ class Store(Reader):
         return int(self.value("PRAGMA user_version"))
 
     def _bound_log(self) -> None:
-        """Empty a write-ahead log that grew because there was always a reader; wait briefly for readers."""
+        """Empty a write-ahead log that has grown because there was always a reader; wait briefly for readers."""
         try:
             if os.stat(self._log_path).st_size < LOG_LIMIT_BYTES:
                 return
@@ -559,13 +566,13 @@ class Store(Reader):
                 self.rows(f"PRAGMA busy_timeout = {self._busy_ms}")
 
     def find_damage(self) -> str:
-        """Return what SQLite finds wrong with the file or its indexes; "" if all is well."""
+        """Return what SQLite finds wrong with the file or its indexes; "" if nothing is wrong."""
         try:
             messages = [str(message) for (message,) in self.rows("PRAGMA integrity_check(5)")]
             if messages != ["ok"]:
                 return "; ".join(messages)
             if is_read_only(self.path):
-                return ""  # the checks of the text indexes are statements that write
+                return ""  # the text indexes are checked by statements that write
             for table in ("passage_fts", "note_fts"):
                 with self.transaction() as tx:
                     tx.run(f"INSERT INTO {table}({table}, rank) VALUES ('integrity-check', 1)")

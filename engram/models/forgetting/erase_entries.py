@@ -1,4 +1,4 @@
-"""Erase the stored words of single entries: text, passages, index, vectors and the facts of tool calls."""
+"""Erase the stored words of single entries: their text with its passages, index and vectors, and their tool calls."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from engram.models.sessions.stored_quotations import drop_quotation_records
 from engram.models.sessions.stored_turns import entries_of_turn, turn_of_entry
 from engram.models.tables.session_tables import NO_TITLE
 
-#: Number of turns whose words are read at once.
+#: Number of turns that are read at once.
 _TURNS_AT_ONCE = 500
 
 
 def sources_of(store: Reader, memory: Memory) -> list[str]:
-    """Return the uuids of the entries that a memory rests on; a queued prompt is identified by the key of its turn."""
+    """Return the ids of the entries that a memory rests on. A queued prompt is identified by the key of its turn."""
     evidence = evidence_of(store, memory.id)
     turn_ids = dict.fromkeys(entry.turn_id for entry in evidence if entry.turn_id is not None)
     queued = [key for turn_id in turn_ids if (key := _queued_key(store, turn_id))]
@@ -36,7 +36,7 @@ def sources_of(store: Reader, memory: Memory) -> list[str]:
 
 
 def memories_resting_on_source(store: Reader, source: str) -> list[Memory]:
-    """Return every memory that rests on an entry, or on the turn that a queued prompt starts."""
+    """Return every memory that rests on an entry, or on the turn that starts with a queued prompt."""
     evidence = tables.Evidence
     rests = evidence.uuid == pack_uuid(source)
     if (turn_id := _turn_of_key(store, source)) is not None:
@@ -46,7 +46,7 @@ def memories_resting_on_source(store: Reader, source: str) -> list[Memory]:
 
 
 def turn_of_source(store: Reader, source: str) -> int | None:
-    """Return the row id of the turn that an entry is in; None if no turn contains it."""
+    """Return the row id of the turn that contains an entry; None if there is none."""
     turn_id = _turn_of_key(store, source)
     return turn_of_entry(store, source) if turn_id is None else turn_id
 
@@ -64,7 +64,7 @@ def source_texts(store: Reader, sources: Collection[str]) -> list[str]:
 
 
 def bar_copies(tx: Tx, sources: Collection[str]) -> None:
-    """Bar what was said and run in entries from being stored again under other ids, as in a copy of a session."""
+    """Keep the text and commands of entries from being stored again under other ids, as in a copy of a session."""
     keys: list[bytes] = []
     for turn_id, wanted in _by_turn(tx, sources).items():
         keys += [said_key(at_ms, text) for _, source, text, at_ms in _said(tx, turn_id) if source in wanted and at_ms]
@@ -75,7 +75,7 @@ def bar_copies(tx: Tx, sources: Collection[str]) -> None:
 
 
 def stored_words(store: Reader, keys: Collection[bytes]) -> set[bytes]:
-    """Return those of the keys (``said_key``) whose words are stored. All words are read: a key is only a hash."""
+    """Return the keys (``said_key``) of words that are stored. All words are read, because a key is only a hash."""
     turn, block = tables.Turn, tables.TextBlock
     stored: set[bytes] = set()
     for turn_ids in chunked(store.fetch_values(turn.select(turn.id)) if keys else [], _TURNS_AT_ONCE):
@@ -87,11 +87,11 @@ def stored_words(store: Reader, keys: Collection[bytes]) -> set[bytes]:
 
 
 def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
-    """Delete the stored words of entries; return how many turns lost any.
+    """Delete the stored words of entries; return how many turns contained such entries.
 
-    The turns are kept, with all their other words. A read or an extraction in progress starts over, because it may
-    still have the words. Memories that rest on such an entry (only ones that are no longer current do) keep their
-    summary and lose what they quote.
+    The turns are kept, with all their other words. Reads and extractions in progress start over, because they may still
+    have the words. Memories that rest on such an entry, none of which is current, keep their summary and lose what they
+    quote.
     """
     by_turn = _by_turn(tx, sources)
     for turn_id, wanted in by_turn.items():
@@ -114,9 +114,10 @@ def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
 
 
 def begin_anew(tx: Tx, turn_id: int) -> None:
-    """Make any read or extraction of this turn that is under way fail its compare-and-set.
+    """Make every read or extraction of a turn that is in progress fail its compare-and-set.
 
-    The session's rolling summary is deleted: it may contain the erased words, and the next extraction starts a new one.
+    The session's rolling summary is deleted too, because it may contain the erased words; the next extraction starts a
+    new one.
     """
     turn, transcript, session = tables.Turn, tables.Transcript, tables.Session
     tx.run(
@@ -138,14 +139,15 @@ def drop_session_summary(tx: Tx, session_id: str) -> None:
 
 
 def clean_sessions(tx: Tx, session_refs: Collection[int], session_ids: Collection[str]) -> None:
-    """Delete everything that is stored about sessions apart from their turns.
+    """Delete everything that is stored about sessions, except their turns.
 
-    The sessions are kept, along with how far their transcripts were read, so that nothing is read twice. The salted
-    hashes of values in their ``.env`` files are kept too: in a session that continues, those values remain masked.
+    The sessions are kept, along with how far their transcripts have been read, so that nothing is read twice. The
+    salted hashes of values in their ``.env`` files are kept too, so that these values remain masked if a session
+    continues.
 
     Args:
-        session_refs: row ids of those that lose what mentions their turns: title, summary, branch, pull requests.
-        session_ids: the agent's ids of those whose records of shown memories are deleted too.
+        session_refs: row ids of the sessions to clear of title, summary, branch and pull requests.
+        session_ids: the agent's ids of the sessions to clear of shown memories and outcomes.
     """
     session, transcript = tables.Session, tables.Transcript
     tx.run(session.update(rolling_summary="", branch="", **NO_TITLE).where(in_json_list(session.id, session_refs)))
@@ -160,7 +162,7 @@ def _drop_summary(tx: Tx, of_session: Expression) -> None:
 
 
 def _drop_quotes(tx: Tx, memory: Memory, actor: Actor) -> None:
-    """Delete everything in a memory except its summary, and its history, because that contained more."""
+    """Delete everything in a memory except its summary. The history is deleted too, because it contains the rest."""
     if memory.content or memory.facts or memory.entities or memory.questions or memory.title:
         reason = "the text that it quoted was forgotten"
         erase_fields(tx, memory, reason, actor=actor, content="", facts=(), entities=(), questions=(), title="")
@@ -175,21 +177,21 @@ def _by_turn(store: Reader, sources: Collection[str]) -> dict[int, set[str]]:
 
 
 def _turn_of_key(store: Reader, source: str) -> int | None:
-    """Return the row id of the turn with this key whose prompt has no uuid."""
+    """Return the row id of the turn with this key, if it contains text without an id."""
     turn = tables.Turn
     turn_id = store.fetch_value(turn.select(turn.id).where(turn.key == source))
     return turn_id if turn_id is not None and _queued_key(store, turn_id) else None
 
 
 def _queued_key(store: Reader, turn_id: int) -> str:
-    """Return the key of a turn that contains text without a uuid; "" for any other."""
+    """Return the key of a turn that contains text without an id, such as a queued prompt; "" for any other turn."""
     turn, block = tables.Turn, tables.TextBlock
     unnamed = block.select(block.turn).where((block.turn == turn_id) & block.uuid.is_null())
     return store.fetch_value(turn.select(turn.key).where(turn.id.in_(unnamed))) or ""
 
 
 def _said(store: Reader, turn_id: int) -> list[tuple[int, str, str, int | None]]:
-    """Return (row id, entry's uuid or the turn's key, text, time) for everything said in a turn."""
+    """Return (row id, id of the entry or key of the turn, text, time) for each text of a turn."""
     key = store.fetch_value(tables.Turn.select(tables.Turn.key).where(tables.Turn.id == turn_id))
     block = tables.TextBlock
     query = block.select(block.id, block.uuid, block.text, block.at_ms).where(block.turn == turn_id)
@@ -202,13 +204,13 @@ def _calls(store: Reader, turn_id: int) -> list[dict[str, object]]:
 
 
 def _key_of_call(call: dict[str, object]) -> bytes | None:
-    """Return the key (``said_key``) of a tool call's command; None if it has no command, or no time."""
+    """Return the key (``said_key``) of a tool call's command; None if the call has no command or no time."""
     command, at_ms = call.get("command"), call.get("at_ms")
     return said_key(at_ms, str(command)) if command and isinstance(at_ms, int) else None
 
 
 def _sources_of_call(store: Reader, turn_id: int, call: dict[str, object]) -> set[str]:
-    """Return the uuids of the entries of a tool call and its result."""
+    """Return the ids of the entries that contain a tool call and its result."""
     entries: Sequence[str] = ()
     sources = set()
     for name in ENTRY_FACTS:

@@ -1,4 +1,4 @@
-"""Permanently erase everything in a project, and everything stored from sessions whose folder may not be read."""
+"""Permanently erase a project's data, and data of sessions in folders that must not be read."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from engram.models.work.pauses import Span
 @dataclass(frozen=True, slots=True)
 class ProjectContents:
     project: ProjectRow
-    #: Claude Code's ids of the sessions that began in it.
+    #: The agents' ids of the sessions that began in it.
     session_ids: tuple[str, ...]
     #: Row ids of those sessions, and of sessions that began elsewhere and worked in it.
     session_refs: tuple[int, ...]
     turn_ids: tuple[int, ...]
     #: Memories to delete: those that belong to this project only.
     memories: tuple[Memory, ...]
-    #: Global memories that came from it. They are kept, but lose their evidence.
+    #: Global memories that came from the project. They are kept, but lose their evidence.
     released: tuple[Memory, ...]
     #: Memories from elsewhere that also rest on its turns. They are kept with their other evidence.
     supported: tuple[Memory, ...]
 
 
 def contents_of_project(store: Reader, project: ProjectRow, until_ms: int | None = None) -> ProjectContents:
-    """Return everything in a project; with ``until_ms``, only what had been said and stored by then."""
+    """Return a project's contents; with ``until_ms``, only those up to that time."""
     limit = 1 << 62 if until_ms is None else until_ms
     memory, turn, session = tables.Memory, tables.Turn, tables.Session
     is_early_turn = fn.COALESCE(turn.started_at_ms, 0) <= limit
@@ -78,13 +78,13 @@ def _rests_on_project(project_id: int) -> ColumnBase:
     return fn.EXISTS(of_sessions) | fn.EXISTS(of_turns)
 
 
-# -- the mark of a forgotten project
+# -- tombstones of projects
 
 
 def note_forgotten_project(tx: Tx, project: ProjectRow) -> int:
-    """Mark a project as forgotten until now, and return that time.
+    """Record that everything in a project up to now is forgotten, and return the current time.
 
-    Reads of its transcripts in progress start over.
+    Reads of its transcripts that are in progress start over.
     """
     until_ms = tx.now_ms()
     for identity in identities_of_project(tx, project):
@@ -96,7 +96,7 @@ def note_forgotten_project(tx: Tx, project: ProjectRow) -> int:
 
 
 def forgotten_marks(store: Reader, identities: Iterable[str]) -> list[tuple[str, bytes, int]]:
-    """Return the tombstones of forgotten projects, to carry them into a copy of the database."""
+    """Return the tombstones of forgotten projects, to be carried into a copy of the database."""
     until = {identity: project_forgotten_ms(store, identity) for identity in identities}
     return [
         (TombstoneKind.PROJECT.value, identity.encode(), until_ms)
@@ -112,12 +112,13 @@ def carry_forgotten_projects(
     *,
     actor: Actor,
 ) -> int:
-    """Erase projects that were forgotten in another database later than in this one; return the number of deletions.
+    """Erase projects that were forgotten later in another database than in this one; return how many items were erased.
 
-    Projects that this database has already forgotten are skipped: they may since have been joined with others.
+    Projects that this database has already forgotten are skipped, because others may have been joined to them since.
 
     Args:
-        clean_note: returns what remains of a note that a run keeps for undoing; by default nothing.
+        clean_note: takes the name and text of a note that a run keeps for an undo, and returns what may remain of the
+            text.
     """
     erased = 0
     for kind, key, until_ms in tombstones:
@@ -155,20 +156,20 @@ def erase_turns(tx: Tx, turn_ids: Sequence[int]) -> None:
 
 
 def erase_memories(tx: Tx, memories: Sequence[Memory], *, actor: Actor) -> None:
-    """Delete memories with index, vectors and history, and mentions of them in other memories' histories."""
+    """Delete memories with their index, vectors and history, and the steps of other histories that mention them."""
     for memory in memories:
         delete_memory(tx, memory, actor=actor)
     ids = {memory.episode_id for memory in memories}
     history = tables.History
     told = history.before.concat(history.after).concat(history.reason)
-    # First find text that looks like any id, then compare: SQLite can't search for many strings at once.
+    # SQLite can't search for many strings at once, so it finds text with any id, and the ids are compared here.
     rows = tx.fetch(history.select(history.id, told.alias("told")).where(fn.INSTR(told, "ep_") > 0))
     row_ids = [row.id for row in rows if any(episode_id in row.told for episode_id in ids)]
     tx.run(history.delete().where(in_json_list(history.id, row_ids)))
 
 
 def release_memories(tx: Tx, contents: ProjectContents, *, actor: Actor) -> None:
-    """Remove a project's words from the memories that are kept."""
+    """Remove a project's text from the memories that are kept."""
     reason = "its evidence was forgotten"
     for memory in (*contents.released, *contents.supported):
         forget_evidence_of_project(tx, memory, contents.project.id, reason, actor=actor)
@@ -190,23 +191,23 @@ def release_memories(tx: Tx, contents: ProjectContents, *, actor: Actor) -> None
 
 
 def clean_traces(tx: Tx, contents: ProjectContents) -> None:
-    """Delete everything that is stored about the project and its sessions apart from turns and memories."""
+    """Delete everything that is stored about a project and its sessions, except turns and memories."""
     clean_sessions(tx, contents.session_refs, contents.session_ids)
     tx.run(tables.StandingFile.delete().where(tables.StandingFile.project == contents.project.id))
     tx.run(tables.Branch.delete().where(tables.Branch.project == contents.project.id))
-    # A person who forgets a project doesn't want to share later statements from it.
+    # Someone who forgets a project doesn't want to share what is said in it later.
     tx.run(tables.HubRule.delete().where(tables.HubRule.project == contents.project.id))
     drop_outcomes_of_project(tx, contents.project.id)
 
 
 def _sessions_of(project_id: int) -> Select:
-    """Return the sessions that began in a project, and those that worked in it."""
+    """Return a query for the sessions that began or worked in a project."""
     return tables.Session.select(tables.Session.id).where(was_in_project(project_id))
 
 
 @prepared
 def _mark_forgotten(key: bytes, until_ms: int) -> Query:
-    """Store the tombstone of a project; if it was forgotten before, the later time counts."""
+    """Store a project's tombstone; if it was forgotten before, the later time applies."""
     tombstone = tables.Tombstone
     return tombstone.insert(kind=TombstoneKind.PROJECT, key=key, at_ms=until_ms).on_conflict(
         conflict_target=(tombstone.kind, tombstone.key),
@@ -214,14 +215,16 @@ def _mark_forgotten(key: bytes, until_ms: int) -> Query:
     )
 
 
-# -- Sessions whose folder isn't known yet: their stored data is deleted if the folder turns out to be off limits.
+# -- Sessions whose folder isn't known yet: what was stored is deleted if the folder turns out to be excluded or paused.
 
 
 def drop_unsettled_turns(store: Store, session: SessionRow, spans: Sequence[Span] | None) -> int:
-    """Delete turns stored before the session's folder was known, with memories made from them; return how many.
+    """Delete turns that were stored before the session's folder was known, and memories made from them.
+
+    Return how many turns were deleted.
 
     Args:
-        spans: when the folder's project was paused; None if the folder is excluded, so that all turns are deleted.
+        spans: when the folder's project was paused; None if the folder is excluded, so all turns are deleted.
     """
     turn, session_table = tables.Turn, tables.Session
     query = turn.select(turn.id, turn.key, turn.started_at_ms).where(turn.session == session.id).order_by(turn.id)

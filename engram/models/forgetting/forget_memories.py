@@ -1,6 +1,4 @@
-"""Delete forgotten and purged memories: their evidence, other memories based on it, and every trace of them in the
-file.
-"""
+"""Delete forgotten and purged memories, with the turns and words that they rest on and every trace in the file."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ _INDEXES = ("passage_fts", "episode_fts", "note_fts")
 
 
 def turn_ids_of(store: Reader, memory: Memory) -> list[int]:
-    """Return the row ids of the turns that a memory rests on, according to its evidence."""
+    """Return the row ids of the turns that a memory rests on."""
     evidence, turn = tables.Evidence, tables.Turn
     known = turn.select(turn.id)
     named = evidence.select(evidence.turn_id).where((evidence.memory == memory.id) & evidence.turn_id.in_(known))
@@ -49,14 +47,14 @@ def memories_resting_on(store: Reader, turn_ids: Sequence[int]) -> list[Memory]:
     for turn_id in turn_ids:
         row_ids = set(store.fetch_values(evidence.select(evidence.memory).where(evidence.turn_id == turn_id)))
         uuids = [pack_uuid(entry.uuid) for entry in entries_of_turn(store, turn_id)]
-        # Raw SQL, because there may be any number of keys, which are bytes.
+        # Raw SQL, because there may be any number of keys, and they are bytes.
         row_ids |= {row_id for (row_id,) in store.rows_among("SELECT episode_ref FROM evidence WHERE uuid IN", uuids)}
         resting |= memories_by_row(store, sorted(row_ids))
     return list(resting.values())
 
 
 def turn_texts(store: Reader, turn_ids: Sequence[int]) -> list[str]:
-    """Return all text of turns; none of it may be found afterwards."""
+    """Return all texts of turns, to check that none of them is left afterwards."""
     block = tables.TextBlock
     return [
         text
@@ -66,7 +64,7 @@ def turn_texts(store: Reader, turn_ids: Sequence[int]) -> list[str]:
 
 
 def sessions_of_turns(store: Reader, turn_ids: Sequence[int]) -> list[str]:
-    """Return Claude Code's ids of the sessions that turns belong to."""
+    """Return the agents' ids of the sessions that turns belong to."""
     session, turn = tables.Session, tables.Turn
     query = session.select(session.session_id).join(turn, on=turn.session == session.id)
     sessions = [store.fetch_value(query.where(turn.id == turn_id)) for turn_id in turn_ids]
@@ -74,9 +72,10 @@ def sessions_of_turns(store: Reader, turn_ids: Sequence[int]) -> list[str]:
 
 
 def delete_forgotten(tx: Tx, forgotten: Forgotten, *, actor: Actor) -> int:
-    """Delete memories, turns and words with everything that depends on them, leaving tombstones.
+    """Delete memories, turns and words with everything that depends on them, and store tombstones.
 
-    In any open database: unknown ids are skipped. Return how many memories and turns were deleted or changed.
+    Works in any of Engram's databases: unknown ids are skipped. Return how many memories and turns were deleted or
+    changed.
     """
     done = 0
     add_entry_tombstones(tx, forgotten)
@@ -101,18 +100,18 @@ def delete_forgotten(tx: Tx, forgotten: Forgotten, *, actor: Actor) -> int:
 
 
 def _sources_of_turns(store: Reader, keys: Sequence[str]) -> list[str]:
-    """Return the uuids of the entries of turns, and the keys of the turns, which identify queued prompts."""
+    """Return the ids of the entries of turns, and the keys of the turns, which identify queued prompts."""
     turn = tables.Turn
     turn_ids = store.fetch_values(turn.select(turn.id).where(in_json_list(turn.key, keys))) if keys else []
     return [*keys, *(entry.uuid for turn_id in turn_ids for entry in entries_of_turn(store, turn_id))]
 
 
 def apply_tombstones(tx: Tx, *, actor: Actor) -> int:
-    """Delete everything that the tombstones in an open database list; return how many memories and turns that changed.
+    """Delete everything that the database's own tombstones list; return how many memories and turns changed.
 
-    Call it after tombstones or memories arrive from elsewhere: a restore, an import, a migration, a file set aside.
-    Automatic memories under another id that rest on erased words are deleted too. What a purge left in place may
-    remain. Memories superseded by a missing memory become current again.
+    Call this after a restore, an import, a migration or any other way in which tombstones or memories arrive from
+    elsewhere. Automatic memories that rest on erased words are deleted too, under whatever id. What a purge kept is
+    kept. Memories superseded by a missing memory become current again.
     """
     gone = select_memories(tx, _is_named_by_tombstone())
     turn, tombstone = tables.Turn, tables.Tombstone
@@ -134,7 +133,7 @@ def apply_tombstones(tx: Tx, *, actor: Actor) -> int:
 
 
 def _is_named_by_tombstone() -> ColumnBase:
-    """Return the condition for memories that a tombstone lists, and for automatic ones that rest on erased words."""
+    """Return the condition that a memory is listed by a tombstone, or is automatic and rests on erased words."""
     memory, evidence, tombstone = tables.Memory, tables.Evidence, tables.Tombstone
 
     def is_there(kind: TombstoneKind, key: ColumnBase) -> ColumnBase:
@@ -153,26 +152,26 @@ def _is_named_by_tombstone() -> ColumnBase:
 
 
 def drop_notes(tx: Tx, paths: Sequence[str]) -> None:
-    """Remove changed notes from the index; they are reindexed in their present form."""
+    """Remove changed notes from the index; their new content is indexed later."""
     for path in paths:
         for source in tx.fetch_values(tables.Note.select(tables.Note.source).where(tables.Note.path == path)):
             drop_note(tx, source)
 
 
 def drop_all_notes(tx: Tx) -> None:
-    """Empty the index of notes; it is rebuilt from the files."""
+    """Empty the index of notes; it is rebuilt from the files later."""
     drop_notes(tx, tx.fetch_values(tables.Note.select(tables.Note.path)))
 
 
 def clean_runs(
     tx: Tx, is_kept: Callable[[str], bool], clean_note: Callable[[str, str], str | None] | None = None
 ) -> None:
-    """Remove lines from reports of consolidations and from the notes that they keep for an undo; delete task errors.
+    """Remove lines from the reports of runs, and from the notes in them that are kept for an undo; delete task errors.
 
     Args:
-        is_kept: returns whether to keep a line.
-        clean_note: returns what remains of a note, given its name and text, or None if an undo should not touch it;
-            by default, the lines to keep.
+        is_kept: returns True for a line to keep.
+        clean_note: takes the name and text of a note, and returns what to keep of the text, or None if an undo should
+            not touch the note; by default, it keeps the lines for which ``is_kept`` is true.
     """
 
     def keep_lines(_: str, text: str) -> str:
@@ -195,7 +194,7 @@ def clean_runs(
 
 
 def clean_reasons(tx: Tx, is_kept: Callable[[str], bool]) -> None:
-    """Delete the steps of histories that quote forgotten text, and the reasons of contradictions."""
+    """Delete the steps of histories, and the reasons of contradictions, that quote forgotten text."""
     history, contradiction = tables.History, tables.Contradiction
     for step in tx.fetch(history.select(history.id, history.reason, history.before, history.after)):
         if not all(map(is_kept, [step.reason, *texts_in_json(step.before), *texts_in_json(step.after)])):
@@ -207,7 +206,7 @@ def clean_reasons(tx: Tx, is_kept: Callable[[str], bool]) -> None:
 
 
 def texts_in_json(text: str) -> list[str]:
-    """Return every string in a JSON value, unescaped; the text itself if it isn't JSON."""
+    """Return every string in a JSON value, unescaped, apart from keys; the text itself if it isn't JSON."""
     try:
         todo = [json.loads(text)]
     except (ValueError, RecursionError):
@@ -223,7 +222,7 @@ def texts_in_json(text: str) -> list[str]:
 
 
 def _cut_host(tx: Tx, forgotten: Forgotten, actor: Actor) -> int:
-    """Remove the words of a forgotten memory from the memory it was merged into; return 1 if that exists, else 0."""
+    """Remove a forgotten memory's words from the memory that it was merged into; return 1 if there is one, else 0."""
     cut = forgotten.cut
     host = None if cut is None else find_memory(tx, cut.episode_id)
     if cut is None or host is None:
@@ -235,7 +234,7 @@ def _cut_host(tx: Tx, forgotten: Forgotten, actor: Actor) -> int:
 
 
 def _cut_from_others(tx: Tx, episode_id: str) -> None:
-    """Remove a memory's words from the history of others, because a merge records what it merged."""
+    """Delete the steps of other histories that mention a memory, because a merge records what it merged."""
     pattern = f"%{episode_id}%"
     history = tables.History
     is_told = (history.before**pattern) | (history.after**pattern) | (history.reason**pattern)
@@ -243,9 +242,10 @@ def _cut_from_others(tx: Tx, episode_id: str) -> None:
 
 
 def forget_in_copy(tx: Tx, forgotten: Forgotten, is_kept: Callable[[str], bool], *, actor: Actor) -> int:
-    """Make the same deletions in a copy of the database; return how many memories and turns were deleted.
+    """Make the same deletions in a copy of the database; return how many memories and turns were deleted or changed.
 
-    The copy's index of notes is deleted too: it may hold lines that the files no longer have, and is rebuilt from them.
+    The copy's index of notes is emptied, because it may contain lines that the files no longer have. It is rebuilt
+    later.
     """
     clean_runs(tx, is_kept)
     clean_reasons(tx, is_kept)
@@ -255,18 +255,18 @@ def forget_in_copy(tx: Tx, forgotten: Forgotten, is_kept: Callable[[str], bool],
 
 
 def turn_keys(store: Reader, turn_ids: Sequence[int]) -> list[str]:
-    """Return the keys of turns, which are the same in every copy of the database."""
+    """Return the keys of turns. Unlike row ids, they are the same in every copy of the database."""
     turn = tables.Turn
     keys = [store.fetch_value(turn.select(turn.key).where(turn.id == turn_id)) for turn_id in turn_ids]
     return [key for key in keys if key is not None]
 
 
 def wipe_free_space(store: Store) -> None:
-    """Remove every byte of deleted data from the file and its log.
+    """Remove all traces of deleted data from the file and its log.
 
-    SQLite itself overwrites deleted rows (secure_delete). A text index keeps deleted words until its parts are
-    merged. This merges them, which takes longer the larger the index is. (FTS5 can also drop words at once, but
-    then an older SQLite could no longer read the index, and both drivers must be able to read one memory.db.)
+    SQLite overwrites deleted rows (secure_delete), but a text index keeps deleted words until its segments are merged.
+    This merges them; the larger the index, the longer it takes. (FTS5 could delete words immediately, but then older
+    versions of SQLite could not read the index, and both drivers must be able to read the same memory.db.)
     """
     with store.transaction() as tx:
         for table in _INDEXES:
@@ -274,7 +274,7 @@ def wipe_free_space(store: Store) -> None:
     store.checkpoint("TRUNCATE")
 
 
-# -- SQL for purging: which archived memories could be deleted, their size, and the log of deletions.
+# -- Purge archived memories: which ones can be deleted, their size, and the log of purges.
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,12 +283,12 @@ class PurgeRun:
     at_ms: int
     #: Ids of the deleted memories.
     episode_ids: tuple[str, ...]
-    #: Consolidations that changed one of them.
+    #: Runs that changed one of them.
     touched_runs: tuple[int, ...]
 
 
 def untouched_since(store: Reader, status: str, before_ms: int, project_id: int | None = None) -> list[Memory]:
-    """Return the memories with a given status that were neither changed nor used since a given time, oldest first."""
+    """Return the memories with a given status that have been neither changed nor used since a given time."""
     memory = tables.Memory
     last_touched = fn.max(memory.updated_at_ms, memory.kept_at_ms, fn.coalesce(memory.accessed_at_ms, 0))
     condition = (memory.status == str(status)) & (last_touched < before_ms)
@@ -298,9 +298,9 @@ def untouched_since(store: Reader, status: str, before_ms: int, project_id: int 
 
 
 def bytes_of(store: Reader, memory: Memory) -> int:
-    """Return the size of a memory in the database, in bytes: words, vectors and history, without indexes.
+    """Return the size of a memory in the database, in bytes: text, vectors and history, without indexes.
 
-    Raw SQL: it only adds up lengths.
+    This uses raw SQL, because it only adds up lengths.
     """
     return int(
         store.value(
@@ -316,9 +316,9 @@ def bytes_of(store: Reader, memory: Memory) -> int:
 
 
 def purge_memories(tx: Tx, run_id: int, some: Sequence[Memory], *, actor: Actor) -> None:
-    """Delete memories along with their index entries, vectors, evidence and history, and log the purge; turns are kept.
+    """Delete memories with their index, vectors, evidence and history, and log the purge; turns are kept.
 
-    Tombstones keep the extractor from recreating them.
+    Tombstones keep extractors from recreating the memories.
     """
     table, history = tables.Run, tables.History
     report = json.loads(tx.fetch_value(table.select(table.report).where(table.id == run_id)) or "{}")

@@ -1,7 +1,7 @@
-"""Daily copies of memory.db: made by SQLite's backup API while others read and write, checked, and the newest two kept.
+"""Daily backups of memory.db, made with SQLite's backup API while other processes read and write, and then checked.
 
-If memory.db was lost and a new one created, the newest backup of the old one is kept until a person deletes it. So is
-the copy made before the tables of an earlier version are changed: it is the way back to that version.
+The newest two are kept. If memory.db was lost and a new one created, the newest backup of the old one is kept until the
+user deletes it. Copies made before a migration are kept as well, as the way back to the earlier version.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from engram.system.atomic import FILE_MODE, locked_folder, make_private_folder
 from engram.system.clock import iso_time, parse_time_ms
 from engram.system.lazy_regex import lazy_regex
 
-#: Number of backups kept per memory.db: the newest ones.
+#: Number of the newest backups that are kept.
 KEEP = 2
-#: Number of pre-upgrade copies kept: the newest ones, each with a different version of the tables.
+#: Number of the newest copies from before an upgrade that are kept, each with a different version of the tables.
 KEEP_UPGRADED = 2
-#: Suffix of such a copy's name: the version of its tables.
+#: Suffix of such a copy's name, with the version of its tables.
 _TABLES = lazy_regex(r"-tables-(\d+)\.db")
-#: Beginning of a backup's name: when it was made, in UTC.
+#: Beginning of a backup's name, with the time at which it was made, in UTC.
 _MADE = lazy_regex(r"memory-(\d{4}-\d\d-\d\dT\d{6}Z)")
-#: Pages copied at a time; other threads run in between.
+#: Number of pages copied at a time; other threads run in between.
 _PAGES = 256
 #: Free disk space that must remain after a backup, in bytes.
 _SPARE_BYTES = 50_000_000
@@ -54,7 +54,7 @@ class Backup:
 
     @property
     def upgraded_from(self) -> int:
-        """Version of the tables of a copy from before an upgrade, the way back to that version; 0 for other backups."""
+        """Version of the tables in a copy from before an upgrade; 0 for other backups."""
         found = _TABLES.search(self.path.name)
         return int(found[1]) if found else 0
 
@@ -70,20 +70,21 @@ def list_backups(folder: Path) -> list[Backup]:
 
 
 def _made_at_ms(name: str) -> int | None:
-    """Return when a backup was made, from its name, because forgetting changes the file later; None for any other
-    name.
+    """Return when a backup was made, in milliseconds since 1970; None if its name doesn't say it.
+
+    The file's modification time may be later, because forgetting changes backups.
     """
     found = _MADE.match(name)
     return parse_time_ms(found[1]) if found else None
 
 
 def earlier_backups(store: Reader, folder: Path) -> list[Backup]:
-    """Return the newest backup of each earlier memory.db that was damaged or deleted, newest first."""
+    """Return the newest backup of each earlier memory.db, which was damaged or deleted; newest first."""
     return [backups[0] for backups in _by_memory(store, folder)[1:]]
 
 
 def _by_memory(store: Reader, folder: Path) -> list[list[Backup]]:
-    """Return the backups of this memory.db, or of an unknown one, and those of each earlier one; newest first."""
+    """Return the backups of this or an unknown memory.db, then those of each earlier memory.db; newest first."""
     made_at = made_at_ms(store)
     found: dict[float, list[Backup]] = {made_at: []}
     for backup in list_backups(folder):
@@ -94,7 +95,7 @@ def _by_memory(store: Reader, folder: Path) -> list[list[Backup]]:
 
 
 def _began_ms(backup: Path, driver: str) -> float:
-    """Return when the memory in a backup began, in milliseconds since 1970; infinity if it can't be read."""
+    """Return when the memory in a backup was created, in milliseconds since 1970; infinity if that can't be read."""
     with contextlib.suppress(BrokenDatabase, ValueError):
         for (value,) in read_at_rest(backup, driver, f"SELECT value FROM meta WHERE key = '{MADE_AT}'"):
             return int(value)
@@ -108,21 +109,21 @@ def has_content(store: Reader) -> bool:
 
 @contextlib.contextmanager
 def holding_backups(folder: Path) -> Iterator[Path]:
-    """Lock the backup folder, so that no backup is made in the meantime and forgetting cannot miss a half-made copy."""
+    """Lock the backup folder, so that no backup is made in the meantime, which forgetting could miss."""
     make_private_folder(folder)
     with locked_folder(folder):
         yield folder
 
 
 def make_backup(store: Reader, folder: Path, *, keep: int = KEEP) -> Backup:
-    """Copy the state of memory.db at one instant into ``folder`` (mode 0600) and delete all but the newest ``keep``.
+    """Copy a snapshot of memory.db into ``folder`` (mode 0600), and delete all but the newest ``keep`` backups.
 
-    The newest backup of each earlier memory.db is kept too. Readers and writers continue while it runs. The copy counts
-    only if SQLite finds it sound.
+    The newest backup of each earlier memory.db is kept too. Other processes can read and write in the meantime. A
+    damaged copy is discarded.
 
     Raises:
-        BrokenDatabase: the copy, and so memory.db, is damaged; the older backups are kept.
-        StoreError: it cannot be made, for example because the disk is full; the older backups are kept.
+        BrokenDatabase: the copy is damaged, so memory.db is too; the older backups are kept.
+        StoreError: the backup can't be made, for example because the disk is full; the older backups are kept.
     """
     with holding_backups(folder):
         made = _make(store, folder, "")
@@ -133,15 +134,15 @@ def make_backup(store: Reader, folder: Path, *, keep: int = KEEP) -> Backup:
 
 
 def make_copy_before_upgrade(path: Path, folder: Path, version: int, *, driver: str) -> Backup:
-    """Copy the memory.db at ``path``, whose tables have an earlier ``version``, into ``folder``: the way back.
+    """Copy the memory.db at ``path``, whose tables have an earlier ``version``, into ``folder`` before it is migrated.
 
-    An earlier copy of the same version is deleted, and so are those of all but the newest two versions.
+    Earlier copies of the same version are deleted, and so are copies of all but the newest two versions.
 
     Raises:
-        BrokenDatabase: the copy, and so memory.db, is damaged.
-        StoreError: it cannot be made, for example because the disk is full.
+        BrokenDatabase: the copy is damaged, so memory.db is too.
+        StoreError: the copy can't be made, for example because the disk is full.
     """
-    store = Store(path, driver=driver)  # not opened: that would change its tables
+    store = Store(path, driver=driver)  # not opened, because that would migrate its tables
     try:
         with holding_backups(folder):
             made = _make(store, folder, f"-tables-{version}")
@@ -175,7 +176,7 @@ def _make(store: Reader, folder: Path, ending: str) -> Backup:
 
 
 def drop_database(path: Path) -> None:
-    """Delete a database with its side files."""
+    """Delete a database with its -wal, -shm and -journal files."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
@@ -187,7 +188,7 @@ def _drop_leftovers(folder: Path) -> None:
 
 
 def _copy(store: Reader, path: Path) -> None:
-    """Copy through a connection of its own that keeps one view of the database from the first page to the last."""
+    """Copy a snapshot of the database, through a separate connection."""
     source = open_database(store.path, store.driver)
     target = connect_plainly(path, store.driver)
     try:
@@ -208,7 +209,7 @@ def _check(store: Reader, path: Path) -> None:
     try:
         message = copy.value("PRAGMA quick_check(1)")
         if message != "ok":
-            raise BrokenDatabase(f"{store.path} is damaged: {message or 'it cannot be checked'}")
+            raise BrokenDatabase(f"{store.path} is damaged: {message or 'the check failed'}")
         copy.checkpoint("TRUNCATE")
     finally:
         copy.close()

@@ -1,8 +1,7 @@
 """Carry over changes made by hand from a damaged, current or older memory.db into the one that takes its place.
 
-One rule decides which changes those are, for a memory that the other database lacks and for a change of one that it
-has: a person or an agent did it. The work of extractors and consolidation is redone from the transcripts, or is what a
-restore undoes.
+A change is carried over if a person or an agent made it, whether or not the new database has the memory. The work of
+extractors and consolidation is not carried over: it is redone from the transcripts, or a restore is meant to undo it.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ logger = logging.getLogger(__name__)
 # -- Changes made by hand.
 
 _PEOPLE = (Actor.USER, Actor.AGENT)
-#: Steps that are only the effect of something else, even if a person did that.
+#: Steps that are only a consequence of something else, even if a person did that.
 _EFFECTS = (MOVE, RELEASE, ERASE)
 
 
@@ -70,21 +69,21 @@ def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names)
 
 
-#: The steps of the history that a person or an agent did; ``_is_by_hand`` is the same for a step that was read.
+#: SQL condition for the steps of the history that a person or an agent took. ``_is_by_hand`` is the same in Python.
 _STEPS_BY_HAND = (
     f"(action IN ({_quoted(BY_HAND_ACTIONS)}) "
     f"OR (actor IN ({_quoted(_PEOPLE)}) AND action NOT IN ({_quoted(_EFFECTS)})))"
 )
-#: Saved, pinned or lowered: reading transcripts again would not restore that.
+#: SQL condition for memories that were saved, pinned or lowered, which reading transcripts again would not restore.
 _BY_HAND_IN_ROW = f"{IS_MANUAL} OR e.is_pinned OR e.is_lowered"
-#: Also memories that a person or an agent changed or chose as a replacement.
+#: The same, including memories that a person or an agent changed or chose as a replacement.
 _BY_HAND = f"""{_BY_HAND_IN_ROW}
     OR e.episode_id IN (SELECT episode_id FROM history WHERE {_STEPS_BY_HAND})
     OR e.episode_id IN (SELECT CASE WHEN json_valid(after) THEN coalesce(json_extract(after, '$.superseded_by'), '')
         ELSE '' END FROM history WHERE {_STEPS_BY_HAND})"""
 #: Exceptions that reading damaged rows may raise, apart from Engram's own.
 _UNREADABLE = (*UNREADABLE, peewee.IntegrityError)
-#: Maximum number of unreadable rows in a damaged table before the rest is abandoned.
+#: Maximum number of unreadable rows in a damaged table; after that, the rest is skipped.
 MAX_UNREADABLE_ROWS = 5_000
 
 
@@ -92,20 +91,20 @@ def _is_by_hand(step: Change) -> bool:
     return step.is_by_hand or (step.actor in _PEOPLE and step.action not in _EFFECTS)
 
 
-#: Carries over more from one memory.db into another.
+#: A function that carries over additional data into one memory.db from another.
 CarryMore = Callable[[Tx, Reader], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
     memories: int = 0
-    #: Memories that were already there and were changed.
+    #: Memories that already existed and were changed.
     changed: int = 0
     #: Number of tombstones.
     tombstones: int = 0
     #: Memories kept by hand that could not be read in any source.
     lost: int = 0
-    #: False if the newest source could not be read to its end, so that data only it had may be missing.
+    #: False if the newest source could not be read completely, so data that only it had may be missing.
     is_complete: bool = True
 
 
@@ -117,15 +116,17 @@ def recover_by_hand(
     carry_more: CarryMore,
     with_new_projects: bool = False,
 ) -> Recovered:
-    """Carry over what was saved, changed, decided or forgotten by hand, each from the first source that has it.
+    """Carry over everything that was saved, changed, decided or forgotten by hand, from the first source that has it.
 
-    Sources, newest first, may be damaged: unreadable data is skipped, and counts as lost if no other source has it.
-    They are only read. Forgotten text remains forgotten, and text from a pause remains unread.
+    Forgotten text remains forgotten, and text from a pause remains unread.
 
     Args:
-        store: the memory.db to carry it into. What it already contains may be older than the first source, and gets
-            the changes that were made there.
-        carry_more: carries over what this module knows nothing of, from the newest source: the hubs that were joined.
+        store: the memory.db to carry it into. If its content is older than the first source, it gets the changes that
+            were made there.
+        sources: newest first. They may be damaged: unreadable data is skipped, and counts as lost if no other source
+            has it.
+        carry_more: carries over more from the newest source: the hubs that were joined, which this package knows
+            nothing about.
         with_new_projects: also carry over all memories of projects that ``store`` does not have.
     """
     memories = changed = tombstones = 0
@@ -166,7 +167,7 @@ def recover_by_hand(
 
 
 def carry_forgotten(store: Store, sources: Sequence[Path]) -> None:
-    """Carry over only tombstones, pauses and names of projects, from each source that can be read."""
+    """Carry over only tombstones, pauses and the names of projects, from each source that can be read."""
     for number, path in enumerate(sources):
         with opened_source(store, path) as source, _skipping_damage(source, "forgotten"):
             _carry_tombstones(store, source)
@@ -177,7 +178,7 @@ def carry_forgotten(store: Store, sources: Sequence[Path]) -> None:
 
 @contextlib.contextmanager
 def _skipping_damage(source: Store, part: str) -> Iterator[None]:
-    """Log which part of a source cannot be read, and continue with the next part."""
+    """Log which part of a source can't be read, and continue with the next part."""
     try:
         yield
     except (EngramError, *_UNREADABLE) as error:
@@ -195,11 +196,11 @@ def _is_whole(source: Store) -> bool:
     return all(source.value(f"PRAGMA main.integrity_check({table})") == "ok" for table in ("episode", "history"))
 
 
-# -- Projects: their names, the folders that were joined to them, and folders that a person keeps apart.
+# -- Projects: their names, the folders that have been joined to them, and folders that the user keeps apart.
 
 
 def _projects_missing_in(store: Reader, source: Store) -> tuple[int, ...]:
-    """Return the row ids, in the source, of projects that ``store`` does not have."""
+    """Return the source's row ids of projects that ``store`` doesn't have."""
     with _skipping_damage(source, "new projects"):
         return tuple(
             project.id
@@ -216,10 +217,10 @@ def _carry_projects(store: Store, source: Store, actor: Actor, *, is_newest: boo
             return
         for project in projects.list_projects(source):
             if len(projects.names_of_project(source, project.id)) > 1:
-                _place(tx, project)  # renamed by hand: reading its transcripts again would name it after its folder
+                _place(tx, project)  # renamed by hand, which reading transcripts again would not restore
         apart = kept_apart(source)
         keep_apart(tx, sorted(apart))
-    # A person who undid a merge wants the folder kept apart, and the project exists again.
+    # Someone who undid a merge wants the folder to remain apart, as a project of its own.
     again = apart & {project.identity for project in projects.list_projects(source)}
     for number in [merge.number for merge in list_merges(store) if merge.root in again]:
         with contextlib.suppress(BadRequest, NotFound):
@@ -233,7 +234,7 @@ def _carry_projects(store: Store, source: Store, actor: Actor, *, is_newest: boo
 
 
 def _join(tx: Tx, into: ProjectRow, identity: str, root: str, reason: str, actor: Actor) -> None:
-    """Join a folder to a project, with everything in the local project that the folder belongs to."""
+    """Join a folder to a project. If the folder is a local project, that project is merged into it."""
     other = find_project_of_identity(tx, identity)
     if other is None:
         link_folder(tx, into, identity, root, reason)
@@ -242,17 +243,17 @@ def _join(tx: Tx, into: ProjectRow, identity: str, root: str, reason: str, actor
 
 
 def _place(tx: Tx, project: ProjectRow) -> ProjectRow:
-    """Return the local project that corresponds to a project of a source."""
+    """Return the local project that corresponds to a source's project; create it if it is missing."""
     return projects.ensure_project(tx, project.identity, project.name, project.root)
 
 
-# -- Memories that this memory.db does not have yet.
+# -- Memories that this memory.db doesn't have yet.
 
 
 def _carry_memories(
     store: Store, source: Store, older: Sequence[Path], new_projects: Collection[int], actor: Actor
 ) -> tuple[int, set[str]]:
-    """Carry over memories kept by hand, and all of some projects; return how many, and the ids of unreadable ones."""
+    """Carry over memories kept by hand, and all those of some projects; return their number and the unreadable ones."""
     memories = 0
     unread: set[str] = set()
     sound = _memories_of(store, older)
@@ -262,7 +263,7 @@ def _carry_memories(
             for memory in memory_records.select_memories(source, tables.Memory.id == row_id):
                 copy = sound.get((memory.episode_id, memory.revision))
                 if copy is not None and not _says_the_same(copy, memory):
-                    continue  # its text is damaged, but the older source has it
+                    continue  # the text is damaged, but an older source has it
                 action = "recover" if row_id in by_hand else "return"
                 memories += _carry(store, source, memory, action, actor)
         except (EngramError, *_UNREADABLE) as error:
@@ -272,7 +273,7 @@ def _carry_memories(
 
 
 def _memories_of(store: Store, paths: Sequence[Path]) -> dict[tuple[str, int], Memory]:
-    """Return (id, revision) → memory, for all memories kept by hand that are readable in one of the databases."""
+    """Return (id, revision) → memory, for all memories kept by hand that can be read in one of the databases."""
     memories: dict[tuple[str, int], Memory] = {}
     is_by_hand = tables.Memory.id.in_(SQL(f"(SELECT e.id FROM episode e WHERE {_BY_HAND})"))
     for path in paths:
@@ -287,7 +288,7 @@ def _says_the_same(first: Memory, second: Memory) -> bool:
 
 
 def _rows_of_projects(source: Store, row_ids: Collection[int]) -> dict[int, str]:
-    """Return row id → memory id of every memory in some of a source's projects."""
+    """Return row id → memory id, for every memory in some of a source's projects."""
     memory = tables.Memory
     query = memory.select(memory.id, memory.episode_id).where(memory.project.in_(list(row_ids))).order_by(memory.id)
     with _skipping_damage(source, "memories of new projects"):
@@ -296,7 +297,7 @@ def _rows_of_projects(source: Store, row_ids: Collection[int]) -> dict[int, str]
 
 
 def _rows_by_hand(source: Store) -> dict[int, str]:
-    """Return row id → memory id of memories kept by hand; if the table is damaged, of those that may have been."""
+    """Return row id → memory id, for memories kept by hand; if the table is damaged, for those that may have been."""
     sql = f"SELECT e.id, e.episode_id FROM episode e WHERE {_BY_HAND} ORDER BY e.id"
     try:
         return {int(row_id): str(name) for row_id, name in source.rows(sql)}
@@ -319,7 +320,7 @@ def _rows_by_hand(source: Store) -> dict[int, str]:
 
 
 def _indexed_rows(source: Store) -> dict[int, str]:
-    """Return row id → memory id of every memory, from the index only; failing that, all row ids ever assigned."""
+    """Return row id → memory id, for every memory, from the index only; failing that, for all row ids ever assigned."""
     try:
         rows = source.rows("SELECT id, episode_id FROM episode ORDER BY episode_id")
         return {int(row_id): str(name) for row_id, name in sorted(rows)}
@@ -329,14 +330,14 @@ def _indexed_rows(source: Store) -> dict[int, str]:
 
 
 def _is_there(store: Reader, name: str) -> bool:
-    """Return True if another source had the memory, or it was forgotten and so isn't missing."""
+    """Return True if the memory isn't missing, because another source had it or it was forgotten."""
     return memory_records.find_memory(store, name) is not None or is_named_by_tombstone(
         store, name, None, (), Source.MANUAL
     )
 
 
 def _automatic(store: Store, sources: Sequence[Path], names: Set[str]) -> set[str]:
-    """Return the memories that, according to a source, no person kept; reading the transcripts restores them."""
+    """Return the memories that were not kept by hand according to a source. Reading the transcripts restores them."""
     sql = f"SELECT 1 FROM episode e WHERE e.episode_id = ? AND NOT ({_BY_HAND})"
     found: set[str] = set()
     for path in sources if names else ():
@@ -349,7 +350,7 @@ def _automatic(store: Store, sources: Sequence[Path], names: Set[str]) -> set[st
 
 
 def _carry(store: Store, source: Store, one: Memory, action: str, actor: Actor) -> bool:
-    """Add one memory with its history, unless it exists or was forgotten; return True if it was added."""
+    """Add a memory with its history, unless it exists or was forgotten; return True if it was added."""
     if not memory_records.is_memory_id(one.episode_id):
         raise BrokenDatabase(f"{one.episode_id[:40]!r} is not the id of a memory")
     project = None if one.project_id is None else projects.project_by_id(source, one.project_id)
@@ -381,7 +382,7 @@ def _carry(store: Store, source: Store, one: Memory, action: str, actor: Actor) 
 
 
 def _history_in(source: Store, episode_id: str) -> list[Change] | None:
-    """Return a memory's history; None if it cannot be read."""
+    """Return a memory's history; None if it can't be read."""
     try:
         return history_of(source, episode_id)
     except (EngramError, *_UNREADABLE) as error:
@@ -397,9 +398,9 @@ def _is_known(store: Reader, memory: Memory, evidence: Sequence[Evidence]) -> bo
     return memory.slot is not None and memory_records.memory_by_slot(store, memory.slot) is not None
 
 
-# -- Changes of memories that this memory.db has in an earlier state, and judgements on quotations.
+# -- Changes to memories that exist here in an earlier state, and judgements on quotations.
 
-#: Fields that are taken from a row if it is not known which step changed it.
+#: Fields that are taken from a memory's row if its history is missing.
 _FIELDS_OF_ROW = (
     *("kind", "summary", "content", "facts", "entities", "questions", "title", "importance", "voice", "suspect"),
     *("is_pinned", "is_lowered", "status", "valid_from_ms", "valid_to_ms", "superseded_by", "scope"),
@@ -407,7 +408,7 @@ _FIELDS_OF_ROW = (
 
 
 def _carry_changes(store: Store, source: Store, present: Set[str]) -> int:
-    """Repeat the changes that have since been made by hand in the source; return how many memories changed."""
+    """Repeat the changes that were made by hand in the source; return how many memories changed."""
     changed = 0
     for name in _changed_in(source, present):
         if name in present:
@@ -423,8 +424,9 @@ def _carry_changes(store: Store, source: Store, present: Set[str]) -> int:
 
 
 def _changed_in(source: Store, present: Set[str]) -> list[str]:
-    """Return the ids of memories that were changed by hand, or whose words were forgotten; if that can't be read, every
-    id.
+    """Return the ids of memories that were changed by hand or lost forgotten words.
+
+    If the history can't be read, return every id.
     """
     sql = f"SELECT DISTINCT episode_id FROM history WHERE {_STEPS_BY_HAND} OR action = '{ERASE}' ORDER BY episode_id"
     with _skipping_damage(source, "changes"):
@@ -443,7 +445,7 @@ def _carry_changes_of(tx: Tx, source: Store, name: str) -> bool:
     later = _fields_set_later(tx, name)
     for step, undoes in _new_steps(tx, name, history):
         if step.action == ERASE:
-            # Its history is lost: only the row is left.
+            # Forgetting deleted the history, so only the row is left.
             is_changed |= _take_row(tx, source, memory, is_erased=True)
         elif _is_by_hand(step) and not is_making(step):
             fields = _fields_after(tx, source, memory, step)
@@ -458,9 +460,9 @@ def _carry_changes_of(tx: Tx, source: Store, name: str) -> bool:
 
 
 def _new_steps(tx: Tx, name: str, history: Sequence[Change]) -> Iterator[tuple[Change, int | None]]:
-    """Yield the steps of a source's history that the local one lacks, each with the local number of what it undid.
+    """Yield the steps of a source's history that the local one lacks, each with the local id of the step that it undid.
 
-    The caller adds each step to the history before requesting the next one, or leaves it out.
+    The caller adds each step to the history before requesting the next one, or skips it.
     """
     here: defaultdict[tuple[int, str, str], list[int]] = defaultdict(list)
     last = 0
@@ -480,12 +482,12 @@ def _new_steps(tx: Tx, name: str, history: Sequence[Change]) -> Iterator[tuple[C
 
 
 def _fields_set_later(tx: Tx, name: str) -> Mapping[str, int]:
-    """Return field → when it was last set by hand here: a copy may be newer than the memory that it replaces."""
+    """Return field → when it was last set by hand here, because this database may be newer than the source."""
     return {field: step.at_ms for step in history_of(tx, name) if _is_by_hand(step) for field in step.after}
 
 
 def _fields_after(tx: Tx, source: Store, memory: Memory, step: Change) -> dict[str, Any]:
-    """Return the fields of a memory that a step of a source set, in the form for this database."""
+    """Return the fields of a memory that a source's step set, with values for this database."""
     fields = fields_of_snapshot({name: value for name, value in step.after.items() if name in snapshot(memory)})
     if (project_id := fields.pop("project_id", None)) is not None:
         project = projects.project_by_id(source, project_id)
@@ -494,7 +496,7 @@ def _fields_after(tx: Tx, source: Store, memory: Memory, step: Change) -> dict[s
 
 
 def _take_row(tx: Tx, source: Store, memory: Memory, *, is_erased: bool) -> bool:
-    """Update a memory from its row in a source, if that is newer; return True if it changed."""
+    """Update a memory from its row in a source, if that row is newer; return True if the memory changed."""
     newer = memory_records.find_memory(source, memory.episode_id)
     if newer is None or newer.revision <= memory.revision:
         return False
@@ -509,7 +511,7 @@ def _take_row(tx: Tx, source: Store, memory: Memory, *, is_erased: bool) -> bool
 
 
 def _carry_decisions(store: Store, source: Store) -> None:
-    """Add contradictions with their decisions, and changes that the user undid and consolidation must not repeat."""
+    """Carry over contradictions with their decisions, and undone changes, which consolidation must not repeat."""
     with _skipping_damage(source, "contradictions"), store.transaction() as tx:
         table = tables.Contradiction
         for contradiction in source.fetch_records(CONTRADICTIONS, CONTRADICTIONS.select().order_by(table.id)):

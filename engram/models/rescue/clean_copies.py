@@ -1,4 +1,4 @@
-"""Other databases of Engram, such as backups, and the tombstones that are carried into and out of them."""
+"""Delete forgotten data from other databases of Engram, such as backups, and carry tombstones between databases."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from engram.models.sessions.stored_turns import turn_of_entry
 from engram.system.atomic import FILE_MODE
 from engram.text.words import in_pairs
 
-# -- Other databases of Engram, such as backups: opened only if they are sound, and cleaned of forgotten data.
+# -- Open other databases of Engram, such as backups, if they are sound, and delete forgotten data from them.
 
-#: The first version whose tables correspond to the current ones, row for row.
+#: The first version whose tables have the same rows as the current ones.
 _FIRST_ALIKE = 5
 
 
@@ -37,7 +37,7 @@ def open_sound_copy(path: Path, driver: str) -> Iterator[Store]:
     """Open another database of Engram, and rebuild its indexes if only they are damaged.
 
     Raises:
-        StoreError: it is damaged or not Engram's; it is unchanged.
+        StoreError: the database is damaged or not Engram's; it is unchanged.
     """
     copy = Store(path, driver=driver)
     try:
@@ -50,9 +50,9 @@ def open_sound_copy(path: Path, driver: str) -> Iterator[Store]:
 
 
 def clean_copy(path: Path, driver: str, clean: Callable[[Tx], int]) -> int:
-    """Delete rows from another database, and every trace of them; return how many ``clean`` deleted.
+    """Delete rows from another database, and all traces of them; return how many ``clean`` deleted.
 
-    A copy of an earlier version keeps its tables, so that it remains the way back to that version.
+    A copy of an earlier version is not migrated, so that it remains the way back to that version.
 
     Raises:
         StoreError: the file is damaged, or not Engram's; it is unchanged.
@@ -80,9 +80,10 @@ def _older_version(path: Path, driver: str) -> int:
 
 
 def _clean_older(path: Path, driver: str, version: int, clean: Callable[[Tx], int]) -> int:
-    """Clean an upgraded copy of an older file, then make the same deletions and changes in the older file.
+    """Clean a migrated copy of an older file, then make the same deletions and changes in the older file.
 
-    ``clean`` supports only the tables of this version. A kill leaves the file as it was, or cleaned.
+    This is necessary because ``clean`` supports only the current tables. If the process is killed, the file is either
+    unchanged or cleaned.
     """
     twin = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     older = Store(path, driver=driver)
@@ -128,7 +129,7 @@ def _take_over(older: Store, twin: Path, version: int) -> None:
 
 
 def _plain_tables(store: Reader) -> list[str]:
-    """Return the tables that both databases have, except SQLite's, those of text indexes and the file's own facts."""
+    """Return the tables that both databases have, except SQLite's own, those of text indexes, and ``meta``."""
     return [
         str(name)
         for (name,) in store.rows(
@@ -158,7 +159,7 @@ def _take_over_table(tx: Tx, table: str) -> None:
 
 
 def _index_older(tx: Tx, row_id: int, version: int, *, is_deleted: bool) -> None:
-    """Remove a memory from an earlier version's text index, or add it, with the words that such a version indexes."""
+    """Remove a memory from an earlier version's text index, or add it, with the words that that version indexes."""
     questions = "questions" if version >= 17 else "''"
     into, deleted = ("episode_fts, rowid", "'delete', ?") if is_deleted else ("rowid", "?")
     for summary, content, entities, asked in tx.rows(
@@ -172,15 +173,15 @@ def _index_older(tx: Tx, row_id: int, version: int, *, is_deleted: bool) -> None
         )
 
 
-# -- Forgotten data remains forgotten in every copy: tombstones are carried from one database to another, and applied
-# there.
+# -- Tombstones, which are carried from one database to another and applied there, so that forgotten data remains
+# forgotten in every copy.
 
 #: ``(kind, key, when it was forgotten)``.
 Tombstone = tuple[str, bytes, int]
 
 
 def read_tombstones(store: Reader) -> list[Tombstone]:
-    """Return all tombstones. The database need not be open: as much as possible is read from a damaged one."""
+    """Return all tombstones. ``Store.open`` isn't required, so this also works for a damaged database."""
     table = tables.Tombstone
     rows = store.fetch(table.select(table.kind, table.key, table.at_ms))
     return [(str(row.kind), bytes(row.key), int(row.at_ms)) for row in rows]
@@ -189,7 +190,7 @@ def read_tombstones(store: Reader) -> list[Tombstone]:
 def carry_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
     """Add tombstones; return how many are new.
 
-    Projects forgotten later than in this database are deleted at once; ``apply_tombstones`` deletes the rest.
+    Projects that were forgotten later than in this database are erased now; ``apply_tombstones`` deletes the rest.
     """
     before = _count_tombstones(tx)
     carry_forgotten_projects(tx, tombstones, actor=Actor.TIDYING)
@@ -199,9 +200,10 @@ def carry_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
 
 
 def carry_harmless_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
-    """Add those tombstones from a file that match nothing here; return how many are new. Nothing is deleted.
+    """Add the tombstones of an imported file that match nothing in this database; return how many are new.
 
-    A time in the future becomes the current time, because a file must not bar what will be said in a project.
+    Nothing is deleted. A time in the future is replaced with the current time, so that a file can't keep later sessions
+    of a project from being stored.
     """
     before, now_ms = _count_tombstones(tx), tx.now_ms()
     said = stored_words(tx, {key for kind, key, _ in tombstones if kind == TombstoneKind.SAID})
@@ -215,7 +217,7 @@ def carry_harmless_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
 
 
 def _names_something(store: Reader, kind: TombstoneKind, key: bytes) -> bool:
-    """Return whether an item of this kind, other than ``SAID``, is stored."""
+    """Return True if the item that a tombstone lists is stored. The kind ``SAID`` is not supported."""
     text = key.decode("utf-8", "replace")
     if kind in (TombstoneKind.MEMORY, TombstoneKind.PURGED):
         return find_memory(store, text) is not None
@@ -236,11 +238,11 @@ def _count_tombstones(store: Reader) -> int:
 def is_named_by_tombstone(
     store: Reader, episode_id: str, slot: str | None, uuids: Collection[str], source: str, *, with_purged: bool = True
 ) -> bool:
-    """Return True if a memory must not be stored: it, its slot, or an entry that an automatic one needs is forgotten.
+    """Return True if a memory must not be stored: it, its slot, or an entry that an automatic one needs was forgotten.
 
     Args:
-        source: who made it; a memory that a person saved may rest on anything.
-        with_purged: purged memories must not come back either.
+        source: the memory's ``Source``; a saved memory may rest on any entry.
+        with_purged: treat purged memories like forgotten ones.
     """
     if is_memory_gone(store, episode_id, with_purged=with_purged):
         return True
@@ -250,7 +252,7 @@ def is_named_by_tombstone(
 
 
 def delete_named_in_copy(path: Path, driver: str, tombstones: Sequence[Tombstone]) -> int:
-    """Delete what tombstones list from another Engram database, such as one set aside; return the number of deletions.
+    """Delete what tombstones list from another database of Engram; return how many items were deleted or changed.
 
     Raises:
         StoreError: the file is damaged, or not Engram's; it is unchanged.

@@ -1,7 +1,8 @@
-"""Copy everything in a project from one database into another, with new row ids. Raw SQL throughout.
+"""Copy everything in a project from one database into another, with new row ids, by raw SQL.
 
-Row ids are shifted past the target's highest, and references are shifted with them. Text indexes are filled for the new
-rows. Vectors are recomputed. Data that is meaningful only in the source (runs, spending, pauses) is not copied.
+Row ids are shifted past the target's highest one, and so are references to them. The new rows are added to the text
+indexes. Vectors are recomputed later. Data that has a meaning only in the source (runs, spending, pauses) is not
+copied.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from engram.models.memories.memory_index import index_memory
 from engram.models.projects.projects import ProjectRow, ensure_project, find_project_of_identity
 from engram.models.sessions.reading_progress import read_from_beginning
 
-#: In the target, a session that began elsewhere but worked in the project belongs to it.
+#: The sessions that belong to the project in the target, including those that began elsewhere and worked in it.
 _IS_OF_PROJECT = "(project_id = {p} OR id IN (SELECT session_ref FROM source.turn WHERE project_id = {p}))"
 _SESSIONS = f"SELECT id FROM source.session WHERE {_IS_OF_PROJECT}"
 _SESSION_IDS = f"SELECT session_id FROM source.session WHERE {_IS_OF_PROJECT}"
 _TURNS = "SELECT id FROM source.turn WHERE project_id = {p}"
 _MEMORIES = "SELECT id FROM source.episode WHERE project_id = {p}"
 _MEMORY_IDS = "SELECT episode_id FROM source.episode WHERE project_id = {p}"
-#: Prefixes of the ids of the project's quotations (``quotation_prefix`` of ``engram.models.sessions.stored_turns``).
+#: Prefixes of the ids of the project's quotations, like ``quotation_prefix`` in ``engram.models.sessions``.
 _QUOTED = f"SELECT printf('q_%012x', (key >> 16) & 281474976710655) FROM source.entry WHERE turn_id IN ({_TURNS})"
 _TRANSCRIPTS = (
     f"SELECT id FROM source.transcript WHERE session_ref IN ({_SESSIONS}) "
@@ -34,9 +35,9 @@ _TRANSCRIPTS = (
 _SESSION_OR_NONE = f"CASE WHEN session_ref IN ({_SESSIONS}) THEN session_ref + {{session}} END"
 _TURN_OR_NONE = f"CASE WHEN turn_id IN ({_TURNS}) THEN turn_id + {{turn}} END"
 
-#: Table → (which rows, column → the expression that replaces it, apart from row ids and foreign keys). ``{TABLE}`` is
-#: the offset added to that table's row ids, ``{p}`` and ``{t}`` the project's row id in source and target. Ordered so
-#: that a row is copied after the rows it refers to.
+#: For each table, the condition of the rows to copy, and the columns that are replaced by an expression; row ids and
+#: foreign keys are added by ``_references``. ``{TABLE}`` is the offset that is added to that table's row ids; ``{p}``
+#: and ``{t}`` are the project's row ids in the source and the target. A row is copied after the rows that it refers to.
 _ROWS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("session", _IS_OF_PROJECT, {}),
     ("pull_request", f"session_ref IN ({_SESSIONS})", {}),
@@ -73,9 +74,9 @@ _ROWS: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("project_folder", "project_id = {p}", {"project_id": "{t}"}),
     ("tombstone", "1", {}),
 )
-#: Tables whose rows may already be in the target, with the same meaning.
+#: Tables whose rows may already exist in the target; those rows are not copied.
 _SHARED = frozenset({"transcript", "context", "copied_history", "work", "standing_file", "project_folder", "tombstone"})
-#: Tables whose rows are deleted with their session, and how they refer to the session.
+#: Tables whose rows are deleted with their session, with the condition for those rows.
 _OF_SESSION = (
     ("known_value", "session_ref IN ({sessions})"),
     ("context", "session_id IN ({session_ids})"),
@@ -102,7 +103,7 @@ _COPIES = tuple((name, rows, dict(_references(name)) | others) for name, rows, o
 def copy_project(target: Store, source: Path, project: ProjectRow) -> ProjectRow:
     """Copy everything in a project into another database in one transaction; return the project as stored there.
 
-    If the target already has one of its sessions or memories, nothing is copied, because an earlier call copied it all.
+    If the target has one of its sessions or memories, nothing is copied, because an earlier call copied everything.
 
     Raises:
         StoreError: a database can't be read or written; the target is unchanged.
@@ -137,16 +138,16 @@ def _is_copied(tx: Tx, project_id: int) -> bool:
 
 
 def take_over_salt(target: Store, source: Reader) -> None:
-    """Give a new database the salt of another one, so that a value from a ``.env`` file has the same hash in both."""
+    """Copy another database's salt to a new one, so that a value from an ``.env`` file has the same hash in both."""
     value = get_meta(source, "salt")
     with target.transaction() as tx:
         tx.run("UPDATE meta SET value = ? WHERE key = 'salt'", (value,))
 
 
 def drop_project_rows(tx: Tx, project: ProjectRow) -> None:
-    """Delete what remains of an emptied project: its sessions, transcripts and previous names."""
+    """Delete what remains of a project after its contents are erased: its sessions, transcripts and previous names."""
     row_id = (project.id,)
-    # A session that also worked in another project is kept and reassigned to it.
+    # A session that also worked in another project is kept, and now belongs to that one.
     tx.run(
         "UPDATE session SET cwd = '', is_global = 0, project_id = (SELECT project_id FROM turn WHERE session_ref = "
         "session.id AND project_id IS NOT NULL LIMIT 1) WHERE project_id = ? AND id IN (SELECT session_ref FROM turn)",
@@ -171,7 +172,7 @@ def drop_project_rows(tx: Tx, project: ProjectRow) -> None:
 
 
 def make_project_scoped(tx: Tx, project: ProjectRow) -> None:
-    """Make a project's global memories project-scoped, because they move with it."""
+    """Change the scope of a project's global memories to the project, because they move with it."""
     tx.run("UPDATE episode SET scope = 'project' WHERE project_id = ? AND scope = 'global'", (project.id,))
 
 
@@ -183,8 +184,9 @@ def tombstone_times(store: Reader) -> dict[tuple[str, bytes], int]:
 
 
 def put_tombstones_back(tx: Tx, before: Mapping[tuple[str, bytes], int]) -> None:
-    """Restore the tombstones as they were before a move, which is not a forget, so that the memories can be stored
-    again.
+    """Restore the tombstones from before a move.
+
+    A move is not a deletion, so the memories must be allowed to come back.
     """
     now = tombstone_times(tx)
     new = [pair for pair in now if pair not in before]
@@ -194,10 +196,10 @@ def put_tombstones_back(tx: Tx, before: Mapping[tuple[str, bytes], int]) -> None
 
 
 def move_out_of_copy(tx: Tx, identities: Collection[str], erase: Callable[[Tx], int]) -> int:
-    """Erase a project from a backup as ``erase`` does, but as if it had never been there; return how much was erased.
+    """Erase a project from a backup with ``erase``, leaving no tombstones; return the result of ``erase``.
 
-    A restore of that backup must not treat moved data as forgotten or read: the project may have left its vault by
-    then.
+    When that backup is restored, the project may have left its vault again, so its data must not count as forgotten,
+    nor its transcripts as read.
     """
     before = tombstone_times(tx)
     found = [find_project_of_identity(tx, identity) for identity in identities]

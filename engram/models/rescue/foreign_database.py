@@ -1,7 +1,7 @@
-"""Reads as much as possible of another program's SQLite database from a private copy; SQLite never opens the original.
+"""Read as much as possible of another program's SQLite database from a private copy; SQLite never opens the original.
 
-The copy includes the write-ahead log, which may contain the newest rows. Locks held by the other program don't matter,
-nor does a crash: SQLite repairs the copy. The standard library's driver reads text that is not UTF-8.
+The copy includes the write-ahead log, which may contain the newest rows. The other program's locks don't matter, and
+after a crash, SQLite repairs the copy. The standard library's driver is used because it can read text that isn't UTF-8.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any
 from engram.errors import BrokenDatabase, StoreError
 from engram.system.atomic import explain_error
 
-#: Name of a copy's folder; one left by a killed process is deleted at the next read.
+#: Prefix of the name of a copy's folder. A folder that a killed process left behind is deleted at the next read.
 FOLDER_PREFIX = ".reading-"
-#: The side files that SQLite needs. The index of the log (-shm) is recreated.
+#: Suffixes of the files that SQLite needs. It recreates the index of the log (-shm).
 _SIDE_FILES = ("", "-wal", "-journal")
-#: Maximum number of attempts to copy it while the other program writes.
+#: Maximum number of attempts to copy the database while the other program writes to it.
 MAX_ATTEMPTS = 5
-#: Number of rows read at once; if a page is damaged, only these are read one by one.
+#: Number of rows read at once. If one of them is damaged, these rows are read one by one.
 _ROWS = 200
 
 ForeignRow = dict[str, Any]
@@ -40,7 +40,7 @@ class ForeignDatabase:
         self.unreadable = 0
 
     def columns(self, table: str) -> frozenset[str]:
-        """Return the names of a table's columns; none if there is no such table. Raises BrokenDatabase."""
+        """Return the names of a table's columns; empty if there is no such table. Raises BrokenDatabase."""
         rows = self._read("SELECT name FROM pragma_table_info(?)", (table,))
         return frozenset(str(name) for (name,) in rows)
 
@@ -49,9 +49,9 @@ class ForeignDatabase:
         return int(self._read(f'SELECT count(*) FROM "{table}"')[0][0])
 
     def rows(self, table: str, columns: frozenset[str]) -> Iterator[ForeignRow]:
-        """Yield the rows of a table by row number, with these columns; missing columns are None.
+        """Yield the rows of a table by row id, with the given columns; columns that don't exist are None.
 
-        Values have whatever type the other program stored. Unreadable rows are counted and skipped.
+        A value may have any type. Unreadable rows are counted and skipped.
 
         Raises:
             BrokenDatabase: no part of the table can be read.
@@ -85,11 +85,11 @@ class ForeignDatabase:
         try:
             return int(self._read(f'SELECT coalesce(max(rowid), 0) FROM "{table}"')[0][0])
         except BrokenDatabase:
-            # The last page is damaged, but the indexes may still be right.
+            # The last page is damaged, but rows can still be counted with an index.
             return int(self._read(f'SELECT count(*) FROM "{table}"')[0][0])
 
     def _next_row(self, table: str, after: int) -> int:
-        """Return the number of the next row, because row numbers may have large gaps."""
+        """Return the id of the next row; there may be large gaps between row ids."""
         try:
             found = self._read(f'SELECT min(rowid) FROM "{table}" WHERE rowid > ?', (after,))[0][0]
         except BrokenDatabase:
@@ -105,14 +105,14 @@ class ForeignDatabase:
 
 @contextlib.contextmanager
 def reading_foreign(path: Path, folder: Path) -> Iterator[ForeignDatabase]:
-    """Open a copy of another program's database; the original is only read as a file.
+    """Open a copy of another program's database.
 
     Args:
-        folder: where the copy is made, in a private folder that is deleted afterwards.
+        folder: where to create a private folder for the copy, which is deleted afterwards.
 
     Raises:
-        BrokenDatabase: it is not a database.
-        StoreError: it cannot be copied.
+        BrokenDatabase: the file is not a database.
+        StoreError: the file can't be copied.
     """
     for leftover in folder.glob(f"{FOLDER_PREFIX}*"):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -124,7 +124,7 @@ def reading_foreign(path: Path, folder: Path) -> Iterator[ForeignDatabase]:
         copy = _copy(path, private)
         connection = sqlite3.connect(copy)
         try:
-            # Text that is not UTF-8 must not make its row unreadable.
+            # Otherwise, text that isn't UTF-8 would make its row unreadable.
             connection.text_factory = lambda data: bytes(data).decode("utf-8", "replace")
             database = ForeignDatabase(connection, path)
             database._read("SELECT count(*) FROM sqlite_master")
@@ -136,7 +136,7 @@ def reading_foreign(path: Path, folder: Path) -> Iterator[ForeignDatabase]:
 
 
 def _copy(path: Path, folder: Path) -> Path:
-    """Copy a database with its side files, in their state at one instant. Raises StoreError."""
+    """Copy a database with its side files; retry if one of them changes in the meantime. Raises StoreError."""
     target = folder / "copy.db"
     try:
         for _ in range(MAX_ATTEMPTS):

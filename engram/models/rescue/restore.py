@@ -1,4 +1,4 @@
-"""Replace memory.db with another database, and carry over changes made by hand."""
+"""Replace memory.db with a backup or a new database, and carry over changes made by hand."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from engram.system.failpoint import reach
 
 logger = logging.getLogger(__name__)
 
-# -- Databases of Engram that were set aside next to memory.db: which ones exist, and the removal of forgotten data from
-# them.
+# -- Databases of Engram that have been set aside next to memory.db: list them, and delete forgotten data from them.
 
-#: Names of databases of Engram that were set aside, and the name of another program's.
+#: File names of databases of Engram that have been set aside, and of another program's.
 SET_ASIDE_PATTERNS = ("memory.broken*.db", "memory.replaced*.db")
 FOREIGN_PATTERN = "memory.v2*.db"
-#: Prefix of the keys in ``meta`` for what happened when a damaged memory.db was set aside; its file name follows.
+#: Prefix of a key in ``meta`` under which it is recorded what happened when a damaged memory.db was set aside. The
+#: file's name follows.
 _RESCUE = "rescue "
 
 
 def set_aside_files(folder: Path, driver: str) -> list[Path]:
-    """Return the Engram databases set aside in a folder, even one that is named like another program's."""
+    """Return the databases of Engram that have been set aside in a folder, even if named like another program's."""
     found = {path for pattern in SET_ASIDE_PATTERNS for path in folder.glob(pattern) if is_file(path)}
     for path in folder.glob(FOREIGN_PATTERN):
         with contextlib.suppress(BrokenDatabase):
@@ -57,7 +57,7 @@ def set_aside_files(folder: Path, driver: str) -> list[Path]:
 
 
 def foreign_files(folder: Path, driver: str) -> list[Path]:
-    """Return other programs' databases, such as the earlier Engram's, set aside in a folder. They are only read."""
+    """Return other programs' databases that have been set aside in a folder, such as the earlier Engram's."""
     own = set_aside_files(folder, driver)
     return sorted(path for path in folder.glob(FOREIGN_PATTERN) if is_file(path) and path not in own)
 
@@ -68,14 +68,14 @@ def note_rescue(tx: Tx, aside: Path, text: str) -> None:
 
 
 def list_rescues(store: Reader) -> dict[Path, str]:
-    """Return damaged database → what happened when it was set aside, for those that nobody has deleted since."""
+    """Return path → what happened, for the damaged databases that were set aside and still exist."""
     noted = metas_beginning_with(store, _RESCUE).items()
     found = ((store.path.with_name(key.removeprefix(_RESCUE)), text) for key, text in noted)
     return {path: text for path, text in found if os.path.lexists(path)}
 
 
 def clean_set_aside(path: Path, driver: str, tombstones: Sequence[Tombstone]) -> None:
-    """Delete what tombstones list from the databases next to memory.db; a damaged one is left unchanged."""
+    """Delete what tombstones list from the databases set aside next to memory.db. Damaged ones are left unchanged."""
     for aside in set_aside_files(path.parent, driver):
         try:
             cleaned = delete_named_in_copy(aside, driver, tombstones)
@@ -87,7 +87,7 @@ def clean_set_aside(path: Path, driver: str, tombstones: Sequence[Tombstone]) ->
 
 
 def clean_after_swap(store: Reader) -> None:
-    """Clean the databases that a swap set aside before it was killed."""
+    """Clean the databases that were set aside by a replacement that was then interrupted."""
     if store.path.with_name(UNCLEAN_NAME).exists():
         clean_set_aside(store.path, store.driver, read_tombstones(store))
 
@@ -102,9 +102,9 @@ def is_file(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    #: The backup that memory.db is now a copy of.
+    #: The backup from which memory.db was restored.
     source: Path
-    #: Where the previous memory.db is now; None if there was none.
+    #: Path of the previous memory.db; None if there was none.
     aside: Path | None
     memories: int
     turns: int
@@ -114,19 +114,19 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Newer:
-    """The content of memory.db from the time since a backup was made."""
+    """What has been added to memory.db since a backup was made."""
 
     turns: int
-    #: Those of them whose transcripts no longer exist, so that they can't be read again.
+    #: How many of these turns can't be read again, because their transcripts no longer exist.
     gone_turns: int
-    #: Memories that were not saved by hand, which are made again from the turns.
+    #: Memories that were not saved by hand. They will be made again from the turns.
     memories: int
-    #: How often Claude was shown something, which is recorded only here.
+    #: Memories shown to agents, which are not recorded anywhere else.
     shown: int
 
 
 def find_newer(store: Reader, made_at_ms: int) -> Newer:
-    """Return what restoring a backup from this time would undo."""
+    """Return what would be undone by restoring a backup from this time."""
     turn, memory = tables.Turn, tables.Memory
     turns = turn.select(fn.COUNT(turn.id)).where(turn.started_at_ms > made_at_ms)
     is_made = (memory.kept_at_ms > made_at_ms) & (memory.source != Source.MANUAL)
@@ -145,15 +145,15 @@ def find_newer(store: Reader, made_at_ms: int) -> Newer:
 def restore_backup(path: Path, backup: Path, *, driver: str, carry_more: CarryMore) -> Restored:
     """Replace the memory.db at ``path`` with a copy of ``backup``. Neither the watcher nor the worker may be running.
 
-    Whatever was saved, changed, decided or forgotten by hand since is carried over into the copy as far as it can be
-    read, and forgotten data is deleted from it; then the copy takes the place of memory.db, which is set aside as
-    ``memory.replaced.db``. A kill at any instant leaves the old memory.db, or a swap that is finished when memory.db is
-    opened next. Transcripts are then read from the point where the backup ends.
+    Everything that has since been saved, changed, decided or forgotten by hand is carried over into the copy, as far as
+    it can be read, and forgotten data is deleted from it. Then the copy takes the place of memory.db, which is set
+    aside as ``memory.replaced.db``. If the process is killed, the old memory.db is still there, or the swap is finished
+    when memory.db is next opened. Transcripts are then read from the point at which the backup ends.
 
     Raises:
         BadRequest: the file is not a sound backup; nothing was changed.
-        AlreadyRunning: another command has memory.db open for longer than a moment.
-        StoreError: the disk is full, or SQLite fails; memory.db is the old one.
+        AlreadyRunning: another command has memory.db open.
+        StoreError: the disk is full, or SQLite fails; the old memory.db is still in place.
     """
     if os.path.lexists(path) and os.path.lexists(backup) and os.path.samefile(path, backup):
         raise BadRequest(f"{backup} is memory.db itself")
@@ -184,16 +184,16 @@ def restore_backup(path: Path, backup: Path, *, driver: str, carry_more: CarryMo
 
 
 def put_copy_back(path: Path, copy: Path) -> Path:
-    """Replace the memory.db at ``path`` with the copy from before an upgrade, unchanged; the copy is deleted.
+    """Replace the memory.db at ``path`` with the copy from before an upgrade, and delete the copy.
 
-    Nothing is carried over: call it right after the upgrade, to roll it back because something else failed.
+    Nothing is carried over. Call this right after an upgrade, to roll it back because something else has failed.
 
     Returns:
-        Where the upgraded memory.db was moved.
+        The path to which the upgraded memory.db was moved.
 
     Raises:
-        AlreadyRunning: another command has memory.db open for longer than a moment.
-        StoreError: the disk is full; memory.db is the upgraded one.
+        AlreadyRunning: another command has memory.db open.
+        StoreError: the disk is full; the upgraded memory.db is still in place.
     """
     try:
         with owning_database(path), preparing_replacement(path) as new:
@@ -216,20 +216,21 @@ def rebuild_memory(
     driver: str,
     carry_more: CarryMore,
 ) -> tuple[Path, Recovered]:
-    """Replace a damaged memory.db with a new one, carrying over the changes made by hand in it and in the sources.
+    """Replace a damaged memory.db with a new one, and carry over changes made by hand from it and the sources.
 
-    As with ``restore_backup``, a kill at any instant leaves the damaged file in its place, or a swap to finish.
+    If the process is killed, the damaged file is still in place, or the swap is finished when memory.db is next opened.
 
     Args:
-        aside_name: the damaged file's new name; if the name is taken, a time is appended.
-        sources: other databases that may contain what it lost, newest first.
-        note: records in the new memory.db what happened; called with the path that the damaged one is moved to.
+        aside_name: new name of the damaged file; if the name is taken, a timestamp is appended.
+        sources: other databases that may contain what the damaged file has lost, newest first.
+        note: records what happened in the new memory.db; it also gets the path to which the damaged file is moved, and
+            what was carried over.
 
     Returns:
-        Where the damaged file was moved, and what was carried over.
+        The path to which the damaged file was moved, and what was carried over.
 
     Raises:
-        StoreError: the disk is full, or SQLite fails; the damaged file is where it was.
+        StoreError: the disk is full, or SQLite fails; the damaged file is still in place.
     """
     try:
         with preparing_replacement(path) as new:
@@ -250,7 +251,7 @@ def rebuild_memory(
 
 
 def _copy_file(backup: Path, new: Path, driver: str) -> None:
-    """Copy a backup with any log next to it, and check the copy. Raises BadRequest."""
+    """Copy a backup, with its write-ahead log if there is one, and check the copy. Raises BadRequest."""
     if not (read_regular(backup, 16) or b"").startswith(b"SQLite format 3\0"):
         raise BadRequest(f"{backup} is not a backup of memory.db")
     try:
@@ -260,7 +261,7 @@ def _copy_file(backup: Path, new: Path, driver: str) -> None:
                 shutil.copyfile(source, target, follow_symlinks=False)
                 os.chmod(target, 0o600)
     except OSError as error:
-        raise BadRequest(f"{backup} cannot be copied: {explain_error(error, new)}") from error
+        raise BadRequest(f"{backup} can't be copied: {explain_error(error, new)}") from error
     copy = Store(new, driver=driver)
     try:
         copy.open()
@@ -274,6 +275,6 @@ def _copy_file(backup: Path, new: Path, driver: str) -> None:
 
 
 def _drop_side_files(new: Path) -> None:
-    """Delete the side files of a closed database: it has no log, but SQLite may leave an empty one."""
+    """Delete the side files of a closed database. SQLite may leave an empty log behind."""
     for suffix in ("-wal", "-shm"):
         new.with_name(new.name + suffix).unlink(missing_ok=True)

@@ -19,26 +19,26 @@ from engram.models.memories.memory_records import LIST_FIELDS, memories_by_row
 from engram.models.search.fulltext import rebuild_indexes
 from engram.models.sessions.stored_turns import turns_by_row
 
-# -- Checking memory.db down to the values in each row: SQLite checks its pages, not the values that Engram packs into
-# them.
+# -- Check memory.db down to the values in each row, because SQLite checks only pages, not the packed values in them.
 
 #: Exceptions that reading a damaged value may raise, apart from Engram's own.
 UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, struct.error)
 
-#: Number of rows read at once; if that fails, they are read one by one.
+#: Number of rows read at once. If that fails, they are read one by one.
 BATCH_ROWS = 500
 
 
 def quick_damage(store: Reader) -> str:
-    """Return what a quick check finds wrong with the file; "" if all is well. Raises BrokenDatabase if it can't run."""
+    """Return what a quick check finds wrong; "" if nothing is. Raises BrokenDatabase if the check can't run."""
     damage = store.value("PRAGMA quick_check(1)")
     return "" if damage in (None, "ok") else str(damage)
 
 
 def table_damage(store: Reader, tables: Sequence[str]) -> str:
-    """Return what SQLite finds wrong with some tables and their indexes; "" if all is well.
+    """Return what SQLite finds wrong with some tables and their indexes; "" if nothing is.
 
-    This finds more than the quick check: a page replaced by an empty one leaves its rows only in the indexes.
+    Unlike the quick check, this finds rows that exist only in an index, because their page was replaced by an empty
+    one.
 
     Raises:
         BrokenDatabase: the check can't run.
@@ -51,12 +51,12 @@ def table_damage(store: Reader, tables: Sequence[str]) -> str:
 
 
 def find_all_damage(store: Store) -> str:
-    """Return what SQLite finds wrong, or the first row that Engram cannot read; "" if all is well. Takes a while."""
+    """Return what SQLite finds wrong, or the first row that Engram can't read; "" if nothing is wrong. Slow."""
     return store.find_damage() or find_unreadable(store)
 
 
 def find_unreadable(store: Reader) -> str:
-    """Return the first row whose values cannot be read; "" if there is none."""
+    """Return a description of the first row that has an unreadable value; "" if there is none."""
     for table, sql, read in (
         ("meta", "SELECT key, value FROM meta", lambda rows: [str(value) for _, value in rows]),
         ("episode", "SELECT id FROM episode", lambda rows: _read_memories(store, _keys(rows))),
@@ -64,7 +64,7 @@ def find_unreadable(store: Reader) -> str:
         (
             "transcript",
             "SELECT id, cursor FROM transcript",
-            # Each agent's reader decides what a position is: an object, or a single word such as a digest.
+            # The form depends on the agent: a JSON object, or a single word such as a digest.
             lambda rows: [json.loads(text) for _, text in rows if text.startswith("{")],
         ),
         ("run", "SELECT id, report FROM run", lambda rows: [json.loads(report) for _, report in rows]),
@@ -88,7 +88,7 @@ def _first_unreadable(store: Reader, table: str, sql: str, read: Callable[[Seque
 
 
 def _name_unreadable(table: str, rows: Sequence[Row], read: Callable[[Sequence[Row]], object]) -> str:
-    """Return the first of some rows that can't be read individually."""
+    """Return a description of the first row that can't be read on its own."""
     for row in rows:
         try:
             read([row])
@@ -103,9 +103,10 @@ def _keys(rows: Sequence[Row]) -> list[Any]:
 
 
 def _find_unreadable_text(store: Reader) -> str:
-    """Return the first table with invalid UTF-8 in its text: SQLite stores any bytes as text without checking.
+    """Return the first table with text that isn't valid UTF-8. SQLite stores any bytes as text without checking them.
 
-    Damage may also turn a number into text, so every column is read; an index may hold the sound text, so none is used.
+    Damage may also turn a number into text, so every column is read. An index may contain the undamaged text, so none
+    is used.
     """
     table = "sqlite_master"
     try:
@@ -138,10 +139,10 @@ def _read_memories(store: Reader, row_ids: Sequence[int]) -> None:
 
 
 def mend_indexes(store: Store) -> str:
-    """Return what SQLite finds wrong with a copy of memory.db; "" if all is well, or if only indexes had to be rebuilt.
+    """Rebuild the indexes of a copy of memory.db if only they are damaged; return any other damage, or "".
 
     Raises:
-        StoreError: it can't be checked.
+        StoreError: the copy can't be checked.
     """
     damage = store.find_damage()
     if damage and not quick_damage(store):
@@ -152,10 +153,10 @@ def mend_indexes(store: Store) -> str:
 
 
 def rebuild_all_indexes(store: Store) -> None:
-    """Rebuild every index from the rows it indexes.
+    """Rebuild every index from the rows that it indexes.
 
     Raises:
-        StoreError: the rows are damaged, too.
+        StoreError: the rows are damaged too.
     """
     try:
         with store.transaction() as tx:
@@ -165,18 +166,18 @@ def rebuild_all_indexes(store: Store) -> None:
     rebuild_indexes(store)
 
 
-# -- A damaged or older memory.db, opened to read as much of it as possible. Nothing in it is changed or migrated.
+# -- Open a damaged or older memory.db to read as much of it as possible, without changing or migrating it.
 
 
 @contextlib.contextmanager
 def opened_source(store: Store, path: Path) -> Iterator[Store]:
-    """Open another memory.db in addition to ``store``, whose driver and clock are used.
+    """Open another memory.db for reading, with the driver and the clock of ``store``.
 
-    Columns missing from its tables are read as their defaults, in the thread that opens it.
+    Columns that are missing from its tables are read as their defaults, but only in the thread that opens it.
     """
     source = Store(path, driver=store.driver, clock=store.clock, is_damaged=True)
     try:
-        # Anything unreadable now is also unreadable later, and is reported then.
+        # Whatever can't be read now can't be read later either, and is reported then.
         with contextlib.suppress(EngramError, *UNREADABLE):
             _add_missing_columns(source)
         yield source
@@ -185,7 +186,7 @@ def opened_source(store: Store, path: Path) -> Iterator[Store]:
 
 
 def _add_missing_columns(source: Store) -> None:
-    """Shadow each table that lacks columns with a temporary view of the same name, which SQLite finds first."""
+    """Hide each table that lacks columns behind a temporary view of the same name, which SQLite finds first."""
     for table in tables.ALL_TABLES:
         name = table._meta.table_name
         present = {str(column) for (column,) in source.rows("SELECT name FROM pragma_table_info(?)", (name,))}
