@@ -435,7 +435,7 @@ def _begin_anew(workspace: Workspace, as_json: bool) -> None:
     with owning_database(path):
         if os.path.lexists(path):
             raise BadRequest(f"{path} exists. To start over, stop Engram and move it away: mv {path}* SOMEWHERE")
-        with Store(path, driver=workspace.settings.sqlite_driver, begins_anew=True) as store:
+        with Store(path, driver=workspace.settings.sqlite_driver, may_start_over=True) as store:
             carry_forgotten(store, [backup.path for backup in list_backups(workspace.places.backups)])
     if as_json:
         print_json({"new": str(path)})

@@ -370,20 +370,20 @@ class Store(Reader):
         cache_kb: int = CACHE_KB,
         is_damaged: bool = False,
         may_upgrade: bool = True,
-        begins_anew: bool = False,
+        may_start_over: bool = False,
     ) -> None:
         """Prepare to open the database at ``path``, without touching the file.
 
-        With ``is_damaged``, as much as possible is read from a damaged file. Unless ``may_upgrade`` is set, ``open``
-        doesn't migrate the tables of an earlier version. Unless ``begins_anew`` is set, it doesn't create a memory.db
-        if there are backups of a deleted one.
+        With ``is_damaged``, as much as possible is read from a damaged file. ``open`` migrates the tables of an earlier
+        version only with ``may_upgrade``, and creates a memory.db despite backups of a deleted one only with
+        ``may_start_over``.
         """
         chosen = choose_driver(driver)
         database = open_database(path, chosen, busy_ms=busy_ms, cache_kb=cache_kb, is_damaged=is_damaged)
         super().__init__(database, path, driver=chosen, clock=clock)
         self._busy_ms = busy_ms
         self._may_upgrade = may_upgrade
-        self._begins_anew = begins_anew
+        self._begins_anew = may_start_over
         self._log_path = f"{path}-wal"
         self._log_kept_seconds = -LOG_AGAIN_SECONDS
 

@@ -104,7 +104,7 @@ def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
             actions = Plain(pack_text(json.dumps(kept, ensure_ascii=False)), converter=False)
             tx.run(tables.Turn.update(actions=actions).where(tables.Turn.id == turn_id))
             replace_failed_calls(tx, turn_id, kept)
-        begin_anew(tx, turn_id)
+        invalidate_readers(tx, turn_id)
         drop_outcomes_of_turn(tx, turn_id)
     drop_quotation_records(tx, sources)
     for source in sources:
@@ -113,7 +113,7 @@ def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
     return len(by_turn)
 
 
-def begin_anew(tx: Tx, turn_id: int) -> None:
+def invalidate_readers(tx: Tx, turn_id: int) -> None:
     """Make every read or extraction of a turn that is in progress fail its compare-and-set.
 
     The session's rolling summary is deleted too, because it may contain the erased words; the next extraction starts a

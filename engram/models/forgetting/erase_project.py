@@ -11,7 +11,7 @@ from engram.enums import Actor, Scope, Source
 from engram.models import tables
 from engram.models.engine.statement import in_json_list, prepared
 from engram.models.engine.transaction import Reader, Store, Tx
-from engram.models.forgetting.erase_entries import begin_anew, clean_sessions
+from engram.models.forgetting.erase_entries import clean_sessions, invalidate_readers
 from engram.models.forgetting.forget_memories import clean_runs, drop_all_notes, memories_resting_on
 from engram.models.memories.memory_changes import delete_memory, erase_fields, forget_evidence_of_project
 from engram.models.memories.memory_records import Memory, select_memories
@@ -151,7 +151,7 @@ def _erase_project(
 def erase_turns(tx: Tx, turn_ids: Sequence[int]) -> None:
     """Delete turns, with tombstones for them and their entries."""
     for turn_id in turn_ids:
-        begin_anew(tx, turn_id)
+        invalidate_readers(tx, turn_id)
         delete_turn(tx, turn_id)
 
 
@@ -236,7 +236,7 @@ def drop_unsettled_turns(store: Store, session: SessionRow, spans: Sequence[Span
             for memory in memories_resting_on(store, [row.id]):
                 if memory.source == Source.AUTO:
                     delete_memory(tx, memory, actor=Actor.TIDYING)
-            begin_anew(tx, row.id)
+            invalidate_readers(tx, row.id)
             withdraw_turn(tx, row.key)
         messages_left = fn.MAX(0, session_table.message_count - len(turns))
         tx.run(session_table.update(message_count=messages_left).where(session_table.id == session.id))

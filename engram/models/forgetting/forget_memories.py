@@ -15,10 +15,10 @@ from engram.models.engine.statement import in_json_list
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.forgetting.erase_entries import (
     bar_copies,
-    begin_anew,
     clean_sessions,
     drop_session_summary,
     erase_words,
+    invalidate_readers,
 )
 from engram.models.memories.memory_changes import delete_memory, erase_fields, forget_evidence, restore_orphans
 from engram.models.memories.memory_records import Memory, evidence_of, find_memory, memories_by_row, select_memories
@@ -89,7 +89,7 @@ def delete_forgotten(tx: Tx, forgotten: Forgotten, *, actor: Actor) -> int:
     done += _cut_host(tx, forgotten, actor)
     for key in forgotten.turn_keys:
         for turn_id in tx.fetch_values(tables.Turn.select(tables.Turn.id).where(tables.Turn.key == key)):
-            begin_anew(tx, turn_id)
+            invalidate_readers(tx, turn_id)
             delete_turn(tx, turn_id)
             done += 1
     if forgotten.session_ids:

@@ -196,7 +196,7 @@ def _copy(store: Reader, path: Path) -> None:
             source.execute_sql("SELECT count(*) FROM sqlite_master").fetchone()
             source.connection().backup(target, pages=_PAGES)
     except DATABASE_ERRORS + driver_errors(store.driver) as error:
-        raise _told(store, error) from error
+        raise _store_error(store, error) from error
     finally:
         target.close()
         with contextlib.suppress(*DATABASE_ERRORS):
@@ -215,7 +215,7 @@ def _check(store: Reader, path: Path) -> None:
         copy.close()
 
 
-def _told(store: Reader, error: Exception) -> StoreError:
+def _store_error(store: Reader, error: Exception) -> StoreError:
     if is_damage(error):
         return BrokenDatabase(f"{store.path} is damaged: {error}")
     return StoreError(f"no backup: {error}")

@@ -94,7 +94,7 @@ def test_of_a_memory_that_was_lost_the_newest_backup_stays_until_it_is_restored(
     drop_database(store.path)
     later_ms = SYSTEM_CLOCK.now_ms() + DAY_SECONDS * 1000
     monkeypatch.setattr(migrations, "SYSTEM_CLOCK", FixedClock(later_ms))
-    with Store(store.path, driver=store.driver, clock=clock, begins_anew=True) as anew:
+    with Store(store.path, driver=store.driver, clock=clock, may_start_over=True) as anew:
         made = []
         for number in range(3):
             keep(anew, f"Other fact {number}")
