@@ -21,10 +21,10 @@ from engram.models.memories.memory_undo import (
     QUIET_ACTIONS,
     REDO,
     UNDO,
-    begin_ageing_anew,
     fields_changed_since,
     is_in_the_way,
     is_making,
+    restart_ageing,
     undo_change,
 )
 from engram.notes.daily_log import notes_lock, read_text, write_text
@@ -267,7 +267,7 @@ def undo_run(store: Store, settings: Settings, run_id: int, *, actor: Actor) -> 
     with store.transaction() as tx:
         lines = take_back(tx, changes, actor=actor)
         for episode_id in {c.episode_id for c in changes if c.action == "age"}:
-            begin_ageing_anew(tx, episode_id)
+            restart_ageing(tx, episode_id)
         memory_history.set_state(tx, run_id, "undone")
     if run.kind == KIND:
         follow_graduation(store, settings, sorted({change.episode_id for change in changes}))

@@ -14,7 +14,7 @@ from engram.models.memories import memory_changes, memory_records, watermarks
 from engram.models.memories.judgements import Ending, ending_of, note_contradiction
 from engram.models.memories.memory_history import add_run, close_run
 from engram.models.memories.memory_records import MAX_SUMMARY_CHARACTERS, Evidence, Memory
-from engram.models.memories.memory_undo import begin_ageing_anew
+from engram.models.memories.memory_undo import restart_ageing
 from engram.models.sessions.quotation_ids import is_quotation_id
 from engram.models.sessions.sessions import find_session
 from engram.text.titles import clean_questions
@@ -319,7 +319,7 @@ def revive_memory(store: Store, episode_id: str, *, actor: Actor) -> Memory:
         memory = require_memory(tx, episode_id)
         if memory.status is not Status.ARCHIVED:
             raise BadRequest(f"{episode_id} is {memory.status.told}, not archived")
-        begin_ageing_anew(tx, episode_id)
+        restart_ageing(tx, episode_id)
         watermarks.note_undone(tx, [("archive", episode_id)])
         changes: dict[str, Any] = {"status": Status.ACTIVE, "superseded_by": "", "valid_to_ms": None, "weight": 1.0}
         return memory_changes.change_memory(tx, memory, REVIVE, "by hand", actor=actor, **changes)

@@ -233,7 +233,7 @@ def test_an_import_is_undone_except_for_what_was_changed_since(store: Store, set
 
     undone = undo_import(store, report.run_id)
 
-    assert (undone.removed, undone.kept) == (3, ((pinned.episode_id, "it was changed since (pin)"),))
+    assert (undone.removed, undone.kept) == (3, ((pinned.episode_id, "it has been changed since (pin)"),))
     assert list(by_summary(store)) == [pinned.summary]
     again = import_rows(store, settings, [memory_row(number) for number in range(4)])
     assert again.counts == {Outcome.ADDED: 3, Outcome.KNOWN: 1}

@@ -1,4 +1,4 @@
-"""Git branches of projects: whether they are merged, and which memories come from unmerged ones."""
+"""Git branches of projects: whether they have been merged, and which memories come from unmerged ones."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from engram.models.engine.transaction import Reader, Tx, asks_records
 from engram.models.memories.memory_records import IS_CURRENT, Memory, select_memories
 from engram.trust.display import one_line
 
-#: Maximum number of branches stored per project: the most recently used ones.
+#: Maximum number of branches stored per project; the most recently used ones are kept.
 MAX_BRANCHES = 200
 #: Maximum length of a displayed branch name, in characters.
 MAX_BRANCH_CHARACTERS = 60
-#: Kinds of memories that apply on every branch because they are about a person.
+#: Kinds of memories that apply on every branch, because they are about a person.
 _UNBOUND_KINDS = (Kind.PREFERENCE.value,)
 
 
@@ -42,7 +42,7 @@ class BranchRow:
 
 @dataclass(frozen=True, slots=True)
 class BranchUse:
-    """When a branch was last used, and its last commit, according to its turns."""
+    """The last use of a branch and its last commit, according to its turns."""
 
     name: str
     last_turn_ms: int
@@ -54,7 +54,7 @@ _BRANCHES = RecordReader(BranchRow, tables.Branch, readers={"state": BranchState
 
 
 def branches_used_since(store: Reader, project_id: int, since_ms: int) -> list[BranchUse]:
-    """Return each branch with turns since a given time, once."""
+    """Return the branches with turns since a given time."""
     uses: dict[str, BranchUse] = {}
     turn = tables.Turn
     columns = (turn.branch, turn.started_at_ms, turn.actions)
@@ -80,8 +80,8 @@ def drop_branches(tx: Tx, project_id: int, names: Iterable[str]) -> None:
 def open_branches(store: Reader, memory_refs: Collection[int]) -> dict[int, str]:
     """Map the row id of each memory that was learned on an unmerged branch to the name of that branch.
 
-    Left out are memories with a turn on another branch, global and pinned ones, preferences, and memories saved by a
-    person.
+    Memories that also rest on a turn on another branch are left out, and so are global, pinned and saved memories and
+    preferences.
     """
     branches: dict[int, str] = {}
     elsewhere: set[int] = set()
@@ -94,13 +94,13 @@ def open_branches(store: Reader, memory_refs: Collection[int]) -> dict[int, str]
 
 
 def unmerged_branch(store: Reader, episode_ref: int, asked_on: str) -> str:
-    """Return the unmerged branch that a memory was learned on; "" if there is none or it is ``asked_on``."""
+    """Return the unmerged branch on which a memory was learned; "" if there is none or it is ``asked_on``."""
     branch = open_branches(store, [episode_ref]).get(episode_ref, "")
     return "" if branch == asked_on else branch
 
 
 def branches_of_memories(store: Reader, memory_refs: Collection[int]) -> dict[int, set[str]]:
-    """Map the row id of each memory to the branches of its turns; "" stands for a turn outside a repository."""
+    """Map the row id of each memory to the branches of its turns; "" means a turn outside a repository."""
     branches: dict[int, set[str]] = {}
     evidence, turn = tables.Evidence, tables.Turn
     query = evidence.select(evidence.memory.alias("episode_ref"), turn.branch).distinct()
@@ -111,7 +111,7 @@ def branches_of_memories(store: Reader, memory_refs: Collection[int]) -> dict[in
 
 
 def memories_on_branch(store: Reader, project_id: int, name: str) -> list[Memory]:
-    """Return a project's current memories that have a turn on a branch."""
+    """Return a project's current memories that rest on a turn on a branch."""
     evidence, turn, memory = tables.Evidence, tables.Turn, tables.Memory
     on_branch = (
         evidence.select(evidence.memory)
@@ -150,7 +150,7 @@ def _branches_of_memories(memory_refs: Collection[int]) -> Query:
 
 
 def branch_remark(branch: str) -> str:
-    """Return the note for a memory from an unmerged branch, such as ``on branch feat/x, not merged``."""
+    """Return a remark for a memory from an unmerged branch, such as ``on branch feat/x, not merged``."""
     return branch_place(branch, is_unmerged=True) if branch else ""
 
 

@@ -1,4 +1,4 @@
-"""Whether one memory may end another, contradictions for the user to decide, and judgements on memories."""
+"""Decide whether one memory may end another; contradictions, which the user decides; judgements on memories."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from engram.models.engine.transaction import Reader, Tx
 from engram.models.memories.memory_history import JUDGEMENT_ACTIONS, TAKE_BACK, Change, history_of
 from engram.models.memories.memory_records import IS_CURRENT, IS_GLOBAL, Memory, may_stand_for, select_memories
 
-#: Voices of what the user said or chose.
+#: Voices of statements that the user made or chose.
 USERS_VOICES = (Voice.USER, Voice.CHOSEN)
-#: Decision that keeps both memories.
+#: The decision to keep both memories.
 BOTH = "both"
-#: Why the older of two memories is no longer valid, depending on what the newer one says.
+#: How the newer of two memories relates to the older one → why the older one is no longer valid.
 ENDING_REASONS = {
     "supersedes": "says how it is now",
     "corrects": "corrects it",
@@ -29,11 +29,11 @@ ENDING_REASONS = {
 
 
 class Ending(Enum):
-    """Whether a memory may be ended by another one, or by a statement about it."""
+    """Whether another memory, or a statement about a memory, may end it."""
 
     #: It ends.
     ENDS = auto()
-    #: It remains current along with the other one, and the user decides between them.
+    #: It remains current, and the user decides between it and the other one.
     CONTRADICTION = auto()
     #: It remains current, and there is nothing to decide.
     STAYS = auto()
@@ -42,19 +42,19 @@ class Ending(Enum):
 def ending_of(
     older: Memory, newer: Memory | None, actor: Actor, *, is_users_word: bool | None = None, is_same_text: bool = False
 ) -> Ending:
-    """Decide whether a memory may end, and how. Every module that ends a memory calls this. Pure.
+    """Decide whether a memory may end. Every module that ends memories calls this pure function.
 
-    Only the user can end what the user decided. Only the user's command ends pinned and saved memories; an agent may
-    also replace what an agent saved. What the user said or chose can also be ended by what the user says or chooses
-    later. Another person's memory ends only memories of the same author, and a suspect one only suspect ones. A memory
-    is replaced only by one that is visible wherever the replaced memory is.
+    Only a command of the user ends a pinned or saved memory, except that an agent may replace what an agent saved. What
+    the user said or chose is also ended by what the user says or chooses later. A memory by another person ends only
+    memories by the same author, and a suspect memory only suspect ones. A memory is replaced only by one that is
+    visible wherever it is.
 
     Args:
-        newer: the memory that would take its place; None if it would end without a successor.
-        actor: who ends it; ``Actor.USER`` means that the user asked for exactly this.
-        is_users_word: whether the user's own words say that it ends; None to conclude that from the newer memory.
-        is_same_text: both memories have the same text, so nothing is lost by ending the older one; it is kept if it has
-            more authority.
+        newer: the memory that would replace it; None if it would end without a successor.
+        actor: who ends it; ``Actor.USER`` means that the user requested exactly this.
+        is_users_word: whether the user's own words say that it ends; None to infer that from the voice of the newer
+            memory.
+        is_same_text: both memories have the same text, so the older one may end unless it has more authority.
     """
     if actor is Actor.USER:
         return Ending.ENDS
@@ -76,8 +76,9 @@ def ending_of(
 
 
 def is_kept_by_hand(memory: Memory) -> bool:
-    """Return True for a memory that was pinned or saved by hand: neither extraction nor consolidation changes its
-    text.
+    """Return True for a memory that was pinned or saved by hand.
+
+    Neither extraction nor consolidation changes its text.
     """
     return memory.is_pinned or memory.source == Source.MANUAL
 
@@ -89,7 +90,7 @@ class Contradiction:
     #: Why the two memories can't both be true.
     reason: str
     made_at_ms: int
-    #: "" while undecided, otherwise the id of the memory that was kept, or ``BOTH``.
+    #: The id of the memory that was kept, or ``BOTH``; "" while undecided.
     decision: str = ""
     decided_at_ms: int | None = None
     #: Its number; 0 if it came from a file.
@@ -100,7 +101,7 @@ CONTRADICTIONS = RecordReader(Contradiction, tables.Contradiction, left_out=("ru
 
 
 def note_contradiction(tx: Tx, older_id: str, newer_id: str, reason: str) -> int:
-    """Record that two memories contradict each other; return its number, or 0 if it was already known or decided."""
+    """Record that two memories contradict each other; return the contradiction's number, or 0 if it is known."""
     table = tables.Contradiction
     pair = [older_id, newer_id]
     known = table.select(table.id).where(table.older_id.in_(pair) & table.newer_id.in_(pair))
@@ -110,7 +111,7 @@ def note_contradiction(tx: Tx, older_id: str, newer_id: str, reason: str) -> int
 
 
 def open_contradictions(store: Reader, episode_id: str | None = None, number: int | None = None) -> list[Contradiction]:
-    """Return the contradictions that await a decision, oldest first: all, those of one memory, or a numbered one."""
+    """Return the undecided contradictions, oldest first: all of them, those of one memory, or the one with a number."""
     table = tables.Contradiction
     query = CONTRADICTIONS.select().where(
         (table.decision == "") & _is_current(table.older_id) & _is_current(table.newer_id)
@@ -123,7 +124,7 @@ def open_contradictions(store: Reader, episode_id: str | None = None, number: in
 
 
 def _is_current(episode_id: ColumnBase) -> ColumnBase:
-    """Return the condition that a memory exists and is current; for any other memory, there is nothing to decide."""
+    """Return the condition that a memory exists and is current. Otherwise, there is nothing to decide."""
     memory = tables.Memory
     return fn.EXISTS(memory.select(1).where((memory.episode_id == episode_id) & IS_CURRENT))
 
@@ -142,10 +143,10 @@ def reopen_contradictions(tx: Tx, run_id: int) -> None:
 
 
 def decide_again(tx: Tx, run_id: int, replaced: Mapping[str, str]) -> None:
-    """Restore the decisions of a run whose undo was itself undone.
+    """Restore the decisions of a run when its undo is undone.
 
     Args:
-        replaced: the memories that the run replaced, each with its replacement.
+        replaced: id of each memory that the run replaced → id of its replacement.
     """
     table = tables.Contradiction
     opened = CONTRADICTIONS.select().where((table.run_id == run_id) & (table.decision == ""))
@@ -154,7 +155,7 @@ def decide_again(tx: Tx, run_id: int, replaced: Mapping[str, str]) -> None:
         note_decision(tx, one.id, decision, run_id)
 
 
-# -- Judgements on memories: which are current, and which memories were judged wrong or outdated.
+# -- Judgements on memories: which of them stand, and which memories have been judged wrong or outdated.
 
 #: Action of the history → judgement.
 JUDGEMENTS = {action: judgement for judgement, action in JUDGEMENT_ACTIONS.items()}
@@ -164,9 +165,9 @@ JUDGEMENTS = {action: judgement for judgement, action in JUDGEMENT_ACTIONS.items
 class JudgedMemory:
     memory: Memory
     judgement: Judgement
-    #: Why; "" if that is not known.
+    #: "" if unknown.
     reason: str = ""
-    #: When, in milliseconds since 1970; 0 if that is not known.
+    #: In milliseconds since 1970; 0 if unknown.
     at_ms: int = 0
 
 
@@ -187,7 +188,7 @@ def judgement_of(change: Change) -> Judgement:
 
 
 def judged_memories(store: Reader, project_id: int | None) -> list[JudgedMemory]:
-    """Return the memories of a project, and global ones, that were judged wrong or outdated, oldest first."""
+    """Return a project's memories and global ones that were judged wrong or outdated, oldest first."""
     return _judged(store, is_same(tables.Memory.project, project_id) | IS_GLOBAL)
 
 

@@ -1,8 +1,7 @@
-"""The only module that changes memories; each change is recorded in the memory's history, with who made it and why.
+"""All changes to memories go through this module, which records each in the memory's history with who made it and why.
 
-Row, text index, entities, vector and history change in one transaction. ``add_evidence`` does the same for the
-entries that a memory rests on, and ``memory_undo`` undoes a change. Code that must know about each change has a
-``ChangeListener``; the code that opens memory.db lists its module (``engram.models.open_memory``).
+Row, text index, entities, vector, evidence and history change in one transaction. Code that must be notified of every
+change defines a ``ChangeListener``, and ``engram.models.open_memory`` lists its module.
 """
 
 from __future__ import annotations
@@ -35,18 +34,18 @@ from engram.models.memories.memory_records import (
 from engram.models.memories.tombstones import TombstoneKind, add_tombstones, barred_entries
 from engram.models.memories.usefulness import mark_used
 
-#: Actions recorded for memories whose successor was deleted: they are current again, or get another successor.
+#: Actions recorded for a memory whose successor was deleted: it is current again, or gets another successor.
 RESTORE, RELEASE = "restore", "release"
-#: Action recorded for a memory that was moved to another project with everything else of its session or project.
+#: Action recorded for a memory that was moved to another project with the rest of its session or project.
 MOVE = "move"
-#: Action recorded for a memory that a person decided to keep alongside one that contradicts it.
+#: Action recorded for a memory that the user decided to keep although another one contradicts it.
 DECIDE = "decide"
-#: Fields of a new memory that history keeps; the rest is in the memory or in values that later changes replaced.
+#: Fields of a new memory that history records. The others are in the memory or in the steps that changed them later.
 _FIRST_FIELDS = ("kind", "status", "importance", "confidence", "source", "extractor")
 
 
 class ChangeListener:
-    """Is notified of every change of a memory, in the transaction of the change. The methods do nothing by default."""
+    """Base class of listeners, which are notified of every change to a memory in the transaction of the change."""
 
     def made(self, tx: Tx, memory: Memory, action: str) -> None:
         """A memory was stored."""
@@ -64,7 +63,7 @@ class ChangeListener:
         """A memory is about to be deleted permanently."""
 
     def vetoed(self, tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
-        """Changes, each given as an action and a memory's id, were undone and must not be made again."""
+        """Changes were undone and must not be repeated. Each is given as an action and the id of a memory."""
 
     def merged(self, tx: Tx, from_id: int, into_id: int) -> None:
         """Everything in a project was moved to another one."""
@@ -75,7 +74,7 @@ def _listeners() -> list[ChangeListener]:
 
 
 def note_vetoed(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
-    """Notify the listeners that changes, each given as an action and a memory's id, were undone."""
+    """Notify the listeners that changes were undone. Each is given as an action and the id of a memory."""
     for listener in _listeners():
         listener.vetoed(tx, changes)
 
@@ -108,7 +107,7 @@ def add_memory(
 def add_memories(
     tx: Tx, memories: Sequence[tuple[Memory, Sequence[Evidence]]], *, actor: Actor, action: str, reasons: Sequence[str]
 ) -> list[Memory]:
-    """Store many new memories without a session, with evidence and a reason each, as ``add_memory`` does for one."""
+    """Store many new memories without a session, each with its evidence and reason, as ``add_memory`` does for one."""
     if not memories:
         return []
     dates = [dates_of(tx, memory) for memory, _ in memories]
@@ -157,8 +156,8 @@ def change_memory(
 ) -> Memory:
     """Change fields of a memory. ``undoes`` is the step of its history that this change undoes.
 
-    If the text or visibility changes, the vector is deleted and recomputed. The memories that a memory had replaced
-    become current again when the memory stops being current without a successor.
+    If the text or the visibility changes, the vector is deleted and will be recomputed. If the memory stops being
+    current without a successor, the memories that it had replaced become current again.
     """
     if not changes:
         return memory
@@ -171,7 +170,7 @@ def change_memory(
 def supersede(
     tx: Tx, old: Memory, new: Memory, reason: str, *, actor: Actor, run_id: int | None = None, at_ms: int | None = None
 ) -> Memory:
-    """Let a memory supersede another one from ``at_ms``, or, if that is None, from when the new one is valid."""
+    """Let ``new`` supersede ``old``, from ``at_ms`` or, by default, from when the new memory became valid."""
     return change_memory(
         tx,
         old,
@@ -188,9 +187,9 @@ def supersede(
 def note_judgement(
     tx: Tx, memory: Memory, action: str, reason: str, *, actor: Actor, undoes: int | None = None, **changes: Any
 ) -> Memory:
-    """Record a judgement on a memory, or its withdrawal, with the fields that it changes, if any.
+    """Record a judgement on a memory, or the withdrawal of one, and change the given fields.
 
-    Memories that the judged one had replaced remain replaced: if it is outdated, they are even older.
+    The memories that it had replaced remain replaced: if it is outdated, they are even more so.
     """
     return _change_fields(tx, memory, action, reason, changes, actor=actor, undoes=undoes)
 
@@ -201,9 +200,9 @@ def note_kept(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_id: int)
 
 
 def carry_change(tx: Tx, memory: Memory, step: Change, changes: dict[str, Any], *, undoes: int | None) -> Memory:
-    """Repeat a change that was made in another database, with these fields and the step's time and actor.
+    """Repeat a change from another database, with the time and the actor of its step.
 
-    The memory that the changed one had replaced is left unchanged: that change has a step of its own.
+    Memories that the changed one had replaced are left unchanged, because their changes have steps of their own.
     """
     return _change_fields(
         tx, memory, step.action, step.reason, changes, actor=step.actor, undoes=undoes, at_ms=step.at_ms
@@ -222,7 +221,7 @@ def _change_fields(
     undoes: int | None = None,
     at_ms: int | None = None,
 ) -> Memory:
-    """Store changed fields with the step of history that records them; if none changed, store only the step."""
+    """Store changed fields and a step of history that records them; if there are none, store only the step."""
     if not changes:
         add_history(tx, memory.episode_id, action, reason, {}, {}, actor=actor, undoes=undoes, at_ms=at_ms)
         return memory
@@ -236,7 +235,7 @@ def _change_fields(
 
 
 def differing(memory: Memory, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the wanted fields whose values a memory does not have yet, to be passed to ``change_memory``.
+    """Return the wanted fields that differ from a memory's, to be passed to ``change_memory``.
 
     If the summary differs, the wanted questions and title are always included, because omitting them deletes them.
     """
@@ -247,16 +246,16 @@ def differing(memory: Memory, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_questions(changes: dict[str, Any]) -> dict[str, Any]:
-    """Return changes that also reset questions and title, because those were written for the old summary."""
+    """Return changes that also reset the questions and the title, which were written for the old summary."""
     return dict(_OF_THE_SUMMARY) | changes if "summary" in changes else changes
 
 
-#: Field that was written for a summary → the value that it gets when the summary changes.
+#: Fields that were written for a summary, with the values that they get when the summary changes.
 _OF_THE_SUMMARY: dict[str, Any] = {"questions": (), "title": ""}
 
 
 def _as_allowed(memory: Memory, changes: dict[str, Any], actor: Actor) -> dict[str, Any]:
-    """Return changes without those that only a person may make: confirming what a program said, or making it global."""
+    """Return changes except those that only a person may make: confirming a program's statement or making it global."""
     if memory.voice != Voice.PROGRAM or actor is Actor.USER:
         return changes
     is_confirmed = memory.status == Status.PROVISIONAL and changes.get("status") == Status.ACTIVE
@@ -266,9 +265,9 @@ def _as_allowed(memory: Memory, changes: dict[str, Any], actor: Actor) -> dict[s
 
 
 def erase_fields(tx: Tx, memory: Memory, reason: str, *, actor: Actor, **changes: Any) -> Memory:
-    """Change fields of a memory whose words were forgotten: the history that quotes them is deleted.
+    """Change fields of a memory whose words were forgotten, and delete the history that quotes them.
 
-    History begins again with this step, which lists no field.
+    The new history begins with this step, which lists no fields.
     """
     changes = _with_questions(changes)
     after = dataclasses.replace(memory, **changes, revision=memory.revision + 1, updated_at_ms=tx.now_ms())
@@ -283,7 +282,7 @@ def erase_fields(tx: Tx, memory: Memory, reason: str, *, actor: Actor, **changes
 
 
 def pack_old_content(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_id: int | None = None) -> None:
-    """Store a memory's content compressed. It is read as before, but is no longer in the text index."""
+    """Compress a memory's content and remove it from the text index. Reading it works as before."""
     row = tables.Memory
     if tx.fetch_value(row.select(row.packed_content).where(row.id == memory.id)) is not None:
         return
@@ -292,13 +291,13 @@ def pack_old_content(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_i
 
 
 def note_access(store: Store, episode_id: str, *, session_id: str = "") -> None:
-    """Count an expansion of a memory. History does not record it, because it is not a change.
+    """Count an access to a memory. History doesn't record it, because it is not a change.
 
-    If memory.db can't be written, nothing is counted, but the memory is still shown.
+    If memory.db can't be written, the access is not counted, but no error is raised, so that the memory is still shown.
 
     Args:
-        session_id: the session that expanded it, which counts as a use if it had been shown the memory; "" for a
-            person.
+        session_id: the session that expanded the memory; if it had been shown the memory, that counts as a use. "" for
+            a person.
     """
     with contextlib.suppress(StoreError), store.transaction() as tx:
         memory_writes.set_accessed(tx, episode_id, tx.now_ms(), is_use=True)
@@ -309,20 +308,20 @@ def note_access(store: Store, episode_id: str, *, session_id: str = "") -> None:
 def move_memories_of_project(
     tx: Tx, project_id: int, to_project: int, reason: str, *, actor: Actor, is_said: bool = True
 ) -> None:
-    """Move all memories of a project to another one; if ``is_said``, that is also sent to a hub."""
+    """Move all memories of a project to another one; with ``is_said``, hubs are notified."""
     _move_memories(tx, "project_id = ?", project_id, to_project, reason, actor, is_said=is_said)
 
 
 def move_memories(
     tx: Tx, row_ids: Sequence[int], to_project: int | None, reason: str, *, actor: Actor, is_said: bool = True
 ) -> None:
-    """Move the memories with these row ids to a project, or to none; if ``is_said``, that is also sent to a hub."""
+    """Move the memories with these row ids to a project, or to none; with ``is_said``, hubs are notified."""
     among = "id IN (SELECT value FROM json_each(?))"
     _move_memories(tx, among, json.dumps(list(row_ids)), to_project, reason, actor, is_said=is_said)
 
 
 def move_memories_of_session(tx: Tx, session_ref: int, to_project: int | None, reason: str, *, actor: Actor) -> None:
-    """Move all memories of a session to a project, or to none. Their vectors are deleted and recomputed."""
+    """Move all memories of a session to a project, or to none. Their vectors are deleted and will be recomputed."""
     moved = tables.Memory.select(tables.Memory.id).where(tables.Memory.session == session_ref)
     tx.run(tables.Vector.delete().where((tables.Vector.owner == "e") & tables.Vector.owner_id.in_(moved)))
     _move_memories(tx, "session_ref = ?", session_ref, to_project, reason, actor)
@@ -331,7 +330,7 @@ def move_memories_of_session(tx: Tx, session_ref: int, to_project: int | None, r
 def _move_memories(
     tx: Tx, condition: str, value: int | str, to_project: int | None, reason: str, actor: Actor, *, is_said: bool = True
 ) -> None:
-    """Move the memories of a project or session, or of some ids. Raw SQL: one statement logs any number of memories."""
+    """Move the memories that match an SQL condition. One raw SQL statement records all the moves in history."""
     tx.run(
         "INSERT INTO history (episode_id, at_ms, action, reason, actor, before, after) "
         "SELECT episode_id, ?, ?, ?, ?, json_object('project_id', project_id), json_object('project_id', ?) "
@@ -348,11 +347,11 @@ def _move_memories(
 
 
 def delete_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = False) -> None:
-    """Delete a memory permanently: row, index, vector, entities, history, injections.
+    """Delete a memory permanently, with its index, vector, entities, history and injections.
 
-    Tombstones for its id and its slot keep it from being recreated automatically. The tombstones of a purge do no more
-    than that; those of a forget also keep an import or a restore from bringing it back. Memories that it had replaced
-    inherit its successor, or are current again if there is none.
+    Tombstones for its id and its slot keep it from being recreated automatically. Unless ``is_purge`` is set, they also
+    keep an import or a restore from bringing it back. Memories that it had replaced inherit its successor, or become
+    current again if there is none.
     """
     remove_memory(tx, memory, actor=actor, is_purge=is_purge)
     add_tombstones(tx, TombstoneKind.PURGED if is_purge else TombstoneKind.MEMORY, [memory.episode_id.encode()])
@@ -362,9 +361,9 @@ def delete_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = Fals
 
 
 def remove_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = False) -> None:
-    """Delete a memory as if it had never existed: nothing prevents importing it again.
+    """Delete a memory without tombstones, so that it can be imported again.
 
-    Other machines forget it, unless it is a purge.
+    Other machines delete it too, unless it is a purge.
     """
     _release_predecessors(tx, memory, actor)
     for listener in _listeners():
@@ -375,10 +374,10 @@ def remove_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = Fals
 def restore_predecessors(
     tx: Tx, successor: Memory, reason: str, *, actor: Actor, run_id: int | None = None
 ) -> list[Memory]:
-    """Make the memories that this one had replaced current, because it is being deleted without a successor.
+    """Make the memories that a memory had replaced current again, because it stops being current without a successor.
 
-    Only the last link of a chain is restored. A memory that was merged into the successor remains archived, and the
-    memories that it had replaced are restored in its place.
+    Only the most recent memory of a chain becomes current. A memory that was merged into ``successor`` remains
+    archived, and the memories that it had replaced become current in its place.
     """
     return [
         _make_current(tx, predecessor, reason, actor=actor, run_id=run_id)
@@ -387,7 +386,7 @@ def restore_predecessors(
 
 
 def predecessors_of(store: Reader, successor: Memory) -> list[Memory]:
-    """Return the memories that become current again when this one is deleted without a successor."""
+    """Return the memories that become current again if a memory stops being current without a successor."""
     predecessors: list[Memory] = []
     todo, seen = [successor.episode_id], set()
     while todo:
@@ -402,7 +401,7 @@ def predecessors_of(store: Reader, successor: Memory) -> list[Memory]:
 
 
 def restore_orphans(tx: Tx, *, actor: Actor) -> list[Memory]:
-    """Make memories current that are superseded by a memory that doesn't exist."""
+    """Make memories current again that are superseded by a memory that doesn't exist."""
     successor = tables.Memory.alias()
     is_there = successor.select(1).where(successor.episode_id == tables.Memory.superseded_by)
     orphans = select_memories(tx, (tables.Memory.status == Status.SUPERSEDED.value) & ~fn.EXISTS(is_there))
@@ -424,9 +423,9 @@ def _make_current(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_id: 
 
 
 def _release_predecessors(tx: Tx, memory: Memory, actor: Actor) -> None:
-    """Pass a memory's successor on to the memories that it had replaced, or make them current.
+    """Give a memory's successor to the memories that it had replaced, or make them current again.
 
-    The id is stored nowhere afterwards, not even in history.
+    Afterwards, the memory's id is not stored anywhere in these memories, not even in their history.
     """
     successor = find_memory(tx, memory.superseded_by) if memory.superseded_by else None
     restored = [] if successor else predecessors_of(tx, memory)
@@ -481,10 +480,10 @@ def _record_change(
     )
 
 
-# -- Evidence of memories: entries are added, taken over and removed here, and history records who did it.
+# -- Evidence of memories: add, replace, merge and remove entries, with a step of history for each change.
 
-#: Action recorded for a memory that got more evidence; history records the previous number of entries, so that an undo
-#: removes the rest.
+#: Action recorded for a memory that got more evidence. The step contains the previous number of entries, so that an
+#: undo can remove the others.
 ADDED = "evidence"
 #: Action recorded for a memory whose evidence was replaced.
 REPLACED = "replace evidence"
@@ -493,7 +492,7 @@ REPLACED = "replace evidence"
 def add_evidence(
     tx: Tx, memory: Memory, evidence: Sequence[Evidence], reason: str, *, actor: Actor, run_id: int | None = None
 ) -> bool:
-    """Add evidence to a memory; return True if any was new. Entries without a uuid are left out."""
+    """Add evidence to a memory; return True if any of it is new. Entries without an id are left out."""
     before = len(evidence_of(tx, memory.id))
     added = memory_writes.insert_evidence(tx, memory.id, [entry for entry in evidence if entry.uuid])
     if added:
@@ -522,9 +521,9 @@ def replace_evidence(
 
 
 def take_out_evidence(tx: Tx, row_id: int, start: int, stop: int) -> list[list[str | int | None]]:
-    """Remove a memory's evidence from position ``start`` up to, not including, ``stop``.
+    """Remove a memory's evidence from position ``start`` up to but not including ``stop``.
 
-    Return them in the form stored as JSON: the uuid, session and turn of each. Only ``memory_undo`` calls this.
+    Return the id, session and turn of each removed entry, to be stored as JSON. Only ``memory_undo`` calls this.
     """
     taken = evidence_of(tx, row_id)[start:stop]
     memory_writes.delete_evidence_between(tx, row_id, start, stop)
@@ -532,7 +531,7 @@ def take_out_evidence(tx: Tx, row_id: int, start: int, stop: int) -> list[list[s
 
 
 def put_back_evidence(tx: Tx, row_id: int, entries: Sequence[Sequence[Any]]) -> tuple[int, int]:
-    """Restore the entries that ``take_out_evidence`` removed, except those forgotten in the meantime.
+    """Restore the entries that ``take_out_evidence`` removed, except those that have been forgotten since.
 
     Return the number of entries before and after.
     """
@@ -555,7 +554,7 @@ def forget_evidence_of_project(tx: Tx, memory: Memory, project_id: int, reason: 
 
 
 def _record_forgotten(tx: Tx, memory: Memory, reason: str, actor: Actor) -> None:
-    """Log the step, and delete recorded counts and entries: an undo based on them would remove the wrong ones."""
+    """Record that evidence was forgotten, and delete earlier steps about evidence: undoing them would be wrong."""
     history = tables.History
     is_counted = (history.action == ADDED) | (history.before ** '{"count"%') | (history.before ** '{"entries"%')
     tx.run(history.delete().where((history.episode_id == memory.episode_id) & is_counted))

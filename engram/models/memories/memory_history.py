@@ -1,4 +1,4 @@
-"""The history of memories: what changed in each, when, why and by whom, and the runs that can be undone as a whole."""
+"""The history of memories (what changed, when, why and by whom), and runs, which can be undone as a whole."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from engram.models.engine.statement import RecordReader, in_json_list
 from engram.models.engine.transaction import Reader, Store, Tx, Value, asks_records
 from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Memory
 
-#: Action of each judgement on a memory, and of a judgement that was withdrawn.
+#: Action that records each judgement on a memory, and the withdrawal of one.
 JUDGEMENT_ACTIONS = {Judgement.HELPFUL: "helpful", Judgement.WRONG: "bad", Judgement.OUTDATED: "outdated"}
 TAKE_BACK = "take back"
-#: Actions by which a person or an agent decided what a memory says or whether it is used.
+#: Actions by which a person or an agent decides what a memory says or whether it is used.
 BY_HAND_ACTIONS = ("edit", "pin", "unpin", *JUDGEMENT_ACTIONS.values(), TAKE_BACK, "recover")
 
-#: Action recorded for a memory that came from a file. The action belongs only to this database; it is never exported.
+#: Action recorded for a memory that was imported from a file. It is never exported.
 IMPORT = "import"
-#: Action recorded for a memory that lost words, or entries that it rested on, because they were forgotten.
+#: Action recorded for a memory that lost words or evidence because they were forgotten.
 ERASE = "erase"
 
 
@@ -37,7 +37,7 @@ class Change:
     reason: str
     actor: Actor
     run_id: int | None
-    #: The changed fields before and after, without values that contained forgotten text.
+    #: The changed fields with their values before and after, without values that contained forgotten text.
     before: Mapping[str, Any]
     after: Mapping[str, Any]
     episode_id: str = ""
@@ -69,7 +69,7 @@ def add_history(
     at_ms: int | None = None,
     undoes: int | None = None,
 ) -> int:
-    """Add a step to a memory's history, and return its number. Only ``memory_changes`` and its companions call this."""
+    """Add a step to a memory's history; return its number. Only modules that change memories call this."""
     row: dict[str, Value] = {
         "episode_id": episode_id,
         "at_ms": tx.now_ms() if at_ms is None else at_ms,
@@ -113,14 +113,14 @@ def changes_of_run(store: Reader, run_id: int) -> list[Change]:
 
 
 def changing_runs(store: Reader, runs: Sequence[Run]) -> set[int]:
-    """Return the numbers of those runs that changed a memory or a file."""
+    """Return the numbers of the runs that changed a memory or a file."""
     history = tables.History
     found = history.select(history.run_id).where(history.run_id.in_([run.id for run in runs])).distinct()
     return {*store.fetch_values(found), *(run.id for run in runs if run.report.get("files_before"))}
 
 
 def standing_steps(history: Sequence[Change]) -> list[Change]:
-    """Return the steps of a history that no later step undid, oldest first."""
+    """Return the steps of a history that have not been undone, oldest first."""
     taken_back: set[int] = set()
     standing = []
     for step in reversed(history):
@@ -159,7 +159,7 @@ def snapshot(memory: Memory) -> dict[str, Any]:
 
 
 def fields_of_snapshot(kept: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of a memory from what ``snapshot`` recorded of it, after it was stored as JSON."""
+    """Return fields of a memory from a result of ``snapshot`` that has been stored as JSON."""
     fields: dict[str, Any] = {}
     for name, value in kept.items():
         if name in ENUM_FIELDS:
@@ -171,7 +171,7 @@ def fields_of_snapshot(kept: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-# -- Consolidation runs and what each changed, so that every run can be resumed, shown and undone.
+# -- Runs: begin, resume, list and find them, and store their results.
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,17 +183,17 @@ class Run:
     kind: str
     started_at_ms: int
     ended_at_ms: int | None
-    #: running, done, undone.
+    #: running, done or undone.
     state: str
     #: Name of the step that comes next; "" at the start.
     position: str
-    #: Its results, as JSON-compatible values.
+    #: Its results, as values that can be stored as JSON.
     report: Mapping[str, Any]
 
 
-#: Kinds of runs that are listed and can be undone. A purge is logged too, and is final.
+#: Kinds of runs that are listed and can be undone. Purges are logged too, but can't be undone.
 UNDOABLE_KINDS = ("consolidate", "extract", "save", "decide", "undo")
-#: The kind of runs that added memories from a file. Undoing them deletes the memories that they added.
+#: The kind of runs that import memories from a file. Undoing one deletes the memories that it added.
 IMPORT_KIND = "import"
 _RUNS = RecordReader(Run, tables.Run, readers={"report": json.loads})
 
@@ -203,7 +203,7 @@ def _runs_of(kinds: Sequence[str]) -> ModelSelect[Any]:
 
 
 def begin_run(store: Store) -> Run:
-    """Return the run that was interrupted, to continue it, or a new one."""
+    """Return the consolidation that was interrupted, or begin a new one."""
     table = tables.Run
     with store.transaction() as tx:
         interrupted = _runs_of(["consolidate"]).where(table.state == "running")
@@ -224,7 +224,7 @@ def begin_run(store: Store) -> Run:
 
 
 def add_run(tx: Tx, kind: str, report: Mapping[str, Any] | None = None) -> int:
-    """Log a run that ends with this transaction or soon after it; return its number."""
+    """Log a run that ends with this transaction or shortly after it; return its number."""
     now_ms = tx.now_ms()
     return tx.insert(
         tables.Run.insert(
@@ -234,7 +234,7 @@ def add_run(tx: Tx, kind: str, report: Mapping[str, Any] | None = None) -> int:
 
 
 def close_run(tx: Tx, run_id: int, lines: Sequence[str]) -> None:
-    """Store the results of a run; one that changed nothing is deleted from the log."""
+    """Store the results of a run. A run that changed nothing is deleted from the log."""
     table, history = tables.Run, tables.History
     if tx.fetch_first(history.select(history.id).where(history.run_id == run_id).limit(1)) is None:
         tx.run(table.delete().where(table.id == run_id))
@@ -244,12 +244,12 @@ def close_run(tx: Tx, run_id: int, lines: Sequence[str]) -> None:
 
 
 def find_run(store: Reader, run_id: int, kinds: Sequence[str] = UNDOABLE_KINDS) -> Run | None:
-    """Return a run by number; None for a run of another kind."""
+    """Return the run with a number; None if there is none of these kinds."""
     return store.fetch_record(_RUNS, _runs_of(kinds).where(tables.Run.id == run_id))
 
 
 def kind_of_run(store: Reader, run_id: int) -> str:
-    """Return the kind of any run, even of one that is not listed; "" if there is none."""
+    """Return the kind of the run with a number, whatever it is; "" if there is no such run."""
     table = tables.Run
     return store.fetch_value(table.select(table.kind).where(table.id == run_id)) or ""
 
@@ -260,7 +260,7 @@ def set_state(tx: Tx, run_id: int, state: str) -> None:
 
 
 def list_runs(store: Reader, limit: int = 20, kinds: Sequence[str] = UNDOABLE_KINDS) -> list[Run]:
-    """Return runs of these kinds, latest first."""
+    """Return the latest runs of these kinds, latest first."""
     return store.fetch_records(_RUNS, _runs_of(kinds).order_by(tables.Run.id.desc()).limit(limit))
 
 
@@ -278,7 +278,7 @@ def _report_text(report: Mapping[str, Any]) -> str:
 
 
 def sessions_grown_since(store: Reader, since_ms: int) -> list[str]:
-    """Return the ids of sessions from which something was read at or after a time, the longest silent first."""
+    """Return the ids of the sessions from which something was read at or after a time, the longest silent first."""
     session, turn = tables.Session, tables.Turn
     grown = turn.select(turn.session).where(turn.updated_at_ms >= since_ms)
     return store.fetch_values(

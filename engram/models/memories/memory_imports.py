@@ -23,7 +23,7 @@ _WORDS = ("summary", "content")
 def import_memory(
     tx: Tx, memory: Memory, evidence: Sequence[Evidence], history: Sequence[Change], *, reason: str, run_id: int
 ) -> Memory:
-    """Store a memory from elsewhere with its history, and add this import, made by a person, as the last step.
+    """Store a memory with its history from elsewhere, and add the import, as a change by a person, as the last step.
 
     A step's ``undoes`` is the position in ``history`` of the step that it undid.
     """
@@ -36,7 +36,7 @@ def import_memory(
 
 
 def carry_history(tx: Tx, episode_id: str, history: Sequence[Change]) -> None:
-    """Add the history that came with a memory. A step's ``undoes`` is a position in ``history``."""
+    """Add a memory's history from elsewhere. A step's ``undoes`` is the position of the step that it undid."""
     numbers: list[int] = []
     for step in history:
         number = add_history(
@@ -79,7 +79,7 @@ def carry_contradiction(tx: Tx, contradiction: Contradiction) -> None:
 
 
 def carry_decision(tx: Tx, contradiction: Contradiction) -> None:
-    """Copy the decision on a contradiction from a newer database of this memory, or reopen the contradiction."""
+    """Copy the decision on a contradiction from a newer copy of this database; reopen it if it is undecided there."""
     table = tables.Contradiction
     is_it = (table.older_id == contradiction.older_id) & (table.newer_id == contradiction.newer_id)
     decided = table.update(decision=contradiction.decision, decided_at_ms=contradiction.decided_at_ms)
@@ -87,7 +87,7 @@ def carry_decision(tx: Tx, contradiction: Contradiction) -> None:
 
 
 def imported_by(store: Reader, run_id: int) -> list[str]:
-    """Return the ids of the memories that an import added and that still exist, in the order of addition."""
+    """Return the ids of the memories that an import added and that still exist, in that order."""
     history, memory = tables.History, tables.Memory
     there = memory.select(memory.episode_id)
     query = history.select(history.episode_id).where(
@@ -106,7 +106,7 @@ def why_not_removed(store: Reader, memory: Memory, imported: frozenset[str]) -> 
     begin = max((step.id for step in steps if step.action == IMPORT), default=0)
     for step in steps:
         if step.id > begin and step.actor is not Actor.TIDYING:
-            return f"it was changed since ({step.action})"
+            return f"it has been changed since ({step.action})"
         if step.id > begin and (step.action == ADDED or any(name in step.before for name in _WORDS)):
             return "another memory was merged into it"
     others = [other for other in memories_superseded_by(store, memory.episode_id) if other.episode_id not in imported]
@@ -114,7 +114,7 @@ def why_not_removed(store: Reader, memory: Memory, imported: frozenset[str]) -> 
 
 
 def drop_empty_sessions(tx: Tx, session_ids: Sequence[str]) -> None:
-    """Delete those of the given sessions that have no content left, because the memories they came with are deleted."""
+    """Delete those of the given sessions that have no content left now that their memories are deleted."""
     session = tables.Session
     for session_id in session_ids:
         row_id = tx.fetch_value(session.select(session.id).where(session.session_id == session_id))

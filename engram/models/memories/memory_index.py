@@ -1,4 +1,4 @@
-"""The text index of memories. It stores no text: to remove a memory, pass the words with which it was indexed."""
+"""The text index of memories. It stores no text, so removing a memory requires the words that were indexed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _INSERT = "INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?,
 
 
 def index_memory(tx: Tx, row_id: int) -> None:
-    """Add a memory to the text index in the form in which the table contains it."""
+    """Add a memory to the text index, as stored in its row."""
     tx.run_many(_INSERT, _indexed(tx, row_id))
 
 
 def index_memories(tx: Tx, memories: Sequence[tuple[int, Memory]]) -> None:
-    """Add new memories to the text index, each with its row id, as just stored."""
+    """Add new memories, each given with its row id, to the text index."""
     tx.run_many(
         _INSERT,
         [
@@ -30,7 +30,7 @@ def index_memories(tx: Tx, memories: Sequence[tuple[int, Memory]]) -> None:
 
 
 def unindex_memory(tx: Tx, row_id: int) -> None:
-    """Remove a memory from the text index; the table must still contain it as it was indexed."""
+    """Remove a memory from the text index. Its row must still contain the text that was indexed."""
     tx.run_many(
         "INSERT INTO episode_fts(episode_fts, rowid, summary, content, entities) VALUES ('delete', ?, ?, ?, ?)",
         _indexed(tx, row_id),
@@ -44,7 +44,7 @@ def rebuild_memory_index(tx: Tx) -> None:
 
 
 def _indexed(store: Reader, row_id: int) -> list[tuple[Value, ...]]:
-    """Return the parts of a memory that the index contains. Content that was packed because of its age is not in it."""
+    """Return the indexed text of a memory. Content that was packed because of its age is not part of it."""
     rows = store.rows("SELECT id, summary, content, entities, questions FROM episode WHERE id = ?", (row_id,))
     return [
         _words(row_id, summary, unpack_text(content), entities, questions)
@@ -53,7 +53,7 @@ def _indexed(store: Reader, row_id: int) -> list[tuple[Value, ...]]:
 
 
 def _words(row_id: int, summary: str, content: str, entities: str, questions: str) -> tuple[Value, ...]:
-    """Return a row of the index: words, names and questions. Missing names or questions add no token."""
+    """Return a row of the index. The JSON brackets of ``entities`` and ``questions`` add no tokens."""
     return row_id, in_pairs(summary), in_pairs(content), in_pairs(f"{entities} {questions}")
 
 

@@ -1,4 +1,4 @@
-"""Memories with their evidence, text index and entities: the record, and who may see it."""
+"""The record of a memory and of its evidence, how to find memories, and which projects may see them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from engram.models.engine.statement import RecordReader, in_json_list, is_same, 
 from engram.models.engine.transaction import Reader, asks_keyed, asks_record, asks_records
 from engram.text.titles import title_from
 
-#: Maximum content length of a memory that Engram creates or merges, in characters. A saved one may be longer.
+#: Maximum content length of a memory that Engram creates or merges, in characters. A saved memory may have more.
 MAX_CONTENT_CHARACTERS = 4_000
-#: Maximum length of a summary, in characters, including those of merged and saved memories.
+#: Maximum length of any memory's summary, in characters.
 MAX_SUMMARY_CHARACTERS = 500
 
 
@@ -29,11 +29,11 @@ class Memory:
     #: ``ep_`` and 12 hex digits.
     episode_id: str
     kind: Kind
-    #: One line; what a bite shows.
+    #: One line, which bites show.
     summary: str
     #: The exact words that it rests on, redacted.
     content: str
-    #: Claude Code's session; "" if there is none.
+    #: The agent's id of the session; "" if there is none.
     session_id: str = ""
     project_id: int | None = None
     #: Display name of the project; "" if there is none.
@@ -41,9 +41,9 @@ class Memory:
     scope: Scope = Scope.PROJECT
     facts: tuple[str, ...] = ()
     entities: tuple[str, ...] = ()
-    #: Questions that it answers, in different words: search uses them, but they are never shown instead of it.
+    #: Questions that it answers, worded differently. Searches use them, but they are never shown in its place.
     questions: tuple[str, ...] = ()
-    #: Its title in lists, at most ten words; "" if none was written.
+    #: Title for lists, at most ten words; "" if none was written.
     title: str = ""
     importance: Importance = Importance.NORMAL
     source: Source = Source.AUTO
@@ -54,11 +54,11 @@ class Memory:
     #: Why it is never injected; "" if it may be injected.
     suspect: str = ""
     is_pinned: bool = False
-    #: True if it was lowered by ``engram feedback ID wrong``.
+    #: True if ``engram feedback ID wrong`` lowered it.
     is_lowered: bool = False
-    #: Multiplies its score; falls with age.
+    #: Factor for its score, which decreases with age.
     weight: float = 1.0
-    #: Why it may no longer be valid; "" if nothing suggests that.
+    #: Why it may no longer be valid; "" if there is no reason.
     stale_reason: str = ""
     valid_from_ms: int | None = None
     valid_to_ms: int | None = None
@@ -71,7 +71,7 @@ class Memory:
     graduated_at_ms: int | None = None
     #: When Engram stored it; ``created_at_ms`` is when it was said.
     kept_at_ms: int = 0
-    #: Identifies a proposal from a turn, so that it is recognised when it is made again; None for saved memories.
+    #: Identifies the proposal in its turn, so that a repetition is recognised; None for saved memories.
     slot: str | None = None
     stable_id: str = ""
     origin: str = ""
@@ -82,7 +82,7 @@ class Memory:
 
     @property
     def is_current(self) -> bool:
-        """True for a memory that was neither archived nor superseded."""
+        """True for a memory that is neither archived nor superseded."""
         return self.status.is_current
 
     @property
@@ -92,7 +92,7 @@ class Memory:
 
     @property
     def is_by_rules(self) -> bool:
-        """True for a memory from the local extractor, whose name ends with its version: ``local-2``."""
+        """True for a memory from the local extractor, whose name includes a version, such as ``local-2``."""
         return self.source == Source.AUTO and self.extractor.startswith("local-")
 
     @property
@@ -102,7 +102,7 @@ class Memory:
 
     @property
     def holds_from_ms(self) -> int:
-        """When it became valid, in milliseconds since 1970: when it was said, unless a different time was given."""
+        """When it became valid, in milliseconds since 1970; when it was said, unless another time was given."""
         return self.valid_from_ms or self.created_at_ms
 
 
@@ -112,12 +112,12 @@ class Evidence:
 
     uuid: str
     session_id: str = ""
-    #: Row id of the turn; None if it is not known.
+    #: Row id of the turn; None if unknown.
     turn_id: int | None = None
 
 
 def new_memory_id() -> str:
-    """Return a new id, ``ep_`` and 12 hex digits."""
+    """Return a new id: ``ep_`` and 12 hex digits."""
     return f"ep_{secrets.token_hex(6)}"
 
 
@@ -126,12 +126,12 @@ def is_memory_id(text: str) -> bool:
 
 
 def slot_of(turn_key: str, kind: str, summary: str) -> str:
-    """Return the slot of a proposal: the same proposal from the same turn has the same slot."""
+    """Return the slot of a proposal. The same proposal from the same turn always has the same slot."""
     plain = " ".join(summary.lower().split())
     return hashlib.sha256(f"{turn_key}\0{kind}\0{plain}".encode()).hexdigest()[:32]
 
 
-#: Field of a memory → its enum.
+#: Field of a memory → enum of its values.
 ENUM_FIELDS: Mapping[str, type[StoredEnum]] = {
     "kind": Kind,
     "scope": Scope,
@@ -147,7 +147,7 @@ LIST_FIELDS = ("facts", "entities", "questions")
 
 
 def read_texts(stored: object) -> tuple[str, ...]:
-    """Read a stored JSON list of strings; malformed items are left out, so that one bad row does not affect others."""
+    """Read a stored JSON list of strings, leaving out malformed items, so that one bad row doesn't affect others."""
     try:
         values = json.loads(stored) if isinstance(stored, str | bytes) else None
     except (ValueError, RecursionError):
@@ -186,7 +186,7 @@ def query_memories() -> ModelSelect[Any]:
 
 
 def select_memories(store: Reader, condition: ColumnBase, *order: ColumnBase, limit: int | None = None) -> list[Memory]:
-    """Return the memories that match a condition, by row id if no order is given. For use inside ``engram.models``."""
+    """Return the memories that match a condition, by default in the order of row ids. Only for ``engram.models``."""
     query = query_memories().where(condition).order_by(*(order or (tables.Memory.id,)))
     return store.fetch_records(MEMORIES, query if limit is None else query.limit(limit))
 
@@ -233,7 +233,7 @@ def memories_of_turn(turn_id: int) -> Query:
 
 @asks_records(MEMORIES)
 def memories_superseded_by(episode_id: str) -> Query:
-    """Return the memories that were replaced by this one, or merged into it."""
+    """Return the memories that were replaced by a memory or merged into it."""
     # The second condition lets SQLite use the partial index.
     memory = tables.Memory
     condition = (memory.superseded_by == episode_id) & (memory.superseded_by != SQL("''"))
@@ -242,9 +242,9 @@ def memories_superseded_by(episode_id: str) -> Query:
 
 @asks_records(MEMORIES)
 def memories_of_summary(project_id: int | None, kind: str, summary: str) -> Query:
-    """Return the memories of a kind in a project, or in none, that have exactly this summary."""
+    """Return the memories of a kind in a project, or without a project, that have exactly this summary."""
     memory = tables.Memory
-    # The first two conditions have an index, so that a save reads few memories while it holds the write lock.
+    # The first two conditions use an index, so that a save reads few memories while it holds the write lock.
     condition = is_same(memory.project, project_id) & (memory.kind == kind) & (memory.summary == summary)
     return query_memories().where(condition).order_by(memory.id)
 
@@ -255,13 +255,13 @@ def memory_by_slot(slot: str) -> Query:
 
 
 def evidence_by_row(store: Reader, row_ids: Sequence[int]) -> dict[int, list[Evidence]]:
-    """Return row id → what the memory rests on, in order; for those that rest on anything."""
+    """Return row id → evidence in order, for the memories that have evidence."""
     return store.fetch_records_by(_EVIDENCE, _evidence_by_rows(row_ids))
 
 
 @asks_records(_EVIDENCE)
 def evidence_of(row_id: int) -> Query:
-    """Return what a memory rests on, in order."""
+    """Return a memory's evidence in order."""
     return _EVIDENCE.select().where(tables.Evidence.memory == row_id).order_by(tables.Evidence.seq)
 
 
@@ -272,37 +272,37 @@ def _evidence_by_rows(row_ids: Sequence[int]) -> Query:
     return query.order_by(evidence.memory, evidence.seq)
 
 
-# -- SQL conditions on memories that several queries share; their values come from the enums.
+# -- SQL conditions that several queries share, with values from the enums.
 
-#: All conditions apply to ``e``, a row of the memory table.
+#: The conditions apply to ``e``, a row of the memory table.
 GLOBAL_SQL = f"e.scope = '{Scope.GLOBAL}'"
 IS_OF_PROJECT = f"e.scope = '{Scope.PROJECT}'"
 IS_MANUAL = f"e.source = '{Source.MANUAL}'"
 
 
-# -- Which project may see a memory, and which parts of it.
+# -- Which projects may see a memory, and which parts of it.
 
 
 def may_see(memory: Memory, project_id: int) -> bool:
-    """Return True if a project may see a memory: it is global, or the project's own."""
+    """Return True if a project may see a memory, which is then global or the project's own."""
     return memory.scope == Scope.GLOBAL or memory.project_id == project_id
 
 
 def may_stand_for(newer: Memory, older: Memory) -> bool:
-    """Return True if a memory may replace another: it is global, or belongs to the same project."""
+    """Return True if a memory may replace another, which requires that it is global or belongs to the same project."""
     return newer.scope == Scope.GLOBAL or older.project_id == newer.project_id
 
 
 def may_see_context(memory: Memory, project_id: int) -> bool:
-    """Return True if a project may also see the basis of a memory: its content, facts and evidence.
+    """Return True if a project may also see what a memory rests on: its content, facts and evidence.
 
-    Elsewhere, a global memory shows only its one line and nothing about the project that it came from.
+    In other projects, a global memory shows only its summary, and nothing about the project that it came from.
     """
     return memory.project_id in (None, project_id) or (memory.scope == Scope.GLOBAL and memory.source == Source.MANUAL)
 
 
 def memories_resting_on_turns(store: Reader, turn_ids: Sequence[int]) -> list[tuple[Memory, frozenset[str]]]:
-    """Return the memories that rest on entries of these turns, newest first, each with the uuids of its entries."""
+    """Return the memories that rest on entries of these turns, newest first, each with the ids of its entries."""
     evidence = tables.Evidence
     row_ids = store.fetch_values(evidence.select(evidence.memory).where(in_json_list(evidence.turn_id, turn_ids)))
     memories = memories_by_row(store, row_ids).values()

@@ -1,4 +1,4 @@
-"""Undo changes to memories, with a step in each history that records who undid what."""
+"""Undo changes to memories. A step in the history of each memory records who undid what."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from engram.models.memories.memory_records import Memory, find_memory
 
 #: Actions of a step that undoes a change, and of one that redoes it.
 UNDO, REDO = "undo", "redo"
-#: Steps that change neither what a memory says nor whether it is used: they are never "the last change".
+#: Steps that change neither what a memory says nor whether it is used, so they don't count as its last change.
 QUIET_ACTIONS = ("age", "pack", ADDED, REPLACED)
 #: Steps that can't be undone, with the reason.
 FINAL_ACTIONS: Mapping[str, str] = {
@@ -44,10 +44,10 @@ FINAL_ACTIONS: Mapping[str, str] = {
     RELEASE: "the memory that had replaced it was forgotten, which can't be undone",
     IMPORT: "it was imported: `engram import --list` shows the import, and `engram import --undo RUN` undoes it",
 }
-#: Steps that don't belong to a run and don't prevent a run from being undone.
+#: Steps outside any run that don't prevent a run from being undone.
 _INDEPENDENT = (RESTORE, RELEASE, MOVE, ERASE, UNDO, REDO)
 Fields: TypeAlias = dict[str, Any]
-#: Keys of a step that changed a memory's evidence: the previous number of entries, and the entries that were removed.
+#: Keys in a step that changed a memory's evidence: the previous number of entries, and the removed entries.
 _COUNT, _ENTRIES = "count", "entries"
 
 
@@ -78,7 +78,7 @@ def _plain(value: Any) -> Any:
 
 
 def undo_change(tx: Tx, change: Change, *, actor: Actor, run_id: int | None = None, reason: str = "") -> None:
-    """Undo one change, or redo it if the change is itself an undo; a memory that no longer exists is skipped.
+    """Undo one change. If it is itself an undo, that redoes the original change. A missing memory is skipped.
 
     Args:
         change: the step of a history to undo.
@@ -109,7 +109,7 @@ def undo_change(tx: Tx, change: Change, *, actor: Actor, run_id: int | None = No
 
 
 def _fields_before(change: Change) -> dict[str, Any]:
-    """Return the fields as they were before a change; a memory that the change created is archived instead."""
+    """Return the fields as they were before a change. A memory that the change created is archived instead."""
     return {"status": Status.ARCHIVED} if is_making(change) else fields_of_snapshot(change.before)
 
 
@@ -127,8 +127,6 @@ def _judgement_taken_back(tx: Tx, change: Change) -> Change | None:
     return next((step for step in history_of(tx, change.episode_id) if step.id == change.undoes), None)
 
 
-def begin_ageing_anew(tx: Tx, episode_id: str) -> None:
-    """Restart a memory's ageing, because a person who undoes a change has reviewed the memory. History records the
-    undo.
-    """
+def restart_ageing(tx: Tx, episode_id: str) -> None:
+    """Restart a memory's ageing, because someone who undoes a change has reviewed the memory."""
     memory_writes.set_accessed(tx, episode_id, tx.now_ms(), is_use=False)

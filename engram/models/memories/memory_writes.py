@@ -1,4 +1,4 @@
-"""Write memories' rows without history. Only ``memory_changes``, ``memory_imports`` and ``memory_undo`` use this."""
+"""Write the rows of memories without history, for ``memory_changes``, ``memory_imports`` and ``memory_undo`` only."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from engram.models.engine.transaction import Reader, Tx, Value
 from engram.models.memories.memory_index import index_memories, index_memory, unindex_memory
 from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Evidence, Memory, evidence_of
 
-#: Columns that are not written from the field of the same name: the row id, the session's row, and those that
-#: ``pack_old_content`` and joining write.
+#: Columns that are not written from the field of the same name: the row id, the reference to the session, and columns
+#: that ``pack_old_content`` and ``watermarks`` write.
 _OWN_COLUMNS = {"id", "session_ref", "packed_content", "is_unjoined"}
 _COLUMNS = tuple(name for name in tables.column_names(tables.Memory) if name not in _OWN_COLUMNS)
 _fields_of = attrgetter(*_COLUMNS)
@@ -24,7 +24,7 @@ _fields_of = attrgetter(*_COLUMNS)
 _CONVERTED_COLUMNS = (*ENUM_FIELDS, *LIST_FIELDS)
 #: Fields in the text index.
 _INDEXED_FIELDS = {"summary", "content", "entities", "questions"}
-#: Fields that determine who may see a memory; they are stored with its vector too.
+#: Fields that determine which projects may see a memory. If one changes, the vector is deleted.
 _VISIBILITY_FIELDS = {"scope", "project_id"}
 
 
@@ -43,8 +43,8 @@ def insert_memories(
 ) -> dict[str, int]:
     """Store new memories without a session, with text index, entities and evidence; return id → row id.
 
-    ``dates`` contains each memory's timestamps and any other value not yet set. Inserting in bulk takes a third of the
-    time of separate inserts.
+    ``dates`` contains each memory's timestamps and stable id. Inserting in bulk takes a third of the time of separate
+    inserts.
     """
     rows = [_new_row(memory) | dict(dated) for (memory, _), dated in zip(memories, dates, strict=True)]
     tx.insert_many(tables.Memory, rows)
@@ -61,7 +61,7 @@ def insert_memories(
 
 
 def _new_row(memory: Memory) -> dict[str, Value]:
-    """Return a memory's columns with the same values as ``_stored_value``, but in half the time."""
+    """Return a memory's columns. This is twice as fast as calling ``_stored_value`` for each."""
     row = dict(zip(_COLUMNS, _fields_of(memory), strict=True))
     row["content"] = pack_text(memory.content)
     for name in _CONVERTED_COLUMNS:
@@ -76,7 +76,7 @@ def _row_ids(store: Reader, episode_ids: Sequence[str]) -> dict[str, int]:
 
 
 def update_memory(tx: Tx, memory: Memory, changed: Collection[str]) -> None:
-    """Store the changed fields of a memory, with its revision; update its index, entities and vector.
+    """Store the changed fields and the revision of a memory; update its index, entities and vector.
 
     If the text or visibility changes, the vector is deleted and recomputed later.
     """
@@ -100,9 +100,9 @@ def update_memory(tx: Tx, memory: Memory, changed: Collection[str]) -> None:
 
 
 def delete_memory_rows(tx: Tx, memory: Memory) -> None:
-    """Delete a memory along with everything that refers to it: index, vectors, evidence, entities, history, injections.
+    """Delete a memory with everything that refers to it: index, vectors, evidence, entities, history, injections.
 
-    Prompts' outcomes are kept but no longer list this memory.
+    Outcomes of prompts are kept but no longer list the memory.
     """
     unindex_memory(tx, memory.id)
     for table in (tables.History, tables.Injection, tables.OutcomeCandidate):
@@ -126,7 +126,7 @@ def delete_unused_entities(tx: Tx) -> None:
 
 
 def insert_evidence(tx: Tx, row_id: int, evidence: Sequence[Evidence]) -> int:
-    """Add evidence to a memory, skipping entries it already has; return how many were new."""
+    """Add evidence to a memory, skipping entries that it already has; return how many were added."""
     known = {entry.uuid for entry in evidence_of(tx, row_id)}
     new = [entry for entry in dict.fromkeys(evidence) if not entry.uuid or entry.uuid not in known]
     first_seq = int(tx.fetch_value(_next_evidence_seq(row_id)))
@@ -168,7 +168,7 @@ def delete_evidence_of_project(tx: Tx, row_id: int, project_id: int) -> int:
 
 
 def delete_evidence_between(tx: Tx, row_id: int, start: int, stop: int) -> None:
-    """Delete a memory's evidence from position ``start`` up to, not including, ``stop``."""
+    """Delete a memory's evidence from position ``start`` up to but not including ``stop``."""
     evidence = tables.Evidence
     places = evidence.select(evidence.seq).where(evidence.memory == row_id).order_by(evidence.seq)
     chosen = places.limit(max(0, stop - start)).offset(start)
@@ -183,7 +183,7 @@ def set_packed_content(tx: Tx, row_id: int, content: Value, packed_content: byte
 
 
 def set_accessed(tx: Tx, episode_id: str, at_ms: int, *, is_use: bool) -> None:
-    """Record when a memory was last accessed; count the access if the memory was actually used."""
+    """Record when a memory was last accessed; with ``is_use``, count the access."""
     memory = tables.Memory
     tx.run(
         memory.update({memory.accessed_at_ms: at_ms, memory.access_count: memory.access_count + int(is_use)}).where(
@@ -228,7 +228,7 @@ def _delete_entity_links(row_id: int) -> Query:
 
 
 def _link_entities(tx: Tx, entities_by_row: Mapping[int, Sequence[str]]) -> None:
-    """Store any new entities, and link every entity, new or not, with the memory of its row id."""
+    """Store new entities, and link all given entities, new or not, with the memories that mention them."""
     unique = dict.fromkeys(name for names in entities_by_row.values() for name in names)
     tx.insert_many(tables.Entity, [{"kind": "", "name": name} for name in unique], or_ignore=True)
     links = [

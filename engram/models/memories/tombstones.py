@@ -1,6 +1,4 @@
-"""Tombstones mark forgotten and purged items, so that nothing brings them back. They contain ids and hashes, never
-text.
-"""
+"""Tombstones mark forgotten and purged items, so that they don't come back. They contain ids and hashes, never text."""
 
 from __future__ import annotations
 
@@ -25,19 +23,19 @@ class TombstoneKind(StrEnum):
     MEMORY = "episode"
     #: The slot of a forgotten memory: no extractor creates the same memory from the same turn again.
     SLOT = "slot"
-    #: A forgotten turn, by its key, and each of its entries: they are never read again.
+    #: A forgotten turn, by its key, and each of its entries, by id: they are never read again.
     TURN = "turn"
     ENTRY = "entry"
-    #: An entry whose words were erased, but not its turn: its text is never stored again.
+    #: An entry whose words were erased from a turn that was kept: its text is never stored again.
     WORDS = "words"
     #: An entry that a forgotten memory rested on: it is never evidence for a new automatic memory.
     EVIDENCE = "evidence"
-    #: What was said or run in such an entry, as a hash of its time and words: no copy under other ids is stored.
+    #: A text or command in such an entry, as a hash of its time and words: no copy with other ids is stored.
     SAID = "said"
-    #: A purged memory, by its id, and its slot: it is not recreated automatically, but its words may be kept.
+    #: A purged memory, by its id, and its slot: it is not recreated automatically, but its words may remain in turns.
     PURGED = "purged"
     PURGED_SLOT = "purged-slot"
-    #: A forgotten project, by its identity: nothing that was said in it until then is stored again.
+    #: A forgotten project, by its identity: nothing that was said in it before is stored again.
     PROJECT = "project"
 
 
@@ -53,18 +51,17 @@ class CutMemory:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What one forget command deletes, identified the same way in every copy of the database."""
+    """What one forget command deletes, by ids that are the same in every copy of the database."""
 
     episode_ids: tuple[str, ...] = ()
     turn_keys: tuple[str, ...] = ()
-    #: Entries whose words are deleted, by uuid; a queued prompt has none and is identified by the key of its turn.
+    #: Entries whose words are deleted, by id. A queued prompt has no id and is identified by the key of its turn.
     erased: tuple[str, ...] = ()
-    #: Entries that are never evidence for a new automatic memory again.
+    #: Entries that must not be evidence for new automatic memories.
     barred: tuple[str, ...] = ()
-    #: None if the words were not merged into another memory.
+    #: None if the forgotten memory had not been merged into another one.
     cut: CutMemory | None = None
-    #: The agent's ids of sessions that are forgotten completely: everything stored about them is deleted with their
-    #: turns.
+    #: The agent's ids of sessions that are forgotten completely, with everything that is stored about them.
     session_ids: tuple[str, ...] = ()
 
 
@@ -76,33 +73,33 @@ def add_tombstones(tx: Tx, kind: TombstoneKind, keys: Iterable[bytes]) -> None:
 
 
 def add_entry_tombstones(tx: Tx, forgotten: Forgotten) -> None:
-    """Bar the entries that forgotten memories rested on."""
+    """Add the tombstones of the entries that forgotten memories rested on."""
     add_tombstones(tx, TombstoneKind.WORDS, map(pack_uuid, forgotten.erased))
     add_tombstones(tx, TombstoneKind.EVIDENCE, map(pack_uuid, forgotten.barred))
 
 
 def said_key(at_ms: int, words: str) -> bytes:
-    """Return what distinguishes a text or a command from all others, whatever ids a copy of it has."""
+    """Return a hash that identifies a text or a command, whatever id it is stored under."""
     return hashlib.blake2b(f"{at_ms}\n{words}".encode("utf-8", "replace"), digest_size=16).digest()
 
 
 def are_words_forgotten(store: Reader) -> bool:
-    """Return True if any words have ever been forgotten; in most memories, none have."""
+    """Return True if any words have ever been forgotten."""
     return bool(_used(store, (TombstoneKind.SAID,)))
 
 
 def forgotten_words(store: Reader, keys: Collection[bytes]) -> set[bytes]:
-    """Return those of the keys (``said_key``) whose words were forgotten."""
+    """Return the keys (``said_key``) whose words were forgotten."""
     return _keys_among(store, keys, [TombstoneKind.SAID.value]) if keys else set()
 
 
 def is_memory_gone(store: Reader, episode_id: str, *, with_purged: bool = True) -> bool:
-    """Return True if the memory with this id was forgotten, or purged."""
+    """Return True if the memory with this id was forgotten or, with ``with_purged``, purged."""
     return _has_any(store, (TombstoneKind.MEMORY, *[TombstoneKind.PURGED] * with_purged), episode_id)
 
 
 def is_slot_gone(store: Reader, slot: str, *, with_purged: bool = True) -> bool:
-    """Return True if the memory with this slot was forgotten, or purged, so that no extractor creates it again."""
+    """Return True if the memory with this slot was forgotten or, with ``with_purged``, purged."""
     return _has_any(store, (TombstoneKind.SLOT, *[TombstoneKind.PURGED_SLOT] * with_purged), slot)
 
 
@@ -112,23 +109,23 @@ def is_turn_forgotten(store: Reader, key: str) -> bool:
 
 
 def named_by_any(store: Reader, keys: Collection[bytes]) -> set[bytes]:
-    """Return those of the keys that have a tombstone of any kind."""
+    """Return the keys that have a tombstone of any kind."""
     used = _used(store, TombstoneKind) if keys else []
     return _keys_among(store, keys, used) if used else set()
 
 
 def forgotten_entries(store: Reader, uuids: Collection[str]) -> set[str]:
-    """Return those of the entries whose turn was forgotten."""
+    """Return the entries whose turn was forgotten."""
     return _among(store, uuids, (TombstoneKind.ENTRY,))
 
 
 def erased_entries(store: Reader, uuids: Collection[str]) -> set[str]:
-    """Return those of the entries whose words must not be stored."""
+    """Return the entries whose words must not be stored."""
     return _among(store, uuids, (TombstoneKind.WORDS, TombstoneKind.ENTRY))
 
 
 def barred_entries(store: Reader, uuids: Collection[str]) -> set[str]:
-    """Return those of the entries that must not be evidence for a new automatic memory."""
+    """Return the entries that must not be evidence for new automatic memories."""
     return _among(store, uuids, (TombstoneKind.WORDS, TombstoneKind.EVIDENCE, TombstoneKind.ENTRY))
 
 
@@ -143,7 +140,7 @@ class TombstoneCount:
 
 
 def count_tombstones(store: Reader, kinds: Collection[TombstoneKind]) -> list[TombstoneCount]:
-    """Count tombstones by day and kind, the latest day first. Nothing else is known about them."""
+    """Count tombstones by day and kind, the latest day first."""
     table = tables.Tombstone
     day = fn.date(table.at_ms / 1000, "unixepoch", "localtime").alias("day")
     query = table.select(day, table.kind, fn.COUNT(SQL("*")).alias("number"))
@@ -157,13 +154,13 @@ def _has_any(store: Reader, kinds: Sequence[TombstoneKind], key: str) -> bool:
 
 
 def project_forgotten_ms(store: Reader, identity: str) -> int | None:
-    """Return the time up to which nothing from a project is stored, in ms since 1970; None if it was not forgotten."""
+    """Return until when a project was forgotten, in milliseconds since 1970; None if it never was."""
     until_ms = store.fetch_value(_select_tombstone(TombstoneKind.PROJECT.value, identity.encode()))
     return None if until_ms is None else int(until_ms)
 
 
 def forgotten_span(store: Reader, identity: str | None) -> list[Span]:
-    """Return the span of time from which nothing in a project may be stored again; [] if it was never forgotten."""
+    """Return the time span from which nothing in a project may be stored again; [] if it was never forgotten."""
     until_ms = project_forgotten_ms(store, identity) if identity else None
     return [] if until_ms is None else [(0, until_ms + 1)]
 
@@ -181,7 +178,7 @@ def _any_of_kind(kind: str) -> Query:
 
 
 def _among(store: Reader, uuids: Collection[str], kinds: Sequence[TombstoneKind]) -> set[str]:
-    """Return those of the entries that have a tombstone of one of the kinds."""
+    """Return the entries that have a tombstone of one of the kinds."""
     used = _used(store, kinds) if uuids else []
     if not used:
         return set()
@@ -189,14 +186,14 @@ def _among(store: Reader, uuids: Collection[str], kinds: Sequence[TombstoneKind]
 
 
 def _used(store: Reader, kinds: Iterable[TombstoneKind]) -> list[str]:
-    """Return those of the kinds for which there is any tombstone: most memories have none."""
+    """Return the kinds for which there are tombstones. Most databases have none at all."""
     return [kind.value for kind in kinds if store.has_any(_any_of_kind(kind.value))]
 
 
 def _keys_among(store: Reader, keys: Collection[bytes], used: Sequence[str]) -> set[bytes]:
-    """Return those of the keys that have a tombstone of one of the kinds ``used``.
+    """Return the keys that have a tombstone of one of the kinds ``used``.
 
-    Raw SQL: keys are bytes, which a JSON list can't contain.
+    This uses raw SQL, because keys are bytes, which a JSON list can't contain.
     """
     sql = f"SELECT key FROM tombstone WHERE kind IN ({', '.join('?' * len(used))}) AND key IN"
     return {bytes(key) for (key,) in store.rows_among(sql, list(keys), used)}

@@ -1,7 +1,8 @@
-"""How useful a memory has proved: in how many sessions it was shown and used, and how it was judged.
+"""How useful memories have proved: in how many sessions each was shown and used, and how it was judged.
 
-A session **uses** a memory if it was shown the memory and then expands it (``memory_expand``), or mentions its id in a
-reply. Nothing else counts: no expansion by a person, no recall, no expansion by a session that was never shown it.
+A session **uses** a memory if the memory was shown in it and the agent then expands it (``memory_expand``) or mentions
+its id in a reply. Nothing else counts: not a recall, not an expansion by a person, and not an expansion in a session in
+which the memory was not shown.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from engram.models.memories.memory_history import TAKE_BACK
 from engram.models.shown.injections import AT_START
 from engram.system.lazy_regex import lazy_regex
 
-#: A memory sinks once this many sessions have been shown it and none of them has used it.
+#: A memory sinks once it has been shown in this many sessions without being used in any of them.
 MIN_UNUSED_SESSIONS = 5
-#: Share of its relevance that a memory loses after that many sessions and after each further one, and the maximum.
+#: Share of its relevance that a memory loses for each session from that number on, and the maximum.
 SINK_STEP, MAX_SINK = 0.03, 0.15
 #: Share of its relevance that a memory gains if it was judged helpful.
 HELPFUL_LIFT = 0.1
-#: Actions that restart the count for a memory: it was reviewed, or its text changed.
+#: Actions after which the sessions are counted from zero, because the memory was reviewed or its text changed.
 _RESETTING_ACTIONS = ("edit", "pin", "unpin", "recover", "merge", "extract", "rewritten", TAKE_BACK)
 _ID = lazy_regex(r"\b(?:ep_[0-9a-f]{12}|q_[0-9a-f]{13,18})\b")
 
@@ -36,14 +37,14 @@ _ID = lazy_regex(r"\b(?:ep_[0-9a-f]{12}|q_[0-9a-f]{13,18})\b")
 class Usefulness:
     """The uses of a memory, counted in sessions, and the current judgement on it."""
 
-    #: Sessions that were shown a bite of it. Showings in a briefing don't count.
+    #: Sessions in which it was shown as a bite. Briefings don't count.
     shown: int = 0
-    #: Sessions that used it after they were shown it.
+    #: Sessions that used it.
     used: int = 0
-    #: Sessions that were shown it and did not use it, since it was last used, judged or changed.
+    #: Sessions in which it was shown as a bite but not used, since it was last used, judged or changed.
     unused: int = 0
     judgement: Judgement | None = None
-    #: Sessions that were shown it at all, in a briefing or otherwise.
+    #: Sessions in which it was shown in any way, including briefings.
     sessions: int = field(default=0, compare=False)
 
     @property
@@ -55,12 +56,12 @@ class Usefulness:
 
     @property
     def factor(self) -> float:
-        """The factor for the memory's relevance: 1 for most memories."""
+        """The factor for the memory's relevance; 1 for most memories."""
         return 1 + HELPFUL_LIFT if self.judgement is Judgement.HELPFUL else 1 - self.sink
 
 
 def usefulness_of(store: Reader, episode_ids: Collection[str]) -> dict[str, Usefulness]:
-    """Return the usefulness of each memory that has ever been shown or judged, by its id."""
+    """Return id → usefulness, for the memories that have ever been shown or judged."""
     if not episode_ids:
         return {}
     judgements, reset_ms = _read_history(store, episode_ids)
@@ -86,7 +87,7 @@ def _count(rows: Iterable[tuple[bool, int, int | None]], reset_ms: int, judgemen
 
 
 def _read_history(store: Reader, episode_ids: Collection[str]) -> tuple[dict[str, Judgement], dict[str, int]]:
-    """Return the current judgement on each memory, and when each was last changed or judged."""
+    """Return the current judgement on each memory, and when each memory was last changed or judged."""
     standing: dict[str, list[Judgement]] = defaultdict(list)
     reset_ms: dict[str, int] = {}
     for row in store.fetch(_steps(episode_ids)):
@@ -128,14 +129,15 @@ def used_ids(store: Reader) -> set[str]:
 
 
 def ids_in(text: str) -> list[str]:
-    """Return the distinct ids of memories and quotations in some text."""
+    """Return the distinct ids of memories and quotations in a text."""
     return list(dict.fromkeys(_ID.findall(text))) if "ep_" in text or "q_" in text else []
 
 
 def mark_used(tx: Tx, session_id: str, used_at_ms: Mapping[str, int]) -> int:
-    """Record that a session used memories, by the id of each; return how many of them were used for the first time.
+    """Record when a session used memories, given by id; return how many of them were marked as used.
 
-    The latest showing before the use is marked. A memory that the session was not shown before is skipped.
+    The latest showing before the use is marked, unless it is marked already. Memories not shown in the session are
+    skipped.
     """
     return sum(tx.run(_mark_used(session_id, episode_id, at_ms)) for episode_id, at_ms in used_at_ms.items())
 

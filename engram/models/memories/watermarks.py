@@ -14,20 +14,20 @@ from engram.models.engine.transaction import Reader, Store, Tx, asks_values
 from engram.models.memories.memory_changes import note_vetoed
 from engram.models.memories.memory_records import Memory, select_memories
 
-# -- How far a consolidation got, so that the next one only looks at memories added or changed since.
+# -- How far consolidation has got, so that the next one examines only memories that were added or changed since.
 
 _LOOKED, _HEADS, _UNDONE = "consolidated_to", "git_heads", "undone"
-#: Maximum number of undone changes that are remembered; the oldest are dropped first.
+#: Maximum number of undone changes that are stored; the oldest are dropped first.
 MAX_UNDONE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """A point in the history of all memories. Both numbers rise with every change and are never reused."""
+    """A point in the history of all memories. Both numbers increase with every change and are never reused."""
 
     #: The latest row of the history.
     history_id: int
-    #: The latest vector of a memory: memories are compared once they have one.
+    #: The latest vector of a memory. Memories are compared once they have a vector.
     vector_seq: int
 
 
@@ -40,18 +40,18 @@ def current_watermark(store: Reader) -> Watermark:
 
 
 def load_watermark(store: Reader) -> Watermark | None:
-    """Return the watermark up to which everything has been looked at; None if nothing has."""
+    """Return the watermark up to which everything has been compared; None if nothing has."""
     stored = get_meta(store, _LOOKED)
     return None if stored is None else Watermark(*json.loads(stored))
 
 
 def save_watermark(tx: Tx, watermark: Watermark) -> None:
-    """Record that everything up to a watermark has been looked at."""
+    """Record that everything up to a watermark has been compared."""
     put_meta(tx, _LOOKED, json.dumps([watermark.history_id, watermark.vector_seq]))
 
 
 def changed_since(store: Reader, watermark: Watermark) -> frozenset[int]:
-    """Return the row ids of memories that were added, changed or got a vector after a watermark."""
+    """Return the row ids of the memories that were added, changed or embedded after a watermark."""
     changed = (
         tables.Memory.select(tables.Memory.id)
         .join(tables.History, on=tables.History.episode_id == tables.Memory.episode_id)
@@ -64,34 +64,34 @@ def changed_since(store: Reader, watermark: Watermark) -> frozenset[int]:
 
 
 def load_heads(store: Reader) -> dict[str, str]:
-    """Map each project's stable id to the state of git and its memories when they were last compared."""
+    """Map each project's stable id to the state of its repository and memories when they were last compared."""
     stored = get_meta(store, _HEADS)
     return {} if stored is None else {str(name): str(value) for name, value in json.loads(stored).items()}
 
 
 def save_heads(tx: Tx, heads: Mapping[str, str]) -> None:
-    """Record the state of git and of projects' memories."""
+    """Store the states for ``load_heads``."""
     put_meta(tx, _HEADS, json.dumps(dict(heads), sort_keys=True))
 
 
 def undone(store: Reader) -> frozenset[tuple[str, str]]:
-    """Return ``(action, id of the memory)`` of changes that the user undid, which are not repeated."""
+    """Return the changes that the user undid and that must not be repeated, as ``(action, id of the memory)``."""
     return frozenset(_load_undone(store))
 
 
 def note_undone(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
-    """Remember changes that the user undid."""
+    """Store changes that the user undid, and notify the listeners."""
     _keep_undone(tx, changes)
     note_vetoed(tx, changes)
 
 
 def take_vetoes(tx: Tx, episode_id: str, actions: Sequence[str]) -> None:
-    """Remember changes that the user undid on another machine."""
+    """Store changes that the user undid on another machine."""
     _keep_undone(tx, [(action, episode_id) for action in actions])
 
 
 def carry_undone(tx: Tx, source: Reader) -> None:
-    """Remember the changes that the user undid in another database of this memory."""
+    """Store the changes that the user undid in another copy of this database."""
     _keep_undone(tx, _load_undone(source))
 
 
@@ -105,19 +105,19 @@ def _load_undone(store: Reader) -> list[tuple[str, str]]:
     return [] if stored is None else [(str(action), str(episode_id)) for action, episode_id in json.loads(stored)]
 
 
-# -- Memories that were stored but not yet compared with the others, in the order in which they will be compared.
+# -- Memories that have not been compared with the others yet. They are compared in the order in which they were said.
 
-#: How long an open turn keeps younger memories from being joined, in milliseconds.
+#: How long an open turn that doesn't grow delays the comparison of later memories, in milliseconds.
 OPEN_TURN_MS = 1_200_000
 
 
 def mark_unjoined(tx: Tx, row_id: int) -> None:
-    """Record that the memory is new or changed and must be compared with the others."""
+    """Record that a memory is new or changed and must be compared with the others."""
     tx.run(tables.Memory.update(is_unjoined=1).where(tables.Memory.id == row_id))
 
 
 def mark_joined(store: Store, row_id: int) -> None:
-    """Record that the memory has been compared with the others."""
+    """Record that a memory has been compared with the others."""
     with store.transaction() as tx:
         tx.run(tables.Memory.update(is_unjoined=0).where(tables.Memory.id == row_id))
 
@@ -137,7 +137,7 @@ def unjoined_rows() -> Query:
 
 
 def held_back_rows(store: Reader) -> frozenset[int]:
-    """Return the row ids of the memories that still wait for earlier statements."""
+    """Return the row ids of the memories that can't be compared yet, because earlier turns may still change."""
     memory = tables.Memory
     waiting = (memory.is_unjoined == SQL("1")) & (memory.created_at_ms >= join_horizon_ms(store))
     return frozenset(store.fetch_values(memory.select(memory.id).where(waiting)))
@@ -145,20 +145,20 @@ def held_back_rows(store: Reader) -> frozenset[int]:
 
 @asks_values
 def rows_of_same_turn(row_id: int) -> Query:
-    """Return the row ids of the memories from the same turn as this one."""
+    """Return the row ids of the memories from the same turn as a memory."""
     mine, other = tables.Evidence.alias(), tables.Evidence.alias()
     turn = mine.select(mine.turn_id).where((mine.memory == row_id) & (mine.seq == 0))
     return other.select(other.memory).where((other.seq == 0) & (other.turn_id == turn))
 
 
 def join_horizon_ms(store: Reader) -> int:
-    """Return when the oldest turn that is open or waits for extraction began, as it may still change memories.
+    """Return when the oldest turn that is open or due for extraction began; it may still change memories.
 
-    Raw SQL: four nested selects over two tables. An extraction that failed before, and a turn that has not grown
-    for a while, delay nothing.
+    Turns whose extraction has failed before are ignored, and so are open turns that have not grown for
+    ``OPEN_TURN_MS``. This uses raw SQL because of its nested selects.
     """
     now_ms = store.now_ms()
-    # The turn before one that has grown is extracted again along with it.
+    # The turn before one that has grown is extracted again with it.
     waiting = store.value(
         "SELECT min(coalesce((SELECT max(b.started_at_ms) FROM turn b WHERE b.session_ref = due.session_ref "
         "AND b.started_at_ms < due.first_ms), due.first_ms)) FROM ("

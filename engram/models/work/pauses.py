@@ -1,6 +1,6 @@
-"""Pauses: what is paused now, and what was paused at which times.
+"""Pauses: what is paused now, and when what was paused.
 
-The times are kept permanently, so that text from a pause is never read, however late its file arrives.
+Past pauses are kept, so that text from a pause is never read, however late its file arrives.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.statement import prepared
 from engram.models.engine.transaction import Reader, Store, Tx
 
-#: Maximum number of pauses that are remembered; the oldest are dropped first.
+#: Maximum number of pauses that are stored; the oldest are dropped first.
 MAX_PAUSES = 2_000
 _KEY = "pauses"
-#: The end of an unlimited pause: the year 9999, in milliseconds since 1970.
+#: The end of a pause without a time limit: the year 9999, in milliseconds since 1970.
 FOREVER_MS = 253_370_764_800_000
 
 #: Beginning and end, in milliseconds since 1970; the end is not included.
@@ -25,7 +25,7 @@ Span = tuple[int, int]
 
 
 def pause(store: Store, scope: str, until_ms: int) -> None:
-    """Stop reading, storing and injecting: ``scope`` is a project's identity or "" for everything."""
+    """Stop reading, storing and injecting. ``scope`` is a project's identity, or "" for everything."""
     with store.transaction() as tx:
         tx.run(tables.Pause.insert(scope=scope, until_ms=until_ms).on_conflict_replace())
         note_pause(tx, scope, until_ms)
@@ -43,7 +43,7 @@ def paused_scopes(store: Reader) -> frozenset[str]:
 
 
 def current_pauses(store: Reader) -> dict[str, int]:
-    """Return scope → until when it is paused, in milliseconds since 1970, sorted by scope."""
+    """Return scope → end of its pause, in milliseconds since 1970, sorted by scope."""
     return {row.scope: row.until_ms for row in store.fetch(_pauses_at(store.now_ms()))}
 
 
@@ -54,7 +54,7 @@ def _pauses_at(now_ms: int) -> Query:
 
 
 def note_pause(tx: Tx, scope: str, until_ms: int) -> None:
-    """Pause a scope from now on, or extend its pause, until a time."""
+    """Pause a scope until a time, from now or from the beginning of a pause that has not ended yet."""
     now, pauses = tx.now_ms(), _load(tx)
     going_on = [pause for pause in pauses if pause[0] == scope and pause[1] <= now < pause[2]]
     begun = min((pause[1] for pause in going_on), default=now)
@@ -68,12 +68,12 @@ def note_end(tx: Tx, scope: str) -> None:
 
 
 def pauses_of(store: Reader, scope: str | None) -> list[Span]:
-    """Return when everything, or this scope, was or is paused; with None as the scope, only when everything was."""
+    """Return when a scope was or is paused, including pauses of everything; for None, only the latter."""
     return [(begin, end) for paused, begin, end in _load(store) if paused in ("", scope)]
 
 
 def carry_pauses(tx: Tx, source: Store, *, is_newer: bool) -> None:
-    """Add the pauses of another memory; if both have one, the newer memory's end counts."""
+    """Add the pauses of another database. For a pause that both have, the newer database's end applies."""
     here = {(scope, begin): end for scope, begin, end in _load(tx)}
     there = {(scope, begin): end for scope, begin, end in _load(source)}
     both = here | there if is_newer else there | here
@@ -89,7 +89,7 @@ def carry_pauses(tx: Tx, source: Store, *, is_newer: bool) -> None:
 
 
 def move_pauses(tx: Tx, scope: str, to_scope: str) -> None:
-    """Let the pauses of one scope count for another one from now on, because they have become one project."""
+    """Assign the pauses of one scope to another one, because the two have become one project."""
     _save(tx, [(to_scope if paused == scope else paused, begin, end) for paused, begin, end in _load(tx)])
 
 

@@ -1,4 +1,4 @@
-"""Money: a reservation is committed before a call, and its cost after it; caps are checked in the same transaction."""
+"""Spending on language models: reserve before a call, checking the caps in one transaction, and settle after it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _CLOCK = "spend_clock"
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What may be spent. Windows roll: the last 60 minutes, the last 24 hours, by the ledger's own time."""
+    """What may be spent in the last 60 minutes and the last 24 hours, by the ledger's own clock."""
 
     dollars_per_hour: float
     dollars_per_day: float
-    #: For one project in 24 hours; everything without a project counts as one project.
+    #: For one project in 24 hours; calls without a project count as one project.
     dollars_per_project: float
     calls_per_hour: int
-    #: Tokens read and written together in 24 hours.
+    #: Input and output tokens together in 24 hours.
     tokens_per_day: int
 
 
@@ -42,10 +42,10 @@ def reserve(
     output_tokens: int,
     dollars: float,
 ) -> int:
-    """Reserve the most that a call can cost; return the reservation's number.
+    """Reserve the maximum cost of a call; return the reservation's number.
 
-    Windows are measured by the ledger's own time, which never goes back and never runs ahead of the machine's steady
-    clock: no jump of the wall clock, in either direction, lifts a cap.
+    The caps' periods are measured by the ledger's own clock, which never goes back and never runs ahead of the
+    machine's steady clock, so that no jump of the wall clock lifts a cap.
 
     Raises:
         BudgetReached: the call could exceed a cap; nothing was reserved.
@@ -61,7 +61,7 @@ def reserve(
             (last_hour.calls + 1, caps.calls_per_hour, "calls an hour"),
             (last_day.tokens + input_tokens + output_tokens, caps.tokens_per_day, "tokens a day"),
         ):
-            # Written so that a value that is not a number counts as reaching the cap.
+            # Written so that NaN counts as reaching the cap.
             if not spent <= cap + 1e-9:
                 raise BudgetReached(
                     f"the cap of {_amount(cap)} {name} has been reached; the local extractor is used instead"
@@ -86,11 +86,10 @@ def _amount(cap: float) -> str:
 
 
 def _ledger_ms(tx: Tx) -> int:
-    """Return the ledger's time, advanced by as much as the wall clock or the steady clock has advanced, whichever is
-    less.
+    """Advance the ledger's clock as much as the wall clock or the steady clock, whichever is less; return its time.
 
-    The steady clock is the machine's, the same for all processes since it was started; if it went back, the machine
-    was restarted, and only the wall clock counts.
+    All processes share the machine's steady clock. If it has gone back, the machine was restarted, and only the wall
+    clock counts.
     """
     wall, steady = tx.now_ms(), int(tx.clock.steady_seconds() * 1000)
     known = get_meta(tx, _CLOCK)
@@ -105,7 +104,7 @@ def _ledger_ms(tx: Tx) -> int:
 
 
 def settle(store: Store, reservation: int, *, input_tokens: int, output_tokens: int, dollars: float) -> None:
-    """Replace a reservation with the call's actual cost. One that is never settled keeps counting in full."""
+    """Replace a reservation with the call's actual cost. Until it is settled, a reservation counts in full."""
     with store.transaction() as tx:
         query = tables.Spend.update(
             state="spent", input_tokens=input_tokens, output_tokens=output_tokens, dollars=dollars
@@ -115,7 +114,7 @@ def settle(store: Store, reservation: int, *, input_tokens: int, output_tokens: 
 
 @prepared
 def _spent_since(since_ms: int, project_id: int | None) -> Query:
-    """Return the spending since a time, open reservations included. A project of None selects spending without one."""
+    """Return the spending since a time, including open reservations. None selects spending without a project."""
     spend = tables.Spend
     return spend.select(
         fn.COUNT(spend.id).alias("calls"),
@@ -127,7 +126,7 @@ def _spent_since(since_ms: int, project_id: int | None) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """Money spent on a language model."""
+    """Spending on a language model, for one day, model, task and project."""
 
     day: str
     model: str
@@ -140,7 +139,7 @@ class Spending:
 
 
 def spending(store: Reader, since_ms: int) -> list[Spending]:
-    """Return money spent by day, model, task and project since a time, the latest day first."""
+    """Return the spending since a time by day, model, task and project, the latest day first."""
     spend, project = tables.Spend, tables.Project
     day = fn.date(spend.at_ms / 1000, "unixepoch", "localtime")
     query = (

@@ -77,7 +77,7 @@ def test_what_was_changed_or_stands_for_others_stays(store: Store, keep: Callabl
 
     assert reasons == [
         "",
-        "it was changed since (pin)",
+        "it has been changed since (pin)",
         "",
         "another memory was merged into it",
         "it replaced other memories",

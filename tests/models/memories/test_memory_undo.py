@@ -121,6 +121,6 @@ def test_a_memory_whose_ageing_was_undone_ages_from_then_on(store: Store, clock:
     clock.advance(500)
 
     with store.transaction() as tx:
-        memory_undo.begin_ageing_anew(tx, memory.episode_id)
+        memory_undo.restart_ageing(tx, memory.episode_id)
 
     assert (now(store, memory).accessed_at_ms, now(store, memory).access_count) == (store.now_ms(), 0)
