@@ -12,7 +12,8 @@ from engram.models import tables
 from engram.models.engine.packed import unpack_facts
 from engram.models.engine.statement import RecordReader, in_json_list, prepared
 from engram.models.engine.transaction import Reader, Tx, asks_records
-from engram.models.memories.memory_records import IS_CURRENT, Memory, select_memories
+from engram.models.memories.memory_records import Memory, select_memories
+from engram.models.tables.memory_tables import IS_CURRENT
 from engram.trust.display import one_line
 
 #: Maximum number of branches stored per project; the most recently used ones are kept.

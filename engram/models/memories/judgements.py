@@ -13,7 +13,8 @@ from engram.models import tables
 from engram.models.engine.statement import RecordReader, is_same
 from engram.models.engine.transaction import Reader, Tx
 from engram.models.memories.memory_history import JUDGEMENT_ACTIONS, TAKE_BACK, Change, history_of
-from engram.models.memories.memory_records import IS_CURRENT, IS_GLOBAL, Memory, may_stand_for, select_memories
+from engram.models.memories.memory_records import IS_GLOBAL, Memory, may_stand_for, select_memories
+from engram.models.tables.memory_tables import IS_CURRENT
 
 #: Voices of statements that the user made or chose.
 USERS_VOICES = (Voice.USER, Voice.CHOSEN)

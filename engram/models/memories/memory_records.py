@@ -11,7 +11,7 @@ from typing import Any
 
 from peewee import JOIN, SQL, ColumnBase, ModelSelect, Query, fn
 
-from engram.enums import CURRENT_STATUSES, Importance, Kind, Scope, Source, Status, StoredEnum, Voice
+from engram.enums import Importance, Kind, Scope, Source, Status, StoredEnum, Voice
 from engram.models import tables
 from engram.models.engine.packed import unpack_text, unpack_uuid
 from engram.models.engine.statement import RecordReader, in_json_list, is_same, prepared
@@ -171,7 +171,6 @@ MEMORIES = RecordReader(
     left_out=("session_ref", "packed_content", "is_unjoined"),
 )
 _EVIDENCE = RecordReader(Evidence, tables.Evidence, readers={"uuid": unpack_uuid}, left_out=("episode_ref", "seq"))
-IS_CURRENT = tables.Memory.status.in_([status.value for status in CURRENT_STATUSES])
 IS_GLOBAL = tables.Memory.scope == Scope.GLOBAL.value
 
 

@@ -37,7 +37,8 @@ from engram.models.sessions.turn_changes import (
     renumber_notes,
     renumber_vectors,
 )
-from engram.models.shown.usage import IS_KEPT, has_turns
+from engram.models.shown.usage import has_turns
+from engram.models.tables.memory_tables import IS_CURRENT
 from engram.models.tables.session_tables import NO_TITLE
 from engram.models.work.pauses import move_pauses, paused_scopes
 from engram.models.work.work import LOG_IS_DUE, make_due
@@ -479,7 +480,7 @@ def _memories_of_projects() -> Query:
     """Return each project with the number of its current memories."""
     memory = tables.Memory
     query = memory.select(memory.project.alias("project"), fn.COUNT(memory.id).alias("number"))
-    return query.where(IS_KEPT).group_by(memory.project)
+    return query.where(IS_CURRENT).group_by(memory.project)
 
 
 def note_hints(store: Store, project_id: int, remote: str, first_commit: str) -> None:

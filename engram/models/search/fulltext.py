@@ -31,7 +31,7 @@ COUNTED_ROWS = 20_000
 #: Maximum number of words of a phrase, or of letters in an unspaced script, to look up; the caller compares the rest.
 MAX_PHRASE_WORDS = 8
 #: Weights of summary, content and names of a memory.
-_MEMORY_WEIGHTS = (1.0, 0.4, 0.8)
+MEMORY_WEIGHTS = (1.0, 0.4, 0.8)
 #: Maximum number of terms counted in one statement.
 _COUNTED_AT_ONCE = 50
 
@@ -82,7 +82,7 @@ def search_memories(
     if not expression:
         return []
     if project_id is None:
-        return _scores(store, _memories(expression, *_MEMORY_WEIGHTS, limit))
+        return _scores(store, _memories(expression, *MEMORY_WEIGHTS, limit))
     return _scores(store, _memories_of_project(expression, project_id, limit, with_global=with_global))
 
 
@@ -230,7 +230,7 @@ def _memories_of_project(expression: str, project_id: int, limit: int, *, with_g
         "WHERE episode_fts MATCH ? ORDER BY score DESC LIMIT -1) f CROSS JOIN episode e ON e.id = f.id "
         f"WHERE {seen} LIMIT ?"
     )
-    return Statement(sql, (*_MEMORY_WEIGHTS, expression, project_id, limit))
+    return Statement(sql, (*MEMORY_WEIGHTS, expression, project_id, limit))
 
 
 def _first_matches(table: str, expressions: Sequence[str]) -> Statement:

@@ -16,7 +16,6 @@ from engram.models import tables
 from engram.models.engine.statement import Statement, is_same
 from engram.models.engine.transaction import Reader, Value, asks_records
 from engram.models.memories.memory_records import (
-    IS_CURRENT,
     IS_GLOBAL,
     MEMORIES,
     Memory,
@@ -24,8 +23,8 @@ from engram.models.memories.memory_records import (
     query_memories,
     select_memories,
 )
-from engram.models.search.fulltext import quoted
-from engram.models.tables.memory_tables import SORT_INDEX
+from engram.models.search.fulltext import MEMORY_WEIGHTS, quoted
+from engram.models.tables.memory_tables import IS_CURRENT, SORT_INDEX
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import UNSPACED_LETTERS, is_unspaced
 
@@ -214,8 +213,6 @@ MAX_COUNTED = 2_000
 #: Maximum number of characters cut from the end of a last word that no indexed word starts with: "runnin" finds the
 #: same as "running".
 _MAX_CUT_CHARACTERS = 3
-#: Weights of summary, content and names.
-_WEIGHTS = (1.0, 0.4, 0.8)
 _CURRENT = tuple(status.value for status in CURRENT_STATUSES)
 
 
@@ -391,7 +388,7 @@ def _rows(selection: Selection, expression: str, limit: int, offset: int, *, is_
     if is_ranked:
         hits = "SELECT rowid AS id, bm25(episode_fts, ?, ?, ?) AS score FROM episode_fts WHERE episode_fts MATCH ?"
         sql = f"SELECT e.id FROM ({hits}) f JOIN episode e ON e.id = f.id WHERE {where} ORDER BY f.score, e.id DESC"
-        return Statement(f"{sql} LIMIT ? OFFSET ?", (*_WEIGHTS, expression, *values, *page))
+        return Statement(f"{sql} LIMIT ? OFFSET ?", (*MEMORY_WEIGHTS, expression, *values, *page))
     if expression:
         hits = "SELECT rowid AS id FROM episode_fts WHERE episode_fts MATCH ? ORDER BY rowid DESC LIMIT -1"
         sql = f"SELECT e.id FROM ({hits}) f CROSS JOIN episode e ON e.id = f.id WHERE {where} LIMIT ? OFFSET ?"

@@ -11,20 +11,18 @@ from typing import Any
 
 from peewee import JOIN, SQL, Case, ColumnBase, Select, Value, fn
 
-from engram.enums import CURRENT_STATUSES, Refusal, Status
+from engram.enums import Refusal, Status
 from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.statement import in_json_list
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.shown.injections import AT_START, WAS_SHOWN
+from engram.models.tables.memory_tables import IS_CURRENT
 from engram.models.work.work import WorkState
 from engram.system.clock import day_of
 from engram.transcripts.turns import Opening, Role
 
 # -- Which sessions, projects and memories are counted and listed: one definition for all lists and figures.
-
-#: True for a memory that counts as kept: it is neither archived nor superseded.
-IS_KEPT = tables.Memory.status.in_([status.value for status in CURRENT_STATUSES])
 
 
 def has_turns() -> ColumnBase:
@@ -117,7 +115,7 @@ def usage_since(store: Store, since_ms: int) -> Usage:
             prompts=prompts,
             earlier_sessions=_count_rows(reader, session, has_turns() & (session.last_at_ms < since_ms)),
             earlier_prompts=count_prompts_since(reader, 0) - prompts,
-            memories=_count_rows(reader, memory, IS_KEPT & (memory.kept_at_ms >= since_ms)),
+            memories=_count_rows(reader, memory, IS_CURRENT & (memory.kept_at_ms >= since_ms)),
             projects_with_none=_projects_with_none(reader, since_ms),
             shown=_count_rows(reader, tables.Injection, WAS_SHOWN & (tables.Injection.at_ms >= since_ms)),
             opened=_count_rows(reader, memory, memory.accessed_at_ms >= since_ms),
@@ -140,7 +138,7 @@ def _is_prompt_since(since_ms: int) -> ColumnBase:
 def _projects_with_none(store: Reader, since_ms: int) -> tuple[str, ...]:
     project, turn, memory = tables.Project, tables.Turn, tables.Memory
     prompts = turn.select(turn.id).where((turn.project == project.id) & _is_prompt_since(since_ms))
-    is_kept = IS_KEPT & (memory.kept_at_ms >= since_ms)
+    is_kept = IS_CURRENT & (memory.kept_at_ms >= since_ms)
     memories = memory.select(memory.id).where((memory.project == project.id) & is_kept)
     query = project.select(project.name).where(fn.EXISTS(prompts) & ~fn.EXISTS(memories)).order_by(project.name)
     return tuple(store.fetch_values(query))
@@ -237,7 +235,7 @@ class Totals:
 
 
 #: True for suspect memories that a person may decide about. The literal lets SQLite use the partial index.
-_WAITS_AS_SUSPECT = (tables.Memory.suspect != SQL("''")) & IS_KEPT & (tables.Memory.is_lowered == 0)
+_WAITS_AS_SUSPECT = (tables.Memory.suspect != SQL("''")) & IS_CURRENT & (tables.Memory.is_lowered == 0)
 
 
 def count_totals(store: Store) -> Totals:
@@ -249,7 +247,7 @@ def count_totals(store: Store) -> Totals:
             sessions=_count_rows(reader, tables.Session, has_turns()),
             transcripts=_count_rows(reader, transcript),
             turns=_count_rows(reader, tables.Turn),
-            memories=_count_rows(reader, memory, IS_KEPT),
+            memories=_count_rows(reader, memory, IS_CURRENT),
             superseded=_count_rows(reader, memory, memory.status == Status.SUPERSEDED.value),
             archived=_count_rows(reader, memory, memory.status == Status.ARCHIVED.value),
             suspects=_count_rows(reader, memory, _WAITS_AS_SUSPECT),
@@ -262,14 +260,14 @@ def count_totals(store: Store) -> Totals:
 def count_memories_since(store: Reader, since_ms: int, project_id: int | None = None) -> int:
     """Return how many memories were kept after a time; of a project, or of all. Only the latest are counted."""
     memory = tables.Memory
-    query = memory.select(memory.kept_at_ms, memory.project).where(IS_KEPT).order_by(memory.id.desc())
+    query = memory.select(memory.kept_at_ms, memory.project).where(IS_CURRENT).order_by(memory.id.desc())
     rows = store.fetch(query.limit(MAX_COUNTED))
     return sum(row.kept_at_ms > since_ms and project_id in (None, row.project_id) for row in rows)
 
 
 def count_without_project(store: Reader) -> int:
     """Return how many memories belong to no project."""
-    return _count_rows(store, tables.Memory, IS_KEPT & tables.Memory.project.is_null())
+    return _count_rows(store, tables.Memory, IS_CURRENT & tables.Memory.project.is_null())
 
 
 def count_transcripts(store: Reader) -> int:
@@ -338,7 +336,7 @@ def _project_figures(project_id: ColumnBase | None) -> list[Any]:
         sessions.alias("sessions"),
         of_project(turn).alias("turns"),
         of_project(turn, turn.opening != Opening.CONTINUATION).alias("prompts"),
-        of_project(memory, IS_KEPT).alias("memories"),
+        of_project(memory, IS_CURRENT).alias("memories"),
     ]
 
 
@@ -362,7 +360,7 @@ def count_sessions(store: Reader, session_ids: Collection[str]) -> Mapping[str, 
     query = session.select(
         session.session_id,
         turn.select(fn.COUNT(turn.id)).where(turn.session == session.id).alias("turns"),
-        memory.select(fn.COUNT(memory.id)).where((memory.session == session.id) & IS_KEPT).alias("memories"),
+        memory.select(fn.COUNT(memory.id)).where((memory.session == session.id) & IS_CURRENT).alias("memories"),
         injection.select(fn.COUNT(injection.id)).where(is_shown).alias("shown"),
         bite_tokens.alias("bite_tokens"),
         other_tokens.alias("other_tokens"),

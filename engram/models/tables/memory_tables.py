@@ -7,7 +7,7 @@ from typing import ClassVar
 from peewee import AutoField, BlobField, BooleanField, CompositeKey, FloatField, IntegerField, TextField
 from playhouse.sqlite_ext import AutoIncrementField, FTS5Model, SearchField
 
-from engram.enums import Actor, Importance, Kind, Scope, Source, Status, Voice
+from engram.enums import CURRENT_STATUSES, Actor, Importance, Kind, Scope, Source, Status, Voice
 from engram.models.tables.declaring import Table, one_of, reference
 from engram.models.tables.search_tables import TOKENIZER
 from engram.models.tables.session_tables import Project, Session
@@ -81,6 +81,9 @@ class Memory(Table):
             one_of("status", Status.values()),
         )
 
+
+#: The condition that a memory is neither archived nor superseded.
+IS_CURRENT = Memory.status.in_([status.value for status in CURRENT_STATUSES])
 
 #: Covers every column by which lists of memories are filtered, counted and ordered.
 SORT_INDEX = "episode_sorts"
