@@ -1,1 +1,1 @@
-"""Turn transcript lines into stored turns; the turns and the cursor are written in one transaction."""
+"""Turn transcript lines into stored turns, writing the turns and the cursor in one transaction."""

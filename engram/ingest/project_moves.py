@@ -1,7 +1,8 @@
 """Recognise renamed or moved projects by their hints, and re-sort sessions by their folders.
 
-A folder's project may become known only later: a deleted worktree was read before its repository, or an earlier version
-put the sessions of many projects into one. Sorting can be undone; undone changes are not made again.
+The project of a folder may become known only later, for example if a deleted worktree was read before its repository,
+or if an earlier version put the sessions of many projects into one. Sorting can be undone; changes that were undone are
+not made again.
 """
 
 from __future__ import annotations
@@ -50,21 +51,21 @@ logger = logging.getLogger(__name__)
 
 #: Hints younger than this, in milliseconds, are not reread.
 FRESH_MS = 86_400_000
-#: Prefix of the identity of a project that is known only by name.
+#: Prefix of the identity of a project of which only the name is known.
 NAME_ONLY = "name:"
-#: Key of the digest of the data by which sessions were last sorted, and the version of the sorting rules.
+#: Key of the digest of the data with which sessions were last sorted, and the version of the sorting rules.
 _SORTED_FOR, _SORTING_RULES = "sorted_for", 2
 #: Number of sessions sorted in one transaction.
 _SESSIONS_AT_ONCE = 20
-#: Maximum number of repositories read in one call, so that it stays short.
+#: Maximum number of repositories to read in one call, so that a call stays short.
 MAX_READ = 3
-#: The same limit before data is sent to other machines, which identify a project by its remote.
+#: The same limit before data is sent to other machines, because those identify a project by its remote.
 MAX_READ_TO_SEND = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A project whose folder is gone, and another folder's project that may be the same."""
+    """A project with a folder that is gone, and another folder's project that may be the same project."""
 
     former: ProjectHints
     present: ProjectHints
@@ -73,7 +74,7 @@ class Move:
 
 
 def read_hints(store: Store, limit: int = MAX_READ) -> int:
-    """Read the hints of projects whose folders exist and were not read recently; return the number of projects."""
+    """Read the hints of projects with folders that exist and were not read recently; return the number of projects."""
     now_ms = store.now_ms()
     due = [
         hints for hints in list_hints(store) if not 0 <= now_ms - hints.read_at_ms < FRESH_MS and _present_folder(hints)
@@ -91,7 +92,7 @@ def read_hints(store: Store, limit: int = MAX_READ) -> int:
 
 
 def find_moves(store: Store) -> list[Move]:
-    """Return projects whose folders are all gone, each with the present ones that share its remote or first commit."""
+    """Return projects without an existing folder, each with the existing ones that share its remote or first commit."""
     known = list_hints(store)
     gone = [hints for hints in known if (hints.remote or hints.first_commit) and not _present_folder(hints)]
     present = [hints for hints in known if _present_folder(hints)]
@@ -132,7 +133,7 @@ class Sorted:
 
     former: ProjectRow
     present: Project
-    #: Row id of the session; 0 if the entire former project moves, since it is not a project in its own right.
+    #: Row id of the session; 0 if the entire former project moves because it is not a project in its own right.
     session_ref: int = 0
     #: True if the session itself moves, not only some of its turns.
     is_session: bool = False
@@ -183,7 +184,7 @@ def sort_projects(store: Store, settings: Settings) -> list[Sorted]:
 
 
 def sort_if_due(store: Store, settings: Settings) -> list[Sorted]:
-    """Sort if projects became known since the last time, or if an earlier version of the rules was used."""
+    """Sort if projects have become known since the last time, or if an earlier version of the rules was used then."""
     known = f"{_SORTING_RULES} {sorted(known_roots(store))} {sorted(paused_scopes(store))}"
     mark = hashlib.sha256(known.encode("utf-8", "surrogateescape")).hexdigest()
     if get_meta(store, _SORTED_FOR) == mark:
@@ -195,7 +196,7 @@ def sort_if_due(store: Store, settings: Settings) -> list[Sorted]:
 
 
 def _batches(parts: Iterable[Sorted]) -> Iterator[list[Sorted]]:
-    """Yield batches, each to be sorted in one transaction and containing all parts of a few sessions."""
+    """Yield batches, each of which contains all parts of a few sessions and is sorted in one transaction."""
     sessions = [list(of_session) for _, of_session in groupby(parts, lambda one: one.session_ref)]
     for start in range(0, len(sessions), _SESSIONS_AT_ONCE):
         yield [one for of_session in sessions[start : start + _SESSIONS_AT_ONCE] for one in of_session]
@@ -225,7 +226,7 @@ def _move(store: Store, batch: Sequence[Sorted]) -> bool:
 
 
 class _Sorter:
-    """Compares where sessions and turns are stored with where they belong."""
+    """Compares the projects in which sessions and turns are stored with those to which they belong."""
 
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store, self._settings = store, settings
@@ -238,7 +239,7 @@ class _Sorter:
         self._whole: set[int] = set()
 
     def whole_projects(self) -> list[Sorted]:
-        """Return the projects whose own folder belongs to another project."""
+        """Return the projects with a folder that belongs to another project."""
         found = list(self._whole_projects())
         self._whole = {one.former.id for one in found}
         return found
@@ -294,7 +295,7 @@ class _Sorter:
                 yield Sorted(former, present)
 
     def _roots_for(self, hints: ProjectHints) -> Iterable[KnownRoot]:
-        """Return the known folders, without the project's own folder if that was never found to be a repository."""
+        """Return the known folders, leaving out the project's own folder if that was never found to be a repository."""
         if hints.remote or hints.first_commit:
             return self._roots
         return [root for root in self._roots if root.path != hints.project.root]
@@ -305,7 +306,7 @@ class _Sorter:
         return self._of_folder[folder]
 
     def _project_of_session(self, session: SessionRow, hints: ProjectHints) -> Project | None:
-        """Return the project that a session moves to because of its folder; None if it stays where it is."""
+        """Return the project to which a session moves because of its folder; None if it stays where it is."""
         present = self._project_at(session.cwd)
         if f"session {session.session_id}" in self._apart or not self._may_go(hints.project, present):
             return None
@@ -327,14 +328,14 @@ class _Sorter:
 
 
 def _was_there(turn: Turn, present: Project) -> bool:
-    """Return False if a repository is younger than the turn, because its path contained something else at the time."""
+    """Return False if the repository is younger than the turn, when its path contained something else."""
     begun = begun_at_ms(Path(present.root)) if present.is_repository else None
     is_below = present.root.startswith(turn.cwd.rstrip("/") + "/")
     return is_below or begun is None or turn.started_at_ms is None or begun <= turn.started_at_ms
 
 
 def _was_same_link(store: Store, hints: ProjectHints) -> bool:
-    """Return True if a project's folder is a link whose target has not changed since before the first session."""
+    """Return True if a project's folder is a link that has had the same target since before the first session."""
     root = hints.project.root
     first_ms = first_session_ms(store, hints.project.id)
     links = [folder for folder in (Path(root), *Path(root).parents) if os.path.islink(folder)]
@@ -354,7 +355,7 @@ def _share_a_hint(hints: ProjectHints, other: ProjectHints) -> bool:
 
 
 def _has_name_of(hints: ProjectHints, former: ProjectHints) -> bool:
-    """Return True if a folder's name is that of a project known only by name, such as an imported one."""
+    """Return True if a folder has the name of a project of which only the name is known, such as an imported one."""
     name = PurePath(former.project.identity.removeprefix(NAME_ONLY)).name
     return PurePath(_present_folder(hints)).name.casefold() == name.casefold()
 

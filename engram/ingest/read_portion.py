@@ -1,4 +1,4 @@
-"""Read one portion of a source: parse it, decide what may be stored, and write it with the cursor."""
+"""Read a portion of a source: parse it, decide what may be stored, and write that together with the cursor."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ from engram.transcripts.registry import agent_of
 from engram.transcripts.turns import Action, Role, TextBlock, Turn, TurnUpdate, without_entries
 from engram.vaults import keeps_out, own_vault, vault_of_folder
 
-# -- Omitting what was forgotten, so that it is never stored again. Pure.
+# -- Omit forgotten words, so that they are never stored again. Pure.
 
 
 def without_erased(updates: Iterable[TurnUpdate], erased: Collection[str]) -> tuple[TurnUpdate, ...]:
-    """Return the turns without the words of erased entries: their texts, and the facts about their tool calls.
+    """Return the turns without the words of erased entries, which are their texts and the facts about their tool calls.
 
     Args:
-        erased: ids of entries, and keys of turns whose prompt has no entry and was erased.
+        erased: ids of entries, and keys of turns for which a prompt without an entry was erased.
     """
     if not erased:
         return tuple(updates)
@@ -64,7 +64,7 @@ def without_erased(updates: Iterable[TurnUpdate], erased: Collection[str]) -> tu
 
 
 def keys_of_new_words(update: TurnUpdate) -> Iterator[tuple[bytes, str]]:
-    """Yield, for each new text and command of a redacted turn, a key independent of ids, and its entry's id."""
+    """Yield, for each new text and command of a redacted turn, a key independent of ids, and the id of its entry."""
     turn = update.turn
     for block in turn.said[update.said_before :]:
         if block.at_ms:
@@ -74,16 +74,18 @@ def keys_of_new_words(update: TurnUpdate) -> Iterator[tuple[bytes, str]]:
             yield said_key(action.at_ms, action.command), action.uuid
 
 
-# -- Complete turns returned by a reader: keep what belongs to them, and compare them with the stored turns.
+# -- Compare the complete turns that a reader returned with the stored turns, after removing what does not belong to
+# them.
 #
 # The reader of a database, or of a source that is rewritten, need not know what is stored. At every read, it returns
-# each turn in its present form. This section makes it a new turn, an extended one, a replacement, or nothing.
+# each turn in its present form. This section turns it into a new turn, an extended one, a replacement, or nothing.
 
 
 def keep_own_entries(stored_turns: TurnsInStore, updates: Iterable[TurnUpdate]) -> tuple[TurnUpdate, ...]:
-    """Return the updates without forgotten turns, forgotten entries, and entries that belong to another turn.
+    """Return the updates without forgotten turns, forgotten entries, or entries that belong to another turn.
 
-    An entry belongs to one turn across all sources: copies of a session count once. Only complete turns are changed.
+    An entry belongs to only one turn across all sources, so copies of a session count once. Only complete turns are
+    changed.
     """
     kept = []
     taken: set[str] = set()
@@ -117,7 +119,7 @@ def _own_part(stored_turns: TurnsInStore, turn: Turn, taken: set[str]) -> Turn |
 
 
 def compare_with_stored(store: Store, updates: Iterable[TurnUpdate]) -> tuple[TurnUpdate, ...]:
-    """Return the updates, with complete turns, which are redacted, reduced to what must be written."""
+    """Return the updates, with complete turns (already redacted) reduced to the parts that must be written."""
     compared = (_compare(store, update) if update.is_whole else update for update in updates)
     return tuple(update for update in compared if update is not None)
 
@@ -166,7 +168,7 @@ def _facts(turn: Turn) -> tuple[object, ...]:
 
 
 def _count_same_actions(before: tuple[Action, ...], now: tuple[Action, ...]) -> int:
-    """Return the number of initial tool calls that match the stored ones; a result may have been added."""
+    """Return how many tool calls at the beginning match the stored ones; a result may have been added."""
     count = 0
     for stored, action in zip(before, now, strict=False):
         is_same = _as_stored(action) == stored or (
@@ -179,23 +181,24 @@ def _count_same_actions(before: tuple[Action, ...], now: tuple[Action, ...]) -> 
 
 
 def _as_stored(action: Action) -> Action:
-    """Return the action as it is stored: once its result has arrived, without the id used to find the result."""
+    """Return the action in its stored form: once its result has arrived, without the id used to find the result."""
     return action._replace(tool_use_id="") if action.result_uuid else action
 
 
-# -- Omitting what was said while the user had paused Engram. Pure.
+# -- Omit everything that was said while the user had paused Engram. Pure.
 
 
 def without_paused(
     updates: Iterable[TurnUpdate], entries: Iterable[EntryTime], pauses: Sequence[Span]
 ) -> tuple[TurnUpdate, ...]:
-    """Return the turns without what was said and done during a pause; a turn that began during one is omitted entirely.
+    """Return the turns without anything said or done during a pause.
 
-    Parts without a time are judged by their turn. What was stored earlier is kept, since it was said before the pause.
+    A turn that began during a pause is omitted entirely. Parts without a time are judged by their turn. Parts that were
+    stored earlier are kept, because they were said before the pause.
 
     Args:
         entries: the entries of this read, which contain the times of tool calls.
-        pauses: this session's project's pauses, and global ones.
+        pauses: the pauses of the session's project, and global ones.
     """
     if not pauses:
         return tuple(updates)
@@ -205,7 +208,7 @@ def without_paused(
 
 
 def _cut(update: TurnUpdate, times: Mapping[str, int | None], pauses: Sequence[Span]) -> TurnUpdate | None:
-    """Return the turn without what was said during a pause; None for a new turn of which nothing is left."""
+    """Return the turn without anything said during a pause; None if nothing is left of a new turn."""
     turn = update.turn
     said = [
         block
@@ -227,7 +230,7 @@ def _cut(update: TurnUpdate, times: Mapping[str, int | None], pauses: Sequence[S
 
 
 def _without_result(action: Action, times: Mapping[str, int | None], pauses: Sequence[Span]) -> Action:
-    """Return a call made before a pause, without the words of a result that arrived during it."""
+    """Return a call made before a pause, without the words of its result if that arrived during the pause."""
     if not _is_in(times.get(action.result_uuid), pauses):
         return action
     return action._replace(error_line="", error_lines=(), error_keys=(), commit="")
@@ -249,7 +252,7 @@ class Step:
     max_bytes: int
 
     def run(self, result: IngestResult) -> tuple[IngestResult, bool]:
-        """Read and store one portion; return the running total and whether there may be more to read.
+        """Read and store one portion; return the totals so far and whether there may be more to read.
 
         Raises:
             Conflict: another reader was faster; nothing was written.
@@ -295,7 +298,7 @@ class Step:
         return session
 
     def _restart(self, before: Progress, reading: Reading) -> None:
-        """Start over with a truncated or rewritten source, as a new generation."""
+        """Start over with a truncated or rewritten source, which becomes a new generation."""
         after = Progress(place=before.place, cursor=reading.cursor, generation=before.generation + 1)
         with self.store.transaction() as tx:
             transcript_id = ensure_transcript(tx, self.source.path, before.session_ref, self.source.part)
@@ -322,7 +325,7 @@ class Step:
     def _portion(
         self, before: Progress, reading: Reading, stored: TurnsInStore, pauses: list[Span], places: TurnPlaces
     ) -> Portion:
-        """Return what to write, without anything excluded, paused or forgotten, and with all text redacted."""
+        """Return the portion to write, without anything excluded, paused or forgotten, and with all text redacted."""
         cleaner = Cleaner(self.redact, salt(self.store), known_values(self.store, self.source.session_id))
         for text in reading.environment:
             cleaner.note_environment(text)
@@ -334,7 +337,7 @@ class Step:
         after = replace(
             before,
             cursor=reading.cursor,
-            # Only a read that reaches the end records the stamp, so that the next sweep continues an interrupted one.
+            # Only a read that reaches the end records the stamp, so that the next sweep continues an interrupted read.
             stamp="" if reading.has_more else reading.stamp,
             size=reading.size,
             bytes_read=reading.bytes_read,
@@ -386,13 +389,13 @@ class Step:
         return compare_with_stored(self.store, clean)
 
     def _without_copies(self, updates: Collection[TurnUpdate]) -> Iterable[TurnUpdate]:
-        """Return redacted turns without what was forgotten under other ids: a session may have been copied."""
+        """Return redacted turns without words forgotten under other ids, since a session may have been copied."""
         if not are_words_forgotten(self.store):
             return updates
         found = [key for update in updates for key in keys_of_new_words(update)]
         gone = forgotten_words(self.store, {key for key, _ in found})
         copied = {uuid for key, uuid in found if key in gone}
-        # An entry that is barred by its own id has already been judged by that id.
+        # An entry that is barred by its own id has already been handled.
         return without_erased(updates, copied - barred_entries(self.store, copied)) if copied else updates
 
     def _keeps_out(self, place: Project) -> bool:
@@ -408,13 +411,13 @@ class Step:
         return tuple(link._replace(url=cleaner.clean_short(link.url)) for link in kept)
 
     def _titles(self, reading: Reading, cleaner: Cleaner, pauses: list[Span]) -> tuple[Title, ...]:
-        """Return the titles to store, redacted. They have no time, so any pause excludes them."""
+        """Return the redacted titles to store. Titles have no time, so any pause excludes them."""
         if pauses or is_excluded(reading.cwd, self.settings.exclude):
             return ()
         return tuple(title._replace(text=cleaner.clean_short(title.text)) for title in reading.titles)
 
     def _erased(self, reading: Reading, updates: Collection[TurnUpdate]) -> set[str]:
-        """Return the entries of this read whose words were forgotten.
+        """Return the entries of this read that had their words forgotten.
 
         A text without an entry is identified by its turn's key.
         """
@@ -422,7 +425,7 @@ class Step:
         return erased_entries(self.store, {entry.uuid for entry in reading.entries if entry.uuid} | keys)
 
     def _copied(self, reading: Reading, stored: TurnsInStore) -> tuple[tuple[str, int], ...]:
-        """Return the sessions that already have entries of this source, each with the time of its last such entry."""
+        """Return the sessions that already contain entries of this source, each with the time of the last one."""
         known = stored.known_entries([entry.uuid for entry in reading.entries if entry.uuid])
         owners = sessions_of_entries(self.store, list(known))
         until: dict[str, int] = {}
@@ -434,14 +437,14 @@ class Step:
 
 
 def is_excluded_folder(folder: str, settings: Settings) -> bool:
-    """Return True for a folder that the user excluded or that is a vault's: turns in it must not be stored."""
+    """Return True for a folder that the user excluded or that belongs to a vault; turns in it must not be stored."""
     return vault_of_folder(settings.places, folder) is not None or is_excluded(folder, settings.exclude)
 
 
 def in_the_past(reading: Reading, now_ms: int) -> Reading:
-    """Return the reading with future times, which may come from another machine's clock, set to now.
+    """Return the reading with times in the future, which may come from another machine's clock, set to the present.
 
-    Otherwise, such a session would remain the newest until that time, and its memories would not age.
+    Otherwise, such a session would remain the newest until that time, and its memories would not age until then.
     """
     last = max((entry.at_ms or 0 for entry in reading.entries), default=0)
     if max(last, reading.compacted_at_ms or 0, *(link.at_ms for link in reading.pull_requests), 0) <= now_ms:

@@ -1,4 +1,4 @@
-"""Read sources to the end: new content becomes turns, stored with the cursor in one transaction per portion."""
+"""Read sources to the end, storing new content as turns, together with the cursor, in one transaction per portion."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from engram.transcripts import registry
 from engram.transcripts.agents import Source
 from engram.transcripts.project import one_run
 
-#: Number of bytes per transaction, which limits memory use and how long the write lock is held.
+#: Number of bytes per transaction; this limits memory use and the time for which the write lock is held.
 PORTION_BYTES = 4 * 1024 * 1024
 #: Maximum number of times that a read is restarted because another reader was faster.
 MAX_TRIES = 100
@@ -56,9 +56,9 @@ def ingest_source(
     cannot be read, stored data is not changed.
 
     Args:
-        redact: called with a text and known hashes; every text passes through it before being stored.
-        close: whether to close the session's open turn at the end (Stop, a flush, silence).
-        max_bytes: about how much of the source goes into one transaction.
+        redact: called with each text before it is stored, and with known hashes; returns the redacted text.
+        close: whether to close the session's open turn at the end (after Stop, a flush, or silence).
+        max_bytes: approximately how many bytes of the source go into one transaction.
 
     Raises:
         StoreError: the database cannot be written; the cursor has not moved.
@@ -94,7 +94,7 @@ def ingest_source(
 def ingest_path(
     store: Store, path: Path, *, settings: Settings, redact: Redact, close: bool = False, max_bytes: int = PORTION_BYTES
 ) -> list[IngestResult]:
-    """Read every source in a file like ``ingest_source``; if there is none, return one result with the reason."""
+    """Read every source in a file as ``ingest_source`` does; if there is none, return one result with the reason."""
     path = Path(os.path.abspath(path))
     sources = registry.sources_at(path, settings)
     if not sources:
@@ -113,9 +113,9 @@ def ingest_all(
     progress: Callable[[int, int, IngestResult], None] = lambda done, total, result: None,
     sources: Iterable[Source | Path] | None = None,
 ) -> list[IngestResult]:
-    """Read every source of every agent, oldest change first, or only ``sources``; a path stands for all sources in it.
+    """Read every source of every agent, or only ``sources``, oldest change first; a path stands for all sources in it.
 
-    Sessions are sorted at the end, since one session may reveal which project another belongs to.
+    Sessions are sorted at the end, because one session may reveal to which project another one belongs.
 
     After each source, ``progress`` is called with the number of sources done, their total and the last result.
     """
@@ -169,7 +169,7 @@ def _close(store: Store, session_id: str) -> None:
 
 
 def _unavailable(store: Store, path: Path) -> IngestResult:
-    """Return the result for a path that no longer contains a session; what was read from it earlier is kept."""
+    """Return the result for a path that no longer contains a session; data that was read from it earlier is kept."""
     if is_known_file(store, path) and is_missing(path):
         note_gone(store, path)
         return IngestResult(path, session_of_file(store, path), skipped="gone")

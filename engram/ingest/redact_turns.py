@@ -1,4 +1,4 @@
-"""Redact every text of a turn before it is stored, and collect the values of environment files on the way."""
+"""Redact every text of a turn before it is stored, and collect the values of environment files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from engram.redaction import env_values, hash_value, redact_parts
 from engram.text.shell import error_keys
 from engram.transcripts.turns import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, MAX_TODO_CHARS, Action, Turn, TurnUpdate
 
-#: Number of redacted short texts (paths, commands) to cache, since they recur.
+#: Number of redacted short texts (paths, commands) to cache, because they recur.
 _CACHE_SIZE = 4096
 #: Maximum number of environment values remembered per session.
 MAX_KNOWN_VALUES = 500
@@ -20,11 +20,12 @@ Redact = Callable[[str, Collection[bytes]], str]
 class Cleaner:
     """Redacts the turns of one read of one session.
 
-    Values in environment lines are stored only as salted hashes, which mask the same values wherever they occur later.
+    Values in environment lines are stored only as salted hashes, by which the same values are masked wherever they
+    occur later.
     """
 
     def __init__(self, redact: Redact, salt: bytes, known: Collection[bytes] = ()) -> None:
-        """Start with the values that the session is known to contain."""
+        """Begin with the values that the session is known to contain."""
         self._redact = redact
         self._salt = salt
         self._known = set(known)
@@ -48,7 +49,10 @@ class Cleaner:
                 self._cache.clear()
 
     def clean(self, update: TurnUpdate) -> Turn:
-        """Return the turn with all texts redacted; texts stored earlier are already redacted and are not changed."""
+        """Return the turn with all texts redacted.
+
+        Texts that were stored earlier are already redacted and are not changed.
+        """
         turn = update.turn
         old, new = turn.said[: update.said_before], turn.said[update.said_before :]
         for block in new:  # a value in an environment line is masked in all texts of the turn
@@ -65,7 +69,10 @@ class Cleaner:
         )
 
     def _read_together(self, texts: list[str], short: Iterable[str]) -> list[str]:
-        """Return the redacted texts, and cache redacted short texts. One pass is faster than one for each text."""
+        """Return the redacted texts, and cache the redacted short texts.
+
+        A single pass is faster than one for each text.
+        """
         new = list(dict.fromkeys(text for text in short if text and text not in self._cache))
         redacted = redact_parts([*texts, *new], self._known, self._redact)
         for text, clean in zip(new, redacted[len(texts) :], strict=True):

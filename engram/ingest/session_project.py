@@ -1,4 +1,4 @@
-"""Find the project of a session and of each turn, and whether the session may be read at all."""
+"""Find the project of a session and of each turn, and decide whether the session may be read at all."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ from engram.transcripts.turns import Action, Turn
 from engram.trust.display import nearest_names, visible
 from engram.vaults import Vault, find_vault, keeps_out, list_vaults, own_vault, vault_of_folder, vault_of_identity
 
-#: Maximum number of folders of a turn that are examined.
+#: Maximum number of a turn's folders to examine.
 _MAX_PLACES = 50
 
 
 def project_for(store: Store, cwd: str, settings: Settings, roots: Iterable[KnownRoot] | None = None) -> Project:
-    """Return the project of a working directory; if the folder was joined to a project, return that project.
+    """Return the project of a working directory, which is the project to which its folder was joined, if it was.
 
     A repository at the path of a project with a different remote and first commit is a different project.
 
     Args:
-        cwd: POSIX or Windows path, as written.
+        cwd: a POSIX or Windows path, as written.
         roots: the folders of known projects, if the caller looks up several folders; read only if ``cwd`` is gone.
     """
     project = identify_folder(cwd, settings, KnownRoots(partial(known_roots, store)) if roots is None else roots)
@@ -71,7 +71,8 @@ def project_for(store: Store, cwd: str, settings: Settings, roots: Iterable[Know
 def project_of_session(store: Store, cwd: str, settings: Settings) -> Project:
     """Return the project of a new session. If its folder is gone, this may be the project to which it once belonged.
 
-    A worktree that git has no record of no longer shows its project, but an earlier session that began in it does.
+    The project of a worktree that git no longer has a record of can still be seen from an earlier session that began in
+    it.
     """
     project = project_for(store, cwd, settings)
     if not project.identity or project.is_repository or project.is_global or os.path.isdir(cwd):
@@ -93,11 +94,11 @@ def identify_folder(cwd: str, settings: Settings, roots: Iterable[KnownRoot] = (
 
 @dataclass(slots=True)
 class TurnPlaces:
-    """Finds the projects of turns if they differ from their session's. Used for a single read, since it caches.
+    """Finds the projects of turns if they differ from their session's. It caches, so use it only for a single read.
 
     A session's project is that of its first folder. A turn belongs to the repository in which it took place, if that is
-    a different one. If it took place outside any repository, in a folder above several, it belongs to the only one
-    whose files it changed or whose folder it entered, or else to the only one whose files it read.
+    a different one. If it took place outside any repository, in a folder above several, it belongs to the only
+    repository in which it changed files or that it entered, otherwise to the only one in which it read files.
     """
 
     store: Store
@@ -132,7 +133,7 @@ class TurnPlaces:
         return path_of(project.identity) == path_of(self.identity)
 
     def _was_in_repository(self, turn: Turn) -> bool:
-        """Return True if the turn took place in a repository that is gone and about which nothing else is known."""
+        """Return True if the turn took place in a repository that is gone and of which nothing else is known."""
         return turn.branch not in ("", DETACHED) and not os.path.isdir(turn.cwd)
 
     def _only_one_worked_in(self, turn: Turn) -> Project | None:
@@ -146,7 +147,10 @@ class TurnPlaces:
         return next(iter(found.values())) if len(found) == 1 else None
 
     def _repository(self, folder: str) -> Project | None:
-        """Return the project of the repository that contains a folder; None outside any known or existing one."""
+        """Return the project of the repository that contains a folder.
+
+        Return None if it is in no known or existing repository.
+        """
         if folder not in self._of_folder:
             self._of_folder[folder] = self._find(folder)
         return self._of_folder[folder]
@@ -160,7 +164,7 @@ class TurnPlaces:
 
 
 def _folders_of(action: Action) -> list[str]:
-    """Return the folders in which a shell command worked; [] if it specifies none, or if this is not a command."""
+    """Return the folders in which a shell command worked; [] if it specifies none, or if the call is not a command."""
     if not action.command:
         return []
     inner = [os.path.join(action.place, folder) for folder in entered_folders(action.command)]
@@ -174,7 +178,8 @@ def places_of(
 
     Args:
         session: the stored session; None if it is new.
-        project: the project about to be assigned to the session; None if it already has one, or none is known.
+        project: the project that is about to be assigned to the session; None if it already has one, or if none is
+            known.
         cwd: the folder of ``project``.
     """
     first = session.cwd if session is not None and session.is_settled else ""
@@ -210,7 +215,7 @@ def why_not(store: Store, session_id: str, settings: Settings) -> str:
 
 
 def _began_outside_vault(cwd: str, settings: Settings) -> bool:
-    """In a vault, return True for a session that began elsewhere.
+    """Return True, in a vault, for a session that began elsewhere.
 
     The vault contains such a session because some of its turns belong to the vault's project.
     """
@@ -230,9 +235,9 @@ def why_not_project(store: Store, cwd: str, project: Project, settings: Settings
 
 
 def pauses_for(store: Store, session: SessionRow | None, project: Project | None) -> list[Span]:
-    """Return the time spans from which nothing is stored: pauses, and the time before the project was forgotten.
+    """Return the time spans of which nothing is stored: pauses, and the time before the project was forgotten.
 
-    The project is the session's, or ``project`` if that is about to be assigned to it.
+    The project is that of the session, or ``project`` if that is about to be assigned to the session.
     """
     identity = project.identity if project is not None else None
     if session is not None:
@@ -241,7 +246,7 @@ def pauses_for(store: Store, session: SessionRow | None, project: Project | None
 
 
 def spans_of(store: Store, identity: str | None) -> list[Span]:
-    """Return the time spans from which nothing in a project is stored; an ``identity`` of None means no project."""
+    """Return the time spans of which nothing in a project is stored; an ``identity`` of None means no project."""
     return [*pauses_of(store, identity), *forgotten_span(store, identity)]
 
 
@@ -250,7 +255,7 @@ def _identity(store: Store, session: SessionRow) -> str | None:
     return project.identity if project else None
 
 
-# -- Finding the stored project of a working folder.
+# -- Find the stored project of a working folder.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Write one portion of a source in one transaction: turns, entries, cursor, and the resulting work."""
+"""Write a portion of a source in one transaction: turns, entries, cursor, and the resulting work."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class IngestResult:
     bad_lines: int = 0
     #: Keys of new turns that begin with a prompt, in order.
     prompts: tuple[str, ...] = ()
-    #: Files and commands of new tool calls, in order, to find memories about them.
+    #: Files and commands of new tool calls, in order, used to find memories about them.
     calls: tuple[str, ...] = ()
 
     def plus(self, other: IngestResult, *, bytes_read: int, bad_lines: int) -> IngestResult:
@@ -76,8 +76,8 @@ class IngestResult:
 def extraction_due_at_ms(session: SessionRow, settings: Settings, now_ms: int) -> int:
     """Return when a session's new messages must be extracted: now if there are enough, otherwise after a delay.
 
-    The delay starts at the last extraction, or at the last entry if that is earlier (before the first extraction,
-    and for an old transcript). A time in the future (from another machine's clock) counts as now.
+    The delay starts at the last extraction, or at the last entry if that is earlier or there has been no extraction. A
+    time in the future, from another machine's clock, counts as now.
     """
     wanted = settings.extract_every_messages if session.extractions else settings.extract_first_messages
     if session.message_count - session.extracted_messages >= wanted:
@@ -89,7 +89,7 @@ def extraction_due_at_ms(session: SessionRow, settings: Settings, now_ms: int) -
 
 
 def note_due(tx: Tx, session: SessionRow, settings: Settings, new_prompt_at_ms: int | None) -> None:
-    """Record the work due because of a session's growth. Call this in the transaction that writes the growth."""
+    """Record the work that is due because a session grew. Call this in the transaction that writes the new turns."""
     now_ms = tx.now_ms()
     if settings.extractor != "off":
         due_at_ms = extraction_due_at_ms(session, settings, now_ms)
@@ -106,15 +106,15 @@ def is_fresh(at_ms: int, settings: Settings, now_ms: int) -> bool:
     return abs(now_ms - at_ms) <= settings.stale_seconds * 1000
 
 
-# -- The one transaction of a read, which writes all turns, entries, the cursor and the resulting work, or nothing.
+# -- Write all turns, entries, the cursor and the resulting work of a read in one transaction, or write nothing.
 
-#: Maximum number of tool calls in a result. The newest are kept, since they show which memories are needed now.
+#: Maximum number of tool calls in a result. The newest are kept, because they show which memories are needed now.
 MAX_CALLS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """One portion of a source, ready to be written; all texts are redacted."""
+    """A portion of a source, ready to be written, with all texts redacted."""
 
     source: Source
     before: Progress
@@ -130,11 +130,11 @@ class Portion:
     project: Project | None = None
     #: Key of a turn → its project, if it differs from its session's.
     projects: Mapping[str, Project] = field(default_factory=dict)
-    #: When the session was last compacted, as far as it was read; None if never.
+    #: When the session was last compacted, as far as it has been read; None if never.
     compacted_at_ms: int | None = None
     pull_requests: tuple[PullRequest, ...] = ()
     titles: tuple[Title, ...] = ()
-    #: (session, until when) for each session whose entries this source repeats, since it is a fork.
+    #: (session, until when) for each session from which this source repeats entries, because it is a fork.
     copied: tuple[tuple[str, int], ...] = ()
     #: Entries already stored, with their new positions in a rewritten source.
     moved: tuple[EntryRef, ...] = ()
@@ -168,7 +168,7 @@ def write_portion(store: Store, portion: Portion, settings: Settings) -> IngestR
 
 
 def _note_context(tx: Tx, portion: Portion) -> None:
-    """Record the data that determines which memories are already in the session's context."""
+    """Record the data that determine which memories are already in the session's context."""
     if portion.compacted_at_ms is not None:
         note_context_start(tx, portion.source.session_id, portion.compacted_at_ms)
     for from_session, until_ms in portion.copied:
@@ -222,7 +222,7 @@ def _write_turns(tx: Tx, portion: Portion, session: SessionRow, transcript_id: i
 
 
 def _note_uses(tx: Tx, portion: Portion) -> None:
-    """Record which memories the assistant's new replies mention; those that the session was shown count as used."""
+    """Record which memories the assistant's new replies mention; memories that the session was shown count as used."""
     named_at_ms: dict[str, int] = {}
     for update in portion.updates:
         for block in update.turn.said[update.said_before :]:
