@@ -1,6 +1,6 @@
 """Remove secrets before anything is stored, embedded, logged or sent.
 
-Names are loaded when they are first used, since compiling the patterns for secrets takes time.
+Names are loaded when they are first used, because compiling the patterns for secrets takes time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Values that a secret's name introduces: `KEY=…`, `"key": "…"`, `<key>…</key>`, "the password is …"."""
+"""Find values introduced by the name of a secret: `KEY=…`, `"key": "…"`, `<key>…</key>`, "the password is …"."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from engram.redaction.values import (
 )
 from engram.system.lazy_regex import lazy_regex
 
-#: Stems of names, and whether a person chooses the values. They are found by plain search, then checked in context.
+#: Stems of names, and whether a person chooses the values. They are found by plain search and then checked in context.
 _STEMS: tuple[tuple[str, bool], ...] = (
     ("pass", True),
     ("pwd", True),
@@ -71,7 +71,7 @@ _STEMS: tuple[tuple[str, bool], ...] = (
     ("refresh", False),
     ("assertion", False),
 )
-#: The whole name that begins with the stem.
+#: The complete name that begins with the stem.
 _NAME = lazy_regex(
     r"pass(?:word|wd|phrase|code|wort|wrd|e\b)?|pw[dh]?|pin(?:code)?|puk(?:code)?|otp|psk|cred(?:ential|entials|s)?|kennwort|"
     r"contrase(?:ñ|n)a|senha|wachtwoord|has[lł]o|parola|login with|community string|"
@@ -80,25 +80,25 @@ _NAME = lazy_regex(
     r"signature)|webhook(?:[-_ ]?ur[li])?|dsn|pat|sig|salt|pepper|seed|mnemonic|invite code|verifier|csrf|xsrf|"
     r"refresh|assertion"
 )
-#: Names too short to count inside a longer word.
+#: Names that are too short to count inside a longer word.
 _SHORT_VALUE = frozenset(
     {
         *("pass", "pw", "pin", "puk", "otp", "psk", "cred", "creds", "seed", "salt", "refresh", "pepper", "pat", "sig"),
         "dsn",
     }
 )
-#: Names that configuration files put before a password without a sign such as ``=``.
+#: Names that configuration files put before a password without a separator such as ``=``.
 _CONFIGURED = frozenset({"password", "passwd", "passphrase", "secret", "pwd"})
-#: What precedes "key" when it is not the name of a secret.
+#: Text before "key" if it is not the name of a secret.
 _NOT_KEY_OF = lazy_regex(
     r"(?:public|primary|foreign|sort|partition|cache|idempotency|json|dict|map|query|translation|i18n|object|row|"
     r"hash ?map|config|settings?|range|clustering|dist|"
     r"lookup|join|merge|dedup|composite|site|s3|arrow|shift|return|escape|tab|any|each|which|every|same|no|press|unique|index|"
     r"column|group|routing|message|dns)[ _-]?$"
 )
-#: What must precede "key" for it to be the name of a secret.
+#: Text that must precede "key" for it to be the name of a secret.
 _KEY_OF = lazy_regex(r"(?:[a-z0-9]{2,20}[_ -]?|[_-])$")
-#: What may follow the name in the same identifier without changing the name's meaning.
+#: Text that may follow the name in the same identifier without changing its meaning.
 _TAIL = lazy_regex(
     r"(?:s(?![a-z]))?(?:[-_ ]?(?:key|value|base64|b64|hex|string|enc|prod(?:uction)?|dev|test|stag(?:e|ing)|live|"
     r"main|old|new|root|admin|user|primary|secondary|default|plain(?:text)?|raw|header|[0-9]{1,3})(?![a-z])){0,3}"
@@ -116,7 +116,7 @@ _NAME_VALUE = lazy_regex(
     r"\\?[\"']?,?\s{1,24}\\?[\"']?value\\?[\"']?\s{0,4}[:=]\s{0,4}|"
     r"\\?[\"']?,\s{0,24}\\?[\"']?value\\?[\"']?\s{0,4}[:=]\s{0,4}"
 )
-#: What precedes the second of two quoted arguments, and what precedes a value on the line below its name.
+#: Text before the second of two quoted arguments, and text before a value on the line below its name.
 _ARGUMENT = lazy_regex(r"[\"']\s{0,2},\s{0,8}(?=[\"'])")
 _BELOW = lazy_regex(r"[*_\"']{0,2}[ \t]{0,2}:?[*_]{0,2}[ \t]{0,4}\n[ \t]{0,12}")
 _PROSE = lazy_regex(
@@ -125,31 +125,31 @@ _PROSE = lazy_regex(
     r"[ \t]{1,2}(?:is|was|are|ist|lautet|es|est|will be|be|to|as|reads?|becomes|=|:|→|->|-)(?:[ \t](?:now|set to|"
     r"just|still|simply|currently|called|:))?[:]?[ \t]{1,3})"
 )
-#: What a password is for, in brackets after its name.
+#: The purpose of a password, in brackets after its name.
 _QUALIFIED = lazy_regex(
     r"[ \t]{1,2}(?:\([^()\[\]\n]{1,40}\)|\[[^()\[\]\n]{1,40}\])[ \t]{0,2}(?:(?::|=|→|—|–)[ \t]{0,3}|(?:is|was|ist|"
     r"lautet|es|est)[ \t]{1,3})"
 )
-#: In configuration files, a password may be preceded by a digit that says how it is written.
+#: Space before a password in configuration files, where a digit may also precede it to specify its encoding.
 _BARE = lazy_regex(r"(?:[ \t]{1,3}(?:[0-9]{1,2}[ \t](?=\S{6}))?|\n[ \t]{0,4})")
-#: What precedes the name on a line that consists of a name and its value, as in configuration files.
+#: Text before the name on a line that consists of a name and its value, as in configuration files.
 _DIRECTIVE = lazy_regex(
     r"(?:(?:^|\s)(?:login|user|username|account)\s{1,8}\S{1,64}\s{1,8}(?:account\s\S{1,64}\s{1,8})?|"
     r"(?:^|\n)[ \t]{0,16}(?:(?:enable|set(?:x|env)?|"
     r"launchctl setenv|set -\w{1,4}|env|arg|export|neighbor \S{1,40}|ppp \w{1,8} sent-username \S{1,40})[ \t])?"
     r"[\w.-]{0,40})$"
 )
-#: How many characters before the name are searched for that, and for the name's tag.
+#: Number of characters before the name in which to look for that text, and for the name's tag.
 _TAG_CHARACTERS = 80
 _DIRECTIVE_CHARACTERS = 120
 _LINE_END = lazy_regex(r"[ \t]*+(?:[\n\r;]|$|(?:machine|account|port|login|macdef)\b)")
-#: What precedes a secret's name within the name of a label or message: `forgot_password`, `confirmPassword`.
+#: Text before a secret's name in the name of a label or message: `forgot_password`, `confirmPassword`.
 _LABEL = lazy_regex(
     r"(?:forg[eo]t(?:ten)?|reset|change|confirm|repeat|retype|verify|show|hide|reveal|enter|choose|update|invalid|wrong|"
     r"incorrect|missing|create|require|label|title|button|hint|field|remove|delete|edit|copy|generate|no|via|with)"
     r"[ _.:-]?(?:your[ _.-]?|new[ _.-]?)?$"
 )
-#: The name under which a secret is kept, as given by a reference to it.
+#: The name under which a secret is stored, as used in a reference to the secret.
 _KEPT_AS = lazy_regex(
     r"[a-z0-9]{1,20}(?:-[a-z0-9]{1,20}){0,5}-(?:cred|credential|secret|token|tls|cert|key|auth|password|pull|pass|pw)s?\d{0,2}"
     r"(?:-[a-z0-9]{5})?"
@@ -166,53 +166,53 @@ _ENV_NAME = lazy_regex(
 _SENTENCE_WORDS = lazy_regex(
     r"(?i)\b(?:your|the|a|an|is|must|enter|please|to|for|of|and|or|not|with|in|are|be|new|this|no)\b"
 )
-#: A password in groups of equal length, such as app passwords and the seeds of authenticators.
+#: A password in groups of equal length, such as an app password or the seed of an authenticator.
 _VALUE_GROUPS = lazy_regex(r"(?:[A-Za-z0-9]{4} ){3,15}[A-Za-z0-9]{4}\b|(?:[A-Za-z0-9]{5} ){3,12}[A-Za-z0-9]{5}\b")
-#: A type in code that points to another: `TokenUsage *TokenUsage`.
+#: A pointer to a type in code: `TokenUsage *TokenUsage`.
 _POINTER = lazy_regex(r"[*&][A-Za-z_][\w.]{0,128}")
-#: The part of a path before a name at its end.
+#: The part of a path before a name at the end of the path.
 _PATH = lazy_regex(r"/[\w.-]{0,60}$")
-#: The name of a test before a name within it.
+#: The name of a test before a name inside it.
 _TEST = lazy_regex(r"::test_\w{0,100}$")
 #: The part of a label's key before its last name: `"login.`.
 _DOTTED_KEY = lazy_regex(r"[\"'](?:[\w-]{1,40}[.:/]){1,6}[\w-]{0,40}$")
-#: What comes behind a value that ends a clause or a line.
+#: Characters that follow a value at the end of a clause or line.
 _SENTENCE_ENDS = frozenset(("", "\n", "\r", ")", "]", ".", ",", ";"))
 _TITLE_WORD = lazy_regex(r"[A-Z][a-z]{3,64}")
 _WORDS = lazy_regex(r"[^\W\d_]{2,64}+")
-#: Words that are joined, in the text of an element.
+#: Words joined together, in the text of an element.
 _JOINED_ELEMENT = lazy_regex(r"[^\W_](?:[_.&!@#-]|&amp;)[^\W_]|[a-z][A-Z]")
 #: Capitalised words joined by underscores, and words that occur in such names of fields, messages and states.
 _JOINED_WORDS = lazy_regex(r"[A-Z][a-z]{2,20}(?:_[A-Za-z][a-z]{0,20}){2,6}")
 _LABELLING = lazy_regex(
     r"(?i)pass|pwd|wort|login|user|your|not?_|set_|field|label|form|text|key|auth|admin|error|invalid"
 )
-#: What makes the name of a secret one of a reference: `existingSecret`, `from_secret`, `tlsSecretName`.
+#: Parts that turn the name of a secret into that of a reference: `existingSecret`, `from_secret`, `tlsSecretName`.
 _REFERRING = lazy_regex(
     r"(?i)(?:existing|pull|(?<![a-z])from|tls|cert(?:ificate)?s?|credentials?)[-_]?(?:secret[a-z]{0,20})?$"
 )
-#: What things are called that hold secrets, as manifests, stores and paths in them do.
+#: The name of an object that contains secrets, as used in manifests, stores and paths.
 _RESOURCE_NAME = lazy_regex(r"[a-z0-9][a-z0-9._-]{0,64}")
 _STORE_PATH = lazy_regex(r"[a-z][a-z0-9_-]{0,40}(?:/[a-z0-9][\w.-]{0,40}){1,6}")
-#: Behind the name of a key in a manifest that fetches it from a store.
+#: Text after the name of a key in a manifest that fetches the key from a store.
 _FETCHED = lazy_regex(r"[\"']?\s{1,24}remoteRef\b")
-#: Names of columns that make up a key: `created_at#event_id`.
+#: Names of columns that together form a key: `created_at#event_id`.
 _JOINED_NAMES = lazy_regex(r"[A-Za-z_]{2,40}(?:[#|:+&][A-Za-z_]{2,40}){1,4}")
 #: Keys that are passwords.
 _CHOSEN_KEY = lazy_regex(r"(?:wpa\d?|wi-?fi|wlan)[ _-]?$")
-#: What a key does that people coin, how a coined key looks, and the version or year that ends a name.
+#: The purpose of keys that people make up, the form of such a key, and the version or year at the end of a name.
 _COINED_KEY = lazy_regex(r"(?:hmac|sign(?:ing)?|jwt|encrypt(?:ion)?|cipher|aes|crypto|master)[ _-]?$")
 _COINED = lazy_regex(r"(?=(?:[^\d\s]{0,48}\d){3})(?=(?:[^A-Za-z\s]{0,24}[A-Za-z]){6})[\w!#$%&*+,:;=?@^~-]{12,64}")
 _VERSIONED = lazy_regex(r"[-_]?(?:19|20)\d\d$")
-#: Elements and attributes whose text is shown to people.
+#: Elements and attributes with text that is shown to people.
 _SHOWN = lazy_regex(r"(?i)<(?:string|label|option|span|text|p|a|h\d|li|th|td|dd|button|legend|title|hint|message)\b")
 _UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 #: An assignment on the line below a name, which is not the name's value.
 _ASSIGNMENT = lazy_regex(r"[A-Za-z_][\w.-]{1,64}=\S")
-#: A value is judged by this many characters from its beginning, so that a name takes no longer on a long line.
+#: Number of characters at the beginning of a value by which it is judged, so that a long line takes no longer.
 _JUDGED = 256
 
-#: What joins a name to its value, and how readily a value joined in this way counts as a secret.
+#: Forms in which a name is joined to its value, and how readily the value counts as a secret in each form.
 _FORMS = (
     (_SEPARATOR, "set"),
     (_NAME_VALUE, "set"),
@@ -239,7 +239,7 @@ def named_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
     Args:
         low: the same text in lower case, of the same length.
         start: where to begin.
-        end: where to stop looking for names; a value may extend beyond it.
+        end: where to stop looking for names; a value may extend beyond this position.
     """
     run = Run()
     for stem, chosen in _STEMS:
@@ -259,7 +259,7 @@ def named_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
 
 
 def name_places(text: str, low: str) -> Iterator[int]:
-    """Yield where a possible name of a secret begins in a list of words, one per line, regardless of context."""
+    """Yield the position of each possible name of a secret in a list of words, one per line, regardless of context."""
     for stem, _ in _STEMS:
         at = low.find(stem)
         while at >= 0:
@@ -313,7 +313,7 @@ def _value_after(text: str, low: str, start: int, name: _Name, run: Run) -> Span
 
 
 def _form(text: str, name_start: int, match: re.Match[str]) -> str:
-    """Return how a value is joined to its name: as a block of YAML, as the text of an element, or else."""
+    """Return how a value is joined to its name: as a YAML block, as the text of an element, or otherwise."""
     if match.group("block") is not None:
         return "block"
     if match.group("tag") or match.group("sep") == ">":
@@ -382,13 +382,14 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: Run)
 
 
 def _names(value: str) -> bool:
-    """Return whether any of the joined words names a secret, as in the keys of messages."""
+    """Return True if one of the joined words names a secret, as in the keys of messages."""
     return any(map(kind_of, _WORDS.findall(value.lower())))
 
 
 def _is_apart(text: str, name_start: int, value: str, form: str) -> bool:
-    """Return whether what follows a name without a sign has nothing to do with the name: the name ends a path, or what
-    follows is a pointer to a type or an assignment.
+    """Return True if the text after a name without a separator has nothing to do with the name.
+
+    This is the case if the name ends a path, or if the text is a pointer to a type or an assignment.
     """
     if _PATH.search(text[max(0, name_start - 64) : name_start]):
         return True
@@ -400,7 +401,7 @@ def _is_apart(text: str, name_start: int, value: str, form: str) -> bool:
 
 
 def _is_reference(text: str, name_start: int, name: _Name, first: int, last: int) -> bool:
-    """Return whether a value says under which name a secret is kept: an object of Kubernetes, a path of a store."""
+    """Return True if a value is the name under which a secret is stored, such as an object in Kubernetes or a path."""
     value = text[first : min(last, first + _JUDGED)]
     if not name.chosen and _STORE_PATH.fullmatch(value) and total_bits(value) > 2.0:
         return True
@@ -412,19 +413,19 @@ def _is_reference(text: str, name_start: int, name: _Name, first: int, last: int
 
 
 def _is_coined(text: str, name_start: int, name: _Name, value: str) -> bool:
-    """Return whether a value is a key that somebody made up of words and digits: `hmacKey = "hill-over-town-4471"`."""
+    """Return True if a value is a key made up from words and digits: `hmacKey = "hill-over-town-4471"`."""
     if name.word != "key" or not _COINED_KEY.search(text[max(0, name_start - 16) : name_start].lower()):
         return False
     return bool(_COINED.fullmatch(value)) and not _VERSIONED.search(value) and not _KEPT_AS.fullmatch(value)
 
 
 def _is_label(before: str, name: _Name) -> bool:
-    """Return whether the text before a name makes it the name of a label, whose value is text to be shown."""
+    """Return True if the text before a name makes it the name of a label, which has a text to display as its value."""
     return bool(_LABEL.search(before[-24:])) or (not name.chosen and bool(_DOTTED_KEY.search(before)))
 
 
 def _is_directive(text: str, name_start: int, name: _Name, first: int, last: int) -> bool:
-    """Return whether a line of a configuration file consists of a name and its password, with no sign between them."""
+    """Return True if a line of a configuration file consists of a name and its password, without a separator."""
     value = text[first:last]
     if name.word not in _CONFIGURED or not is_mixed(value) or value[0] in "([{<" or "\n" in text[name.end : first]:
         return False
@@ -440,7 +441,7 @@ def _is_directive(text: str, name_start: int, name: _Name, first: int, last: int
 
 
 def _is_short_password(text: str, name_start: int, value: str, name: _Name) -> bool:
-    """Return whether a line sets a variable such as ``DB_PWD`` to a word of three to forty characters."""
+    """Return True if a line sets a variable such as ``DB_PWD`` to a word of three to forty characters."""
     is_variable = name.is_capital and text[max(0, name_start - 1) : name_start] == "_"
     if not (is_variable and name.word.startswith(("pass", "pw"))) or not 3 <= len(value) <= 40 or " " in value:
         return False
@@ -448,7 +449,7 @@ def _is_short_password(text: str, name_start: int, value: str, name: _Name) -> b
 
 
 def _begins_line(text: str, name_start: int) -> bool:
-    """Return whether nothing but parts of an assignment precedes the name on its line."""
+    """Return True if nothing but parts of an assignment precedes the name on its line."""
     floor = max(0, name_start - 80)
     newline = text.rfind("\n", floor, name_start)
     if newline < 0 and floor:

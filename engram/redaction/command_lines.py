@@ -1,4 +1,4 @@
-"""Secrets on command lines, in calls of programs and in SQL."""
+"""Find secrets on command lines, in calls of programs and in SQL."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from engram.redaction.values import (
 )
 from engram.system.lazy_regex import lazy_regex
 
-#: A value in quotation marks or without, as the last three groups of a pattern.
+#: A value with or without quotation marks, as the last three groups of a pattern.
 VALUE = r"(?:\"([^\"\n]{3,512})\"|'([^'\n]{3,512})'|([^\s\"'`;|&<>]{3,512}))"
-#: Long options whose value is a secret, whatever the command.
+#: Long options that take a secret as their value, for any command.
 _LONG = lazy_regex(
     r"--?(?:[a-z][a-z-]{0,24}-)?(?:password|passwd|passphrase|pass|pwd|token|secret|api-?key|auth|credentials?|"
     r"private-key|access-key|secret-key|storepass|keypass|passin|passout|pin|otp|cookie|identity-token|client-secret|"
     r"unseal-key|from-literal|user-pass|http-password|key)(?:[= ]|\s)\s{0,3}" + VALUE,
 )
-#: Short options that carry a secret, and the commands they belong to.
+#: Short options that take a secret, and the commands to which they belong.
 _SHORT = lazy_regex(
     r"[-/](?<=\s[-/])(RP|p|P|a|w|k|K|N|b|t|s|p:|pw|passin|passout|pass|macopt|D)[ =]?(?:pass:|hexkey:|key:)?" + VALUE
 )
@@ -59,7 +59,7 @@ _USERS: dict[str, re.Pattern[str]] = {
         "-D": r"keytool|java|mvn|gradle",
     }.items()
 }
-#: Commands with an option that carries nothing but a password, so that any word counts as one.
+#: Commands with an option that takes only a password, so that any word counts as a password.
 _PASSWORD_ONLY: dict[str, re.Pattern[str]] = {
     option: lazy_regex(rf"(?<![\w-])(?:{commands})(?![\w-])")
     for option, commands in {
@@ -94,25 +94,25 @@ _PLACED: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
         ("auth login", r"auth login (?:--\w++[ =])?"),
     )
 )
-#: User and password before an `@`, in the form that Oracle's drivers and tools take.
+#: User and password before an `@`, in the form that Oracle's drivers and tools use.
 _ORACLE = lazy_regex(
     r"(?:jdbc:[a-z0-9]{2,20}:(?:[a-z0-9]{2,12}:)?|\b(?:sqlplus|expdp|impdp|sqlldr|rman|connect|conn|dgmgrl|tnsping|"
     r"sqlcl|sql|exp|imp)\s(?:[^\n@/]{0,80}[\s=])?[\"']?)[\w.$#\[\]-]{1,64}/(?:\"([^\"\n]{3,128})\"|"
     r"([^\s\"'/@]{3,128}))@"
 )
-#: How each such pair ends.
+#: The end of each such pair.
 _ORACLE_END = lazy_regex(r"/(?:\"[^\"\n]{3,128}\"|[^\s\"'/@]{3,128})@")
 _ORACLE_TOOL = lazy_regex(
     r"\b(?:sqlplus|expdp|impdp|sqlldr|rman target|dgmgrl)\s(?:-\w++\s){0,3}(?:userid=)?[\w$#]{1,64}/([^\s\"'/@]{3,"
     r"128})(?=\s|$)"
 )
-#: Calls that set a password or put it into a password store, with the password as the last argument.
+#: Calls that set a password or add it to a password store, with the password as the last argument.
 _STORED = lazy_regex(
     r"(?i:set_?(?:generic_?|internet_?)?password|(?:add|save|store|write)_?(?:generic_?|internet_?)?(?:password|"
     r"credentials?)|set_?passphrase)\s{0,2}\(\s{0,80}+(?:[^(),\n]{1,120}+,\s{0,80}+){0,3}"
     r"(?:[bf]?\"([^\"\n]{3,256})\"|[bf]?'([^'\n]{3,256})')\s{0,40},?\s{0,40}\)"
 )
-#: Calls that take a user and a password, with the password as the last argument or the third.
+#: Calls that take a user and a password, with the password as the last or the third argument.
 _LOGIN_CALL = lazy_regex(
     r"(?i:(?:(?:basic|digest|ntlm)_?auth(?:entication)?|usernamepassword\w{0,20}|passwordauthentication|networkcredential|"
     r"plain_?(?:credentials|text_?auth\w{0,12})|\bauth ?= ?)\s{0,2}\(\s{0,80}+[^(),\n]{1,120}+,\s{0,80}+|"
@@ -120,29 +120,29 @@ _LOGIN_CALL = lazy_regex(
     r"(?:[^(),\n]{1,120}+,\s{0,80}+){1,2})"
     r"(?:[bf]?\"([^\"\n]{4,256})\"|[bf]?'([^'\n]{4,256})')\s{0,40},?\s{0,40}[,)]"
 )
-#: How each of these calls begins.
+#: The beginnings of these calls.
 _LOGIN_BEGINNINGS = Gate(
     *("basic", "digest", "ntlm", "usernamepassword", "passwordauthentication", "networkcredential", "plain", "auth"),
     *("getconnection", "mysqli", "pdo", ".login", "createconnection"),
 )
-#: Columns and values of an SQL statement, and one value with its comma.
+#: Columns and values of an SQL statement, and a single value with its comma.
 _INSERT = lazy_regex(
     r"(?i)insert\s{1,4}into\s{1,4}[\w.\"`\[\]]{1,80}\s{0,4}\(([^()]{1,400})\)\s{0,8}values\s{0,8}\(([^()\n]{1,800})\)"
 )
 _SQL_VALUE = lazy_regex(r"\s*+(?:N?'([^'\n]{0,256})'|[^,'\n]{0,256}+)\s*+(?:,|$)")
 _SQL_COLUMN = lazy_regex(r"(?i)[\s\"`\[]*+\w{0,20}?(?:password|passwd|pwd|pass|passphrase|pin)[\s\"`\]]*+")
-#: What a script types at a prompt for a password.
+#: Beginnings of password prompts at which a script types an answer.
 _TYPED_BEGINNINGS = ("assword", "assphrase", "asswort")
 _TYPED = lazy_regex(
     r"(?i)(?:assword|assphrase|asswort)[^\n]{0,40}\n?\s{0,12}send(?:_user|line)?[ (]{1,2}(?:-- )?"
     r"[\"'{]([^\"'{}\n\\$]{3,128})"
 )
-#: Options that carry `user:password`.
+#: Options that take `user:password`.
 _PAIR = lazy_regex(
     r"-(?<=\s-)(?:u|-user|U|-proxy-user|-auth|a|-basic-auth|-creds?|-userpass)[= "
     r"]?\s?[\"']?([^\s\"':/]{1,64})[:%,]([^\s\"'\n]{3,256})"
 )
-#: How a pipe into a command begins.
+#: The beginnings of a pipe into a command.
 _PIPE_BEGINNINGS = ("echo ", "printf ", "<<< ")
 _PIPED = lazy_regex(
     r"(?:echo|printf|<<<)(?: -n| -e| -ne)? {1,3}"
@@ -157,17 +157,17 @@ _SQL = lazy_regex(
 _CRYPT = lazy_regex(
     r"\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2(?:id|i|d)|pbkdf2[a-z0-9-]*+|scrypt)\$[A-Za-z0-9./$=,+_-]{16,400}"
 )
-#: Strings that PowerShell is to keep secret, before or after the command.
+#: Strings that PowerShell converts to secure strings, before or after the command.
 _SECURE = lazy_regex(
     r"(?i)convertto-securestring\b(?:[ \t]{1,4}-(?:string|asplaintext|force)\b){0,3}[ \t]{1,4}"
     r"(?:\"([^\"\n]{3,256})\"|'([^'\n]{3,256})'|([^\s\"'`;|&<>$(-][^\s\"'`;|&<>]{3,256}))"
 )
 _SECURED = lazy_regex(r"(?i)(?:\"([^\"\n]{3,256})\"|'([^'\n]{3,256})')[ \t]{0,4}\|[ \t]{0,4}convertto-securestring\b")
-#: What precedes cookies, in small letters.
+#: Text before cookies, in lower case.
 _COOKIE = lazy_regex(r"cookie(?:[\"']?\s?[:=]\s?|(?<=\s--cookie) )[\"']?|-b(?<=\s-b) [\"']?")
 _COOKIE_VALUE = lazy_regex(r"[\w.-]{1,64}=([^;\s\"'\\]{8,4096})")
 _LINE = lazy_regex(r"[^\n]{0,4096}")
-#: The literals that each of the other rules needs.
+#: The literals that the other rules need.
 _SQL_WORDS = Gate("identified", "passw", "requirepass")
 _ORACLE_TOOLS = Gate("sqlplus", "expdp", "impdp", "sqlldr", "rman target", "dgmgrl")
 _STORED_WORDS = Gate("passw", "credential", "passphrase")
@@ -182,7 +182,7 @@ def command_spans(text: str, low: str, held: int) -> Iterator[Span]:
 
     Args:
         low: the same text in lower case, of the same length.
-        held: the literals that the text may hold, as ``Gate`` takes them.
+        held: the bits of the literals that the text may contain; see ``Gate``.
     """
     if " -" in text or " /p" in text or " /RP " in text or " /P " in text or "\n-" in text or text.startswith("-"):
         for match in _LONG.finditer(text):
@@ -238,7 +238,7 @@ def _named_user(match: re.Match[str]) -> Iterator[Span]:
 
 
 def _inserted(text: str, match: re.Match[str]) -> Iterator[Span]:
-    """Yield the values that an SQL statement puts into password columns."""
+    """Yield the values that an SQL statement inserts into password columns."""
     at = match.start(2)
     for column in match.group(1).split(","):
         value = _SQL_VALUE.match(text, at, match.end(2))
@@ -265,7 +265,7 @@ def _short_options(text: str) -> Iterator[Span]:
 
 
 def _is_command_line(text: str, at: int, option: re.Match[str]) -> bool:
-    """Return whether there is another option before or after a command's option; prose about the command has none."""
+    """Return True if there is another option next to a command's option, which is not so in prose about the command."""
     end = text.find("\n", option.end(), option.end() + 400)
     rest = text[option.end() : end if end >= 0 else option.end() + 400]
     is_quoted = option.group(4) is None
@@ -280,7 +280,7 @@ def _placed(text: str, low: str, held: int) -> Iterator[Span]:
 
 
 def accept(text: str, match: re.Match[str], kind: str, *, lenient: bool, first: int = 1) -> Iterator[Span]:
-    """Yield the value of a match whose groups from `first` on are those of `VALUE`, if it may be a secret."""
+    """Yield the value of a match, which has the groups of `VALUE` from `first` on, if the value may be a secret."""
     group = next(i for i in range(first, (match.lastindex or first) + 1) if match.group(i) is not None)
     value = match.group(group)
     if is_placeholder(value) or (group - first == 2 and is_expression(value)) or (" " in value and not lenient):

@@ -1,5 +1,6 @@
-"""Secrets recognised by their composition alone: made-up passwords, lists of key bytes, network join codes, licence and
-recovery keys.
+"""Find secrets by their composition alone.
+
+These are made-up passwords, lists of key bytes, network join codes, and licence and recovery keys.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from engram.redaction.values import Span, is_expression, is_placeholder, total_b
 from engram.system.lazy_regex import lazy_regex
 
 _SYMBOLS = "!@#$%^&*"
-#: A sign with a letter or digit beside it; a pair of asterisks is Markdown.
+#: A symbol next to a letter or digit; a pair of asterisks is Markdown.
 _SYMBOL = lazy_regex(r"[!@#$%^&*](?:(?<=[A-Za-z0-9][!@#$%^&*])(?<!\*(?=\*))|(?=[A-Za-z0-9])(?<!\*\*))")
 _DIGIT = lazy_regex(r"[0-9]")
 _TOKEN = lazy_regex(r"[^\s\"'`<>(){}\[\],;|]{1,64}")
@@ -30,14 +31,14 @@ _SHORT = lazy_regex(
     r"(?<![\w./#+~-])(?=[A-Za-z]{0,15}[0-9])[A-Za-z0-9][A-Za-z0-9~+_-]{11,14}[A-Za-z0-9~+=](?![\w./+~(-])"
 )
 _BYTES = lazy_regex(r"\[?\s?(?:\d{1,3}\s?,\s?){31,63}\d{1,3}\s?\]?")
-#: What every licence key contains, and what every list of bytes contains.
+#: A part that every licence key contains, and a part that every list of bytes contains.
 _HYPHENS = lazy_regex(r"-[A-Z0-9]{4,6}-[A-Z0-9]{4,6}-")
 _NUMBERS = lazy_regex(r"[0-9]\s?,\s?[0-9]{1,3}\s?,\s?[0-9]{1,3}\s?,")
 _JOIN = lazy_regex(r"WIFI:[^\n]{0,120}?P:([^;\n]{4,63});")
 
 
 def composed_spans(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield the spans of 32- and 64-byte keys written as numbers, and of Wi-Fi codes; they may contain blanks."""
+    """Yield the spans of 32- and 64-byte keys written as numbers, and of Wi-Fi codes; both may contain spaces."""
     if "WIFI:" in text:
         for join in _JOIN.finditer(text, start, end):
             yield Span(*join.span(1), "password")
@@ -46,9 +47,7 @@ def composed_spans(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def word_spans(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield the spans inside single words: passwords of four classes of characters, licence keys, short drawn
-    tokens.
-    """
+    """Yield the spans inside single words: passwords with four character classes, licence keys, short random tokens."""
     at = start
     for symbol in _SYMBOL.finditer(text, start, end):
         if symbol.start() < at:
@@ -79,20 +78,20 @@ def word_spans(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def placed_spans(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield the spans of ``word_spans`` that nothing around them makes public."""
+    """Yield the spans of ``word_spans`` that their surroundings do not mark as public."""
     for span in word_spans(text, start, end):
         if span.kind or not (is_public(text, span.start, span.end) or is_labelled_public(text, span.start, span.end)):
             yield span
 
 
 def is_drawn(value: str) -> bool:
-    """Return whether a short token mixes capitals, small letters and digits (two of each) as only chance does."""
+    """Return True if a short token mixes upper case, lower case and digits (two of each) as only chance does."""
     counts = (sum(map(str.islower, value)), sum(map(str.isupper, value)), sum(map(str.isdigit, value)))
     return min(counts) >= 2 and total_bits(value) < -9.0
 
 
 def is_composed(value: str) -> bool:
-    """Return whether the value mixes capitals, small letters, digits and symbols as only passwords do."""
+    """Return True if a value mixes upper case, lower case, digits and symbols as only passwords do."""
     if not 8 <= len(value) <= 48 or not any(c.isdigit() for c in value):
         return False
     if not (any(c.islower() for c in value) and any(c.isupper() for c in value)):
@@ -103,7 +102,7 @@ def is_composed(value: str) -> bool:
 
 
 def _is_unlocking(parts: list[str]) -> bool:
-    """Return whether groups of digits are the key that unlocks an encrypted disk: eight of six."""
+    """Return True if groups of digits are the recovery key of an encrypted disk, which has eight groups of six."""
     return len(parts) == 8 and all(len(p) == 6 and p.isdigit() for p in parts)
 
 

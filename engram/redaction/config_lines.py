@@ -1,5 +1,6 @@
-"""Secrets in lines of configuration whose place says what they are: `requirepass …`, `.pgpass`, `PWD={…}` of ODBC,
-`ipsec.secrets`, communities and users of SNMP.
+"""Find secrets in configuration lines by their position in the line.
+
+Examples are `requirepass …`, `.pgpass`, `PWD={…}` of ODBC, `ipsec.secrets`, and communities and users of SNMP.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from engram.redaction.values import (
 )
 from engram.system.lazy_regex import lazy_regex
 
-#: Lines of configuration files and scripts whose last word is a password: `requirepass …`, `NAME * … *` of dial-up
+#: Lines of configuration files and scripts that end with a password: `requirepass …`, `NAME * … *` of dial-up
 #: connections, `user NAME …` after `open HOST`.
 _LINE_END = r"[ \t]{0,8}(?:\*[ \t]{0,8})?(?=[\r\n]|$)"
 _LINES: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
@@ -38,34 +39,34 @@ _DIALLED = lazy_regex(
     + _LINE_END
 )
 _PGPASS_PORT = lazy_regex(r":(?:\d{3,5}|\*):[\w.*-]++:")
-#: From the end of the host's name, or of its address in brackets, to the password.
+#: The part from the end of the host name, or of its address in brackets, to the password.
 _PGPASS = lazy_regex(
     r"(?::(?<=[\w.*-]:)|\[[0-9a-f:]{2,40}\]:)(?:\d{3,5}|\*):[\w.*-]{1,64}:[\w.*@-]{1,64}:((?!\d{10}:)[^\s\"'`]{3,256})"
 )
-#: A password in braces, in which `}}` stands for a brace, after another part of a connection string.
+#: A password in braces, in which `}}` represents a brace, after another part of a connection string.
 _BRACED = lazy_regex(
     r"(?i);[ \t]{0,4}(?:pwd|password)[ \t]{0,2}=[ \t]{0,2}\{(?!\{)((?:[^{}\n]|\}\}|\{){3,128}?)\}(?!\})"
 )
-#: The name of a driver in braces, which no template fills in.
+#: The name of a driver in braces that are not those of a template.
 _DRIVER = lazy_regex(r"(?i)\bdriver[ \t]{0,2}=[ \t]{0,2}\{[^{}\n]{1,80}\}(?!\})")
-#: How many characters before a password in braces are searched for that.
+#: Number of characters before a password in braces in which to look for the driver.
 _CONNECTION = 400
-#: The kind of secret, for a key its file, and the secret, as they follow the owner in `ipsec.secrets`.
+#: The parts after the owner in `ipsec.secrets`: the kind of secret, the file of a key, and the secret.
 _IPSEC = lazy_regex(
     r":[ \t]{1,4}(?:(?:PSK|XAUTH|EAP|NTLM|PIN)[ \t]{1,4}(?:\"([^\"\n]{3,256})\"|"
     r"([^\s\"'#]{8,256}))|(?:RSA|ECDSA|ED25519|BLISS|PKCS8|PKCS12|P12)[ \t]{1,4}[^\s\"]{0,120}[./][^\s\"]{1,40}"
     r"[ \t]{1,4}(?:\"([^\"\n]{3,256})\"|([^\s\"'#]{8,256})))[ \t]{0,8}(?=[\r\n#]|$)"
 )
-#: What no owner's name contains, and the maximum length of such a name, in characters.
+#: Characters that the name of an owner cannot contain, and the maximum length of such a name, in characters.
 _NO_OWNER = lazy_regex(r"[\"#={}()]")
 _OWNER = 160
-#: Keys that devices share with each other; a digit before them may say how they are written.
+#: Keys that devices share with each other; a digit before them may specify their encoding.
 _DEVICE_KEY = lazy_regex(
     r"\b(?:key-string|(?:message-digest|authentication)-key \d{1,5} md5|isakmp key|"
     r"(?:radius|tacacs)[\w-]{0,12} (?:\S{1,40} ){0,6}?(?:key|secret))[ \t]{1,3}(?:\d{1,2}[ \t]{1,2})?" + VALUE
 )
 _DEVICE_BEGINNINGS = Gate("key-string", "message-digest-key", "authentication-key", "isakmp", "radius", "tacacs")
-#: Lines in which any word is a password, each by what it begins with: `.netrc`, users and keys of devices, connection
+#: Lines in which any word is a password, each by its beginning: `.netrc`, users and keys of devices, connection
 #: strings, listings with dots between names and values.
 _ANY_WORD: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
     (Gate(*literals), lazy_regex(r"(?i)" + pattern))
@@ -91,7 +92,7 @@ _ANY_WORD: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
         (("password....",), r"password\.{4,40}(\S{4,128})"),
     )
 )
-#: Words that devices and net-snmp put before a community, and what may come after one.
+#: Words that devices and net-snmp put before a community, and text that may follow a community.
 _COMMUNITY = lazy_regex(
     r"(?i)(?:\bsnmp(?:-server|-agent)?[ \t]{1,3}community[ \t]{1,3}"
     r"(?:(?:read|write|cipher|simple|ro|rw)[ \t]{1,3}){0,3}|"
@@ -100,7 +101,7 @@ _COMMUNITY = lazy_regex(
     r"(?=[\r\n{;#]|$|(?:ro|rw|view|authorization|clients|acl|ipv6|default|\d)(?![a-z]))"
 )
 _SECRET = r"(?:\"([^\"\n]{3,128})\"|'([^'\n]{3,128})'|([^\s\"'`;|&<>-][^\s\"'`;|&<>]{7,128}))"
-#: A user of SNMP 3: how to authenticate and with what, how to encrypt and with what.
+#: A user of SNMP 3: the method and secret for authentication, and the method and secret for encryption.
 _USER = lazy_regex(
     r"(?i)(?:\bcreateuser[ \t]{1,4}(?:-e[ \t]\S{1,64}[ \t]{1,4})?\S{1,64}|"
     r"\bsnmp[^\n]{0,120}?\bauth\w{0,12}(?:-mode|-protocol)?)[ \t]{1,4}(?:md5|sha(?:-?\d{1,3})?)[ \t]{1,4}"
@@ -109,21 +110,21 @@ _USER = lazy_regex(
     + _SECRET
     + r")?"
 )
-#: A command of net-snmp with its version, and its options that carry a secret.
+#: A command of net-snmp with its version, and the options that take a secret.
 _COMMAND = lazy_regex(r"\bsnmp[a-z]{2,12}[ \t](?=[^\n]{0,200}?-v ?[123])[^\n]{0,400}")
 _OPTION = lazy_regex(r"[ \t]-(?:([AXc])[ \t]{0,2}|3[mMkK][ \t]{0,2})" + _SECRET.replace("{7,128}", "{3,128}"))
 _COMMUNITY_WORDS = Gate("community", "com2sec", "sink")
 _USER_WORDS = Gate("snmp", "createuser")
-#: The default communities of devices that nobody has set up, and words that stand for a community.
+#: The default communities of devices that have not been configured, and words used as placeholders for a community.
 _NO_COMMUNITY = frozenset({"public", "private", "string", "community", "name", "with", "traps"})
 
 
 def config_spans(text: str, low: str, held: int) -> Iterator[Span]:
-    """Yield the spans of secrets in lines of configuration of a fixed order, and of SNMP in commands.
+    """Yield the spans of secrets in configuration lines with a fixed order, and in SNMP commands.
 
     Args:
         low: the same text in lower case, of the same length.
-        held: the literals that the text may hold, as ``Gate`` takes them.
+        held: the bits of the literals that the text may contain; see ``Gate``.
     """
     for gate, pattern in _LINES:
         for line, _ in _lines(low, gate.starts(low, held)):
@@ -160,7 +161,7 @@ def config_spans(text: str, low: str, held: int) -> Iterator[Span]:
 
 
 def _lines(low: str, starts: list[int]) -> Iterator[tuple[int, int]]:
-    """Yield where each line begins and ends that holds one of the places: at a line break, or an end of the text."""
+    """Yield the beginning and end of each line that contains one of the places."""
     stop = 0
     for at in starts:
         if at >= stop:
@@ -171,7 +172,7 @@ def _lines(low: str, starts: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def _named(match: re.Match[str], groups: range) -> Iterator[Span]:
-    """Yield what any of the groups holds, unless it is a placeholder."""
+    """Yield the content of each of the groups, unless it is a placeholder."""
     for group in groups:
         if match.group(group) and not is_placeholder(match.group(group)):
             yield Span(*match.span(group), "password")
@@ -183,7 +184,7 @@ def _community(match: re.Match[str], group: int) -> Iterator[Span]:
 
 
 def _braced(text: str, match: re.Match[str]) -> Iterator[Span]:
-    """Yield a password in braces unless it is the name of a variable that a template fills in."""
+    """Yield a password in braces, unless it is the name of a template variable."""
     value = match.group(1)
     is_name = value.isidentifier() or is_expression(value) or is_placeholder(value)
     is_literal = bool(_DRIVER.search(text, max(0, match.start() - _CONNECTION), match.start()))
@@ -192,7 +193,7 @@ def _braced(text: str, match: re.Match[str]) -> Iterator[Span]:
 
 
 def _ipsec(text: str, match: re.Match[str]) -> Iterator[Span]:
-    """Yield a secret of `ipsec.secrets`; without quotation marks it must look like one."""
+    """Yield a secret in `ipsec.secrets`; without quotation marks, it must look like a secret."""
     line = text.rfind("\n", max(0, match.start() - _OWNER), match.start()) + 1
     if _NO_OWNER.search(text, max(line, match.start() - _OWNER, 0), match.start()):
         return

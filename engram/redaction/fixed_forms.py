@@ -1,4 +1,4 @@
-"""Secrets of a fixed form: key blocks, private tags, parts of URLs, tokens whose prefix names their issuer."""
+"""Find secrets with a fixed form: key blocks, private tags, parts of URLs, tokens with a prefix of their issuer."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from functools import lru_cache
 from engram.redaction.values import Span, is_dummy, is_mixed, is_placeholder, total_bits
 from engram.system.lazy_regex import lazy_regex
 
-# -- Secrets that span lines: key blocks with a header, and what the user put between private tags.
+# -- Secrets that span lines: key blocks with a header, and text that the user put between private tags.
 
 _PRIVATE_TAG = lazy_regex(r"<(/?)private(?:\s[^<>]{0,200})?>", re.IGNORECASE)
 _BEGIN = lazy_regex(r"-----BEGIN ([A-Z0-9 ]{0,40}?)(PRIVATE KEY|PRIVATE KEY BLOCK|OpenVPN Static key V1)-----")
-#: Dropping a part may join the halves of another tag. After this many times, the rest is dropped.
+#: Dropping a part may join the halves of another tag. After this many repetitions, the rest of the text is dropped.
 _MOST_TAGS_WITHIN_TAGS = 8
-#: The body of a key block: base64 or hex lines, headers, real or escaped line ends, a quotation mark on each line.
+#: The body of a key block: base64 or hex lines, headers, real or escaped line ends, quotation marks on each line.
 _BODY = lazy_regex(r"(?:[A-Za-z0-9+/=_.\s\"'>|#\\,;+-]|: )*")
 _PUTTY = lazy_regex(r"Private-(?:Lines: \d+|MAC: )")
 _PUTTY_BODY = lazy_regex(r"[A-Za-z0-9+/=\s]{1,8000}")
-#: A key block without an end is masked for at most this many characters.
+#: Maximum number of characters to mask of a key block without an end.
 _MAX_BLOCK_CHARS = 65_536
 
 
 def drop_private(text: str) -> str:
-    """Return the text without the parts between `<private>` and `</private>`; an unclosed one drops the rest.
+    """Return the text without the parts between `<private>` and `</private>`; an unclosed tag drops the rest.
 
-    Tags may nest, carry attributes and be written in any case; a closing tag without an opening one is dropped alone.
+    Tags may be nested, have attributes and be written in any case; of a closing tag without an opening one, only the
+    tag is dropped.
     """
     if "private" not in text and "private" not in text.lower():
         return text
@@ -54,9 +55,7 @@ def _without_private(text: str) -> str:
 
 
 def key_blocks(text: str) -> Iterator[Span]:
-    """Yield the spans of PEM, OpenSSH, PGP and OpenVPN private keys (also quoted, escaped or cut off) and of PuTTY's
-    lines.
-    """
+    """Yield the spans of PEM, OpenSSH, PGP, OpenVPN and PuTTY private keys, even quoted, escaped or cut off."""
     if "-----BEGIN" in text:
         done = 0
         ends: dict[str, int] = {}
@@ -73,7 +72,7 @@ def key_blocks(text: str) -> Iterator[Span]:
 
 
 def _block_end(text: str, begin: re.Match[str], ends: dict[str, int]) -> int:
-    """Return where a block ends; ``ends`` keeps where each footer was last found, to search for none again."""
+    """Return the end of a block; ``ends`` caches where each footer was last found, so that no search is repeated."""
     footer = f"-----END {begin.group(1)}{begin.group(2)}-----"
     limit = min(len(text), begin.end() + _MAX_BLOCK_CHARS)
     if ends.get(footer, -1) < begin.end():
@@ -96,7 +95,7 @@ def _trim_right(text: str, end: int) -> int:
 
 _SCHEME = lazy_regex(r"://")
 _USER_INFO = lazy_regex(r"([^\s/@:\"'<>?#\\]{0,128}):([^\s/\"'<>?#\\]{1,512})@|([^\s/@:\"'<>?#\\]{8,512})@")
-#: A password that contains a slash or similar, before a host with a dot.
+#: A password that contains a slash or a similar character, before a host name with a dot.
 _LOOSE_INFO = lazy_regex(r"([^\s/@:\"'<>]{1,64}+):(?!\d{1,5}[/?#])([^\s\"'<>@]{4,128}+)@(?=[\w-]++(?:\.[\w.-]|[:/]|$))")
 _REST = lazy_regex(r"[^\s\"'<>`)\]]{0,4096}")
 _PARAMETER = lazy_regex(
@@ -156,9 +155,9 @@ def _hook_path(text: str, at: int, stop: int) -> Iterator[Span]:
             yield Span(segment.start(), segment.end(), "webhook")
 
 
-# -- Tokens whose prefix names their issuer, and tokens of a fixed format such as JWT.
+# -- Tokens with a prefix that names their issuer, and tokens with a fixed format, such as JWT.
 
-#: Prefix (a regular expression), kind, and the minimum length of what follows.
+#: Prefix (a regular expression), kind, and the minimum length of the text after the prefix.
 _PREFIXES: tuple[tuple[str, str, int], ...] = (
     (r"(?:AKIA|ASIA|AGPA|AIDA|AROA|ABIA|ACCA)(?=[A-Z2-7]{16})", "aws-key", 16),
     (r"AIza", "gcp-key", 30),
@@ -203,7 +202,7 @@ _PREFIXES: tuple[tuple[str, str, int], ...] = (
     ),
 )
 _BY_PREFIX = lazy_regex("|".join(f"(?P<p{i}>{prefix})" for i, (prefix, _, _) in enumerate(_PREFIXES)))
-#: Number of characters by which what follows a prefix is judged.
+#: Number of characters after a prefix by which a token is judged.
 _JUDGED = 256
 _KEY_UUID = lazy_regex(
     r"(?<![A-Za-z0-9])(?:sdk|mob|key|api|sk|pk|tok|token|secret|live|test|prod|"
@@ -213,7 +212,7 @@ _JWT = lazy_regex(r"(?<![A-Za-z0-9_-])ey[JI][A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_=-]{8
 
 
 def provider_spans(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield the spans of tokens of a known format inside one run of token characters `text[start:end]`."""
+    """Yield the spans of tokens with a known format inside a run of token characters, `text[start:end]`."""
     at = start
     token_end = end
     while token_end > start and text[token_end - 1] == ".":
@@ -235,7 +234,7 @@ def provider_spans(text: str, start: int, end: int) -> Iterator[Span]:
 
 @lru_cache(maxsize=4096)
 def may_be_issued(run: str) -> bool:
-    """Return whether anything in a run of token characters begins like a token of a known format."""
+    """Return True if any part of a run of token characters begins like a token with a known format."""
     return bool(_BY_PREFIX.search(run) or _JWT.search(run) or _KEY_UUID.search(run))
 
 
@@ -245,7 +244,7 @@ def _named(text: str, match: re.Match[str], start: int, end: int) -> Span | None
     if match.start() == start and start and text[start - 1].isalnum():
         return None
     if text.endswith("pk_", start, match.start()):
-        # A publishable key is made to be shown.
+        # A publishable key is meant to be shown.
         return None
     _, kind, least = _PREFIXES[int((match.lastgroup or "p0")[1:])]
     body = text[match.end() : min(end, match.end() + _JUDGED)]
@@ -257,7 +256,7 @@ def _named(text: str, match: re.Match[str], start: int, end: int) -> Span | None
 
 
 def looks_issued(body: str) -> bool:
-    """Return whether the part after a short prefix looks generated: digits among the letters, no words."""
+    """Return True if the part after a short prefix looks generated: digits among the letters, no words."""
     from engram.redaction.values import total_bits
 
     return any(c.isdigit() for c in body[:24]) and total_bits(body) < 0

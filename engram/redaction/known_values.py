@@ -1,7 +1,8 @@
-"""Values seen before: which values of `.env` lines to remember, and how to find them again without storing them.
+"""Remember the values in `.env` lines as hashes, and find these values again in other text.
 
-An entry is `salt ‖ length ‖ digest`: 2 bytes of length in characters (the top bit says that the value has white space
-in it), 16 bytes of BLAKE2b, keyed only by the salt. The length lets a search hash only what can match.
+An entry is `salt ‖ length ‖ digest`: 2 bytes with the length in characters (the top bit is set if the value contains
+white space) and 16 bytes of BLAKE2b, keyed only by the salt. Because of the length, a search only hashes strings that
+can match.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from engram.system.lazy_regex import lazy_regex
 _DIGEST_BYTES = 16
 _LENGTH_BYTES = 2
 _SPACED = 0x8000
-#: Values of fewer characters are ignored, since they would match ordinary words.
+#: Values with fewer characters are ignored, because they would match ordinary words.
 SHORTEST = 6
 #: Values are cut to this many characters before hashing.
 LONGEST = 4096
 
 _ENV_LINE = lazy_regex(
-    # The number or mark that a tool puts before a line, or a file with or without a number.
+    # The number or mark that a tool puts before a line, or a file name with or without a line number.
     r"[ \t]*+(?:(?:[^\s:=\"']{1,200}+:)?+(?:\d{1,7}+ ?[:\t→|-][ \t]*+)?+|[+-][ \t]?+)"
     r"(?:export[ \t]++|set[ \t]++|(?:declare|typeset)[ \t]++-\w++[ \t]++|ENV[ \t]++)?"
     r"([A-Za-z_][A-Za-z0-9_.-]{1,80})[ \t]?=[ \t]?(\"[^\"\n]*+\"|"
     r"'[^'\n]*+'|[^\s#][^\n]*+)"
 )
-#: "NAME=value", in a list, as a container's settings are printed.
+#: "NAME=value" in a list, as in the printed settings of a container.
 _IN_LIST = lazy_regex(r'[ \t]*+"([A-Za-z_][A-Za-z0-9_]{1,80}=[^"\n]*+)",?[ \t]*+')
 _SECRET_NAME = lazy_regex(r"(?i)pass|pwd|secret|token|key|auth|cred|private|salt|pin$|dsn|cookie|sig")
 _USER_INFO = lazy_regex(r"://[^\s/@:]*+:([^\s/@]++)@")
@@ -41,7 +42,7 @@ def hash_value(value: str, salt: bytes) -> bytes:
 
     Args:
         value: the secret; only its first 4,096 characters count.
-        salt: random bytes, 8 to 64, the same for a whole session (or home), so that searching stays cheap.
+        salt: 8 to 64 random bytes, the same for a whole session or home, so that searching stays cheap.
 
     Raises:
         ValueError: the salt has fewer than 8 or more than 64 bytes.
@@ -59,12 +60,12 @@ def _digest(value: str, salt: bytes) -> bytes:
 
 
 def env_values(text: str) -> list[str]:
-    """Return the values of `.env`-like lines (`NAME=value`, with `export`, quoted or not) that are to be masked later.
+    """Return the values in `.env`-like lines (`NAME=value`, with or without `export` and quotes) to mask later.
 
-    A line may be numbered, as tools that read a file print it, come from a search (`.env:3:NAME=value`) or a diff, be
-    declared by a shell or listed in a container's settings. Values that are not secrets are left out: placeholders,
-    numbers, paths, versions, plain words of a harmless name. For a URL with a password, the password is returned.
-    Values are in order, without repetition.
+    A line may be numbered, as in the output of tools that read a file, or come from a search (`.env:3:NAME=value`), a
+    diff, a shell's declarations or a container's settings. Values that are not secrets are left out: placeholders,
+    numbers, paths, versions, and plain words with a harmless name. For a URL with a password, the password is returned.
+    Values are in order, without repetitions.
     """
     if "=" not in text:
         return []
@@ -95,7 +96,7 @@ def _is_worth_masking(name: str, value: str) -> bool:
 
 
 def known_spans(text: str, known: Collection[bytes]) -> Iterator[Span]:
-    """Yield the spans of `text` whose hash is in `known`; a value must begin and end at a word boundary."""
+    """Yield the spans of `text` that have their hash in `known`; a value must begin and end at a word boundary."""
     by_salt: dict[bytes, tuple[set[bytes], set[int], set[int]]] = {}
     for entry in known:
         salt = entry[: -_DIGEST_BYTES - _LENGTH_BYTES]
@@ -126,7 +127,7 @@ def _search(text: str, salt: bytes, digests: set[bytes], tight: list[int], space
 
 
 def _starts(text: str) -> Iterator[tuple[int, int]]:
-    """Yield each place where a value may begin, and how many characters without white space follow it."""
+    """Yield each position where a value may begin, and the number of characters after it without white space."""
     for run in re.finditer(r"\S+", text):
         for edge in _BOUNDARY.finditer(text, run.start(), run.end()):
             yield edge.start(), run.end() - edge.start()

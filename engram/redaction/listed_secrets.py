@@ -1,4 +1,4 @@
-"""Secrets in lists and tables: recovery codes one after the other, columns of passwords and keys."""
+"""Find secrets in lists and tables: series of recovery codes, and columns of passwords and keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _RECOVERY = lazy_regex(
     r"(?:リカバリー|バックアップ|復旧|回復)コード|(?:恢复|恢復|备用|備用|备份|救援)代?[码碼])"
 )
 _CODES = Gate("codes", "códigos", "codigos", "codici", "kody", "коды", "コード", "码", "碼")
-#: The beginnings of all names of such lists.
+#: The beginnings of all names for lists of recovery codes.
 _RECOVERY_BEGINNINGS = (
     *("recovery", "back", "scratch", "emergency", "rescue", "2fa", "one-time", "single-use", "wiederherstellung"),
     *("notfall", "einmal", "ersatz", "herstel", "codes de", "código", "codigo", "codici", "kody", "резерв", "запас"),
@@ -46,7 +46,7 @@ _RECOVERY_GAP = lazy_regex(
 _RECOVERY_CODE = lazy_regex(
     r"(?=[a-z-]{0,24}\d)[a-z0-9]{3,12}(?:-[a-z0-9]{3,12}){0,5}(?![\w/])|[a-z]{4,6}(?:-[a-z]{4,6}){1,5}(?![\w/-])"
 )
-#: The line below the headings of a table, as Markdown and database shells draw it.
+#: The line below the headings of a table, as drawn by Markdown and database shells.
 _TABLE_RULE = lazy_regex(
     r"\n[ \t]{0,8}[|+]?[ \t]{0,8}:?-{2,60}+:?[ \t]{0,60}+"
     r"(?:[|+][ \t]{0,8}:?-{2,60}+:?[ \t]{0,60}+){1,40}+[|+]?[ \t]{0,8}(?=\n)"
@@ -56,7 +56,7 @@ _TABLE_NAME = lazy_regex(
     r"パスワード|暗証番号|密码|密碼|口令)|"
     rf"(?P<issued>{NAMES_OF_KEYS}|access key|トークン|令牌|密钥))(?: ?\([^)]{{0,20}}\))?"
 )
-#: A name in the headings of a table without lines, the form of such headings, and cells separated by several blanks.
+#: A name in the headings of a table without rules, the form of such headings, and cells separated by several spaces.
 _HEADING = lazy_regex(rf"(?:{NAMES_OF_PHRASES}|{NAMES_OF_PASSWORDS}|{NAMES_OF_KEYS}|passw?d?|pwd?)(?=[\s,;\"(]|s?$)")
 _HEADING_BEGINNINGS = Gate(
     *("pass", "pw", "passwort", "kennwort", "losungswort", "mot de passe", "zugangscode", "toegangscode", "code d"),
@@ -85,9 +85,9 @@ _HEADING_CELLS = {
 }
 _JOINED_CELL = lazy_regex(r"[^\W_]{2,24}(?:[._-][^\W_]{2,24}){1,4}")
 _ALIGNED = lazy_regex(r"\S++(?: \S++)*+")
-#: The longest line of such headings, in characters.
+#: Maximum length of a line with such headings, in characters.
 _HEADINGS_LINE = 240
-#: The longest line of a table, in characters, and the most rows that are read.
+#: Maximum length of a line in a table, in characters, and maximum number of rows to read.
 _TABLE_LINE = 2_000
 _TABLE_ROWS = 400
 
@@ -113,7 +113,7 @@ def listed_spans(text: str, low: str, held: int) -> Iterator[Span]:
 
 
 def _recovery_codes(low: str, at: int) -> Iterator[Span]:
-    """Yield the codes of a list that begins after its name: at least two, each with a digit or in groups."""
+    """Yield the codes in a list that begins after its name: at least two, each with a digit or in groups."""
     head = _RECOVERY_HEAD.match(low, at)
     if not head:
         return
@@ -131,7 +131,7 @@ def _recovery_codes(low: str, at: int) -> Iterator[Span]:
 
 
 def _plain_tables(text: str, low: str, starts: list[int]) -> Iterator[Span]:
-    """Yield the passwords in tables whose cells are separated by tabs, commas, semicolons or several blanks."""
+    """Yield the passwords in tables with cells that are separated by tabs, commas, semicolons or several spaces."""
     done = 0
     for name in matches(starts, _HEADING, low):
         line = low.rfind("\n", max(0, name.start() - _HEADINGS_LINE), name.start()) + 1
@@ -147,7 +147,7 @@ def _plain_tables(text: str, low: str, starts: list[int]) -> Iterator[Span]:
 
 
 def _columns(low: str, first: int, last: int, sign: str) -> dict[int, bool]:
-    """Return which columns of a table hold secrets, judging by their headings, and whether a person chooses those."""
+    """Return which columns of a table contain secrets, judging by their headings, and whether people choose them."""
     return {
         number: name.group("chosen") is not None
         for number, (begin, end) in enumerate(_cells(low, first, last, sign))
@@ -156,8 +156,9 @@ def _columns(low: str, first: int, last: int, sign: str) -> dict[int, bool]:
 
 
 def _rows(text: str, columns: dict[int, bool], at: int, sign: str, size: int = 0) -> tuple[list[Span], int]:
-    """Return the secrets in a table's rows from ``at`` on, each of ``size`` cells unless that is 0, and where the rows
-    end.
+    """Return the secrets in a table's rows from ``at`` on, and where the rows end.
+
+    Each row must have ``size`` cells, unless that is 0.
     """
     found: list[Span] = []
     for _ in range(_TABLE_ROWS if columns else 0):
@@ -180,7 +181,7 @@ def _rows(text: str, columns: dict[int, bool], at: int, sign: str, size: int = 0
 
 
 def _is_cell(value: str) -> bool:
-    """Return whether a cell below the name of a password holds one of plain words: joined, or two or three."""
+    """Return True if a cell below a password's name may contain one of plain words: joined words, or two or three."""
     if (
         not 6 <= len(value) <= 40
         or is_placeholder(value)
@@ -196,15 +197,13 @@ def _is_cell(value: str) -> bool:
 
 
 def _begins_table(text: str, stop: int) -> bool:
-    """Return whether a line that ends at ``stop`` holds the headings of a table; a frame of `+` may end such a line,
-    too.
-    """
+    """Return True if a line that ends at ``stop`` contains a table's headings; it may end with the `+` of a frame."""
     rule = _TABLE_RULE.match(text, stop)
     return rule is not None and "+" not in rule.group()
 
 
 def _cells(text: str, first: int, last: int, sign: str) -> list[tuple[int, int]]:
-    """Return where the cells of a row of a table begin and end, without the blanks around them."""
+    """Return where each cell in a row of a table begins and ends, without the spaces around it."""
     line = text[first:last]
     if sign == "  ":
         return [(first + m.start(), first + m.end()) for m in _ALIGNED.finditer(line)]

@@ -1,12 +1,14 @@
-"""Where a value begins and ends: in quotation marks, in blocks of YAML, in elements of XML, within calls that convert a
-literal, or up to the next blank.
+"""Find where a value begins and ends.
+
+A value may be in quotation marks, in a YAML block, in an XML element or in a call that converts a literal, or end at
+the next space.
 """
 
 from __future__ import annotations
 
 from engram.system.lazy_regex import lazy_regex
 
-#: Calls that make text, bytes or a key of a literal, in many languages: `[]byte("…")`, `Buffer.from("…")`.
+#: Calls that convert a literal to text, bytes or a key, in many languages: `[]byte("…")`, `Buffer.from("…")`.
 CONVERTED = (
     r"(?:(?:&|new |await )?(?:\[\](?:byte|rune|u8)|(?:[\w$]{1,24}(?:\(\))?(?:\.|::|->)){0,3}(?:"
     r"String|string|str|QString\w{0,12}|StringPtr|[pP]tr|bytes|bytearray|Data|_T|TEXT|"
@@ -17,7 +19,7 @@ CONVERTED = (
     r"(?:Secret\w{0,6}|Zeroizing|C?String)::new|\w{0,12}[eE]ncoder(?:\(\))?\.encode|\w{0,12}[dD]ecoder(?:\(\))?\.decode"
     r"))\(\s{0,8}){1,3}"
 )
-#: How soon the first parenthesis of such a call comes, in characters.
+#: Maximum number of characters before the first parenthesis of such a call.
 _CALL_CHARACTERS = 48
 _CONVERTED = lazy_regex(CONVERTED + r"(?=[a-zA-Z@$]{0,2}[\"'`])")
 _OPENING = lazy_regex(r"\\?(\"{3}|'{3}|[\"'`]|[“])")
@@ -27,16 +29,14 @@ _CDATA = "<![CDATA["
 _CLOSING = frozenset(".,;:*\\)]}")
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _SIGN = lazy_regex(r"[!@#$%^&*]")
-#: How many characters of a value are read; an unquoted secret is masked to the end of its run.
+#: Maximum number of characters of a value to read; an unquoted secret is masked to the end of its run.
 WORD_LIMIT = 4096
-#: Maximum number of lines of a YAML block that are read; anything longer is not a password.
+#: Maximum number of lines to read of a YAML block; a longer block is not a password.
 _BLOCK_LINES = 8
 
 
 class Run:
-    """The last run of characters that may be an unquoted value. It is kept so that several names in one run read it
-    only once.
-    """
+    """The last run of characters that may be an unquoted value, kept so that several names in it read it only once."""
 
     def __init__(self) -> None:
         self._start = self._end = -1
@@ -49,7 +49,7 @@ class Run:
 
 
 def literal(text: str, at: int, run: Run) -> tuple[int, int, bool]:
-    """Return where the value at `at` begins and ends, and whether it is quoted."""
+    """Return the beginning and end of the value at `at`, and whether it is quoted."""
     converted = _CONVERTED.match(text, at) if "(" in text[at : at + _CALL_CHARACTERS] else None
     first = converted.end() if converted else at
     if text[first : first + 1] in ("b", "r", "f", "u", "$", "@", "L", "N") and text[first + 1 : first + 2] in (
@@ -72,7 +72,7 @@ def literal(text: str, at: int, run: Run) -> tuple[int, int, bool]:
 
 
 def block(text: str, at: int) -> tuple[int, int, bool]:
-    """Return where the lines of the YAML block at `at` begin and end; they count as quoted."""
+    """Return the beginning and end of the lines of the YAML block at `at`, which count as quoted."""
     indent = text[text.rfind("\n", 0, at) + 1 : at]
     limit = min(len(text), at + WORD_LIMIT)
     last = text.find("\n", at, limit)
@@ -85,7 +85,7 @@ def block(text: str, at: int) -> tuple[int, int, bool]:
 
 
 def element(text: str, at: int) -> tuple[int, int] | None:
-    """Return where the text of an element of XML begins and ends that begins at `at`, None if others are in it."""
+    """Return the beginning and end of the text of the XML element at `at`; None if it contains other elements."""
     is_marked = text.startswith(_CDATA, at)
     first = at + len(_CDATA) if is_marked else at
     last = text.find("]]>" if is_marked else "<", first, first + WORD_LIMIT)
@@ -99,7 +99,7 @@ def element(text: str, at: int) -> tuple[int, int] | None:
 
 
 def _trailing(value: str) -> int:
-    """Return how many characters at the end of an unquoted value belong to the sentence or code around it."""
+    """Return the number of characters at the end of an unquoted value that belong to the sentence or code around it."""
     cut = value
     for mark in (";", "\\n", "\\r", "\\t", ",") if "\\" in cut else (";", ","):
         at = cut.find(mark)

@@ -1,4 +1,4 @@
-"""Opaque tokens: long runs of random characters in any context."""
+"""Find opaque tokens, which are long runs of random characters, in any context."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engram.system.lazy_regex import lazy_regex
 _RUN = lazy_regex(r"[A-Za-z0-9_\-+/=.~]{16,}")
 _PIECE = lazy_regex(r"[A-Za-z0-9]+")
 _UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-#: Ids that stay readable: of messages, tool calls, requests, sessions and of this project's memories.
+#: Ids that stay readable: of messages, tool calls, requests, sessions and Engram's memories.
 _READABLE_ID = lazy_regex(
     r"(?:toolu|msg|req|srvtoolu|call|run|thread|asst|chatcmpl|resp|evt|ep|in|cus|pi|ch|sess|session|agent|task|file|"
     r"batch|msgbatch|container|item|step|price|acct|sub|txn|seti|nonce)(?:_|-)[A-Za-z0-9_-]{4,64}"
@@ -30,12 +30,12 @@ _HEX_INSIDE = lazy_regex(
 _RESOURCE_ID = lazy_regex(
     r"(?!key|tok|sec|pass|pat|sk-|pk-|api)[a-z]{1,14}(?:-[a-z]{2,8}){0,2}-(?:[0-9a-f]{17}|[0-9a-f]{8})|mrk-[0-9a-f]{32}|(?:AC|SM|MM|CA|PN|MG|VA)[0-9a-f]{32}"
 )
-#: Mangled names of C++, Rust, D and Swift.
+#: Mangled names in C++, Rust, D and Swift.
 _MANGLED = lazy_regex(
     r"_{1,3}Z(?:[A-Z]{0,6}\d|[NTG][A-Za-z0-9])|_R(?:[A-Z]|[A-Z][a-z]{1,3}_?)[A-Za-z]?\w|_D\d{1,3}[a-z]|\$[sS]\d"
 )
 _RUST_HASH = lazy_regex(r"h[0-9a-f]{16}E?")
-#: Words before a token that say it is something harmless.
+#: Words before a token that mark it as harmless.
 _HARMLESS = lazy_regex(
     r"(?i)(?:commit|\bsha\d{0,4}|hash|digest|checksum|\bmd5|etag|integrity|revision|\brev\b|\btree\b|parent|\bhead\b|merge|"
     r"cherry|rebase|branch|checkout|trace|\bspan|gist|nix/store|chunk|fingerprint|signature|address|contract|\btx\b|"
@@ -51,15 +51,15 @@ _HARMFUL = lazy_regex(
 _FILE_END = lazy_regex(
     r"\.(?:output|js|mjs|cjs|css|map|png|jpe?g|svg|woff2?|html?|jsonl?|gz|zip|whl|txt|md|lock|py|tsx?|output|log|onion)\b|\.apps\.googleu"
 )
-#: What precedes a token, joined by `:` or `$`, and belongs to it: the number of a bot or account.
+#: Text that precedes a token, joined by `:` or `$`, and belongs to it, such as the number of a bot or account.
 _JOINED_BEFORE = lazy_regex(r"(?:\d{1,20}/)?(?:(?=[A-Za-z_-]{0,20}\d)[A-Za-z0-9_-]{1,64}:|[A-Za-z0-9_]{2,40}\$){1,4}$")
 _ISSUER = lazy_regex(r"(?<![A-Za-z0-9_-])(?:[a-z]{2,8}_)?(?:[0-9]{4,16}_)?$")
-#: The longest such prefix.
+#: Maximum length of the prefix of an issuer, in characters.
 _ISSUER_CHARACTERS = 26
 _HARD_EDGE = lazy_regex(r"[\s\"'`=(,;<>\[{]")
-#: How JSON begins in base64: an object or a list, with or without white space.
+#: The beginning of JSON in base64: an object or a list, with or without white space.
 _ENCODED = lazy_regex(r"(?:ey[JAIB]|ew[0oko]|W3[siw]|Wy[JA]|Ww[ok])[A-Za-z0-9+/_-]{12}")
-#: How many characters of context before a token are read.
+#: Number of characters of context to read before a token.
 _CONTEXT = 56
 
 
@@ -83,7 +83,7 @@ def token_places(text: str) -> Iterator[int]:
 
 @lru_cache(maxsize=4096)
 def _may_hold_token(body: str) -> bool:
-    """Return whether any part of the run is random enough for a close look."""
+    """Return True if any part of the run is random enough for a close look."""
     if evidence_bits(body) < -4.0 or _HEX_INSIDE.search(body):
         return True
     return any(evidence_bits(piece) < -4.0 for piece in _PIECE.findall(body) if len(piece) >= 12)
@@ -111,7 +111,7 @@ def _judge_run(text: str, run: re.Match[str]) -> Iterator[Span]:
 
 
 def _encoded_secret(body: str) -> bool | None:
-    """Return whether a run that is JSON in base64 holds a secret by name; None if it isn't such JSON."""
+    """Return whether a run of base64-encoded JSON contains a named secret; None if it is not such JSON."""
     from engram.redaction.assignments import named_spans
 
     text = decoded(body)
@@ -125,7 +125,7 @@ def _encoded_secret(body: str) -> bool | None:
 
 
 def _joined_start(text: str, begin: int) -> int:
-    """Return where the token begins, including what is joined to it from the left."""
+    """Return the beginning of the token, including text that is joined to it from the left."""
     if begin == 0 or text[begin - 1] not in ":$":
         return begin
     first = begin
@@ -135,7 +135,7 @@ def _joined_start(text: str, begin: int) -> int:
 
 
 def _random_stretches(body: str, pieces: list[tuple[int, int, str]]) -> Iterator[tuple[int, int]]:
-    """Yield neighbouring random pieces as one stretch; short pieces between them count as part of the token."""
+    """Yield adjacent random pieces as a single stretch; short pieces between them count as part of the token."""
     group: list[tuple[int, int, str]] = []
     bits = 0.0
     for piece in [*pieces, (len(body), len(body), "")]:
@@ -177,7 +177,7 @@ def _accept(body: str, group: list[tuple[int, int, str]], bits: float) -> Iterat
 
 
 def _prefix_start(body: str, first: int) -> int:
-    """Return where the token begins, including the prefix of its issuer such as `pk_12345678_`."""
+    """Return the beginning of the token, including the prefix of its issuer, such as `pk_12345678_`."""
     match = _ISSUER.search(body, max(0, first - _ISSUER_CHARACTERS), first)
     return match.start() if match else first
 

@@ -1,4 +1,4 @@
-"""Secrets written out in words: "the password is …" in a dozen languages, wallet phrases, user beside password."""
+"""Find secrets in phrases: "the password is …" in a dozen languages, wallet phrases, passwords next to user names."""
 
 from __future__ import annotations
 
@@ -29,21 +29,22 @@ _WORDS = lazy_regex(
     r"(?:[ \t\n\"'`:=,.)(\-*]|is|are|my|the|\d{1,2}[.):]){0,40}?((?:(?:\d{1,2}[.):] ?)?[a-z]{3,8}[ ,\n\t\-|"
     r"]{1,4}){10,24}(?:\d{1,2}[.):] ?)?[a-z]{3,8})"
 )
-#: Words that are numbered from 1, on one line or one per line.
+#: Words that are numbered from 1, all on one line or one per line.
 _NUMBERED = lazy_regex(
     r"(?<![\w.])#?1[.):]?[ \t]{0,3}[a-z]{3,8}(?:[ ,;|\n\t]{1,8}#?\d{1,2}[.):]?[ \t]{0,3}[a-z]{3,8}(?![\w-])){11,23}"
 )
-#: What every such list contains.
+#: A part that every such list contains.
 _TWELFTH = lazy_regex(r"12[.):]?[ \t]{0,3}[a-z]{3}")
 _NUMBERED_WORD = lazy_regex(r"(\d{1,2})[.):]?[ \t]{0,3}([a-z]{3,8})")
 #: Possible numbers of words in a wallet phrase.
 _WALLET_SIZES = frozenset({12, 15, 18, 21, 24})
-#: A run of words in small letters with nothing between them, read in either direction.
+#: A run of lower-case words with nothing between them, read in either direction.
 _PLAIN_WORDS = lazy_regex(r"[a-z]++(?:[ \n][a-z]++)*+")
-#: How a run of small letters, blanks and line breaks is marked in bytes, so that long runs are found fast.
+#: Bytes that mark lower-case letters, spaces and line breaks, and all other characters, so that long runs are found
+#: fast.
 _PLAIN, _OTHER = b"p", b"-"
 _PLAIN_MARKS = bytes((_PLAIN if chr(code) in f"{string.ascii_lowercase} \n" else _OTHER)[0] for code in range(256))
-#: Minimum number of such characters before the end of a phrase, the line breaks that end one, and other ends.
+#: Minimum number of such characters before the end of a phrase, the line breaks that end a phrase, and other ends.
 _PLAIN_SIZE = 47
 _PLAIN_LINE_END = lazy_regex(r"\n(?![a-z])")
 _PLAIN_ENDS = "\"'`<.,;)，。"
@@ -69,11 +70,11 @@ NAMES_OF_KEYS = (
     r"secret)(?: (?:d['’]|de |da |di |do )?(?:api|acc[èe]s|acesso|acceso|accesso|dostępu|secrète|secreta|segreta)"
     r"(?!\w))?"
 )
-#: What is written like code, or holds no letter.
+#: Text that looks like code or contains no letter.
 _LIKE_CODE = lazy_regex(r"\W+|#?\d{1,3}\.?|.*(?:[()\[\]\\]|::|->|//|@\w{1,64}+\.).*")
-#: Names in code, of which words such as "key" and "token" are often said.
+#: Names in code, which are often followed by words such as "key" and "token".
 _IDENTIFIER = lazy_regex(r"[a-zäöü]{1,64}+\d{0,3}[._/][a-z_]{1,64}+\d{0,2}")
-#: The seed of an authenticator, in groups of four or whole, near a word that says what it is for.
+#: The seed of an authenticator, in groups of four or in one piece, near a word that says what it is for.
 _SEED = lazy_regex(
     r"(?<![a-z0-9])(?:oath\w{0,6}|[th]?otp|2fa|mfa|two-factor|authenticator)(?![a-z0-9])"
     r"[^\n]{0,80}?(?:\n[ \t]{0,8})?[\s\"'`:]"
@@ -83,11 +84,11 @@ _SEED_BEGINNINGS = Gate("oath", "totp", "hotp", "otp", "2fa", "mfa", "two-factor
 
 
 def phrase_spans(text: str, low: str, held: int) -> Iterator[Span]:
-    """Yield the spans of wallet phrases, one-time codes, and passwords given together with a user name.
+    """Yield the spans of wallet phrases, one-time codes, and passwords next to a user name.
 
     Args:
         low: the same text in lower case, of the same length.
-        held: the literals that the text may hold, as ``Gate`` takes them.
+        held: the bits of the literals that the text may contain; see ``Gate``.
     """
     if _WALLET_WORDS.is_open(low, held):
         for wallet in _WALLET.finditer(low):
@@ -107,9 +108,7 @@ def phrase_spans(text: str, low: str, held: int) -> Iterator[Span]:
 
 
 def _is_numbered_wallet(listed: str) -> bool:
-    """Return whether a list holds as many different words as a wallet phrase, each with its number, in columns or
-    rows.
-    """
+    """Return True if a list has as many different numbered words as a wallet phrase, in columns or rows."""
     words = _NUMBERED_WORD.findall(listed)
     numbers = sorted(int(number) for number, _ in words)
     is_whole = len(words) in _WALLET_SIZES and numbers == list(range(1, len(words) + 1))
@@ -117,7 +116,7 @@ def _is_numbered_wallet(listed: str) -> bool:
 
 
 def _bare_phrases(text: str) -> Iterator[Span]:
-    """Yield twelve to twenty-four words that form no sentence, at the end of a run of plain words."""
+    """Yield twelve to twenty-four words that do not form a sentence, at the end of a run of plain words."""
     ends = list(_plain_ends(text))
     backwards = text[::-1] if ends else ""
     for end in ends:
@@ -140,7 +139,7 @@ def _bare_phrases(text: str) -> Iterator[Span]:
 
 
 def _plain_ends(text: str) -> Iterator[int]:
-    """Yield where a phrase may end: in and after long runs of small letters, blanks and line breaks."""
+    """Yield the positions where a phrase may end: in and after long runs of lower-case letters and white space."""
     marks = text.encode("latin-1", "replace").translate(_PLAIN_MARKS)
     start = marks.find(_PLAIN * _PLAIN_SIZE)
     while start >= 0:
@@ -153,7 +152,7 @@ def _plain_ends(text: str) -> Iterator[int]:
 
 
 def is_told(value: str, *, is_chosen: bool, is_direct: bool, is_quoted: bool) -> bool:
-    """Return whether the word after a secret's name is the secret, not what a sentence says about it."""
+    """Return True if the word after a secret's name is the secret itself, not a part of a sentence about it."""
     low = value.lower()
     if len(value) < 4 or is_placeholder(value) or "[secret:" in value:
         return False

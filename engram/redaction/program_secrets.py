@@ -1,5 +1,7 @@
-"""Secrets that programs are given and print: lists of arguments, stores of secrets, what commands print, dialogues with
-servers, calls that take a key.
+"""Find secrets that are passed to programs or printed by them.
+
+These are in lists of arguments, stores of secrets, output of commands, dialogues with servers, and calls that take a
+key.
 """
 
 from __future__ import annotations
@@ -24,14 +26,14 @@ from engram.redaction.values import (
 )
 from engram.system.lazy_regex import lazy_regex
 
-#: Options whose value is a secret, as they stand in a list of arguments.
+#: Options that take a secret as their value, in the form used in lists of arguments.
 _OPTION = (
     r"--?(?!no-)(?:[a-zA-Z][a-zA-Z-]{0,24}?)?(?<!by)(?<!com)(?<!multi)(?<!single)"
     r"(?P<option>[pP]ass(?:w(?:or)?d|phrase)?|[tT]oken|[sS]ecret|[aA]pi-?[kK]ey|master-?auth|auth|pwd|"
     r"(?:access|private|secret|license)-?[kK]ey|[cC]redentials?)"
 )
 _QUOTED = r"(?:\"([^\"\n]{3,512})\"|'([^'\n]{3,512})')"
-#: The option and the value in quotation marks, one after the other, or as items of a list in YAML.
+#: The option and the value in quotation marks, one after the other, or as items of a YAML list.
 _LISTED = lazy_regex(r"[\"']" + _OPTION + r"[\"'](?:\)\s{0,20}\.arg\(|,)\s{0,40}" + _QUOTED)
 _ITEMS = lazy_regex(
     r"- [\"']?" + _OPTION + r"[\"']?[ \t]{0,4}\r?\n[ \t]{0,24}- (?:" + _QUOTED + r"|([^\s\"'`;|&<>]{3,512}))"
@@ -40,17 +42,18 @@ _ITEMS = lazy_regex(
 _VARIABLE = lazy_regex(r"[a-z]{1,20}(?:_[a-z]{1,20}){1,4}\d?")
 _QUOTED_DASHES = ('"-', "'-")
 _DASHES = ("- -", '- "-')
-#: Short options in lists, with commands whose option carries a password.
+#: Short options in lists, with the commands for which they take a password.
 _SHORT = lazy_regex(
     r"[\"'](?:mysql(?:dump|admin)?|mariadb|sshpass|redis-cli|valkey-cli|mongosh|mongodump|7z|plink)[\"'],"
     r"[^\n\])]{0,200}?[\"'](?:-pw|-[pa])(?:[\"'],\s{0,8}[\"']|(?=\w))([^\"'\n]{4,128})[\"']"
 )
-#: What declares an option instead of passing it.
+#: Code that declares an option instead of passing it.
 _DECLARES = lazy_regex(
     r"(?i)(?:option|argument|flag|\bopt\w{0,6}|param\w{0,6}|(?<!\.)\barg)\w{0,4}\(\s{0,20}"
     r"(?:[\"'][^\"'\n]{0,40}[\"'],\s{0,8}){0,3}$"
 )
-#: Long options that end in "pass": `-srcstorepass`, `--requirepass`, `-RecoveryPassword`, and properties of Java.
+#: Long options that end in "pass" or "password", such as `-srcstorepass`, `--requirepass` and `-RecoveryPassword`, and
+#: Java properties.
 _PASS_OPTION = lazy_regex(
     r"-(?:(?<=[\s(]-)-?(?!no-|[a-zA-Z-]{0,12}(?:by|com|multi|single|two|first|second|last)-?pass)"
     r"[a-zA-Z-]{0,24}?"
@@ -99,37 +102,37 @@ _STORES: tuple[tuple[Gate, tuple[tuple[str, re.Pattern[str]], ...]], ...] = tupl
         (Gate("login"), (("login ", r"(?:^|\n)(?:[CS>]:? {0,2})?[A-Za-z]{0,3}\d{1,5} (?i:login) \"?\S{1,80} "),)),
     )
 )
-#: Names of secrets in commands that print one and nothing else, and the line below, in small letters.
+#: Names of secrets in commands that print only a secret, and the line below such a command, in lower case.
 _PRINTS = lazy_regex(
     r"(?:pass show|keyring get|(?P<named>(?:passw|passphrase|secret|token)(?![\w./-]{0,40}(?:pub|\.(?!txt|key)[a-z]))))"
     r"[^\n]{0,160}\n(?P<value>[^\s\"'`<>|]{6,256})[ \t]*+(?=[\r\n]|$)"
 )
 _PRINTING = Gate("keyring get")
-#: What such commands do.
+#: Verbs of such commands.
 _PRINTING_VERB = lazy_regex(
     r"(?:[$#%❯➜]|^)[ \t]{0,4}(?:cat |(?:\S{1,24} ){1,4}(?:config:get|output -raw|get-|get |show |access |lookup |read "
     r"|find-generic-|find-internet-|initial-)|secret-tool lookup )"
 )
-#: A prompt, which is followed by a command.
+#: A shell prompt, which is followed by a command.
 _PROMPT = lazy_regex(r"[$#%❯➜] ")
-#: The field of a form that is sent in parts.
+#: A field of a multipart form.
 _FORM_FIELD = lazy_regex(
     r"(?i)form-data; ?name=\\?\"[\w\[\].-]{0,40}?(?:passw?\w{0,6}|pwd|secret|token|pin|otp)\w{0,12}\\?\""
     r"(?:(?:\r?\n){2}|(?:(?:\\r)?\\n){2})([^\s\\\"]{4,256})"
 )
-#: A dialogue of FTP and of mailboxes.
+#: A dialogue with an FTP or mail server.
 _DIALOGUE = lazy_regex(
     r"(?:^|\n)[^\n]{0,12}?\bUSER \S{1,80}\r?\n(?:[^\n]{0,160}\n){0,2}[^\n]{0,12}?\bPASS ([^\s]{3,128})"
     r"[ \t]*+(?=[\r\n]|$)"
 )
-#: Rows of two columns, as stores of secrets print them.
+#: Rows of two columns, as printed by stores of secrets.
 _ROW = lazy_regex(
     r"(?:(?P<chosen>password|passwd|passphrase)|secret|token)[ \t]{2,24}(?P<value>[^\s\"'`|<>]{8,256})[ \t]{0,8}"
     r"(?=[\r\n]|$)"
 )
-#: What precedes a name at the beginning of a row.
+#: Text before a name at the beginning of a row.
 _ROW_BEGIN = lazy_regex(r"(?:^|\n)[ \t]{0,8}[\w.-]{0,30}$")
-#: Statements of SQL and of its relatives beside `IDENTIFIED BY '…'`.
+#: Statements of SQL and similar languages other than `IDENTIFIED BY '…'`.
 _STATEMENT = lazy_regex(
     r"(?i:password\s{1,4}(?:=\s{0,4})?N(?=')|"
     r"(?<=set )password\s{1,4}from\s{1,4}(?:'([^'\n]{3,128})'\s{1,4}to\s{1,4})?)'([^'\n]{3,256})'|"
@@ -145,13 +148,13 @@ _KEYED_CALL = lazy_regex(
     r"(?-i:hmac\.New)\(\s{0,4}[\w.]{1,40},\s{0,4})" + rf"(?:{CONVERTED})?[bB]?" + _QUOTED
 )
 _KEYED = Gate("hmac", "jwt.", "crypt")
-#: What the password of an account is called when a service keeps its proof.
+#: The form in which a service stores the verifier of an account's password (SCRAM).
 _SCRAM = lazy_regex(
     r"SCRAM-SHA-(?:1|256|512)\$\d{4,7}:[A-Za-z0-9+/=]{16,64}\$[A-Za-z0-9+/=]{20,90}:[A-Za-z0-9+/=]{20,90}"
 )
-#: How far before an option, and before a command, that is read, in characters.
+#: Number of characters to read before an option, and before a command.
 _BEFORE, _COMMAND = 120, 320
-#: What the other rules need.
+#: The literals that the other rules need.
 _NAMES = Gate("pass", "secret", "token")
 _OTHER_NAMES = Gate("masterauth", "api-key", "apikey", "access-key", "private-key", "sql")
 _LISTS = Gate("args:")
@@ -159,11 +162,11 @@ _PASS = Gate("pass", "masterauth")
 
 
 def program_spans(text: str, low: str, held: int) -> Iterator[Span]:
-    """Yield the spans of secrets that programs are given or print.
+    """Yield the spans of secrets that are passed to programs or printed by them.
 
     Args:
         low: the same text in lower case, of the same length.
-        held: the literals that it may hold, as ``Gate`` takes them.
+        held: the bits of the literals that the text may contain; see ``Gate``.
     """
     starts = _NAMES.starts(low, held)
     if starts or _OTHER_NAMES.is_open(low, held):
@@ -202,7 +205,7 @@ def _is_plain(value: str) -> bool:
 
 
 def _grouped(found: Iterable[re.Match[str]], least: int) -> Iterator[Span]:
-    """Yield what is in the groups of the matches and no placeholder."""
+    """Yield the groups of the matches that are not placeholders."""
     for match in found:
         for group in range(1, (match.lastindex or 0) + 1):
             value = match.group(group) or ""
@@ -211,7 +214,7 @@ def _grouped(found: Iterable[re.Match[str]], least: int) -> Iterator[Span]:
 
 
 def _argument_lists(text: str, *, is_listed: bool) -> Iterator[Span]:
-    """Yield the values behind options in lists of arguments, unless the list declares what a program takes."""
+    """Yield the values after options in lists of arguments, unless the list declares the options of a program."""
     quoted = starts_of(_QUOTED_DASHES, text)
     items = starts_of(_DASHES, text) if is_listed else []
     for starts, pattern in ((quoted, _LISTED), (items, _ITEMS)):
@@ -245,7 +248,7 @@ def _rows(text: str, low: str, starts: list[int]) -> Iterator[Span]:
 
 
 def _printed(text: str, low: str, starts: list[int]) -> Iterator[Span]:
-    """Yield the line below a command that prints a secret, where a prompt precedes the command."""
+    """Yield the line below a command that prints a secret, if a prompt precedes the command."""
     for match in matches(starts, _PRINTS, low):
         first, last = match.span("value")
         begin = max(low.rfind("\n", max(0, match.start() - _COMMAND), match.start()) + 1, match.start() - _COMMAND)

@@ -1,22 +1,22 @@
-"""What is public by its form or by what stands beside it: public keys, fingerprints, digests, ids, encrypted values."""
+"""Recognise public values by their form or context: public keys, fingerprints, digests, ids, encrypted values."""
 
 from __future__ import annotations
 
 from engram.redaction.values import is_public_form
 from engram.system.lazy_regex import lazy_regex
 
-#: What precedes a run that is a fingerprint, and how many base64 characters a fingerprint has.
+#: Text before a fingerprint, and the number of base64 characters in a fingerprint.
 _FINGERPRINT = lazy_regex(r"(?i)\b(?:sha-?(?:1|224|256|384|512)|md5):$")
 #: A pinned key: its method, and its digest in base64.
 _PINNED = lazy_regex(r"sha(?:1|256|384|512)//?[A-Za-z0-9+/]{27,88}={0,2}")
 _FINGERPRINT_SIZES = frozenset({22, 27, 38, 43, 64, 86})
-#: The other side's key, DNS records that hold keys and hashes, ids of documents.
+#: Labels of a peer's key, of DNS records that contain keys and hashes, and of ids of documents.
 _PUBLIC_LABEL = lazy_regex(
     r"\bpeer:?[ \t]{1,4}$|\b(?:TLSA|SMIMEA|SSHFP|C?DS|C?DNSKEY)(?:[ \t]{1,4}\d{1,5}){2,4}[ \t]{1,4}\(?\s{0,4}$|"
     r"\$oid[\"']?\s{0,3}:\s{0,3}[\"']$|\bObjectI[dD]\([\"']$|"
     r"(?i:\bcode_challenge|\bserial(?: ?n(?:umber|o\.?))?)[\"']?[ \t]{0,2}[:=][ \t]{0,2}[\"']?$"
 )
-#: What a name says that is followed by an id of something, and not by a secret; headers of HTTP that number requests.
+#: Names that are followed by an id, not by a secret; and HTTP headers that number requests.
 _ID_LABEL = lazy_regex(
     r"(?i)(?:(?:user|account|org(?:ani[sz]ation)?|zone|tenant|project|team|workspace|customer|order|invoice|event|"
     r"message|msg|req(?:uest)?|trace|span|parent|correlation|transaction|tx|job|build|deploy(?:ment)?|release|image|"
@@ -27,12 +27,12 @@ _ID_LABEL = lazy_regex(
     r"\\?[\"']?[ \t]{0,2}(?:[:=]|=>)[ \t]{0,2}\\?[\"']?$"
 )
 _ID = lazy_regex(r"[A-Za-z0-9_-]{8,80}+={0,2}")
-#: Where ids of documents stand in links, and reports of networks.
+#: Places of document ids in links, and in reports of networks.
 _DOCUMENT = lazy_regex(
     r"(?:(?:docs|drive|sheets)\.google\.com|figma\.com|notion\.(?:so|site)|miro\.com|nel\.cloudflare\.com)"
     r"\\?/[^\s\"']{0,160}$"
 )
-#: Ids and fingerprints of OpenPGP keys, and what precedes them; the last ones may come in small letters, too.
+#: Ids and fingerprints of OpenPGP keys, and text before them.
 _KEY_ID = lazy_regex(r"(?:0x)?(?:[0-9A-F]{40}|[0-9A-F]{16}|[0-9a-f]{40}|[0-9a-f]{16})")
 _KEY_ID_LABEL = lazy_regex(
     r"(?i)(?:signingkey|default-key|(?:trusted|recv|edit|send|export|delete|local)(?:-[a-z]{1,10}){0,3}-?keys?|"
@@ -43,24 +43,24 @@ _KEY_ID_LABEL = lazy_regex(
     r"\bpgp[\"']?:[\s,0-9A-F'\"|>+\[-]{0,160}$"
 )
 _KEY_ID_CHARACTERS = 180
-#: Names before a key in small letters that sign something else, too.
+#: Names before a key in lower case that are also used for other keys.
 _ISSUED_LABEL = lazy_regex(r"(?i)signing|default|trusted|key")
-#: Values that are encrypted: how they begin, and how far before a part of one that is searched, in characters.
+#: The beginnings of encrypted values, and the number of characters before a part in which to look for them.
 _VAULT = "$ANSIBLE_VAULT;"
 _VAULT_BODY = lazy_regex(r"[\w.;-]{1,60}(?:\\n|[0-9a-f\s]){0,4096}")
 _SEALED = lazy_regex(r"Ag[A-D][A-Za-z0-9+/=]{160}")
 _SECURED = lazy_regex(r"\bsecure:[ \t]{0,2}[\"']?$")
 _ENCRYPTED_CHARACTERS = 4_096
-#: The public members of a JSON web key, and what every such key has besides them.
+#: The public members of a JSON web key, and a part that every such key also has.
 _WEB_KEY_MEMBER = lazy_regex(r"\b(?:n|x|y|e|kid|x5t|x5t#S256)[\"']?\s{0,2}:\s{0,4}[\"']$")
 _WEB_KEY = lazy_regex(r"\bkty[\"']?\s{0,2}:")
-#: How many characters around a member are searched for that.
+#: Number of characters around a member in which to look for that part.
 _WEB_KEY_CHARACTERS = 1_024
-#: A public key in a DNS record for signing mail: what precedes it, and the key cut into strings.
+#: A public key in a DNS record for signing mail: the text before it, and the key split into strings.
 _MAIL_KEY = lazy_regex(r"\b(?:v=DKIM1|k=(?:rsa|ed25519))\b[^\n]{0,60}[\s;\"]p=$")
 _MAIL_KEY_PARTS = lazy_regex(r"[A-Za-z0-9+/=\"\s()]*")
 _MAIL_KEY_CHARACTERS = 1_200
-#: What a digest on a blockchain is called, possibly followed by other digests of the same list.
+#: Names of a digest on a blockchain, possibly followed by other digests of the same list.
 _ON_CHAIN = lazy_regex(
     r"(?i)\b(?:topics?\d?|tx\w{0,6}|transaction\w{0,5}|\w{0,16}hash(?:es)?|\w{0,16}root|keccak\d{0,3}|merkle|digest|"
     r"commitment|block|slot|bytes32)(?:[ \t](?:of|it|is|was|the)){0,3}[\s\"':=,(\[]{1,8}"
@@ -75,9 +75,9 @@ _PUBLIC_BLOCK = lazy_regex(
     r"-----BEGIN (?:[A-Z0-9]{1,20}+ ){0,4}(?:PUBLIC KEY|CERTIFICATE|CERTIFICATE REQUEST|"
     r"X509 CRL|SIGNATURE)(?: BLOCK)?-----"
 )
-#: How many characters above a line of a public block are searched for the block's first line.
+#: Number of characters before a line of a public block in which to look for the first line of the block.
 _BLOCK_CHARACTERS = 16_384
-#: What says, right before a hash, what it is the hash of, even if secrets were mentioned earlier.
+#: Text right before a hash that says what was hashed, even if secrets were mentioned earlier.
 _DIGEST_OF = lazy_regex(
     r"(?i)(?:\b(?:sha-?(?:1|224|256|384|512)|md5|blake[23][bs]?|b2|h1|zh)(?:sums?)?(?:: |[ :=-]\(?[\"']?)|"
     r"\b(?:commit|revision|rev|checkout|cherry-pick|parent|tree|blob|head|integrity|checksum|shasum|digest|"
@@ -89,11 +89,11 @@ _DIGEST_OF = lazy_regex(
     r"/(?:commit|tree|blob|archive|tarball|zipball|tar\.gz|zip|raw|compare)s?/|"
     r"\b(?:sha\d{0,3}|md5)[ \t]?\([^()\n]{1,40}\) = )$"
 )
-#: What says, after a hash, what it is the hash of: a reference or a file, as in lists of hashes.
+#: Text after a hash that says what was hashed: a reference or a file, as in lists of hashes.
 _HASH_OF = lazy_regex(
     r"[ \t]{1,4}(?:refs/|HEAD\b|[\w.-]{1,40}/[\w./-]{1,64}\s|\*?[\w./-]{0,64}\.[a-z][a-z0-9]{1,4}\s|[\w./-]{1,64} \()"
 )
-#: Lists of digests as packages and lock files have them, and how each begins.
+#: Lists of digests, as found in packages and lock files, and the beginnings of such lists.
 _LISTS = ("sums=(", "sums_", ":hex, :", "CHECKSUMS:")
 _LIST = lazy_regex(
     r"sums(?:_\w{1,12})?=\([\s\"'0-9a-fSKIP]{0,4096}|:hex, :[^\n]{0,400}|"
@@ -102,14 +102,12 @@ _LIST = lazy_regex(
 _LIST_CHARACTERS = 4_096
 _HASH_SIZES = frozenset({32, 40, 56, 64, 96, 128})
 _HEX_RUN = lazy_regex(r"(?:[0-9a-f]+|[0-9A-F]+)")
-#: How far before a token its context is read, in characters.
+#: Number of characters of context to read before a token.
 _CONTEXT = 56
 
 
 def is_public(text: str, first: int, last: int) -> bool:
-    """Return whether the token is a public key or part of a certificate, by its format, its name or the block around
-    it.
-    """
+    """Return True if a token is a public key or part of a certificate, by its format, name or surrounding block."""
     if is_public_form(text[first:last]) or _PUBLIC_NAME.search(text[max(0, first - 40) : min(first + 6, last)]):
         return True
     begin = text.rfind("-----BEGIN ", max(0, first - _BLOCK_CHARACTERS), first)
@@ -117,8 +115,10 @@ def is_public(text: str, first: int, last: int) -> bool:
 
 
 def is_labelled_public(text: str, start: int, end: int) -> bool:
-    """Return whether a whole run is public, judging by its form or by what stands right before it: a fingerprint, a
-    peer's key, a member of a JSON web key, a DNS record, a digest on a blockchain, the id of a document.
+    """Return True if a whole run is public, judging by its form or by the text right before it.
+
+    Public runs are fingerprints, a peer's key, members of a JSON web key, DNS records, digests on a blockchain, and ids
+    of documents.
     """
     body = text[start:end]
     before = text[max(0, start - _CONTEXT) : start]
@@ -143,7 +143,7 @@ def is_labelled_public(text: str, start: int, end: int) -> bool:
 
 
 def _is_id(text: str, start: int, end: int) -> bool:
-    """Return whether a run is the id of something that is no secret, by the name before it, also within the run."""
+    """Return True if a run is the id of something that is not a secret, judging by the name before it or inside it."""
     sign = text.find("=", start, end)
     if 0 < sign < end - 8:
         start = sign + 1
@@ -156,7 +156,7 @@ def _is_id(text: str, start: int, end: int) -> bool:
 
 
 def is_key_id(text: str, start: int, end: int) -> bool:
-    """Return whether a value is the id or the fingerprint of an OpenPGP key by what precedes it."""
+    """Return True if a value is the id or the fingerprint of an OpenPGP key, judging by the text before it."""
     token = text[start:end]
     if len(token) > 42 or not _KEY_ID.fullmatch(token):
         return False
@@ -165,8 +165,9 @@ def is_key_id(text: str, start: int, end: int) -> bool:
 
 
 def is_encrypted(text: str, start: int, end: int) -> bool:
-    """Return whether a value is encrypted, as files hold it that everybody may read: by sops, eyaml,
-    Ansible, Travis, or sealed for Kubernetes.
+    """Return True if a value is encrypted, as in files that anyone may read.
+
+    Recognised are sops, eyaml, Ansible, Travis, and sealed secrets for Kubernetes.
     """
     floor = max(0, start - _ENCRYPTED_CHARACTERS)
     begin = text.rfind("ENC[", floor, start + 4)
@@ -183,14 +184,14 @@ def is_encrypted(text: str, start: int, end: int) -> bool:
 
 
 def _is_listed(text: str, first: int) -> bool:
-    """Return whether a hash stands in a list of digests."""
+    """Return True if a hash is in a list of digests."""
     floor = max(0, first - _LIST_CHARACTERS)
     begins = (text.rfind(sign, floor, first) for sign in _LISTS)
     return any(at >= 0 and _LIST.fullmatch(text, at, first) for at in begins)
 
 
 def _is_mail_key(text: str, start: int, is_begun: bool) -> bool:
-    """Return whether a run is (part of) the public key in a DNS record for signing mail."""
+    """Return True if a run is part or all of the public key in a DNS record for signing mail."""
     floor = max(0, start - _MAIL_KEY_CHARACTERS)
     if is_begun:
         at = start + 2
@@ -202,7 +203,7 @@ def _is_mail_key(text: str, start: int, is_begun: bool) -> bool:
 
 
 def is_digest(text: str, first: int, last: int) -> bool:
-    """Return whether the words around a hash say what it is the hash of."""
+    """Return True if the words around a hash say what was hashed."""
     token = text[first:last]
     if text[first - 1 : first] != "-" and "-" in token:
         first += token.rfind("-") + 1

@@ -1,4 +1,4 @@
-"""The function that all text passes: apply every rule, join the spans, insert placeholders."""
+"""Redact text: apply every rule, join the spans, insert placeholders. All text passes through here."""
 
 from __future__ import annotations
 
@@ -22,33 +22,35 @@ from engram.redaction.told_secrets import told_spans
 from engram.redaction.values import Span, held_places, hide_marks, merge, outside_placeholders, replace
 from engram.system.lazy_regex import lazy_regex
 
-# -- Find the words of a text that need a close look. Every distinct word is judged once, and most turn out plain.
+# -- Find the words of a text that need a close look. Every distinct word is judged once, and most words are plain.
 #
-# Ordinary text repeats its words. A word that can hold no token, no made-up password and no name of a secret is
-# remembered with the literals in it, so that the rules for these run only over the few other words, and the rules that
-# need a literal only over texts that hold it.
+# Ordinary text repeats its words. A word that can't contain a token, a made-up password or the name of a secret is
+# remembered with the literals in it. The rules for tokens, passwords and names then run only over the few other words,
+# and the rules that need a literal only over texts that contain it.
 
-#: Maximum number of words that are remembered, and maximum length of such a word, in characters.
+#: Maximum number of words to remember, and maximum length of such a word, in characters.
 _MAX_REMEMBERED = 30_000
 _MAX_WORD_CHARS = 64
-#: Maximum number of words that are searched for one by one; for more, the text is read once, word by word.
+#: Maximum number of words to search for one by one; for more words, the text is read once, word by word.
 _FEW = 16
 _WORD = lazy_regex(r"\S+")
-#: Names of secrets that contain a blank, which single words do not show.
+#: Names of secrets that contain a space and so can't be recognised in single words.
 _OF_TWO_WORDS = ("session key", "connection string", "login with", "invite code", "community string", "snmp community")
 
-#: Words that hold nothing, and words that hold only literals.
+#: Words that contain nothing of interest, and words that contain only literals.
 _plain: set[str] = set()
 _with_literals: dict[str, int] = {}
 
-#: What a word may hold, as bits, and how far the bits of literals are shifted to lie above these.
+#: Bits for what a word may contain; the bits of literals are shifted to lie above these.
 TOKEN, NAME, PASSWORD = 1, 2, 4
 _ABOVE = 3
 
 
 def places(text: str, low: str) -> tuple[list[tuple[int, int, int]], int, dict[str, bool]]:
-    """Return the words that need a close look (start, end and reason), the literals that the text may hold, and the
-    words around which it may tell a secret, each with whether even a long text may.
+    """Return the words that need a close look, the possible literals, and the words that may introduce a secret.
+
+    A word that needs a close look is returned as start, end and reason. A word that may introduce a secret is returned
+    with whether it does so even in a long text.
 
     Args:
         low: the text in lower case.
@@ -83,12 +85,13 @@ def places(text: str, low: str) -> tuple[list[tuple[int, int, int]], int, dict[s
         while at >= 0:
             found.append((at, at + len(name), NAME))
             at = low.find(name, at + 1)
-    return sorted(found), held, opening  # in order, so that of two kinds for a value the same wins each time
+    return sorted(found), held, opening  # sorted, so that if a value has two kinds, the same kind wins each time
 
 
 def _judge(new: set[str]) -> dict[str, int]:
-    """Return what the words hold; all are examined together, one per line, and those that need no close look are
-    remembered.
+    """Return what the words contain, and remember those that need no close look.
+
+    All words are examined together, one per line.
     """
     words = list(new)
     lines = "\n".join(words)
@@ -123,7 +126,7 @@ def _remember(words: list[str], looks: list[int]) -> None:
 
 
 def places_of(text: str, opening: Mapping[str, bool]) -> dict[int, bool]:
-    """Return where words stand around which a text may tell a secret, each with whether even a long text may."""
+    """Return the positions of words that may introduce a secret, each with whether it does so in a long text."""
     return {at: is_sure for word, is_sure in opening.items() for at in _occurrences(text, word)}
 
 
@@ -136,29 +139,30 @@ def _occurrences(text: str, word: str) -> Iterator[int]:
         at = text.find(word, stop)
 
 
-#: Text is processed in windows of this many characters, so that no rule sees more.
+#: Number of characters in the windows in which text is processed, so that no rule reads more at a time.
 WINDOW = 65_536
-#: Neighbouring windows overlap by this many characters, so that nothing is cut at their boundary.
+#: Adjacent windows overlap by this many characters, so that nothing is cut at their boundary.
 OVERLAP = 4_096
 #: Masking may create new neighbours. The rules are applied until nothing changes, at most this many times.
 _ROUNDS = 8
-#: Kinds of values whose repetitions in the same text are masked too, and the maximum number of values searched for.
+#: Kinds of values of which repetitions in the same text are also masked, and the maximum number of values to search
+#: for.
 _TOLD = frozenset({"password", "token", "code"})
 _REPEATED = 40
-#: What separates parts that are read together, since no rule finds anything that extends across a control character.
+#: Separator of parts that are read together; no rule finds anything that extends across a control character.
 _BETWEEN = "\n\x1e\n"
 _ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def redact(text: str, known: Collection[bytes] = ()) -> str:
-    """Return the text without secrets: each is replaced by a placeholder such as `[secret:aws-key]` or `[opaque:40]`.
+    """Return the text with each secret replaced by a placeholder such as `[secret:aws-key]` or `[opaque:40]`.
 
-    Everything between `<private>` tags is dropped. Redacting twice changes nothing more. Never fails; the time is
+    Everything between `<private>` tags is dropped. Redacting again changes nothing. This never fails, and takes time
     proportional to the length of the text.
 
     Args:
         text: any text, of any length.
-        known: entries made by `hash_value` of values seen in `.env` lines; they are masked everywhere.
+        known: entries, made by `hash_value`, of values seen in `.env` lines; these values are masked everywhere.
     """
     for _ in range(_ROUNDS):
         cleaned = _once(text, known)
@@ -173,10 +177,9 @@ def redact_parts(
     known: Collection[bytes] = (),
     redact_text: Callable[[str, Collection[bytes]], str] = redact,
 ) -> list[str]:
-    """Return the parts of one text without secrets: each as ``redact`` returns it, but for most texts in a third of the
-    time.
+    """Return the parts of a text, each redacted as by ``redact``; for most texts, this takes a third of the time.
 
-    Secrets are rare, so the parts are read together, and one by one only if there is anything to replace.
+    Secrets are rare, so the parts are read together first, and one by one only if there is anything to replace.
     """
     together = _BETWEEN.join(parts)
     return list(parts) if redact_text(together, known) == together else [redact_text(part, known) for part in parts]
@@ -197,7 +200,7 @@ def _once(text: str, known: Collection[bytes]) -> str:
 
 
 def _repetitions(text: str, spans: list[Span]) -> Iterator[Span]:
-    """Yield the repetitions, without a name, of values that were introduced by name or are passwords."""
+    """Yield the repetitions, without a name, of values that were introduced by a name or are passwords."""
     values = {text[s.start : s.end]: s.kind for s in spans if s.kind in _TOLD and SHORTEST <= s.end - s.start <= 200}
     for value, kind in list(values.items())[:_REPEATED]:
         if value.isalpha() or value.isdigit():
@@ -219,7 +222,7 @@ def _windows(text: str) -> Iterator[tuple[str, int]]:
 
 
 def lowered(text: str) -> str:
-    """Return the text in small letters, of the same length, with blanks for placeholders."""
+    """Return the text in lower case, with the same length and with placeholders replaced by spaces."""
     low = text.lower()
     return hide_marks(low if len(low) == len(text) else text.translate(_ASCII_LOWER))
 

@@ -1,5 +1,7 @@
-"""What in the sentences of a text may be a secret that they tell: words with a value's shape, short numbers, quoted
-words, the words behind a sign or a verb, and lines that stand alone.
+"""Find the parts of sentences that may be secrets.
+
+These are words that look like a value, short numbers, quoted words, words after a symbol or a verb, and lines on their
+own.
 """
 
 from __future__ import annotations
@@ -9,9 +11,9 @@ from typing import NamedTuple
 from engram.redaction.values import has_digit, has_plain_shape, is_placeholder, is_state, is_technical, total_bits
 from engram.system.lazy_regex import lazy_regex
 
-#: Characters of Japanese and Chinese, between which there are no blanks.
+#: Characters of Japanese and Chinese, which are not separated by spaces.
 CJK = "\u3040-\u30ff\u3400-\u9fff\uff01-\uffef"
-#: How each quotation mark ends.
+#: The closing marks for each opening quotation mark.
 _QUOTES = {"„": "“”", "“": "”", "«": "»", "»": "«", "‘": "’", "‚": "‘’", "「": "」", "『": "』"}
 _QUOTES |= {sign: sign for sign in "\"'`"}
 _QUOTE = lazy_regex("[" + "".join(_QUOTES) + "]")
@@ -21,7 +23,7 @@ _NUMBER = lazy_regex(
     r"(?:\d(?:[ -]\d){2,7}|\d{2}(?:[ -]\d\d){1,3}|\d{3,5}(?:[ -]\d{3,5}){1,2}|\d{3,8})"
     rf"(?:(?=[{CJK}])|(?![\w%€$°]|[.,:/-]\d|[ -]\d|[ ]?(?:ms|kb|mb|gb|px|kg|eur|usd|chars|tokens|lines)\b))"
 )
-#: What stands before a passphrase, or a password that is a plain word.
+#: Text before a passphrase, or before a password that is a plain word.
 _INTRODUCTION = lazy_regex(
     r"(?:：|[→—–]|->|[:=,](?=[ \t]))[ \t]{0,3}|"
     r"(?<!\w)(?:is|was|it['’]s|its|that['’]s|are|ist|war|wars|wär|lautet|heißt|heißts|heisst|est|c['’]est|sera|es|era|"
@@ -30,9 +32,9 @@ _INTRODUCTION = lazy_regex(
     r"[ \t]{1,2}:?[ \t]?"
 )
 _CLAUSE_END = lazy_regex(r"[.,:](?!\d)|[;!?()\n\"“”„«»…。、，]|[ ](?:-|–|—)[ ]")
-#: A digit; a sign, or a capital, within a word.
+#: A digit, or a symbol or upper-case letter inside a word.
 _SHAPED = lazy_regex(r"\d|[!@#$%^&*+=~?][^!?]|[^\W_][A-ZÄÖÜ_.-][^\W_]|_$")
-#: Links, paths, addresses, options, variables, calls, names of files, places in files, hashes, and what counts.
+#: Links, paths, addresses, options, variables, calls, file names, positions in files, hashes, and counts.
 _ELSE = lazy_regex(
     r"(?i).*?(?:://|\\\\|/[^/]*/|\\[nrt\"]|\^\[|\[\d)|[~.]{0,2}/|[A-Z]:\\|www\.|--?[a-z]|[$<&\\]|(?-i:[A-Z_]{2,})=|#\d|"
     r"@[\w/-]+$|[\w.+-]{1,40}@[\w-]+\.[\w.]+$|.*\.[a-z]\w{1,4}(?::\d.*)?$|[\w./-]+:\d+(?:-\d+)?$|"
@@ -50,11 +52,11 @@ _ELSE = lazy_regex(
 )
 #: A name in code: `snake_case2`, `a.b.c`, `camelCase`, `CONSTANT_2`.
 _CODE_SIGNS = lazy_regex(r"[{}()=<>\\|$\[\]]|;(?=\s|$)|^\s{0,16}(?:[+-]\s|//|#!|\$ )")
-#: A command, below which its output stands.
+#: A command, with its output below.
 _PROMPT = lazy_regex(r"[^\n]{0,40}[$#%❯➜] [a-z]")
 #: The number of a line, as tools print it.
 _LINE_NUMBER = lazy_regex(r"[ \t]{0,8}\d{1,6}(?:[→\t|]|[:-](?![\d-]))[ \t]{0,40}")
-#: A line that sets something: indented, with a name in quotation marks, or with a name as programs have them.
+#: A line that sets a value: indented, with a name in quotation marks, or with a name as in programs.
 _SETTING = lazy_regex(
     r"[ \t]{1,40}(?:- )?[\w.-]{2,40}[ \t]?[:=](?:[ \t]|$)|[ \t]{0,40}[\"'][\w.-]{1,60}[\"'][ \t]?:|"
     r"[ \t]{0,40}[\w.-]{1,40}=|[ \t]{0,40}[A-Za-z_][\w.]{0,40}[ \t]=[ \t]|"
@@ -68,22 +70,24 @@ _RECORD = lazy_regex(
     r"[^\n|]{0,200}[ ]\|[ ]|[^\n]{0,200}[A-Za-z_]\([^\n]{0,200}[),;:{]\s*$|"
     r"[^\n]{0,80}\S[ ]{2,40}\S[^\n]{0,80}\S[ ]{2,40}\S"
 )
-#: What begins a point of a list or a heading, which is no secret as a whole.
+#: The beginning of a list item or heading, which as a whole is not a secret.
 _POINT = lazy_regex(r"[ \t]{0,16}(?:\d{1,3}[.):]|[-*+•#○●·✓✔✗☐☒]{1,6})[ \t]")
-#: Marks of Markdown, calls and literals of programs.
+#: Marks of Markdown, and calls and literals of programs.
 _MARKED = lazy_regex(r"\]\(|\*\*|[A-Za-z_]\(|\([\"']|[\"'][)\]]|[;{]\s*\Z|[ ]-{1,2}>")
-#: A line that is broken within a sentence, as in files but not in messages.
+#: A line that is wrapped within a sentence, as in files but not in messages.
 _WRAPPED = lazy_regex(r"(?m)^[^\n]{45,160}?[\w,]\n[ \t]{0,16}(?:[#*/>]{1,3} )?[a-z(]")
-#: More than two signs of code, and one in so many characters, make a line of code.
+#: A line is code if it contains more than the first number of code symbols, and at least one in the second number of
+#: characters.
 _FEW, _OFTEN = 2, 25
-#: The longest line, phrase (in characters and words), and random word; other rules judge longer ones.
+#: Maximum length of a line, of a phrase (in characters and in words) and of a random word; other rules judge longer
+#: ones.
 _LONGEST_LINE, _LONGEST_PHRASE, _MOST_WORDS, _LONGEST_WORD = 2_000, 80, 9, 32
 _TRIMMED = " \t*.,;:’'"
-#: A number that belongs to the word before it: "blue-Tiger 88".
+#: A number that belongs to the preceding word: "blue-Tiger 88".
 _PAIRED = lazy_regex(r" (\d{1,4})(?![\w%:/-]|[.,]\d| (?:%|ms|px|mb|gb|kb))")
 
 
-#: What no phrase contains.
+#: Text that no phrase contains.
 _NO_PHRASE = lazy_regex(r"[/(=\\{}<>\[\]]|:\s")
 
 
@@ -99,26 +103,26 @@ class Candidate(NamedTuple):
 
 
 def is_code(line: str) -> bool:
-    """Return whether a line reads like code, configuration, a log or a table of data, which other rules judge."""
+    """Return True if a line reads like code, configuration, a log or a table, which other rules judge."""
     signs = len(_CODE_SIGNS.findall(line))
     return (signs > _FEW and signs * _OFTEN > len(line)) or any(form.match(line) for form in (_SETTING, _RECORD))
 
 
 def is_wrapped(text: str, first: int, last: int) -> bool:
-    """Return whether some lines are broken within a sentence."""
+    """Return True if some lines are wrapped within a sentence."""
     return _WRAPPED.search(text, first, last) is not None
 
 
 def is_document(line: str) -> bool:
-    """Return whether a line is one of a document or a program: a point of a list, a call, or with marks of Markdown."""
+    """Return True if a line is from a document or a program: a list item, a call, or a line with marks of Markdown."""
     return _POINT.match(line) is not None or _MARKED.search(line) is not None or line.count("`") > 2
 
 
 def candidates(text: str, low: str, first: int, last: int) -> list[Candidate]:
-    """Return what may be a secret in ``text[first:last]``, in order.
+    """Return the parts of ``text[first:last]`` that may be secrets, in order.
 
     Args:
-        low: the same text in small letters, of the same length.
+        low: the same text in lower case, of the same length.
     """
     found: dict[tuple[int, int], Candidate] = {}
     at = first
@@ -159,7 +163,7 @@ def _quoted(text: str, at: int, stop: int) -> list[Candidate]:
 
 
 def _closing(text: str, sign: str, at: int, stop: int) -> int:
-    """Return where a quotation ends; an apostrophe within a word is no end."""
+    """Return the end of a quotation; an apostrophe inside a word does not end it."""
     end = text.find(sign, at, stop)
     while sign == "'" and end >= 0 and text[end + 1 : end + 2].isalnum():
         end = text.find(sign, end + 1, stop)
@@ -203,7 +207,7 @@ def _phrases(text: str, low: str, at: int, stop: int) -> list[Candidate]:
 
 
 def _is_phrase(value: str) -> bool:
-    """Return whether a few words may be a secret."""
+    """Return True if a few words may be a secret."""
     if not 4 <= len(value) <= _LONGEST_PHRASE:
         return False
     words = value.split()
@@ -215,7 +219,7 @@ def _is_phrase(value: str) -> bool:
 
 
 def is_harmless(value: str) -> bool:
-    """Return whether a word is no secret, whatever stands around it."""
+    """Return True if a word is never a secret, regardless of its context."""
     return bool(
         (len(value) > _LONGEST_WORD and total_bits(value) < 0)
         or is_placeholder(value)

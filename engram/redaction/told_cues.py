@@ -1,7 +1,7 @@
-"""Words around a secret that a sentence tells, in eleven languages, by what they mean.
+"""The words around secrets in sentences, in eleven languages, grouped by meaning.
 
-A stem stands for every word that begins with it; one in ``_INSIDE`` also for words that contain it, as German and
-Dutch compounds do. Japanese and Chinese words have no beginning.
+A stem represents every word that begins with it; a stem in ``_INSIDE`` also represents words that contain it, as in
+German and Dutch compounds. Japanese and Chinese words are matched anywhere, because their beginnings are not marked.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from engram.system.lazy_regex import lazy_regex
 
-#: Words that name a password, wherever they stand in a word.
+#: Stems that name a password anywhere in a word.
 _INSIDE = (
     "passw passcode kennwort losungswort wachtwoord contrase haseł hasł "
     "парол digicode パスワード パスコード 暗証 密码 密碼 口令 暗语 暗号 비밀번호"
 )
-#: Stems by what they mean. `_` stands for a blank, `$` for the end of a word.
+#: Stems by meaning. `_` represents a space, and `$` the end of a word.
 CUES: dict[str, str] = {
     "phrase": (
         "passphras pass_phrase phrase_de_passe phrase_secr phrase$ phrases$ frase$ frases$ frase_de fraza frazę "
@@ -155,7 +155,7 @@ CUES: dict[str, str] = {
         "pole поле フィールド 字段"
     ),
 }
-#: Words that occur in sentences but not in passphrases made of drawn words.
+#: Words that occur in sentences, but not in passphrases of randomly chosen words.
 FUNCTION_WORDS = frozenset(
     (
         "the a an is are was be been must should can may not no never always only your you we they it its to for of "
@@ -171,8 +171,8 @@ FUNCTION_WORDS = frozenset(
         "com que de het een niet op voor van te wordt moet i lub nie w na z jest od dla и или не в на для от с по это"
     ).split()
 )
-#: English stems that are too common to have a text read for them, those for which only a short text is read, and kinds
-#: of cues of which all are too common.
+#: English stems that are too common to trigger the reading of a text, stems that trigger it only for a short text, and
+#: kinds of cues that are all too common.
 _COMMON = frozenset(
     (
         "pass$ key$ keys$ root$ code$ codes$ user$ username token combin red$ answer seed sentence phrases$ "
@@ -184,10 +184,10 @@ _FOR_SHORT = frozenset(
     "pwd$ log$ question$ safe$ gate$ lock$ staging sign$ recovery box$ garage unlock$ phrase$".split()
 )
 _NEVER_OPENING = frozenset({"enter", "old", "new", "secrecy", "numbered", "kept", "rules", "spelling"})
-#: Those of the other kinds.
+#: The corresponding stems of the other kinds.
 _NOT_CHANGING = frozenset("chang reset modifi alter mud 改 換 换".split())
-#: Words as they stand alone, beginnings of words, and parts of Japanese and Chinese text, by kind; expressions of
-#: several words; and those of all that open.
+#: By kind: complete words, beginnings of words, and parts of Japanese and Chinese text; expressions of several words;
+#: and all those that trigger reading.
 _WHOLE: dict[str, str] = {}
 _STEMS: dict[str, str] = {}
 _PARTS: list[tuple[str, str]] = []
@@ -228,12 +228,12 @@ _WORD = lazy_regex(r"[^\W_]+(?:['’][^\W_]+)?")
 _EXPRESSION = lazy_regex(r"(?<![^\W_])(?:" + "|".join(sorted(map(re.escape, _JOINED), key=len, reverse=True)) + ")")
 #: Signs around a word in a sentence.
 _AROUND = ".,;:!?…()[]\"'`*_„“”«»‘’-–—"
-#: Bits of words: a text is read around the first; around the second, only if it is short.
+#: Bits of words: around a word with the first bit, any text is read; around one with the second, only a short text.
 OPENS, HINTS = 1, 2
 
 
 class Cue(NamedTuple):
-    """A word that means something for a secret, and what."""
+    """A word that indicates a secret or its absence, with its meaning."""
 
     start: int
     end: int
@@ -242,7 +242,7 @@ class Cue(NamedTuple):
 
 @lru_cache(maxsize=8_192)
 def _stem_of(word: str) -> str:
-    """Return the stem of a word in small letters that means something; "" for none."""
+    """Return the stem of a lower-case word that has a meaning; "" if there is none."""
     if word in _WHOLE:
         return word
     inner = next((inner for inner in _INNER if inner in word), "") if len(word) > 3 else ""
@@ -253,13 +253,13 @@ def _stem_of(word: str) -> str:
 
 @lru_cache(maxsize=8_192)
 def kind_of(word: str) -> str:
-    """Return what a word in small letters means; "" for nothing."""
+    """Return the meaning of a lower-case word; "" if it has none."""
     stem = _stem_of(word)
     return _WHOLE.get(word) or _STEMS.get(stem) or ("password" if stem else "")
 
 
 def openings(words: str) -> Iterator[tuple[int, int]]:
-    """Yield the number and bit of each word for which a text is read; words are in small letters, one per line."""
+    """Yield the number and bit of each word that triggers reading; words are in lower case, one per line."""
     lines = words.split("\n")
     for number, word in enumerate(lines):
         if len(word) <= _LONGEST_OPENER and (bit := _opens(word)):
@@ -282,7 +282,7 @@ def _opens(word: str) -> int:
 
 
 def may_open(text: str, place: int) -> bool:
-    """Return whether a common word opens: "log" and "sign" do with "in" behind."""
+    """Return True if a common word triggers reading, as "log" and "sign" do if "in" follows."""
     return not _LOG.match(text, place) or _LOG_IN.match(text, place) is not None
 
 

@@ -1,8 +1,8 @@
-"""Secrets that sentences tell, in any words: passwords, PINs, door codes, passphrases, answers to security questions.
+"""Find secrets in free sentences: passwords, PINs, door codes, passphrases, answers to security questions.
 
-People word that in more ways than anybody can list. So a linear model decides about every candidate, by its form, the
-words beside it and the cues around it (``told_cues``). It was fitted by ``benchmarks/told_secrets.py`` on texts of many
-writers and on real sessions; docs/redaction.md has the figures.
+People word such sentences in more ways than anyone can list. Therefore a linear model decides about every candidate, by
+its form, the words next to it and the cues around it (``told_cues``). It was fitted by ``benchmarks/told_secrets.py``
+on texts by many writers and on real sessions; docs/redaction.md gives the figures.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from engram.system.lazy_regex import lazy_regex
 from engram.text.linear_model import Features, LinearModel, hashed, load_model
 
 WEIGHTS = Path(__file__).with_name("told_weights.json")
-#: How far around a word that opens the reading the text is read, in characters.
+#: Number of characters to read before and after a word that triggers reading.
 REACH = 300
-#: Maximum length of a text that is read for a common word, in characters.
+#: Maximum length of a text for it to be read because of a common word, in characters.
 SHORT = 800
-#: Maximum length of a part that is read at once, in characters.
+#: Maximum length of a part that is read at a time, in characters.
 LONGEST = 2_000
-#: A control character between parts that are read together.
+#: A control character that separates parts that are read together.
 BETWEEN = "\x1e"
 _WORD = lazy_regex(r"[^\W_]+(?:['’][^\W_]+)?")
 _IS_CJK = lazy_regex(rf"[{CJK}]")
@@ -36,7 +36,7 @@ _SENTENCE_END = lazy_regex(r"[.!?;](?=\s|$)|[。！？；]")
 _SIGNS = lazy_regex(r"[{}();=<>\\|$]")
 _YEAR = lazy_regex(r"(?:19|20)\d\d\W?$")
 _LETTERS = lazy_regex(r"[^\W\d_]+")
-#: Forms of words that code and configuration are full of.
+#: Forms of words that are common in code and configuration.
 _FORMS = {
     name: lazy_regex(pattern)
     for name, pattern in (
@@ -49,22 +49,22 @@ _FORMS = {
         ("word and number", r"[^\W\d_]*[a-zäöüßа-я]\d{1,4}[!?]?\Z"),
     )
 }
-#: Kinds of cues of which two together mean something.
+#: Kinds of cues that are also used as features in pairs.
 _TOGETHER = frozenset(
     {
         *("password", "phrase", "pin", "code", "door", "net", "account", "enter", "logs in", "old", "new", "changed"),
         *("spelling", "secrecy", "kept", "rules", "numbered", "question", "recovery"),
     }
 )
-#: Kinds of cues that name a secret; what one opens; and what one does with it.
+#: Kinds of cues that name a secret, that name the thing it unlocks, and that say what is done with it.
 _STRONG = frozenset({"password", "phrase", "pin", "recovery", "question", "licence"})
 _OPENED = frozenset({"door", "net", "account", "key", "code"})
 _DOING = frozenset({"enter", "logs in", "code"})
-#: How near a cue must be to a bare number, in characters: in a message and elsewhere.
+#: Maximum distance of a cue from a bare number, in characters: in a message, and elsewhere.
 _NEAR, _NEARBY = 100, 48
-#: What stands between that which opens and its number.
+#: Text between the thing that is unlocked and its number.
 _USED = lazy_regex(r"(?<!\w)(?:with|mit|con|com|avec|met|z|c)[ ]\Z")
-#: What introduces a secret of several words.
+#: Text that introduces a secret of several words.
 _GIVEN = lazy_regex(
     r"(?i)(?:[:：=→]|->|(?<!\w)(?:is|was|ist|war|lautet|est|es|é|è|jest|это|now|jetzt|nu))[\s\"'`„“«»‚‘「『*]{0,6}\Z"
 )
@@ -83,11 +83,11 @@ _STRENGTH = {
 
 
 def told_spans(text: str, low: str, places: Mapping[int, bool]) -> Iterator[Span]:
-    """Yield the spans of secrets that sentences tell.
+    """Yield the spans of secrets in sentences.
 
     Args:
-        low: the same text in small letters, of the same length.
-        places: where words stand around which a secret may be told, each with whether that holds in a long text, too.
+        low: the same text in lower case, of the same length.
+        places: the positions of words that may introduce a secret, each with whether it does so even in a long text.
     """
     model = shipped_model()
     for region in regions(text, places):
@@ -98,12 +98,12 @@ def told_spans(text: str, low: str, places: Mapping[int, bool]) -> Iterator[Span
 
 @cache
 def shipped_model() -> LinearModel:
-    """Return the model that was fitted on all texts."""
+    """Return the shipped model, which was fitted on all texts."""
     return load_model(WEIGHTS)
 
 
 class Region(NamedTuple):
-    """A part of a text that is read, and whether it is of a short text, such as a message."""
+    """A part of a text to read, and whether it belongs to a short text, such as a message."""
 
     first: int
     last: int
@@ -111,7 +111,7 @@ class Region(NamedTuple):
 
 
 def regions(text: str, places: Mapping[int, bool]) -> list[Region]:
-    """Return the parts of a text that are read: whole lines as far as possible, none across parts of their own."""
+    """Return the parts of a text to read: whole lines as far as possible, and never across a separator."""
     found: list[Region] = []
     for place in sorted(places):
         begin = text.rfind(BETWEEN, max(0, place - SHORT), place) + 1
@@ -138,7 +138,7 @@ def regions(text: str, places: Mapping[int, bool]) -> list[Region]:
 
 
 def judged(text: str, low: str, region: Region, model: LinearModel) -> Iterator[tuple[Candidate, float]]:
-    """Yield the candidates of a part of a text that may be secrets by their form and place, each with its score."""
+    """Yield the candidates in a part of a text that may be secrets by their form and position, each with its score."""
     found = candidates(text, low, region.first, region.last)
     scene = None
     for candidate in found:
@@ -150,7 +150,7 @@ def judged(text: str, low: str, region: Region, model: LinearModel) -> Iterator[
 
 
 def features_in(text: str, low: str, region: Region) -> Iterator[tuple[Candidate, Features, bool]]:
-    """Yield all candidates of a part of a text with their features and whether they may be told, to fit a model."""
+    """Yield all candidates in a part of a text, with features and whether they may be secrets, to fit a model."""
     found = candidates(text, low, region.first, region.last)
     scene = _Scene(text, low, region, found)
     for candidate in found:
@@ -175,7 +175,7 @@ class _Scene:
         self.groups = {one: group_of(text[one.start : one.end]) for one in found}
 
     def may_be_told(self, one: Candidate) -> bool:
-        """Return whether the place of a candidate allows that it is a secret: less in a document than in a message."""
+        """Return True if a candidate may be a secret at its position; in a document, fewer positions qualify."""
         first, last = self._line(one)
         is_command = one.quote == "`" and " " in self.text[one.start : one.end]
         if not self.is_message or is_command or is_document(self.text[first:last]):
@@ -188,7 +188,7 @@ class _Scene:
         return bool(near & _STRONG) or bool(near & _OPENED and is_used)
 
     def is_named(self, one: Candidate) -> bool:
-        """Return whether a word for a secret stands near a candidate, and introduces it if it has several words."""
+        """Return True if a word for a secret is near a candidate and, for a phrase, if the phrase is introduced."""
         begin, stop = self._sentence(one)
         is_phrase = self.groups[one].startswith("phrase")
         if self.groups[one] == "number":
@@ -202,12 +202,12 @@ class _Scene:
         return not is_phrase or _GIVEN.search(self.text, max(0, one.start - 12), one.start) is not None
 
     def _above(self, one: Candidate) -> int:
-        """Return where the line above a candidate's begins."""
+        """Return the beginning of the line above a candidate's line."""
         first = self.text.rfind("\n", self.first, one.start)
         return max(self.first, self.text.rfind("\n", self.first, first) + 1) if first > self.first else self.first
 
     def around(self, one: Candidate) -> list[int]:
-        """Return the features of the text around a candidate."""
+        """Return the features of a candidate's surroundings."""
         group = self.groups[one]
         line = self._line(one)
         return hashed(
@@ -226,7 +226,7 @@ class _Scene:
         return begin, closing.start() if closing else last
 
     def _beside(self, one: Candidate, group: str, first: int, last: int) -> Iterator[str]:
-        """Yield the words and signs right before and behind."""
+        """Yield the words and symbols right before and after a candidate."""
         text, low, start, end = self.text, self.low, one.start, one.end
         at = bisect_left(self.starts, start)
         before = [word for begin, stop, word in self.words[max(0, at - 8) : at] if begin >= first and stop <= start]
@@ -259,7 +259,7 @@ class _Scene:
         yield from (f"after {word[:5]}" for word in after)
 
     def _cued(self, one: Candidate, group: str, first: int, last: int) -> Iterator[str]:
-        """Yield the cues before and behind, by how near they are: in the text, line, sentence, and next to it."""
+        """Yield the cues before and after a candidate, by distance: in the text, line or sentence, or next to it."""
         begin, stop = self._sentence(one)
         near: dict[str, int] = {}
         last_cue = None
@@ -291,7 +291,7 @@ class _Scene:
         yield from (f"{one} & {other}" for at, one in enumerate(together) for other in together[at + 1 :])
 
     def _of_line(self, one: Candidate, group: str, first: int, last: int) -> Iterator[str]:
-        """Yield how the line reads, and what else in it may be the secret."""
+        """Yield features of the line, and of what else in it may be the secret."""
         line = self.text[first:last]
         share = int(6 * sum(c.isalpha() or c == " " for c in line) / max(1, len(line)))
         signs = min(6, len(_SIGNS.findall(line)))
@@ -344,7 +344,7 @@ def _form_of(value: str, quote: str, how: str) -> tuple[int, ...]:
 
 @lru_cache(maxsize=8_192)
 def _by_form(own: tuple[int, ...]) -> float:
-    """Return what the form alone adds to the score of the shipped model."""
+    """Return what the form alone contributes to the score of the shipped model."""
     return shipped_model().part_score(own)
 
 

@@ -1,4 +1,4 @@
-"""Judgements that the rules share: is a value a secret, a placeholder, or code that fetches one?"""
+"""Judge values for all rules: whether a value is a secret, a placeholder, or code that fetches a secret."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from engram.system.lazy_regex import lazy_regex
 
 # -- Estimate whether a run of characters is random or was written by a person.
 #
-# Every pair of neighbours gives evidence in bits: for a pair of letters, its frequency in English and in identifiers
-# compared with chance; for a change between capitals, small letters and digits, a fixed value. The sum is negative for
-# random strings; the longer the string, the more certain it is.
+# Every pair of adjacent characters gives evidence in bits: a pair of letters, by its frequency in English and in
+# identifiers compared with chance; a change between upper case, lower case and digits, by a fixed value. The sum is
+# negative for random strings; the longer the string, the more certain the result.
 
-#: One row for each first letter, one digit for each second letter: 4.5 is chance, 1.2 steps are one bit.
+#: One row for each first letter, with one digit for each second letter: 4.5 corresponds to chance, and 1.2 steps to one
+#: bit.
 _LETTER_PAIRS = [
     "05650140402656050767332230",
     "63436111650722630553601040",
@@ -47,7 +48,7 @@ _LETTER_PAIRS = [
     "60229200700332530122100021",
 ]
 
-#: Bits for a change of class; camelCase and digits at the end of a word are common, alternation is not.
+#: Bits for a change of character class; camelCase and digits at the end of a word are common, alternation is not.
 _CLASS_CHANGE = {"lu": -1.0, "ld": -2.2, "ud": -2.4, "dl": -2.6, "du": -2.6, "dd": 1.0}
 
 
@@ -77,9 +78,9 @@ _PAIR_BITS = _pair_bits()
 
 @lru_cache(maxsize=8192)
 def evidence_bits(piece: str) -> float:
-    """Return the bits of evidence that `piece` (ASCII letters and digits) was written: negative for random strings.
+    """Return the bits of evidence that `piece` (ASCII letters and digits) was written by a person; negative if random.
 
-    Pairs with any other character count nothing.
+    Pairs with any other character are ignored.
     """
     bits = 0.0
     get = _PAIR_BITS.get
@@ -90,11 +91,11 @@ def evidence_bits(piece: str) -> float:
     return bits
 
 
-# -- The literals that rules need. A word is searched for all of them at once; a rule then looks up what a text's words
-# hold.
+# -- The literals that rules need. A word is searched for all of them at once; a rule then looks up which literals a
+# text's words contain.
 
-#: One bit for the longest word of each literal, by a part of that word that is searched for first; several words share
-#: a part.
+#: One bit for the longest word of each literal, grouped by a part of that word that is searched for first; several
+#: words may share a part.
 _WORD_BITS: dict[str, dict[str, int]] = {
     part: {}
     for part in (
@@ -104,15 +105,15 @@ _WORD_BITS: dict[str, dict[str, int]] = {
 }
 
 
-#: The first bit of literals; those below are for what else a word may be (``told_cues``).
+#: The first bit used for literals; the bits below are for other properties of a word (``told_cues``).
 RESERVED = 4
 
 
 class Gate:
-    """Literals in small letters. A rule that needs one of them need not read a text that holds none.
+    """Literals in lower case. A rule that needs one of them can skip a text that contains none.
 
-    Rules declare theirs when they are imported, before any text is read. ``held`` has the bits of what a text's words
-    hold, and possibly others, as found by ``held_places``.
+    Rules declare their literals when they are imported, before any text is read. ``held`` contains the bits of the
+    literals in a text's words, and possibly others, as found by ``held_places``.
     """
 
     __slots__ = ("_bits", "_literals")
@@ -124,7 +125,7 @@ class Gate:
             self._bits |= bit
 
     def is_open(self, low: str, held: int) -> bool:
-        """Return whether any of the literals is in the text."""
+        """Return True if any of the literals is in the text."""
         if held & self._bits:
             for bit, literal in self._literals:
                 if held & bit and literal in low:
@@ -136,7 +137,7 @@ class Gate:
         return starts_of((literal for bit, literal in self._literals if held & bit), low) if held & self._bits else []
 
     def matches(self, pattern: re.Pattern[str], low: str, held: int) -> Iterator[re.Match[str]]:
-        """Yield the matches of a pattern that begins with one of the literals, none within another."""
+        """Yield the matches of a pattern that begins with one of the literals, without matches inside another one."""
         return matches(self.starts(low, held), pattern, low)
 
 
@@ -158,7 +159,7 @@ def starts_of(literals: Iterable[str], low: str) -> list[int]:
 
 
 def matches(starts: Iterable[int], pattern: re.Pattern[str], low: str) -> Iterator[re.Match[str]]:
-    """Yield the matches of a pattern at some of the given places, none within another."""
+    """Yield the matches of a pattern at the given positions, without matches inside another one."""
     done = 0
     for at in starts:
         match = pattern.match(low, at) if at >= done else None
@@ -169,12 +170,12 @@ def matches(starts: Iterable[int], pattern: re.Pattern[str], low: str) -> Iterat
 
 @lru_cache(maxsize=1)
 def _ascii_parts(count: int) -> list[tuple[str, dict[str, int]]]:
-    """Return the parts that a text of ASCII may hold, of the ``count`` declared."""
+    """Return those of the ``count`` declared parts that an ASCII text may contain."""
     return [(part, bits) for part, bits in _WORD_BITS.items() if part.isascii()]
 
 
 def held_places(lines: str) -> Iterator[tuple[int, int]]:
-    """Yield the place and bits of each word that holds words of literals; words are in small letters, one per line."""
+    """Yield the position and bits of each word that contains parts of literals; words are lower-case, one per line."""
     parts = _ascii_parts(len(_WORD_BITS)) if lines.isascii() else _WORD_BITS.items()
     for part, bits in parts:
         at = lines.find(part)
@@ -192,12 +193,12 @@ def held_places(lines: str) -> Iterator[tuple[int, int]]:
 
 # -- The placeholders that replace secrets, and the spans of text to be replaced.
 
-#: A placeholder in redacted text: never masked again, never split.
+#: A placeholder in redacted text, which is never masked again and never split.
 MARK = lazy_regex(r"\[(?:secret:[a-z][a-z-]{1,30}|opaque:\d{1,9})\]")
 
 
 class Span(NamedTuple):
-    """A part of a text to mask: from `start` up to `end`, and the kind of secret ("" = opaque)."""
+    """A part of a text to mask, from `start` up to `end`, and the kind of secret ("" = opaque)."""
 
     start: int
     end: int
@@ -210,7 +211,7 @@ def placeholder_for(span: Span) -> str:
 
 
 def merge(spans: Iterable[Span]) -> list[Span]:
-    """Return the spans in order, overlapping ones joined; a named kind wins over an opaque one."""
+    """Return the spans in order, with overlapping ones joined; a named kind takes precedence over an opaque one."""
     merged: list[Span] = []
     for span in sorted(spans, key=lambda s: (s.start, -s.end)):
         if span.end <= span.start:
@@ -224,7 +225,7 @@ def merge(spans: Iterable[Span]) -> list[Span]:
 
 
 def outside_placeholders(text: str, spans: list[Span]) -> list[Span]:
-    """Return the parts of the (merged) spans that are not placeholders already."""
+    """Return the parts of the merged spans that are not already placeholders."""
     if "[secret:" not in text and "[opaque:" not in text:
         return spans
     kept: list[Span] = []
@@ -244,7 +245,7 @@ def outside_placeholders(text: str, spans: list[Span]) -> list[Span]:
 
 
 def hide_marks(text: str) -> str:
-    """Return the text, of the same length, with blanks for placeholders: what they name is masked already."""
+    """Return the text, of the same length, with spaces for placeholders, since those secrets are already masked."""
     if "[secret:" not in text and "[opaque:" not in text:
         return text
     return MARK.sub(lambda mark: "[" + " " * (len(mark.group()) - 2) + "]", text)
@@ -272,7 +273,7 @@ _PLACEHOLDER = lazy_regex(
     r"credentials?|inherit|auto|self|env|environment|file|path|url|name|id|type|basic|bearer|digest|public|private|"
     r"password123\.{3}|(?:access|refresh|auth|bearer|api)[-_]?(?:token|key)s?|n/?a|generated|"
     r"auto[-_ ]generated|see[-_ ].*|"
-    # What the thing itself is called, as in the labels of forms.
+    # Names of the secret itself, as in the labels of forms.
     r"passw[oö]rt(?:er)?|kennwort|geheimnis|passphrase|schlüssel|mot de passe|secr[eè]te?|jeton|contraseñ?n?a|secreto|"
     r"clave|senha|segredo|palavra-passe|chave|parola|segreto|chiave|wachtwoord|geheim|sleutel|has[łl]o|sekret|klucz|token|"
     r"пароль|секрет|ключ|токен|パスワード|シークレット|トークン|密码|密碼|密钥|令牌|비밀번호|lösenord|passord|adgangskode|"
@@ -281,8 +282,7 @@ _PLACEHOLDER = lazy_regex(
 )
 #: Marks of Markdown and brackets around a placeholder: `*(none)*`, `**required**`.
 _DECORATION = "*_~`()[] "
-#: Where a value is kept, in place of the value: a variable, a file, a store of secrets, a template's variable, YAML's
-#: anchors.
+#: A reference in place of a value: a variable, a file, a store of secrets, a template variable, a YAML anchor.
 _REFERENCE = lazy_regex(
     r"(?i)stdin|prompt|(?:env|file|fd|vault|ssm|secretref|keyring|sops|awssm|gcpsm|credstore|ref|"
     r"secretsmanager):[\w/.${-]\S*|op://\S+|arn:aws[\w-]{0,10}:\S+|![a-z][\w:.-]{0,64}+(?:\s.*)?|"
@@ -297,14 +297,14 @@ _PLACEHOLDER_INSIDE = lazy_regex(
 _DUMMY = lazy_regex(
     r"(?i)[\w/+-]*EXAMPLE(?:KEY|TOKEN)?\d?|(?:0123456789(?:abcdef)?|1234567890(?:abcdef)?|deadbeef){1,8}"
 )
-#: An expression, not a literal: a call, an index, an attribute, an operator with blanks.
+#: An expression, not a literal: a call, an index, an attribute, an operator with spaces.
 _EXPRESSION = lazy_regex(
     r"(?:[A-Za-z_][A-Za-z0-9_]*(?:\.|->|::|\?\.))*[A-Za-z_][A-Za-z0-9_]*(?:\(|\[|\.[A-Za-z_]|->|::|\?\.)"
 )
-#: Words joined by dots and nothing else: an attribute, or a password of several words.
+#: Words joined only by dots: an attribute, or a password of several words.
 _DOTTED = lazy_regex(r"[A-Za-z_]\w{0,64}+(?:\.\w{1,64}+){1,16}+(?:[!?]{0,2}|&\w{1,64}=.*)")
 _CAPITALISED = lazy_regex(r"[A-Z][a-z]{1,64}[0-9]{0,6}|[0-9]{1,20}")
-#: How the last word of an attribute that holds a secret or a value ends.
+#: The end of the last word of an attribute that contains a secret or a value.
 _ATTRIBUTE = lazy_regex(
     r"(?i)(?:pass(?:w(?:or)?d|phrase|code)?|pwd?|pin|secret|token|key|cred(?:ential)?s?|auth|value|text|data|id|name|raw|env|"
     r"str|client|session|hash)s?\d{0,3}$"
@@ -326,19 +326,19 @@ _TECHNICAL = lazy_regex(
     r"v\d|(?:var)?char\d{1,5}|u?int\d{1,2}|float\d{2})(?:[-_/.]\S*)?|"
     r"\d{1,4}(?:[-_.][a-zäöüßéèа-яё]+|(?-i:[a-zäöüßéèа-яё]+|[A-Z]{1,3}))"
 )
-#: What a password can be said to be, in a sentence or a form.
+#: What a sentence or form may say about a password.
 _STATE = lazy_regex(
     r"(?i)(?:abgelaufen|falsch|geheim|leer|ungültig|pflicht|mindestens|\w{2,8}stellig|erforderlich|required|expired|"
     r"invalid|wrong|empty|optional|missing|minimum|requis|obligatoire|vide|obligatori|vac[ií]a|requerid|vuota|errata|vazia|"
     r"obrigat|m[ií]nimo|verlopen|verplicht|leeg|wymagane|puste|обязат|пуст|неверн|минимум)\w*"
 )
-#: What only regular expressions contain: classes, ranges, non-capturing groups, and quantifiers of these.
+#: Constructs that only regular expressions contain: classes, ranges, non-capturing groups, and quantifiers of these.
 _PATTERN = lazy_regex(
     r"\\[sSdDwW](?![A-Za-z])|\[\^|\[[^\[\]\n]{0,8}(?:a-[fz]|A-[FZ]|0-9)[^\[\]\n]{0,40}\]|\(\?[:=!<P]|\(\.[*+]|"
     r"[\]).]\{\d{1,4}(?:,\d{0,4})?\}"
 )
-#: Public keys and certificates, also as PEM that is base64-encoded again; an age recipient, a publishable key.
-#: coins, peers and files.
+#: Public keys and certificates, including PEM that is base64-encoded again; age recipients, publishable keys. coins,
+#: peers and files.
 _PUBLIC_FORM = lazy_regex(
     r"AAAA(?:[BCE][23][NV]|Gn|In)[A-Za-z0-9+/]|age1[a-z0-9]{50,60}$|pk_(?:live|test)_|"
     r"npub1[a-z0-9]{58}$|(?:bc|tb)1[qp][a-z0-9]{38,58}$|baf[ky][a-z2-7]{50,60}$|12D3KooW[A-Za-z0-9]{44}$|"
@@ -347,27 +347,25 @@ _PUBLIC_FORM = lazy_regex(
     r"MFkwEwYHKoZIzj0C|MHYwEAYHKoZIzj0C|MCowBQYDK2V[wu]AyEA|MII[A-Za-z0-9+/]{2}[DTjz]CC|"
     r"LS0tLS1CRUdJTiB(?:DRVJUSUZJQ0FU|QVUJMSUMg)"
 )
-#: How a block of PEM begins in base64.
+#: The beginning of a PEM block in base64.
 _ENCODED_BLOCK = "LS0tLS1"
-#: Words of a text that was encoded: only letters or only digits, with punctuation around them.
+#: A word of a text that was encoded: only letters or only digits, with punctuation around them.
 _PLAIN_WORD = lazy_regex(r"[(\"']*+(?:[A-Za-z]{1,24}(?:['’-][A-Za-z]{1,24}){0,3}|\d{1,4})[)\"'.,;:!?]*+")
 _SENTENCE = lazy_regex(r"(?i)\b(?:the|and|is|are|to|of|a|in|it|for|this)\b")
-#: Fewer plain words than this are not a wallet phrase, whatever the words.
+#: A text of fewer plain words than this is not a wallet phrase, whatever the words.
 _WALLET_WORDS = 10
 _URL_SAFE = str.maketrans("-_", "+/")
 _PIECES = lazy_regex(r"[A-Za-z0-9]+")
 _HEX = lazy_regex(r"(?:[0-9a-f]+|[0-9A-F]+)")
 _DIGIT = lazy_regex(r"\d")
 _SIGN = lazy_regex(r"[!@#$%^&*]")
-#: Maximum number of judgements of values that are remembered, since a text repeats its values.
+#: Maximum number of judgements to remember, because a text repeats its values.
 _REMEMBERED = 2_048
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def is_placeholder(value: str) -> bool:
-    """Return whether the value is only a placeholder for a secret: `<your token>`, `$VAR`, `xxx`, `password`, `None`,
-    an example.
-    """
+    """Return True if a value is only a placeholder for a secret: `<your token>`, `$VAR`, `xxx`, `None`, an example."""
     if _PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_INSIDE.search(value) or _REFERENCE.fullmatch(value):
         return True
     bare = value.strip(_DECORATION)
@@ -376,17 +374,17 @@ def is_placeholder(value: str) -> bool:
 
 @lru_cache(maxsize=_REMEMBERED)
 def is_dummy(value: str) -> bool:
-    """Return whether a token is a dummy: mostly one character, nothing but the digits in order, or "…EXAMPLE"."""
+    """Return True if a token is a dummy: mostly a single character, only the digits in order, or "…EXAMPLE"."""
     return max(map(value.count, set(value)), default=0) * 2 >= len(value) or bool(_DUMMY.fullmatch(value))
 
 
 def is_pattern(value: str) -> bool:
-    """Return whether the value is (part of) a regular expression."""
+    """Return True if the value is part or all of a regular expression."""
     return bool(_PATTERN.search(value))
 
 
 def is_public_form(value: str) -> bool:
-    """Return whether the value has the form of a public key or a certificate."""
+    """Return True if the value has the form of a public key or a certificate."""
     if not value.startswith(_ENCODED_BLOCK):
         return bool(_PUBLIC_FORM.match(value))
     block = decoded(value)
@@ -394,7 +392,7 @@ def is_public_form(value: str) -> bool:
 
 
 def decoded(value: str) -> str:
-    """Return the text that the value holds in base64; "" if it holds none."""
+    """Return the text that the value contains in base64; "" if it contains none."""
     whole = value.rstrip("=").translate(_URL_SAFE)
     try:
         return base64.b64decode(whole + "=" * (-len(whole) % 4), validate=True).decode()
@@ -403,7 +401,7 @@ def decoded(value: str) -> str:
 
 
 def is_encoded_prose(value: str) -> bool:
-    """Return whether the value is the base64 form of a few plain words or of sentences."""
+    """Return True if the value is the base64 form of a few plain words or of sentences."""
     text = decoded(value)
     words = text.split()
     if len(words) < 2 or not all(_PLAIN_WORD.fullmatch(word) for word in words) or total_bits(text) < 0:
@@ -412,7 +410,7 @@ def is_encoded_prose(value: str) -> bool:
 
 
 def is_expression(value: str) -> bool:
-    """Return whether an unquoted value is code that fetches a secret: a call, an attribute, an index."""
+    """Return True if an unquoted value is code that fetches a secret: a call, an attribute, an index."""
     if _FUNCTION_WORDS.match(value):
         return True
     if len(_SIGN.findall(value)) >= 2 and has_digit(value):
@@ -424,9 +422,7 @@ def is_expression(value: str) -> bool:
 
 
 def _is_attribute(words: list[str]) -> bool:
-    """Return whether words between dots are code: either the last names a secret, or they don't look like a person's
-    words.
-    """
+    """Return True if words between dots are code: the last names a secret, or they don't look like a person's words."""
     if _ATTRIBUTE.search(words[-1]):
         return True
     if any(word[0].isdigit() for word in words):
@@ -438,7 +434,7 @@ def _is_attribute(words: list[str]) -> bool:
 
 
 def has_plain_shape(value: str) -> bool:
-    """Return whether the value is a number, version, date, path, file name or e-mail address."""
+    """Return True if the value is a number, version, date, path, file name or e-mail address."""
     return bool(_UNSECRET_SHAPE.fullmatch(value))
 
 
@@ -447,13 +443,13 @@ def has_digit(value: str) -> bool:
 
 
 def has_sign(value: str) -> bool:
-    """Return whether the value has one of the signs that people put into passwords."""
+    """Return True if the value contains one of the symbols that people put into passwords."""
     return bool(_SIGN.search(value))
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def total_bits(value: str) -> float:
-    """Return the evidence (bits) over all alphanumeric pieces of the value; negative means random."""
+    """Return the evidence from all alphanumeric pieces of the value, in bits; negative means random."""
     return sum(
         -len(piece) / 2 if len(piece) >= 12 and is_hex(piece) else evidence_bits(piece)
         for piece in _PIECES.findall(value)
@@ -461,17 +457,17 @@ def total_bits(value: str) -> float:
 
 
 def is_technical(value: str) -> bool:
-    """Return whether the value names a method, a format or a size (`sha256`, `12-stellig`)."""
+    """Return True if the value names a method, a format or a size (`sha256`, `12-stellig`)."""
     return bool(_TECHNICAL.fullmatch(value))
 
 
 def is_state(value: str) -> bool:
-    """Return whether the value is a word that says something about a secret: that it is required, expired, wrong."""
+    """Return True if the value is a word about a secret, such as that it is required, expired or wrong."""
     return bool(_STATE.fullmatch(value))
 
 
 def is_scrambled(value: str) -> bool:
-    """Return whether the value is at least ten letters of both cases, in an order that no words have."""
+    """Return True if the value has at least ten letters of both cases, in an order that no words have."""
     return (
         len(value) >= 10
         and value.isalpha()
@@ -482,13 +478,13 @@ def is_scrambled(value: str) -> bool:
 
 
 def is_hex(value: str) -> bool:
-    """Return whether the value is hexadecimal in one case, with both digits and letters."""
+    """Return True if the value is hexadecimal in one case, with both digits and letters."""
     return bool(_HEX.fullmatch(value)) and not value.isdigit() and not value.isalpha()
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def is_mixed(value: str, least: int = 6) -> bool:
-    """Return whether the value looks like a password: long enough, and of several classes of characters."""
+    """Return True if the value looks like a password: long enough, and with several character classes."""
     if len(value) < least:
         return False
     lower = any(c.islower() for c in value)
