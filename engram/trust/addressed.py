@@ -1,17 +1,18 @@
-"""Find sentences by others that direct their reader beyond the project's own matters. Pure.
+"""Find sentences by others that try to direct their reader beyond the project's own matters. Pure.
 
 `conduct` recognises wordings of orders in any text that the user did not type. For memories from teammates, packs,
-imports and agents, the question is reversed: a sentence is above suspicion only if it is plainly not about conduct.
-It must not combine two things that would make it so (`conduct_concepts`): who reads, decides or checks, and what is
-secret or was said here; and informing, allowing, doing without, giving away. Their order and form do not matter: an
-order, a passive, a question, a condition and a noun phrase are judged alike. In addition, an order must mention
-something that projects are made of, and no person. What a program does ("the worker ignores …"), what is forbidden
-("never log tokens"), and what protects a secret or a check are the project's own matters.
+imports and agents, the burden of proof is reversed: a sentence is above suspicion only if it is plainly not about
+conduct. It must not combine concepts of two kinds (`conduct_concepts`): on the one hand, who reads, decides or checks,
+and what is secret or was said here; on the other hand, informing, allowing, doing without, giving away. Their order and
+form do not matter: an order, a passive, a question, a condition and a noun phrase are judged alike. In addition, an
+order must mention something that projects are made of, and no person. Statements of what a program does ("the worker
+ignores …"), of what is forbidden ("never log tokens") and of what protects a secret or a check are the project's own
+matters.
 
 Such orders come in more forms than anyone can list ("an empty field means yes"), and so do harmless sentences with the
-same words ("never log tokens"). So a linear model of a sentence's words has the final say. ``benchmarks/trust.py`` fits
-it on sentences by many writers, and evaluates it on each writer's sentences after fitting it on all the others';
-docs/redaction.md gives the figures.
+same words ("never log tokens"). Therefore a linear model of a sentence's words has the final say.
+``benchmarks/trust.py`` fits it on sentences by many writers, and evaluates it on the sentences of each writer after
+fitting it on those of all others; docs/redaction.md gives the figures.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _PIECES = lazy_regex(r".{30,120}?[,;:.](?=\s)|.{1,120}(?:\s|$)|\S{1,120}")
 _LONGEST_SENTENCE = 400
 #: Text with more sentences than this does not count as short.
 _FEW_SENTENCES = 4
-#: Text in which Engram itself encloses what was said.
+#: Labels with which Engram itself introduces what was said.
 LABELS = lazy_regex(
     r"^\[(?:also|asked|the user|proposed by the assistant)\] ?|^Asked (?=“)|(?<=” )the user chose: ", re.MULTILINE
 )
@@ -57,8 +58,8 @@ LABELS = lazy_regex(
 _EXAMPLE_FILE = lazy_regex(r"\.env\.(?:example|sample|template|dist|test|ci)\b")
 _BLANKS, _EMPTY_LINES = lazy_regex(r"[^\S\n]+"), lazy_regex(r"\s*\n\s*")
 _SENTENCES = lazy_regex(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
-#: What a sentence may not combine: a concept, and all concepts of one of the sets after it. Then, whether a program may
-#: do it nevertheless, and whether the rule applies only to short texts.
+#: Combinations that a sentence must not contain: a concept, and all concepts of one of the sets after it; then, whether
+#: a program may do it nevertheless, and whether the rule applies only to short texts.
 _NOT_TOGETHER: tuple[tuple[str, str, bool, bool], ...] = (
     (
         "reader",
@@ -90,13 +91,13 @@ _ELSEWHERE_NOT_TOGETHER: tuple[tuple[str, str], ...] = (
     ("say", "not"),
     ("away", "give|fetch"),
 )
-#: Acts, which count only if they are not forbidden.
+#: Acts; they count only if they are not forbidden.
 _DONE = frozenset({"allow", "do without", "give"})
 #: Verbs for taking or passing on a secret.
 _LEARNS = frozenset("learn take borrow steal guess enter type install hand quote".split())
 #: Verbs for skipping a check.
 _GIVES_UP = frozenset("remove delete hide move rename edit change lower raise set answer empty clear drop".split())
-#: No limit on what is done or for whom: "whatever comes", "whoever asks".
+#: Words that put no limit on what is done or for whom: "whatever comes", "whoever asks".
 _ANYTHING = lazy_regex(
     r"\b(?:whatever|whichever|anything|everything|whoever|any \w+ that|all that|anybody who|anyone who)\b"
 )
@@ -129,14 +130,14 @@ _KINDS = lazy_regex(
     r"git) (?:keys?|tokens?|hooks?|policies|policy)\b|\bpush notif"
 )
 _CODE = lazy_regex(r"`[^`\n]*`")
-#: These words are not followed by a verb: "signatures of commits".
+#: Words that are not followed by a verb: "signatures of commits".
 _PHRASE = lazy_regex(r"(?:^| )(?:of|for|in|to|with|from|by|at|on|and|or) $")
 #: "Tests are skipped on Windows."
 _SOMEWHERE = lazy_regex(
     r"\b(?:skipped|ignored|disabled|muted|off) (?:on|in|by|if|when|unless|without|for) (?!all|every|the (?:demo|"
     r"release|user)|it\b)"
 )
-#: "The worker sends …": a program acts.
+#: A program that acts: "The worker sends …".
 _PROGRAM = lazy_regex(
     r"(?:(?:if|when|once|as soon as) [^,]{1,60}, )?(?:(?:the|an?|our|each|every|its|all) )?(?P<who>(?:[\w.`/-]+ "
     r"){1,5}?)(?:(?:also|then|only|silently|never|always|now|still|automatically) )*(?P<verb>[a-z]{2,}(?<!s)s)\b"
@@ -145,7 +146,7 @@ _PROGRAM = lazy_regex(
 _CLAUSES = lazy_regex(
     r"[,:—–(]\s+(?:and |then |so |but |or |just )*|\s(?:and|then|so|but|or)\s+(?!(?:the|a|an|its?)\b)"
 )
-#: What comes before the verb of an order.
+#: Text before the verb of an order.
 _BEFORE = lazy_regex(
     r"(?:(?:please|kindly|always|just|also|then|first|now|simply|quietly|instead|and|so|but|here|hence|therefore|step|"
     r"\d+[.)]|[-*•>#]+|you (?:can|may|should|must|need to|have to|are to)|feel free to|make sure (?:to|you)|be sure to|"
@@ -156,7 +157,7 @@ _NEGATED = lazy_regex(
     r"may not|cannot|can['’]t))\s+(?:ever\s+)?"
 )
 _WORD = lazy_regex(r"[a-z][a-z-]*")
-#: Words that begin a statement or a question, so that no order begins with them.
+#: Words that begin a statement or a question, and so never an order.
 _NO_VERBS = frozenset(
     "the a an this that these those it its he she they we i you your our their his her my there here what which who "
     "when where why how if because since while until after before in on at of for from with without by to into as all "
@@ -166,11 +167,11 @@ _NO_VERBS = frozenset(
 )
 #: Words that are not verbs in their base form: participles, adverbs, plurals.
 _NO_ORDER = lazy_regex(r"(?:ed|ing|ly|(?<![s])(?<!focu)(?<!foc)(?<!canva)s)$")
-#: Anyone who says this will do it themselves.
+#: Words by which speakers announce that they will do something themselves.
 _LET = lazy_regex(r"let(?:['’]s| me| us)\b")
 #: "Budget: …".
 _LABEL = lazy_regex(r"[a-z][\w-]*(?: \w+){0,2}:(?=\s|$)")
-#: What a program does for its users.
+#: Verbs for what a program does for its users.
 _SHOWN_TO_USERS = frozenset(
     "ask show redirect notify let return display create load delete update find fetch get send log identify "
     "authenticate warn prompt inform tell mention invite add remove list count group validate greet".split()
@@ -206,11 +207,11 @@ _ELSEWHERE = lazy_regex(
 
 
 def is_addressed(text: str) -> bool:
-    """Return whether text, according to the rules, directs its reader in a matter that is not the project's.
+    """Return True if text, according to the rules, directs its reader in a matter that is not the project's.
 
     Args:
         text: any text; only the first 20,000 characters are read. Text of more than a few sentences may mention persons
-        and checks, because it reports what was done, and only those who request it read it.
+            and checks, because it reports what was done and is read only by those who request it.
     """
     text = unicodedata.normalize("NFKC", LABELS.sub("", text[:_LONGEST]))
     text = _EXAMPLE_FILE.sub("file", text.lower())
@@ -226,7 +227,7 @@ def is_addressed(text: str) -> bool:
 
 
 def _is_conduct(sentence: str, *, is_short: bool) -> bool:
-    """Return whether a lower-case sentence is about someone's conduct; ``is_short``: whether its text is short."""
+    """Return True if a lower-case sentence is about someone's conduct; ``is_short`` means that its text is short."""
     plain = _CODE.sub("code", sentence)
     if any(not is_forbidden(plain, match) for match in CLEAR.finditer(plain)):
         return True
@@ -252,7 +253,7 @@ def _is_conduct(sentence: str, *, is_short: bool) -> bool:
 
 
 def _has_one(found: set[str], others: str) -> bool:
-    """Return whether all of one of the sets ("a|b+c") were found; if there are no sets, that is always true."""
+    """Return True if all concepts in one of the sets ("a|b+c") were found, or if there are no sets."""
     return any(set(others.split("+")) <= found for others in others.split("|")) if others else True
 
 
@@ -271,7 +272,7 @@ def _concepts_in(sentence: str, *, is_english: bool) -> set[str]:
 
 
 def _is_programs(sentence: str) -> bool:
-    """Return whether a sentence describes what a program does: "the worker sends …"."""
+    """Return True if a sentence describes what a program does: "the worker sends …"."""
     acts = _PROGRAM.match(sentence)
     if acts is None or not {acts["verb"][:-1], _STEM.sub("", acts["verb"])} & VERBS or _PHRASE.search(acts["who"]):
         return False
@@ -280,7 +281,7 @@ def _is_programs(sentence: str) -> bool:
 
 
 def _is_foreign(verb: str, clause: str, sentence: str, found: set[str]) -> bool:
-    """Return whether an order is about persons or is unlimited."""
+    """Return True if an order is about persons or is unlimited."""
     if {"people", "user"} & found and verb not in _SHOWN_TO_USERS:
         return True
     if "reader" in found or _CLAIM.search(sentence) or _YOURS.search(sentence):
@@ -296,7 +297,7 @@ def _is_foreign(verb: str, clause: str, sentence: str, found: set[str]) -> bool:
 
 
 def _imperatives(sentence: str) -> Iterator[tuple[str, str]]:
-    """Yield each verb that orders something, with its clause; forbidden acts are left out."""
+    """Yield each verb that gives an order, with its clause; forbidden acts are left out."""
     starts = [(0, True), *((match.end(), not match[0].isspace()) for match in _CLAUSES.finditer(sentence))]
     ends = [*(match.start() for match in _CLAUSES.finditer(sentence)), len(sentence)]
     for (start, _), end in zip(starts, ends, strict=True):
@@ -344,10 +345,9 @@ def directs(text: str) -> bool:
 
 
 def passages(text: str) -> list[str]:
-    """Return each sentence of a text together with the next, which helps to understand it; a single sentence is
-    returned on its own.
+    """Return each sentence of a text with the next one, which helps to understand it; a single sentence on its own.
 
-    Long passages are split where clauses end, so that an order is not hidden among many other words.
+    Long passages are split at the ends of clauses, so that an order is not hidden among many other words.
     """
     text = unicodedata.normalize("NFKC", LABELS.sub("", text[:_LONGEST]))
     sentences = [sentence.strip() for sentence in _PASSAGE_ENDS.split(text) if sentence.strip()]
@@ -361,7 +361,7 @@ def passages(text: str) -> list[str]:
 
 
 def score(passage: str) -> float:
-    """Return how much a passage reads like an order to its reader: the logarithm of the odds."""
+    """Return how much a passage reads like an order to its reader, as the logarithm of the odds."""
     return _model().score(features(passage))
 
 

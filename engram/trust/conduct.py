@@ -1,6 +1,6 @@
 """Find orders about conduct in text that the user didn't type: from a colleague, a pack, an import or a paste.
 
-Such text may state rules about a project as firmly as it likes ("use uv, not pip", "never log tokens"). It may not
+Such text may state rules about a project as firmly as it likes ("use uv, not pip", "never log tokens"). It must not
 direct the agent or the user to run code from elsewhere, to reveal secrets, to hide something from someone, to skip
 questions or checks, to believe or obey, to speak in someone's name, or to store the text itself.
 
@@ -42,7 +42,8 @@ class Conduct(NamedTuple):
     reason: str
     source: str
     is_harmless_if_negated: bool = True
-    #: Every such order contains one of these, so most texts need no regex search; () if there is no such shortcut.
+    #: Strings of which every such order contains at least one, so that most texts need no regex search; () if there are
+    #: none.
     marks: tuple[str, ...] = ()
 
 
@@ -63,9 +64,12 @@ def order_in(text: str) -> str | None:
 
 
 def is_forbidden(text: str, match: re.Match[str]) -> bool:
-    """Return True if the clause forbids the matched act, either before or just after it. The text is in lower case."""
+    """Return True if the clause forbids the matched act, either before or just after it.
+
+    The text must be in lower case.
+    """
     before = _CLAUSE_END.split(text[max(0, match.start() - 80) : match.start()])[-1]
-    # A phrase that negates nothing can overlap the act: "don't forget to send".
+    # A phrase that does not really negate can overlap the act: "don't forget to send".
     denied = _NOT_A_NEGATION.sub(lambda hollow: " " * len(hollow[0]), before + match.group()[:24])[: len(before)]
     behind = _CLAUSE_END.split(text[match.end() : match.end() + 60])[0]
     return bool(_compiled(_NOT).search(denied) or _compiled(_FORBIDDEN).search(behind))
@@ -87,7 +91,7 @@ _NOT = (
     r"nie|niemals|nicht|kein\w*|ohne|jamais|nunca|jamás|mai|nooit|niet|geen|não|nem|nigdy|asla)\b|n['’]t\b|\bdont\b|"
     r"^\W*(?:no|non|ne|nie)\s|\bne\s|никогда|\bне\s|不|别|禁止|勿|严禁"
 )
-#: Phrases that look like negations but negate nothing.
+#: Phrases that look like negations but do not negate anything.
 _NOT_A_NEGATION = lazy_regex(
     r"\b(?:(?:do not|don['’]?t|never|not|must not|should not) (?:hesitate|forget|fail|neglect|omit|be afraid|"
     r"worry)|not (?:only|just|a problem|an issue|necessary|needed|wrong|forbidden)|no(?:t)? (?:longer )?(?:need|reason)"
@@ -211,8 +215,8 @@ CONDUCT: tuple[Conduct, ...] = (
     ),
     Conduct(
         "acting without asking",
-        # Matches what someone is to do, not what something is: "a call that is made without a check" is not an order,
-        # but "may be run without confirmation" is.
+        # This matches what someone should do, not what something is: "a call that is made without a check" is not an
+        # order, but "may be run without confirmation" is.
         rf"(?:(?:{ORDER}(?!(?:the|an?|our|its?|their|this|that|these|those|we|they|i)\b)|{WHO_READS}[^.\n]{{0,40}}\s)"
         rf"(?:(?!(?:is|are|was|were|can|may|could|will|has|have|had)\b)\w+[ -]){{1,8}}|"
         rf"\b(?:may|can|should|must|shall) be \w+(?:ed|run|built|sent|done|made) )without (?:any |a |an |the |further |"

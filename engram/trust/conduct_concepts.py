@@ -17,7 +17,7 @@ def words(listed: str, patterns: str = "") -> re.Pattern[str]:
 
     Args:
         listed: words in lower case; "*" matches any ending, "_" a blank or a hyphen.
-        patterns: additional patterns, for scripts without spaces between words and for what is not a word.
+        patterns: additional patterns, for scripts without spaces between words and for anything that is not a word.
     """
     source = "|".join(listed.split()).replace("*", r"\w*").replace("_", "[ -]")
     return lazy_regex(rf"(?<![\w/-])(?:{source})(?!\w|-\w)" + (f"|{patterns}" if patterns else ""))
@@ -41,7 +41,7 @@ CONCEPTS: dict[str, Concept] = {
             "助手|智能体|ассистент|агент|アシスタント|エージェント",
         ),
     ),
-    # Those who decide or check, and people in general.
+    # People who decide or check, and people in general.
     "people": Concept(
         words(
             """
@@ -59,7 +59,7 @@ CONCEPTS: dict[str, Concept] = {
             "任何人|誰|никому",
         ),
     ),
-    # Those whom a program serves, who may include the person at the keyboard.
+    # The people whom a program serves, who may include the person at the keyboard.
     "user": Concept(
         words("users? customers? owners? managers? developers? maintainers?", r"\busers?['’]"),
         words(
@@ -90,7 +90,7 @@ CONCEPTS: dict[str, Concept] = {
             "确认|审查|测试|警告|指示|指令|权限|提示|日志|確認|検査|テスト|警告|проверк|подтвержд|предупрежд|инструкц|запрос",
         ),
     ),
-    # What may be mentioned, but not omitted.
+    # Things that may be mentioned, but not omitted.
     "control": Concept(
         words(
             """
@@ -103,7 +103,7 @@ CONCEPTS: dict[str, Concept] = {
         ),
         words("-"),
     ),
-    # Checks that may be left out in some places; code or a part of the project specifies the place.
+    # Checks that may be left out in some places; the place is specified by code or a part of the project.
     "checks": Concept(
         words("""
         checks? tests? warnings? hooks? pre-commit linters? lint linting type_checkers? rules? diffs?
@@ -145,7 +145,7 @@ CONCEPTS: dict[str, Concept] = {
     ),
     # -- what is done
     "you": Concept(words("you yours yourself"), words("vous usted")),
-    # What can be said only to persons.
+    # Verbs for what can be said only to persons.
     "tell": Concept(
         words("""
         tell tells telling told mention* inform informing informed disclos* reveal* admit* confess* announc* bother*
@@ -328,7 +328,7 @@ NEGATION = words(
         """,
     r"n['’]t\b|不|别|勿|ない|ません|(?<!\w)не\b|ни ",
 )
-#: Words for protecting secrets, or for describing what they are.
+#: Words for protecting secrets, or for describing them.
 CARE = words("""
         rotat* encrypt* hash hashes hashed hashing mask* redact* revok* expires? expired vault kms sops sealed
         validate* decod* compar* scoped? headers? bearer httponly refresh* short-lived issue[sd]? prefix* salt* deriv*
@@ -377,7 +377,7 @@ VERBS = frozenset(
     withhold work wrap write zip
     """.split()
 )
-#: What projects are made of, in the singular; a word ending in -y, -e or -s also without that ending.
+#: Things that projects are made of, in the singular; words ending in -y, -e or -s are also listed without that ending.
 PROJECT = frozenset(
     """
     abstraction accessor adapter alias alpine anchor anonymous ansible api app application architecture argument

@@ -1,6 +1,6 @@
 """English patterns of orders about conduct, and orders about secrets in other languages. All in lower case.
 
-``conduct_concepts`` has the words by which sentences in any language are recognised as being about conduct.
+``conduct_concepts`` contains the words by which sentences in any language are recognised as being about conduct.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ WHO_READS = (
 )
 #: A character of a clause that contains no negation so far.
 UNDENIED = r"(?:(?!\b(?:not|never|cannot|neither|without)\b|n['’]t\b)[^.\n])"
-#: What comes before the verb of an order.
+#: Text before the verb of an order.
 ORDER = (
     r"(?:(?:^|[.!?:;,(\"'“„«>*•|#)]|(?<=\s)-)\s*|\b(?:and|then|please|kindly|always|also|first|next|now|just|simply|"
     r"quietly|silently|secretly|immediately|instead|must|should|shall|or|finally|so|only|bitte|to|step \d+:?|(?:ha(?:s|"
@@ -26,7 +26,7 @@ def act(verbs: str, *, is_loose: bool = False) -> str:
 
     Args:
         verbs: alternatives, in their base form.
-        is_loose: whether a bare infinitive with "to" also counts as an order.
+        is_loose: True if a bare infinitive with "to" also counts as an order.
     """
     order = ORDER if is_loose else ORDER.replace("bitte|to|", "bitte|")
     inflected = rf"(?:{verbs})(?:e?s|ing|ed)?"
@@ -56,7 +56,7 @@ SOFT_SECRETS = (
     r"(?:\bsecrets?\b|\b(?:api|access|signing|deploy(?:ment)?)[ _-]?keys?\b|\btokens?\b|\b\w+_(?:token|key|secret|"
     r"password)\b|\bpasswords?\b|\bcookies?\b|\bcard numbers?\b)"
 )
-#: Any text that mentions a secret contains one of these.
+#: Strings of which any text that mentions a secret contains at least one.
 SECRET_MARKS = (
     *(
         "secret",
@@ -112,7 +112,7 @@ PROTECTION = (
     r"validation)|tls\b|ssl\b|firewall|antivirus|audit (?:logs?|trail)|branch protection|two-factor|2fa\b|"
     r"human in the loop|bestätigung\w*|berechtigung\w*|freigaben?\b|rückfragen?\b|sicherheitsprüfung\w*)"
 )
-#: Checks that find mistakes before others do, with words for giving them up for more than a moment.
+#: Checks that find mistakes before others do, with words for giving up these checks for more than a moment.
 CHECKS = (
     r"(?:(?:the|any|your|our|all) )?(?:(?:unit|integration|slow|style) )?(?:tests?(?: suite)?|linters?|linting|"
     r"type[ -]?check(?:er|ing|s)?|checks|ci|pre-commit(?: hooks?)?)\b"
@@ -123,7 +123,7 @@ NEGATED_ORDER = (
     r"need(?: not|n['’]t)|not (?:necessary|needed|required|important|allowed) to|stop|avoid|refrain from|quit|"
     r"does(?: not|n['’]t) need to|skip|please not)\b"
 )
-#: Leaving out such checks.
+#: Wordings for leaving out such checks.
 LEAVES_OUT_CHECKS = (
     rf"{NEGATED_ORDER}[^.\n]{{0,12}}\b(?:run|running|execute|use|start)\b {CHECKS}[^.\n]{{0,40}}{FOR_GOOD}|"
     rf"\bstop (?:running|using|executing) {CHECKS}|\bnever again (?:run|check|test|lint)\b|"

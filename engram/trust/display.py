@@ -1,4 +1,4 @@
-"""Make text safe to show (no control characters, nothing that closes our fence, no links, one line) and to type."""
+"""Make text safe to show (no control characters, nothing that closes a fence, no links, one line) and to type."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HOST = lazy_regex(r"[\w.-]+")
 _ENTITY = lazy_regex(r"(?i)&(?:amp;)*(lt|gt|#0*60|#0*62|#x0*3c|#x0*3e|grave|#0*96|#x0*60);?")
 #: Characters that could open or close a fence, and their replacements.
 _ANGLES = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›", "﹤": "‹", "﹥": "›", "｀": "'"})
-#: Any text of plain characters that would be changed contains one of these.
+#: Any text of plain characters that needs a change contains one of these.
 _FENCE_MARK = lazy_regex("[<>&`~]")
 _BACKTICKS = lazy_regex(r"`{2,}")
 _TILDES = lazy_regex(r"~{3,}")
@@ -36,7 +36,7 @@ ELLIPSIS = "…"
 
 
 def visible(text: str, *, keep_lines: bool = False) -> str:
-    """Return the text as it may be shown on a terminal or to a model: it cannot steer, hide or reorder anything.
+    """Return the text in a form that cannot steer, hide or reorder anything on a terminal or for a model.
 
     ANSI sequences, control, invisible and bidirectional characters and lone surrogates are removed; everything else
     is kept. A second call changes nothing.
@@ -87,8 +87,8 @@ def fence_safe(text: str, *, keep_lines: bool = False) -> str:
 def one_line(text: str, limit: int) -> str:
     """Return the text as one safe line of at most `limit` characters, with every link replaced by its host.
 
-    It is truncated at the end of a word if there is one in the last fifth, with `…` for the rest. If the number of
-    backticks is odd, the last is dropped, so that nothing after the line is taken for code.
+    It is truncated at the end of a word if there is one in the last fifth, with `…` in place of the rest. If the number
+    of backticks is odd, the last one is dropped, so that nothing after the line is taken for code.
     """
     text = fence_safe(text)
     previous = None
@@ -151,13 +151,13 @@ def _cut(text: str, limit: int) -> str:
 
 
 def as_arguments(*values: str) -> str:
-    """Return the arguments of a printed command, to be typed after its options: quoted, and none of them an option."""
+    """Return the arguments of a printed command, for use after its options: quoted, and not mistaken for options."""
     return "-- " * any(value.startswith("-") for value in values) + shlex.join(values)
 
 
 def nearest_names(word: str, known: Iterable[str], most: int = 1) -> list[str]:
-    """Return the known names that a mistyped one may mean, nearest first; capitals and - for _ are no difference."""
-    from difflib import get_close_matches  # only an error needs it
+    """Return the known names that a mistyped name may mean, nearest first, treating case and - or _ as equal."""
+    from difflib import get_close_matches  # needed only for an error message
 
     plain = {_without_style(name): name for name in known}
     meant = _without_style(word)
@@ -180,7 +180,7 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def span(seconds: float | None) -> str:
-    """Return a duration in words: 8 s, 3 min, 2 h, 5 days; "–" for none."""
+    """Return a duration in words, such as 8 s, 3 min, 2 h or 5 days; "–" for None."""
     if seconds is None:
         return "–"
     for size, name in ((86_400, "days"), (3_600, "h"), (60, "min")):

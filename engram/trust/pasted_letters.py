@@ -1,4 +1,4 @@
-"""Pasted mails, chats and tickets without headers, recognised by their greetings, endings and speakers' names."""
+"""Recognise pasted mails, chats and tickets without headers by their greetings, endings and speakers' names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from engram.system.lazy_regex import lazy_regex
 
 #: Maximum length of a line that is a greeting, the end of a letter or a name, in characters.
 _MAX_GREETING_CHARS = 70
-#: The writer's name is at most this many lines below the end of a letter.
+#: Maximum number of lines between the end of a letter and the writer's name.
 _NAME_LINES = 3
 
 _GREETING = (
@@ -25,7 +25,7 @@ _GREETING = (
 #: A greeting to someone by name, on a separate line or followed by text.
 _SALUTATION = lazy_regex(rf"(?i)\s*(?:{_GREETING})\s+(?P<name>[^\s,:;!.?]+(?: [^\s,:;!?]+){{0,5}})[,:;!.—–-]*\s*$")
 _SALUTATION_BEFORE_TEXT = lazy_regex(r"\s*(?:Hi|Hello|Hey|Dear|Hallo|Hola|Bonjour|Ciao) (?P<name>[A-Z]\w+), \S")
-#: People addressed without a greeting.
+#: An address without a greeting.
 _ADDRESS = lazy_regex(
     r"(?i)\s*(?:(?:team|all|everyone|everybody|folks|colleagues|guys|prezados|kollegen|equipo|chers "
     r"tous)\s*[,:—–-]+\s*$)|.{0,12}(?:您好|你好|各位\w{0,4}|尊敬的.{0,12})[：:，,！!]?\s*$|\s*\w{1,8}(?:さん|様|殿|先生)[、,]?\s*$|"
@@ -81,12 +81,12 @@ _TICKET_PART = lazy_regex(
     r"critérios de aceita(?:ção|cao)|descrição)\s*[*_]{0,2}\s*:?\s*[*_]{0,2}\s*$"
 )
 _TICKET_KEY = lazy_regex(r"\s*\[?[A-Z][A-Z\d]{1,9}-\d{1,6}\b")
-#: A field that only a ticket has.
+#: A field that occurs only in tickets.
 _TICKET_FIELD = lazy_regex(
     r"\s*(?:Reporter|Reported by|Assignee|Assigned to|Story [Pp]oints|Affects [Vv]ersions?|Fix [Vv]ersions?|Sprint|"
     r"Melder|Bearbeiter|Rapporteur|Responsable|Informador|Assegnatario|Relator)\s*:?\s+\S.{0,60}$"
 )
-#: What mail programs append to a letter.
+#: Text that mail programs append to a letter.
 _MAIL_FOOTER = lazy_regex(
     r"(?i)\s*(?:sent from my \w|get outlook for \w|reply to this email directly|"
     r"(?:von meinem \w+ gesendet|gesendet von mein)|envoyé de mon \w|enviado desde mi \w|inviato da \w)"
@@ -106,7 +106,7 @@ _MONTH = (
     r"jan|ene|gen|feb|f[ée]v|m[aä]r|apr|abr|avr|ma[iyjg]|jun|juin|giu|jul|juil|lug|aug|ago|ao[uû]t|sep|set|o[ck]t|out|"
     r"ott|nov|de[cz]|dic"
 )
-#: Who wrote a page, and when: "Last updated by Ola on 3 March".
+#: A note on who wrote a page, and when: "Last updated by Ola on 3 March".
 _AUTHORED = lazy_regex(
     r"(?i)\s*(?:(?:(?:merge|pull) request|issue|ticket|[pm]r|bug|story|card)?\s?[!#]?[\w-]{0,12}\s)?(?:(?:last|zuletzt|"
     r"dernière|última) )?(?:updated|edited|modified|changed|created|posted|published|added|asked|opened|submitted|"
@@ -132,7 +132,7 @@ _WROTE = lazy_regex(
     r"(?i)[^\n]{0,120}\b(?:wrote|schrieb|a écrit|escribió|ha scritto|escreveu|schreef|napisał\w?|пишет|"
     r"написал\w?)\b[^\n]{0,60}:\s*$"
 )
-#: The user announces a message that they received.
+#: The user's announcement of a message that they received.
 _RECEIVED = lazy_regex(
     r"(?i)(?=.*\b(?:e-?mail|mail|message|dm|nachricht|correo|mensaje|courriel|messaggio|mensagem|e-mailt?je|bericht|"
     r"письмо|сообщение|slack|thread)\b)(?=.*\b(?:got|received|came in|sent|forwarded|bekommen|erhalten|kam|geschickt|"
@@ -150,7 +150,8 @@ def letter_spans(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
     if start is not None:
         yield start, len(lines)
     end = _ending(lines)
-    # A letter quoted within one is not a separate letter; any other beginning separates the user's words from it.
+    # A letter that is quoted in another one is not a separate letter; any other beginning separates the user's words
+    # from the letter.
     if end is not None and (start is None or end <= start or _WROTE.match(lines[start])):
         yield 0, end
     for number, line in enumerate(lines):
@@ -187,7 +188,7 @@ def _beginning(lines: Sequence[str]) -> int | None:
 
 
 def _paragraph(lines: Sequence[str], number: int) -> int:
-    """Return the first line of the paragraph that contains a line; of the one above, if that is a ticket's key."""
+    """Return the first line of the paragraph with a given line, or of the one above if that is a ticket's key."""
     while number and lines[number - 1].strip():
         number -= 1
     if number > 1 and _TICKET_KEY.match(lines[number - 2]):
@@ -214,7 +215,7 @@ def _speakers(lines: Sequence[str]) -> set[int]:
 
 
 def _ending(lines: Sequence[str]) -> int | None:
-    """Return the line after a letter: it ends with a name, or has an open greeting above and an ending below."""
+    """Return the line after a letter, which ends with a name, or has an open greeting above and an ending below."""
     for number in range(len(lines) - 1, -1, -1):
         line = lines[number]
         if len(line) > _MAX_GREETING_CHARS:

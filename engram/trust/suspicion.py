@@ -1,7 +1,7 @@
-"""Rules against planted instructions: does text that would become a memory try to give orders?
+"""Apply the rules against planted instructions: does text that would become a memory try to give orders?
 
 No text may contain forged roles, hidden characters, orders to forget the rules, or commands that fetch and run. Pasted,
-quoted, relayed or imported text may say anything about a project, but may not direct the agent or the user
+quoted, relayed or imported text may say anything about a project, but must not direct the agent or the user
 (`engram.trust.conduct`). Text from outside is judged as a whole, including its names.
 """
 
@@ -24,27 +24,27 @@ from engram.trust.addressed import directs
 from engram.trust.conduct import order_in
 from engram.trust.display import hidden_characters
 
-# -- The rules against planted instructions: reasons, patterns, and the texts they apply to.
+# -- The rules against planted instructions: reasons, patterns, and the texts to which they apply.
 
 
 class Rule(NamedTuple):
-    """A reason, its pattern, and the texts it applies to: "all", or "relayed" for text that the user did not type."""
+    """A reason, its pattern, and the texts to which it applies: "all", or "relayed" for text not typed by the user."""
 
     reason: str
     #: A pattern in lower case; it matches letters of either case.
     source: str
     scope: str = "all"
-    #: Any match of the pattern contains one of these, in lower case; () if unknown.
+    #: Strings in lower case, of which any match of the pattern contains at least one; () if unknown.
     marks: tuple[str, ...] = ()
-    #: Any match also contains one of these.
+    #: Strings of which any match also contains at least one.
     also: tuple[str, ...] = ()
 
     def shows_in(self, text: str, lower: str | None = None) -> bool:
-        """Return whether the pattern occurs in the text. It is compiled when first used.
+        """Return True if the pattern, which is compiled when first used, occurs in the text.
 
         Args:
             lower: the text in lower case (see ``lower_case``). A search that need not ignore case takes a third of the
-                time, and a text without the marks is not searched at all.
+                time, and a text that contains none of the marks is not searched at all.
         """
         if lower is None:
             return bool(_compiled(self.source, re.IGNORECASE).search(text))
@@ -56,7 +56,7 @@ _FOLDED = lazy_regex("[\u0130\u0131\u017f\u1c80-\u1c88\u212a]")
 
 
 def lower_case(text: str) -> str | None:
-    """Return the text in lower case; None if a case-insensitive pattern would see different letters."""
+    """Return the text in lower case; None if a case-insensitive pattern would match different letters."""
     return None if not text.isascii() and _FOLDED.search(text) else text.lower()
 
 
@@ -198,19 +198,19 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-#: Number of characters that are judged at once; longer texts are judged in overlapping pieces.
+#: Number of characters that are judged at a time; longer texts are judged in overlapping pieces.
 _PIECE = 20_000
 
 
 _CONFUSABLE = str.maketrans(
     "аеорсухіјѕһԁɡոⅼνοαειкмтвнАЕОРСУХІЅНКМТВΑΒΕΗΙΚΜΝΟΡΤΧΥΖıł", "aeopcyxijshdgnlvoaeikmtbhAEOPCYXISHKMTBABEHIKMNOPTXYZil"
 )
-#: Where combining characters can be.
+#: Text that may contain combining characters.
 _BEYOND_LATIN = lazy_regex(r"[^\x00-\u02ff]+")
 _SPACED = lazy_regex(r"\b(?:\w[ .\-_*]){5,}\w\b")
 _LEET = str.maketrans("013457@$", "oieastas")
 _BASE64 = lazy_regex(r"[A-Za-z0-9+/_-]{20,}={0,2}")
-#: Text in hex digits, in which no ASCII byte is above 7f. A pattern that begins with a set is twice as fast.
+#: ASCII text in hex digits, in which no byte is above 7f. A pattern that begins with a set is twice as fast.
 _HEX = lazy_regex(
     r"[0-7](?:[0-9a-fA-F][ :,]?(?:[0-7][0-9a-fA-F][ :,]?){15,}|(?<=0)x[0-9a-fA-F]{2},? ?(?:0x[0-9a-fA-F]{2},? ?){7,})"
 )
@@ -219,25 +219,25 @@ _ESCAPES = lazy_regex(
     r"(?:\\u[0-9a-fA-F]{4}){4,}|(?:%[0-9a-fA-F]{2}){5,}|(?:&#x?[0-9a-fA-F]{2,6};){4,}|(?:\b[01]{8}\b ?){6,}|"
     r"(?:\\[0-7]{3}){6,}"
 )
-#: Any match of ``_ESCAPES`` contains one of these, or eight bits.
+#: Strings of which any match of ``_ESCAPES`` contains at least one, unless it contains eight bits.
 _ESCAPE_MARKS, _BITS = ("\\", "%", "&#"), lazy_regex("[01]{8}")
-#: More base64 or hex characters than a name has.
+#: A run of base64 or hex characters that is too long for a name.
 _LONG = lazy_regex(r"[A-Za-z0-9+/]{60,}={0,2}")
 #: The digest of a file, in hex or (sha512, sha384) in base64.
 _DIGEST = lazy_regex(r"[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128}|[A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{86}==")
-#: Where the words of a name end.
+#: Separators of the words in a name.
 _BETWEEN_WORDS, _CAMEL = lazy_regex(r"[ \t_.+-]+"), lazy_regex(r"(?<=[a-z])(?=[A-Z])")
 _BETWEEN_FOLDERS = lazy_regex(r"[/\\]+")
 _TALKATIVE = lazy_regex(r"[A-Za-z]{2}[ ,.'/-]{1,3}[A-Za-z]{2}")
 
 
 def why_suspect(text: str, *, is_typed: bool, is_assistant: bool = False) -> str | None:
-    """Return in a few words why the text must not be injected as a memory; None if it may be.
+    """Return, in a few words, why the text must not be injected as a memory; None if it may be.
 
     Args:
         text: the future memory, or the part of a prompt that it comes from.
-        is_typed: whether the user typed it (see `split_typed`), so that it may order anything.
-        is_assistant: whether the assistant wrote it about its own work. Anything else is relayed, and may not order
+        is_typed: True if the user typed it (see `split_typed`), in which case it may order anything.
+        is_assistant: True if the assistant wrote it about its own work. Any other text is relayed, and must not order
             conduct.
     """
     hidden = hidden_characters(text)
@@ -261,13 +261,13 @@ def why_any_suspect(texts: Iterable[str], names: Iterable[str] = (), *, is_assis
 
     Args:
         texts: its summary, content, facts and questions.
-        names: the names of the things that it is about, and of files, branches and projects.
+        names: the names of the things that the memory is about, and of files, branches and projects.
         is_assistant: as for ``why_suspect``.
     """
     texts = [text for text in texts if text]
     said: list[str] = []
     for text in texts:
-        # A summary is usually the beginning of the content, and nothing is judged twice.
+        # A summary is usually the beginning of the content, so it need not be judged twice.
         if not any(text in other for other in said):
             said = [other for other in said if other not in text]
             said.append(text)
@@ -278,7 +278,7 @@ def why_any_suspect(texts: Iterable[str], names: Iterable[str] = (), *, is_assis
     return reason or next((reason for name in names if (reason := why_name_suspect(name))), None)
 
 
-#: Cached because names recur: a memory mentions the files and tools of earlier memories.
+#: Cached because names recur, since memories mention the same files and tools.
 @lru_cache(maxsize=4_096)
 def why_name_suspect(name: str) -> str | None:
     """Return why a name that reads like an order must not be shown; None if it may be shown.
@@ -291,7 +291,7 @@ def why_name_suspect(name: str) -> str | None:
 
 
 def _allowed_hidden(text: str) -> int:
-    """Return how many harmless hidden characters the text contains: joiners, emoji selectors, returns, icon fonts."""
+    """Return the number of harmless hidden characters: joiners, emoji selectors, carriage returns, icon fonts."""
     return sum(1 for c in text if c in "\ufe0f\ufe0e\u200d" or 0xE000 <= ord(c) <= 0xF8FF)
 
 

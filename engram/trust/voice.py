@@ -1,7 +1,7 @@
 """Separate what the user typed in a prompt from what was pasted, quoted or relayed.
 
-When in doubt, a line counts as not typed: the user can repeat a rule that was missed, but a rule that someone else
-planted would be obeyed forever.
+When in doubt, a line counts as not typed, because the user can repeat a rule that was missed, but a rule planted by
+someone else would be obeyed forever.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from itertools import pairwise
 from engram.system.lazy_regex import lazy_regex
 from engram.trust.pasted_letters import letter_spans
 
-#: A line with more characters than this is a paste.
+#: A line with more characters than this counts as pasted.
 MAX_TYPED_LINE_CHARS = 1_200
 #: In a prompt with more characters than this, only the first and last paragraphs may be typed.
 MAX_TYPED_PROMPT_CHARS = 6_000
-#: This many indented lines in a row are a paste.
+#: Number of consecutive indented lines that count as pasted.
 _INDENTED_LINES = 3
 
 _FENCE = lazy_regex(r"\s{0,12}(?:[-*+]\s+|\d+[.)]\s+)?(`{3,}|~{3,}|\"{3}|'{3})")
@@ -50,18 +50,18 @@ _CODE = lazy_regex(
     r"\],)\s*$"
 )
 _QUOTE = lazy_regex(r"\s{0,8}(?:>|\|)")
-#: A comment in code, which needs no code next to it.
+#: A comment in code, even without code next to it.
 _COMMENT = lazy_regex(r"\s*(?:/\*|\*/|//\s|<!--)")
-#: A line that begins or ends a text from elsewhere: "--- Context from: notes.md ---", "=== END OF FILE ===".
+#: A line that begins or ends text from elsewhere: "--- Context from: notes.md ---", "=== END OF FILE ===".
 _FRAME = lazy_regex(r"\s{0,8}([-=*~])\1{2,} .{1,200} \1{3,}\s*$")
 _FRAME_END = lazy_regex(r"(?i)\s{0,8}([-=*~])\1{2,} end\b.{0,200} \1{3,}\s*$")
-#: A line with which Claude's apps mark what a page or a comment sends in the user's place.
+#: A line with which Claude's apps mark text that a page or a comment sends in the user's place.
 _SENT = lazy_regex(r"(?i)\s*\[(?:[^\]\n]{0,80}\bsent to claude\b|review comment context\b)[^\n]*$")
-#: Values between separators; this many such lines are a table.
+#: Values between separators, and the number of such lines that form a table.
 _VALUES = lazy_regex(r"\s*[^\s,;\t][^,;\t\n]*(?:[,;\t][^\s,;\t][^,;\t\n]*)+\s*$")
 _TABLE_ROWS = 3
 _HEADING = lazy_regex(r"#{1,6} \S|[=-]{3,}\s*$|\s{0,6}(?:[-*+]\s+|\d+[.)]\s+)?\*\*[^*\n]{2,80}\*\*")
-#: A request about something that follows in several lines.
+#: A request about text that follows on several lines.
 _PURPOSE = lazy_regex(
     r"(?i)\b(?:to|please|and)\s+(?:understand|know|do|ensure|check|verify|make|add|change|fix|implement|create|"
     r"update|consider)(?:\s+(?:the following|this|it|that|sure))?\s*:\s*$"
@@ -71,7 +71,7 @@ _REQUEST = lazy_regex(
     r"analy[sz]e|check|read|look at|what does|what is|what do you|thoughts on|opinion on|is|are|about|have|got|"
     r"found)\b[^\n]{0,60}\b(?:this|these|below|following|attached)\b[^\n]{0,40}$"
 )
-#: This many lines of text after such a request are a paste.
+#: Number of lines after such a request that count as pasted.
 _REQUESTED_LINES = 3
 _LEAD_IN = lazy_regex(
     r"(?i)(?:\b(?:here(?:'s|’s| is| are| comes)(?! (?:my|our) (?:rules?|preferences?|conventions?|requirements?|"
@@ -85,7 +85,7 @@ _LEAD_IN = lazy_regex(
     r"\b(?:says?|said|wrote|writes|replied|answered|told (?:me|us)|suggest(?:s|ed)|recommend(?:s|ed)|asks?|asked|"
     r"wants)\b[^\n]{0,40}):\s*$"
 )
-#: The same in German, French, Spanish, Italian and Portuguese; introducing one's own wishes is not a lead-in.
+#: The same in German, French, Spanish, Italian and Portuguese. Introducing one's own wishes is not a lead-in.
 _OWN_WISHES = lazy_regex(
     r"(?i)\b(?:meine?r?|unsere?|mes|nos|mis|nuestr[oa]s|(?:le )?mie|(?:i )?miei|nostr[ei]|(?:as )?minhas|(?:os )?meus|"
     r"noss[oa]s)\s+(?:regeln|wünsche|vorgaben|règles|souhaits|préférences|reglas|preferencias|regole|preferenze|"
@@ -108,7 +108,7 @@ _LEAD_IN_FARTHER = lazy_regex(
     r"zgłoszenie|переслано|сообщение|письмо|вот|ниже|комментарий|тикет)\b|転送|メール|メッセージ|以下|引用|チケット|"
     r"コメント|转发|转自|以下|邮件|消息|工单|评论|引用)[^\n]{0,60}[:：]\s*$"
 )
-#: The origin of a text, on a separate line: "a colleague sent me this".
+#: A separate line that names the origin of a text: "a colleague sent me this".
 _HANDED_ON = lazy_regex(
     r"(?i)[^\n]{0,80}\b(?:(?:this|that|it|these) (?:is|comes?|was|are) (?:taken |copied |quoted )?from|"
     r"(?:copied|pasted|got|took|have) (?:this|it|that|these) (?:\w+ )?from|"
@@ -121,7 +121,7 @@ _HANDED_ON = lazy_regex(
     r"(?:me )?(?:mandou|enviou|escreveu|mandaram)(?:-me)? (?:isto|isso|o seguinte)|isto (?:é|vem) d[aoe])"
     r"[^\n.!?]{0,60}[.:]?\s*$"
 )
-#: The user starts speaking again, after a blank line.
+#: Beginnings by which the user starts speaking again, after a blank line.
 _FIRST_PERSON = lazy_regex(
     r"(?i)\s*(?:(?:so|now|and|but|please|ok(?:ay)?|also|und|nun|jetzt|aber|et|maintenant|y|ahora|pero|e|ora|ma|agora|"
     r"mas)[, ]+)?(?:i|i['’](?:m|d|ve|ll)|my|ich|meine?[rmns]?|je|j['’]\w+|mon|mes|moi|yo|mis?|io|mi[oa]|miei|eu|meus?|"
@@ -198,7 +198,7 @@ _QUOTATION = lazy_regex(
     r"\"[^\"\n]*(?:\"|$)|„[^“”\n]*(?:[“”]|$)|“[^”\n]*(?:”|$)|«[^»\n]*(?:»|$)|»[^«»\n]*«|[「『][^」』\n]*(?:[」』]|$)|"
     r"‚[^‘’\n]*[‘’](?!\w)|‘[^’\n]*(?:’\w[^’\n]*)*’(?!\w)|(?<!\w)'[^'\n]{24,2000}'(?!\w)"
 )
-#: A quotation of fewer characters is a name or a word; in Chinese and Japanese, a character says more.
+#: A quotation with fewer characters is a name or a word; in Chinese and Japanese, a character carries more meaning.
 _LONG_QUOTATION = 16
 _LONG_CORNERED = 8
 _OPEN_QUOTE = lazy_regex(r"^[^\"]*(?:^|[\s:(])\"(?=\w)[^\"]*$")
@@ -206,19 +206,19 @@ _OPEN_QUOTE = lazy_regex(r"^[^\"]*(?:^|[\s:(])\"(?=\w)[^\"]*$")
 _CLOSING = {"„": "“”", "“": "”", "«": "»", "「": "」", "『": "』"}
 _CLOSED = lazy_regex(r"„[^“”]*[“”]|“[^”]*”|«[^»]*»|»[^«]*«|「[^」]*」|『[^』]*』")
 _OPENING = lazy_regex(r"[„“«「『]")
-#: If a quotation would span more lines than this, its quotation mark is unpaired.
+#: If a quotation would span more lines than this, its quotation mark counts as unpaired.
 _QUOTED_LINES = 60
 _BLOB = lazy_regex(r"[A-Za-z0-9+/=_-]{120,}")
 
 
 def split_typed(text: str) -> list[tuple[str, bool]]:
-    """Split a prompt into segments, each with whether the user typed it; joined, they yield the prompt again.
+    """Split a prompt into segments, each with whether the user typed it. Joined, the segments yield the prompt again.
 
-    Not typed are code fences, quoted lines, tags and their content, diffs, logs, stack traces, shell sessions,
-    code, indented blocks, e-mail and chat headers, tickets, documents with headings, very long lines, sentences that
-    relay ("the README says …"), long quotations, and what follows a line such as "here is the output:" up to a blank
-    line and the first person. Relaying, lead-ins and quotation marks are recognised in English, German, French,
-    Spanish, Italian, Portuguese, Dutch, Polish, Russian, Japanese and Chinese.
+    These count as not typed: code fences, quoted lines, tags and their content, diffs, logs, stack traces, shell
+    sessions, code, indented blocks, e-mail and chat headers, tickets, documents with headings, very long lines,
+    sentences that relay ("the README says …"), long quotations, and the text after a line such as "here is the
+    output:", up to a blank line followed by the first person. Relaying, lead-ins and quotation marks are recognised in
+    English, German, French, Spanish, Italian, Portuguese, Dutch, Polish, Russian, Japanese and Chinese.
     """
     lines = _pieces(text)
     typed = _judge_lines(lines)
@@ -240,7 +240,7 @@ def typed_text(text: str) -> str:
 
 
 def _pieces(text: str) -> list[str]:
-    """Split text into lines; a fence or a pair of tags in the middle of a line delimits a separate piece."""
+    """Split text into lines; a fence or a pair of tags in the middle of a line forms a separate piece."""
     tags = [tag for tag in _ANY_TAG.finditer(text) if not tag[0].endswith("/>")] if "</" in text else []
     paired = {tag[2] for tag in tags if tag[1]} & {tag[2] for tag in tags if not tag[1]}
     pieces = []
@@ -262,13 +262,13 @@ def _pieces(text: str) -> list[str]:
 
 
 def _is_within(place: int, spans: list[tuple[int, int]]) -> bool:
-    """Return whether the last span that begins at or before a place continues past it; spans are in order."""
+    """Return True if the last span that begins at or before a position extends beyond it; the spans are in order."""
     before = bisect_right(spans, (place, 0)) - 1
     return before >= 0 and place < spans[before][1]
 
 
 def _tag_ends(lines: list[str]) -> dict[int, int]:
-    """Return where each tag's content ends: after nested tags, at the last closing tag before it opens again."""
+    """Return where each tag's content ends: after nested tags, at the last closing tag before it is opened again."""
     opened: dict[str, tuple[int, int]] = {}
     ends: dict[int, int] = {}
     for number, line in enumerate(lines):
@@ -318,14 +318,14 @@ def _introduces(line: str) -> bool:
 
 
 def _asks_about(lines: list[str], at: int) -> bool:
-    """Return whether the line asks about text that follows it after a blank line."""
+    """Return True if the line asks about text that follows after a blank line."""
     if lines[at + 1].strip() or not _REQUEST.match(lines[at].rstrip()):
         return False
     return sum(1 for line in lines[at + 1 :] if line.strip()) >= _REQUESTED_LINES
 
 
 def _after_lead_in(lines: list[str], at: int, typed: list[bool], tag_ends: dict[int, int]) -> int:
-    """Return where the paste after "here is the file:" ends: after a fence, or where the user says "I" again."""
+    """Return the end of the paste after "here is the file:": after a fence, or where the user says "I" again."""
     following = at + 1
     while following < len(lines) and not lines[following].strip():
         following += 1
@@ -339,7 +339,7 @@ def _after_lead_in(lines: list[str], at: int, typed: list[bool], tag_ends: dict[
 
 
 def _first_person(lines: list[str], at: int, tag_ends: dict[int, int]) -> int:
-    """Return the first line from `at` on that begins with the first person after a blank line, outside of a paste."""
+    """Return the first line from `at` on that begins with the first person, after a blank line, outside any paste."""
     while at < len(lines):
         if at and not lines[at - 1].strip() and _FIRST_PERSON.match(lines[at]):
             return at
@@ -348,7 +348,7 @@ def _first_person(lines: list[str], at: int, tag_ends: dict[int, int]) -> int:
 
 
 def _paste_end(lines: list[str], at: int, tag_ends: dict[int, int]) -> int:
-    """Return where the paste that begins with line `at` ends; `at` if the line looks typed."""
+    """Return the end of the paste that begins with line `at`; `at` itself if the line looks typed."""
     line = lines[at]
     if not line.strip():
         return at
@@ -400,7 +400,7 @@ def _fence_end(lines: list[str], at: int, fence: str) -> int:
 
 
 def _run_end(lines: list[str], at: int) -> int:
-    """Return where a log, shell session or piece of code ends: at a blank line that precedes an unindented line."""
+    """Return the end of a log, shell session or piece of code, which is at a blank line before an unindented line."""
     end = at + 1
     while end < len(lines):
         if not lines[end].strip():
@@ -415,7 +415,7 @@ def _run_end(lines: list[str], at: int) -> int:
 
 
 def _closing(line: str) -> str:
-    """Return the marks that would close the quotation that a line opens; "" if it opens none."""
+    """Return the marks that close the quotation opened by a line; "" if it opens none."""
     if _OPEN_QUOTE.search(line):
         return '"'
     opening = _OPENING.search(_CLOSED.sub("", line))
@@ -423,7 +423,7 @@ def _closing(line: str) -> str:
 
 
 def _quote_end(lines: list[str], at: int, closing: str) -> int:
-    """Return where a quotation that opens in line `at` and spans several lines ends; `at` if it is never closed."""
+    """Return the end of a quotation that opens in line `at` and spans several lines; `at` if it is never closed."""
     for end in range(at + 1, min(len(lines), at + _QUOTED_LINES)):
         if any(mark in lines[end] for mark in closing):
             return end + 1
@@ -454,7 +454,7 @@ def _keep_outer_paragraphs(lines: list[str], typed: list[bool]) -> None:
 
 
 def _inside(line: str) -> Iterator[tuple[str, bool]]:
-    """Yield the sentences of a typed line; those that relay, and long quotations, are not the user's own."""
+    """Yield the parts of a typed line, each with whether it is the user's own, unlike relayed and quoted sentences."""
     done = 0
     for quote in _QUOTATION.finditer(line):
         if len(quote.group()) < (_LONG_CORNERED if quote.group()[0] in "「『" else _LONG_QUOTATION):
@@ -470,7 +470,8 @@ def _sentences(text: str) -> Iterator[tuple[str, bool]]:
     for cut in [m.end() for m in _SENTENCE_END.finditer(text)] + [len(text)]:
         inverted = _RELAYED_VERB_FIRST.search(text[at:cut])
         if inverted and not _SELF.search(text, at, cut):
-            # At the beginning of a sentence, what follows may also be relayed; at its end, only that sentence.
+            # At the beginning of a sentence, the following text may also be relayed; at its end, only the sentence
+            # itself.
             end = cut if inverted.start() else len(text)
             yield text[at:end], False
             at = end
