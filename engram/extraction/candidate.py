@@ -1,4 +1,4 @@
-"""The candidate for a memory, and filters for what never becomes one: worthless text, and text judged wrong."""
+"""The candidate for a memory, and filters for text that never becomes one: worthless text, and text judged wrong."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from engram.transcripts.turns import Turn
 MAX_SUMMARY_WORDS = 40
 #: Maximum length of a candidate's summary, in characters.
 MAX_CANDIDATE_SUMMARY_CHARACTERS = 400
-#: Actions that end their target, which is superseded or archived.
+#: Actions that end their target, so that it is superseded or archived.
 ENDING_ACTIONS = ("corrects", "supersedes", "resolves", "retracts")
 
 
@@ -29,7 +29,7 @@ class Candidate:
     """A memory proposed from one or more turns. Its text is redacted and contains no tool output."""
 
     kind: Kind
-    #: The bite: one line, at most ``MAX_SUMMARY_WORDS`` words, no web address.
+    #: The text of the bite: one line, at most ``MAX_SUMMARY_WORDS`` words, without web addresses.
     summary: str
     #: The words on which it rests, verbatim, most informative first; at most ``MAX_CONTENT_CHARACTERS`` characters.
     content: str
@@ -41,23 +41,23 @@ class Candidate:
     facts: tuple[str, ...] = ()
     #: Files, symbols, commands and packages that it mentions.
     entities: tuple[str, ...] = ()
-    #: Questions that it answers, in different words; at most ``MAX_QUESTIONS``.
+    #: Questions that it answers, in words other than its own; at most ``MAX_QUESTIONS``.
     questions: tuple[str, ...] = ()
     #: Its title in lists; "" to use its first clause.
     title: str = ""
     importance: Importance = Importance.NORMAL
     scope: Scope = Scope.PROJECT
     voice: Voice = Voice.ASSISTANT
-    #: How likely it is to be true as stated, 0 to 1.
+    #: How likely it is to be true as stated, from 0 to 1.
     confidence: float = 0.5
     status: Status = Status.PROVISIONAL
     #: Why it must never be injected; "" if it may be.
     suspect: str = ""
-    #: How likely it is to be worth keeping, 0 to 1.
+    #: How likely it is to be worth keeping, from 0 to 1.
     quality: float = 0.0
-    #: The extractor that proposed it, if this one stood in for the requested one; otherwise, "".
+    #: The extractor that proposed it, if that one stood in for the requested extractor; otherwise "".
     extractor: str = ""
-    #: What it says about ``target``: new (nothing at all), same, corrects, supersedes, resolves or retracts.
+    #: Its relation to ``target``: new (no target), same, corrects, supersedes, resolves or retracts.
     action: str = "new"
     #: Id of the memory that the action refers to; "" for a new one.
     target: str = ""
@@ -67,11 +67,11 @@ class Candidate:
     said_at_ms: int = 0
 
 
-# -- Filters: recognising text that never becomes a memory, and repetitions.
+# -- Recognise text that never becomes a memory, and repetitions.
 
-#: The tag that encloses all text that Engram injects; nothing is ever learned from messages that contain it.
+#: The tag that encloses all text injected by Engram; nothing is ever learned from messages that contain it.
 INJECTION_MARKER = "engram-memories"
-#: Minimum share of the shorter bite's words for two bites to say the same thing.
+#: Minimum share of the shorter bite's words that two bites must have in common to say the same.
 SAME_SHARE = 0.6
 
 _OWN = lazy_regex(rf"</?{INJECTION_MARKER}\b|\[(?:ep|q)_[0-9a-z]{{6,}}\]", re.IGNORECASE)
@@ -82,7 +82,7 @@ _LOG_LINE = lazy_regex(
 
 
 def is_own(text: str) -> bool:
-    """Return True if the text contains something that Engram injected."""
+    """Return True if the text contains text that Engram injected."""
     return bool(_OWN.search(text))
 
 
@@ -93,17 +93,17 @@ def is_log(text: str) -> bool:
 
 
 def repeats(bite: str, others: Iterable[frozenset[str]]) -> bool:
-    """Return True if a bite says the same thing as one of the others, which are given as ``content_words``."""
+    """Return True if a bite says the same as one of the others, which are given as ``content_words``."""
     words = content_words(bite)
     if not words:
-        # Words in other scripts are not compared; a line without letters has no meaning.
+        # Words in other scripts are not compared, and a line without letters has no meaning.
         return not any(letter.isalpha() for letter in bite)
     return any(len(words & other) >= SAME_SHARE * max(1, min(len(words), len(other))) for other in others)
 
 
-# -- Recognising a proposal that repeats what was judged wrong or outdated. Pure.
+# -- Recognise a proposal that repeats a memory judged wrong or outdated. Pure.
 
-#: Minimum share of the longer statement's words that the shorter one must have.
+#: Minimum share of the longer statement's words that the shorter one must contain.
 MIN_SHARE = 0.8
 
 _WORD = lazy_regex(r"\w+(?:['’]\w+)?")
@@ -113,10 +113,10 @@ _TURNS = lazy_regex(r".*\d.*|not|no|never|none|without|instead|only|but|except|.
 
 
 def is_said_again(new: Memory, judged: JudgedMemory) -> bool:
-    """Return True if a new memory repeats what was judged, and nothing newer supports it.
+    """Return True if a new memory repeats a judged one, and nothing newer supports it.
 
-    What the user says after a judgement counts as support; so does what anyone says after a memory was judged outdated,
-    because it may be true again.
+    Anything that the user says after a judgement counts as support. After a memory was judged outdated, anything that
+    anyone says counts, because the memory may be true again.
     """
     is_later = judged.at_ms > 0 and new.created_at_ms > judged.at_ms
     is_users = new.voice in (Voice.USER, Voice.CHOSEN)
@@ -126,10 +126,12 @@ def is_said_again(new: Memory, judged: JudgedMemory) -> bool:
 
 
 def says_the_same(first: str, second: str) -> bool:
-    """Return True if one statement has all words of the other and only a few more, none of which is a number or a
-    negation.
+    """Return True if one statement contains all words of the other and only a few more.
 
-    Statements of which each has a word that the other lacks don't count as the same, because one may correct the other.
+    None of the additional words may be a number or a negation.
+
+    If each statement has a word that the other one lacks, they don't count as the same, because one may correct the
+    other.
     """
     short, long = sorted((_words(first), _words(second)), key=len)
     if not short or not short <= long or len(short) < MIN_SHARE * len(long):
@@ -141,13 +143,13 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower())) - _ARTICLES
 
 
-# -- The extractor's interface, and its input other than the turns.
+# -- The interface of extractors, and their input other than the turns.
 
 #: Prefix of a reference to a proposal from an earlier part of the same extraction.
 PROPOSAL = "proposal "
 
 
-#: Maximum number of close memories of other sessions that an extractor is shown.
+#: Maximum number of close memories from other sessions to show to an extractor.
 MAX_NEAR_MEMORIES = 12
 
 
@@ -159,7 +161,7 @@ class NearMemory:
     #: Its id; for a proposal that is not stored yet, ``PROPOSAL`` and its number.
     reference: str = ""
     kind: Kind = Kind.FACT
-    #: ``in force``, or the fact that it was judged wrong or outdated, with the reason.
+    #: ``in force``, or a note that it was judged wrong or outdated, with the reason.
     state: str = "in force"
     #: When it was said, in milliseconds since 1970.
     at_ms: int = 0
@@ -177,9 +179,10 @@ class ExtractionContext:
     project: str = ""
     #: True if the session was started in a root folder or outside any project.
     is_global: bool = False
-    #: Summaries of the memories of this session's other turns, oldest first; they are not proposed again.
+    #: Summaries of the memories from this session's other turns, oldest first; they are not proposed again.
     known: tuple[str, ...] = ()
-    #: Those of ``known`` that are in the user's own words; only these keep one of the user's rules from being proposed.
+    #: The members of ``known`` that are in the user's own words; only these prevent one of the user's rules from being
+    #: proposed.
     known_of_user: tuple[str, ...] = ()
     #: Number of memories that the session already has.
     kept_before: int = 0
@@ -189,22 +192,22 @@ class ExtractionContext:
     rolling_summary: str = ""
     #: Row id of the project; None for none.
     project_id: int | None = None
-    #: Memories of the session's other turns, oldest first; candidates may refer to them.
+    #: Memories from the session's other turns, oldest first; candidates may refer to them.
     own: tuple[NearMemory, ...] = ()
     #: Memories of the project that are close to the turns, closest first.
     near: tuple[NearMemory, ...] = ()
-    #: The session's next turn after these; None if there is none yet.
+    #: The session's next turn after the given ones; None if there is none yet.
     following: Turn | None = None
-    #: Orders in these turns that the user also gave in another session, as ``user_rules.orders`` returns them.
+    #: Orders in the given turns that the user also gave in another session, as returned by ``user_rules.orders``.
     said_before: frozenset[str] = frozenset()
 
 
 class Extractor(Protocol):
     """Proposes candidates from turns. Never touches storage.
 
-    An extractor that summarizes sessions also has ``rolling_summary``: the summary of the last proposal's session. An
-    extractor whose candidates depend only on the session's turns has ``is_repeatable = True``. It is given every turn
-    of the session again, so that the result does not depend on when a session was extracted.
+    An extractor that summarizes sessions also has ``rolling_summary``, the summary of the session of the last proposal.
+    An extractor with candidates that depend only on the session's turns has ``is_repeatable = True``. It is given every
+    turn of the session again, so that the result does not depend on when a session was extracted.
     """
 
     #: Stored with each memory, such as ``local-2``.
@@ -214,8 +217,8 @@ class Extractor(Protocol):
         """Return candidates from the turns, in the order of the turns.
 
         Args:
-            turns: A session's turns in file order, with redacted texts.
-            context: What else is known about the session.
+            turns: a session's turns in file order, with redacted texts.
+            context: other information about the session.
 
         Returns:
             At most as many candidates as the context's cap allows; none if nothing is worth keeping.

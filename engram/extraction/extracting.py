@@ -1,4 +1,4 @@
-"""Turn turns into memories: read, propose, then write everything in one transaction if no turn has since changed."""
+"""Turn a session's turns into memories: read, propose, then write in one transaction if no turn has changed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from engram.settings import Settings
 from engram.system.failpoint import reach
 from engram.transcripts.turns import without_rewound
 
-#: How often an extraction starts again because turns have grown in the meantime.
+#: Maximum number of times that an extraction starts again because turns have grown in the meantime.
 MAX_TRIES = 20
 
 
@@ -51,9 +51,9 @@ class ExtractReport:
     turns: int = 0
     new: int = 0
     updated: int = 0
-    #: Number of memories whose turn no longer supports them.
+    #: Number of memories that were archived because their turn no longer supports them.
     archived: int = 0
-    #: Number of proposals that exceeded a cap, or that the user had made Engram forget.
+    #: Number of proposals that exceeded a cap, or that repeat something that the user had made Engram forget.
     left_out: int = 0
     #: Row ids of new and changed memories.
     row_ids: tuple[int, ...] = ()
@@ -64,7 +64,7 @@ class ExtractReport:
         return bool(self.new or self.updated or self.archived)
 
     def plus(self, turns: int, kept: Kept) -> ExtractReport:
-        """Return this report with the results of another batch added."""
+        """Return this report plus the results of another batch."""
         return replace(
             self,
             turns=self.turns + turns,
@@ -85,15 +85,16 @@ def extract_session(
     settings: Settings,
     near_memories: Sequence[Memory] | None = None,
 ) -> ExtractReport:
-    """Extract the turns of a session that have grown; a turn that was extracted earlier updates its own memories.
+    """Extract the turns of a session that have grown. A turn that was extracted before updates its own memories.
 
-    The extractor and the model run outside any transaction. Any number of extractions of a session may race: each batch
-    is written once, and not at all if a turn has grown in the meantime (the batch is then read again).
+    The extractor and the model run outside any transaction. Any number of extractions of a session may run at the same
+    time: each batch is written only once, and not at all if a turn has grown in the meantime, in which case the batch
+    is read again.
 
     Args:
         embedder: None to leave the vectors to the ``embed`` task.
         settings: contains the caps.
-        near_memories: memories of other sessions that may be shown to the extractor; None for the current ones.
+        near_memories: memories from other sessions that may be shown to the extractor; None for the current ones.
 
     Raises:
         ExtractionError: the extractor failed; the turns stay due.
@@ -129,7 +130,7 @@ class _Step:
     near_memories: Sequence[Memory] | None = None
 
     def run(self) -> tuple[int, Kept, bool]:
-        """Return the number of turns, what was kept from them, and whether no turns are left.
+        """Return the number of turns, the result of storing their candidates, and whether no turns are left.
 
         Raises:
             Conflict: a turn has grown, or another extraction was faster; nothing was written.
@@ -218,7 +219,7 @@ class _Step:
         return True
 
     def _finish_without_turns(self, work: Work | None, session: SessionRow | None) -> None:
-        """Finish the work of a session without due turns, unless one has become due in the meantime."""
+        """Finish the work of a session without due turns, unless a turn has become due in the meantime."""
         if work is None:
             return
         with self.store.transaction() as tx:

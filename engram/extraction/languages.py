@@ -1,6 +1,7 @@
-"""Cue words in languages other than English, as data: a few per language, so that no rule or fix is missed.
+"""Cue words in languages other than English, as data.
 
-Add a language by adding an entry to ``LANGUAGES``. Do not add words that are also English words.
+There are a few for each language, so that rules and fixes are found. Add a language by adding an entry to
+``LANGUAGES``. Do not add words that are also English words.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 from engram.system.lazy_regex import lazy_regex
 
-#: Number of letters of a script without spaces that count as a word.
+#: Number of letters that count as a word in a script without spaces.
 LETTERS_PER_WORD = 2
 
 _UNSPACED = lazy_regex(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
@@ -23,17 +24,18 @@ _FULL_STOP = lazy_regex(r"(?<=[。！？])\s*(?=\S)")
 class Language:
     """Alternatives for regular expressions. In scripts with spaces, only whole words match."""
 
-    #: Words for what is meant to last: always, never, from now on, convention. They also occur elsewhere.
+    #: Words for something that is meant to last: always, never, from now on, convention. They also occur in other
+    #: sentences.
     lasting: str
-    #: A prohibition or preference that may be meant for the moment.
+    #: A prohibition or preference that may be meant only for the moment.
     order: str
-    #: How the team does something: we use.
+    #: Words for how the team does something: we use.
     decides: str
-    #: Withdraws what was said before it.
+    #: Words that withdraw what was said before.
     takes_back: str
-    #: What ties a sentence to this code base.
+    #: Words that tie a sentence to this code base.
     local: str
-    #: Means all of the user's projects.
+    #: Words that mean all of the user's projects.
     universal: str
     cause: str
     is_spaced: bool = True
@@ -221,7 +223,7 @@ def pattern(choose: Callable[[Language], str], before: str = "") -> re.Pattern[s
     return lazy_regex(f"{before}(?:{'|'.join(parts)})" if before else "|".join(parts), re.IGNORECASE)
 
 
-#: A sentence that begins with such a word.
+#: The beginning of a sentence with such a word.
 UNMISTAKABLE = pattern(lambda language: language.lasting, r"^\W*(?:\w+[,:]? )?")
 LASTING = pattern(lambda language: language.lasting)
 ORDER = pattern(lambda language: language.order)

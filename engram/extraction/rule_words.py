@@ -1,4 +1,4 @@
-"""Wordings of rules in English, as patterns: how rules begin, what they always contain, and what withdraws them.
+"""Patterns for rules in English: how rules begin, what they always contain, and what withdraws them.
 
 Other languages are in ``languages.py``. ``user_rules.py`` combines them.
 """
@@ -14,7 +14,7 @@ _ANY = re.IGNORECASE
 
 # --- Words of a rule --------------------------------------------------------------------------------------------------
 
-#: Words without which nothing is a rule. They also occur elsewhere.
+#: Words of which every rule contains at least one. They also occur in other sentences.
 LASTING = lazy_regex(
     r"\b(?:always?|never|nevr|alwa?sy|ever|from (?:now|here|today|this point|then)|(?:going|moving) forward|"
     r"henceforth|hereafter|(?:in|for) (?:the )?future|for (?:all|any|every) (?:future|later|new)|whenever|"
@@ -56,7 +56,7 @@ UNMISTAKABLE = lazy_regex(
     r"(?:our|my) (?:preference|style)|we (?:always|never|use|only|prefer|don'?t use)|i (?:always|never|prefer|hate))\b",
     _ANY,
 )
-#: How the team does something, which is a decision.
+#: Wordings for how the team does something, which is a decision.
 TEAM = lazy_regex(
     r"(?:^|[.,;:!–—-]\s+|\b(?:because|since|and|but|so|here|that|in this (?:repo\w*|project))[, ]+)we (?:(?:always|"
     r"generally|usually) )?(?:use|prefer|only|follow|require|support|name|ship with|decided (?:to|on|that)|(?:don'?t|"
@@ -65,13 +65,14 @@ TEAM = lazy_regex(
     r"more|less|about|around|roughly|nearly|almost|up|\d+)\b)\w",
     _ANY,
 )
-#: All of the user's projects, explicitly.
+#: Explicit wordings for all of the user's projects.
 _EVERY_PROJECT = (
     r"(?:(?:this and )?(?:every|each|any)(?: other| single| one| new)?(?: \w+)?(?: of)?(?: my| our| the)?|"
     r"all(?: of)?(?: my| our| the)?(?: \w+){0,2}?) (?:projects?|repos?|repositor(?:y|ies)|code ?bases?|workspaces?)"
     r"(?: (?:of (?:mine|ours)|(?:that )?(?:i|we) (?:have|own|work (?:on|in)|maintain|touch|start)))?"
 )
-#: Everything that the user makes or works on, in any project. "Our" programs may all be parts of one project.
+#: Wordings for everything that the user makes or works on, in any project. "Our" programs may all be parts of one
+#: project.
 _ALL_OF_MINE = (
     r"(?:(?:every|each|any)(?: single)?(?: one)? of my|all(?: of)? my)(?: other| own)? (?:programs?|tools?|scripts?|"
     r"apps?|applications?|packages?|librar(?:y|ies)|web ?sites?|bots?|plugins?|extensions?|software|machines|code|work|"
@@ -87,7 +88,7 @@ UNIVERSAL = lazy_regex(
     r"\bhere (?:or|and) (?:elsewhere|everywhere else)\b",
     _ANY,
 )
-#: Mentions this project only to say that others are also meant.
+#: Wordings that mention this project only to say that others are also meant.
 NOT_ONLY_HERE = lazy_regex(r"\bnot (?:just|only)?(?: in| for)? ?(?:here|this (?:repo\w*|project|one|app))\b", _ANY)
 #: Words that cancel words for all projects: "not in all my projects", "in every project of the solution".
 NOT_UNIVERSAL = lazy_regex(
@@ -107,7 +108,7 @@ ORDER = lazy_regex(
 )
 # --- What speaks against a rule ---------------------------------------------------------------------------------------
 
-#: Limits a sentence to the moment, or to something at hand.
+#: Words that limit a sentence to the moment or to the current task.
 MOMENT = lazy_regex(
     r"\b(?:for now|right now|just now|currently|at the moment|for the time being|this (?:time|once)|"
     r"(?<!from )(?<!as of )(?<!starting )(?:today|tonight|tomorrow)|(?:in|for|on|during|within|until|as) "
@@ -118,20 +119,20 @@ MOMENT = lazy_regex(
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b",
     _ANY,
 )
-#: What a rule would be for instead of this project.
+#: Words for what a rule would apply to instead of this project.
 ELSEWHERE = lazy_regex(
     r"^(?!.*\b(?:here|this (?:repo\w*|project|one|code ?base))\b(?!\W*$)).*(?<!unlike )(?<!than )(?<!like )(?<!as )"
     r"\b(?:in|for|at|on) (?:(?:the|my|our|their|your) other|another) (?:one|repo\w*|project|code ?base|company|job|"
     r"team|client|customer|app)\b|,\s*(?:but )?not (?:in |for )?(?:here|this (?:repo\w*|project|one|code ?base))\W*$",
     _ANY,
 )
-#: Begins as an example of what was said before.
+#: Beginnings of an example of what was said before.
 EXAMPLE = lazy_regex(
     r"^\W*(?:(?:e\.g\.?|for (?:example|instance)|such as|say,)|like(?! (?:i|we|you|he|she|they|always|before)\b))\W.*"
     r"(?:->|→)",
     _ANY,
 )
-#: Reports what someone said, or how something was.
+#: Wordings that report what someone said, or how something was.
 REPORTS = lazy_regex(
     r"^\W*(?:(?:and|but|so|also|well|hm+|ok(?:ay)?)\b[, ]+)*i(?:['’]ve| have)?(?: (?:just|once|also|often|recently))? "
     r"(?:heard|read|learn(?:ed|t)|(?:was|am|got) told)\b"
@@ -141,7 +142,7 @@ REPORTS = lazy_regex(
     r"(?!.*\b(?:but|so|now)\b)",
     _ANY,
 )
-#: An order about a text that follows a colon: the text is not said to the assistant.
+#: An order about a text that follows a colon; the text is not addressed to the assistant.
 ABOUT_A_TEXT = lazy_regex(
     r"^\W*(?:(?:please|now|then|also|and|can you|could you) )*(?:write|rewrite|translate|rephrase|proofread|reword|"
     r"shorten|add|put|insert|append|change|set|update|replace|create|generate|print|show|render|log|display|document)\b"
@@ -149,7 +150,8 @@ ABOUT_A_TEXT = lazy_regex(
     r"(?:rules?|notes?|conventions?|preferences?)\b|down:|memory|remember|mind))[^:]{3,100}:\s",
     _ANY,
 )
-#: Casts doubt on whether a sentence that begins like a rule is meant as one: someone else's words, a choice, a joke.
+#: Wordings that make it doubtful that a sentence is meant as a rule although it begins like one: someone else's words,
+#: a choice, a joke.
 DOUBTFUL = lazy_regex(
     r"\b(?:says?|said|told|wrote|writes|insist\w*|thinks?|thought|reckons?|believes?|prefers?|wants?|put it|motto|"
     r"advice|opinion|according to|options?|variant|alternative|version|following|above|either|or never|yes or no|"
@@ -176,7 +178,7 @@ QUESTION = lazy_regex(
     _ANY,
 )
 DISAGREES = lazy_regex(
-    # The text after it is someone else's, and is left out: "that's what the linter says".
+    # The text after it is someone else's and is left out: "that's what the linter says".
     r"\b(?:that|this)(?:'?s| is| was) what\W*$|\b(?:i (?:strongly |totally |completely )?(?:disagree|beg to differ)|"
     r"i (?:don'?t|do not) (?:agree|think so|believe (?:that|it|so)|see it that way|buy (?:it|that))|(?:that'?s|that is|"
     r"which is|this is) (?:just |plain |total |complete )?(?:wrong|nonsense|silly|stupid|bullshit|rubbish|not true|"
@@ -185,7 +187,7 @@ DISAGREES = lazy_regex(
     r"says?|wanted|wants?|thinks?|thought))\b",
     _ANY,
 )
-#: Assigns the assistant a role for the next request.
+#: Wordings that assign the assistant a role for the next request.
 PART = lazy_regex(
     r"^\W*(?:(?:please|ok(?:ay)?|now|from now on)[, ]+)*(?:(?:i want you to |i'd like you to |you(?:'ll| will| "
     r"should) |let'?s |can you |could you )?(?:act|acting|behave|respond|role-?play) (?:as|like) (?!(?:before|"
@@ -197,7 +199,7 @@ PART = lazy_regex(
     r"api|model)\b|your (?:role|persona|task|job|goal|mission|objective) is\b)",
     _ANY,
 )
-#: A slash command in front of its words, and one whose name says that they are to be kept.
+#: A slash command in front of its words, and a slash command with a name that says that the words should be kept.
 COMMAND = lazy_regex(r"\s*/[\w:.-]+\s+")
 KEEPS = lazy_regex(r"remember|memor|rule|convention|learn|note", _ANY)
 #: "1. … 2. …" within a paragraph.
@@ -218,7 +220,7 @@ OPTIONS_HEADING = lazy_regex(
 
 # --- Withdrawing ------------------------------------------------------------------------------------------------------
 
-#: Says that what came before was meant for another place, or for something at hand only.
+#: Wordings that say that the preceding text was meant for another place, or only for the current task.
 _ELSEWHERE_MEANT = (
     r"^(?:(?:oops|sorry|ups|ah|oh|uh|no|my bad)\W+)*(?:(?:that|this|it)(?:'?s| is| was) (?:meant )?(?:for )?)?(?:the )?"
     r"(?:wrong|other|another) (?:window|chat|tab|terminal|project|repo|session|channel|thread|person)"
@@ -227,7 +229,7 @@ _ELSEWHERE_MEANT = (
     r"(?:for|in|on) (?:this|that|the current) (?:one|file|branch|test|commit|pr|pull request|change|task|step|ticket|"
     r"issue|sprint|release|demo|week|session)(?:\W+(?:i mean|i meant|though|sorry|please))*\W*$",
 )
-#: Says that what came before is not to be kept, or not to be done.
+#: Wordings that say that the preceding text should not be kept, or not be done.
 _NOT_TO_BE_KEPT = (
     r"\b(?:just |only )testing(?: you)?(?=\W*$)",
     r"\bcancel (?:that|this|my (?:last|previous)\b.{0,20})(?=\W*$|[,.!;] )",
@@ -239,7 +241,7 @@ _NOT_TO_BE_KEPT = (
     r"(?:general |permanent |standing |real )?(?:rule|preference|convention)\b",
     r"^(?:no|nope|stop)\b[,.! ]*(?:please )?(?:don'?t|do not)(?: do (?:that|it|this))?\W*$",
 )
-#: Withdraws what was said, wherever this occurs.
+#: Wordings that withdraw what was said, anywhere in a sentence.
 TAKES_BACK = lazy_regex(
     r"(?<!don't )(?<!dont )(?<!do not )(?<!never )(?<!not )\b(?:(?:scratch|strike|disregard) (?:that|this|it|all|"
     r"everything|what|the|my|those)|(?:just |only )?kidding|jk|j/k|psych(?=\W*$|[!.,])|(?:just |only )?(?:messing|"
@@ -261,7 +263,7 @@ TAKES_BACK = lazy_regex(
     r"\bnever ?mind(?=\W*$|[.,;!]| (?:that|about|what|the rule|my))|" + "|".join((*_ELSEWHERE_MEANT, *_NOT_TO_BE_KEPT)),
     _ANY,
 )
-#: Corrects what comes just before it.
+#: Wordings that correct the text just before them.
 CORRECTS = lazy_regex(
     r"(?:^|[.,;:!–—-]\s*|\()(?:oh|hm+|ah|oops|uh|um|er|well|actually|sorry|but|no|nope|wait|hold on|"
     r"hang on)?[,.!… ]*(?:no,? wait|wait,? no|wait,? that'?s not (?:right|true)|(?:wait|hold on)[,.!…]|no,|nope\b|"
@@ -272,26 +274,26 @@ CORRECTS = lazy_regex(
     r"let'?s)\b)",
     _ANY,
 )
-#: Ends an earlier rule, if it mentions it.
+#: Wordings that end an earlier rule if they mention it.
 LIFTS = lazy_regex(
     r"^(?:(?:ok(?:ay)?|please|actually|well|now|and|but)[, ]+)*(?:stop \w+ing|no need to|no longer|you (?:may|"
     r"can) \w+ .*\bagain|you don'?t (?:have|need) to)\b|^actually,? (?:you (?:may|can)|it'?s (?:ok|okay|fine))\b",
     _ANY,
 )
-#: Says that something is over, whenever it was stipulated.
+#: Wordings that say that something no longer applies, whenever it was stipulated.
 OVER = lazy_regex(
     r"\b(?:we|you|i) (?:no longer|(?:don'?t|do not) (?:\w+ ){1,12}?(?:any ?more|any longer)|(?:(?:have |'ve )?"
     r"(?:stopped|given up|gave up|quit) \w+ing|(?:have |'ve )?(?:got rid of|moved away from|said goodbye to)))\b|"
     r"\b(?:there is |there'?s )?no (?:longer a )?need (?:to|for) .*(?:any ?more|any longer)\b",
     _ANY,
 )
-#: Says that something is no longer forbidden.
+#: Wordings that say that something is no longer forbidden.
 ALLOWED_AGAIN = lazy_regex(
     r"\b(?:you|we) (?:may|can|are allowed to) (?:now )?(?:\w+ ){1,8}?again\b|"
     r"\bit(?:'?s| is) (?:ok|okay|fine|allowed) (?:now )?to (?:\w+ ){1,8}?again\b",
     _ANY,
 )
-#: Words that only say that something is over, without naming a subject.
+#: Words that only say that something no longer applies, without naming a subject.
 OVER_WORDS = content_words(
     "no longer anymore any more stopped using used use need needs have given gave quit rid moved away want allowed "
     "again may can now okay fine said goodbye"
@@ -301,7 +303,7 @@ DENIES = lazy_regex(
     r"\b(?:not|never|no|avoid|stop|don'?t|doesn'?t|won'?t|mustn'?t|without|instead of|rather than|in place of)\b", _ANY
 )
 ALL_OF_IT = lazy_regex(r"\b(?:all|everything|both|these|those)\b", _ANY)
-#: A later withdrawal must name its subject.
+#: Wordings by which a later withdrawal names its subject, which it must do.
 SUBJECT = lazy_regex(
     r"\b(?:about|regarding|concerning|rule (?:on|for|that|with|to)|back (?:the|my|what)|forget (?:the|my|that)|"
     r"withdraw|revoke|retract|said (?:about|on|that|to)|sobre|über|mit|zu[mr]?)\b(.*)",
@@ -314,7 +316,7 @@ EMPTY_WORDS = content_words(
     "always from ignore disregard that thing regel regla olvida vergiss"
 )
 
-#: What ties a sentence to this code base: symbols, paths, "this", "our", "here".
+#: Text that ties a sentence to this code base: symbols, paths, "this", "our", "here".
 LOCAL = lazy_regex(
     r"`[^`]+`|\b\w+/\w|\b\w+\.[a-z]{1,4}\b|\b[a-z]+[A-Z]\w*|\b\w+_\w+|"
     r"(?i:\b(?:this|these|here|our|the (?:repo\w*|project|app\w*|file|cli|api|server|page|button|component|"
@@ -335,12 +337,12 @@ NEGATION = lazy_regex(r"\b(?:not|never|no|avoid|stop|don'?t|nicht|kein\w*|nie|nu
 
 _SHORT = {"pls": "please", "plz": "please", "dont": "don't", "doesnt": "doesn't", "cant": "can't", "alway": "always"}
 _CUES = ("always", "never", "remember", "please", "immer", "niemals", "toujours", "jamais", "siempre", "nunca")
-#: Misspellings of cue words that are words in their own right.
+#: Misspellings of cue words that are actual words.
 _NO_SLIPS = frozenset(("nuca", "nuna", "neve", "neer", "never", "sempre", "pleas"))
 
 
 def _slips(word: str) -> set[str]:
-    """Return variants of a word with two letters exchanged, one doubled, or one left out; the first letter is kept."""
+    """Return variants of a word with two letters exchanged, one doubled or one left out; the first letter is kept."""
     inner = range(1, len(word))
     exchanged = {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in inner if at + 1 < len(word)}
     return exchanged | {word[:at] + word[at] + word[at:] for at in inner} | {word[:at] + word[at + 1 :] for at in inner}

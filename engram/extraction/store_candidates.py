@@ -1,4 +1,4 @@
-"""Store candidates as memories, each in its slot, so that the same proposal from a turn is stored only once."""
+"""Store candidates as memories, each in its own slot, so that the same proposal from a turn is stored only once."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from engram.models.sessions.stored_turns import StoredTurn
 from engram.settings import Settings
 from engram.transcripts.turns import BEHIND, Opening, standing_turns
 
-#: Actions in a memory's history after which no extraction changes it.
+#: Actions in a memory's history after which no extraction changes the memory.
 _SETTLING_ACTIONS = ("merge", "supersede", "archive", "graduate", "undo", "redo")
 _HOUR_MS = 3_600_000
 
@@ -64,11 +64,11 @@ class Kept:
     new: int = 0
     updated: int = 0
     archived: int = 0
-    #: Why candidates were left out, one reason for each.
+    #: The reasons why candidates were left out, one for each.
     refused: list[Refusal] = field(default_factory=list)
     #: Index of a candidate → row id of the memory that it created or changed.
     row_ids: dict[int, int] = field(default_factory=dict)
-    #: Index of a candidate → its slot, for those that are stored.
+    #: Index of a candidate → its slot, for stored candidates.
     slots: dict[int, str] = field(default_factory=dict)
 
     @property
@@ -93,7 +93,7 @@ class Keeper:
         """Prepare.
 
         Args:
-            extractor: stored with each memory.
+            extractor: the name stored with each memory.
             settings: contains the caps.
             run_id: a run in which new memories are also recorded, so that they can be undone; the caller then handles
                 memories that the turns no longer support.
@@ -149,7 +149,7 @@ class Keeper:
         return self._run_id
 
     def _rests_on_barred(self, candidate: Candidate) -> bool:
-        """Return True if a memory resting on one of the entries was forgotten, perhaps while the extractor ran."""
+        """Return True if a memory that rests on one of the entries was forgotten, possibly while the extractor ran."""
         turns = (self._turns[key].turn for key in candidate.turn_keys if key in self._turns)
         queued = [turn.key for turn in turns if turn.opening is Opening.QUEUED]
         return bool(barred_entries(self._tx, [*candidate.evidence, *queued]))
@@ -213,7 +213,7 @@ class Keeper:
         if self._is_in_run:
             wanted["extractor"] = candidate.extractor or self._extractor
         if known.status == Status.ACTIVE:
-            # The memory was confirmed. If the turn has grown, its confirmation is checked again.
+            # The memory has been confirmed. If the turn has grown, the confirmation is checked again.
             came_back = any(change.action == "confirm" and "came back" in change.reason for change in history)
             if self._has_grown(candidate) and not came_back:
                 wanted["confirmations"] = 0
@@ -226,7 +226,7 @@ class Keeper:
         return turn is not None and turn.extracted_revision < turn.revision
 
     def _archive_others(self, turn: StoredTurn, slots: set[str]) -> int:
-        """Archive the turn's automatic memories that were not proposed again, and return their number."""
+        """Archive the turn's automatic memories that were not proposed again; return their number."""
         if not turn.extracted_revision:
             return 0
         count = 0
@@ -240,7 +240,7 @@ class Keeper:
             if is_decided or self._lead_turn(memory) != turn.id:
                 continue
             if barred_entries(self._tx, sources_of(self._tx, memory)):
-                continue  # the extractor can't propose it again, because it no longer sees all of its evidence
+                continue  # the extractor can't propose it again, because it is no longer given all of its evidence
             reason = WENT_ON if turn.extracted_revision < turn.revision else NOT_CHOSEN
             change_memory(
                 self._tx, memory, "archive", reason, run_id=self._run(), status=Status.ARCHIVED, actor=Actor.MODEL
@@ -278,7 +278,7 @@ class Keeper:
         return 1
 
     def _restore_rewound(self, memory: Memory) -> int:
-        """Restore a memory if its last change ended it with the prompt; returns 0, because nothing ended."""
+        """Restore a memory if its last change ended it together with its prompt; return 0, because nothing ended."""
         last = history_of(self._tx, memory.episode_id)[-1:]
         if last and (last[0].action, last[0].reason) == ("archive", REWOUND):
             status = Status(last[0].before["status"])
@@ -311,7 +311,7 @@ class Keeper:
         return min(at_ms or self._session.last_at_ms, self._tx.now_ms())
 
     def _is_hour_full(self, at_ms: int) -> bool:
-        """Return True if the hour of ``at_ms`` has its maximum number of memories; otherwise, count one more."""
+        """Return True if the hour of ``at_ms`` already has the maximum number of memories; if not, count one more."""
         hour = at_ms // _HOUR_MS
         if hour not in self._kept_in_hour:
             self._kept_in_hour[hour] = count_auto_memories(self._tx, hour * _HOUR_MS, (hour + 1) * _HOUR_MS)
@@ -327,7 +327,7 @@ def _is_settled(memory: Memory) -> bool:
 
 
 def _is_decision(change: Change) -> bool:
-    """Return True for a change that an extraction must not overrule: one made by hand or by consolidation."""
+    """Return True for a change made by hand or by consolidation, which an extraction must not overrule."""
     return change.is_by_hand or (change.action in _SETTLING_ACTIONS and change.reason not in WITHDRAWN)
 
 
@@ -342,18 +342,18 @@ def _fields(candidate: Candidate) -> dict[str, Any]:
     return {name: getattr(candidate, name) for name in _FIELDS}
 
 
-# -- Applying an extraction's actions to existing memories: all changes are recorded in one run, which can be undone.
+# -- Apply an extraction's actions to existing memories. All changes are recorded in one run, which can be undone.
 
 
 @dataclass(slots=True)
 class Applied:
     """The result of applying actions."""
 
-    #: A line for each change, as ``engram consolidate --list`` shows it.
+    #: A line for each change, as shown by ``engram consolidate --list``.
     lines: list[str] = field(default_factory=list)
     #: Number of memories that changed.
     changed: int = 0
-    #: Number of contradictions recorded for a person to decide.
+    #: Number of contradictions that were recorded for a person to decide.
     contradictions: int = 0
     #: Number of memories that should have ended, but are still current.
     staying: int = 0
@@ -368,8 +368,9 @@ def apply_actions(
 ) -> Applied:
     """Apply the candidates' actions to existing memories.
 
-    ``ending_of`` decides whether a memory may end. Moreover, memories never change if they belong to another project,
-    were said later than the candidate, or were restored by a person. A suspect candidate never changes a memory.
+    ``ending_of`` decides whether a memory may end. In addition, memories never change if they belong to another
+    project, were said later than the candidate, or were restored by a person. A suspect candidate never changes a
+    memory.
 
     Args:
         candidates: a session's proposals, including those without a target.
@@ -415,7 +416,7 @@ def _confirm(
     run_id: int,
     applied: Applied,
 ) -> None:
-    """Add evidence to a memory that was said again; confirm it if that was in another session.
+    """Add evidence to a memory that was said again; if this was in another session, also confirm it.
 
     A memory that was judged wrong gets neither evidence nor confirmation.
     """

@@ -1,4 +1,4 @@
-"""What an extraction reads: which turns of a session together, and their context of older memories and rules."""
+"""Select what an extraction reads: a batch of a session's turns, and their context of older memories and rules."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ from engram.transcripts.turns import Turn, without_entries
 from engram.trust.display import one_line
 from engram.trust.voice import typed_text
 
-#: Maximum number of due turns in a batch, which limits memory use and how long the write lock is held.
+#: Maximum number of due turns in a batch; this limits memory use and the time for which the write lock is held.
 BATCH_TURNS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The turns of a batch, within their session."""
+    """The turns of a batch, and their neighbours in the session."""
 
-    #: Turns from which to propose candidates: the due ones and, for a repeatable extractor, those before and between.
+    #: The turns from which to propose candidates: the due ones and, for a repeatable extractor, those before and
+    #: between them.
     turns: tuple[StoredTurn, ...] = ()
-    #: The session's turns after them; empty for an extractor that is not repeatable.
+    #: The session's turns after these; empty for an extractor that is not repeatable.
     after: tuple[StoredTurn, ...] = ()
 
     @property
@@ -51,7 +52,7 @@ class Batch:
 def within_project(session: SessionRow, turns: Sequence[StoredTurn]) -> tuple[SessionRow, list[StoredTurn]]:
     """Return the session as seen from the project of the first due turn, and the turns in that project.
 
-    A session may work in several projects, and what is said in one never becomes part of another's memories.
+    A session may work in several projects, and words said in one project never become part of another's memories.
     """
     due = (turn for turn in turns if turn.extracted_revision < turn.revision)
     first = next(due, None) or next(iter(turns), None)
@@ -62,7 +63,7 @@ def within_project(session: SessionRow, turns: Sequence[StoredTurn]) -> tuple[Se
 
 
 def is_at_home(store: Reader, session: SessionRow) -> bool:
-    """Return True for a session as seen from its own project; only there does it have a summary."""
+    """Return True for a session as seen from its own project, which is the only one where it has a summary."""
     stored = find_session(store, session.session_id)
     return stored is not None and stored.project_id == session.project_id
 
@@ -71,7 +72,7 @@ def next_batch(turns: Sequence[StoredTurn]) -> Batch:
     """Return the next batch of a session for a repeatable extractor; an empty one if no turn is due.
 
     Only the best passages of a session are kept, and a turn's candidates depend on the turns before it and the prompt
-    after it. So the batch starts with the session, and ends where the session ends or the next batch begins.
+    after it. Therefore the batch starts with the session, and ends where the session ends or the next batch begins.
     """
     due = [place for place, turn in enumerate(turns) if turn.extracted_revision < turn.revision]
     if not due:
@@ -80,11 +81,11 @@ def next_batch(turns: Sequence[StoredTurn]) -> Batch:
     return Batch(turns=tuple(turns[:stop]), after=tuple(turns[stop:]))
 
 
-# -- Building an extractor's context: the session's existing memories, and those that are close to the turns.
+# -- Build an extractor's context: the session's existing memories, and memories that are close to the turns.
 
 #: Maximum number of memories ended by a judgement that are shown to an extractor.
 MAX_JUDGED_MEMORIES = 6
-#: Maximum length of a judgement's reason when it is shown, in characters.
+#: Maximum length at which a judgement's reason is shown, in characters.
 MAX_WHY_CHARACTERS = 160
 
 #: Number of an order's longest words to search for in other sessions, and the maximum number of passages to search.
@@ -98,12 +99,12 @@ class ContextBuilder:
     store: Store
     settings: Settings
     session: SessionRow
-    #: Memories of other sessions that may be shown; None for the current ones. A snapshot makes several sessions'
-    #: requests independent of each other's answers.
+    #: Memories from other sessions that may be shown; None for the current ones. A snapshot makes the requests of
+    #: several sessions independent of each other's answers.
     near_memories: Sequence[Memory] | None = None
 
     def build(self, turns: Sequence[StoredTurn]) -> ExtractionContext:
-        """Return the context for some turns: the session's other memories, and close ones from other sessions."""
+        """Return the context for the given turns: the session's other memories, and close ones from other sessions."""
         session = self.session
         project = project_by_id(self.store, session.project_id) if session.project_id else None
         others = self._memories_of_other_turns(turns)
@@ -123,7 +124,7 @@ class ContextBuilder:
         )
 
     def build_repeatable(self, batch: Batch) -> ExtractionContext:
-        """Return a context that does not depend on when the session was extracted; what was saved by hand is known."""
+        """Return a context that does not depend on when the session was extracted; memories saved by hand are known."""
         saved = [memory for memory in self._memories() if memory.source == Source.MANUAL and memory.is_current]
         return replace(
             self.build(batch.turns),
@@ -135,7 +136,7 @@ class ContextBuilder:
         )
 
     def readable(self, turns: Sequence[StoredTurn]) -> list[Turn]:
-        """Return what an extractor may read: nothing from forgotten memories, and no prompts without their answers."""
+        """Return the turns that an extractor may read, without forgotten memories or prompts that have no answers."""
         turns = [turn for turn in turns if has_answers(turn.turn.agent)]
         entries = {entry.uuid for turn in turns for entry in turn.turn.entries}
         barred = barred_entries(self.store, entries | {turn.turn.key for turn in turns})
@@ -145,7 +146,7 @@ class ContextBuilder:
     def _said_before(self, turns: Sequence[Turn]) -> frozenset[str]:
         """Return the orders in these turns that the user also gave in another session of the project."""
         given = {order for turn in turns for text in typed_texts(turn) for order in orders(text)}
-        # Prompts in a copy of the session have the same times.
+        # Prompts in a copy of the session have the same times as the originals.
         times = {said.at_ms for turn in turns for said in turn.users_texts if said.at_ms}
         return frozenset(order for order in given if self._is_said_elsewhere(order, times))
 
@@ -160,12 +161,12 @@ class ContextBuilder:
     def _nearest(
         self, turns: Sequence[StoredTurn], judged: Mapping[int, JudgedMemory], own: Sequence[Memory]
     ) -> list[Memory]:
-        """Return global memories and the project's that are close to the turns, those ended by a judgement first.
+        """Return project and global memories that are close to the turns, starting with those ended by a judgement.
 
         Memories that one of the user's sentences withdraws come next.
 
         Args:
-            judged: row id → what was judged wrong or outdated, including this session's memories.
+            judged: row id → memory that was judged wrong or outdated, including those of this session.
             own: the session's memories, which are shown anyway.
         """
         if self.session.project_id is None and not self.session.is_global:
@@ -177,7 +178,7 @@ class ContextBuilder:
         ]
         texts = [turn.turn for turn in turns]
         takings = [taking for turn in texts for typed in typed_texts(turn) for taking in takings_back(typed)]
-        # A sentence that withdraws a rule may share only one of many words with it, and so not be close to it.
+        # A sentence that withdraws a rule may share only one of many words with it, and so may not be close to it.
         rules = [memory for memory in others if memory.is_users_rule]
         meant = [memory for taking in takings for memory in meant_by(taking, rules)]
         listed = {memory.id for memory in (*others, *own)}
@@ -191,7 +192,7 @@ class ContextBuilder:
         return current_memories(self.store, self.session.project_id)
 
     def _memories(self) -> list[Memory]:
-        """Return the session's memories that its project may see; the session may also have worked in others."""
+        """Return the session's memories that its project may see; the session may also have worked elsewhere."""
         return [
             memory
             for memory in memories_of_session(self.store, self.session.session_id)
@@ -223,7 +224,7 @@ def check_unforgotten(tx: Tx, session_id: str, context: ExtractionContext) -> No
 
 
 def _folder_name(project: ProjectRow) -> str:
-    """Return the name of a project's folder; the display name may have a number that depends on the memory."""
+    """Return the name of a project's folder; the display name may contain a number that depends on the database."""
     return re.split(r"[\\/]", project.root.rstrip("\\/"))[-1] or project.name
 
 
@@ -250,9 +251,10 @@ def _judged_state(memory: JudgedMemory) -> str:
     return f"judged {memory.judgement}{why}, not to be kept again"
 
 
-# -- Selecting the existing memories that are close to some turns, by common words. Pure, and the same on every machine.
+# -- Select the existing memories that are close to some turns, by common words. Pure, and the same on every machine.
 #
-# Vectors are not used: the same memories and turns must make the same request, so that recorded answers still match.
+# Vectors are not used, because the same memories and turns must result in the same request, so that recorded answers
+# still match.
 
 #: Minimum share of a memory's words, weighted by rarity, that a single turn must contain.
 MIN_SHARE = 0.2

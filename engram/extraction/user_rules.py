@@ -1,11 +1,11 @@
-"""The user's rules: which sentences of a prompt state a rule for later, and why the others do not. Pure.
+"""Find the user's rules: which sentences of a prompt state a rule for later, and why the others do not. Pure.
 
 A sentence is a rule only if it is unmistakably meant to last (always, never, from now on, we use, our convention is),
 was typed by the user, and is about all of a project or all of their work. People word rules, and sentences that only
-resemble them, in more ways than anyone can list. So a linear model of a sentence's words decides, fitted by
-``benchmarks/user_rules.py`` on prompts from many writers; docs/extraction.md has the figures. This module decides what
-depends on other sentences: questions, lists, corrections. An order without a word for later may be meant only for the
-moment, so it remains a sentence in a transcript until the user says it again in another session.
+resemble them, in more ways than anyone can list. Therefore a linear model of a sentence's words decides; it was fitted
+by ``benchmarks/user_rules.py`` on prompts from many writers, and docs/extraction.md gives the figures. This module
+handles everything that depends on other sentences: questions, lists, corrections. An order without a word for later may
+be meant only for the moment, so it remains a sentence in a transcript until the user says it again in another session.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from engram.transcripts.turns import Turn
 from engram.trust.voice import typed_text
 
 WEIGHTS = Path(__file__).with_name("rule_weights.json")
-#: Minimum and maximum length of a rule, in words. A longer sentence is a description, and a memory is never cut short.
+#: Minimum and maximum length of a rule, in words. A longer sentence is a description, and memories are never cut short.
 MIN_WORDS = 3
 MAX_WORDS = 40
-#: Minimum share of common words, among all words of two sentences, for these to say the same thing.
+#: Minimum share of all words in two sentences that must be common for the sentences to say the same.
 SAME_SHARE = 0.6
-#: Share of the words in "we no longer …" that a rule must contain for this sentence to end it.
+#: Share of the words in a sentence such as "we no longer …" that a rule must contain to be ended by it.
 MOSTLY = 0.6
 
 
@@ -61,19 +61,19 @@ class Refusal(StrEnum):
     )
 
 
-#: Refusals of sentences that may be rules all the same, if their neighbours explain them.
+#: Refusals of sentences that may nevertheless be rules if their neighbours explain them.
 _OPEN = frozenset({Refusal.MOMENT, Refusal.DANGLING, Refusal.JOKE, Refusal.UNWORDED, Refusal.UNSURE})
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A sentence that sounds like one of the user's rules, and what it was judged to be."""
+    """A sentence that sounds like one of the user's rules, and the judgement on it."""
 
     #: The user's sentence, as one line.
     sentence: str
     kind: Kind = Kind.PREFERENCE
     scope: Scope = Scope.PROJECT
-    #: True if it is worded as permanent; False for an order that was repeated.
+    #: True if its wording is permanent; False for an order that was repeated.
     is_lasting: bool = True
     #: Why it is not kept; None for a rule.
     refusal: Refusal | None = None
@@ -81,12 +81,12 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class TakingBack:
-    """A sentence in which the user withdraws something from an earlier prompt, or says that it is over."""
+    """A sentence in which the user withdraws something from an earlier prompt, or says that it no longer applies."""
 
     sentence: str
     #: The first letters of the words that specify what is withdrawn.
     about: frozenset[str]
-    #: Share of these that a rule must contain if the sentence does not call it a rule ("we no longer use Redis").
+    #: Share of these words that a rule must contain if the sentence does not call it a rule ("we no longer use Redis").
     least: float = 0.0
     #: True if the sentence is only about prohibitions, False if it is only about other rules; None for any rule.
     of_prohibitions: bool | None = None
@@ -95,7 +95,7 @@ class TakingBack:
         return self.shared(rule) > 0
 
     def shared(self, rule: str) -> int:
-        """Return how many words a rule shares with what is withdrawn; 0 if this rule is not meant."""
+        """Return how many words a rule has in common with what is withdrawn; 0 if the rule is not meant."""
         shared = len(self.about & prefixes(content_words(rule)))
         is_other = self.of_prohibitions is not None and self.of_prohibitions != bool(words.DENIES.search(rule))
         return 0 if is_other or shared < self.least * len(self.about) else shared
@@ -104,7 +104,7 @@ class TakingBack:
 class _Said(Protocol):
     @property
     def summary(self) -> str:
-        """Something that was said, in one sentence."""
+        """A statement that was made, in one sentence."""
 
 
 Rule = TypeVar("Rule", bound=_Said)
@@ -128,11 +128,11 @@ def judge(
     """Judge every sentence of a prompt that sounds like a rule, in order.
 
     Args:
-        typed: what the user typed, without anything pasted, quoted or relayed.
+        typed: the text that the user typed, without anything pasted, quoted or relayed.
         project: display name of the project; a sentence that mentions it applies only to this project.
-        following: what the user typed in the next prompt of the session; "" for none.
-        said_before: sentences of this prompt that the user also said in another session, as ``orders`` returns them.
-        model: a model of rules to evaluate; None for the one that is shipped.
+        following: the text that the user typed in the next prompt of the session; "" for none.
+        said_before: sentences of this prompt that the user also said in another session, as returned by ``orders``.
+        model: a model of rules to evaluate; None for the shipped one.
     """
     model = model or shipped_model()
     command = words.COMMAND.match(typed)
@@ -153,7 +153,7 @@ def judge(
             if plays and found.refusal in (None, Refusal.ORDER):
                 found = replace(found, refusal=Refusal.PART)
             if place == 0 and found.refusal is None and command is not None and not words.KEEPS.search(command[0]):
-                # The first words after a command are about its one run, until they are said again.
+                # The first words after a command concern only this run of the command, until they are said again.
                 found = replace(found, refusal=Refusal.ORDER)
             if found.refusal is Refusal.ORDER and sentence in said_before:
                 found = replace(found, refusal=None, is_lasting=False)
@@ -169,12 +169,12 @@ def rules(typed: str, *, project: str = "", following: str = "", said_before: Co
 
 
 def orders(typed: str) -> list[str]:
-    """Return the sentences of a prompt that become rules once the user says them again."""
+    """Return the sentences of a prompt that become rules if the user says them again."""
     return [found.sentence for found in judge(typed) if found.refusal is Refusal.ORDER]
 
 
 def says_the_same(first: str, second: str) -> bool:
-    """Return True if two orders are the same in nearly the same words."""
+    """Return True if two orders say the same in nearly the same words."""
     mine, theirs = prefixes(content_words(first)), prefixes(content_words(second))
     if bool(words.NEGATION.search(first)) != bool(words.NEGATION.search(second)):
         return False
@@ -182,7 +182,7 @@ def says_the_same(first: str, second: str) -> bool:
 
 
 def without_questions(text: str) -> str:
-    """Return the sentences in ``text`` that claim something; leave out questions, which don't claim anything."""
+    """Return the sentences in ``text`` that state something, leaving out questions."""
     said = (part for sentence in sentences_of(plain(text)) for part in languages.sentences_of(sentence))
     return " ".join(sentence for sentence in said if not words.QUESTION.search(sentence))
 
@@ -193,7 +193,7 @@ def only_asks(text: str) -> bool:
 
 
 def typed_texts(turn: Turn) -> list[str]:
-    """Return what the user typed in a turn, text by text; [] for a prompt that was never sent."""
+    """Return the texts that the user typed in a turn; [] for a prompt that was never sent."""
     return [] if turn.is_unsent else [typed_text(said.text) for said in turn.users_texts]
 
 
@@ -203,12 +203,12 @@ def typed_prompt(turn: Turn | None) -> str:
 
 
 def is_rule(sentence: str) -> bool:
-    """Return True if a sentence is a rule on its own, or an order that may have been said more than once."""
+    """Return True if a sentence is a rule on its own, or an order that may have been given more than once."""
     return any(found.refusal in (None, Refusal.ORDER) for found in judge(sentence))
 
 
 def takings_back(typed: str) -> list[TakingBack]:
-    """Return the sentences that withdraw something specific from an earlier prompt, or say that it is over."""
+    """Return the sentences that withdraw something specific from an earlier prompt or say that it is over."""
     found = []
     for sentence, _ in sentences_in(typed):
         if about := _named(sentence):
@@ -221,10 +221,10 @@ def takings_back(typed: str) -> list[TakingBack]:
 
 
 def lays_down_for_all_projects(typed: str, summary: str, project: str = "") -> bool:
-    """Return True if a rule in a prompt is for all projects and about the subject of a language model's summary.
+    """Return True if a rule in a prompt applies to all projects and is about the subject of a language model's summary.
 
-    A rule that only its neighbours explain ("that's how all my programs should behave") counts, because the summary
-    says what it is about.
+    A rule that is explained only by its neighbours ("that's how all my programs should behave") counts, because the
+    summary says what it is about.
     """
     said = prefixes(content_words(summary))
     return any(
@@ -236,14 +236,14 @@ def lays_down_for_all_projects(typed: str, summary: str, project: str = "") -> b
 
 
 def is_for_all_projects(text: str) -> bool:
-    """Return True if these words say that something applies to all projects."""
+    """Return True if the text says that something applies to all projects."""
     return bool(words.UNIVERSAL.search(text) or languages.UNIVERSAL.search(text)) and not words.NOT_UNIVERSAL.search(
         text
     )
 
 
 def scope_of(sentence: str, project: str = "") -> Scope:
-    """Return global for a rule with words for all projects that mentions nothing in this project; else project."""
+    """Return global for a rule with words for all projects that mentions nothing in this project; otherwise project."""
     if not is_for_all_projects(sentence) or (project and project.lower() in sentence.lower()):
         return Scope.PROJECT
     rest = words.NOT_ONLY_HERE.sub(" ", languages.UNIVERSAL.sub(" ", words.UNIVERSAL.sub(" ", sentence)))
@@ -253,7 +253,7 @@ def scope_of(sentence: str, project: str = "") -> Scope:
 
 
 def _judge(sentence: str, statement: Statement, after: str, project: str, model: LinearModel) -> Judgement | None:
-    """Judge a sentence on its own and by the one after it; return None if it does not sound like a rule."""
+    """Judge a sentence by itself and the following one; return None if it does not sound like a rule."""
     meant = words.as_meant(sentence)
     score, floors = model.score(features(meant)), model.floors
     is_order = bool(words.ORDER.search(meant) or languages.ORDER.search(meant))
@@ -275,7 +275,7 @@ def _judge(sentence: str, statement: Statement, after: str, project: str, model:
 
 
 def _beginning(sentence: str, after: str) -> str:
-    """Return the name of the floor for a sentence that begins like this and is followed by ``after``."""
+    """Return the name of the floor for a sentence with this beginning that is followed by ``after``."""
     if words.SURE.search(sentence):
         return "unmistakable" if words.DOUBTFUL.search(f"{sentence} {after}") else "sure"
     is_unmistakable = words.UNMISTAKABLE.search(sentence) or languages.UNMISTAKABLE.search(sentence)
@@ -283,7 +283,7 @@ def _beginning(sentence: str, after: str) -> str:
 
 
 def _has_lasting_word(sentence: str) -> bool:
-    """Return True if a sentence contains a word for what lasts, in any of the languages."""
+    """Return True if a sentence contains a word for something that lasts, in any of the languages."""
     lasting = (words.LASTING, languages.LASTING, languages.DECIDES)
     return is_for_all_projects(sentence) or any(pattern.search(sentence) for pattern in lasting)
 
@@ -292,14 +292,14 @@ def _has_lasting_word(sentence: str) -> bool:
 def shipped_model() -> LinearModel:
     """Return the model of rules.
 
-    Its floors: "rule" for rules; "unmistakable" and "sure" for sentences that begin like a rule; "order" for an order
-    that becomes a rule when it is said again; "unsure" for sentences that sound like a rule.
+    Its floors are "rule" for rules; "unmistakable" and "sure" for sentences that begin like a rule; "order" for an
+    order that becomes a rule when it is said again; "unsure" for sentences that sound like a rule.
     """
     return load_model(WEIGHTS)
 
 
 def _refusal(sentence: str, statement: Statement, after: str) -> Refusal | None:
-    """Return what disqualifies a sentence, however lasting it sounds."""
+    """Return the reason that disqualifies a sentence, however lasting it sounds; None if there is none."""
     if words.QUESTION.search(words.PARENTHESIS.sub("", sentence).strip()):
         return Refusal.QUESTION
     if statement.block is Block.ROW or (statement.block is Block.BULLET and not _is_in_rules(statement)):
@@ -335,7 +335,7 @@ def _enumerated(sentences: Sequence[tuple[str, Statement]]) -> frozenset[int]:
 
 
 def _is_in_rules(statement: Statement) -> bool:
-    """Return True for a bullet in a list of rules: one whose heading says so, or that has no heading."""
+    """Return True for an item in a list of rules, which has a heading that says so or no heading at all."""
     heading = f"{statement.topic} {statement.lead}".strip()
     if words.OPTIONS_HEADING.search(heading):
         return False
@@ -343,7 +343,7 @@ def _is_in_rules(statement: Statement) -> bool:
 
 
 def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], following: str) -> None:
-    """Refuse rules that a later sentence in the prompt, or the next prompt, withdraws."""
+    """Refuse rules that are withdrawn by a later sentence in the prompt, or by the next prompt."""
     for at, sentence in enumerate(sentences):
         if _takes_back(sentence):
             _refuse(judged, at, sentence, within=at)
@@ -364,7 +364,7 @@ def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], fo
 
 
 def _named(sentence: str) -> frozenset[str]:
-    """Return the first letters of the words that specify what a sentence withdraws; none if it doesn't say so."""
+    """Return the first letters of the words that specify what a sentence withdraws; empty if there are none."""
     match = words.TAKES_BACK.search(sentence) or languages.TAKES_BACK.search(sentence)
     subject = words.SUBJECT.search(sentence, match.start()) if match else None
     return prefixes(content_words(subject.group(1)) - words.EMPTY_WORDS) if subject else frozenset()
@@ -384,11 +384,11 @@ def _refuse(
     only_shared: bool = False,
     with_own: bool = True,
 ) -> None:
-    """Refuse the rules that a sentence withdraws: those that share words with it, or else the last one before it.
+    """Refuse the rules that a sentence withdraws: those that share words with it, otherwise the last one before it.
 
     Args:
-        judged: every judgement, with its sentence's position.
-        within: how many sentences before it are considered.
+        judged: every judgement, with the position of its sentence.
+        within: how many sentences before it to consider.
         only_last: refuse the last rule, without comparing words.
         only_shared: refuse only rules with common words.
         with_own: also refuse the sentence itself.

@@ -1,1 +1,1 @@
-"""The local writer: memories that are certain, without a language model."""
+"""The local extractor, which proposes memories that are certain, without a language model."""

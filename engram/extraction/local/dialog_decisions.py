@@ -1,4 +1,4 @@
-"""What the user decided in dialogs: answers, approved, changed and rejected plans, comments on refused calls."""
+"""Propose decisions by the user in dialogs: answers; approved, changed and rejected plans; comments on calls."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ from engram.transcripts.turns import ARROW, Action, Role, TextBlock, Turn
 from engram.trust.suspicion import why_suspect
 from engram.trust.voice import typed_text
 
-#: Room for a question and for the user's own words in a summary, in characters; longer texts are quoted in the content.
+#: Maximum length of a question and of the user's own words in a summary, in characters; longer texts are quoted in the
+#: content.
 QUESTION_ROOM, ANSWER_ROOM = 240, 180
 #: Minimum number of content words in a comment that is meaningful on its own.
 MIN_COMMENT_WORDS = 4
-#: An answer with fewer words is explained by the description of its option.
+#: Maximum number of words in an answer that is explained by the description of its option.
 MAX_BARE_WORDS = 4
-#: Minimum number of words in a sentence that states a plan's purpose, and how many points may replace such a sentence.
+#: Minimum number of words in a sentence that states the purpose of a plan, and maximum number of points that may
+#: replace such a sentence.
 MIN_PURPOSE_WORDS, MAX_POINTS = 6, 3
-#: How certain a decision is compared with other memories of a session, 0 to 1.
+#: How certain a decision is compared with other memories of a session, from 0 to 1.
 QUALITY = 0.9
 
-#: A question about what to do next, whose answer means nothing to a later session.
+#: A question about what to do next; the answer means nothing to a later session.
 PASSING = lazy_regex(
     r"\b(?:how (?:should|do|would|shall|can) (?:i|we|you)(?: \w+){0,2} (?:proceed|continue|go on|handle this|"
     r"start|begin)|what(?: (?:should|would|do|shall) (?:i|we|you)(?: \w+){0,3})? (?:next|first|update|do now)|"
@@ -58,7 +60,7 @@ _LAYS_DOWN = lazy_regex(
     r"only)\b",
     re.IGNORECASE,
 )
-#: Words about what is to be done now, or about what is no more than a thought.
+#: Words about what to do now, or about something that is only an idea.
 _PASSING = lazy_regex(
     r"\b(?:first|yet|later on|soon|maybe|perhaps|probably|might|i (?:think|guess|wonder)|not sure|until|while|once|"
     r"let'?s|oops|hmm+|wtf|omg|nope?|wait)\b|^please (?!(?:don'?t|do not|never|always|use|keep)\b)\w",
@@ -73,7 +75,7 @@ _BARE_TITLE = lazy_regex(
 )
 _RECOMMENDED = lazy_regex(r"\s*\(recommended\)", re.IGNORECASE)
 _AIM = lazy_regex(r"\b(?:to|for|so that|instead of|rather than|because)\b", re.IGNORECASE)
-#: Headings in a plan under which its reason is given.
+#: Headings in a plan under which its reason is stated.
 _REASON_HEADING = lazy_regex(
     r"\b(?:context|summary|goals?|problem|overview|why|background|motivation|purpose|objective)\b",
     re.I,
@@ -81,16 +83,16 @@ _REASON_HEADING = lazy_regex(
 
 
 def without_dialogs(turn: Turn) -> Turn:
-    """Return the turn reduced to what the user and the assistant said in their own words."""
+    """Return the turn reduced to what the user and the assistant said outside dialogs."""
     kept = tuple(said for said in turn.said if said.role in (Role.USER, Role.ASSISTANT))
     return turn if len(kept) == len(turn.said) else replace(turn, said=kept)
 
 
 def decisions(turn: Turn) -> Iterator[Candidate]:
-    """Yield a candidate for each decision in a turn, in order. A candidate says who decided, and is never global.
+    """Yield a candidate for each decision in a turn, in order. A candidate states who decided, and is never global.
 
-    An answer is kept with its question, and a plan with its purpose. Answers that decide nothing ("You decide"), those
-    that are only about the next step, and plans rejected without a comment are left out.
+    An answer is kept with its question, and a plan with its purpose. Answers that decide nothing ("You decide"),
+    answers that are only about the next step, and plans rejected without a comment are left out.
     """
     for said in turn.said:
         if is_own(said.text):
@@ -163,7 +165,7 @@ def _plan(turn: Turn, said: TextBlock, proposed: TextBlock | None, typed: TextBl
         lead += f", saying: “{note}”"
     aim = "" if is_rejected else fitting(purpose, MAX_CANDIDATE_SUMMARY_CHARACTERS - len(lead) - 2)
     if not (aim or says_why or changed.strip()):
-        return  # only a title does not say what was decided
+        return  # a title alone does not say what was decided
     summary = f"{lead}: {aim}" if aim else f"{lead}."
     if len(summary) <= MAX_CANDIDATE_SUMMARY_CHARACTERS:
         is_high = is_rejected or bool(changed.strip())
@@ -171,7 +173,7 @@ def _plan(turn: Turn, said: TextBlock, proposed: TextBlock | None, typed: TextBl
 
 
 def _purpose(plan: str) -> list[str]:
-    """Return the first complete sentences of a plan that state its purpose; if there are none, its first points."""
+    """Return the first complete sentences that state the purpose of a plan; if there are none, its first points."""
     prose = [s for s in split(plan) if s.block is Block.PROSE and len(s.text.split()) >= MIN_PURPOSE_WORDS]
     prose = [s for s in prose if not s.topic or _REASON_HEADING.search(s.topic) or s.topic == prose[0].topic]
     whole = [s for s in prose if s.text.endswith((".", "!"))]
@@ -232,7 +234,7 @@ def _decision(
 
 
 def _suspect(texts: Sequence[TextBlock]) -> str:
-    """Return why a decision must not be injected, such as that it may repeat what others wrote; "" if it may be."""
+    """Return why a decision must not be injected, such as that it may repeat others' words; "" if it may be."""
     for said in texts:
         is_typed = said.role is Role.USER and typed_text(said.text).split() == said.text.split()
         reason = why_suspect(said.text, is_typed=is_typed, is_assistant=said.role is not Role.USER)

@@ -1,4 +1,4 @@
-"""The local writer: keeps only what is certain without a language model."""
+"""The local extractor, which proposes only what is certain without a language model."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from engram.transcripts.turns import TextBlock, Turn, standing_turns
 from engram.trust.suspicion import why_suspect
 from engram.trust.voice import typed_text
 
-#: How certain one of the user's rules is, compared with other memories of a session, 0 to 1.
+#: How certain one of the user's rules is, compared with other memories of a session, from 0 to 1.
 RULE_QUALITY = 0.95
-#: Share of a stopped prompt's words that the next prompt must have to count as the same prompt sent again.
+#: Share of a stopped prompt's words that the next prompt must contain to count as the same prompt sent again.
 RETYPED_SHARE = 0.6
 
 
 class LocalExtractor:
-    """Keeps the user's rules, decisions in dialogs, proven fixes, commits that say why, and open work.
+    """Proposes the user's rules, decisions in dialogs, proven fixes, commits that give reasons, and open work.
 
-    Everything else stays in the transcript, where search finds it; ``docs/extraction.md`` says what is kept.
+    Everything else stays in the transcript, where search finds it; ``docs/extraction.md`` describes what is kept.
     """
 
     name = "local-4"
@@ -52,7 +52,7 @@ class LocalExtractor:
 
     def propose(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
         found: list[Candidate] = []
-        # Prompts that the user rewound don't count as the user's words, but what was done remains done.
+        # Prompts that the user rewound don't count as the user's words, but the work that was done counts.
         standing = _without_retyped(standing_turns(turns))
         for turn in standing:
             process_limits.pause()
@@ -82,7 +82,7 @@ def _is_retyped(turn: Turn, after: Turn | None) -> bool:
 
 
 def users_rules(turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
-    """Return the user's rules in the order of the turns, without those that a later prompt withdraws."""
+    """Return the user's rules in the order of the turns, without rules that a later prompt withdraws."""
     found: list[Candidate] = []
     taken = list(context.known_of_user)
     for turn, said, rule in _rules(turns, context.following, context.project, context.said_before):
@@ -163,7 +163,7 @@ def retractions(turns: Sequence[Turn], context: ExtractionContext) -> list[Candi
 
 
 def _unrepeated(candidates: Iterable[Candidate], known: Sequence[str]) -> list[Candidate]:
-    """Return the candidates without those that repeat a later one (an amended commit) or what is already known."""
+    """Return the candidates without those that repeat a later candidate (an amended commit) or a known memory."""
     kept: list[Candidate] = []
     taken = [content_words(summary) for summary in known]
     for proposed in reversed(list(candidates)):

@@ -1,4 +1,4 @@
-"""What a session leaves open: unfinished todos, the last failing command, and requests that were not fulfilled."""
+"""Propose what a session leaves open: unfinished todos, the last failing command, and unfulfilled requests."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from engram.trust.voice import typed_text
 
 #: The beginning of every summary, by which open work is recognised.
 LEAD = "Left open"
-#: How certain open work is, compared with other memories of a session, 0 to 1.
+#: How certain open work is, compared with other memories of a session, from 0 to 1.
 QUALITY = 0.7
 #: Minimum number of content words in a prompt that states a request.
 MIN_ASKED_WORDS = 3
-#: Room for an unanswered prompt in a summary, in characters; a longer prompt is quoted by its first sentences.
+#: Maximum length of an unanswered prompt in a summary, in characters; of a longer prompt, the first sentences are
+#: quoted.
 ASKED_ROOM = 220
 
 #: A prompt that only asks to continue or stop, or talks about the tool.
@@ -37,9 +38,10 @@ _PAGE = lazy_regex(r"https?://\S+/(?P<kind>issues|pulls?|merge_requests)/(?P<num
 
 
 def open_work(turns: Sequence[Turn], following: Turn | None) -> Candidate | None:
-    """Return what the session leaves open at the end of its last turn; None if nothing is, or if the session continued.
+    """Return what the session leaves open at the end of its last turn.
 
-    A commit after the last change of the todo list or after the last failure means that the work took another course.
+    Return None if nothing is open or the session continued. A commit after the last change of the todo list, or after
+    the last failure, means that the work took another course.
     """
     last = turns[-1] if turns else None
     if last is None or following is not None:
@@ -69,7 +71,7 @@ def open_work(turns: Sequence[Turn], following: Turn | None) -> Candidate | None
 
 
 def _unanswered(turn: Turn) -> str:
-    """Return the user's last request, if the user interrupted the answer before anything was changed."""
+    """Return the user's last request if the user interrupted the answer before anything was changed; otherwise ""."""
     prompt = next((said for said in turn.users_texts if not said.message_id), None)
     typed = " ".join(typed_text(prompt.text).split()) if prompt is not None else ""
     is_answered = turn.has_edits or any(said.role is Role.ASSISTANT and len(said.text) > 400 for said in turn.said)
@@ -84,7 +86,7 @@ def _unanswered(turn: Turn) -> str:
 
 
 def _named_page(page: re.Match[str]) -> str:
-    """Return "issue 12" or "pull request 12" to stand for the address in a text."""
+    """Return "issue 12" or "pull request 12", to replace the address in a text."""
     return f"{'issue' if page['kind'] == 'issues' else 'pull request'} {page['number']}:"
 
 

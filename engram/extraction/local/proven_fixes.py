@@ -1,4 +1,4 @@
-"""Memories proven by commands: commands that failed, were fixed and passed, and commits that give reasons."""
+"""Propose memories proven by commands: commands that failed and later passed, and commits that give reasons."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from engram.transcripts.calls import read_message
 from engram.transcripts.turns import Action, Role, TextBlock, Turn
 from engram.trust.suspicion import why_suspect
 
-#: Confidence in a fix and in a commit, compared with other memories of a session, 0 to 1.
+#: How certain a fix and a commit are, compared with other memories of a session, from 0 to 1.
 FIX_QUALITY, COMMIT_QUALITY = 0.85, 0.8
 #: Maximum length of a command and maximum number of files in a summary.
 MAX_COMMAND_CHARACTERS, MAX_FILES = 60, 3
-#: Maximum number of tool calls from the last failure to the pass; if there are more, other work came in between.
+#: Maximum number of tool calls between the last failure and the pass; if there are more, other work was done in
+#: between.
 MAX_CALLS = 40
-#: Number of turns before a commit that are searched for messages that say the same thing.
+#: Number of turns before a commit in which to look for messages that say the same.
 MAX_TURNS_BACK = 8
-#: How many words a cause that was stated after the command passed must share with the command, its error and the files.
+#: Minimum number of words that a cause stated after the pass must share with the command, its error and the files.
 MIN_SHARED_WORDS = 2
 
-#: Commands whose failing and passing is informative: tests, builds, checks, and runs of the program.
+#: Commands that are informative if they fail or pass: tests, builds, checks, and runs of the program.
 _TELLING = lazy_regex(
     r"\b(?:tests?|spec|pytest|jest|vitest|tox|nox|rspec|phpunit|ctest|build|compile|check|lint\w*|vet|mypy|ruff|tsc|"
     r"clippy|typecheck|verify|make|mise|cargo|go|npm|pnpm|yarn|bun|npx|mix|gradle\w*|mvn|dotnet|swift|python3?|node|"
@@ -68,7 +69,7 @@ _UNSURE = lazy_regex(
     r"pre-?existing|not related|you(?:'re| are| can| may| want| should)?|first|we can see)\b|\?",
     re.IGNORECASE,
 )
-#: Denies what was said before.
+#: Words that deny what was said before.
 _CONTRADICTS = lazy_regex(
     r"\b(?:wait|hmm+|actually(?=,| (?:the|it|that|this|no))|turns out|(?:is|was|'s|are|were)(?:n't| not) (?:the|"
     r"actually|really) (?:the )?(?:\w+ )?(?:issue|problem|cause|reason|culprit|case)|i was wrong|i misread|misread|"
@@ -76,13 +77,13 @@ _CONTRADICTS = lazy_regex(
     r"different (?:error|issue|reason)|not because|wrong (?:about|assumption)|revert)\b",
     re.IGNORECASE,
 )
-#: The user's next prompt says that it is not fixed.
+#: A prompt in which the user says that it is not fixed.
 _UNMENDED = lazy_regex(
     r"^\W*(?:no|nope|that'?s not|that is not|wrong|not quite|revert|undo)\b|\b(?:still (?:fail\w*|broken|not|doesn'?t|"
     r"the same|getting|see\w*)|(?:does|did)(?:n'?t| not) (?:work|help|fix)|same (?:error|issue|problem))\b",
     re.IGNORECASE,
 )
-#: A sentence of a commit's body that says why.
+#: A sentence in a commit's body that gives a reason.
 _REASON = lazy_regex(
     r"\b(?:because|since (?!v?\d)|so that|(?<=, )so (?!far|that|much|on|i\b|let|now)\w+|in order to|to (?:avoid|"
     r"prevent|ensure|keep|eliminate|allow|reduce|guarantee|support|match|work around|make sure)|due to|caus(?:ed|es|"
@@ -98,11 +99,11 @@ _REASON = lazy_regex(
     re.IGNORECASE,
 )
 _IS_FAILING = lazy_regex(r"\b(?:is|are|still|keeps?) (?:still )?fail", re.IGNORECASE)
-#: A test's file. If only a test was wrong, what it expected is useless to a later session.
+#: A test file. If only a test was wrong, the fix is useless to a later session.
 _TEST_FILE = lazy_regex(r"(?:^|[_.-])(?:tests?|spec)(?:[_.-]|$)", re.IGNORECASE)
 _TEST_IS_WRONG = lazy_regex(r"(?:the (?:issue|problem) is that )?(?:the|this|one|two) (?:[\w-]+ ){0,2}tests?\b", re.I)
 _OF_TEST = lazy_regex(r"\b(?:tests?|mocks?|fixtures?|assert\w*|expect\w*)\b", re.IGNORECASE)
-#: Commits of these types change nothing that a later session would ask about.
+#: Types of commits that change nothing that a later session would ask about.
 _IDLE_TYPES = ("docs", "doc", "style", "chore", "ci", "test", "tests")
 _IDLE_SUBJECT = lazy_regex(
     r"^\w+ (?:[\w-]+ ){0,2}(?:tests?\b|Test[A-Z_]\w+|comments?\b|docs\b|readme\b|changelog\b)", re.I
@@ -122,7 +123,7 @@ class FixMemory:
     error_line: str
     #: Files changed in between, without duplicates.
     files: tuple[str, ...]
-    #: Uuids of the call that failed first, of the one that failed last, and of the one that passed.
+    #: Uuids of the call that failed first, of the call that failed last, and of the call that passed.
     failed_uuid: str
     failed_last_uuid: str
     passed_uuid: str
@@ -139,9 +140,9 @@ def normal_command(command: str) -> str:
 
 
 def fix_memories(turns: Sequence[Turn]) -> list[FixMemory]:
-    """Return every failing command that passes after a file was changed, across the turns, in the order of passing.
+    """Return every failing command that passes after a file was changed, across all turns, in the order of passing.
 
-    A command that passes without a change in between was merely rerun. A command whose status a pipe hides has
+    A command that passes without a change in between was merely rerun. A command with a status hidden by a pipe has
     neither failed nor passed (``told_part``).
     """
     failed: dict[str, list[tuple[int, Action]]] = {}
@@ -183,10 +184,11 @@ def fix_memories(turns: Sequence[Turn]) -> list[FixMemory]:
 
 
 def fixes(turns: Sequence[Turn], following: Turn | None) -> Iterator[Candidate]:
-    """Yield a candidate for each proven fix whose cause the assistant stated, in the order of passing.
+    """Yield a candidate for each proven fix for which the assistant stated the cause, in the order of passing.
 
-    The cause is what was said last between the last failure and the end of the turn in which the command passed; one
-    that a later sentence withdraws, or the user's next prompt denies, doesn't count. The same cause is mentioned once.
+    The cause is the last one stated between the last failure and the end of the turn in which the command passed. A
+    cause that a later sentence withdraws, or that the user's next prompt denies, doesn't count. The same cause is used
+    only once.
     """
     after = dict(zip((turn.key for turn in turns), [*turns[1:], following], strict=bool(turns)))
     by_key = {turn.key: turn for turn in turns}
@@ -225,7 +227,7 @@ def _name(file: str) -> str:
 
 
 def short_command(command: str) -> str:
-    """Return the first line of a command without quoted texts, in a few words."""
+    """Return the first line of a command, shortened to a few words and without quoted texts."""
     name = normal_command(command.partition("\n")[0]).replace("`", "")
     kept = ""
     for word in name.split():
@@ -239,7 +241,7 @@ def short_command(command: str) -> str:
 def _cause(turns: Sequence[Turn], memory: FixMemory) -> tuple[TextBlock | None, str]:
     """Return the last sentence that states the cause, with its message; (None, "") if there is none.
 
-    What is said after the command passed counts only if it shares words with the command, its error or the files.
+    A cause stated after the command passed counts only if it shares words with the command, its error or the files.
     """
     places = {entry.uuid: (number, entry.offset) for number, turn in enumerate(turns) for entry in turn.entries}
     start, passed = places.get(memory.failed_last_uuid), places.get(memory.passed_uuid)
@@ -261,7 +263,7 @@ def _cause(turns: Sequence[Turn], memory: FixMemory) -> tuple[TextBlock | None, 
                     is_denied = is_before or len(words & prefixes(content_words(found[1]))) >= MIN_SHARED_WORDS
                     found = (None, "") if is_denied else found
                     continue
-                # After the command has passed, the cause may be summed up, or stated for the first time.
+                # After the command has passed, the cause may be summarised, or stated for the first time.
                 is_restated = len(words & prefixes(content_words(found[1]))) > MIN_SHARED_WORDS
                 is_about = is_restated or len(words & about) >= (1 if is_before else MIN_SHARED_WORDS)
                 is_idle = _TEST_IS_WRONG.match(sentence) or (is_of_tests and _OF_TEST.search(sentence))
@@ -277,9 +279,9 @@ def _states_cause(sentence: str) -> bool:
 
 
 def commits(turns: Sequence[Turn]) -> Iterator[Candidate]:
-    """Yield a candidate for each commit of a session whose message says why, in order.
+    """Yield a candidate for each commit of a session with a message that gives a reason, in order.
 
-    Its summary is the subject and the sentences of the body that give a reason, without lists of changes.
+    The summary consists of the subject and the sentences of the body that give a reason, without lists of changes.
     """
     last_commit = -1
     for number, turn in enumerate(turns):
@@ -297,7 +299,7 @@ def commits(turns: Sequence[Turn]) -> Iterator[Candidate]:
 
 
 def _reasons(body: str) -> list[str]:
-    """Return the sentences of a body from the first to the last that give a reason, and what the first refers to."""
+    """Return the sentences of a body from the first to the last that gives a reason, and what the first refers to."""
     prose = [s.text for s in split(body) if s.block is Block.PROSE and not _REFERS_TO_LIST.search(s.text)]
     giving = [number for number, text in enumerate(prose) if _REASON.search(text)]
     if not giving:
@@ -307,7 +309,7 @@ def _reasons(body: str) -> list[str]:
 
 
 def _commit(turns: Sequence[Turn], action: Action, subject: str, body: str, reasons: Sequence[str]) -> Candidate:
-    """Return the candidate of a commit; ``turns`` are those that may support it, with the one that committed last."""
+    """Return the candidate for a commit; ``turns`` are those that may support it, the commit's own last."""
     turn = turns[-1]
     kind = _TYPE.match(subject)
     head = _TYPE.sub("", subject)

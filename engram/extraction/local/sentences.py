@@ -1,4 +1,4 @@
-"""Whole sentences for memories: nothing is cut within one, and those that are unclear on their own are left out."""
+"""Select whole sentences for memories: no sentence is cut, and sentences that are unclear on their own are left out."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from engram.trust.suspicion import why_suspect
 
 #: Maximum number of entities of a memory.
 MAX_ENTITIES = 24
-#: Sentences with more or fewer words are not used in a summary.
+#: Sentences with fewer or more words are not used in a summary.
 MIN_WORDS, MAX_WORDS = 5, 45
-#: Minimum share of a memory's words in a message that supports it; how many such messages are evidence, and how much
-#: of each is quoted, in characters.
+#: Minimum share of a memory's words that a message must contain to support it; maximum number of such messages used as
+#: evidence, and maximum length of the quotation from each, in characters.
 MIN_SUPPORT_SHARE, MAX_SUPPORTS, MAX_SUPPORT_CHARACTERS = 0.3, 2, 300
 
 _SYMBOL = lazy_regex(
@@ -35,7 +35,7 @@ _OPENER = lazy_regex(
     r"culprit))\s*[.!,:—–-]+\s+)+(?=\S)",
     re.IGNORECASE,
 )
-#: First words that refer to something outside the sentence.
+#: First words of a sentence that refer to something outside it.
 _POINTS_BACK = lazy_regex(
     r"(?:this|that|these|those|it|its|it's|that's|they|their|he|she|which|such|and|or|but|also|then|thus|otherwise|"
     r"both|all|two|three|most|one|here|the (?:first|second|third|last|former|latter|other|same|rest|above|"
@@ -45,7 +45,7 @@ _POINTS_BACK = lazy_regex(
 
 
 def quotable_sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a message's prose that can be quoted: no lists, questions or fragments."""
+    """Yield the sentences in the prose of a message that can be quoted; no lists, questions or fragments."""
     for statement in split(text):
         if statement.block is not Block.PROSE:
             continue
@@ -68,12 +68,12 @@ def ended(sentence: str) -> str:
 
 
 def points_back(sentence: str) -> bool:
-    """Return True for a sentence whose first word refers to another one."""
+    """Return True if the first word of a sentence refers to another sentence."""
     return bool(_POINTS_BACK.match(sentence))
 
 
 def fitting(parts: Iterable[str], room: int = MAX_CANDIDATE_SUMMARY_CHARACTERS) -> str:
-    """Return the first parts that together fit into a number of characters, as one line; no part is cut."""
+    """Return the first parts that together fit into ``room`` characters, as one line; no part is cut."""
     line = ""
     for part in parts:
         longer = f"{line} {part}".strip()
@@ -84,7 +84,7 @@ def fitting(parts: Iterable[str], room: int = MAX_CANDIDATE_SUMMARY_CHARACTERS) 
 
 
 def quoted(text: str, room: int) -> str:
-    """Return the sentences of a text that fit into a number of characters, from its beginning; "" if none does."""
+    """Return the sentences from the beginning of a text that fit into ``room`` characters; "" if none does."""
     return fitting(sentences(plain(text)), room)
 
 
@@ -97,7 +97,7 @@ def entities_of(summary: str, turn: Turn, files: Sequence[str] = ()) -> tuple[st
 
 
 def supporting(text: str, messages: Iterable[TextBlock]) -> list[TextBlock]:
-    """Return the messages that say much the same thing as a text, closest first."""
+    """Return the messages that say much the same as a text, closest first."""
     words = content_words(text)
     shares = [(len(words & content_words(said.text)) / max(1, len(words)), said) for said in messages if said.uuid]
     near = sorted((pair for pair in shares if pair[0] >= MIN_SUPPORT_SHARE), key=lambda pair: -pair[0])
@@ -135,15 +135,16 @@ def sure(
     """Return a candidate that needs no confirmation.
 
     Args:
-        turn: the turn that it is taken from.
+        turn: the turn from which it is taken.
         summary: whole sentences.
-        content: the words it is based on, the most informative first.
-        evidence: uuids of their entries, in the same order; empty ones are left out.
+        content: the words on which it is based, most informative first.
+        evidence: uuids of the entries with these words, in the same order; empty ones are left out.
         voice: whose words they are.
-        quality: how likely it is worth keeping, 0 to 1. If a session has too many, the lowest are dropped first.
+        quality: how likely it is to be worth keeping, from 0 to 1. If a session has too many candidates, the lowest are
+            dropped first.
         facts: short strings for matching, which are never shown.
         files: files that it is about.
-        said: texts whose typographic apostrophes are restored in the summary.
+        said: texts from which typographic apostrophes are restored in the summary.
         suspect: why it must not be shown, if already known.
     """
     body = "\n\n".join(part.strip() for part in content if part.strip())

@@ -1,1 +1,1 @@
-"""Memories written by a language model: requests, answers, providers, money."""
+"""Extract memories with a language model: requests, answers, providers, costs."""

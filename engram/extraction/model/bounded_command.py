@@ -1,4 +1,4 @@
-"""Run a command with a text on its standard input, with bounds on time and output, and no process left behind."""
+"""Run a command with a text on its standard input, limit its time and output, and leave no process behind."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from engram.extraction.model import call_guard
 MAX_OUTPUT_BYTES = 8_000_000
 #: Maximum size of the standard error that is kept, in bytes; the rest is read and dropped.
 MAX_ERROR_BYTES = 64_000
-#: How much longer than the command the guard may run, and how long it may take to end the command, in seconds.
+#: How much longer than the command the guard may run, and how long ending the command may take, in seconds.
 _GUARD_SECONDS, _END_SECONDS = 5.0, 3.0
 _CHUNK_BYTES = 65_536
-#: Number of chunks read from a pipe after the command has ended; more than a pipe holds.
+#: Number of chunks to read from a pipe after the command has ended; more than a pipe can hold.
 _MAX_LAST_CHUNKS = 32
 
 
@@ -32,7 +32,7 @@ _MAX_LAST_CHUNKS = 32
 class Finished:
     """How a command ended."""
 
-    #: The command's exit code; 128 + n if signal n ended it, 127 if it could not be started.
+    #: The command's exit code: 128 + n if signal n ended it, 127 if it could not be started.
     exit_code: int
     #: At most ``MAX_OUTPUT_BYTES``.
     output: bytes
@@ -56,13 +56,13 @@ def run_bounded(
     """Run a command until it ends, or kill it with every process in its group.
 
     A guard process runs the command and ends it if this process is killed. A process that the command leaves behind
-    with its output open does not delay the return.
+    with its output still open does not delay the return.
 
     Args:
-        text: what the command reads from its standard input.
-        environment: the command's whole environment.
+        text: the standard input of the command.
+        environment: the complete environment of the command.
         seconds: how long the command may run.
-        cancelled: setting it ends the command within a fraction of a second.
+        cancelled: an event that, when set, ends the command within a fraction of a second.
     """
     ours, theirs = socket.socketpair()
     guard = [sys.executable, "-I", "-S", str(Path(call_guard.__file__)), f"{seconds:.3f}", str(theirs.fileno())]
@@ -106,7 +106,7 @@ class _Exchange:
     ) -> None:
         self.output = bytearray()
         self.errors = bytearray()
-        #: The exit code that the guard reported; that of a killed command if it reported none.
+        #: The exit code that the guard reported; that of a killed command if the guard reported none.
         self.exit_code = 128 + signal.SIGKILL
         self._guard = guard
         #: True if the deadline passed or the caller cancelled.
@@ -118,7 +118,7 @@ class _Exchange:
         self._cancelled = cancelled
 
     def run(self) -> bool:
-        """Exchange data until the command has ended; return False if it wrote too much."""
+        """Exchange data until the command has ended; return False if the command wrote too much."""
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
@@ -153,7 +153,7 @@ class _Exchange:
         except BlockingIOError:
             return
         except OSError:
-            # The command does not read its input; its exit code says why.
+            # The command does not read its input; its exit code shows why.
             written = len(self._left)
         self._left = self._left[written:]
         if not self._left:
@@ -162,7 +162,7 @@ class _Exchange:
                 stream.close()
 
     def _take_report(self, selector: selectors.BaseSelector) -> None:
-        """Read the rest of the output: the command has ended, but another process may keep the pipes open."""
+        """Read the rest of the output. The command has ended, but another process may keep the pipes open."""
         report = self._guard.recv(16)
         if report.isdigit():
             self.exit_code = int(report)
@@ -191,7 +191,7 @@ def _end(process: subprocess.Popen[bytes], guard: socket.socket) -> None:
             guard.settimeout(left)
             if not guard.recv(16):
                 break
-    # The guard is not reaped yet, so no other group has its number.
+    # The guard has not been reaped yet, so no other group has its number.
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

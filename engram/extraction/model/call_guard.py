@@ -1,11 +1,11 @@
 """Run a command for a limited time and leave no process of its group behind.
 
 Run as a script, with only the standard library: ``python -I -S call_guard.py SECONDS FD COMMAND…``. The guard must lead
-a process group of its own. ``FD`` is one end of a socket pair whose other end the parent holds open. The guard ends the
-whole group, itself included, with SIGKILL when the command has ended, when the time is over, or when the parent's end
-of the pair is closed, as the kernel does when the parent is killed. Just before, it writes how the command ended to
-``FD``: an exit code in decimal, ``EXIT_TIMEOUT`` or ``EXIT_NOT_STARTED``. On Linux it also ends processes that left the
-group.
+its own process group. ``FD`` is one end of a socket pair; the parent holds the other end open. The guard ends the whole
+group, including itself, with SIGKILL when the command has ended, when the time is over, or when the parent's end of the
+pair is closed, which the kernel does if the parent is killed. Just before that, it writes to ``FD`` how the command
+ended: an exit code in decimal, ``EXIT_TIMEOUT`` or ``EXIT_NOT_STARTED``. On Linux, it also ends processes that have
+left the group.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ POLL_SECONDS = 0.1
 GRACE_SECONDS = 0.5
 #: The option of prctl that makes orphaned descendants children of this process (Linux).
 _PR_SET_CHILD_SUBREAPER = 36
-#: How often the guard looks for descendants, which may start others in the meantime.
+#: Maximum number of times that the guard looks for descendants, which may start others in the meantime.
 _MAX_SCANS = 20
 
 
@@ -72,7 +72,7 @@ def _adopt_orphans() -> None:
 
 
 def _end_descendants() -> None:
-    """Kill every descendant, including those with a session of their own; do nothing without /proc."""
+    """Kill every descendant, including those in their own session; do nothing without /proc."""
     for _ in range(_MAX_SCANS):
         descendants = _descendants()
         if not descendants:

@@ -1,6 +1,6 @@
-"""The provider for the user's own Claude Code in print mode: no key of its own, no tools, no hooks, no session file.
+"""The provider that runs the user's own Claude Code in print mode, without extra key, tools, hooks or session files.
 
-See ``claude_command`` for the command line and ``claude_result`` for what it prints.
+The first section builds the command line, and the second reads the output.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from engram.settings import Settings
 from engram.system.atomic import make_private_folder, read_regular
 from engram.system.lazy_regex import lazy_regex
 
-# -- The command line of a call to Claude Code in print mode: which binary, which environment, which flags.
+# -- Build the command line of a call to Claude Code in print mode: the command, its environment and its flags.
 #
-# Flags were read off Claude Code 2.1.197 and 2.1.330.
+# The flags are those of Claude Code 2.1.197 and 2.1.330.
 
-#: Prefixes of the variables that tell Claude Code how to log in and where its configuration is. Its other variables
-#: belong to a session that may have started the worker, and are dropped.
+#: Prefixes of the variables that determine how Claude Code logs in and where its configuration is. Other variables of
+#: Claude Code may belong to a session that started the worker, and are dropped.
 _KEPT_PREFIXES = (
     "CLAUDE_CONFIG_DIR",
     "CLAUDE_CODE_OAUTH_",
@@ -69,21 +69,21 @@ _KEY_NAMES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 
 
 def billed_key(environ: Mapping[str, str] | None = None) -> str:
-    """Return the name of the variable whose key Claude Code bills calls to; "" if none is set."""
+    """Return the name of the variable with the key to which Claude Code bills calls; "" if none is set."""
     environ = os.environ if environ is None else environ
     return next((name for name in _KEY_NAMES if environ.get(name)), "")
 
 
 def who_pays(environ: Mapping[str, str] | None = None) -> str:
-    """Say what a call is billed to: a key from the environment, or nothing if there is a subscription."""
+    """Return a sentence on what calls are billed to: a key from the environment, or nothing with a subscription."""
     if name := billed_key(environ):
         return f"{name} is set here: Claude Code bills each call to that key, not to a subscription."
     return "With a subscription nothing is billed: the tokens count against its limits."
 
 
-#: How many bytes of one of Claude Code's files are searched for a login.
+#: Maximum number of bytes to search for a login in each of Claude Code's files.
 _MAX_SEARCHED_BYTES = 20_000_000
-#: Variables with which Claude Code needs no login of its own.
+#: Variables with which Claude Code needs no login.
 _LOGIN_NAMES = (
     *_KEY_NAMES,
     "ANTHROPIC_BASE_URL",
@@ -95,7 +95,7 @@ _LOGIN_NAMES = (
 
 
 def seems_logged_out(settings: Settings, environ: Mapping[str, str] | None = None) -> bool:
-    """Return True if no trace of a login to Claude Code is found. Looks only at names, and makes no request."""
+    """Return True if there is no trace of a login to Claude Code. Only names are examined, and no request is made."""
     environ = os.environ if environ is None else environ
     return not any(environ.get(name) for name in _LOGIN_NAMES) and not _has_stored_login(settings, environ)
 
@@ -133,9 +133,9 @@ def drop_session(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_claude(settings: Settings, environ: Mapping[str, str] | None = None) -> str | None:
-    """Return the absolute path of the command that the settings name, or None if it can't be run.
+    """Return the absolute path of the command named in the settings; None if it can't be run.
 
-    The current folder is never searched, because it may be anyone's checkout.
+    The current folder is never searched, because it may be a checkout by anyone.
     """
     command = os.path.expanduser(settings.claude_command)
     if os.path.dirname(command) and not os.path.isabs(command):
@@ -145,10 +145,10 @@ def find_claude(settings: Settings, environ: Mapping[str, str] | None = None) ->
 
 
 def find_moved_claude(settings: Settings) -> str | None:
-    """Return where a command that is missing from the path in the settings is now, by its name; None if it is not
-    missing.
+    """Return the current location of a command that is missing from its path in the settings.
 
-    A version manager deletes the folder of an old Node, and Claude Code's own installer replaces npm's command.
+    Return None if it is not missing. A version manager deletes the folder of an old Node, and Claude Code's own
+    installer replaces npm's command.
     """
     named = replace(settings, claude_command=os.path.basename(settings.claude_command))
     return find_claude(named) if os.path.isabs(settings.claude_command) and find_claude(settings) is None else None
@@ -174,27 +174,27 @@ def print_mode_arguments(settings: Settings, request: ModelRequest) -> list[str]
     ]
 
 
-# -- Read what Claude Code printed in print mode: the answer with its cost, or why there is none.
+# -- Read the output of Claude Code in print mode: the answer with its cost, or the reason why there is none.
 #
-# Answers and error texts were read off Claude Code 2.1.197 and 2.1.330.
+# The answers and error texts are those of Claude Code 2.1.197 and 2.1.330.
 
 logger = logging.getLogger(__name__)
 
-#: Texts of a result without a valid login (lower case).
+#: Texts in a result without a valid login, in lower case.
 _LOGIN_TEXTS = ("not logged in", "/login", "invalid api key", "oauth token", "authentication_error", "credit balance")
-#: Texts of a result at a limit of the subscription or the server (lower case), where waiting helps. The kinds of limits
-#: change with the version ("your session limit", "weekly limit reached"), and some suggest /login.
+#: Texts in a result at a limit of the subscription or the server, where waiting helps, in lower case. The kinds of
+#: limits change with the version ("your session limit", "weekly limit reached"), and some suggest /login.
 _LIMIT = lazy_regex(
     r"\b(?:hit|reached|exceeded|exceeds?)\b[^.!?\n]{0,40}\blimit|\blimit (?:was )?(?:reached|hit|exceeded)\b|"
     r"\b(?:usage|rate|spend(?:ing)?)[ _]limit|\bout of (?:extra |your )?(?:usage|credits)\b|overloaded"
 )
-#: Error texts of a command that is too old to know a flag (lower case).
+#: Error texts of a command that is too old to support a flag, in lower case.
 _FLAG_TEXTS = ("unknown option", "unknown argument", "unrecognized option")
-#: HTTP status codes that a smaller request may avoid.
+#: HTTP status codes for which a smaller request may succeed.
 _UNFIT_STATES = (400, 413, 422)
-#: HTTP status codes that mean that the login or the model name is wrong.
+#: HTTP status codes for a wrong login or a wrong model name.
 _HOPELESS_STATES = (401, 402, 403, 404)
-#: Part of a result's subtype if the model never followed the schema (``error_max_structured_…``).
+#: Part of the subtype of a result if the model never followed the schema (``error_max_structured_…``).
 _WITHOUT_FORM = "structured_output"
 
 
@@ -206,7 +206,7 @@ def read_result(finished: Finished, settings: Settings) -> ModelReply:
     """
     if finished.has_overflowed:
         raise BrokenOff("claude wrote more than 8 MB")
-    # If a command answered but then did not exit, its answer still counts and has been paid for.
+    # If a command answered but then did not exit, its answer still counts, because it has been paid for.
     result = _result_object(finished.output)
     if result is None and finished.has_timed_out:
         raise BrokenOff(f"claude did not answer within {settings.claude_timeout_seconds:g} s")
@@ -219,7 +219,7 @@ def read_result(finished: Finished, settings: Settings) -> ModelReply:
 
 
 def _result_object(output: bytes) -> Mapping[str, Any] | None:
-    """Return the result, which is the whole output or, if something was printed before it, the last line."""
+    """Return the result, which is the whole output or, if other text was printed before it, the last line."""
     text = output.decode("utf-8", errors="replace").strip()
     for candidate in (text, text.rpartition("\n")[2]):
         try:
@@ -234,7 +234,7 @@ def _result_object(output: bytes) -> Mapping[str, Any] | None:
 
 
 def _is_notice(result: Mapping[str, Any]) -> bool:
-    """Return True for a notice about a limit that came in place of an answer, as if it were one."""
+    """Return True for a notice about a limit that was returned as if it were an answer."""
     told = result.get("result")
     return (
         not result.get("structured_output") and isinstance(told, str) and bool(_LIMIT.search(reason_line(told).lower()))
@@ -242,7 +242,7 @@ def _is_notice(result: Mapping[str, Any]) -> bool:
 
 
 def _without_result(finished: Finished) -> Exception:
-    """Return the error of a command that printed no result."""
+    """Return the error for a command that printed no result."""
     reason = reason_line(
         finished.errors.decode("utf-8", errors="replace") or finished.output[:1000].decode("utf-8", "replace")
     )
@@ -260,7 +260,7 @@ def _without_result(finished: Finished) -> Exception:
 
 
 def _refusal(result: Mapping[str, Any]) -> Exception:
-    """Return the error that a failed result stands for."""
+    """Return the error for a failed result."""
     errors = result.get("errors")
     told = result.get("result") or (errors[0] if isinstance(errors, list) and errors else "") or result.get("subtype")
     reason = reason_line(str(told or "no reason given"))
@@ -284,9 +284,9 @@ def _not_logged_in(reason: str) -> NotServed:
 
 
 def _reply(result: Mapping[str, Any], settings: Settings) -> ModelReply:
-    """Return the answer with its cost; an error that was paid for is a reply without text.
+    """Return the answer with its cost. An error that was paid for is returned as a reply without text.
 
-    If the cost is not an amount, it counts as the most that the call may have cost.
+    If the cost is not a valid amount, the maximum possible cost of the call is assumed.
     """
     answer = result.get("structured_output")
     if result.get("is_error"):
@@ -309,7 +309,7 @@ def _reply(result: Mapping[str, Any], settings: Settings) -> ModelReply:
 
 
 def _dollars(result: Mapping[str, Any]) -> float | None:
-    """Return the cost of the call at list price; None if the result does not say."""
+    """Return the cost of the call at list price; None if the result does not report it."""
     cost = result.get("total_cost_usd")
     if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost <= MAX_CALL_DOLLARS:
         return None
@@ -322,7 +322,7 @@ def _answering_model(result: Mapping[str, Any]) -> str:
 
 
 def _tokens(result: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Return the tokens (input, output) of all models of the call, cached ones included; None if it doesn't say."""
+    """Return the input and output tokens of all models of the call, including cached ones; None if not reported."""
     usage = result.get("modelUsage")
     if not isinstance(usage, dict) or not usage:
         return None, None
@@ -341,13 +341,13 @@ def _count(value: object) -> int:
 
 #: The variable that sets the effort of a reasoning model in Claude Code, and the effort of a call.
 EFFORT_VARIABLE, EFFORT = "CLAUDE_CODE_EFFORT_LEVEL", "low"
-#: Reason of a call that was cancelled.
+#: Reason given for a call that was cancelled.
 _STOPPING = "the worker is stopping"
 
 
 @dataclass(frozen=True, slots=True)
 class CeilingPrice(Price):
-    """A price that is known only after the call. A call is reserved at a ceiling, which the command enforces."""
+    """A price that is known only after the call. The call is reserved at a ceiling, which the command enforces."""
 
     #: Maximum cost of a call, in dollars.
     ceiling: float = 0.0
@@ -358,10 +358,10 @@ class CeilingPrice(Price):
 
 
 class ClaudeProvider:
-    """Asks the user's own ``claude``, one call at a time."""
+    """Runs the user's own ``claude``, one call at a time."""
 
     def __init__(self, settings: Settings, *, environ: Mapping[str, str] | None = None) -> None:
-        """Prepare; nothing is started before the first call.
+        """Prepare the provider; nothing is started before the first call.
 
         Args:
             settings: command, model, time limit and maximum cost of a call.
@@ -377,7 +377,7 @@ class ClaudeProvider:
 
     @property
     def price(self) -> Price:
-        """See ``Provider.price``. This is the maximum cost of a call; the answer names the actual cost."""
+        """See ``Provider.price``. This is the maximum cost of a call; the answer reports the actual cost."""
         return CeilingPrice(0.0, 0.0, self._settings.llm_dollars_per_call)
 
     def simplify(self) -> bool:
@@ -395,8 +395,8 @@ class ClaudeProvider:
         folder = self._settings.places.call_folder
         environment = call_environment(command, self._environ)
         environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(request.max_output_tokens)
-        # Thinking is paid for as output and may be many times as long as the answer. Older models obey the first
-        # variable; newer ones can't turn thinking off, and obey the second.
+        # Thinking is paid for as output, and may be many times as long as the answer. Older models respect the first
+        # variable; newer models can't turn thinking off, but respect the second one.
         environment.setdefault("MAX_THINKING_TOKENS", "0")
         environment[EFFORT_VARIABLE] = EFFORT
         try:

@@ -1,7 +1,7 @@
-"""Show one session both ways: what the local extractor keeps, and what a language model would keep with a single call.
+"""Compare, for one session, what the local extractor keeps with what a language model would keep with a single call.
 
-``find_offer`` chooses the session and estimates the price, and sends nothing. ``compare`` makes the one call that the
-user agreed to, and stores only its cost. Only ``store_candidates`` stores what the model proposed.
+``find_offer`` chooses the session and estimates the price, without sending anything. ``compare`` makes the single call
+to which the user agreed, and stores only its cost. Only ``keep`` stores what the model proposed.
 """
 
 from __future__ import annotations
@@ -50,20 +50,21 @@ from engram.transcripts.registry import has_answers
 if TYPE_CHECKING:
     from engram.extraction.model.model_extractor import ModelExtractor
 
-#: Number of sessions that are considered: the latest ones.
+#: Number of the latest sessions to consider.
 MAX_LOOKED_AT = 30
-#: Minimum number of a person's prompts, and of characters said, in a session.
+#: Minimum number of prompts by a person, and of characters said, in a session.
 MIN_PROMPTS, MIN_CHARACTERS = 2, 400
-#: Maximum number of characters of one text that count for a session's length, because a pasted log says little.
+#: Maximum number of characters of a single text that count towards a session's length, because a pasted log says
+#: little.
 MAX_COUNTED_CHARACTERS = 3_000
 
 #: Characters of a request per token, and tokens that Claude Code adds to a call (docs/language-model.md).
 CHARACTERS_PER_TOKEN, CLAUDE_CODE_TOKENS = 4, 540
 #: Tokens of an answer per memory, and the usual number of memories in an answer (docs/language-model.md: 1,234 a call).
 TOKENS_PER_MEMORY, USUAL_MEMORIES = 250, 5
-#: List prices of Claude Haiku 5.5, which counts 30 % more tokens for the same text, and of Claude Haiku 4.5.
+#: List prices of Claude Haiku 5.5, which uses 30 % more tokens for the same text, and of Claude Haiku 4.5.
 HAIKU_LOW, HAIKU_HIGH = Price(0.10 * 1.3, 0.50 * 1.3), Price(1.0, 5.0)
-#: Where these prices come from.
+#: The source of these prices.
 SOURCE: Final = "the list prices of Claude Haiku of 2026-11-26"
 
 #: Key of the user's answer in ``meta``.
@@ -75,10 +76,10 @@ class CallPrice:
     """The estimated size and cost of a single call."""
 
     input_tokens: int
-    #: Tokens of an answer of usual length, and of one with as many memories as the request allows.
+    #: Tokens of an answer of usual length, and of an answer with as many memories as the request allows.
     output_tokens: int
     max_output_tokens: int
-    #: Cost of these at list price; None if the price of the model is not known.
+    #: Cost of these answers at list price; None if the price of the model is unknown.
     low_dollars: float | None
     high_dollars: float | None
     #: The amount that the budget reserves for the call; Claude Code is stopped when a call reaches it.
@@ -87,9 +88,9 @@ class CallPrice:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A session that can be shown both ways. Nothing has been sent yet."""
+    """A session for which a comparison can be made. Nothing has been sent yet."""
 
-    #: The ``extractor`` that would be asked, as in the settings: claude or openai.
+    #: The ``extractor`` that would be used, as in the settings: claude or openai.
     provider: str
     #: The name of its model in the ledger.
     model: str
@@ -98,7 +99,7 @@ class Offer:
     project: str
     #: Day of the session, as YYYY-MM-DD.
     day: str
-    #: Number of a person's prompts in the part that would be sent, and whether that is the complete session.
+    #: Number of prompts by a person in the part that would be sent, and whether that part is the complete session.
     prompts: int
     is_whole: bool
     price: CallPrice
@@ -120,7 +121,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class ShownMemory:
-    """A memory as a comparison shows it."""
+    """A memory in the form that a comparison shows."""
 
     kind: Kind
     title: str
@@ -132,11 +133,11 @@ class Comparison:
     """The comparison of a session."""
 
     offer: Offer
-    #: What is stored about it, without a model.
+    #: The memories that are stored without a model.
     without: tuple[ShownMemory, ...]
-    #: What the model would keep.
+    #: The memories that the model would keep.
     by_model: tuple[ShownMemory, ...]
-    #: What the call cost; the list price for a call through Claude Code.
+    #: The cost of the call; for a call through Claude Code, its list price.
     dollars: float
     candidates: Sequence[Candidate]
 
@@ -150,7 +151,7 @@ class Comparison:
 
 
 def available_provider(settings: Settings) -> str:
-    """Return the ``extractor`` to ask: claude if its command is found, openai for a key or one's own server, else "".
+    """Return the ``extractor`` to use: claude if its command is found, openai for a key or private server, or "".
 
     Raises:
         SettingsError: ``.env`` can be read by others.
@@ -167,18 +168,19 @@ def answer_of(store: Reader) -> ComparisonAnswer | None:
 
 
 def note_answer(store: Store, answer: ComparisonAnswer) -> None:
-    """Remember the answer, so that the user is not asked twice."""
+    """Store the answer, so that the user is not asked twice."""
     with store.transaction() as tx:
         put_meta(tx, _ANSWER_KEY, answer.value)
 
 
 def find_offer(store: Store, settings: Settings) -> Offer | None:
-    """Return the most informative session with the price of its call; None if none is long enough, or there is no
-    model.
+    """Return the most informative session with the price of its call.
 
-    Of the latest sessions that the local extractor has read, it is the one of which the most fits in a single request.
-    A session that fits in one request is preferred to the first part of a longer one. Sessions in progress, and those
-    in excluded folders and paused projects, are skipped.
+    Return None if no session is long enough, or if there is no model.
+
+    This is, among the latest sessions that the local extractor has read, the one with the most content that fits in a
+    single request. A session that fits completely is preferred to the first part of a longer one. Sessions in progress,
+    and those in excluded folders and paused projects, are skipped.
 
     Raises:
         SettingsError: the key or a price in the settings can't be read.
@@ -194,7 +196,7 @@ def find_offer(store: Store, settings: Settings) -> Offer | None:
 
 
 def compare(store: Store, extractor: ModelExtractor, offer: Offer) -> Comparison:
-    """Ask the model once. Only the cost of the call, or its failure, is stored.
+    """Call the model once. Only the cost of the call, or its failure, is stored.
 
     Raises:
         BudgetReached: a cap has been reached; nothing was sent.
@@ -218,7 +220,7 @@ def compare(store: Store, extractor: ModelExtractor, offer: Offer) -> Comparison
 
 
 def keep(store: Store, settings: Settings, extractor: ModelExtractor, comparison: Comparison) -> DistilledPart:
-    """Replace the local memories with what ``compare`` showed, in a run that can be undone.
+    """Replace the local memories with those that ``compare`` showed, in a run that can be undone.
 
     Raises:
         Conflict: the session has changed in the meantime; nothing was written, and the second chance will distill it.
@@ -285,7 +287,7 @@ def _said_characters(turns: Iterable[StoredTurn]) -> Iterator[int]:
 
 
 def _one_request(store: Store, settings: Settings, session: SessionRow) -> Part | None:
-    """Return the first turns of a session that fit in one request; None if there are too few."""
+    """Return the first turns of a session that fit in a single request; None if there are too few."""
     number = PART_TURNS
     while number >= MIN_PROMPTS:
         try:

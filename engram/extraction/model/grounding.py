@@ -1,4 +1,4 @@
-"""Turn a language model's proposals into candidates; claims that the turns don't support are refused with a reason."""
+"""Turn a language model's proposals into candidates, refusing those that the turns don't support, with a reason."""
 
 from __future__ import annotations
 
@@ -36,19 +36,20 @@ from engram.transcripts.turns import Action, Role, TextBlock, Turn
 from engram.trust.suspicion import why_suspect
 from engram.trust.voice import typed_text
 
-#: Minimum share of the content words of a summary, of a memory or a session, that must occur in the session.
+#: Minimum share of the content words in the summary of a memory or session that must occur in the session.
 MIN_GROUNDED_SHARE = 0.5
-#: Share of these that must occur in the turns that the memory cites. Its subject may have been mentioned before them.
+#: Minimum share of these words that must occur in the cited turns. The subject may have been mentioned before those
+#: turns.
 MIN_CITED_SHARE = 0.25
-#: Statements by the user of at most this many words need only one word in common with the summary, which then needs
-#: only this share of its words from the session.
+#: A statement by the user with at most this many words needs only one word in common with the summary; the summary then
+#: needs only this share of its words from the session.
 MAX_SHORT_WORDS, MIN_SHORT_SHARE = 15, 0.35
 #: Confidence in what the user typed, and in anything else.
 TYPED_CONFIDENCE, OTHER_CONFIDENCE = 0.9, 0.7
 #: Maximum number of entries that a memory rests on.
 MAX_EVIDENCE = 8
 
-#: Words of a summary about the speakers, and about how something ended: they complete it, and claim nothing.
+#: Words about the speakers, and about how something ended. They complete a summary, but state nothing on their own.
 _ABOUT_THE_SPEAKERS = frozenset(
     "user users assistant wants wish chose chosen asked reported reports approved rejected decision decided dead end "
     "open session ended failed fails works passes found fixed instead".split()
@@ -60,7 +61,7 @@ _ELLIPSIS = lazy_regex(r"\s*(?:\[…\]|…|\.\.\.|\[\.\.\.\])\s*")
 
 @dataclass(slots=True)
 class _Evidence:
-    """The entries of a request that a proposal cites."""
+    """The entries in a request that a proposal cites."""
 
     said: list[tuple[Turn, TextBlock]]
     actions: list[tuple[Turn, Action]]
@@ -83,7 +84,7 @@ class _Evidence:
 
     @property
     def runs(self) -> list[str]:
-        """The commands and how they ended, without what they printed."""
+        """The commands and how they ended, without their output."""
         ends = {True: "failed", False: "ok", None: "no result"}
         return [
             f"{action.command} → {'ended' if _hides_end(action) else ends[action.is_error]}"
@@ -96,16 +97,16 @@ class Grounded:
     """The accepted and the refused parts of an output."""
 
     candidates: list[Candidate] = field(default_factory=list)
-    #: Why they were refused, one reason for each.
+    #: The reasons why proposals were refused, one for each.
     refused: list[Refusal] = field(default_factory=list)
 
 
 def ground(output: ModelOutput, ids: Ids, context: ExtractionContext) -> Grounded:
-    """Return the candidates of an output, and the proposals that are refused.
+    """Return the candidates in an output, and the reasons for refusing the other proposals.
 
-    Ids that were not in the request are ignored. These are refused: memories without a valid id, memories whose words
-    do not occur in the session or have nothing to do with what they cite, and memories that repeat Engram's own text, a
-    log, or what is known. An action whose target was not shown, or is about something else, counts as new.
+    Ids that were not in the request are ignored. Memories are refused if they have no valid id, if their words do not
+    occur in the session or have nothing to do with the cited entries, or if they repeat Engram's own text, a log, or a
+    known memory. An action with a target that was not shown, or that is about something else, counts as new.
     """
     grounding = _Grounding(ids, context)
     for proposed in output.memories[:MAX_ANSWER_MEMORIES]:
@@ -124,7 +125,7 @@ class _Grounding:
         self._known = list(context.known)
         self._known_of_user = list(context.known_of_user)
         #: Words of the session so far. They show what a memory is about, but prove nothing on their own. Words of the
-        #: memories that were shown don't count: a model must not repeat them as if they had been said.
+        #: memories that were shown don't count, because a model must not repeat them as if they had been said.
         self._session_words = _words_of(turn for turn, _ in (*ids.said.values(), *ids.actions.values()))
         self._session_words |= content_words(f"{context.project} {context.rolling_summary}")
 
@@ -157,7 +158,7 @@ class _Grounding:
         elif refusal := self._why_not_grounded(summary, evidence, target):
             return refusal
         candidate = _candidate(proposed, action, target, summary, evidence, quotes, self._context)
-        # The user's rule is kept, even if someone else said the same thing before.
+        # A rule of the user is kept even if someone else said the same before.
         is_users_rule = candidate.voice is Voice.USER and candidate.kind in (Kind.PREFERENCE, Kind.DECISION)
         known = self._known_of_user if is_users_rule else self._known
         if action == "new" and any(says_the_same(summary, other) for other in known):
@@ -169,9 +170,9 @@ class _Grounding:
     def _why_not_grounded(self, summary: str, evidence: _Evidence, target: NearMemory | None) -> Refusal | None:
         """Return why a summary is not grounded; None if it is.
 
-        Half of its words must occur in the session, and some of them in what it cites: these are its claim, the others
-        are its subject. A short text by the user supports it with a single common word, unless the text only asks,
-        because a question claims nothing.
+        Half of its words must occur in the session, and some of them in the entries that it cites; these are what it
+        states, and the others are its subject. A short text by the user supports it with a single common word, unless
+        the text only asks, because a question states nothing.
         """
         words = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
         cited = prefixes(
@@ -187,7 +188,7 @@ class _Grounding:
 
 
 def _says_in_short(text: str) -> bool:
-    """Return True for a short text that doesn't only ask."""
+    """Return True for a short text that does more than ask."""
     return len(text.split()) <= MAX_SHORT_WORDS and not only_asks(text)
 
 
@@ -199,7 +200,8 @@ def _hides_end(action: Action) -> bool:
 def _why_not_proven(words: frozenset[str], evidence: _Evidence) -> Refusal | None:
     """Return why commands alone do not prove a summary with these words; None if they do.
 
-    Their outcome must be known, and nothing that only their output says counts: output never becomes a memory.
+    Their outcome must be known. Words that occur only in their output don't count, because output never becomes a
+    memory.
     """
     if all(action.is_error is None or _hides_end(action) for _, action in evidence.actions):
         return Refusal.UNPROVEN
@@ -212,7 +214,8 @@ def _why_not_proven(words: frozenset[str], evidence: _Evidence) -> Refusal | Non
 def session_summary_of(output: ModelOutput, turns: Iterable[Turn], before: str) -> str:
     """Return the summary of the session so far, redacted.
 
-    The earlier summary is kept if the model gave none, or one whose words occur neither there nor in the turns.
+    The earlier summary is kept if the model gave none, or if the words of the new one occur neither in it nor in the
+    turns.
     """
     summary = rolling_summary_of(output)
     return summary if _has_words_of(summary, content_words(before) | _words_of(turns)) else before
@@ -258,7 +261,8 @@ def _candidate(
         _stands_in(quote, typed_text(said.text)) and said.role is Role.USER
         for quote, said in quotes or [(s.text, s) for s in sources]
     )
-    # Only what the user said or chose is a preference, and only the user's own words for all projects are global.
+    # Only words that the user said or chose are a preference, and only the user's own words for all projects are
+    # global.
     kind = Kind.FACT if proposed.kind == Kind.PREFERENCE and not users else proposed.kind
     is_global = (context.is_global and all(turn.is_by_person for turn in evidence.turns if turn.prompt)) or (
         proposed.scope == Scope.GLOBAL
@@ -282,7 +286,7 @@ def _candidate(
         evidence=evidence.uuids,
         turn_keys=tuple(turn.key for turn in evidence.turns),
         entities=tuple(dict.fromkeys(e[:80] for raw in proposed.entities[:20] if (e := redact(cleaned(raw)).strip()))),
-        # They use different words from those that were said, so nothing can confirm them; they are never shown as the
+        # Questions use words other than those that were said, so nothing can confirm them; they are never shown as the
         # memory.
         questions=clean_questions(proposed.questions, lambda text: redact(cleaned(text))),
         title=title,
@@ -301,13 +305,13 @@ def _candidate(
 
 
 def _claims(said: TextBlock, summary: str) -> bool:
-    """Return False for the user's words if they only ask, or only ask about what a summary says."""
+    """Return False for the user's words if they only ask, or only ask about the content of a summary."""
     claimed = without_questions(said.text)
     return said.role is not Role.USER or _plain(claimed) == _plain(said.text) or _has_word_of(claimed, summary)
 
 
 def _is_claimed(summary: str, quotes: list[tuple[str, TextBlock]], sources: list[TextBlock]) -> bool:
-    """Return True if the user said it rather than only asked; a quotation may hide that it comes from a question."""
+    """Return True if the user stated it rather than only asked. A quotation may hide that it comes from a question."""
     claimed = {said.text: without_questions(said.text) for said in sources}
     return _has_word_of(" ".join(claimed.values()), summary) and (
         not quotes or any(_says(claimed[said.text], quote) for quote, said in quotes)
@@ -315,7 +319,7 @@ def _is_claimed(summary: str, quotes: list[tuple[str, TextBlock]], sources: list
 
 
 def _quotes(proposed: ProposedMemory, evidence: _Evidence) -> list[tuple[str, TextBlock]]:
-    """Return the passages that really occur in a text, with it; a quoted text that is not cited becomes evidence."""
+    """Return the passages that really occur in a text, each with it; quoted texts not yet cited become evidence."""
     quotes: list[tuple[str, TextBlock]] = []
     others = [(turn, said) for turn in evidence.turns for said in turn.said]
     for passage in proposed.passages[:MAX_PASSAGES]:
@@ -332,7 +336,7 @@ def _quotes(proposed: ProposedMemory, evidence: _Evidence) -> list[tuple[str, Te
 def _stands_in(passage: str, text: str) -> bool:
     """Return True if every part of a passage, as separated by ellipses, occurs in a text, in order."""
     plain, at = _plain(text), 0
-    # Runs of blanks are collapsed first, because the pattern would try each of them.
+    # Runs of white space are collapsed first, because the pattern would try each of them.
     passage = _plain(passage)
     parts = [part for part in map(_plain, _ELLIPSIS.split(passage)) if part]
     for part in parts:
@@ -344,7 +348,7 @@ def _stands_in(passage: str, text: str) -> bool:
 
 
 def _is_users_word(said: TextBlock, summary: str, target: NearMemory | None) -> bool:
-    """Return True if a text is the user's own statement on a matter; of its parts, only what was typed counts."""
+    """Return True if a text is the user's own statement on a matter; only the typed parts of the text count."""
     typed = typed_text(said.text)
     if said.role is Role.CHOSEN or _plain(typed) == _plain(said.text):
         return True
@@ -358,7 +362,7 @@ def _has_words_of(summary: str, there: frozenset[str]) -> bool:
 
 
 def _is_chosen(said: Iterable[TextBlock]) -> bool:
-    """Return True if the user decided it in a dialog: its evidence is only that dialog and the user's words."""
+    """Return True if the user decided it in a dialog, so that its evidence is only that dialog and the user's words."""
     roles = {text.role for text in said}
     return Role.CHOSEN in roles and Role.ASSISTANT not in roles
 
@@ -370,13 +374,13 @@ def _says(text: str, summary: str) -> bool:
 
 
 def _has_word_of(text: str, summary: str) -> bool:
-    """Return True if a text has any content word in common with a summary."""
+    """Return True if a text and a summary have any content word in common."""
     words = content_words(summary) - _ABOUT_THE_SPEAKERS
     return bool(prefixes(words) & prefixes(content_words(text)))
 
 
 def _is_about(target: NearMemory, summary: str, evidence: _Evidence) -> bool:
-    """Return True if a target has any content word in common with what is said about it."""
+    """Return True if a target and the statement about it have any content word in common."""
     return bool(prefixes(content_words(target.summary)) & prefixes(content_words(summary) | _words_there(evidence)))
 
 

@@ -1,4 +1,4 @@
-"""Access to a language model: each question is reserved in the budget, sent once, and its answer parsed."""
+"""Ask a language model: each question is reserved in the budget and sent once, and its answer is parsed."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Shape = TypeVar("Shape")
 
 #: Maximum number of tokens of an answer.
 MAX_ANSWER_TOKENS = 8_000
-#: How often a request is sent if its answer breaks off; after that, the answer counts as unreadable.
+#: Number of times that a request is sent if its answer breaks off; after that, the answer counts as unreadable.
 MAX_BROKEN_OFF = 3
-#: Number of prose answers in a row after which a model is not asked for a while: for one that never kept the form, and
-#: for one that did before. A text that leads it astray is found by halving.
+#: Number of consecutive prose answers after which a model is not asked for a while: for a model that has never used the
+#: requested form, and for one that has. A text that leads the model astray is found by halving the request.
 MAX_PROSE_AT_FIRST, MAX_PROSE = 2, 6
 #: Number of answers that are cached, so that a repeated question is not paid for twice.
 MAX_CACHED_ANSWERS = 128
@@ -48,7 +48,7 @@ class Question(Generic[Shape]):
     system: str
     #: JSON schema of the answer.
     schema: Mapping[str, Any]
-    #: Reads the answer, including from a provider that follows no schema. Raises ValueError.
+    #: Parses the answer, even from a provider that follows no schema. Raises ValueError.
     read: Callable[[str], Shape]
 
     def request(self, text: str) -> ModelRequest:
@@ -58,7 +58,7 @@ class Question(Generic[Shape]):
 
 
 class LanguageModel:
-    """A provider behind the budget and the circuit breaker. One thread at a time."""
+    """A provider behind the budget and the circuit breaker. For one thread at a time."""
 
     def __init__(self, provider: Provider, budget: Budget) -> None:
         """Prepare."""
@@ -78,7 +78,7 @@ class LanguageModel:
         Raises:
             BudgetReached: the call would exceed a cap; nothing was sent.
             RetryLater: a temporary fault of the server or the network.
-            ModelUnavailable: no request can be served until the user acts; the message says what to do.
+            ModelUnavailable: no request can be served until the user takes action; the message says what to do.
             ExtractionError: the breaker is open; the message says why.
             Unfit: the provider refuses this request.
             Prose: the answer is not in the requested form; after several such answers, the breaker opens.
@@ -109,11 +109,11 @@ class LanguageModel:
         return answer
 
     def close(self) -> None:
-        """End a running call if possible, and start no other; may be called from any thread."""
+        """End a running call if possible, and start no further ones; may be called from any thread."""
         self.provider.close()
 
     def open_breaker(self, error: ExtractionError) -> ExtractionError:
-        """Stop asking for a while, because the provider refuses every request; return the error."""
+        """Stop asking for a while, because the provider refuses all requests; return the error."""
         return self._breaker.trip(error, UNAVAILABLE_SECONDS)
 
     def _reserve_and_call(self, key: str, request: ModelRequest, project_id: int | None) -> str:
@@ -144,7 +144,7 @@ class LanguageModel:
         return reply.text
 
     def _broke_off(self, key: str, reason: str) -> Exception:
-        """Return the error for a missing or incomplete answer: to be tried again a few times, then unreadable."""
+        """Return the error for a missing or incomplete answer, which is retried a few times, then unreadable."""
         if len(self._broken_off) > MAX_CACHED_ANSWERS:
             self._broken_off.clear()
         self._broken_off[key] = self._broken_off.get(key, 0) + 1

@@ -1,6 +1,6 @@
-"""The output of a language model: its schema, and how it is read.
+"""The output of a language model: its schema, and functions that parse it.
 
-Unknown keys are ignored, missing ones are filled in if that is safe.
+Unknown keys are ignored, and missing ones are filled in if that is safe.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from engram.redaction import redact
 MAX_ANSWER_MEMORIES = 60
 #: Maximum number of passages of a memory.
 MAX_PASSAGES = 2
-#: Maximum number of braces in a text at which the output may begin; the model may write some before it.
+#: Maximum number of braces in a text that are tried as the beginning of the output; the model may write some before it.
 _MAX_STARTS = 50
-#: Lists that a memory may lack; if one of them has a different shape, the memory is still used.
+#: Lists that a memory need not have; if one of them has the wrong shape, the memory is still used.
 _LISTS_BESIDE = {"passages", "entities", "questions"}
 
 Action = Literal["new", "same", "corrects", "supersedes", "resolves", "retracts"]
@@ -52,7 +52,7 @@ class ModelOutput(BaseModel):
 
     memories: list[ProposedMemory]
     rolling_summary: str = ""
-    #: Number of memories with a different shape, which were left out.
+    #: Number of memories that were left out because they have the wrong shape.
     unreadable: int = 0
 
 
@@ -78,7 +78,7 @@ _MEMORY_PROPERTIES: dict[str, Any] = {
 def answer_schema(item: Mapping[str, Any], **more: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON schema of an answer: an object with a list of ``memories``.
 
-    Every key is required and none may be added, as strict servers demand.
+    Every key is required and none may be added, because strict servers demand this.
 
     Args:
         item: the properties of an item of the list.
@@ -97,17 +97,17 @@ def _strict_object(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-#: The schema that providers are asked to answer in.
+#: The schema in which providers are asked to answer.
 ANSWER_SCHEMA: Mapping[str, Any] = answer_schema(_MEMORY_PROPERTIES, rolling_summary={"type": "string"})
 
 
 def read_answer(text: str) -> ModelOutput:
-    """Read the output in a text; the output may be inside a code fence or after the model's thoughts.
+    """Parse the output in a text; it may be inside a code fence or after the model's thoughts.
 
-    Memories with a different shape are left out.
+    Memories with the wrong shape are left out.
 
     Raises:
-        ValueError: there is no output, or none of its memories can be read.
+        ValueError: there is no output, or none of its memories can be parsed.
     """
     answer = json_object(text)
     proposed = answer["memories"][:MAX_ANSWER_MEMORIES]
@@ -123,7 +123,7 @@ def read_answer(text: str) -> ModelOutput:
 
 
 def read_object(text: str) -> list[Any]:
-    """Return the list under ``memories`` in a text that follows no schema. Raises ValueError."""
+    """Return the list under ``memories`` in a text that does not follow a schema. Raises ValueError."""
     return list(json_object(text)["memories"][:MAX_ANSWER_MEMORIES])
 
 
@@ -132,14 +132,14 @@ def json_object(text: str) -> dict[str, Any]:
 
     Raises:
         Prose: there is no such object, not even part of one.
-        ValueError: it is broken off, or has a different shape.
+        ValueError: it is incomplete or has the wrong shape.
     """
     text = text.rpartition("</think>")[2]
     decoder = json.JSONDecoder()
     at, failure = max(0, text.find("{")), None
     for _ in range(_MAX_STARTS):
         try:
-            # What follows the object may have braces, too.
+            # The text after the object may also contain braces.
             answer, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
             failure, end = failure or error, at + 1
@@ -181,5 +181,5 @@ def rolling_summary_of(answer: ModelOutput) -> str:
 
 
 def cleaned(text: str) -> str:
-    """Return a text without characters that no database accepts: NULs and halves of surrogate pairs."""
+    """Return a text without characters that no database accepts, which are NULs and halves of surrogate pairs."""
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")

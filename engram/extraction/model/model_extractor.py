@@ -1,4 +1,4 @@
-"""The extractor that asks a language model; a batch whose answer is unreadable is split."""
+"""The extractor that uses a language model; a batch with an unreadable answer is split."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from engram.extraction.model.model_request import SYSTEM_PROMPT, Ids, batches, h
 from engram.extraction.model.provider import Budget, Provider, Unfit
 from engram.transcripts.turns import Turn
 
-# -- The proposals of an extraction so far, which later parts of the session see and may change. Pure.
+# -- Collect the proposals of an extraction so far, which later parts of the session are shown and may change. Pure.
 
 
 @dataclass(slots=True)
 class Proposals:
-    """The proposals of the parts of a session."""
+    """The proposals from the parts of a session."""
 
     #: None in place of a proposal that a later part withdrew.
     _all: list[Candidate | None] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Proposals:
         )
 
     def add(self, candidates: Iterable[Candidate]) -> None:
-        """Add the proposals of the next part, and apply what they say about earlier proposals."""
+        """Add the proposals of the next part, and apply their actions to earlier proposals."""
         for candidate in candidates:
             number = _number(candidate.target)
             earlier = self._all[number] if number is not None and number < len(self._all) else None
@@ -70,7 +70,7 @@ class Proposals:
             elif candidate.action in ENDING_ACTIONS:
                 self._all[number] = None
                 if candidate.action != "retracts":
-                    # The final proposal inherits the earlier one's effect on an existing memory.
+                    # The final proposal inherits the effect of the earlier one on an existing memory.
                     self._all.append(replace(candidate, action=earlier.action, target=earlier.target))
                 elif earlier.action != "new" and earlier.action != "same":
                     self._all.append(replace(candidate, target=earlier.target))
@@ -83,34 +83,34 @@ def _number(target: str) -> int | None:
 
 logger = logging.getLogger(__name__)
 
-#: Maximum number of unreadable answers per proposal; after that, the local extractor takes the rest.
+#: Maximum number of unreadable answers per proposal; after that, the local extractor processes the rest.
 MAX_UNREADABLE_ANSWERS = 8
 _QUESTION = Question("extract", SYSTEM_PROMPT, ANSWER_SCHEMA, read_answer)
 
 
 class ModelExtractor:
-    """Asks a provider's model; at a cap, or for a text that the model can't read, another extractor is used."""
+    """Uses a provider's model or, at a cap and for text that the model can't read, another extractor."""
 
     def __init__(self, name: str, provider: Provider, budget: Budget, fallback: Extractor) -> None:
-        """Prepare; nothing is sent before the first proposal.
+        """Prepare the extractor; nothing is sent before the first proposal.
 
         Args:
             name: stored with each memory, such as ``openai-1``.
-            fallback: used at a cap, and for a text that the model can't read.
+            fallback: the extractor used at a cap, and for text that the model can't read.
         """
         self.name = name
-        #: The model that is asked, including for other questions.
+        #: The model that is used, also for other questions.
         self.model = LanguageModel(provider, budget)
         self._budget = budget
         self._fallback = fallback
         self._unreadable = 0
         #: Why the fallback was used, for status.
         self._reason = ""
-        #: The summary so far of the last proposal's session.
+        #: The summary so far of the session of the last proposal.
         self.rolling_summary = ""
-        #: Keys of the turns of the last proposal that the model did not read.
+        #: Keys of those turns of the last proposal that the model did not read.
         self.unread: set[str] = set()
-        #: Why proposals of the last extraction were refused, one for each.
+        #: The reasons why proposals of the last extraction were refused, one for each.
         self.refused: list[Refusal] = []
         self._is_strict = False
 
@@ -135,7 +135,7 @@ class ModelExtractor:
         return proposals.candidates[:room]
 
     def propose_again(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
-        """Propose without the fallback: a text that the model can't read yields nothing; ``unread`` names its turns.
+        """Propose without the fallback. Text that the model can't read yields nothing; ``unread`` contains its turns.
 
         Raises:
             BudgetReached: a cap has been reached.
@@ -150,7 +150,7 @@ class ModelExtractor:
             self._is_strict = False
 
     def propose_once(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
-        """Propose with a single call, which the user agreed to: nothing is halved, retried or left to the fallback.
+        """Propose with a single call to which the user agreed; nothing is halved, retried or left to the fallback.
 
         Args:
             turns: the turns of one request, as divided by ``batches``.
@@ -199,7 +199,7 @@ class ModelExtractor:
         return grounded.candidates
 
     def _split(self, turns: Sequence[Turn], context: ExtractionContext, error: ValueError) -> list[Candidate]:
-        """Halve a batch whose answer is unreadable; a single text goes to the fallback."""
+        """Halve a batch with an unreadable answer; a single text is passed to the fallback."""
         self._unreadable += 1
         parts = halves(turns)
         if parts is not None:

@@ -1,4 +1,4 @@
-"""The requests to a language model: the system prompt, and turns split into requests of bounded size. Pure."""
+"""Build the requests to a language model: the system prompt, and turns split into requests of limited size. Pure."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from engram.trust.voice import split_typed
 
 #: Minimum and maximum length to which a long text may be truncated, in characters.
 MIN_TEXT_CHARACTERS, MAX_TEXT_CHARACTERS = 3_000, 8_000
-#: Maximum length of a command and of an error line that are sent, in characters.
+#: Maximum length of a command and of an error line to send, in characters.
 MAX_COMMAND_CHARACTERS, MAX_ERROR_CHARACTERS = 160, 200
 #: Maximum length of a pasted, quoted or relayed part of a prompt, in characters; the typed text is not cut.
 MAX_PASTED_CHARACTERS = 1_500
 #: Maximum length of an announcement by the assistant that is left out, in characters.
 MAX_ACKNOWLEDGEMENT_CHARACTERS = 160
-#: How much of a text is redacted before it is cut, as a multiple of what is sent.
+#: How much of a text is redacted before it is cut, as a multiple of the part that is sent.
 _REDACTED_TIMES = 10
 #: Share of a cut text that is taken from its beginning.
 _HEAD_SHARE = 0.6
@@ -83,7 +83,8 @@ def shown(turn: Turn) -> list[TextBlock]:
 def is_acknowledgement(said: TextBlock) -> bool:
     """Return True if every sentence of a text only announces or acknowledges.
 
-    A sentence that states something counts even if the next one announces: "The ids are hashed. Let me change it:".
+    A sentence that states something counts even if the next one only announces: "The ids are hashed. Let me change
+    it:".
     """
     text = said.text.strip()
     if said.role is not Role.ASSISTANT or len(text) > MAX_ACKNOWLEDGEMENT_CHARACTERS or "\n" in text:
@@ -108,7 +109,7 @@ _LOOKS = lazy_regex(
 
 
 def fitting_length(lengths: Sequence[int], room: int) -> int:
-    """Return the length, within the two bounds, to which texts are cut so that together they fit into ``room``."""
+    """Return the length, within the two bounds, to which texts must be cut so that together they fit into ``room``."""
     low, high = MIN_TEXT_CHARACTERS, MAX_TEXT_CHARACTERS
     while low < high:
         middle = (low + high + 1) // 2
@@ -125,9 +126,10 @@ def said_line(short: str, said: TextBlock, longest: int) -> str:
 
 
 def sent_text(said: TextBlock) -> str:
-    """Return the part of a text that is sent, redacted: pasted parts lose their middle.
+    """Return the part of a text to send, redacted and without the middle of pasted parts.
 
-    A pasted plan or review is not the user's own. Its beginning and end show what it is; what is done with it follows.
+    A pasted plan or review is not the user's own. Its beginning and end show what it is, and the following texts show
+    what is done with it.
     """
     return _sent_text(said.text, said.role)
 
@@ -179,11 +181,11 @@ def moment(at_ms: int) -> str:
 MAX_REQUEST_CHARACTERS = 80_000
 #: Maximum number of characters in a request reserved for the text before the turns.
 MAX_HEADER_CHARACTERS = 6_000
-#: Maximum number of memories asked for in a request; in a long one, one for this many characters, up to a limit.
+#: Maximum number of memories to request; in a long request, one for this many characters, up to a limit.
 MAX_MEMORIES, CHARACTERS_PER_MEMORY, MAX_MEMORIES_LONG = 8, 3_000, 20
 #: Maximum number of memories of the session that are shown.
 MAX_OWN_MEMORIES = 40
-#: Marks everything that Engram sends, so that it never learns from its own requests.
+#: Marks all requests sent by Engram, so that it never learns from its own requests.
 MARKER = "engram-extraction-request"
 
 SYSTEM_PROMPT = f"""[{MARKER}]
@@ -289,9 +291,9 @@ def without_own(turns: Iterable[Turn]) -> list[Turn]:
 
 
 def batches(turns: Iterable[Turn]) -> list[list[Turn]]:
-    """Split turns into requests of at most ``MAX_REQUEST_CHARACTERS``; a longer turn is spread over several.
+    """Split turns into requests of at most ``MAX_REQUEST_CHARACTERS``; a longer turn is spread over several requests.
 
-    Each request is filled as far as possible, so that a session needs few.
+    Each request is filled as far as possible, so that a session needs few requests.
     """
     room = MAX_REQUEST_CHARACTERS - MAX_HEADER_CHARACTERS
     made: list[list[Turn]] = []
@@ -322,7 +324,7 @@ def request_text(turns: Sequence[Turn], context: ExtractionContext) -> tuple[str
     """Return the text of a request, and what its short ids refer to.
 
     It contains what the user and the assistant said; of tool calls, only commands and how they ended. Everything was
-    redacted when it was stored; it is redacted once more, because this version may know more secrets.
+    redacted when it was stored, and is redacted again, because this version may recognise more secrets.
     """
     ids = Ids()
     body = _turn_lines(turns, ids)

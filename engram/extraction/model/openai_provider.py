@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     import httpx2
 
 
-# -- An HTTP client with bounds on each wait, on the whole call and on the size of the answer.
+# -- An HTTP client with limits on each wait, on the whole call and on the size of the answer.
 
 #: Maximum size of an answer, in bytes.
 MAX_ANSWER_BYTES = 8_000_000
-#: Maximum duration of a call, in seconds, whatever the settings say.
+#: Maximum duration of a call, in seconds, regardless of the settings.
 MAX_CALL_SECONDS = 60.0
 
 
@@ -50,7 +50,7 @@ def make_client(
     Args:
         wait_seconds: maximum wait for a connection, and for the next bytes.
         total_seconds: maximum time from the answer's first byte to its last; ``ending`` bounds the whole call.
-        transport: what connects; None uses the proxies of the environment.
+        transport: makes the connections; None to use the proxies of the environment.
     """
     import httpx2
 
@@ -91,7 +91,7 @@ def _bounded_stream(inner: httpx2.SyncByteStream, total_seconds: float) -> httpx
 def ending(client: httpx2.Client, total_seconds: float) -> Iterator[threading.Event]:
     """Close the client's connections if the block takes longer than ``total_seconds``; the event is then set.
 
-    A limit on each wait would never stop a server that sends its headers a byte at a time; this one does.
+    A limit on each wait would never stop a server that sends its headers one byte at a time, but this limit does.
     """
     has_ended = threading.Event()
 
@@ -111,16 +111,16 @@ def ending(client: httpx2.Client, total_seconds: float) -> Iterator[threading.Ev
 
 
 _OPENAI = "https://api.openai.com/v1"
-#: HTTP status codes that a smaller request may avoid.
+#: HTTP status codes for which a smaller request may succeed.
 _UNFIT = (400, 413, 422)
-#: HTTP status codes that mean that the key, the model or the address is wrong.
+#: HTTP status codes for a wrong key, model or address.
 _HOPELESS = (401, 402, 403, 404, 405)
-#: The limit of an answer's length in chat completions, and its name for models that think.
+#: Name of the limit on an answer's length in chat completions, and its name for models that think.
 _LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
 _NO_COMPLETION = "it is no completion; the address of an OpenAI-compatible API, llm_base_url, usually ends in /v1"
-#: Effort of a reasoning model: reasoning is paid for as output and counts towards the maximum length of an answer.
+#: Effort of a reasoning model; reasoning is paid for as output and counts towards the maximum length of an answer.
 EFFORT = "low"
-#: OpenAI's reasoning models. A model mistaken for one of them refuses the effort, and is then asked without it.
+#: OpenAI's reasoning models. A model that is mistaken for one of them refuses the effort, and is then asked without it.
 _THINKS = lazy_regex(r"(?:o\d|gpt-(?:[5-9]|\d\d))(?!\d)")
 
 
@@ -139,7 +139,7 @@ _WAYS: tuple[Callable[[ModelRequest], Mapping[str, Any]], ...] = (
 
 
 class OpenAIProvider:
-    """Asks the server in the settings. One thread at a time."""
+    """Sends requests to the server in the settings. For one thread at a time."""
 
     def __init__(
         self,
@@ -149,13 +149,14 @@ class OpenAIProvider:
         transport: httpx2.BaseTransport | None = None,
         total_seconds: float | None = None,
     ) -> None:
-        """Prepare; the client is made at the first call.
+        """Prepare the provider; the client is created at the first call.
 
         Args:
             settings: model, server and time limit.
             api_key: the key; "" for servers that need none.
             transport: for tests; None uses the network.
-            total_seconds: maximum duration of a call; by default twice the time limit of the settings, at most 60 s.
+            total_seconds: maximum duration of a call; by default, twice the time limit in the settings, but at most 60
+                s.
         """
         self._settings = settings
         total = total_seconds or min(2 * settings.llm_timeout_seconds, MAX_CALL_SECONDS)
@@ -164,7 +165,7 @@ class OpenAIProvider:
             settings, api_key, total, transport
         )
         self._client: tuple[Any, httpx2.Client] | None = None
-        #: Index of the way in use: in ``_WAYS``, or of OpenAI's two ways, with an effort and without.
+        #: Index of the way in use: in ``_WAYS`` or, for OpenAI, of the two ways with and without an effort.
         self._way = 0
         self._has_answered = False
         #: The limit's name for this server.
@@ -201,7 +202,10 @@ class OpenAIProvider:
         return reply
 
     def simplify(self) -> bool:
-        """See ``Provider.simplify``. A model may lack reasoning, and a compatible server may lack schemas or JSON."""
+        """See ``Provider.simplify``.
+
+        A model may not support reasoning, and a compatible server may not support schemas or JSON.
+        """
         ways = len(_WAYS) if self._settings.llm_base_url else 1 + bool(_THINKS.match(self.model))
         if self._has_answered or self._way + 1 >= ways:
             return False
@@ -222,7 +226,7 @@ class OpenAIProvider:
                 self._client = None
 
     def _connect(self) -> tuple[Any, httpx2.Client]:
-        """Make the client. A proxy or certificates that the environment specifies may be unusable."""
+        """Create the client. A proxy or certificates specified in the environment may be unusable."""
         try:
             return self._make_client()
         except (ImportError, OSError, ValueError) as error:
@@ -234,7 +238,7 @@ class OpenAIProvider:
             ) from error
 
     def _respond(self, client: Any, request: ModelRequest) -> ModelReply:
-        """Ask OpenAI, which follows the schema of the answer."""
+        """Send a request to OpenAI, which follows the schema of the answer."""
         effort = {"reasoning": {"effort": EFFORT}} if _THINKS.match(self.model) and not self._way else {}
         response = client.responses.create(
             model=self.model,
@@ -253,7 +257,7 @@ class OpenAIProvider:
         )
 
     def _chat(self, client: Any, request: ModelRequest) -> ModelReply:
-        """Ask a compatible server through chat completions, which all of them support."""
+        """Send a request to a compatible server through chat completions, which all of them support."""
         import openai
 
         try:
@@ -266,9 +270,9 @@ class OpenAIProvider:
         choices = getattr(completion, "choices", None)
         if not choices:
             if said := _said(getattr(completion, "error", None)):
-                # A server in between may pass an error on with the state 200.
+                # A server in between may pass on an error with status 200.
                 raise NotServed(f"the model's server answered without a completion{said}")
-            # Such as the page of a program whose API is below that address.
+            # This may be the page of a program that has its API below that address.
             raise BrokenOff(_NO_COMPLETION if isinstance(completion, str) else "it has no completion")
         message = choices[0].message
         return ModelReply(
@@ -287,14 +291,14 @@ class OpenAIProvider:
 
 
 def _text_of(content: object) -> str:
-    """Return the text of a message, which may be in parts, among a model's thoughts; "" if there is none."""
+    """Return the text of a message, which may be in parts and mixed with a model's thoughts; "" if there is none."""
     parts = content if isinstance(content, list) else [content]
     texts = [part.get("text") if isinstance(part, Mapping) else part for part in parts]
     return "".join(text for text in texts if isinstance(text, str))
 
 
 def _said(body: object) -> str:
-    """Return what a server says about a failure, to be appended to a sentence; "" if it says nothing, or in HTML."""
+    """Return a server's explanation of a failure, to be appended to a sentence; "" if it gives none, or only HTML."""
     message = body.get("message") if isinstance(body, Mapping) else body
     text = message.strip() if isinstance(message, str) else ""
     return f": {reason_line(text)}" if text and not text.startswith("<") else ""
@@ -322,7 +326,7 @@ def _messages(request: ModelRequest) -> list[dict[str, str]]:
 
 
 def _seconds(text: str | None) -> float:
-    """Return the seconds in a Retry-After header, or until the date in it; 0 if it holds neither."""
+    """Return the seconds in a Retry-After header, or until the date in it; 0 if it contains neither."""
     try:
         seconds = float(text or 0)
     except ValueError:
@@ -336,10 +340,12 @@ def _seconds(text: str | None) -> float:
 def _openai_client(
     settings: Settings, api_key: str, total_seconds: float, transport: httpx2.BaseTransport | None
 ) -> tuple[Any, httpx2.Client]:
-    """Return a client of ``openai``: no retries, with time limits, and using only certificates and proxies from the
-    environment.
+    """Return a client of ``openai`` without retries and with time limits.
 
-    A server on this machine or in a private network is reached directly: a proxy would be sent what must not leave it.
+    It uses only certificates and proxies from the environment.
+
+    A server on this machine or in a private network is contacted directly, because a proxy would receive data that must
+    not leave the network.
     """
     import httpx2
     import openai
@@ -359,11 +365,11 @@ def _openai_client(
     return client, http
 
 
-# -- ``extractor = "openai"``: OpenAI or a compatible server.
+# -- The extractor for ``extractor = "openai"``, which is OpenAI or a compatible server.
 
 
 class OpenAIExtractor(ModelExtractor):
-    """Asks the model in the settings."""
+    """Uses the model in the settings."""
 
     def __init__(
         self,

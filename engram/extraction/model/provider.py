@@ -1,4 +1,4 @@
-"""The interface of language model providers, the budget of their calls, and the breaker that suspends calls."""
+"""The interface of language model providers, the budget for their calls, and the breaker that suspends calls."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from engram.system.atomic import read_regular
 from engram.system.clock import Clock
 from engram.trust.display import one_line
 
-# -- A circuit breaker: after a failure, the server is not asked for a while, however many sessions wait.
+# -- A circuit breaker: after a failure, the server is not asked for a while, however many sessions are waiting.
 
-#: How long a server is left alone after it refused the key, the model or every request, in seconds.
+#: How long a server is left alone after it has refused the key, the model or all requests, in seconds.
 UNAVAILABLE_SECONDS = 900.0
-#: Maximum wait that a server may ask for, in seconds.
+#: Maximum wait that a server may request, in seconds.
 MAX_WAIT_SECONDS = 3_600.0
-#: Maximum random extension of a wait, as a share of it.
+#: Maximum random extension of a wait, as a share of the wait.
 JITTER = 0.25
 
 
@@ -46,7 +46,7 @@ class Breaker:
     _chance: random.Random = field(default_factory=random.Random)
 
     def check(self) -> None:
-        """Return normally if the server may be asked.
+        """Do nothing if the server may be asked.
 
         Raises:
             ExtractionError: the last failure; nothing may be sent yet.
@@ -55,7 +55,7 @@ class Breaker:
             raise type(self._error)(str(self._error))
 
     def trip(self, error: ExtractionError, seconds: float = 0.0) -> ExtractionError:
-        """Open the breaker for a time, or for 15, 30, 60 or 120 s after consecutive failures; return the error."""
+        """Open the breaker for ``seconds``, or for 15, 30, 60 or 120 s after consecutive failures; return the error."""
         self._failures += 1
         wait = max(seconds, BACK_OFF_SECONDS[min(self._failures, len(BACK_OFF_SECONDS)) - 1])
         wait *= 1 + JITTER * self._chance.random()
@@ -63,15 +63,15 @@ class Breaker:
         return error
 
     def worked(self) -> None:
-        """Close the breaker, because the server answered."""
+        """Close the breaker, because the server has answered."""
         self._failures, self._error = 0, None
 
 
-# -- The budget of the language model: each call is reserved within the caps beforehand, and settled afterwards.
+# -- The budget for the language model: each call is reserved within the caps beforehand, and settled afterwards.
 
-#: Maximum number of tokens that the server adds to a request (roles, the schema of the answer).
+#: Maximum number of tokens that the server adds to a request, such as roles and the schema of the answer.
 OVERHEAD_TOKENS = 1_000
-#: Stage under which status shows the language model.
+#: Name of the stage under which status shows the language model.
 STAGE = "llm"
 
 
@@ -83,11 +83,11 @@ class Price:
     output: float
 
     def dollars(self, input_tokens: int, output_tokens: int) -> float:
-        """Return the cost of a call of these sizes."""
+        """Return the cost of a call with these numbers of tokens."""
         return (input_tokens * self.input + output_tokens * self.output) / 1_000_000
 
 
-#: Assumed price of an unknown model; better too high than too low.
+#: Price assumed for an unknown model, which is rather too high than too low.
 UNKNOWN_PRICE = Price(5.0, 20.0)
 #: Price of a server on this machine or in a private network.
 OWN_SERVER_PRICE = Price(0.0, 0.0)
@@ -136,11 +136,11 @@ class Usage:
 
     input_tokens: int
     output_tokens: int
-    #: Cost of the call, if the provider says so; None to compute it from the price.
+    #: Cost of the call, if the provider reports it; None to compute it from the price.
     dollars: float | None = None
 
     def was_free(self) -> None:
-        """Record that the call was refused before any work was done: it counts as a call, but costs nothing."""
+        """Record that the call was refused before any work was done, so that it counts as a call but costs nothing."""
         self.input_tokens = self.output_tokens = 0
         self.dollars = None
 
@@ -166,14 +166,14 @@ class Budget:
         """Reserve the maximum cost of a call with ``text``, run the block, then settle the actual cost.
 
         No token is shorter than a byte, so the reservation is never too small. If the process dies in the block, the
-        reservation keeps counting in full, because the call may have been paid for.
+        reservation continues to count in full, because the call may have been paid for.
 
         Args:
             task: the name of the call in ``engram cost``.
             max_output_tokens: maximum number of tokens of the answer.
-            project_id: the project whose cap it counts against.
-            model: the model's name; "" for that of the settings.
-            price: its price; None for that of the settings.
+            project_id: the project with the cap against which it counts.
+            model: the name of the model; "" for the one in the settings.
+            price: its price; None for the one in the settings.
 
         Raises:
             BudgetReached: the call would exceed a cap; the block does not run.
@@ -222,23 +222,23 @@ def _caps(settings: Settings) -> Caps:
     )
 
 
-# -- The interface of language model providers: a request in, a reply out. Each provider has its own module.
+# -- The interface of language model providers, which turn a request into a reply. Each provider has its own module.
 
-#: Maximum length of what a server or a command says about a failure, in characters.
+#: Maximum length of a server's or a command's explanation of a failure, in characters.
 MAX_REASON_CHARACTERS = 160
 #: Maximum plausible tokens and cost of a call; if a reply reports more, the estimate is kept.
 MAX_CALL_TOKENS, MAX_CALL_DOLLARS = 100_000_000, 1_000.0
 
 
 def reason_line(text: str) -> str:
-    """Return an error text on one line, without control characters, links and secrets."""
-    # What is left of a secret that was cut may not be recognised, so it is redacted first.
+    """Return an error text on one line, without control characters, links or secrets."""
+    # Redact first, because the rest of a secret that was cut may not be recognised.
     return one_line(redact(text), MAX_REASON_CHARACTERS)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """The data that a provider sends; nothing else leaves the machine."""
+    """The data that a provider sends. Nothing else leaves the machine."""
 
     #: Name of the task, such as ``extract``.
     task: str
@@ -258,14 +258,14 @@ class ModelReply:
 
     #: The answer: a JSON object, possibly with text around it.
     text: str
-    #: The model that answered; "" if the provider does not say.
+    #: The model that answered; "" if the provider does not report it.
     model: str = ""
-    #: Tokens of the call; None if the provider does not say.
+    #: Tokens of the call; None if the provider does not report them.
     input_tokens: int | None = None
     output_tokens: int | None = None
     #: Cost of the call; None to compute it from ``Provider.price``.
     dollars: float | None = None
-    #: True if the provider asked for a particular form of answer and didn't get it.
+    #: True if the provider requested a particular form of answer, but didn't get it.
     is_prose: bool = False
 
 
@@ -276,7 +276,7 @@ class Unfit(ValueError):
 class Prose(ValueError):
     """The model answered in prose instead of the requested form.
 
-    One text may have led it astray. A model that never kept the form is not asked again for a while.
+    A single text may have led it astray. A model that has never used the requested form is not asked again for a while.
     """
 
 
@@ -289,8 +289,8 @@ class NotServed(ExtractionError):
         Args:
             reason: one line for the user.
             is_passing: False if waiting does not help (wrong key, not logged in, unknown model).
-            wait_seconds: how long nothing may be asked; 0 for the usual back-off. ``UNAVAILABLE_SECONDS`` if waiting
-                does not help.
+            wait_seconds: how long the provider must not be asked; 0 for the usual back-off. ``UNAVAILABLE_SECONDS`` if
+                waiting does not help.
         """
         super().__init__(reason)
         self.is_passing = is_passing
@@ -298,7 +298,7 @@ class NotServed(ExtractionError):
 
 
 class BrokenOff(ExtractionError):
-    """The answer is missing or incomplete, and may have been paid for; the request is tried again a few times."""
+    """The answer is missing or incomplete, and may have been paid for; the request is retried a few times."""
 
 
 class Provider(Protocol):
@@ -313,7 +313,7 @@ class Provider(Protocol):
         """The price at which a call is reserved, and settled if the reply has no cost. Raises SettingsError."""
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """Ask once, within the provider's own time limit.
+        """Send a request once, within the provider's own time limit.
 
         Raises:
             Unfit: the request is refused; it is halved.
@@ -323,17 +323,17 @@ class Provider(Protocol):
         """
 
     def simplify(self) -> bool:
-        """Ask in a simpler way from now on, after ``Unfit``; return False if there is none."""
+        """Send requests in a simpler way from now on, after ``Unfit``; return False if there is no simpler way."""
 
     def close(self) -> None:
         """End a running call if possible, and start no other; may be called from any thread."""
 
 
-# -- The key of the openai extractor: in the environment, or in the memory folder's own file.
+# -- Find the key of the openai extractor, in the environment or in the memory folder's ``.env``.
 
-#: Variables that may hold the key; the first one that is set is used.
+#: Variables that may contain the key; the first one that is set is used.
 NAMES = ("ENGRAM_OPENAI_API_KEY", "OPENAI_API_KEY")
-#: Maximum size of a ``.env`` that is read, in bytes.
+#: Maximum size of a ``.env`` for it to be read, in bytes.
 _ENV_BYTES = 100_000
 
 

@@ -1,4 +1,4 @@
-"""Ask a language model which memories of a project are outdated, or say the same thing as others."""
+"""Ask a language model which memories of a project are outdated or say the same as others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engram.text.words import content_words
 MAX_MEMORIES = 200
 #: Maximum number of new memories of a request.
 MAX_NEW_MEMORIES = 120
-#: What a later memory may do to an earlier one.
+#: Possible effects of a later memory on an earlier one.
 ACTIONS = ("same", "corrects", "supersedes", "resolves")
 
 SYSTEM_PROMPT = f"""[{MARKER}]
@@ -54,7 +54,7 @@ SCHEMA: Mapping[str, Any] = answer_schema(
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """What a later memory does to an earlier one."""
+    """The effect of a later memory on an earlier one."""
 
     newer: Memory
     #: One of ``ACTIONS``.
@@ -63,13 +63,13 @@ class Relation:
 
 
 class Reconciler:
-    """Asks about the memories of a project, within the caps of the extractor."""
+    """Asks a model about the memories of a project, within the caps of the extractor."""
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
 
     def relate(self, memories: Sequence[Memory], new: frozenset[int]) -> list[Relation]:
-        """Return which memories end or repeat others, making one call per ``MAX_NEW_MEMORIES`` new memories.
+        """Return which memories end or repeat others, making one call for every ``MAX_NEW_MEMORIES`` new memories.
 
         Args:
             new: row ids of the memories that have not been compared yet.
@@ -106,7 +106,7 @@ class Reconciler:
 
 
 def _with_nearest(ordered: Sequence[Memory], new: Sequence[Memory]) -> list[Memory]:
-    """Return the new memories and as many others as fit, those with the most words in common; oldest first."""
+    """Return the new memories and as many others as fit, chosen by the most words in common; oldest first."""
     room = MAX_MEMORIES - len(new)
     others = [memory for memory in ordered if memory not in new]
     words = [_words(memory) for memory in new]

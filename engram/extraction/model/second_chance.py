@@ -1,4 +1,4 @@
-"""Second chance: sessions that the local extractor read are distilled again by a language model, part by part."""
+"""Give sessions that the local extractor read a second chance: a language model distills them again, part by part."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ from engram.transcripts.turns import Turn, without_rewound
 if TYPE_CHECKING:
     from engram.extraction.model.model_extractor import ModelExtractor
 
-# -- Replacing the local extractor's memories with those that a language model made from the same turns.
+# -- Replace the local extractor's memories with those that a language model made from the same turns.
 
-#: Share of a memory's words that its successor must have, if the two rest on a common entry, and if they don't.
+#: Minimum share of a memory's words that its successor must contain, if both rest on a common entry, and if they don't.
 MIN_SHARE, MIN_SHARE_ELSEWHERE = 0.25, 0.5
 
 
 def replace_memories(tx: Tx, older: Iterable[Memory], newer: Sequence[Memory], model: str, run_id: int) -> list[str]:
-    """Supersede each memory with the new one that says the same thing, which also gets its evidence; archive the rest.
+    """Supersede each memory with the new one that says the same, which also gets its evidence; archive the others.
 
-    Memories protected by ``ending_of`` stay current: what the user said or chose ends only if a new memory is in the
-    user's own voice, and what the user pinned or saved does not end.
+    Memories protected by ``ending_of`` stay current: those that the user said or chose end only if a new memory is in
+    the user's own voice, and those that the user pinned or saved never end.
 
     Args:
         older: memories of the local extractor.
@@ -124,9 +124,9 @@ def _supersede(tx: Tx, older: Memory, successor: Memory, model: str, run_id: int
 
 #: Maximum number of turns that are distilled in one transaction.
 PART_TURNS = 20
-#: How often a part is restarted because some of it has changed in the meantime.
+#: Maximum number of times that a part is restarted because some of it has changed in the meantime.
 MAX_TRIES = 3
-#: Stage under which status shows the second distillation.
+#: Name of the stage under which status shows the second distillation.
 STAGE = "second chance"
 
 
@@ -143,7 +143,7 @@ class DistilledPart:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Turns of a session that no model has read, to be distilled in one transaction."""
+    """Turns of a session that no model has read yet, to be distilled in one transaction."""
 
     #: The session as seen from the project of the turns.
     session: SessionRow
@@ -154,7 +154,7 @@ class Part:
 
 
 def waiting_turns(store: Reader, session: SessionRow) -> tuple[SessionRow, list[StoredTurn]]:
-    """Return a session's next turns in one project that no model has read, and the session as that project sees it."""
+    """Return a session's next turns in one project that no model has read, and the session as seen from there."""
     unread = set(unread_turns(store, session.id))
     return within_project(session, [turn for turn in turns_of_session(store, session.id) if turn.id in unread])
 
@@ -175,7 +175,7 @@ def read_part(store: Store, settings: Settings, session: SessionRow, max_turns: 
 
 @dataclass(frozen=True, slots=True)
 class SecondChance:
-    """Distills sessions again, one part at each call. One thread at a time."""
+    """Distills sessions again, one part per call. For one thread at a time."""
 
     store: Store
     settings: Settings
@@ -246,7 +246,7 @@ class SecondChance:
                 run_id,
             )
             close_run(tx, run_id, [*keeper.lines, *applied.lines, *lines])
-            # A text that the model can't read is not sent again.
+            # Text that the model can't read is not sent again.
             note_model_reading(tx, turns, is_second=True)
             if self.extractor.rolling_summary != session.rolling_summary and is_at_home(tx, session):
                 set_rolling_summary(tx, session.id, self.extractor.rolling_summary)
@@ -271,7 +271,7 @@ class SecondChance:
 def _context(
     store: Store, builder: ContextBuilder, session: SessionRow, turns: Sequence[StoredTurn]
 ) -> ExtractionContext:
-    """Return the context of turns without the memories that are to be replaced."""
+    """Return the context of turns, without the memories to be replaced."""
     context = builder.build(turns)
     memories = memories_of_session(store, session.session_id)
     waiting = {e.episode_id for e in memories if is_replaceable(e, history_of(store, e.episode_id))}
