@@ -1,4 +1,4 @@
-"""Notes as last indexed, and the user's own files that an agent reads at startup."""
+"""Indexed notes, and the user's own files that an agent reads at startup."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engram.models.engine.transaction import Reader, Tx, asks_records, asks_rows
 from engram.models.projects.projects import project_id_of_name
 from engram.text.words import in_pairs
 
-#: Between the headings that lead to a chunk.
+#: Separator between the nested headings of a chunk.
 HEADING_SEPARATOR = " › "
 #: Prefix of the names of daily logs.
 DAILY_FOLDER = "daily/"
@@ -25,23 +25,23 @@ DAILY_FOLDER = "daily/"
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The owner of a part of a note."""
+    """The owner of a chunk of a note."""
 
-    #: "" (everyone's), session, project, memory, or unknown.
+    #: "" (everyone), session, project, memory or unknown.
     kind: str = ""
-    #: The session's id, a current or previous name of the project, or the memory's id.
+    #: The id of the session or memory, or a current or previous name of the project.
     key: str = ""
 
 
-#: The owner of what the user wrote; every project may see it.
+#: The owner of text that the user wrote, which every project may see.
 EVERYONE = Owner()
-#: The owner of text of unknown origin; no project may see it.
+#: The owner of text of unknown origin, which no project may see.
 NOBODY = Owner("unknown")
 
 
 @dataclass(frozen=True, slots=True)
 class NoteRow:
-    """A note file as indexed."""
+    """A note file, as of when it was indexed."""
 
     id: int
     #: The name that search prints and ``memory_get`` accepts.
@@ -54,7 +54,7 @@ class NoteRow:
 
 @dataclass(frozen=True, slots=True)
 class NoteChunk:
-    """One part of a note, from a heading to the next."""
+    """A part of a note, from one heading to the next."""
 
     heading: str
     text: str
@@ -75,7 +75,7 @@ def list_notes(store: Reader) -> list[NoteRow]:
 
 
 def put_note(tx: Tx, note: NoteRow, chunks: Sequence[NoteChunk]) -> None:
-    """Replace a note's chunks; their vectors are computed later."""
+    """Store a note with its chunks, replacing earlier ones; their vectors are computed later."""
     drop_note(tx, note.source)
     row = asdict(note) | {"stable_id": secrets.token_hex(8), "updated_at_ms": tx.now_ms()}
     del row["id"]
@@ -97,7 +97,7 @@ def put_note(tx: Tx, note: NoteRow, chunks: Sequence[NoteChunk]) -> None:
 
 
 def drop_note(tx: Tx, source: str) -> None:
-    """Remove a note from the index with its vectors; the file is not touched."""
+    """Remove a note and its vectors from the index; the file is not changed."""
     for note_id in tx.fetch_values(tables.Note.select(tables.Note.id).where(tables.Note.source == source)):
         _unindex_chunks(tx, note_id)
         chunks = tables.NoteChunk.select(tables.NoteChunk.id).where(tables.NoteChunk.note == note_id)
@@ -107,12 +107,12 @@ def drop_note(tx: Tx, source: str) -> None:
 
 
 def drop_daily_logs(tx: Tx, first_day: str, last_day: str) -> None:
-    """Remove the daily logs of some days from the index: their contents may have moved to another project.
+    """Remove the daily logs of some days from the index, because their contents may have moved to another project.
 
-    The next indexing adds them again; rewrite them before that.
+    They must be rewritten before they are next indexed.
 
     Args:
-        first_day: YYYY-MM-DD, as ``last_day``; both are included.
+        first_day: YYYY-MM-DD, like ``last_day``; both days are included.
     """
     note = tables.Note
     is_of_day = (note.source >= f"{DAILY_FOLDER}{first_day}") & (note.source < f"{DAILY_FOLDER}{last_day}~")
@@ -121,14 +121,15 @@ def drop_daily_logs(tx: Tx, first_day: str, last_day: str) -> None:
 
 
 def count_notes(store: Reader) -> tuple[int, int]:
-    """Return the numbers of notes and of chunks."""
+    """Return the number of notes and the number of chunks."""
     note, chunk = tables.Note, tables.NoteChunk
     return store.fetch_value(note.select(fn.COUNT(note.id))), store.fetch_value(chunk.select(fn.COUNT(chunk.id)))
 
 
 def is_seen_by(store: Reader, owner: Owner, project_id: int) -> bool:
-    """Return True if a project may see what belongs to an owner, by the same rule as the ``note_chunk_project``
-    view.
+    """Return True if a project may see an owner's chunks.
+
+    The ``note_chunk_project`` view follows the same rule.
     """
     if owner == EVERYONE:
         return True
@@ -149,7 +150,8 @@ def is_seen_by(store: Reader, owner: Owner, project_id: int) -> bool:
 def _unindex_chunks(tx: Tx, note_id: int) -> None:
     """Remove a note's chunks from the text index.
 
-    Raw SQL: a command to FTS5 is a column with the same name as the table, which peewee cannot express.
+    This uses raw SQL, because a command to FTS5 is a column with the same name as the table, which peewee can't
+    express.
     """
     chunks = tx.rows("SELECT id, heading, text FROM note_chunk WHERE note_id = ?", (note_id,))
     tx.run_many(
@@ -166,7 +168,7 @@ def _index_chunk(chunk_id: int, heading: str, text: str) -> Query:
 
 # -- The user's own files that an agent reads at startup, as they were last read.
 
-#: Maximum number of forgotten lines remembered for a file: the latest ones.
+#: Maximum number of forgotten lines that are stored for a file; the latest ones are kept.
 MAX_FORGOTTEN_LINES = 200
 
 
@@ -175,11 +177,11 @@ class StandingFile:
     path: str
     #: Row id of its project; None for a file that applies everywhere.
     project_id: int | None
-    #: Its name in memories, such as ``CLAUDE.md``.
+    #: Name by which memories refer to it, such as ``CLAUDE.md``.
     name: str
     size: int
     changed_at_ns: int
-    #: Redacted, and without the lines that were forgotten.
+    #: Redacted, and without forgotten lines.
     text: str
     #: JSON list of hashes of the lines that must never be stored.
     forgotten: str = "[]"
@@ -201,7 +203,7 @@ def standing_files_of(project_id: int | None) -> Query:
 
 @asks_rows(lambda rows: (int(rows[0].latest), int(rows[0].number), int(rows[0].changed_at_ns)))
 def standing_watermark() -> Query:
-    """Return a value that changes when a file is reread, added or removed; fast."""
+    """Return a value that changes when a file is reread, added or removed. Fast."""
     file = tables.StandingFile
     return file.select(
         fn.COALESCE(fn.MAX(file.read_at_ms), 0).alias("latest"),
@@ -221,13 +223,14 @@ def put_standing_file(tx: Tx, file: StandingFile) -> StandingFile:
 
 
 def drop_standing_file(tx: Tx, path: str) -> None:
-    """Remove a file from the files that were read; the file itself is not touched."""
+    """Delete a file's stored content; the file itself is not changed."""
     tx.run(tables.StandingFile.delete().where(tables.StandingFile.path == path))
 
 
 def forget_standing_lines(tx: Tx, is_kept: Callable[[str], bool]) -> None:
-    """Remove lines from a file's stored content. Their hashes are kept, so that they are not stored when the file is
-    reread.
+    """Remove lines from the stored content of all files.
+
+    Hashes of the lines are kept, so that they are not stored when a file is reread.
     """
     for file in list_standing_files(tx):
         gone = [line for line in file.text.splitlines() if not is_kept(line)]

@@ -1,6 +1,4 @@
-"""Projects that move: hints, joined folders, and records of what a merge or a sorting moved, so that it can be
-undone.
-"""
+"""Moved projects: hints, joined folders, and records of merges and sortings, so that these can be undone."""
 
 from __future__ import annotations
 
@@ -44,9 +42,9 @@ from engram.models.work.pauses import move_pauses, paused_scopes
 from engram.models.work.work import LOG_IS_DUE, make_due
 from engram.system.clock import day_of
 
-# -- What a merge of two projects, or a sorting of sessions and turns, moved, so that it can be undone.
+# -- Records of what a merge of two projects, or a sorting of sessions and turns, moved, so that it can be undone.
 
-#: How many merges by hand, and how many sortings, can be undone; older ones are final.
+#: Number of merges by hand, and of sortings, that can be undone; older ones are final.
 MAX_MERGES = 10
 _KEY, _SORTINGS, _KEPT_APART = "project_merges", "project_sortings", "projects_kept_apart"
 
@@ -56,9 +54,9 @@ class Merge:
     #: Its id, which is never reused.
     number: int
     at_ms: int
-    #: Row id of the project that everything was moved to.
+    #: Row id of the project to which everything was moved.
     into_id: int
-    #: Name and folder of the project that was merged.
+    #: Name and folder of the project that was merged into it.
     name: str
     root: str
     sessions: int
@@ -82,12 +80,12 @@ def list_merges(store: Reader) -> list[Merge]:
 
 
 def note_merge(tx: Tx, into_id: int, other_id: int) -> None:
-    """Store what belongs to a project that is about to be merged."""
+    """Record everything that belongs to a project that is about to be merged."""
     project, folder, session, memory = tables.Project, tables.ProjectFolder, tables.Session, tables.Memory
     turn, sessions = tables.Turn, session.select(session.id).where(session.project == other_id)
     row = tx.fetch_first(project.select().where(project.id == other_id))
     records = _load(tx)
-    # Projects merged into this one earlier now belong to its new project.
+    # Projects that were merged into this one earlier now belong to the other project.
     earlier = [one for one in records if one["into"] == other_id]
     for one in earlier:
         one["into"] = into_id
@@ -99,7 +97,7 @@ def note_merge(tx: Tx, into_id: int, other_id: int) -> None:
         "earlier": [one["number"] for one in earlier],
         "project": {name: getattr(row, name) for name in _COLUMNS},
         "folders": tx.fetch_values(folder.select(folder.identity).where(folder.project_id == other_id)),
-        # Ids that are never reused for another session or memory.
+        # These ids are never reused for another session or memory.
         "sessions": tx.fetch_values(session.select(session.session_id).where(session.project == other_id)),
         "memories": tx.fetch_values(memory.select(memory.id).where(memory.project == other_id)),
         # A turn may belong to a project other than its session's.
@@ -116,12 +114,12 @@ def note_merge(tx: Tx, into_id: int, other_id: int) -> None:
 def undo_merge(store: Store, number: int, *, actor: Actor) -> ProjectRow:
     """Undo a merge; return the restored project.
 
-    It gets its sessions and memories back. Later additions remain with the project it was merged into, and so do
-    records for both together: pauses that have ended, money spent, and sharing rules.
+    It gets its sessions and memories back. What was added later remains in the other project, and so do records of both
+    projects: pauses that have ended, spending, and sharing rules.
 
     Raises:
-        NotFound: there is no such merge, or it was undone.
-        BadRequest: the project that it was merged into no longer exists, or another project now has its name or folder.
+        NotFound: there is no such merge, or it has been undone.
+        BadRequest: the other project no longer exists, or a third project now has the name or folder.
     """
     with store.transaction() as tx:
         records = _load(tx)
@@ -174,36 +172,36 @@ def _move_folders(tx: Tx, own: str, folders: Sequence[str], project_id: int) -> 
     tx.run(folder.update(project_id=project_id).where(folder.identity.in_(list(folders))))
 
 
-#: Columns of a project that are restored with it. Its row id is new, because SQLite may have reused the old one.
+#: Columns of a project that are restored. Its row id is new, because SQLite may have reused the old one.
 _COLUMNS = ("stable_id", "identity", "name", "root", "origin", "revision", "remote", "first_commit", "hints_at_ms")
 
 
 def _load(store: Reader, key: str = _KEY) -> list[dict[str, Any]]:
-    """Return the stored records, oldest first."""
+    """Return the stored records of merges or sortings, oldest first."""
     stored = get_meta(store, key)
     records: list[dict[str, Any]] = [] if stored is None else json.loads(stored)
     return records
 
 
 def _save(tx: Tx, records: list[dict[str, Any]], key: str = _KEY) -> None:
-    """Store records: the latest merges by hand and the latest sortings."""
+    """Store records. Only the latest merges by hand are kept, and other merges only with their sorting."""
     by_hand = [record["number"] for record in records if "sorting" not in record][-MAX_MERGES:]
     sortings = {record["number"] for record in _load(tx, _SORTINGS)} if key == _KEY else set()
     kept = [record for record in records if record["number"] in by_hand or record.get("sorting") in sortings]
     put_meta(tx, key, json.dumps(kept))
 
 
-# -- sorting sessions and turns by folder
+# -- Sort sessions and turns into projects by their folders.
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of a session that belongs to a project other than the one that it is stored under."""
+    """The part of a session that belongs to a project other than that under which it is stored."""
 
     from_id: int
     to_id: int
     session_ref: int
-    #: True if the session itself moves, and not only some of its turns.
+    #: True if the session itself moves, rather than only some of its turns.
     is_session: bool
     turn_ids: tuple[int, ...] = ()
 
@@ -220,7 +218,7 @@ class Sorting:
 
 
 def begin_sorting(tx: Tx) -> int:
-    """Return the number of a new sorting, or of the latest one if it is not finished."""
+    """Return the number of a new sorting, or of the latest one if it hasn't ended."""
     records = _load(tx, _SORTINGS)
     if records and not records[-1]["is_done"]:
         return int(records[-1]["number"])
@@ -231,7 +229,7 @@ def begin_sorting(tx: Tx) -> int:
 
 
 def end_sorting(tx: Tx) -> None:
-    """End the sorting: anything sorted from now on belongs to a new one."""
+    """End the current sorting. Anything sorted from now on belongs to a new one."""
     records = _load(tx, _SORTINGS)
     if records and not records[-1]["is_done"]:
         records[-1]["is_done"] = True
@@ -239,7 +237,7 @@ def end_sorting(tx: Tx) -> None:
 
 
 def move_parts(tx: Tx, number: int, parts: Sequence[Part], *, actor: Actor) -> None:
-    """Move sessions and turns as part of a sorting, with memories that rest on them; make their daily logs due."""
+    """Move sessions and turns with the memories that rest on them, as part of a sorting; make their daily logs due."""
     records = _load(tx, _SORTINGS)
     assert records[-1]["number"] == number
     records[-1]["parts"] += [_move_part(tx, part, actor) for part in parts]
@@ -248,7 +246,7 @@ def move_parts(tx: Tx, number: int, parts: Sequence[Part], *, actor: Actor) -> N
 
 
 def _move_part(tx: Tx, part: Part, actor: Actor) -> dict[str, Any]:
-    """Move a part, except anything that has since left its project; return what was moved."""
+    """Move a part, except what is no longer in its project; return what was moved."""
     session, turn, project, memory = tables.Session, tables.Turn, tables.Project, tables.Memory
     is_here = (session.id == part.session_ref) & (session.project == part.from_id) & Value(int(part.is_session))
     sessions = tx.fetch_values(session.select(session.session_id).where(is_here))
@@ -272,9 +270,9 @@ def _move_part(tx: Tx, part: Part, actor: Actor) -> dict[str, Any]:
 
 
 def _make_log_due(tx: Tx, session_refs: Sequence[int]) -> None:
-    """Schedule the daily logs of sessions, which have a section for each project.
+    """Make the daily logs of sessions due, because their sections depend on the project.
 
-    Until then, search doesn't find the log, because a section may mention what now belongs to another project.
+    Until then, searches don't find the logs, because a section may mention what now belongs to another project.
     """
     session = tables.Session
     columns = (session.session_id, session.first_at_ms, session.last_at_ms)
@@ -308,10 +306,10 @@ def list_sortings(store: Reader) -> list[Sorting]:
 
 
 def undo_sorting(store: Store, *, actor: Actor) -> Sorting:
-    """Undo the latest sorting; the sessions and turns that it moved are not sorted again.
+    """Undo the latest sorting. The sessions and turns that it moved are not sorted again.
 
-    Later additions are left in place, and so is anything that has since been moved elsewhere or belongs to a forgotten
-    project. A merge is not undone if another project now has the name or folder.
+    What was added later is left in place, and so is anything that has since been moved elsewhere or belongs to a
+    forgotten project. A merge is not undone if another project now has the name or folder.
 
     Raises:
         NotFound: there is none.
@@ -361,7 +359,7 @@ def _move_part_back(tx: Tx, part: dict[str, Any], actor: Actor) -> None:
 
 
 def _row_of_project(tx: Tx, stable_id: str) -> int | None:
-    """Return the row id of a project, or of the one that it was merged into; None if it no longer exists."""
+    """Return the row id of a project, or of the one into which it was merged; None if it is missing or forgotten."""
     project = tables.Project
     merged = {record["project"]["stable_id"]: record["into"] for record in _load(tx)}
     is_meant = (project.stable_id == stable_id) | (project.id == merged.get(stable_id, 0))
@@ -370,13 +368,13 @@ def _row_of_project(tx: Tx, stable_id: str) -> int | None:
 
 
 def kept_apart(store: Reader) -> frozenset[str]:
-    """Return what is never sorted, because a person undid it: identities, ``session ID`` and ``turn STABLE_ID``."""
+    """Return what must not be sorted or merged again: identities, ``session ID`` and ``turn STABLE_ID``."""
     stored = get_meta(store, _KEPT_APART)
     return frozenset() if stored is None else frozenset(json.loads(stored))
 
 
 def keep_apart(tx: Tx, names: Sequence[str]) -> None:
-    """Exclude these sessions and turns from sorting."""
+    """Record that identities, sessions or turns must not be sorted or merged again."""
     put_meta(tx, _KEPT_APART, json.dumps(sorted(kept_apart(tx) | set(names))))
 
 
@@ -399,7 +397,7 @@ def _memories_still_there(row_ids: Sequence[int], into_id: int) -> Query:
     return memory.select(memory.id).where(in_json_list(memory.id, row_ids) & (memory.project == into_id))
 
 
-# -- Projects that move: their hints, the folders that were joined to them, and how they are joined.
+# -- Moved projects: their hints, the folders that have been joined to them, and how to merge them.
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,11 +407,11 @@ class ProjectHints:
     project: ProjectRow
     #: Normalised URL of its remote, without credentials; "" if there is none.
     remote: str
-    #: Hash of its first commit; "" if it is not known.
+    #: Hash of its first commit; "" if unknown.
     first_commit: str
-    #: When they were last read, in milliseconds since 1970; 0 if never.
+    #: When the hints were last read, in milliseconds since 1970; 0 if never.
     read_at_ms: int
-    #: Folders that were joined to it.
+    #: Folders that have been joined to it.
     folders: tuple[str, ...]
 
 
@@ -439,7 +437,7 @@ def list_hints(store: Reader) -> list[ProjectHints]:
 
 
 def identities_of_project(store: Reader, project: ProjectRow) -> list[str]:
-    """Return the identities of a project's folder and of the folders that were joined to it."""
+    """Return the identities of a project's folder and of the folders that have been joined to it."""
     folder = tables.ProjectFolder
     joined = folder.select(folder.identity).where(folder.project_id == project.id).order_by(folder.identity)
     return [project.identity, *store.fetch_values(joined)]
@@ -450,14 +448,14 @@ class ProjectCounts:
     """What belongs to a project."""
 
     sessions: int = 0
-    #: Current ones.
+    #: Current memories.
     memories: int = 0
 
 
 def count_projects(store: Reader) -> dict[int, ProjectCounts]:
-    """Count, for each project's row id, its memories and its sessions with turns, only some of which may be in it.
+    """Return row id → counts, for each project. Sessions count if they have turns, even if only some belong to it.
 
-    Three passes over the tables, however many projects there are: 0.2 s for 100,000 turns.
+    Takes three passes over the tables, however many projects there are: 0.2 s for 100,000 turns.
     """
     sessions = {row.project: row.number for row in store.fetch(_sessions_of_projects())}
     memories = {row.project: row.number for row in store.fetch(_memories_of_projects())}
@@ -468,7 +466,7 @@ def count_projects(store: Reader) -> dict[int, ProjectCounts]:
 
 
 def _sessions_of_projects() -> Query:
-    """Return each project with the number of its sessions, including those with only some of their turns in it."""
+    """Return each project with the number of its sessions, including those with only some turns in it."""
     session, turn = tables.Session, tables.Turn
     owned = session.select(session.project.alias("project"), session.id.alias("session")).where(has_turns())
     members = (owned | turn.select(turn.project, turn.session)).alias("member")
@@ -484,19 +482,19 @@ def _memories_of_projects() -> Query:
 
 
 def note_hints(store: Store, project_id: int, remote: str, first_commit: str) -> None:
-    """Store hints that were just read from a project's repository."""
+    """Store hints that have just been read from a project's repository."""
     with store.transaction() as tx:
         note_hints_in(tx, project_id, remote, first_commit)
 
 
 def note_hints_in(tx: Tx, project_id: int, remote: str, first_commit: str) -> None:
-    """Store, in a transaction, the known facts about a project's repository."""
+    """Do what ``note_hints`` does, in a transaction."""
     query = tables.Project.update(remote=remote, first_commit=first_commit, hints_at_ms=tx.now_ms())
     tx.run(query.where(tables.Project.id == project_id))
 
 
 def link_folder(tx: Tx, project: ProjectRow, identity: str, root: str, reason: str) -> None:
-    """Make a folder identify a project from now on."""
+    """Record that a folder's identity refers to a project."""
     query = tables.ProjectFolder.insert(
         identity=identity, project_id=project.id, root=root, reason=reason, added_at_ms=tx.now_ms()
     )
@@ -506,7 +504,7 @@ def link_folder(tx: Tx, project: ProjectRow, identity: str, root: str, reason: s
 def check_merge(store: Store, into: ProjectRow, other: ProjectRow) -> None:
     """Raise BadRequest if two projects can't be merged: both are the same, or one of them is paused."""
     if into.id == other.id:
-        raise BadRequest(f"{into.name} cannot be merged with itself")
+        raise BadRequest(f"{into.name} can't be merged with itself")
     if {into.identity, other.identity} & paused_scopes(store):
         raise BadRequest(f"{into.name} or {other.name} is paused: end the pause before merging them")
 
@@ -514,9 +512,9 @@ def check_merge(store: Store, into: ProjectRow, other: ProjectRow) -> None:
 def merge_projects(
     store: Store, into: ProjectRow, other: ProjectRow, reason: str, *, actor: Actor, is_said: bool = True
 ) -> int:
-    """Move everything in ``other`` to ``into``, with its folders; return how many sessions moved.
+    """Move everything in ``other`` to ``into``, including its folders; return how many sessions were moved.
 
-    ``undo_merge`` undoes the merge. If ``is_said``, it is also sent to a hub.
+    ``undo_merge`` undoes the merge. With ``is_said``, hubs are notified.
 
     Raises:
         BadRequest: both are the same, or one of them is paused.
@@ -527,7 +525,7 @@ def merge_projects(
 
 
 def merge_in(tx: Tx, into: ProjectRow, other: ProjectRow, reason: str, *, actor: Actor, is_said: bool = True) -> int:
-    """Do in a transaction what ``merge_projects`` does, for two projects that are not paused."""
+    """Do what ``merge_projects`` does, in a transaction, for two projects that aren't paused."""
     note_merge(tx, into.id, other.id)
     moved = join_in(tx, into.id, [other.id], actor=actor, is_said=is_said)
     folder, spend = tables.ProjectFolder, tables.Spend
@@ -544,7 +542,7 @@ def merge_in(tx: Tx, into: ProjectRow, other: ProjectRow, reason: str, *, actor:
 def rename_project(store: Store, project: ProjectRow, name: str) -> str:
     """Give a project another display name; return the name as stored.
 
-    The previous name remains reserved: notes filed under it still belong to the project.
+    The previous name remains the project's, because notes may be filed under it.
 
     Raises:
         BadRequest: the name is empty, too long, or is or was another project's.

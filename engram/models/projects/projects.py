@@ -1,4 +1,4 @@
-"""Projects: the folders in which sessions took place, and their names, each of which belongs to one project only."""
+"""Projects: the folders in which sessions took place, and their names."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from engram.models.shown.usage import holds_anything
 from engram.models.work.pauses import move_pauses, paused_scopes
 from engram.transcripts.project import KnownRoot
 
-#: Project id of a query that sees only memories of global scope. (None would search all projects.)
+#: Project id for queries that return only global memories. (None would search all projects.)
 NO_PROJECT = -1
 
-# -- Names of projects: each belongs to one project permanently, so that notes filed under a previous name are still
-# found.
+# -- Names of projects. Each name belongs to one project permanently, so that notes filed under a previous name are
+# still found.
 
-#: Maximum length of a name, in characters: it is written in full in the headings of notes.
+#: Maximum length of a name, in characters. Names are written in full in the headings of notes.
 MAX_NAME_CHARACTERS = 60
 
 
 def keep_former_name(tx: Tx, name: str, identity: str) -> None:
-    """Keep a previous name pointing to its project."""
+    """Store a previous name of a project, so that it still refers to the project."""
     tx.run(tables.FormerName.insert(name=name, identity=identity).on_conflict_ignore())
 
 
 def keep_name(tx: Tx, project_id: int) -> None:
-    """Reserve the name of a project that is about to be renamed or deleted."""
+    """Store the name of a project that is about to be renamed or deleted as a previous name."""
     for row in tx.fetch(_names().where(tables.Project.id == project_id)):
         keep_former_name(tx, row.name, row.identity)
 
 
 def is_name_taken(store: Reader, name: str, identities: Collection[str]) -> bool:
-    """Return True if the name is or was that of a project other than those with these identities."""
+    """Return True if a project other than those with these identities has or had the name."""
     project, former = tables.Project, tables.FormerName
     current = project.select(project.identity).where(project.name == name)
     names = current | former.select(former.identity).where(former.name == name)
@@ -46,7 +46,7 @@ def is_name_taken(store: Reader, name: str, identities: Collection[str]) -> bool
 
 
 def project_id_of_name(store: Reader, name: str) -> int | None:
-    """Return the row id of the project that has or had the given name."""
+    """Return the row id of the project that has or had a name."""
     named = tables.ProjectNamed
     project_id = store.fetch_value(named.select(named.project).where(named.name == name))
     return None if project_id is None else int(project_id)
@@ -58,7 +58,7 @@ def names_of_project(store: Reader, project_id: int) -> set[str]:
 
 
 def former_names(store: Reader) -> dict[str, str]:
-    """Return every previous name of a project → its current name."""
+    """Return previous name → current name, for all projects."""
     named, project = tables.ProjectNamed, tables.Project
     query = named.select(named.name, project.name.alias("now")).join(project, on=project.id == named.project)
     return {row.name: row.now for row in store.fetch(query.where(named.name != project.name))}
@@ -67,7 +67,7 @@ def former_names(store: Reader) -> dict[str, str]:
 def carry_names(tx: Tx, source: Store) -> None:
     """Add the current and previous names of projects from another database.
 
-    If a project has since been renamed there, as its previous names show, it is renamed here too.
+    If its previous names show that a project was renamed there, it is renamed here too.
     """
     former = tables.FormerName.select(tables.FormerName.name, tables.FormerName.identity)
     current, earlier = source.fetch(_names()), source.fetch(former)
@@ -94,7 +94,7 @@ class ProjectRow:
     root: str
 
 
-#: The others are hints for folders that move (``engram.models.projects.project_folders``) and bookkeeping columns.
+#: The other columns are hints for moved folders (``engram.models.projects.project_folders``) and bookkeeping.
 PROJECTS = RecordReader(ProjectRow, tables.Project, is_whole=False)
 
 
@@ -105,28 +105,28 @@ def find_project(store: Reader, name_or_identity: str) -> ProjectRow | None:
 
 
 def find_project_of_identity(store: Reader, identity: str) -> ProjectRow | None:
-    """Return a project by its identity only, or that of a folder joined to it."""
+    """Return a project by its identity, or by that of a folder joined to it."""
     project = store.fetch_record(PROJECTS, _of_identity(identity))
     return project or store.fetch_record(PROJECTS, _of_joined_folder(identity))
 
 
-#: In an identity, separates the path from the suffix that distinguishes successive repositories at that path. No
+#: Separates the path in an identity from the suffix that distinguishes successive repositories at that path. No
 #: normalised path contains it.
 AT_SAME_PATH = "//"
-#: Sorts right after every identity that contains it.
+#: Sorts directly after every identity that contains ``AT_SAME_PATH``.
 _BEHIND_SAME_PATH = "/0"
-#: Prefix of the reason recorded when a moved folder was joined to an existing project.
+#: Prefix of the reason that is recorded when a moved folder is joined to an existing project.
 MOVED = "moved from "
 
 
 def path_of(identity: str) -> str:
-    """Return the identity without the suffix that distinguishes successive repositories at one path."""
+    """Return an identity without the suffix that distinguishes successive repositories at one path."""
     return identity.partition(AT_SAME_PATH)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A project that is or was at a path, with hints from its repository."""
+    """A project that is or was at a path, with the hints from its repository."""
 
     project: ProjectRow
     remote: str
@@ -136,12 +136,12 @@ class Claim:
 
     @property
     def is_by_hand(self) -> bool:
-        """True if a person joined the path to the project, so that its repository's hints may not match the path."""
+        """True if a person joined the path to the project. The repository's hints may then not match the path."""
         return bool(self.reason) and not self.reason.startswith(MOVED)
 
 
 def claims_of(store: Reader, identity: str) -> list[Claim]:
-    """Return the projects that are or were at a path: the one whose identity it is, and others at the same path."""
+    """Return the projects that are or were at a path, including those to which the path was joined."""
     project, folder = tables.Project, tables.ProjectFolder
     columns = (project.id, project.identity, project.name, project.root, project.remote, project.first_commit)
     is_at_same_path = (project.identity >= identity + AT_SAME_PATH) & (project.identity < identity + _BEHIND_SAME_PATH)
@@ -158,18 +158,18 @@ def claims_of(store: Reader, identity: str) -> list[Claim]:
         )
         for row in store.fetch(query)
     ]
-    # Those with a recognisable repository come first; among equals, the one that has the folder now.
+    # Projects with a recognisable repository come first, and among these the one that has the folder now.
     return sorted(claims, key=lambda claim: (not (claim.remote or claim.first_commit), not claim.project.root))
 
 
 def repository_begun_in(store: Reader, cwd: str) -> ProjectRow | None:
-    """Return the single repository that sessions begun in a folder belong to; None if there is none, or several."""
+    """Return the only repository to which sessions that began in a folder belong; None if there is not exactly one."""
     found = store.fetch_records(PROJECTS, _begun_in(cwd))
     return found[0] if len(found) == 1 else None
 
 
 def lose_folder(tx: Tx, project_id: int) -> None:
-    """Record that a project lost its folder, because another repository is there now."""
+    """Record that a project has lost its folder, because another repository is there now."""
     tx.run(tables.Project.update(root="").where(tables.Project.id == project_id))
 
 
@@ -190,7 +190,7 @@ def list_held_projects(store: Reader) -> list[ProjectRow]:
 def known_roots() -> Query:
     """Return the folders of every project, including joined ones, with the known facts about each."""
     project, folder, turn = tables.Project, tables.ProjectFolder, tables.Turn
-    # Whether it was on a branch: outside a repository, Claude Code writes no name, or HEAD.
+    # Whether it was on a branch: outside a repository, Claude Code writes no branch name or HEAD.
     is_on_branch = (turn.project == project.id) & (turn.cwd == project.root) & turn.branch.not_in(["", "HEAD"])
     own = project.select(
         project.root,
@@ -202,21 +202,22 @@ def known_roots() -> Query:
     return own.union_all(folder.select(folder.root, Value(1), Value(0), folder.project_id))
 
 
-#: Prefix of the identity of a project whose folder only other machines know.
+#: Prefix of the identity of a project that has a folder only on other machines.
 PLACEHOLDER = "hub:"
-#: Why such an identity refers to a local folder.
+#: The reason recorded when such an identity becomes that of a local folder.
 SAME_REMOTE = "a repository with the same remote was found"
 
 
 def is_shareable(remote: str) -> bool:
-    """Return True for the URL of a remote on another machine; a path means something different on each."""
+    """Return True for the URL of a remote on another machine. A path means something different on each machine."""
     host = remote.partition("/")[0]
     return "." in host.strip(".") and not remote.startswith(("/", ".", "~"))
 
 
 def find_or_await(store: Reader, identity: str, remote: str) -> ProjectRow | None:
-    """Return the project of a folder; for an unknown folder, the one that other machines know by its remote and that
-    has no local folder yet, unless it is paused.
+    """Return the project of a folder or, for an unknown folder, one from other machines with the same remote.
+
+    The latter is returned only if it has no local folder yet and is not paused.
     """
     known = find_project_of_identity(store, identity)
     if known is not None or not is_shareable(remote):
@@ -228,16 +229,17 @@ def find_or_await(store: Reader, identity: str, remote: str) -> ProjectRow | Non
 def ensure_project(
     tx: Tx, identity: str, wanted_name: str, root: str = "", *, remote: str = "", first_commit: str = ""
 ) -> ProjectRow:
-    """Return the project with the given identity, creating it with its repository's hints if it is new.
+    """Return the project with an identity, creating it with its repository's hints if it is new.
 
-    A project that other machines know by the remote gets the identity. The name is for display: one line of at most 60
-    characters without secrets or hidden characters; if another project has or had it, a number is added.
+    If other machines have a project with the same remote, that project gets the identity. The name is for display; it
+    is stored on one line of at most 60 characters without secrets or hidden characters. If another project has or had
+    that name, a number is added.
     """
     known = find_or_await(tx, identity, remote)
     is_awaiting = known is not None and bool(remote) and known.identity == PLACEHOLDER + remote
     if known is not None and not is_awaiting:
         return known if known.identity != identity else _with_folder(tx, known, root)
-    # Imported here: hooks and short commands never create a project, and the rules take a while to load.
+    # Imported here because hooks and short commands never create a project, and redaction takes a while to load.
     from engram.redaction import redact
     from engram.trust.display import visible
 
@@ -262,8 +264,9 @@ def ensure_project(
 
 
 def _settle(tx: Tx, awaiting: ProjectRow, columns: Mapping[str, Any]) -> None:
-    """Make a project that waited for a folder a local repository's; its previous name and identity still refer to
-    it.
+    """Give a project from other machines its local repository.
+
+    Its previous name and identity still refer to it.
     """
     keep_name(tx, awaiting.id)
     tx.run(tables.Project.update(**columns).where(tables.Project.id == awaiting.id))
@@ -273,7 +276,7 @@ def _settle(tx: Tx, awaiting: ProjectRow, columns: Mapping[str, Any]) -> None:
 
 
 def _with_folder(tx: Tx, project: ProjectRow, root: str) -> ProjectRow:
-    """Give a project without a folder its new one; the project that had that folder before is left without one."""
+    """Give a project without a folder its folder. A project that had that folder before is left without one."""
     if not root or project.root:
         return project
     for claim in claims_of(tx, path_of(project.identity)):

@@ -19,31 +19,32 @@ from engram.system.clock import noon_of
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import UNSPACED_LETTERS, asked_in_pairs, in_pairs
 
-# -- Full-text search with FTS5: every term is quoted, so that a user's text is never syntax.
+# -- Full-text search with FTS5. Every term is quoted, so that the user's text is never treated as syntax.
 
 _WORD = lazy_regex(r"\w+", re.UNICODE)
 #: One letter of a script without spaces, or a word in another script.
 _WORD_OR_LETTER = lazy_regex(rf"[{UNSPACED_LETTERS}]|[^\W{UNSPACED_LETTERS}]+")
 #: A word, or several words that a row must all contain.
 Term: TypeAlias = str | tuple[str, ...]
-#: Maximum number of rows counted for a term; beyond it, the total is estimated from how soon this number was reached.
+#: Maximum number of rows counted for a term. Beyond that, the total is estimated from the row id at which this number
+#: was reached.
 COUNTED_ROWS = 20_000
-#: Maximum number of words of a phrase, or of letters in an unspaced script, to look up; the caller compares the rest.
+#: Maximum number of words of a phrase to look up, or of letters in an unspaced script; the caller compares the rest.
 MAX_PHRASE_WORDS = 8
-#: Weights of summary, content and names of a memory.
+#: Weights of the columns of a memory: summary, content, and names with questions.
 MEMORY_WEIGHTS = (1.0, 0.4, 0.8)
-#: Maximum number of terms counted in one statement.
+#: Maximum number of terms that are counted by one statement.
 _COUNTED_AT_ONCE = 50
 
 
 def match_expression(terms: Sequence[Term]) -> str:
-    """Return an FTS5 expression that matches any of the terms; "" if none has a letter or digit."""
+    """Return an FTS5 expression that matches any of the terms; "" if none contains a word."""
     alternatives = (quoted(term) if isinstance(term, str) else _all_of(term) for term in terms)
     return " OR ".join(dict.fromkeys(alternative for alternative in alternatives if alternative))
 
 
 def quoted(term: str) -> str:
-    """Return an FTS5 phrase for a text's words; "" if it has none. In unspaced scripts, more letters may follow."""
+    """Return an FTS5 phrase for a text's words, or "". In unspaced scripts, more letters may follow the phrase."""
     asked, is_beginning = asked_in_pairs(term)
     phrase = _phrase(asked)
     return f"{phrase}*" if phrase and is_beginning else phrase
@@ -67,7 +68,7 @@ def search_passages(
     project_id: int | None = None,
     weights: tuple[float, float, float] = (1.0, 0.6, 0.3),
 ) -> list[tuple[int, float]]:
-    """Return ``(passage id, BM25)`` of the best passages, where higher is better; of one project if given."""
+    """Return ``(passage id, BM25)`` of the best passages, limited to a project if given; higher is better."""
     expression = match_expression(terms)
     if not expression:
         return []
@@ -77,7 +78,7 @@ def search_passages(
 def search_memories(
     store: Reader, terms: Sequence[Term], limit: int, *, project_id: int | None = None, with_global: bool = True
 ) -> list[tuple[int, float]]:
-    """Return ``(memory row id, BM25)`` of the best memories, where higher is better; of one project if given."""
+    """Return ``(memory row id, BM25)`` of the best memories, limited to a project if given; higher is better."""
     expression = match_expression(terms)
     if not expression:
         return []
@@ -89,7 +90,7 @@ def search_memories(
 def search_notes(
     store: Reader, terms: Sequence[Term], limit: int, *, project_id: int | None = None
 ) -> list[tuple[int, float]]:
-    """Return ``(note chunk id, BM25)`` of the best chunks that the project, if given, may see; higher is better."""
+    """Return ``(note chunk id, BM25)`` of the best chunks, limited to what a project may see; higher is better."""
     expression = match_expression(terms)
     if not expression:
         return []
@@ -97,10 +98,10 @@ def search_notes(
 
 
 def passages_with_phrase(store: Reader, phrase: str, limit: int, *, project_id: int | None = None) -> list[int]:
-    """Return the row ids of passages in which a phrase begins, best first, at most ``limit``; of one project if given.
+    """Return the row ids of at most ``limit`` passages in which a phrase begins, best first, of a project if given.
 
-    Words are stemmed as in the index, and punctuation is ignored: the caller compares the text. A phrase may continue
-    in the next passage, as far as that passage is indexed.
+    Words are stemmed and punctuation is ignored, so the caller compares the text. A phrase may continue in the next
+    passage, as far as that is indexed with this one.
     """
     words = list(_WORD_OR_LETTER.finditer(phrase))[:MAX_PHRASE_WORDS]
     looked_up = phrase[: words[-1].end()] if words else ""
@@ -114,7 +115,7 @@ def passages_with_phrase(store: Reader, phrase: str, limit: int, *, project_id: 
 
 
 def has_all_words(store: Reader, words: Sequence[str], *, project_id: int | None = None) -> bool:
-    """Return True if one passage or note chunk contains all words, stemmed, or if there are no words."""
+    """Return True if a single passage or note chunk contains the stems of all words, or if there are no words."""
     together = _all_of(tuple(words))
     if not together:
         return True
@@ -125,7 +126,7 @@ def has_all_words(store: Reader, words: Sequence[str], *, project_id: int | None
 def _best_passages(
     store: Reader, expression: str, weights: tuple[float, float, float], limit: int, project_id: int | None
 ) -> list[tuple[int, float]]:
-    """Return the best passages for an expression; of all projects unless one is given."""
+    """Return the best passages for an expression, limited to a project if given."""
     if project_id is None:
         return _scores(store, _passages(expression, *weights, limit))
     return _scores(store, _passages_of_project(expression, project_id, *weights, limit))
@@ -134,7 +135,7 @@ def _best_passages(
 def _best_notes(
     store: Reader, expression: str, weights: tuple[float, float], limit: int, project_id: int | None
 ) -> list[tuple[int, float]]:
-    """Return the best chunks of notes for an expression; if a project is given, only those that it may see."""
+    """Return the best note chunks for an expression, limited to what a project may see if given."""
     if project_id is None:
         return _scores(store, _notes(expression, *weights, limit))
     return _scores(store, _notes_of_project(expression, project_id, *weights, limit))
@@ -147,7 +148,7 @@ def _scores(store: Reader, query: Statement) -> list[tuple[int, float]]:
 def document_counts(store: Reader, table: str, terms: Sequence[str], total: int) -> dict[str, int]:
     """Return how many of the ``total`` rows of an index (passage_fts, episode_fts, note_fts) contain each term.
 
-    Terms are stemmed as in the index. Counts are exact up to ``COUNTED_ROWS``, and approximate beyond.
+    Terms are stemmed as in the index. Counts are exact up to ``COUNTED_ROWS``, and estimated above that.
     """
     asked = [(term, expression) for term in terms if (expression := match_expression([term]))]
     if not asked or not total:
@@ -163,9 +164,10 @@ def document_counts(store: Reader, table: str, terms: Sequence[str], total: int)
 
 
 def rebuild_indexes(store: Store) -> None:
-    """Rebuild the three text indexes from the rows they index. Raises StoreError.
+    """Rebuild the three text indexes from the rows that they index. Raises StoreError.
 
-    Raw SQL: a command to FTS5 is a column of the same name as the table, which peewee cannot express.
+    This uses raw SQL, because a command to FTS5 is a column with the same name as the table, which peewee can't
+    express.
     """
     for table in ("passage_fts", "note_fts"):
         with store.transaction() as tx:
@@ -178,7 +180,7 @@ def rebuild_indexes(store: Store) -> None:
 
 
 def _ranked(index: Any, expression: str, weights: Sequence[Any], limit: int) -> ModelSelect[Any]:
-    """Return the best rows of a text index, with their BM25; higher is better."""
+    """Return a query for the best rows of a text index with their BM25; higher is better."""
     score = fn.BM25(index._meta.entity, *weights) * -1
     query: ModelSelect[Any] = index.select(index.rowid, score.alias("score")).where(index.match(expression))
     return query.order_by(SQL("score").desc()).limit(limit)
@@ -219,10 +221,10 @@ def _notes_of_project(expression: str, project_id: int, heading: float, text: fl
 
 
 def _memories_of_project(expression: str, project_id: int, limit: int, *, with_global: bool) -> Statement:
-    """Return the best memories that a project may see.
+    """Return the statement for the best memories that a project may see.
 
-    Raw SQL: memory rows are long, and only those up to the last hit should be read. CROSS JOIN makes SQLite
-    rank first, and the LIMIT of the inner query keeps the order; peewee can express neither.
+    Rows of memories are long, and only those up to the last hit should be read. In the raw SQL, CROSS JOIN makes SQLite
+    rank first, and the LIMIT of the inner query keeps the order; peewee can't express either.
     """
     seen = f"({IS_OF_PROJECT} AND e.project_id = ?)" + (f" OR {GLOBAL_SQL}" if with_global else "")
     sql = (
@@ -234,21 +236,21 @@ def _memories_of_project(expression: str, project_id: int, limit: int, *, with_g
 
 
 def _first_matches(table: str, expressions: Sequence[str]) -> Statement:
-    """Return how many of the first rows match each expression, and the id of the last of these.
+    """Return the statement that counts the matches of each expression, up to ``COUNTED_ROWS``, with the last row id.
 
-    Raw SQL: one part per expression, in the order given.
+    It has one part per expression, in the same order.
     """
     matches = f"SELECT rowid FROM {table} WHERE {table} MATCH ? LIMIT {COUNTED_ROWS}"
     part = f"SELECT count(*) AS seen, max(rowid) AS last FROM ({matches})"
     return Statement(" UNION ALL ".join([part] * len(expressions)), tuple(expressions))
 
 
-# -- The facts about memories and note chunks that search needs, and the size of each text index.
+# -- The facts about memories and note chunks that a search needs, and the size of each text index.
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryRow:
-    """What ranking needs to know about a memory."""
+    """The fields of a memory that ranking uses."""
 
     id: int
     project_id: int | None
@@ -277,12 +279,12 @@ class NoteRowText:
     text: str
     start_line: int
     changed_at_ns: int
-    #: Display name of the project that it belongs to; "" for everyone's.
+    #: Display name of its project; "" if every project may see it.
     project: str = ""
 
     @property
     def at_ms(self) -> int:
-        """When it was written: noon of the day in the file's name (as in a daily log), else its last change."""
+        """When it was written: noon of the day in the file's name, as in a daily log, or when it last changed."""
         named = _DAY_OF_FILE.search(self.source)
         noon_ms = None if named is None else noon_of(named[1])
         return self.changed_at_ns // 1_000_000 if noon_ms is None else noon_ms
@@ -293,7 +295,7 @@ _DAY_OF_FILE = lazy_regex(r"(?:^|/)(\d{4}-\d\d-\d\d)(?:-\d+)?\.md$")
 
 
 def count_documents(store: Reader, table: str) -> int:
-    """Return roughly how many rows a text index (passage_fts, episode_fts, note_fts) has: the highest row id."""
+    """Return the highest row id of a text index (passage_fts, episode_fts, note_fts): roughly its number of rows."""
     return int(store.fetch_value(_HIGHEST_IDS[table]()))
 
 
@@ -324,13 +326,13 @@ _NOTES = RecordReader(
 
 @asks_keyed(_MEMORIES, "id")
 def search_rows(ids: Sequence[int]) -> Query:
-    """Return row id → what ranking needs to know about the memory."""
+    """Return row id → fields of the memory that ranking uses."""
     return _MEMORIES.select().where(in_json_list(tables.Memory.id, ids))
 
 
 @asks_keyed(_NOTES, "id")
 def note_rows(ids: Sequence[int], project_id: int | None = None) -> Query:
-    """Return row id → chunk of a note; only those that a project may see if one is given."""
+    """Return row id → note chunk, limited to what a project may see if one is given."""
     chunk, owner = tables.NoteChunk, tables.NoteChunkProject
     query = _NOTES.select().join(tables.Note).join_from(chunk, owner, on=owner.id == chunk.id)
     query = query.join_from(owner, tables.Project, JOIN.LEFT_OUTER, on=tables.Project.id == owner.project)
@@ -342,7 +344,7 @@ def _highest_id(table: Any) -> Callable[[], Statement]:
     return prepared(lambda: table.select(fn.COALESCE(fn.MAX(table.id), 0)))
 
 
-#: Text index → the query for the highest id of the rows that it indexes.
+#: Text index → query for the highest id of the rows that it indexes.
 _HIGHEST_IDS = {
     "passage_fts": _highest_id(tables.Passage),
     "episode_fts": _highest_id(tables.Memory),

@@ -1,4 +1,4 @@
-"""Lists of memories for browsing: by words, kind, project, state and time."""
+"""Lists of memories by time, words, kind, project and state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from engram.models.tables.memory_tables import IS_CURRENT, SORT_INDEX
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import UNSPACED_LETTERS, is_unspaced
 
-# -- Lists of memories for display: the latest, those around a time, related ones, and how many there are.
+# -- Lists of memories: the latest, those around a time, related ones, and how many there are.
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class MemoryCount:
 
 
 def current_row_ids(store: Reader) -> list[int]:
-    """Return the row ids of all current memories: most trusted first, then the oldest."""
+    """Return the row ids of all current memories, the most trusted and then the oldest first."""
     memory = tables.Memory
     order = (
         memory.is_pinned.desc(),
@@ -56,7 +56,7 @@ def current_row_ids(store: Reader) -> list[int]:
 
 @asks_records(MEMORIES)
 def current_memories(project_id: int | None) -> Query:
-    """Return a project's current memories and the global ones, oldest first."""
+    """Return the current memories of a project and the global ones, oldest first."""
     memory = tables.Memory
     condition = IS_CURRENT & (is_same(memory.project, project_id) | IS_GLOBAL)
     return query_memories().where(condition).order_by(memory.created_at_ms, memory.summary, memory.id)
@@ -70,7 +70,7 @@ def latest_memories(
     limit: int = 50,
     before_ms: int | None = None,
 ) -> list[Memory]:
-    """Return current memories, newest first: those of a project (with global ones if wanted), or of all projects."""
+    """Return current memories, newest first: a project's, with or without the global ones, or those of all projects."""
     memory = tables.Memory
     condition = _is_listed(project_id, with_global=with_global, before_ms=before_ms)
     return select_memories(store, condition, memory.created_at_ms.desc(), memory.id.desc(), limit=limit)
@@ -119,14 +119,14 @@ def current_summaries(store: Reader, after: int = 0, limit: int = -1) -> list[tu
 
 
 def current_states_of(store: Reader, extractors: str) -> list[Memory]:
-    """Return current memories of kind ``state`` made by extractors whose names start with a prefix, oldest first."""
+    """Return the current memories of the kind ``state`` from extractors with a prefix, oldest first."""
     memory = tables.Memory
     is_made = (memory.source == Source.AUTO) & memory.extractor.startswith(extractors)
     return select_memories(store, IS_CURRENT & (memory.kind == Kind.STATE) & is_made, memory.created_at_ms, memory.id)
 
 
 def suspect_memories(store: Reader) -> list[Memory]:
-    """Return the current memories that are suspect and were not judged wrong, newest first."""
+    """Return the current memories that are suspect and have not been judged wrong, newest first."""
     memory = tables.Memory
     # The first condition lets SQLite use the partial index.
     condition = (memory.suspect != SQL("''")) & IS_CURRENT & (memory.is_lowered == 0)
@@ -134,7 +134,7 @@ def suspect_memories(store: Reader) -> list[Memory]:
 
 
 def memories_around(store: Reader, at_ms: int, *, project_id: int | None = None, limit: int = 10) -> list[Memory]:
-    """Return memories just before and after a time, oldest first: a project's with global ones, or all projects'."""
+    """Return memories from just before and after a time, oldest first: a project's and global ones, or all."""
     memory = tables.Memory
     is_seen: ColumnBase = SQL("1") if project_id is None else (memory.project == project_id) | IS_GLOBAL
     half = max(1, limit // 2)
@@ -148,9 +148,9 @@ def memories_around(store: Reader, at_ms: int, *, project_id: int | None = None,
 
 
 def related_memories(store: Reader, memory: Memory, project_id: int | None, limit: int = 5) -> list[Memory]:
-    """Return the memories that share the most, and the rarest, entities with this one; never suspect ones.
+    """Return the current memories that share the most and the rarest entities with a memory, without suspect ones.
 
-    Only global memories and those of ``project_id`` are returned, even if ``memory`` itself belongs to another project.
+    They are global or belong to ``project_id``, even if ``memory`` belongs to another project.
     """
     other = tables.Memory
     mine, shared, every = tables.MemoryEntity.alias(), tables.MemoryEntity.alias(), tables.MemoryEntity.alias()
@@ -177,7 +177,7 @@ def related_memories(store: Reader, memory: Memory, project_id: int | None, limi
 
 
 def count_memories(store: Reader, project_id: int) -> tuple[list[MemoryCount], int]:
-    """Count the memories that a project may see, by scope, importance and status, and all others together."""
+    """Count the memories that a project may see by scope, importance and status, and count all others."""
     memory = tables.Memory
     sort = (memory.scope, memory.importance, memory.status)
     number = fn.count(SQL("*"))
@@ -193,25 +193,26 @@ def count_memories(store: Reader, project_id: int) -> tuple[list[MemoryCount], i
 
 
 def unpacked_before(store: Reader, before_ms: int) -> list[Memory]:
-    """Return memories whose content isn't packed yet and that were created, stored and last used before a time."""
+    """Return the memories that were created, stored and last used before a time, and have content that isn't packed."""
     memory = tables.Memory
     last_touched = fn.max(memory.created_at_ms, memory.kept_at_ms, fn.coalesce(memory.accessed_at_ms, 0))
     is_packed = memory.packed_content.is_null(False) | (memory.content == "")
     return select_memories(store, (last_touched < before_ms) & ~is_packed)
 
 
-# -- Lists for browsing: by words as they are typed, and by kind, project and state.
+# -- Lists for browsing, by words while they are typed, and by kind, project and state.
 #
-# Each state and kind is listed with its number of memories. The last word may be a prefix; the others must match fully.
+# The last word may be a prefix; the others must match completely. Each kind, project and state comes with its number of
+# memories.
 
 _WORD = lazy_regex(rf"[\w{UNSPACED_LETTERS}]+", re.UNICODE)
-#: Minimum number of characters of a word that is still being typed.
+#: Minimum number of characters that are searched for as a prefix.
 MIN_PREFIX_CHARACTERS = 2
 #: Maximum number of matches that are ranked by relevance and counted by kind, project and state. If there are more,
-#: they are listed newest first and not counted.
+#: they are listed newest first, without counts.
 MAX_COUNTED = 2_000
-#: Maximum number of characters cut from the end of a last word that no indexed word starts with: "runnin" finds the
-#: same as "running".
+#: If no indexed word starts with the last word, at most this many characters are cut from its end, so that "runnin"
+#: finds the same memories as "running".
 _MAX_CUT_CHARACTERS = 3
 _CURRENT = tuple(status.value for status in CURRENT_STATUSES)
 
@@ -228,15 +229,15 @@ class State(StrEnum):
     SUSPECT = "suspect"
 
 
-#: States that few memories are in: scanning from the newest memory until enough of these are found would be slow.
+#: States that few memories have. Scanning from the newest memory until enough of them are found would be slow.
 _RARE = (State.REPLACED, State.ARCHIVED, State.PINNED, State.WRONG, State.SUSPECT)
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which memories a list shows."""
+    """The memories that a list shows."""
 
-    #: The search text as typed; its last word may be incomplete.
+    #: The search text as typed. Its last word may be incomplete.
     text: str = ""
     #: Row id of the project; None for all.
     project_id: int | None = None
@@ -248,7 +249,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """How many memories each choice would list."""
+    """The number of memories for each choice of kind, project and state."""
 
     total: int
     kinds: dict[str, int]
@@ -261,13 +262,14 @@ class Listing:
     """A page of the memories in a selection, with counts over the whole selection."""
 
     memories: tuple[Memory, ...]
-    #: None if more than ``MAX_COUNTED`` memories match the words; then the newest are listed first.
+    #: None if more than ``MAX_COUNTED`` memories match the words; they are then listed newest first.
     facets: Facets | None
 
 
 def browse(store: Reader, selection: Selection, *, limit: int = 50, offset: int = 0) -> Listing:
-    """Return the memories in a selection: best match first if words are given and few memories match, else newest
-    first.
+    """Return a page of the memories in a selection.
+
+    The best match comes first if words are given and few memories match, otherwise the newest memory.
     """
     expression = prefix_expression(store, selection.text)
     if expression is None:
@@ -281,10 +283,10 @@ def browse(store: Reader, selection: Selection, *, limit: int = 50, offset: int 
 
 
 def prefix_expression(store: Reader, text: str) -> str | None:
-    """Return an FTS5 expression for words, the last of which is still being typed; "" if there are none.
+    """Return an FTS5 expression for words, the last of which may be a prefix; "" if there are none.
 
-    Return None if no memory can match. The index contains word stems: if none starts with the last word, up to three
-    characters are cut from its end, and the rest must match a whole stem.
+    Return None if no memory can match. The index contains word stems. If none starts with the last word, up to
+    ``_MAX_CUT_CHARACTERS`` are cut from its end, and the rest must match a whole stem.
     """
     *words, last = _WORD.findall(text) or [""]
     whole = [phrase for phrase in map(quoted, words) if phrase]
@@ -302,7 +304,7 @@ def prefix_expression(store: Reader, text: str) -> str | None:
 
 
 def _facets(sorts: Sequence[Any], selection: Selection) -> Facets:
-    """Add up the counts per kind, project and state; each facet ignores the selection's own choice for that facet."""
+    """Add up the counts by kind, project and state. Each facet ignores the selection's choice for that facet."""
     kinds: Counter[str] = Counter()
     projects: Counter[int] = Counter()
     states: Counter[State] = Counter()
@@ -338,7 +340,7 @@ def _is_in(state: State, row: Any) -> bool:
     return holds[state]
 
 
-#: The condition for the memories in a state, in SQL.
+#: The SQL condition for memories in a state.
 _CONDITIONS = {
     State.CURRENT: f"e.status IN ({', '.join(map(repr, _CURRENT))})",
     State.REPLACED: f"e.status = '{Status.SUPERSEDED.value}'",
@@ -350,18 +352,18 @@ _CONDITIONS = {
 
 
 def _count_matches(store: Reader, expression: str) -> int:
-    """Return how many memories match, up to one more than ``MAX_COUNTED``.
+    """Return how many memories match, at most one more than ``MAX_COUNTED``.
 
-    Raw SQL: an FTS5 query matches against the name of the table.
+    This uses raw SQL, because an FTS5 query matches against the name of the table.
     """
     matches = f"SELECT rowid FROM episode_fts WHERE episode_fts MATCH ? LIMIT {MAX_COUNTED + 1}"
     return int(store.value(f"SELECT count(*) FROM ({matches})", (expression,)))
 
 
 def _sorts(expression: str) -> Statement:
-    """Return the statement that counts memories by project, kind and state; only matching ones if words are given.
+    """Return the statement that counts memories, or only matching ones, by project, kind and state.
 
-    Raw SQL: it specifies a covering index, so that no memory row is read.
+    It is raw SQL that specifies a covering index, so that no row of a memory is read.
     """
     sort = "project_id, kind, status, is_pinned, is_lowered, suspect"
     columns = f"{sort.replace(', suspect', '')}, suspect != '' AS is_suspect, count(*) AS number"
@@ -372,10 +374,10 @@ def _sorts(expression: str) -> Statement:
 
 
 def _rows(selection: Selection, expression: str, limit: int, offset: int, *, is_ranked: bool) -> Statement:
-    """Return the statement for the row ids of a selection, in the order in which they are listed.
+    """Return the statement for the row ids of a page of a selection, in the order in which they are listed.
 
-    Raw SQL: CROSS JOIN makes SQLite take the matches in order and stop at the last row needed; a list of a rare kind or
-    state reads only the index.
+    In the raw SQL, CROSS JOIN makes SQLite take the matches in order and stop at the last row needed. A list of a kind
+    or of a rare state reads only the index.
     """
     conditions, values = [], []
     for condition, value in (("e.project_id = ?", selection.project_id), ("e.kind = ?", selection.kind or None)):

@@ -1,4 +1,4 @@
-"""Vectors in memory.db: of passages (p), memories (e) and note chunks (n), each from one model; callers get float16."""
+"""The vectors of passages (p), memories (e) and note chunks (n) in memory.db; callers get and pass float16."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Missing:
     owner_id: int
     #: What is embedded: "role: text" for passages.
     text: str
-    #: For a passage of a reply: the prompt of its turn, so that the two can be embedded together; else "".
+    #: For a passage of a reply, the prompt of its turn, so that the two can be embedded together; otherwise "".
     prompt: str = ""
     #: Questions that a memory answers.
     questions: tuple[str, ...] = ()
 
 
-#: Owner kind → the table of its rows, in the order in which rows get their vectors.
+#: Kind of owner → table of its rows, in the order in which rows get their vectors.
 _OWNERS: dict[str, Any] = {"e": tables.Memory, "n": tables.NoteChunk, "p": tables.Passage}
 
 
@@ -59,16 +59,16 @@ def missing_vectors(store: Reader, model: str, limit: int) -> list[Missing]:
 
 
 def count_vectors_by_model(store: Reader) -> dict[str, int]:
-    """Return how many vectors each model made, by the model's name. This reads every vector's row."""
+    """Return name of a model → number of its vectors. This reads the row of every vector."""
     vector, model = tables.Vector, tables.VectorModel
     query = vector.select(model.name, fn.COUNT(vector.seq).alias("vectors")).join(model).group_by(model.name)
     return {row.name: row.vectors for row in store.fetch(query)}
 
 
 def put_vectors(tx: Tx, model: str, vectors: Sequence[tuple[str, int, int, bytes]]) -> None:
-    """Store ``(owner, owner_id, piece, float16 bytes)``; rows that were forgotten in the meantime are left out.
+    """Store vectors, given as ``(owner, owner_id, piece, float16 bytes)``. Deleted owners are skipped.
 
-    Raw SQL: each row is inserted only if the row that it belongs to is still there, many in one statement.
+    This uses raw SQL to insert each vector only if its owner still exists, with one statement for many vectors.
     """
     tx.run(tables.VectorModel.insert(name=model).on_conflict_ignore())
     model_id = _model_id(tx, model)
@@ -85,7 +85,7 @@ def put_vectors(tx: Tx, model: str, vectors: Sequence[tuple[str, int, int, bytes
 
 
 def vector_batches(store: Reader, owner: str, model: str, size: int) -> Iterator[list[tuple[int, int, bytes]]]:
-    """Yield ``(owner_id, piece, float16 bytes)`` of a kind by row id, about ``size`` at a time, to save memory."""
+    """Yield ``(owner_id, piece, float16 bytes)`` of one kind of owner by row id, in batches of about ``size``."""
     model_id = _model_id(store, model)
     ids = vector_owner_ids(store, owner)
     last_id = 0
@@ -103,10 +103,11 @@ def vector_batches(store: Reader, owner: str, model: str, size: int) -> Iterator
 def vectors_since(
     store: Reader, owner: str, model: str, seq: int, limit: int
 ) -> list[tuple[int, int, int | None, bytes]]:
-    """Return ``(seq, owner_id, project id, stored vector)`` of at most ``limit`` vectors written after ``seq``.
+    """Return ``(seq, owner_id, project id, stored vector)`` for at most ``limit`` vectors written after ``seq``.
 
-    The project is None for rows that every project may see: global memories, and the user's own notes. ``unpack_rows``
-    reads the vectors. Raw SQL: the + keeps SQLite from walking through all rows of the owner for the few that are new.
+    The project is None for owners that every project may see: global memories, and the user's own notes.
+    ``unpack_rows`` decodes the vectors. In the raw SQL, the + keeps SQLite from scanning all vectors of this kind for
+    the few new ones.
     """
     project = {
         "p": "(SELECT project_id FROM passage WHERE id = v.owner_id)",
@@ -122,13 +123,13 @@ def vectors_since(
 
 
 def vectors_of(store: Reader, owner: str, model: str, owner_ids: Sequence[int]) -> list[tuple[int, int, bytes]]:
-    """Return ``(owner_id, piece, float16 bytes)`` of certain rows."""
+    """Return ``(owner_id, piece, float16 bytes)`` for the given owners."""
     return _unpacked(store.fetch(_vectors_among(owner, _model_id(store, model), owner_ids)))
 
 
 @asks_rows(lambda rows: (int(rows[0].passage_id), int(rows[0].memory_at_ms), int(rows[0].note_chunk_id)))
 def embeddable_watermark() -> Query:
-    """Return a value that changes when a passage, a memory or a note was added or changed; fast at any size."""
+    """Return a value that changes when a passage, a memory or a note is added or changed. Fast at any size."""
     return Select(
         columns=[
             fn.COALESCE(tables.Passage.select(fn.MAX(tables.Passage.id)), 0).alias("passage_id"),
@@ -156,7 +157,7 @@ def _without_current_vector(query: ModelSelect[Any], table: Any, owner: str, mod
 def _missing_memories(model_id: int, limit: int) -> Query:
     memory = tables.Memory
     query = _without_current_vector(memory.select(memory.id, memory.summary, memory.questions), memory, "e", model_id)
-    # Newest first: text that was just saved is likely to be searched for next.
+    # Newest first, because text that has just been saved is likely to be searched for next.
     return query.order_by(memory.id.desc()).limit(limit)
 
 
@@ -178,7 +179,7 @@ def _missing_passages(model_id: int, limit: int) -> Query:
 
 @asks_number
 def _model_id(model: str) -> Query:
-    """Return the number stored with a model's vectors; 0 if it has none."""
+    """Return the id that is stored with a model's vectors; 0 if it has none."""
     return tables.VectorModel.select(tables.VectorModel.id).where(tables.VectorModel.name == model)
 
 
@@ -192,18 +193,18 @@ def _vectors_among(owner: str, model_id: int, owner_ids: Sequence[int]) -> Query
 
 @asks_number
 def last_vector_seq() -> Query:
-    """Return the number of the newest vector; while it does not change, none was added. Fast at any size."""
+    """Return the number of the newest vector, which changes whenever one is added. Fast at any size."""
     return tables.Vector.select(fn.COALESCE(fn.MAX(tables.Vector.seq), 0))
 
 
 @asks_values
 def vector_owner_ids(owner: str) -> Query:
-    """Return the rows of an owner kind that have vectors, ascending; one entry for each piece."""
+    """Return the ids of the owners of one kind that have vectors, in ascending order, once for each piece."""
     vector = tables.Vector
     return vector.select(vector.owner_id).where(vector.owner == owner).order_by(vector.owner_id)
 
 
 @asks_number
 def count_vectors(owner: str) -> Query:
-    """Return how many vectors an owner kind has, of all models."""
+    """Return how many vectors the owners of one kind have, from all models."""
     return tables.Vector.select(fn.COUNT(tables.Vector.seq)).where(tables.Vector.owner == owner)

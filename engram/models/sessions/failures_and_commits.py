@@ -18,9 +18,9 @@ from engram.transcripts.agents import PullRequest
 from engram.transcripts.calls import read_message
 from engram.transcripts.turns import Action
 
-# -- Failed commands: which earlier ones had the same error, and which programs have failed in a project.
+# -- Failed commands: find earlier ones with the same error, and the programs that have failed in a project.
 
-#: Maximum number of rows of earlier failures that are compared, latest first.
+#: Maximum number of rows of earlier failures that are compared; the latest are taken.
 MAX_ROWS = 500
 
 
@@ -29,7 +29,7 @@ class EarlierFailure:
     """A failed command of a stored turn whose error partly matches that of another."""
 
     turn_id: int
-    #: Place of the call among the turn's tool calls.
+    #: Position of the call among the turn's tool calls.
     seq: int
     session_id: str
     programs: frozenset[str]
@@ -55,7 +55,7 @@ def replace_failed_calls(tx: Tx, turn_id: int, actions: Iterable[Mapping[str, ob
 
 
 def earlier_failures(store: Reader, project_id: int, error_keys: Collection[int]) -> list[EarlierFailure]:
-    """Return the failed commands of a project that have one of these keys, latest first."""
+    """Return the failed commands of a project that have one of the given keys, latest first."""
     calls: dict[tuple[int, int], EarlierFailure] = {}
     for row in store.fetch(_with_keys(project_id, error_keys)):
         place = (int(row.turn_id), int(row.seq))
@@ -72,21 +72,21 @@ def earlier_failures(store: Reader, project_id: int, error_keys: Collection[int]
 
 @asks_rows(lambda rows: sorted({program for row in rows for program in row.programs.splitlines()}))
 def failed_programs(project_id: int, but_session: str) -> Query:
-    """Return the programs that have failed in a project's other sessions, sorted."""
+    """Return the programs that have failed in other sessions of a project, sorted."""
     call, turn, session = tables.FailedCall, tables.Turn, tables.Session
     query = call.select(call.programs).distinct().join(turn).join(session)
     return query.where((turn.project == project_id) & (session.session_id != but_session))
 
 
 def turns_from(store: Reader, turn_id: int, limit: int) -> list[StoredTurn]:
-    """Return a turn and those of its project that follow it in its session, in the order of the transcript."""
+    """Return a turn and the turns of its project that follow it in its session, in the order of the transcript."""
     ids = store.fetch_values(_following(turn_id, limit))
     turns = (load_turn_row(store, int(following_id)) for following_id in ids)
     return [turn for turn in turns if turn is not None]
 
 
 def _failure_of(action: Mapping[str, object] | Action) -> tuple[Sequence[str], Sequence[int]]:
-    """Return the programs and error keys of a tool call; empty for one that did not fail."""
+    """Return the programs and error keys of a tool call, both empty for a call that did not fail."""
     if isinstance(action, Action):
         return (programs_of(action.command), action.error_keys) if action.error_keys else ((), ())
     keys = action.get("error_keys")
@@ -124,9 +124,9 @@ def _following(turn_id: int, limit: int) -> Query:
     return query.order_by(turn.start_offset, turn.id).limit(limit)
 
 
-# -- The commits that turns made, to be shown with the text of the turns, or to list the work of a day.
+# -- The commits that turns made.
 
-#: Facts of a call that did nothing.
+#: Facts of a call that had no effect.
 _FAILED = ("is_error", "is_refused", "refusal")
 
 
@@ -135,14 +135,14 @@ class Commit:
     #: "" if the command printed none, as with ``--quiet``.
     sha: str
     subject: str
-    #: When its turn began, because the commit itself has no time; 0 if that was not requested.
+    #: When its turn began, because the time of the commit itself isn't stored; 0 if not requested.
     turn_at_ms: int = 0
-    #: Display name of the project; "" if there is none, or if it was not requested.
+    #: Display name of the project; "" if there is none, or if not requested.
     project: str = ""
 
 
 def last_commits_of(store: Reader, turn_ids: Iterable[int]) -> Mapping[int, str]:
-    """Return turn id → hash of the last commit that the turn made; turns without one are left out."""
+    """Return turn id → hash of the last commit that the turn made; turns without a commit are left out."""
     commits = {}
     for row in store.fetch(_actions_of(turn_ids)):
         for fact in unpack_facts(row.actions):
@@ -160,12 +160,12 @@ class EditedFiles:
     cwd: str
     ended_at_ms: int
     files: tuple[str, ...]
-    #: True if the turn made a commit, too.
+    #: True if the turn also made a commit.
     is_committed: bool
 
 
 def edited_files(store: Reader, turn_ids: Iterable[int]) -> list[EditedFiles]:
-    """Return the files that turns edited with tools that list them; turns without a file or a project are left out."""
+    """Return the files that turns edited with editing tools. Turns without any, or without a project, are left out."""
     found: list[EditedFiles] = []
     for row in store.fetch(_turns_in_projects(turn_ids)):
         facts = unpack_facts(row.actions)
@@ -179,7 +179,7 @@ def edited_files(store: Reader, turn_ids: Iterable[int]) -> list[EditedFiles]:
 
 
 def commits_between(store: Reader, project_id: int | None, start_ms: int, stop_ms: int) -> list[Commit]:
-    """Return the commits of the turns that began in a span of time, earliest first; of one project if given."""
+    """Return the commits of turns that began in a time span, in one project or in all, earliest first."""
     rows = store.fetch(_turns_between(project_id, start_ms, stop_ms))
     return [
         replace(commit, turn_at_ms=row.started_at_ms, project=row.project_name or "")
@@ -190,14 +190,14 @@ def commits_between(store: Reader, project_id: int | None, start_ms: int, stop_m
 
 
 def _commit_of(fact: Mapping[str, Any]) -> Commit | None:
-    """Return the commit that a call's output reported."""
+    """Return the commit that a call's output reported; None if it reported none."""
     # It is stored as "hash subject".
     sha, _, subject = str(fact.get("commit") or "").partition(" ")
     return Commit(sha, subject) if sha else None
 
 
 def _unnamed_commit_of(fact: Mapping[str, Any]) -> Commit | None:
-    """Return the commit that a call's command made, if its output did not report one."""
+    """Return the commit that a call's command made, for a call whose output reported none."""
     if any(map(fact.get, _FAILED)):
         return None
     subject, _ = read_message(str(fact.get("command") or ""), by_runner=True)
@@ -218,7 +218,7 @@ def _actions_of(turn_ids: Iterable[int]) -> Query:
 
 def _turns_between(project_id: int | None, start_ms: int, stop_ms: int) -> Query:
     turn, project = tables.Turn, tables.Project
-    # With the projects listed, the index on project and time finds the turns.
+    # The list of all projects lets SQLite use the index on project and time.
     every = project.alias()
     is_there = turn.project.in_(every.select(every.id)) | turn.project.is_null()
     is_there = is_there if project_id is None else turn.project == project_id
@@ -233,12 +233,12 @@ def _turns_between(project_id: int | None, start_ms: int, stop_ms: int) -> Query
 
 # -- The pull requests that sessions mention.
 
-#: Maximum number of pull requests that are kept for a session; further ones are left out.
+#: Maximum number of pull requests that are stored for a session; the earliest are kept.
 MAX_PULL_REQUESTS = 20
 
 
 def add_pull_requests(tx: Tx, session_ref: int, links: Iterable[PullRequest]) -> None:
-    """Add pull requests to those of a session; one that it already mentioned keeps its time."""
+    """Add pull requests to a session; a known one keeps its time."""
     query = tables.PullRequest.select(tables.PullRequest.url).where(tables.PullRequest.session == session_ref)
     for link in links:
         if len(tx.fetch(query)) >= MAX_PULL_REQUESTS:

@@ -14,8 +14,8 @@ from engram.text.splitting import split_passages
 from engram.text.words import in_pairs
 from engram.transcripts.turns import TextBlock
 
-# -- Passages and their text index. A passage is indexed with its neighbours' words, so they are reindexed when it
-# changes.
+# -- Passages and their text index. A passage is indexed with the words of its neighbours, so adding or deleting one
+# requires reindexing its neighbours.
 
 
 def add_passages(
@@ -58,12 +58,12 @@ def add_passages(
 
 
 def drop_passages(tx: Tx, turn_id: int) -> None:
-    """Remove a turn's passages, their vectors and every trace in the text index."""
+    """Delete a turn's passages with their vectors and all traces in the text index."""
     _drop(tx, [row.id for row in tx.fetch(_of_turn(turn_id))])
 
 
 def drop_passages_of_texts(tx: Tx, turn_id: int, said_ids: Sequence[int]) -> None:
-    """Remove the passages of some of a turn's text blocks as ``drop_passages`` does."""
+    """Delete the passages of some of a turn's text blocks, as ``drop_passages`` does."""
     _drop(tx, [row.id for row in tx.fetch(_of_turn(turn_id)) if row.said_id in set(said_ids)])
 
 
@@ -78,7 +78,7 @@ def _drop(tx: Tx, ids: Sequence[int]) -> None:
 
 
 def _neighbours(store: Reader, ids: Sequence[int]) -> list[int]:
-    """Return the passages right before and after those given in the session, which contain their text as context."""
+    """Return the passages directly before and after the given ones, which are indexed with words of theirs."""
     session_ref = store.fetch_value(_session_of(ids[0]))
     neighbours = set()
     for row_id in ids:
@@ -87,15 +87,15 @@ def _neighbours(store: Reader, ids: Sequence[int]) -> list[int]:
     return sorted(neighbours - {None, *ids})
 
 
-# -- The text index, in raw SQL: its commands are columns with the same name as the table, which peewee cannot express,
-# and ``passage_context`` is read within SQLite.
+# -- The text index, in raw SQL, because its commands are columns with the same name as the table, which peewee can't
+# express.
 
 
 _INSERT = "INSERT INTO passage_fts(rowid, own, before, after) VALUES (?, ?, ?, ?)"
 
 
 def _index_new(tx: Tx, ids: Sequence[int], texts: Sequence[str], before: str) -> None:
-    """Index consecutive new passages of a session: the words of ``passage_context``, without querying it."""
+    """Index consecutive new passages of a session, with the words of ``passage_context`` but without querying it."""
     neighbours = zip(ids, texts, [before, *texts], [*texts[1:], ""], strict=False)
     tx.run_many(
         _INSERT,
@@ -111,8 +111,9 @@ def _index(tx: Tx, ids: Sequence[int]) -> None:
 
 
 def _unindex(tx: Tx, ids: Sequence[int]) -> None:
-    """Remove rows from the index; this needs the passages and their neighbours in the state in which they were
-    indexed.
+    """Remove rows from the index.
+
+    The passages and their neighbours must still be in the state in which they were indexed.
     """
     tx.run_many(
         "INSERT INTO passage_fts(passage_fts, rowid, own, before, after) VALUES ('delete', ?, ?, ?, ?)", _words(tx, ids)
@@ -120,7 +121,7 @@ def _unindex(tx: Tx, ids: Sequence[int]) -> None:
 
 
 def _words(store: Reader, ids: Sequence[int]) -> list[tuple[Value, ...]]:
-    """Return the rows of ``passage_context`` for a few passages."""
+    """Return the rows of ``passage_context`` for a few passages, faster than by querying it."""
     rows = (
         row
         for row_id in ids

@@ -1,4 +1,4 @@
-"""Read passages: lightweight rows for candidates, full locations for hits, and the position of an entry in its file."""
+"""Read passages: lightweight rows for candidates, full locations for hits, and the positions of entries in files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engram.models.engine.statement import RecordReader, in_json_list, is_same, 
 from engram.models.engine.transaction import Reader, asks_keyed, asks_rows
 from engram.models.sessions.quotation_ids import quotation_id_of
 
-#: Maximum number of passages read for a time span before thinning.
+#: Maximum number of passages read for a time span before they are thinned out.
 MAX_PASSAGES_BETWEEN = 20_000
 #: Maximum number of characters to read from each later text, to see what followed.
 MAX_LATER_CHARACTERS = 4_000
@@ -35,10 +35,10 @@ class PassageRow:
     text: str
     #: When it was said, in milliseconds since 1970; 0 if unknown.
     at_ms: int
-    #: Its offset in the text, and the length of that text, in characters.
+    #: Its offset in the text block, and the length of that block, in characters.
     start: int
     said_chars: int
-    #: True if no text after it is stored for its turn.
+    #: True if no later text of its turn is stored.
     is_closing: bool
 
 
@@ -47,7 +47,7 @@ class PassagePlace:
     place: EvidencePlace
     #: Display name of the project; "" if there is none.
     project: str
-    #: Id of the passage as a quotation, which does not change when the session is read again.
+    #: Id of the passage as a quotation, which doesn't change when the session is read again.
     quotation_id: str
     #: The folder in which it was said; "" if unknown.
     cwd: str = ""
@@ -55,7 +55,7 @@ class PassagePlace:
 
 @asks_rows(lambda rows: {row.id: _place(row) for row in rows})
 def passage_places(ids: Sequence[int]) -> Query:
-    """Return row id → the place of the passage."""
+    """Return row id → location of the passage."""
     passage, block, turn, session = tables.Passage, tables.TextBlock, tables.Turn, tables.Session
     earlier = block.alias("earlier")
     of_entry = (earlier.turn == block.turn) & (earlier.seq < block.seq) & is_same(earlier.uuid, block.uuid)
@@ -98,14 +98,14 @@ def _place(row: Any) -> PassagePlace:
 
 @asks_rows(lambda rows: {int(row.id): str(row.text) for row in rows})
 def texts_of_blocks(ids: Sequence[int]) -> Query:
-    """Return row id → whole text of a text block, for those that exist."""
+    """Return row id → text, for the text blocks that exist."""
     block = tables.TextBlock
     return block.select(block.id, block.text).where(in_json_list(block.id, ids))
 
 
 @asks_rows(lambda rows: {int(row.id): (str(row.session_id), int(row.turn_id)) for row in rows})
 def passage_turns(ids: Sequence[int]) -> Query:
-    """Return row id → session and row id of the turn that a passage is part of, for those that exist."""
+    """Return row id → id of the session and row id of the turn, for the passages that exist."""
     passage, turn, session = tables.Passage, tables.Turn, tables.Session
     query = passage.select(passage.id, session.session_id, passage.turn_id)
     query = query.join(turn, on=turn.id == passage.turn_id).join(session, on=session.id == turn.session)
@@ -114,9 +114,7 @@ def passage_turns(ids: Sequence[int]) -> Query:
 
 @asks_rows(lambda rows: [tuple(row) for row in rows])
 def passage_spots(ids: Sequence[int], project_id: int | None = None) -> Query:
-    """Return ``(row id, session, turn, said)`` of passages that exist, ordered by row id; limited to one project if
-    given.
-    """
+    """Return ``(row id, session, turn, text block)`` of existing passages, by row id, limited to a project if given."""
     passage = tables.Passage
     query = passage.select(passage.id, passage.session_ref, passage.turn_id, passage.text_block)
     is_seen = is_same(passage.project_id, fn.COALESCE(project_id, passage.project_id))
@@ -125,9 +123,9 @@ def passage_spots(ids: Sequence[int], project_id: int | None = None) -> Query:
 
 @asks_rows(lambda rows: [(int(row.memory), int(row.passage), bool(row.is_source)) for row in rows])
 def passages_of_evidence(episode_ids: Sequence[int]) -> Query:
-    """Return ``(row id of a memory, row id of a passage, whether an entry that the memory rests on contains it)``.
+    """Return ``(row id of a memory, row id of a passage, True if the memory rests on the passage's entry)``.
 
-    The passages are those of the turns that the memories rest on.
+    The passages are all those of the turns that the memories rest on.
     """
     evidence, passage, block = tables.Evidence, tables.Passage, tables.TextBlock
     query = evidence.select(
@@ -142,7 +140,7 @@ def passages_of_evidence(episode_ids: Sequence[int]) -> Query:
 def passages_between(
     store: Reader, start_ms: int, stop_ms: int, *, project_id: int | None = None, limit: int = 400
 ) -> list[int]:
-    """Return the row ids of passages of the turns that began in a span, at most ``limit``, spread evenly over it."""
+    """Return the row ids of at most ``limit`` passages from turns that began in a time span, spread evenly over it."""
     turn, passage = tables.Turn, tables.Passage
     query = turn.select(passage.id).join(passage, on=passage.turn_id == turn.id)
     query = query.where((turn.started_at_ms >= start_ms) & (turn.started_at_ms < stop_ms))
@@ -150,9 +148,6 @@ def passages_between(
         query = query.where(turn.project == project_id)
     ids = store.fetch_values(query.order_by(passage.id).limit(MAX_PASSAGES_BETWEEN))
     return ids[:: max(1, -(-len(ids) // limit))]
-
-
-# -- quotations
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +190,8 @@ def _texts_after(session_ref: int, at_ms: int, said_id: int, limit: int) -> Quer
     return query.order_by(said_at_ms, block.id).limit(limit)
 
 
-# -- judgements on quotations; their history is written like that of memories
-
-
 def normalised_text(text: str) -> str:
-    """Return text normalised for comparison: case folded, whitespace collapsed."""
+    """Return a text normalised for comparison: case folded, and with whitespace collapsed."""
     return " ".join(text.split()).casefold()
 
 
@@ -231,7 +223,7 @@ def passage_rows(ids: Sequence[int]) -> Query:
     return query.where(in_json_list(passage.id, ids))
 
 
-# -- Where an entry is: its session, file and line.
+# -- The location of an entry: its session, file and line.
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,11 +231,11 @@ class EvidencePlace:
     session_id: str
     uuid: str
     path: str
-    #: Line number from 1; 0 if the source has no lines, or if it is not known.
+    #: Line number from 1; 0 if the source has no lines, or if unknown.
     line: int
     #: The session's key within a file that contains several; "" if the file is one session.
     part: str = ""
-    #: Position in the source, in the unit that its agent uses; bytes in a line-based file.
+    #: Position in the source, in the agent's unit: bytes in a line-based file.
     position: int = 0
 
     @classmethod
@@ -271,7 +263,7 @@ class EvidencePlace:
 
 
 def places_of(store: Reader, uuids: Iterable[str]) -> list[EvidencePlace]:
-    """Return the session, file and position of each entry, in the given order; unknown ones have no file."""
+    """Return the location of each entry, in the given order. Unknown entries have no file."""
     asked = list(uuids)
     rows = store.fetch(_turns_of_keys([entry_key(uuid) for uuid in asked])) if asked else []
     turns = {row.id: row for row in rows}
@@ -280,7 +272,7 @@ def places_of(store: Reader, uuids: Iterable[str]) -> list[EvidencePlace]:
 
 
 def _places_in(turn: Any, uuids: Set[str]) -> Iterator[EvidencePlace]:
-    """Yield the places of those entries that belong to a turn."""
+    """Yield the locations of the given entries that belong to a turn."""
     for entry in unpack_entries(bytes(turn.entries)):
         if entry.uuid in uuids:
             yield EvidencePlace(

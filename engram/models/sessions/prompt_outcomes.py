@@ -1,6 +1,4 @@
-"""The outcome of each prompt: the memories shown, or why there were none, and the candidates. Limited in number,
-without text.
-"""
+"""The outcome of each prompt: the memories shown, or why there were none, and the candidates; without text."""
 
 from __future__ import annotations
 
@@ -18,23 +16,23 @@ from engram.models.sessions.quotation_ids import is_quotation_id
 
 #: Maximum number of outcomes kept per channel.
 MAX_OUTCOMES = 10_000
-#: Maximum number of outcomes counted as new.
+#: Maximum number of the latest outcomes that are examined to count new ones.
 MAX_COUNTED = 200
-#: An outcome within this many milliseconds of a turn belongs to it, because the two clocks may differ.
+#: An outcome within this many milliseconds of a turn belongs to the turn, because the two clocks may differ.
 SAME_MOMENT_MS = 10_000
 
 
-#: Minimum score, as a share of its floor, for recording a memory that was not shown, apart from the best one.
+#: Minimum score, as a share of the floor, at which a memory that was not shown is recorded. The best one always is.
 MIN_FLOOR_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    #: Its place among the hits of the search, from 0.
+    #: Its rank among the hits of the search, from 0.
     place: int
     episode_id: str
     verdict: Verdict
-    #: Its relevance, from 0 to 1, and the minimum it needed.
+    #: Its relevance, from 0 to 1, and the relevance that it needed.
     score: float
     floor: float
     #: Feature → value.
@@ -42,35 +40,35 @@ class Candidate:
 
     @property
     def is_near(self) -> bool:
-        """True for a memory that was shown or nearly was."""
+        """True for a memory that was shown or nearly shown."""
         return self.score >= self.floor * MIN_FLOOR_SHARE
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a prompt, or of another moment at which a session may be shown memories.
+    """The outcome of a prompt, or of another event at which memories may be shown.
 
-    Record one with ``Ledger.record``. It contains no text: the prompt's text is stored in its turn.
+    ``Ledger.record`` stores it. It contains no text; the prompt's text is stored in its turn.
     """
 
     session_id: str
     channel: Channel
     verdict: Verdict
     at_ms: int
-    #: As in ``Injection``: the prompt's id, else a hash of its text; "" for a moment without a prompt.
+    #: As in ``Injection``: the prompt's id, or a hash of its text; "" for an event without a prompt.
     prompt_key: str = ""
     #: Hash of the query text; "" if there is none.
     digest: str = ""
     project_id: int | None = None
     #: How many memories were considered.
     candidates: int = 0
-    #: Relevance of the deciding memory, and its threshold; None if none was considered.
+    #: Relevance of the deciding memory, and the relevance that it needed; None if no memory was considered.
     score: float | None = None
     floor: float | None = None
     #: True if the search had no embedding model.
     is_text_only: bool = False
     duration_ms: int = 0
-    #: Every memory that was shown, and the best of the others.
+    #: The memories that were shown, and the best of the others.
     considered: tuple[Candidate, ...] = ()
     #: Row id; 0 until it is stored.
     id: int = 0
@@ -92,9 +90,7 @@ _CANDIDATES = RecordReader(
 
 
 def add_outcomes(tx: Tx, outcomes: Sequence[Outcome]) -> None:
-    """Store outcomes, without memories that were deleted in the meantime. Quotations are kept: their ids reveal no
-    text.
-    """
+    """Store outcomes, without memories that have been deleted in the meantime."""
     known = _known_ids(tx, {candidate.episode_id for outcome in outcomes for candidate in outcome.considered})
     for outcome in outcomes:
         outcome_id = tx.insert_row(
@@ -128,14 +124,14 @@ def outcomes_of_session(store: Reader, session_id: str) -> list[Outcome]:
 
 
 def sessions_with_outcomes(store: Reader, prefix: str) -> list[str]:
-    """Return the ids, beginning with a prefix, of sessions that have outcomes."""
+    """Return the ids of the sessions that have outcomes, limited to ids with a prefix."""
     session_id = tables.Outcome.session_id
     is_match = fn.SUBSTR(session_id, 1, len(prefix)) == prefix
     return store.fetch_values(tables.Outcome.select(session_id).distinct().where(is_match).order_by(session_id))
 
 
 def outcomes_of_memory(store: Reader, episode_id: str, limit: int = MAX_OUTCOMES) -> list[Outcome]:
-    """Return the outcomes for which a memory was considered, latest first, each with only this candidate."""
+    """Return the outcomes for which a memory was considered, latest first, with that memory as the only candidate."""
     outcome, candidate = tables.Outcome, tables.OutcomeCandidate
     of_memory = candidate.select(candidate.outcome).where(candidate.episode_id == episode_id)
     query = _OUTCOMES.select().where(outcome.id.in_(of_memory)).order_by(outcome.at_ms.desc(), outcome.id.desc())
@@ -149,7 +145,7 @@ def list_outcomes(
     channels: Iterable[Channel] = tuple(Channel),
     limit: int = MAX_OUTCOMES,
 ) -> list[Outcome]:
-    """Return outcomes of these channels with their candidates, latest first; of one project, or of all."""
+    """Return outcomes of the given channels with their candidates, in one project or in all, latest first."""
     outcome = tables.Outcome
     query = _OUTCOMES.select().where(outcome.channel.in_([channel.value for channel in channels]))
     if project_id is not None:
@@ -158,7 +154,7 @@ def list_outcomes(
 
 
 def count_verdicts(store: Reader, session_id: str) -> dict[tuple[Channel, Verdict], int]:
-    """Return how many outcomes there are of each channel and verdict in a session."""
+    """Return how many outcomes a session has for each channel and verdict."""
     outcome = tables.Outcome
     query = outcome.select(outcome.channel, outcome.verdict, fn.COUNT(outcome.id).alias("number"))
     query = query.where(outcome.session_id == session_id).group_by(outcome.channel, outcome.verdict)
@@ -169,9 +165,9 @@ def count_verdicts(store: Reader, session_id: str) -> dict[tuple[Channel, Verdic
 
 
 def count_outcomes_since(store: Reader, since_ms: int, project_id: int | None, channel: Channel) -> int:
-    """Return how many outcomes of a channel there have been since a time; of a project, or of all."""
+    """Return how many outcomes a channel has had since a time, in one project or in all. At most ``MAX_COUNTED``."""
     outcome = tables.Outcome
-    # By row id, for which there is an index: outcomes are stored in the order in which they came.
+    # In the order of row ids, because there is an index for them; outcomes are stored in order of time.
     query = outcome.select(outcome.at_ms, outcome.project_id).where(outcome.channel == channel.value)
     rows = store.fetch(query.order_by(outcome.id.desc()).limit(MAX_COUNTED))
     return sum(row.at_ms > since_ms and project_id in (None, row.project_id) for row in rows)
@@ -181,7 +177,7 @@ def change_verdicts(tx: Tx, session_id: str, before: Verdict, after: Verdict, *,
     """Change the verdict of a session's outcomes and candidates; return how many outcomes changed.
 
     Args:
-        before: only outcomes and candidates with this verdict change.
+        before: only outcomes and candidates with this verdict are changed.
         prompt_key: only the outcomes of this prompt; None for all.
     """
     outcome, candidate = tables.Outcome, tables.OutcomeCandidate
@@ -206,12 +202,12 @@ def drop_outcomes_of_turn(tx: Tx, turn_id: int) -> None:
 
 
 def drop_outcomes_of_project(tx: Tx, project_id: int) -> None:
-    """Delete the outcomes of a project's prompts and calls, whatever session they were in."""
+    """Delete the outcomes of a project's prompts and tool calls, whatever their session."""
     tx.run(tables.Outcome.delete().where(tables.Outcome.project_id == project_id))
 
 
 def drop_old_outcomes(tx: Tx, before_ms: int, max_outcomes: int = MAX_OUTCOMES) -> int:
-    """Delete outcomes from before a time, and all but the newest ``max_outcomes`` per channel; return how many."""
+    """Delete outcomes from before a time, and all but the newest ``max_outcomes`` of each channel; return how many."""
     dropped = tx.run(tables.Outcome.delete().where(tables.Outcome.at_ms < before_ms))
     for channel in Channel:
         dropped += tx.run(_drop_beyond(channel.value, max_outcomes))
@@ -219,7 +215,7 @@ def drop_old_outcomes(tx: Tx, before_ms: int, max_outcomes: int = MAX_OUTCOMES) 
 
 
 def has_old_outcomes(store: Reader, before_ms: int, max_outcomes: int = MAX_OUTCOMES) -> bool:
-    """Return True if ``drop_old_outcomes`` would delete something; usually there is nothing to delete."""
+    """Return True if ``drop_old_outcomes`` would delete anything."""
     return store.has_any(_is_before(before_ms)) or any(
         store.has_any(_first_beyond(channel.value, max_outcomes)) for channel in Channel
     )
@@ -232,7 +228,7 @@ def _known_ids(store: Reader, episode_ids: set[str]) -> set[str]:
 
 
 def _with_candidates(store: Reader, outcomes: Query, episode_id: str | None = None) -> list[Outcome]:
-    """Return the outcomes of a query with their candidates, or with only one of these."""
+    """Return the outcomes of a query with their candidates, or with only one candidate if an id is given."""
     table = tables.OutcomeCandidate
     found = store.fetch_records(_OUTCOMES, outcomes)
     listed = in_json_list(table.outcome, [outcome.id for outcome in found])

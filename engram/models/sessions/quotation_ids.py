@@ -1,5 +1,7 @@
-"""Ids of quotations: ``q_``, twelve hexadecimal digits of the key of the quoted entry, and, also in hexadecimal, the
-character of the entry at which the passage begins. They remain valid whatever row ids turns and passages get.
+"""Ids of quotations, which remain valid whatever row ids turns and passages get.
+
+An id is ``q_``, twelve hexadecimal digits of the key of the quoted entry, and the position of the passage's first
+character in the entry, also in hexadecimal.
 """
 
 from __future__ import annotations
@@ -11,9 +13,9 @@ from engram.models.engine.packed import entry_key
 from engram.models.engine.transaction import Reader
 from engram.system.lazy_regex import lazy_regex
 
-#: Number of bits of an entry's key that an id leaves out (the lowest ones), and that it contains.
+#: Numbers of bits of an entry's key that an id leaves out (the lowest ones) and that it contains.
 _CUT_BITS, _KEPT_BITS = 16, 48
-#: The prefix of every id, and an upper bound; all ids sort between these two, because their digits are hexadecimal.
+#: The prefix of every id, and an upper bound. All ids sort between these two, because their digits are hexadecimal.
 PREFIX, AFTER_PREFIX = "q_", "q_g"
 #: Number of leading characters that the ids of all quotations of an entry have in common.
 ENTRY_CHARACTERS = len(PREFIX) + _KEPT_BITS // 4
@@ -24,8 +26,8 @@ def quotation_id_of(source: str, position: int) -> str:
     """Return the id of the passage that begins at a character of an entry.
 
     Args:
-        source: uuid of the entry; the key of its turn for a queued prompt, which has none.
-        position: in characters; the text blocks of an entry count as one, with one character between them.
+        source: id of the entry, or the key of its turn for a queued prompt, which has no id.
+        position: in characters; the text blocks of an entry count as one text, with one character between them.
     """
     return f"{quotation_prefix(source)}{position:x}"
 

@@ -1,4 +1,4 @@
-"""How far each source was read, the parts that could not be read, and what its reader may query about stored turns."""
+"""How far each source has been read, parts that could not be read, and what a reader may query about stored turns."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ from engram.transcripts.turns import TextBlock, Turn
 class Progress:
     place: Place
     cursor: Cursor = field(default_factory=Cursor)
-    #: Increased when the source was truncated or rewritten, and when words from it were forgotten.
+    #: Incremented when the source is truncated or rewritten, and when words from it are forgotten.
     generation: int = 0
-    #: The source's stamp when it was read to its end; "" if it was not.
+    #: The source's stamp when it was last read to its end; "" if it never was.
     stamp: str = ""
-    #: Bytes of the source at the last read, and how many of them were read; lines read.
+    #: Size of the source at the last read, in bytes; numbers of bytes and lines read.
     size: int = 0
     bytes_read: int = 0
     lines_read: int = 0
-    #: Row id; 0 if the source was never read.
+    #: Row id; 0 if the source has never been read.
     transcript_id: int = 0
-    #: Row id of the session; None if none is known yet.
+    #: Row id of the session; None if it is not known yet.
     session_ref: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The stored state that the sweep compares a source with."""
+    """The stored state with which the sweep compares a source."""
 
     stamp: str
     size: int
@@ -64,7 +64,7 @@ def _select_progress(path: bytes, part: str) -> peewee.Query:
 
 
 def load_progress(store: Reader, place: Place) -> Progress:
-    """Return how far a source was read; an empty ``Progress`` if it never was."""
+    """Return how far a source has been read; an empty ``Progress`` if it never has been."""
     row = store.fetch_first(_select_progress(os.fsencode(place.path), place.part))
     if row is None:
         return Progress(place)
@@ -97,7 +97,7 @@ def _ensure(path: bytes, part: str, session_ref: int | None) -> Query:
 
 
 def move_cursor(tx: Tx, before: Progress, after: Progress, transcript_id: int) -> None:
-    """Compare and set: move the cursor of a source from ``before`` to ``after``.
+    """Move the cursor of a source from ``before`` to ``after`` with compare-and-set.
 
     Raises:
         Conflict: another reader has moved it in the meantime; roll back and read again.
@@ -142,12 +142,12 @@ def add_unreadable(tx: Tx, transcript_id: int, generation: int, parts: Iterable[
 
 
 def drop_unreadable(tx: Tx, transcript_id: int) -> None:
-    """Delete the record of which parts of a source could not be read, because it is read again."""
+    """Delete the records of unreadable parts of a source, because it is being read again."""
     tx.run(tables.BadLine.delete().where(tables.BadLine.transcript == transcript_id))
 
 
 def all_seen(store: Reader) -> dict[Place, Seen]:
-    """Return the last seen state of every source that was ever read."""
+    """Return the last seen state of every source that has ever been read."""
     table = tables.Transcript
     rows = store.fetch(table.select(table.path, table.part, table.stamp, table.size, table.bytes_read))
     return {
@@ -156,16 +156,17 @@ def all_seen(store: Reader) -> dict[Place, Seen]:
 
 
 def is_changed(source: Source, seen: Seen | None) -> bool:
-    """Return True if a source has changed since it was read; an empty file that was never read does not count."""
+    """Return True if a source has changed since it was read. An empty source that has never been read doesn't count."""
     return source.size != 0 if seen is None else source.stamp != seen.stamp
 
 
-#: Beginning of the keys in ``meta`` of the stamps of sources that must not be read; a hash of the place follows.
+#: Prefix of the keys in ``meta`` under which the stamps of sources that must not be read are stored. A hash of the
+#: place follows.
 _KEPT_OUT = "kept_out "
 
 
 def note_kept_out(store: Store, source: Source) -> None:
-    """Record that a source must not be read in its current state: it is excluded, or belongs to a vault."""
+    """Record that a source must not be read in its current state, because it is excluded or belongs to a vault."""
     key = _key_of(source.place)
     if get_meta(store, key) != source.stamp:
         with store.transaction() as tx:
@@ -173,11 +174,11 @@ def note_kept_out(store: Store, source: Source) -> None:
 
 
 def drop_kept_out(store: Reader, sources: Iterable[Source], seen: Mapping[Place, Seen]) -> list[Source]:
-    """Return the sources, except those that ``note_kept_out`` recorded as not to be read.
+    """Return the sources, except those that must not be read according to ``note_kept_out``.
 
     Args:
-        seen: the state in which each was read; a source that was read in its current state is never left out, such as
-            one from a dissolved vault.
+        seen: the state in which each was read. A source that was read in its current state, such as one from a
+            dissolved vault, is never left out.
     """
     known = metas_beginning_with(store, _KEPT_OUT)
     return [
@@ -193,10 +194,10 @@ def _key_of(place: Place) -> str:
 
 
 def read_missing_again(tx: Tx, source: Reader) -> int:
-    """Have each file read again from its beginning if another database of this memory has turns that this one lacks.
+    """Reset each source of which another copy of this database has turns that this one lacks, so that it is read again.
 
-    Only turns before the point up to which the file was read count; forgotten ones are not missing. Sources
-    that were kept out are checked again. Return the number of files.
+    Only turns before the point up to which the source has been read count, and forgotten turns don't. Sources that were
+    kept out are checked again. Return the number of sources.
     """
     transcript, turn = tables.Transcript, tables.Turn
     read_here = {
@@ -220,7 +221,7 @@ def read_missing_again(tx: Tx, source: Reader) -> int:
 
 
 def read_from_beginning(tx: Tx, transcript_id: int) -> None:
-    """Reset how far a source was read; the stored data from it is recognised and kept."""
+    """Reset how far a source has been read. Stored data from it is kept, and recognised when it is read again."""
     drop_unreadable(tx, transcript_id)
     table = tables.Transcript
     nothing = table.update(
@@ -230,14 +231,15 @@ def read_from_beginning(tx: Tx, transcript_id: int) -> None:
 
 
 def note_gone(store: Store, path: Path) -> None:
-    """Record that a file was deleted; nothing else changes."""
+    """Record that a file has been deleted; nothing else changes."""
     with store.transaction() as tx:
         tx.run(tables.Transcript.update(is_gone=True).where(tables.Transcript.path == os.fsencode(path)))
 
 
 def note_unchanged(store: Store, seen: Progress) -> None:
-    """Record the stamp and size of a source with nothing new after the cursor, unless the cursor has moved in the
-    meantime.
+    """Record the stamp and size of a source that has nothing new after the cursor.
+
+    Do nothing if the cursor has moved in the meantime.
     """
     table = tables.Transcript
     with store.transaction() as tx:
@@ -251,7 +253,7 @@ def note_unchanged(store: Store, seen: Progress) -> None:
 
 
 def rename_transcript(store: Store, old: Path, new: Path) -> None:
-    """Store the new path of a moved file, keeping how far it was read; do nothing if that path is known."""
+    """Store the new path of a moved file, keeping its cursor; do nothing if that path is already known."""
     with store.transaction() as tx:
         # peewee has no UPDATE OR IGNORE.
         tx.run(
@@ -274,7 +276,7 @@ def places_of_session(session_id: str) -> Query:
 
 
 def session_of_file(store: Reader, path: Path) -> str:
-    """Return the id of the session that was read from a file; "" if none was, or several were."""
+    """Return the id of the session that was read from a file; "" if there is not exactly one."""
     table, session = tables.Transcript, tables.Session
     query = session.select(session.session_id).join(table, on=table.session == session.id)
     ids = set(store.fetch_values(query.where(table.path == os.fsencode(path))))
@@ -282,17 +284,17 @@ def session_of_file(store: Reader, path: Path) -> str:
 
 
 def is_known_file(store: Reader, path: Path) -> bool:
-    """Return True if any of this file was read."""
+    """Return True if any part of a file has been read."""
     table = tables.Transcript
     return store.fetch_value(table.select(table.id).where(table.path == os.fsencode(path)).limit(1)) is not None
 
 
 def known_uuids(store: Reader, uuids: Sequence[str]) -> set[str]:
-    """Return those of the entries that belong to a turn, or to one that was forgotten."""
+    """Return the entries that belong to a stored or a forgotten turn."""
     return claimed_entries(store, uuids) | forgotten_entries(store, uuids)
 
 
-# -- How far the files of sessions were read, and which parts could not be read.
+# -- How far the files of sessions have been read, and which parts could not be read.
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +303,7 @@ class ReadFault:
 
     path: str
     reason: str
-    #: Where the line begins, in bytes; None for the whole file.
+    #: Position of the beginning of the line, in bytes; None for the whole file.
     offset: int | None = None
     length: int | None = None
 
@@ -321,7 +323,7 @@ def read_faults(store: Reader, limit: int = 50) -> list[ReadFault]:
 
 @dataclass(frozen=True, slots=True)
 class FileTotals:
-    """How far a session's file was read."""
+    """How far a session's file has been read."""
 
     path: str
     offset: int
@@ -332,13 +334,13 @@ class FileTotals:
 
 
 def files_of_session(store: Reader, session_id: str) -> list[FileTotals]:
-    """Return the files of a session with how far each was read."""
+    """Return the files of a session, with how far each has been read."""
     query = _FILES.select().join(tables.Session).where(tables.Session.session_id == session_id)
     return store.fetch_records(_FILES, query.order_by(tables.Transcript.id))
 
 
 def unknown_elements(store: Reader) -> dict[str, list[int]]:
-    """Return the elements in the user's messages that were unknown when read: name → row ids of their turns."""
+    """Return name → row ids of turns, for elements in the user's messages that were unknown when they were read."""
     turn = tables.Turn
     name = fn.json_extract(turn.extra, "$.element")
     query = turn.select(turn.id, name.alias("name")).where(turn.extra.contains('"element"') & name.is_null(False))
@@ -366,7 +368,7 @@ _FILES = RecordReader(
 
 @dataclass(slots=True)
 class TurnsInStore:
-    """``StoredTurns`` in memory.db, for one portion of a source. Repeated queries for the same entries are free."""
+    """``StoredTurns`` from memory.db, for one portion of a source. Results for entries are cached."""
 
     store: Store
     session_id: str
@@ -395,21 +397,21 @@ class TurnsInStore:
         return find_session(self.store, self.session_id) is not None
 
     def holder(self, uuid: str) -> Turn | None:
-        """Return this session's stored turn to which an entry belongs; None for any other entry."""
+        """Return the stored turn of this session that contains an entry; None if there is none."""
         turn_id = turn_of_entry(self.store, uuid)
         stored = None if turn_id is None else load_turn_row(self.store, turn_id)
         return stored.turn if stored is not None and stored.turn.session_id == self.session_id else None
 
     def texts_of_session(self) -> list[TextBlock]:
-        """Return every stored text of the session being read."""
+        """Return every stored text of this session."""
         session = find_session(self.store, self.session_id)
         stored = [] if session is None else turns_of_session(self.store, session.id)
         return [block for one in stored for block in one.turn.said]
 
     def is_stored(self, session_id: str) -> bool:
-        """Return True if anything from the given session, which may be another one, is stored."""
+        """Return True if anything from the given session is stored."""
         return find_session(self.store, session_id) is not None
 
     def prompt_times(self, from_ms: int, to_ms: int) -> list[int]:
-        """Return the times of other sessions' stored prompts within an inclusive time span."""
+        """Return the times of stored prompts of other sessions in a time span, including both ends."""
         return times_of_prompts(self.store, from_ms, to_ms, self.session_id)

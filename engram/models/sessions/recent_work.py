@@ -1,4 +1,4 @@
-"""Recent work of a session or project: the latest turn, its files, and pinned memories."""
+"""Recent work in a session or project: turns, prompts, tool calls and files, and what memories rest on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def latest_turn(store: Reader, session_id: str) -> StoredTurn | None:
 
 @asks_rows(lambda rows: [call for row in rows for call in unpack_calls(row.actions)])
 def calls_of_session(session_ref: int, project_id: int) -> Query:
-    """Return the tool calls of a session in a project, in the transcript's order, without their entries' ids."""
+    """Return a session's tool calls in a project, in the order of the transcript, without the ids of their entries."""
     turn = tables.Turn
     query = turn.select(turn.actions).join(tables.Transcript)
     return query.where((turn.session == session_ref) & (turn.project == project_id)).order_by(
@@ -37,7 +37,7 @@ def calls_of_session(session_ref: int, project_id: int) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class TurnCalls:
-    """A turn with its tool calls, without its text."""
+    """A turn with its tool calls and without its text."""
 
     id: int
     session_id: str
@@ -82,7 +82,7 @@ def calls_of_evidence(episode_ref: int) -> Query:
 
 @dataclass(frozen=True, slots=True)
 class CitedText:
-    """Text that a memory rests on, and who said it."""
+    """A text that a memory rests on, and who said it."""
 
     role: Role
     text: str
@@ -90,7 +90,7 @@ class CitedText:
 
 @asks_rows(lambda rows: [CitedText(Role(row.role), row.text) for row in rows])
 def texts_of_evidence(episode_ref: int) -> Query:
-    """Return the text that a memory rests on, in the order of the turns; tool calls and deleted text are left out."""
+    """Return the texts that a memory rests on, in the order of the turns, without tool calls and deleted texts."""
     block, evidence = tables.TextBlock, tables.Evidence
     is_cited = (evidence.turn_id == block.turn) & (evidence.uuid == block.uuid)
     query = block.select(block.role, block.text).join(evidence, on=is_cited)
@@ -100,10 +100,10 @@ def texts_of_evidence(episode_ref: int) -> Query:
 def user_texts_elsewhere(
     store: Reader, passage_ids: Sequence[int], session_ref: int, but_at_ms: Collection[int] = ()
 ) -> list[str]:
-    """Return the user's text blocks that some passages come from, except those of one session.
+    """Return the user's text blocks that contain the given passages, except those of one session.
 
     Args:
-        but_at_ms: times; text from one of them is a copy of the session's own text from that time.
+        but_at_ms: times; a text from one of them is a copy of the session's own text from that time, and is left out.
     """
     block, passage = tables.TextBlock, tables.Passage
     is_users = (passage.role == Role.USER.value) & (passage.session_ref != session_ref)
@@ -114,7 +114,7 @@ def user_texts_elsewhere(
 
 @asks_rows(lambda rows: str(rows[0].text) if rows else "")
 def prompt_near(session_id: str, at_ms: int, within_ms: int = 10000) -> Query:
-    """Return the prompt of a session that was sent at about this time; "" if none is stored."""
+    """Return the prompt that was sent in a session at about a time; "" if none is stored."""
     block, turn, session = tables.TextBlock, tables.Turn, tables.Session
     distance = fn.ABS(turn.started_at_ms - at_ms)
     is_prompt = (session.session_id == session_id) & (block.role == Role.USER.value) & (block.message_id == "")
@@ -133,7 +133,7 @@ def latest_prompts(session_ref: int, project_id: int, limit: int) -> Query:
 
 
 def recent_files(store: Reader, project_id: int, turns: int = 12) -> list[str]:
-    """Return files that the latest turns of a project changed, latest first, each once, as written."""
+    """Return the distinct files that a project's latest turns changed, as written, latest turn first."""
     files: dict[str, None] = {}
     turn = tables.Turn
     query = turn.select(turn.actions).where(turn.project == project_id).order_by(turn.started_at_ms.desc()).limit(turns)
@@ -145,7 +145,7 @@ def recent_files(store: Reader, project_id: int, turns: int = 12) -> list[str]:
 
 
 def pinned_memories(store: Reader, project_id: int, limit: int = 100) -> list[Memory]:
-    """Return pinned memories of a project and of global scope, newest first; without a project, only global ones."""
+    """Return the active pinned memories of a project and the global ones, newest first."""
     memory = tables.Memory
     condition = (memory.is_pinned == 1) & _is_active_in(project_id)
     return select_memories(store, condition, memory.created_at_ms.desc(), memory.id.desc(), limit=limit)
@@ -160,7 +160,7 @@ def _latest_turn_of(session_id: str) -> Query:
 
 @asks_records(SESSIONS)
 def latest_sessions_on(project_id: int, branch: str, limit: int) -> Query:
-    """Return the sessions of a project whose last branch was this one, latest first, except those of subagents."""
+    """Return the sessions of a project on a branch, latest first, except those of subagents."""
     session, turn = tables.Session, tables.Turn
     visits = turn.select(turn.session).where((turn.project == project_id) & (turn.branch == branch))
     is_on = (session.project == project_id) & (session.branch == branch)
@@ -171,16 +171,16 @@ def latest_sessions_on(project_id: int, branch: str, limit: int) -> Query:
 
 @asks_records(SESSIONS)
 def latest_sessions_of(project_id: int, limit: int) -> Query:
-    """Return the sessions that were in a project, on any branch, latest first, except those of subagents."""
+    """Return the sessions of a project on any branch, latest first, except those of subagents."""
     session = tables.Session
     is_own = was_in_project(project_id) & ~session.session_id.contains(".")
     return SESSIONS.select().where(is_own).order_by(session.last_at_ms.desc(), session.id.desc()).limit(limit)
 
 
 def start_of_late_sessions(store: Reader, project_id: int, number: int, but_session: str) -> int:
-    """Return when the last ``number`` sessions of a project began, in milliseconds since 1970; 0 if there are fewer.
+    """Return when the earliest of the last ``number`` sessions of a project began; 0 if there are fewer sessions.
 
-    Sessions of subagents and ``but_session`` do not count.
+    In milliseconds since 1970. Sessions of subagents and ``but_session`` don't count.
     """
     session = tables.Session
     is_own = (session.project == project_id) & ~session.session_id.contains(".") & (session.session_id != but_session)
@@ -191,13 +191,13 @@ def start_of_late_sessions(store: Reader, project_id: int, number: int, but_sess
 
 @asks_number
 def last_turn_of_project_ms(project_id: int) -> Query:
-    """Return when the last turn of a project began, in milliseconds since 1970; 0 if there is none."""
+    """Return when a project's last turn began, in milliseconds since 1970; 0 if there is none."""
     turn = tables.Turn
     return turn.select(fn.COALESCE(fn.MAX(turn.started_at_ms), 0)).where(turn.project == project_id)
 
 
 def _is_active_in(project_id: int) -> ColumnBase:
-    """Return the condition that a memory is active and seen in a project."""
+    """Return the condition that a memory is active and visible in a project."""
     memory = tables.Memory
     condition: ColumnBase = (memory.status == Status.ACTIVE) & (IS_GLOBAL | (memory.project == project_id))
     return condition

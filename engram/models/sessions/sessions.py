@@ -1,4 +1,4 @@
-"""Sessions of a coding agent, what their contexts still contain, and how far memories were made from them."""
+"""Sessions of coding agents, what their contexts still contain, and how far they have been extracted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from engram.text.titles import MAX_TITLE_CHARACTERS, title_from
 from engram.transcripts.agents import Title
 from engram.transcripts.turns import OPENING_ROLES
 
-#: Maximum length of the summary of a session, in characters.
+#: Maximum length of a session's rolling summary, in characters.
 MAX_ROLLING_SUMMARY_CHARACTERS = 1_000
 #: Maximum number of characters of a prompt from which a title is made.
 MAX_PROMPT_CHARACTERS = 1_000
@@ -47,17 +47,17 @@ class SessionRow:
     extracted_at_ms: int = 0
     #: The agent's name for it; "" if it has none. ``session_titles`` gives every session a title.
     title: str = ""
-    #: As ``TitleRank``; 0 if there is no title.
+    #: A ``TitleRank``; 0 if there is no title.
     title_rank: int = 0
 
     @property
     def is_settled(self) -> bool:
-        """True once its place is known: a project, or everywhere."""
+        """True once it is known whether it belongs to a project or is global."""
         return self.project_id is not None or self.is_global
 
     @property
     def own_project_id(self) -> int | None:
-        """The project that its text belongs to; None for a session that belongs everywhere."""
+        """The project to which its text belongs; None for a global session."""
         return None if self.is_global else self.project_id
 
 
@@ -66,9 +66,9 @@ SESSIONS = RecordReader(SessionRow, tables.Session, left_out={"ended_at_ms"})
 
 
 def list_sessions(store: Reader, limit: int = 1_000_000, *, project_id: int | None = None) -> list[SessionRow]:
-    """Return the sessions that have turns, latest first; of one project, or of all if ``project_id`` is None.
+    """Return the sessions that have turns, in one project or in all, latest first.
 
-    A session belongs to the project that it began in, and to those that its turns belong to.
+    A session belongs to the project in which it began, and to the projects of its turns.
     """
     condition = has_turns() if project_id is None else has_turns() & was_in_project(project_id)
     latest = SESSIONS.select().where(condition).order_by(tables.Session.last_at_ms.desc())
@@ -77,20 +77,20 @@ def list_sessions(store: Reader, limit: int = 1_000_000, *, project_id: int | No
 
 @asks_number
 def first_session_ms(project_id: int) -> Query:
-    """Return when the first session of a project began, in milliseconds since 1970; 0 if there is none."""
+    """Return when a project's first session began, in milliseconds since 1970; 0 if there is none."""
     return tables.Session.select(fn.MIN(tables.Session.first_at_ms)).where(tables.Session.project == project_id)
 
 
 @asks_keyed(SESSIONS, "session_id")
 def sessions_of(session_ids: Iterable[str]) -> Query:
-    """Return session id → session; unknown ones are left out."""
+    """Return session id → session; unknown ids are left out."""
     return SESSIONS.select().where(in_json_list(tables.Session.session_id, session_ids))
 
 
 def ensure_session(
     tx: Tx, session_id: str, *, agent: str, project_id: int | None, is_global: bool, cwd: str, at_ms: int
 ) -> SessionRow:
-    """Return the session with the given id, creating it if it is new; once it has a project, that never changes."""
+    """Return the session with an id, creating it if it is new. Once it has a project, that is not changed here."""
     known = find_session(tx, session_id)
     if known is None:
         columns: dict[str, Value] = {
@@ -115,7 +115,7 @@ def ensure_session(
 
 
 def _give_to_project(tx: Tx, session_ref: int, project_id: int | None) -> None:
-    """Assign to its project everything that was stored from a session before its folder was known."""
+    """Assign everything that was stored from a session before its folder was known to its project."""
     tx.run(tables.Turn.update(project=project_id).where(tables.Turn.session == session_ref))
     tx.run(tables.Passage.update(project_id=project_id).where(tables.Passage.session_ref == session_ref))
     # A queued prompt may have been extracted before any line contained the folder; its vectors are recomputed.
@@ -123,7 +123,7 @@ def _give_to_project(tx: Tx, session_ref: int, project_id: int | None) -> None:
 
 
 def set_session_title(tx: Tx, session: SessionRow, title: Title) -> None:
-    """Give a title to the session whose source has it, or, if it refers to an entry, to that entry's session."""
+    """Store a title that was read with a session. If it refers to an entry, it is the title of that entry's session."""
     session_ref: int | None = session.id
     if title.entry:
         turn_id = turn_of_entry(tx, title.entry)
@@ -134,9 +134,9 @@ def set_session_title(tx: Tx, session: SessionRow, title: Title) -> None:
 
 
 def session_titles(store: Reader, sessions: Iterable[SessionRow]) -> dict[str, str]:
-    """Return session id → title: what the agent calls it, else its first prompt up to the end of a clause.
+    """Return session id → title: the agent's title, or the first clause of the first prompt.
 
-    "" for a session without either.
+    The title is "" if there is neither.
     """
     rows = list(sessions)
     prompts = _first_prompts(store, [row.id for row in rows if not row.title])
@@ -146,7 +146,7 @@ def session_titles(store: Reader, sessions: Iterable[SessionRow]) -> dict[str, s
 
 @asks_rows(lambda rows: {int(row.session_ref): str(row.text) for row in rows})
 def _first_prompts(session_refs: Sequence[int]) -> Query:
-    """Return row id of a session → the beginning of its first prompt, for those that have one."""
+    """Return row id → beginning of the first prompt, for the sessions that have one."""
     text, turn = tables.TextBlock, tables.Turn
     is_prompt = text.role.in_([role.value for role in OPENING_ROLES]) & (text.message_id == "")
     firsts = text.select(fn.MIN(text.id)).join(turn).where(in_json_list(turn.session, session_refs) & is_prompt)
@@ -157,13 +157,13 @@ def _first_prompts(session_refs: Sequence[int]) -> Query:
 
 @asks_rows(lambda rows: frozenset(bytes(row.hash) for row in rows))
 def known_values(session_id: str) -> Query:
-    """Return the salted hashes of ``.env`` values seen in a session."""
+    """Return the salted hashes of the ``.env`` values that appeared in a session."""
     session = tables.Session.select(tables.Session.id).where(tables.Session.session_id == session_id)
     return tables.KnownValue.select(tables.KnownValue.hash).where(tables.KnownValue.session == session)
 
 
 def add_known_values(tx: Tx, session_ref: int, hashes: frozenset[bytes]) -> None:
-    """Remember salted hashes of ``.env`` values."""
+    """Store the salted hashes of ``.env`` values that appeared in a session."""
     rows: list[dict[str, Value]] = [{"session_ref": session_ref, "hash": hashed} for hashed in sorted(hashes)]
     tx.insert_many(tables.KnownValue, rows, or_ignore=True)
 
@@ -200,8 +200,7 @@ def touch_session(row_id: int, *, at_ms: int, branch: str, new_messages: int) ->
     ).where(session.id == row_id)
 
 
-# -- Which parts of a session an agent's context still contains: since when it has been growing, and which other
-# sessions it was copied from.
+# -- What an agent's context still contains: since when it has been growing, and which other sessions it repeats.
 
 #: Means "until now", in milliseconds since 1970.
 _FOREVER_MS = 2**62
@@ -227,12 +226,12 @@ def note_copied_history(session_id: str, from_session: str, until_ms: int) -> Qu
 
 @asks_rows(lambda rows: [(str(row.from_session), int(row.until_ms)) for row in rows])
 def copied_history(session_id: str) -> Query:
-    """Return (session, until when) for every session whose entries this one's transcript repeats."""
+    """Return (session id, time) for each session that a transcript repeats, up to that time."""
     return tables.CopiedHistory.select().where(tables.CopiedHistory.session_id == session_id)
 
 
 def sessions_of_entries(store: Reader, uuids: Sequence[str]) -> dict[str, str]:
-    """Return entry uuid → id of the session that its turn is stored under; unknown entries are left out."""
+    """Return id of an entry → id of the session under which its turn is stored; unknown entries are left out."""
     by_key = {entry_key(uuid): uuid for uuid in uuids}
     query = tables.Entry.select(tables.Entry.key, tables.Session.session_id)
     query = query.join(tables.Turn, on=tables.Turn.id == tables.Entry.turn_id).join(tables.Session)
@@ -241,13 +240,13 @@ def sessions_of_entries(store: Reader, uuids: Sequence[str]) -> dict[str, str]:
 
 
 def memories_in_context(store: Reader, session_id: str, began_at_ms: int) -> set[str]:
-    """Return ids of the memories whose source is still in a session's context, which they would only repeat.
+    """Return the ids of the memories that would only repeat what is still in a session's context.
 
-    They rest on what was said in the session itself, or on what it repeats from the sessions it was forked from, or
-    they were shown to those sessions, which a fork replays.
+    They rest on what was said in the session itself or in the sessions that it was forked from, or they were shown in
+    those sessions.
 
     Args:
-        began_at_ms: text from before this time was compacted away, and may be shown again.
+        began_at_ms: text from before this time has been compacted or cleared, and may be shown again.
     """
     copied = copied_history(store, session_id)
     episode_ids: set[str] = set()
@@ -290,22 +289,22 @@ def _shown_to_session(session_id: str, after_ms: int, until_ms: int) -> Query:
     return injection.select(injection.episode_id).where((injection.session_id == session_id) & shown & is_own)
 
 
-# -- What an extraction records in addition to its memories: how far a session was extracted, and counts for the caps.
+# -- What an extraction records in addition to memories: how far a session has been extracted, and counts for limits.
 
-#: Why a memory of a turn that grew is archived or changed.
+#: Reason for archiving or changing a memory from a turn that has grown.
 WENT_ON = "the turn went on"
-#: Why a memory of a turn that did not grow is archived.
+#: Reason for archiving a memory from a turn that has not grown.
 NOT_CHOSEN = "the session went on, and other memories of it were chosen"
-#: Why a language model that read the session again changes a memory of the local extractor.
+#: Reason for a change to a memory of the local extractor by a language model that read the session again.
 DISTILLED_AGAIN = "distilled again"
-#: Why a memory ends that a language model made of the user's words before the user withdrew the prompt.
+#: Reason for ending a memory that a language model made from a prompt that the user has withdrawn.
 REWOUND = "the user went back from the prompt"
-#: The reasons for archiving memories that a session's turns no longer yield.
+#: Reasons for archiving memories that a session's turns no longer yield.
 WITHDRAWN = (WENT_ON, NOT_CHOSEN, PROMPT_MOVED, REWOUND)
 
 
 def note_extraction(tx: Tx, session_ref: int, extracted_messages: int) -> None:
-    """Record that a session's messages up to a number were extracted."""
+    """Record how many of a session's messages have been extracted."""
     session = tables.Session
     query = session.update(
         extracted_messages=fn.MAX(session.extracted_messages, extracted_messages),
@@ -322,7 +321,7 @@ def set_rolling_summary(tx: Tx, session_ref: int, text: str) -> None:
 
 @asks_number
 def count_auto_memories(from_ms: int, to_ms: int) -> Query:
-    """Return how many memories from this span of time were kept by an extractor."""
+    """Return how many memories that were said in a time span were made by an extractor."""
     memory = tables.Memory
     is_then = (memory.created_at_ms >= from_ms) & (memory.created_at_ms < to_ms)
     return memory.select(fn.COUNT(memory.id)).where(is_then & (memory.source == Source.AUTO.value))

@@ -1,7 +1,7 @@
-"""Quotations: passages by the id that people and agents use, and judgements on them.
+"""Quotations: find passages by the ids that people and agents use, and record judgements on them.
 
-No table lists quotations. If the text is later split differently, the id refers to the passage containing its character
-position. Judgements are in the history, as for memories.
+No table lists quotations. If a text is later split differently, the id refers to the passage that contains its
+position. Judgements are stored in the history, like those on memories.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from engram.transcripts.turns import Opening, Role
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
-    """A passage of a turn, as it was said."""
+    """A passage of a turn, verbatim."""
 
     quotation_id: str
-    #: The turn that it was said in.
+    #: The turn in which it was said.
     stored: StoredTurn
     row_id: int
-    #: Uuid of the entry that contains it; the key of the turn for a queued prompt.
+    #: Id of the entry that contains it, or the key of the turn for a queued prompt.
     source: str
     role: Role
     text: str
@@ -52,17 +52,17 @@ class Quotation:
 
     @property
     def asked(self) -> str:
-        """The prompt that it answers; "" if it is itself a prompt."""
+        """The prompt that it answers; "" if it is a prompt itself."""
         return "" if self.role is Role.USER else self.stored.turn.prompt
 
 
 def find_quotation(store: Reader, quotation_id: str) -> Quotation | None:
-    """Return the quotation with this id; None if there is none."""
+    """Return the quotation with an id; None if there is none."""
     parsed = parse_quotation_id(quotation_id)
     if parsed is None:
         return None
     key, position = parsed
-    # A queued prompt has no entry: it is identified by the key of its turn.
+    # A queued prompt has no entry, so it is identified by the key of its turn.
     turn = tables.Turn
     queued = turn.select(turn.id, turn.key).where(turn.opening == Opening.QUEUED.value)
     turn_ids = turns_of_cut_keys(store, f"{key:012x}") or [
@@ -79,9 +79,9 @@ def find_quotation(store: Reader, quotation_id: str) -> Quotation | None:
 
 
 def quotations_beginning_with(store: Reader, beginning: str, limit: int) -> list[Quotation]:
-    """Return the quotations whose id begins with ``q_`` and 1 to 12 hexadecimal digits, at most ``limit``.
+    """Return at most ``limit`` quotations with ids that begin with ``q_`` and the given 1 to 12 hexadecimal digits.
 
-    Prompts that were queued are found by their whole ids only: they have no entry of their own.
+    Queued prompts, which have no entry of their own, can be found only by their complete ids.
     """
     quotations: list[Quotation] = []
     passage = tables.Passage
@@ -104,7 +104,7 @@ def quotations_beginning_with(store: Reader, beginning: str, limit: int) -> list
 
 
 def _texts_of(store: Reader, stored: StoredTurn) -> Iterator[tuple[str, Any, int]]:
-    """Yield (source, row, offset) of each text block of a turn; the source is the entry's uuid or the turn's key."""
+    """Yield (source, row, offset) for each text block of a turn; the source is the entry's id or the turn's key."""
     before: dict[str, int] = {}
     for row in store.fetch(_blocks_of(stored.id)):
         source = unpack_uuid(row.uuid) or stored.turn.key
@@ -114,7 +114,7 @@ def _texts_of(store: Reader, stored: StoredTurn) -> Iterator[tuple[str, Any, int
 
 
 def require_quotation(store: Reader, quotation_id: str) -> Quotation:
-    """Return the quotation with this id. Raises NotFound if there is none."""
+    """Return the quotation with an id. Raises NotFound if there is none."""
     quotation = find_quotation(store, quotation_id)
     if quotation is None:
         raise NotFound(f"there is no quotation {quotation_id[:40]!r}; it was forgotten, or never existed")
@@ -124,7 +124,7 @@ def require_quotation(store: Reader, quotation_id: str) -> Quotation:
 def _passage_at(
     store: Reader, quotation_id: str, stored: StoredTurn, source: str, said_id: int, position: int
 ) -> Quotation | None:
-    """Return the passage of a text block that contains a character, or the last one that begins before it."""
+    """Return the passage of a text block that contains a position, or the last one that begins before it."""
     row_id = store.fetch_value(_passage_before(said_id, position))
     row = None if row_id is None else passage_rows(store, [int(row_id)]).get(int(row_id))
     if row is None:
@@ -133,7 +133,7 @@ def _passage_at(
 
 
 def note_quotation_judgement(tx: Tx, quotation_id: str, action: str, reason: str, *, actor: Actor) -> None:
-    """Add a judgement on a quotation, or its withdrawal, to its history."""
+    """Add a judgement on a quotation, or the withdrawal of one, to its history."""
     add_history(tx, quotation_id, action, reason, {}, {}, actor=actor)
 
 
@@ -144,7 +144,7 @@ def judged_quotations(store: Reader) -> dict[str, Judgement]:
 
 
 def barred_quotations(store: Reader) -> tuple[set[int], set[str]]:
-    """Return the row ids and the text of passages that were judged wrong or outdated: they are not shown again."""
+    """Return the row ids and the texts of passages that were judged wrong or outdated, so they are not shown again."""
     judged = judged_quotations(store)
     barred = [name for name, judgement in judged.items() if judgement is not Judgement.HELPFUL]
     quotations = [found for name in barred if (found := find_quotation(store, name)) is not None]
@@ -152,7 +152,7 @@ def barred_quotations(store: Reader) -> tuple[set[int], set[str]]:
 
 
 def drop_quotation_records(tx: Tx, sources: Iterable[str]) -> None:
-    """Delete the records about the quotations of entries: judgements, and where they were shown."""
+    """Delete the records about the quotations of entries: judgements, showings and outcomes."""
     recorded = _recorded_ids(tx)
     prefixes = {quotation_prefix(source) for source in sources} if recorded else set()
     for name in recorded:

@@ -1,4 +1,4 @@
-"""Read turns: what was said, their entries, which are to be extracted, and which a language model has read."""
+"""Read turns: their text and entries, which turns are due for extraction, and which a language model has read."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from engram.models.memories.memory_history import BY_HAND_ACTIONS, Change
 from engram.models.memories.memory_records import Memory, evidence_of, memories_of_turn
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
-#: Why a memory from a queued prompt is archived: the same words appeared as a line of their own.
+#: Reason for archiving a memory from a queued prompt: the same words appeared as a line of their own.
 PROMPT_MOVED = "its prompt was written again as a line of its own"
 
-# -- Turns: their text, the facts of tool calls, and how far memories were made from them.
+# -- Turns: their text, the facts of their tool calls, and how far they have been extracted.
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTurn:
-    """A turn with the facts that only the database has."""
+    """A turn with facts that only the database has."""
 
     id: int
     turn: Turn
@@ -56,35 +56,35 @@ def load_turn_row(store: Reader, turn_id: int) -> StoredTurn | None:
 
 @asks_values
 def times_of_prompts(from_ms: int, to_ms: int, without_session: str) -> Query:
-    """Return when prompts of all sessions but one were sent within a span, both ends included."""
+    """Return the times of all sessions' prompts except one's in a time span, including both ends."""
     turn, session = tables.Turn, tables.Session
     query = turn.select(turn.started_at_ms).join(session).where(session.session_id != without_session)
     return query.where(turn.started_at_ms.between(from_ms, to_ms))
 
 
 def turns_by_row(store: Reader, turn_ids: Sequence[int]) -> list[StoredTurn]:
-    """Return the turns with these row ids that exist."""
+    """Return the existing turns with these row ids."""
     return _stored_turns(store, store.fetch(_by_row_ids(turn_ids)))
 
 
 def turns_of_session(
     store: Reader, session_ref: int, *, only_due: bool = False, limit: int = 1_000_000
 ) -> list[StoredTurn]:
-    """Return turns of a session in the order of its transcript; with ``only_due``, those grown since their extraction.
+    """Return a session's turns in the order of its transcript; with ``only_due``, only those due for extraction.
 
-    Row ids do not give that order: a prompt may wait in the queue before the prompt that is answered first.
+    Row ids don't give that order, because a queued prompt may be stored before one that is answered earlier.
     """
     query = _due_of_session(session_ref, limit) if only_due else _of_session(session_ref, limit)
     return _stored_turns(store, store.fetch(query))
 
 
 def calls_of_session(store: Reader, session_ref: int) -> list[StoredTurn]:
-    """Return the turns of a session without their text and entries, which take longest to read."""
+    """Return a session's turns without their text and entries, which take longest to read."""
     return [_stored_turn(row, (), is_whole=False) for row in store.fetch(_of_session(session_ref, 1_000_000))]
 
 
 def projects_of_sessions(store: Reader, session_refs: Sequence[int]) -> dict[int, list[int]]:
-    """Return a session's row id → row ids of the projects that its turns belong to, sorted."""
+    """Return row id of a session → sorted row ids of the projects of its turns."""
     turn = tables.Turn
     of_sessions = in_json_list(turn.session, session_refs) & turn.project.is_null(False)
     projects: dict[int, list[int]] = {}
@@ -104,23 +104,23 @@ class WorkedIn(NamedTuple):
 
 @asks_rows(lambda rows: [WorkedIn(*row) for row in rows])
 def folders_of_turns() -> Query:
-    """Return where turns took place: each combination of session, project and folder once."""
+    """Return the distinct combinations of session, project and folder of all turns."""
     turn = tables.Turn
     return turn.select(turn.session, turn.project, turn.cwd).distinct().where(turn.cwd != "")
 
 
 def mark_extracted(tx: Tx, turn_id: int, revision: int) -> None:
-    """Compare and set: this revision of the turn has been extracted.
+    """Record that a revision of a turn has been extracted, with compare-and-set.
 
     Raises:
-        Conflict: the turn has since grown or been extracted or forgotten; roll back and read again.
+        Conflict: the turn has since grown, or been extracted or forgotten; roll back and read again.
     """
     if tx.run(_mark_extracted(turn_id, revision)) != 1:
         raise Conflict()
 
 
 def check_unmoved(store: Reader, turn_id: int, revision: int) -> None:
-    """Compare: the turn is still at this revision.
+    """Check that a turn is still at a revision.
 
     Raises:
         Conflict: the turn has since grown or been forgotten; roll back and read again.
@@ -130,7 +130,7 @@ def check_unmoved(store: Reader, turn_id: int, revision: int) -> None:
 
 
 def _stored_turns(store: Reader, rows: Sequence[Any]) -> list[StoredTurn]:
-    """Return the turns of rows of ``_turns``, with their text blocks, which are read together."""
+    """Return the turns for rows of ``_turns``, reading their text blocks with one query."""
     said = store.fetch_records_by(_BLOCKS, _blocks_of([row.id for row in rows]))
     return [_stored_turn(row, said.get(row.id, ())) for row in rows]
 
@@ -174,7 +174,7 @@ _BLOCKS = RecordReader(
 
 
 def _turns() -> ModelSelect[tables.Turn]:
-    """Return turns with the id of their session and the path of their transcript."""
+    """Return a query for turns with the id of their session and the path of their transcript."""
     turn = tables.Turn
     columns = [turn, tables.Session.session_id, tables.Transcript.path]
     return turn.select(*columns).join(tables.Session).join_from(turn, tables.Transcript)
@@ -228,8 +228,8 @@ def _blocks_of(turn_ids: Sequence[int]) -> Query:
     return _BLOCKS.select_by(block.turn).where(in_json_list(block.turn, turn_ids)).order_by(block.turn, block.seq)
 
 
-# -- Which turn an entry belongs to: exactly one, found by a key of the entry's uuid. The turn's row contains the uuids
-# and locations.
+# -- The turn that an entry belongs to, found by a key made from the entry's id. The ids and locations are in the turn's
+# row.
 
 
 def turn_of_entry(store: Reader, uuid: str) -> int | None:
@@ -245,7 +245,7 @@ def entries_of_turn(turn_id: int) -> Query:
 
 
 def claimed_entries(store: Reader, uuids: Sequence[str]) -> set[str]:
-    """Return those of the uuids that already belong to a turn."""
+    """Return the entries that already belong to a turn."""
     by_key = {entry_key(uuid): uuid for uuid in uuids}
     return {by_key[key] for key in store.fetch_values(_known_keys(by_key))}
 
@@ -269,9 +269,6 @@ def free_entries(tx: Tx, turn_id: int) -> None:
     tx.run(_delete_keys(keys))
 
 
-# -- ids of quotations
-
-
 @prepared
 def _turn_of_key(key: int) -> Query:
     return tables.Entry.select(tables.Entry.turn_id).where(tables.Entry.key == key)
@@ -287,24 +284,23 @@ def _delete_keys(keys: Sequence[int]) -> Query:
     return tables.Entry.delete().where(in_json_list(tables.Entry.key, keys))
 
 
-# -- Which turns a language model has read, and which sessions are waiting to be distilled again after the local
-# extractor.
+# -- Which turns a language model has read, and which sessions it may read again after the local extractor.
 
 #: Beginning of the names of local extractors.
 LOCAL_PREFIX = "local"
-#: Actions after which the local extractor's memory is left alone: a person decided, or others were merged into it.
+#: Actions after which a memory of the local extractor is not replaced: someone decided, or others were merged into it.
 KEPT_ACTIONS = (*BY_HAND_ACTIONS, "merge", "graduate", "undo", "redo")
-#: How far back turns count as use of a project, in milliseconds (30 days).
+#: The period from which turns count as use of a project, in milliseconds (30 days).
 USE_WINDOW_MS = 30 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
 class SecondChances:
-    """How far the second distillation has got."""
+    """How far reading sessions again with a language model has got."""
 
-    #: Sessions that were distilled again.
+    #: Sessions that have been read again.
     done: int
-    #: Sessions with turns that were extracted and that no model has read.
+    #: Sessions with turns that have been extracted but that no model has read.
     waiting: int
 
 
@@ -320,7 +316,7 @@ def note_model_reading(tx: Tx, turns: Iterable[StoredTurn], *, is_second: bool =
 
 
 def is_replaceable(memory: Memory, history: Sequence[Change]) -> bool:
-    """Return True for a current memory of the local extractor that was not changed, judged, saved or pinned by hand."""
+    """Return True for a current memory of the local extractor that was not changed, judged or pinned by hand."""
     is_local = memory.source == Source.AUTO and memory.extractor.startswith(LOCAL_PREFIX)
     is_free = not (memory.is_pinned or memory.is_lowered or memory.suspect or memory.graduated_at_ms)
     return (
@@ -332,7 +328,7 @@ def is_replaceable(memory: Memory, history: Sequence[Change]) -> bool:
 
 
 def waiting_sessions(store: Reader) -> list[str]:
-    """Return the sessions to distill again: those of the most used projects first, then the newest."""
+    """Return the sessions to read again, those of the most used projects first, and the newest first in each."""
     rows = store.fetch(_waiting())
     turn = tables.Turn
     query = turn.select(turn.project.alias("project_id"), fn.COUNT(turn.id).alias("uses")).group_by(turn.project)
@@ -344,14 +340,14 @@ def waiting_sessions(store: Reader) -> list[str]:
 
 @asks_values
 def unread_turns(session_ref: int) -> Query:
-    """Return the turns of a session, by row id, that were extracted and that no model has read."""
+    """Return the row ids of a session's turns that have been extracted but that no model has read."""
     turn, reading = tables.Turn, tables.ModelReading
     query = turn.select(turn.id).join(reading, JOIN.LEFT_OUTER, on=reading.turn == turn.id)
     return query.where((turn.session == session_ref) & _is_unread())
 
 
 def second_chances(store: Reader) -> SecondChances:
-    """Return how many sessions were distilled again, and how many are still waiting."""
+    """Return how many sessions have been read again, and how many are still waiting."""
     waiting = waiting_sessions(store)
     reading, turn, session = tables.ModelReading, tables.Turn, tables.Session
     read_again = turn.select(turn.session).join(reading, on=reading.turn == turn.id).where(reading.is_second == 1)
@@ -367,15 +363,15 @@ def _is_unread() -> ColumnBase:
 
 @prepared
 def _waiting() -> Query:
-    """Return sessions with turns that contain text, were extracted, and have not been read by a model.
+    """Return the sessions with turns that contain text and have been extracted, but that no model has read.
 
-    A session from which rules kept nothing is included: most of these contain something that only a model can find.
+    That includes sessions from which the local extractor kept nothing, because a model usually finds something in them.
     """
     memory, turn, session, reading = tables.Memory, tables.Turn, tables.Session, tables.ModelReading
     evidence, said = tables.Evidence, tables.TextBlock
     columns = [session.id, session.session_id, session.project.alias("project_id"), session.last_at_ms]
     by_model = (memory.source == Source.AUTO) & ~memory.extractor.startswith(LOCAL_PREFIX)
-    # Turns that a model read before readings were noted.
+    # Turns that a model read before readings were recorded.
     was_read = (
         evidence.select(1)
         .join(memory, on=memory.id == evidence.memory)
@@ -400,7 +396,7 @@ def withdraw_memories(tx: Tx, turn_id: int) -> None:
 
 @asks_any
 def has_due_turns(session_ref: int) -> Query:
-    """Return True if a session has turns that have grown since they were extracted."""
+    """Return True if a session has turns that are due for extraction."""
     turn = tables.Turn
     return (
         turn.select(turn.id).where((turn.session == session_ref) & (turn.extracted_revision < turn.revision)).limit(1)
@@ -409,7 +405,7 @@ def has_due_turns(session_ref: int) -> Query:
 
 @asks_values
 def sessions_with_due_turns() -> Query:
-    """Return sessions that have turns to extract, the one silent for longest first."""
+    """Return the sessions with turns that are due for extraction, the one that has been silent the longest first."""
     session, turn = tables.Session, tables.Turn
     query = turn.select(session.session_id).distinct().join(session).where(turn.extracted_revision < turn.revision)
     return query.order_by(session.last_at_ms, session.id)

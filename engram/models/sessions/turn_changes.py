@@ -25,14 +25,14 @@ from engram.models.sessions.stored_quotations import drop_quotation_records
 from engram.models.sessions.stored_turns import claim_entries, entries_of_turn, free_entries
 from engram.transcripts.turns import EntryRef, Role, TextBlock, Turn
 
-#: Reason of a memory that was sorted to another project, where it is not shared automatically.
+#: Reason recorded for a memory that was sorted into another project. It is not shared from there automatically.
 SORTED = "sorted by the folder that it was said in"
 
 
 def join_in(tx: Tx, into: int, others: Sequence[int], *, actor: Actor, is_said: bool = True) -> int:
-    """Move everything in other projects to the project ``into``; return how many sessions moved.
+    """Move everything in other projects to the project ``into``; return how many sessions were moved.
 
-    If ``is_said``, the move is also sent to a hub; otherwise, projects are only sorted.
+    With ``is_said``, hubs are notified; otherwise, the projects are merged by sorting.
     """
     reason = "two projects became one" if is_said else SORTED
     renumber_vectors(tx, others)
@@ -45,9 +45,9 @@ def join_in(tx: Tx, into: int, others: Sequence[int], *, actor: Actor, is_said: 
 
 
 def move_turns(tx: Tx, turn_ids: Sequence[int], project_id: int | None, reason: str, *, actor: Actor) -> list[str]:
-    """Move turns to a project, with the automatic memories that rest on nothing else; return the memories' ids.
+    """Move turns to a project, with the automatic memories that rest only on them; return the ids of these memories.
 
-    Nothing is sent to a hub: each machine determines by itself where a turn belongs.
+    Hubs are not notified, because each machine determines the project of a turn on its own.
     """
     memories = tx.fetch(_resting_on_alone(turn_ids))
     row_ids = [row.id for row in memories]
@@ -60,9 +60,9 @@ def move_turns(tx: Tx, turn_ids: Sequence[int], project_id: int | None, reason: 
 
 
 def move_sessions(tx: Tx, session_refs: Sequence[int], from_id: int, to_id: int, *, actor: Actor) -> list[int]:
-    """Move sessions of a project to another one, with the memories made or saved in them; return the memories' row ids.
+    """Move sessions of a project to another one, with the memories from them; return the row ids of these memories.
 
-    Their turns and notes are not moved: ``move_turns`` and ``renumber_notes`` do that. Nothing is sent to a hub.
+    ``move_turns`` and ``renumber_notes`` move their turns and notes. Hubs are not notified.
     """
     session, memory, outcome = tables.Session, tables.Memory, tables.Outcome
     memories = tx.fetch_values(
@@ -77,14 +77,14 @@ def move_sessions(tx: Tx, session_refs: Sequence[int], from_id: int, to_id: int,
 
 
 def renumber_vectors(tx: Tx, projects: Sequence[int]) -> None:
-    """Renumber the vectors of these projects, so that an index in memory reads them again."""
+    """Renumber the vectors of these projects, so that in-memory indexes read them again."""
     renumber_notes(tx, projects)
     _renumber_vectors(tx, "p", tables.Passage, projects)
     _renumber_vectors(tx, "e", tables.Memory, projects)
 
 
 def renumber_notes(tx: Tx, projects: Sequence[int]) -> None:
-    """Renumber the vectors of these projects' notes: a note belongs to the project of its session."""
+    """Renumber the vectors of the notes of these projects. A note belongs to the project of its session."""
     _renumber_vectors(tx, "n", tables.NoteChunkProject, projects)
 
 
@@ -94,7 +94,7 @@ def _move_rows(tx: Tx, table: type[tables.Table], projects: Sequence[int], into:
 
 
 def _renumber_vectors(tx: Tx, owner: str, table: type[tables.Table], projects: Sequence[int]) -> None:
-    """Renumber the vectors of these projects' rows with numbers that are new to every index."""
+    """Give the vectors of these projects' rows new numbers, after all existing ones."""
     columns = table._meta.columns
     _renumber(tx, owner, table.select(columns["id"]).where(columns["project_id"].in_(list(projects))))
 
@@ -124,7 +124,7 @@ def _renumber_vector(seq: int, number: int) -> Query:
     return tables.Vector.update(seq=number).where(tables.Vector.seq == seq)
 
 
-# -- Changes of turns: writing, closing, withdrawing and deleting them with their text, passages and entries.
+# -- Write, close, withdraw and delete turns, with their text, passages and entries.
 
 
 def write_turns(
@@ -136,11 +136,11 @@ def write_turns(
 ) -> list[int]:
     """Store new turns of one session, or the growth of known ones; return their row ids.
 
-    A turn grows only at its end: earlier text never changes. Every growth raises its revision.
+    A turn grows only at its end; its earlier text never changes. Its revision is incremented whenever it grows.
 
     Args:
         turns: in the order of the transcript.
-        projects: key of a turn → row id of its project, if that is not the session's.
+        projects: key of a turn → row id of its project, if that isn't the session's project.
 
     Raises:
         Conflict: an entry has since been stored with another turn; roll back and read again.
@@ -154,7 +154,8 @@ def write_turns(
         places[turn_id] = project_id
         have, next_seq = 0, 0
         if not is_new:
-            # Places of erased text blocks are not reused, so the highest place counts, not the number of blocks.
+            # Positions of erased text blocks are not reused, so the next one follows from the highest position, not
+            # from the number of blocks.
             stored = tx.fetch_first(_stored_blocks(turn_id))
             have, next_seq = stored.count, stored.next_seq
         blocks += [(turn_id, seq, block) for seq, block in enumerate(turn.said[have:], next_seq)]
@@ -164,7 +165,7 @@ def write_turns(
 
 
 def _write_row(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int, project_id: int | None) -> tuple[int, bool]:
-    """Store the turn's own row; return its id and whether the turn is new."""
+    """Store a turn's row; return its id, and True if the turn is new."""
     entries = in_order(turn.entries)
     columns: dict[str, StoredValue] = {
         "cwd": turn.cwd,
@@ -207,9 +208,9 @@ def _write_row(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int, proj
 
 
 def _write_blocks(tx: Tx, blocks: Sequence[tuple[int, int, TextBlock]]) -> list[tuple[int, int, TextBlock]]:
-    """Store text blocks (turn, place in it, text) at once; return turn, row id and text of each.
+    """Store text blocks, given as (turn, position, block), in bulk; return (turn, row id, block) for each.
 
-    The row ids are assigned here, because no other process writes at the same time.
+    Row ids can be assigned here, because no other process can write at the same time.
     """
     first_id = int(tx.fetch_value(_last_block()) or 0) + 1 if blocks else 0
     rows: list[dict[str, StoredValue]] = [
@@ -228,12 +229,12 @@ def _write_blocks(tx: Tx, blocks: Sequence[tuple[int, int, TextBlock]]) -> list[
 
 
 def close_turn(tx: Tx, key: str) -> None:
-    """Close one turn that did not grow, so that its revision does not change."""
+    """Close a turn that has not grown, without changing its revision."""
     tx.run(tables.Turn.update(is_closed=True).where(tables.Turn.key == key))
 
 
 def withdraw_turn(tx: Tx, key: str) -> None:
-    """Remove a turn that turned out not to be one (another turn may claim its entries)."""
+    """Delete a turn that turned out not to be one of its own, so that another turn may claim its entries."""
     turn_id = tx.fetch_value(_id_of(key))
     if turn_id is not None:
         drop_passages(tx, int(turn_id))
@@ -241,7 +242,7 @@ def withdraw_turn(tx: Tx, key: str) -> None:
 
 
 def clear_turn(tx: Tx, key: str) -> None:
-    """Empty a stored turn that is about to be rewritten with different words; keep its row and revision."""
+    """Empty a stored turn that is about to be rewritten with different words; its row and revision are kept."""
     turn_id = tx.fetch_value(_id_of(key))
     if turn_id is None:
         return
@@ -252,9 +253,9 @@ def clear_turn(tx: Tx, key: str) -> None:
 
 
 def delete_turn(tx: Tx, turn_id: int) -> list[str]:
-    """Forget a turn permanently: text, passages, index, vectors, its prompt's outcome; its entries leave tombstones.
+    """Delete a turn permanently, with its text, passages, vectors and outcomes; add tombstones for it and its entries.
 
-    Return the uuids of its entries.
+    Return the ids of its entries.
     """
     uuids = [entry.uuid for entry in entries_of_turn(tx, turn_id)]
     key = tx.fetch_value(tables.Turn.select(tables.Turn.key).where(tables.Turn.id == turn_id))
@@ -269,14 +270,14 @@ def delete_turn(tx: Tx, turn_id: int) -> list[str]:
 
 
 def _delete_rows(tx: Tx, turn_id: int) -> None:
-    """Delete a turn's own rows, after its passages."""
+    """Delete a turn's rows, after its passages have been deleted."""
     free_entries(tx, turn_id)
     tx.run(tables.TextBlock.delete().where(tables.TextBlock.turn == turn_id))
     tx.run(tables.Turn.delete().where(tables.Turn.id == turn_id))
 
 
 def move_entries(tx: Tx, transcript_id: int, places: Sequence[EntryRef]) -> None:
-    """Record the new locations of a rewritten source's entries, in those turns that were read from it."""
+    """Record the new locations of the entries of a rewritten source, in the turns that were read from it."""
     by_uuid = {place.uuid: place for place in places}
     keys = [entry_key(uuid) for uuid in by_uuid]
     entry, turn = tables.Entry, tables.Turn
@@ -287,7 +288,7 @@ def move_entries(tx: Tx, transcript_id: int, places: Sequence[EntryRef]) -> None
 
 
 def forget_places(tx: Tx, transcript_id: int) -> None:
-    """Record that the locations of a source's entries are unknown, because it was rewritten and is being read again."""
+    """Record that the locations of a source's entries are unknown, because it has been rewritten and is read again."""
     turn = tables.Turn
     for row in tx.fetch(turn.select(turn.id, turn.entries).where(turn.transcript == transcript_id)):
         entries = unpack_entries(bytes(row.entries))
@@ -295,7 +296,7 @@ def forget_places(tx: Tx, transcript_id: int) -> None:
 
 
 def take_for_prompt(tx: Tx, turn_id: int) -> None:
-    """Record that the first words of a turn are the user's; they were in an unknown element."""
+    """Record that the first words of a turn, which were in an unknown element, are the user's."""
     turn, block, passage = tables.Turn, tables.TextBlock, tables.Passage
     blocks = block.select(block.id, block.role).where(block.turn == turn_id).order_by(block.seq)
     first = tx.fetch_first(blocks.limit(1))
@@ -308,7 +309,7 @@ def take_for_prompt(tx: Tx, turn_id: int) -> None:
 
 
 def _place_entries(tx: Tx, turn_id: int, before: Sequence[EntryRef], places: Mapping[str, EntryRef]) -> None:
-    """Store new locations for a turn's entries. Their order is kept, because tool calls refer to entries by it."""
+    """Store new locations for a turn's entries, in the same order, because tool calls refer to entries by position."""
     after = [places.get(entry.uuid, entry) for entry in before]
     if after == list(before):
         return

@@ -1,4 +1,4 @@
-"""What agents were shown, line by line and session by session, and what is still pending."""
+"""The ledger of what was shown to agents in each session, and what is still pending."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from engram.models import tables
 from engram.models.engine.statement import RecordReader
 from engram.models.engine.transaction import Reader, Store, Tx, asks_rows, writes
 
-#: Channel of the memories that a briefing shows.
+#: Channel of memories that are shown in a briefing.
 AT_START = "start"
 
-#: Condition that Claude was shown a bite: at a prompt, at a tool call or in a briefing. Every total of shown bites uses
-#: it.
+#: The condition that a bite was shown: at a prompt, at a tool call or in a briefing. All totals of shown bites use it.
 WAS_SHOWN: ColumnBase = tables.Injection.state == "shown"
 
-#: Prefix of the key for bites that a subagent was shown, which its parent has not seen.
+#: Prefix of the prompt key of bites that were shown to a subagent and not to its parent.
 AGENT_KEY = "agent:"
 
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """One bite that was shown, or is waiting to be."""
+    """A bite that has been shown or is pending."""
 
     session_id: str
-    #: Identifies the prompt: its id, else a hash of its text.
+    #: Identifies the prompt by its id or, if it has none, by a hash of its text.
     prompt_key: str
-    #: prompt (UserPromptSubmit), tool (PreToolUse) or start (SessionStart).
+    #: A ``Channel``.
     channel: str
     episode_id: str
     score: float
@@ -37,7 +36,7 @@ class Injection:
     #: pending or shown.
     state: str
     at_ms: int = 0
-    #: When the session expanded the memory or mentioned its id after it was shown; None if it did not.
+    #: When the session used the memory after it was shown; None if it did not.
     used_at_ms: int | None = None
     id: int = 0
 
@@ -46,12 +45,12 @@ _INJECTIONS = RecordReader(Injection, tables.Injection, left_out={"is_cleared"})
 
 
 def agent_key(agent_id: str, moment: str = "") -> str:
-    """Return the prompt key for bites that a subagent was shown when it started, or at another moment."""
+    """Return the prompt key of bites that are shown to a subagent when it starts or, with ``moment``, later."""
     return f"{AGENT_KEY}{agent_id}:{moment}" if moment else f"{AGENT_KEY}{agent_id}"
 
 
 def is_of_agent(prompt_key: str) -> bool:
-    """Return True for the key of bites that a subagent was shown."""
+    """Return True for the prompt key of bites that were shown to a subagent."""
     return prompt_key.startswith(AGENT_KEY)
 
 
@@ -65,7 +64,7 @@ def add_injections(tx: Tx, injections: Sequence[Injection]) -> None:
 
 
 def briefing_injections(session_id: str, episode_ids: Sequence[str], at_ms: int) -> list[Injection]:
-    """Return the memories that a briefing shows, for the ledger; their tokens are counted with the briefing."""
+    """Return the ledger entries for a briefing's memories, without tokens, which are counted with the briefing."""
     return [
         Injection(
             session_id=session_id,
@@ -90,9 +89,9 @@ def drop_briefing_injections(tx: Tx, session_id: str) -> None:
 
 @asks_rows(lambda rows: {str(row.episode_id) for row in rows})
 def injected_ids(session_id: str) -> Query:
-    """Return memories that this session has been shown since it was last cleared, pending ones included.
+    """Return the ids of the memories shown in a session since its context was last cleared, including pending ones.
 
-    Memories shown to its subagents are not among them.
+    Memories shown to its subagents are not included.
     """
     injection = tables.Injection
     query = injection.select(injection.episode_id).distinct()
@@ -101,53 +100,53 @@ def injected_ids(session_id: str) -> Query:
 
 
 def injections_of_session(store: Reader, session_id: str) -> list[Injection]:
-    """Return what a session was shown, in the order in which it reached the model; pending bites, by creation time."""
+    """Return the bites of a session in the order in which they were shown, or created if they are pending."""
     query = _INJECTIONS.select().where(tables.Injection.session_id == session_id)
     return store.fetch_records(_INJECTIONS, query.order_by(tables.Injection.at_ms, tables.Injection.id))
 
 
 def injections_of_memory(store: Reader, episode_id: str) -> list[Injection]:
-    """Return where a memory was shown, latest first."""
+    """Return the bites of a memory, latest first."""
     query = _INJECTIONS.select().where(tables.Injection.episode_id == episode_id)
     return store.fetch_records(_INJECTIONS, query.order_by(tables.Injection.id.desc()))
 
 
 def drop_pending(tx: Tx, session_id: str, prompt_key: str | None = None) -> int:
-    """Delete pending bites that will never be shown."""
+    """Delete the pending bites of a session, or only those of one prompt; return how many there were."""
     injection = tables.Injection
     query = injection.delete().where((injection.session_id == session_id) & (injection.state == "pending"))
     return tx.run(query if prompt_key is None else query.where(injection.prompt_key == prompt_key))
 
 
 def drop_given(tx: Tx, session_id: str, prompt_key: str) -> None:
-    """Delete the records of bites that were given under a key but not shown."""
+    """Delete the bites of a prompt, because they were not shown after all."""
     injection = tables.Injection
     tx.run(injection.delete().where((injection.session_id == session_id) & (injection.prompt_key == prompt_key)))
 
 
 def clear_ledger(store: Store, session_id: str) -> None:
-    """Record that the agent's context was cleared or compacted: everything may be shown again."""
+    """Record that the agent's context was cleared or compacted, so that everything may be shown again."""
     with store.transaction() as tx:
         tx.run(tables.Injection.update(is_cleared=True).where(tables.Injection.session_id == session_id))
         tx.run(tables.Shown.delete().where(tables.Shown.session_id == session_id))
 
 
 def note_shown(store: Store, session_id: str, what: str, tokens: int) -> bool:
-    """Record that a session was shown something once (a briefing); return False if it already was."""
+    """Record that something, such as a briefing, was shown in a session; return False if it already had been."""
     with store.transaction() as tx:
         query = tables.Shown.insert(session_id=session_id, what=what, at_ms=tx.now_ms(), tokens=tokens)
         return tx.run(query.on_conflict_ignore()) == 1
 
 
 def shown_of_session(store: Reader, session_id: str) -> list[tuple[str, int, int]]:
-    """Return (what, when, tokens) that a session was shown apart from bites."""
+    """Return (what, when, tokens) for everything except bites that was shown in a session."""
     query = tables.Shown.select().where(tables.Shown.session_id == session_id).order_by(tables.Shown.at_ms)
     return [(row.what, row.at_ms, row.tokens) for row in store.fetch(query)]
 
 
 @writes
 def mark_pending(session_id: str, prompt_key: str, now_ms: int) -> Query:
-    """Make bites that came too late for a prompt wait for the next tool call."""
+    """Mark bites that came too late for a prompt as pending, to be shown at the next tool call."""
     injection = tables.Injection
     of_prompt = (injection.session_id == session_id) & (injection.prompt_key == prompt_key)
     given = of_prompt & (injection.state == "shown") & (injection.channel == "prompt")

@@ -1,4 +1,4 @@
-"""Figures on how memory was used: for all time, by day, and for recent times."""
+"""Figures on the use of memory: overall, since a time, and by day."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from engram.models.work.work import WorkState
 from engram.system.clock import day_of
 from engram.transcripts.turns import Opening, Role
 
-# -- Which sessions, projects and memories are counted and listed: one definition for all lists and figures.
+# -- Which sessions and projects are counted and listed, the same for all lists and figures.
 
 
 def has_turns() -> ColumnBase:
-    """Return the condition that a session has turns: lists and counts leave out all others.
+    """Return the condition that a session has turns. Lists and counts leave out other sessions.
 
-    A session that was forgotten, had no prompt, or only came with an imported memory has none.
+    Sessions without turns were forgotten, had no prompt, or came only with an imported memory.
     """
     turn: ColumnBase = fn.EXISTS(tables.Turn.select(tables.Turn.id).where(tables.Turn.session == tables.Session.id))
     return turn
 
 
 def was_in_project(project_id: int | ColumnBase) -> ColumnBase:
-    """Return the condition that a session began in a project, or worked in it."""
+    """Return the condition that a session began in a project or worked in it."""
     session, turn = tables.Session, tables.Turn
     visits = turn.select(turn.session).where(turn.project == project_id)
     was_in: ColumnBase = (session.project == project_id) | session.id.in_(visits)
@@ -43,16 +43,16 @@ def was_in_project(project_id: int | ColumnBase) -> ColumnBase:
 
 
 def has_sessions() -> ColumnBase:
-    """Return the condition that sessions with turns were in a project."""
+    """Return the condition that a project has sessions with turns."""
     session = tables.Session
     condition: ColumnBase = fn.EXISTS(session.select(session.id).where(has_turns(), was_in_project(tables.Project.id)))
     return condition
 
 
 def holds_anything() -> ColumnBase:
-    """Return the condition that a project contains a turn or a memory: lists leave out all others.
+    """Return the condition that a project contains a turn or a memory. Lists leave out other projects.
 
-    A folder in which a session only began, and a project that was forgotten, contain nothing.
+    Projects that contain nothing were forgotten, or are folders in which a session only began.
     """
     held = (table.select(table.id).where(table.project == tables.Project.id) for table in (tables.Turn, tables.Memory))
     turns, memories = map(fn.EXISTS, held)
@@ -60,18 +60,18 @@ def holds_anything() -> ColumnBase:
     return condition
 
 
-# -- Use in a span of time: turns read, memories kept, shown and opened, and whether the weekly line was shown.
+# -- Use since a time: turns read, and memories kept, shown and opened.
 
-#: Keys in ``meta``: JSON, day → cause → number of answers that came too late, and day → ``Refusal`` → number of
-#: proposals of a language model that were refused. No words are stored.
+#: Keys in ``meta`` with JSON objects: day → cause → number of answers that came too late; and day → ``Refusal`` →
+#: number of a language model's proposals that were refused.
 _LATE, _REFUSED = "late_answers", "refused_proposals"
-#: Maximum number of days for which these are kept.
+#: Maximum number of days for which these numbers are kept.
 MAX_LATE_DAYS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class MostUsed:
-    """The memory that was shown at a prompt or a tool call, and then opened, most often."""
+    """The memory that was most often shown at a prompt or a tool call, or opened."""
 
     episode_id: str
     summary: str
@@ -82,31 +82,30 @@ class MostUsed:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    #: Sessions that continued in that time, whenever they were read.
+    #: Sessions that were active in that time, whenever they were read.
     sessions: int
     #: Turns of that time that begin with a prompt.
     prompts: int
-    #: The same before that time.
+    #: Sessions and prompts from before that time.
     earlier_sessions: int
     earlier_prompts: int
-    #: Memories that were kept in that time, and still are, whenever they were said: an import keeps old ones.
+    #: Current memories that were stored in that time, including older ones that were imported.
     memories: int
-    #: Names of projects with prompts from which nothing was kept.
+    #: Names of the projects with prompts in that time but no new memories.
     projects_with_none: tuple[str, ...]
-    #: Bites that Claude was shown, in briefings too, as in every other total of them.
+    #: Bites that were shown, including those in briefings.
     shown: int
     opened: int
-    #: None if none was shown at a prompt or a tool call.
+    #: None if no memory was shown at a prompt or a tool call.
     most_used: MostUsed | None
-    #: Cause → number of prompts whose answer came after their hook had exited, in whole days, at most
-    #: ``MAX_LATE_DAYS``.
+    #: Cause → number of prompts whose answer came after their hook had exited; whole days, at most ``MAX_LATE_DAYS``.
     late: dict[str, int]
-    #: ``Refusal`` → number of proposals of a language model, in the same way.
+    #: ``Refusal`` → number of a language model's refused proposals; the same days.
     refused: dict[str, int]
 
 
 def usage_since(store: Store, since_ms: int) -> Usage:
-    """Return the figures from ``since_ms`` until now, in one consistent view."""
+    """Return the figures from ``since_ms`` until now, read from one snapshot."""
     session, memory = tables.Session, tables.Memory
     with store.snapshot() as reader:
         prompts = count_prompts_since(reader, since_ms)
@@ -147,7 +146,7 @@ def _projects_with_none(store: Reader, since_ms: int) -> tuple[str, ...]:
 def _most_used(store: Reader, since_ms: int) -> MostUsed | None:
     injection, memory, project = tables.Injection, tables.Memory, tables.Project
     number = fn.COUNT(injection.id)
-    # A briefing shows the same memories each time: that does not count as a use.
+    # Briefings don't count as a use, because they show the same memories each time.
     is_asked = WAS_SHOWN & (injection.channel != AT_START) & (injection.at_ms >= since_ms)
     bites = injection.select(injection.episode_id, number.alias("uses")).where(is_asked)
     expanded = injection.select(injection.episode_id, number).where(injection.used_at_ms >= since_ms)
@@ -177,13 +176,13 @@ def note_late(tx: Tx, cause: str) -> None:
 
 
 def note_refused(tx: Tx, reasons: Iterable[Refusal]) -> None:
-    """Count proposals of a language model that were refused."""
+    """Count a language model's proposals that were refused."""
     if counted := Counter(reason.value for reason in reasons):
         _add_to_tally(tx, _REFUSED, counted)
 
 
 def late_since(store: Reader, since_ms: int) -> dict[str, int]:
-    """Return cause → number of answers that came too late since the day of a time, most frequent first."""
+    """Return cause → number of answers that came too late since the day of a time, most frequent cause first."""
     return _tally_since(store, _LATE, since_ms)
 
 
@@ -208,9 +207,9 @@ def _tally(store: Reader, key: str) -> dict[str, dict[str, int]]:
     return days
 
 
-# -- Figures for the whole memory: how much there is and how much work is pending.
+# -- Figures for the whole memory: how much it contains and how much work is pending.
 
-#: Maximum number of memories counted as new.
+#: Maximum number of the latest memories that are examined to count new ones.
 MAX_COUNTED = 200
 
 
@@ -222,24 +221,24 @@ class Totals:
     sessions: int
     transcripts: int
     turns: int
-    #: Memories that are not archived or superseded.
+    #: Current memories.
     memories: int
     superseded: int
     archived: int
-    #: Current memories that look like orders to Claude, and that await a decision.
+    #: Suspect memories on which the user has to decide.
     suspects: int
     injections: int
     bad_lines: int
-    #: Transcripts that could not be read at the last try.
+    #: Transcripts that could not be read at the last attempt.
     unreadable: int
 
 
-#: True for suspect memories that a person may decide about. The literal lets SQLite use the partial index.
+#: The condition for suspect memories on which the user has to decide. The literal lets SQLite use the partial index.
 _WAITS_AS_SUSPECT = (tables.Memory.suspect != SQL("''")) & IS_CURRENT & (tables.Memory.is_lowered == 0)
 
 
 def count_totals(store: Store) -> Totals:
-    """Return how much of everything there is, in one consistent view."""
+    """Return the figures for the whole memory, read from one snapshot."""
     memory, transcript = tables.Memory, tables.Transcript
     with store.snapshot() as reader:
         return Totals(
@@ -258,7 +257,7 @@ def count_totals(store: Store) -> Totals:
 
 
 def count_memories_since(store: Reader, since_ms: int, project_id: int | None = None) -> int:
-    """Return how many memories were kept after a time; of a project, or of all. Only the latest are counted."""
+    """Return how many current memories, of one project or of all, were stored after a time. At most ``MAX_COUNTED``."""
     memory = tables.Memory
     query = memory.select(memory.kept_at_ms, memory.project).where(IS_CURRENT).order_by(memory.id.desc())
     rows = store.fetch(query.limit(MAX_COUNTED))
@@ -266,17 +265,17 @@ def count_memories_since(store: Reader, since_ms: int, project_id: int | None = 
 
 
 def count_without_project(store: Reader) -> int:
-    """Return how many memories belong to no project."""
+    """Return how many current memories don't belong to a project."""
     return _count_rows(store, tables.Memory, IS_CURRENT & tables.Memory.project.is_null())
 
 
 def count_transcripts(store: Reader) -> int:
-    """Return how many transcripts were read at least in part."""
+    """Return how many transcripts have been read at least in part."""
     return _count_rows(store, tables.Transcript)
 
 
 def count_agents(store: Reader) -> dict[str, int]:
-    """Return how many sessions there are of each agent, by its name."""
+    """Return name of an agent → number of its sessions."""
     session = tables.Session
     query = session.select(session.agent, fn.COUNT(session.id).alias("sessions")).where(has_turns())
     query = query.group_by(session.agent)
@@ -284,7 +283,7 @@ def count_agents(store: Reader) -> dict[str, int]:
 
 
 def count_of_agent(store: Reader, agent: str, project_id: int | None = None) -> tuple[int, int]:
-    """Return how many sessions of an agent there are, and how many prompts in them; of a project, or of all."""
+    """Return how many sessions an agent has, and how many turns they contain, in one project or in all."""
     session, turn = tables.Session, tables.Turn
     is_of_project = turn.project == project_id if project_id is not None else SQL("1")
     query = turn.select(fn.COUNT(turn.session.distinct()).alias("sessions"), fn.COUNT(turn.id).alias("prompts"))
@@ -300,7 +299,7 @@ def _count_rows(store: Reader, table: type[tables.Table], condition: ColumnBase 
 @dataclass(frozen=True, slots=True)
 class ProjectTotals:
     name: str
-    #: Sessions with turns that began in it or worked in it: a session of two projects counts in both.
+    #: Sessions with turns that began or worked in it. A session of two projects counts in both.
     sessions: int
     turns: int
     #: Turns that begin with a prompt.
@@ -309,7 +308,7 @@ class ProjectTotals:
 
 
 def count_projects(store: Reader) -> list[ProjectTotals]:
-    """Return the figures of each project that contains anything, by name; those without a project come last, as ""."""
+    """Return the figures of each project that contains anything, by name; last, under "", those without a project."""
     project = tables.Project
     query = project.select(project.name, *_project_figures(project.id)).where(holds_anything()).order_by(project.name)
     totals = [ProjectTotals(**row._asdict()) for row in store.fetch(query)]
@@ -320,9 +319,7 @@ def count_projects(store: Reader) -> list[ProjectTotals]:
 
 
 def _project_figures(project_id: ColumnBase | None) -> list[Any]:
-    """Return the figures of one project as columns of a query; without an id, the figures of everything without a
-    project.
-    """
+    """Return the figures of one project, or of everything without a project, as columns of a query."""
     turn, memory = tables.Turn, tables.Memory
 
     def of_project(table: Any, *conditions: ColumnBase) -> ColumnBase:
@@ -344,14 +341,14 @@ def _project_figures(project_id: ColumnBase | None) -> list[Any]:
 class SessionTotals:
     turns: int
     memories: int
-    #: Bites that Claude was shown.
+    #: Bites that were shown.
     shown: int
-    #: Tokens (characters / 4) of everything that Claude was shown.
+    #: Tokens (characters / 4) of everything that was shown.
     tokens: int
 
 
 def count_sessions(store: Reader, session_ids: Collection[str]) -> Mapping[str, SessionTotals]:
-    """Return session id → figures, for these sessions."""
+    """Return session id → figures, for the given sessions."""
     session, turn, memory = tables.Session, tables.Turn, tables.Memory
     injection, shown = tables.Injection, tables.Shown
     is_shown = (injection.session_id == session.session_id) & WAS_SHOWN
@@ -375,7 +372,7 @@ def count_sessions(store: Reader, session_ids: Collection[str]) -> Mapping[str, 
 
 @dataclass(frozen=True, slots=True)
 class WorkTotals:
-    """How much work of one kind is waiting."""
+    """How much work of one kind is pending."""
 
     kind: str
     #: Due now or later.
@@ -383,7 +380,7 @@ class WorkTotals:
     #: Due now.
     due: int
     dead: int
-    #: When the longest waiting one was due; None if none is due.
+    #: When the oldest overdue piece of work was due; None if none is due.
     oldest_due_at_ms: int | None
 
 
@@ -406,7 +403,8 @@ def count_work(store: Reader) -> list[WorkTotals]:
 def count_without_vector(store: Reader) -> int:
     """Return the number of rows that have no vector of any model yet.
 
-    A vector is deleted with its owner, and the first piece of each has the number 0, so nothing needs to be looked up.
+    This only counts rows: a vector is deleted with its owner, and the first piece of each owner's vector has the number
+    0.
     """
     vector = tables.Vector
     owners = sum(_count_rows(store, table) for table in (tables.Memory, tables.NoteChunk, tables.Passage))
@@ -415,13 +413,13 @@ def count_without_vector(store: Reader) -> int:
     return owners - with_vector
 
 
-# -- The last few days: counts by day, and the latest events, read from the newest rows.
+# -- The last few days: counts by day and the latest prompts, read from the newest rows.
 
-#: Maximum number of turns that are looked at for the words of the latest prompts.
+#: Maximum number of turns that are examined for the latest prompts.
 MAX_LATEST_TURNS = 120
-#: Maximum number of steps of the history, and bites, that are looked at for the counts of days.
+#: Maximum number of bites, and of steps of histories, that are examined for counts by day.
 MAX_RECENT_ROWS = 20_000
-#: Maximum number of memories that are looked at for the counts: fewer, because their rows are long.
+#: Maximum number of memories that are examined for counts by day; smaller, because their rows are long.
 MAX_RECENT_MEMORIES = 5_000
 #: Maximum number of characters of a prompt that are read.
 MAX_PROMPT_CHARACTERS = 300
@@ -429,17 +427,17 @@ MAX_PROMPT_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class DayCounts:
-    """Counts since a time, by the definitions used for days (``kept_by_day``, ``shown_by_day``)."""
+    """Counts since a time, by the same definitions as ``kept_by_day`` and ``shown_by_day``."""
 
-    #: Bites that Claude was shown, whether at a prompt, at a tool call or in a briefing.
+    #: Bites that were shown at a prompt, at a tool call or in a briefing.
     shown: int
-    #: Those of them that were in a briefing.
+    #: How many of these bites were in a briefing.
     briefed: int
-    #: Tokens (characters / 4) of everything that Claude was shown, briefings included.
+    #: Tokens (characters / 4) of everything that was shown, including briefings.
     tokens: int
-    #: Memories that Engram kept; when they were said does not matter.
+    #: Memories that were stored, whenever they were said.
     kept: int
-    #: Memories that another one has replaced since then, and those that were judged wrong, unless that was undone.
+    #: Memories that were replaced, and memories that were judged wrong, unless that has been undone.
     replaced: int
     wrong: int
 
@@ -453,9 +451,9 @@ class LatestPrompt:
 
 
 def counts_since(store: Reader, since_ms: int, project_id: int | None = None) -> DayCounts:
-    """Count what happened since a time; of a project, or of all.
+    """Count what has happened since a time, in one project or in all.
 
-    A shown memory counts for the project of the session, a kept or changed one for the memory's own project.
+    A shown memory counts for the session's project, a stored or changed memory for its own project.
     """
     injection, memory, history, shown = tables.Injection, tables.Memory, tables.History, tables.Shown
     is_told: ColumnBase = shown.at_ms >= since_ms
@@ -491,28 +489,28 @@ def counts_since(store: Reader, since_ms: int, project_id: int | None = None) ->
 
 
 def kept_by_day(store: Reader, days: Sequence[tuple[int, int]], project_id: int | None = None) -> list[int]:
-    """Count the memories that Engram kept in each of some spans of time, given as start and end in milliseconds."""
+    """Count the memories stored in each of some consecutive time spans, given as start and end in milliseconds."""
     memory = tables.Memory
     condition = _is_kept(days[0][0], project_id) & (memory.kept_at_ms < days[-1][1])
     return _by_day(store.fetch_values(memory.select(memory.kept_at_ms).where(condition)), days)
 
 
 def shown_by_day(store: Reader, days: Sequence[tuple[int, int]], project_id: int | None = None) -> list[int]:
-    """Count the bites that Claude was shown in each of some spans of time."""
+    """Count the bites shown in each of some consecutive time spans."""
     injection = tables.Injection
     condition = _is_bite(days[0][0], project_id) & (injection.at_ms < days[-1][1])
     return _by_day(store.fetch_values(injection.select(injection.at_ms).where(condition)), days)
 
 
 def _is_bite(since_ms: int, project_id: int | None) -> ColumnBase:
-    """Return the condition that a row of the ledger was shown since a time, in a session of the project."""
+    """Return the condition that a bite was shown since a time, in a session of the project if one is given."""
     injection = tables.Injection
     condition: ColumnBase = WAS_SHOWN & (injection.at_ms >= since_ms) & _is_recent(injection)
     return condition if project_id is None else condition & injection.session_id.in_(_sessions_of(project_id))
 
 
 def _is_kept(since_ms: int, project_id: int | None) -> ColumnBase:
-    """Return the condition that a memory was kept since a time, in the project."""
+    """Return the condition that a memory was stored since a time, in the project if one is given."""
     memory = tables.Memory
     condition: ColumnBase = (memory.kept_at_ms >= since_ms) & _is_recent(memory, MAX_RECENT_MEMORIES)
     return condition if project_id is None else condition & (memory.project == project_id)
@@ -524,7 +522,7 @@ def _sessions_of(project_id: int) -> Any:
 
 
 def tokens_by_day(store: Reader, since_ms: int) -> dict[str, int]:
-    """Return local day → tokens (characters / 4) of everything that Claude was shown, since a time."""
+    """Return local day → tokens (characters / 4) of everything that was shown since a time."""
     tokens: Counter[str] = Counter()
     injection, shown = tables.Injection, tables.Shown
     is_bite = WAS_SHOWN & (injection.at_ms >= since_ms)
@@ -537,7 +535,7 @@ def tokens_by_day(store: Reader, since_ms: int) -> dict[str, int]:
 
 
 def latest_turn_prompts(store: Reader) -> list[LatestPrompt]:
-    """Return the prompts of the turns that were read last, latest first."""
+    """Return the prompts of the turns that were read most recently, latest first."""
     turn, session, block = tables.Turn, tables.Session, tables.TextBlock
     latest = turn.select(turn.id).order_by(turn.id.desc()).limit(MAX_LATEST_TURNS)
     text = fn.SUBSTR(block.text, 1, MAX_PROMPT_CHARACTERS).alias("text")
@@ -549,14 +547,14 @@ def latest_turn_prompts(store: Reader) -> list[LatestPrompt]:
 
 
 def _is_recent(table: Any, rows: int = MAX_RECENT_ROWS) -> ColumnBase:
-    """Return the condition that a row is among the last ones: rows are added in order of time, which has no index."""
+    """Return the condition that a row is one of the last ones. Rows are added in order of time, which isn't indexed."""
     newest = table.alias("newest")
     condition: ColumnBase = table.id > newest.select(fn.COALESCE(fn.MAX(newest.id), 0) - rows)
     return condition
 
 
 def _by_day(times: Sequence[int], days: Sequence[tuple[int, int]]) -> list[int]:
-    """Count times by day; days are in order and leave no gap, and all times are within them."""
+    """Count times by day. The days are consecutive, and all times are within them."""
     counts, starts = [0] * len(days), [start for start, _ in days]
     for at_ms in times:
         counts[bisect_right(starts, at_ms) - 1] += 1

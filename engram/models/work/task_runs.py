@@ -1,4 +1,4 @@
-"""Runs of tasks, and the health of each stage of the work."""
+"""Runs of tasks, and the health of each stage of the pipeline."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Store, Tx, asks_any
 from engram.models.work.work import MAX_ERROR_CHARS
 
-# -- Runs of tasks: what is running, what ran recently, how long it took and why it failed. Limited in number.
+# -- Runs of tasks: what is running, what ran recently, how long it took, and why it failed.
 
-#: Number of runs of each kind that are kept, plus as many failed or interrupted ones.
+#: Number of successful runs of each kind that are kept, and also of unsuccessful ones.
 KEPT_RUNS = 50
 #: Maximum length of an outcome that is kept, in characters.
 MAX_OUTCOME_CHARS = 200
-#: Maximum length of a traceback that is kept, in characters; a longer one is truncated at its beginning.
+#: Maximum length of a traceback that is kept, in characters; only the end of a longer one is kept.
 MAX_TRACEBACK_CHARS = 4_000
 #: The outcome of a run that had nothing to do.
 NOTHING = "nothing to do"
@@ -42,21 +42,21 @@ _UNSUCCESSFUL = (RunState.FAILED.value, RunState.INTERRUPTED.value)
 @dataclass(frozen=True, slots=True)
 class TaskRun:
     id: int
-    #: extract, flush, ingest, embed, scan, consolidate, index_notes, recollect, refresh …
+    #: Name of the task.
     kind: str
-    #: What it is about, such as a session id; "" for kinds without one.
+    #: What it is about, such as a session id; "" for kinds without a key.
     key: str
     state: RunState
-    #: Process that runs or ran it.
+    #: Id of the process that runs or ran it.
     pid: int
     started_at_ms: int
-    #: None until it has ended, and if it was interrupted.
+    #: None while it is running, and if it was interrupted.
     duration_ms: int | None
     #: One line: what it did, or why it failed.
     outcome: str
     #: The traceback of a failure, redacted.
     error: str
-    #: How many runs it counts for: consecutive runs that found nothing to do are one record.
+    #: Number of runs in this record; consecutive runs that found nothing to do share one.
     times: int
 
 
@@ -74,8 +74,8 @@ def end_task_run(
 ) -> None:
     """Record the end of a run, and delete runs of its kind beyond ``KEPT_RUNS``.
 
-    A run that found nothing to do replaces the run before it if that found nothing either, so that a task that checks
-    every minute does not fill the table.
+    A run that found nothing to do replaces the previous run if that found nothing either, so that a task that runs
+    every minute doesn't fill the table.
     """
     with store.transaction() as tx:
         tx.run(_end(run_id, state.value, duration_ms, outcome[:MAX_OUTCOME_CHARS], error[-MAX_TRACEBACK_CHARS:]))
@@ -92,12 +92,12 @@ def _merge_with_previous(tx: Tx, run_id: int, kind: str) -> None:
 
 
 def running_task_runs(store: Reader, is_alive: Callable[[int], bool]) -> list[TaskRun]:
-    """Return the current runs, oldest first: those whose process ``is_alive``."""
+    """Return the runs that are in progress, oldest first. A run counts only if its process ``is_alive``."""
     return [run for run in store.fetch_records(_RUN, _in_state(RunState.RUNNING.value)) if is_alive(run.pid)]
 
 
 def interrupt_task_runs(store: Store, is_alive: Callable[[int], bool]) -> list[TaskRun]:
-    """Record the end of runs whose process is no longer alive; return those runs."""
+    """Record the end of runs whose process is no longer alive, and return them."""
     runs = [run for run in store.fetch_records(_RUN, _in_state(RunState.RUNNING.value)) if not is_alive(run.pid)]
     if runs:
         with store.transaction() as tx:
@@ -125,14 +125,14 @@ def list_task_runs(
 
 
 def latest_failure(store: Reader, kind: str, key: str) -> TaskRun | None:
-    """Return the latest failed or interrupted run of a task; None if none is kept."""
+    """Return the latest failed or interrupted run of a task with a key; None if there is no record of one."""
     run = tables.TaskRun
     is_wanted = (run.kind == kind) & (run.key == key) & run.state.in_(_UNSUCCESSFUL)
     return store.fetch_record(_RUN, _RUN.select().where(is_wanted).order_by(run.id.desc()).limit(1))
 
 
 def clear_task_errors(tx: Tx) -> None:
-    """Delete the messages of failures: one may quote text that is being forgotten."""
+    """Delete the messages of failures, because they may quote text that is being forgotten."""
     tx.run(tables.TaskRun.update(outcome="", error="").where(tables.TaskRun.state.in_(_UNSUCCESSFUL)))
 
 
@@ -176,14 +176,13 @@ def _drop_beyond(kind: str, states: tuple[str, ...]) -> Query:
     )
 
 
-# -- The health of each stage of the work: how many items it saw and processed, since when it has been failing, and its
-# error.
+# -- The health of each stage of the pipeline: numbers of items seen and processed, since when it has been failing, and
+# its last error.
 
-#: Stages that a setting, a key or a model may make fail. A worker tries all of that again when it starts, so their
-#: failures are cleared then, and when a setting is changed. Versions that compiled models recorded under "model" why
-#: one was not compiled.
+#: Stages that may fail because of a setting, a key or a model. Their failures are cleared when a setting is changed and
+#: when a worker starts, because it then tries again. Earlier versions recorded failures under "model".
 STAGES_OF_SETTINGS = frozenset({"embed", "extract", "llm", "second chance", "model", "queue"})
-#: Error of the stage ``memory`` after damage was found.
+#: Error of the stage ``memory`` after damage has been found.
 _DAMAGE = "memory.db proved damaged; the worker starts again and checks it"
 
 
@@ -194,7 +193,7 @@ class Stage:
     done: int
     last_success_ms: int | None
     last_error: str
-    #: Since when it has been failing; None while it works.
+    #: Since when it has been failing; None if it works.
     last_error_ms: int | None
 
 
@@ -202,40 +201,40 @@ _STAGE = RecordReader(Stage, tables.Stage)
 
 
 def list_stages(store: Reader) -> list[Stage]:
-    """Return the health of every stage that ever ran."""
+    """Return the health of every stage that has ever run."""
     return store.fetch_records(_STAGE, _STAGE.select().order_by(tables.Stage.name))
 
 
 def note_success(store: Store, stage: str, *, seen: int = 0, done: int = 0) -> None:
-    """Record that a stage worked: count it, and clear its last error."""
+    """Record that a stage succeeded: add to its counts, and clear its last error."""
     with store.transaction() as tx:
         tx.run(_count(stage, seen, done, tx.now_ms()))
 
 
 def note_failure(store: Store, stage: str, error: str) -> None:
-    """Record that a stage failed: keep when it began to fail and its last error."""
+    """Record that a stage failed: store the error, and when it began to fail."""
     with store.transaction() as tx:
         tx.run(_keep_error(stage, error[:MAX_ERROR_CHARS], tx.now_ms()))
 
 
 def clear_old_failure(store: Store, stage: str, seconds: float) -> None:
-    """Clear the failure of a stage that began longer than ``seconds`` ago."""
+    """Clear the failure of a stage if it began more than ``seconds`` ago."""
     with store.transaction() as tx:
         is_old = tables.Stage.last_error_ms <= tx.now_ms() - int(seconds * 1000)
         tx.run(tables.Stage.update(last_error="", last_error_ms=None).where((tables.Stage.name == stage) & is_old))
 
 
 def clear_failures(store: Store, stages: Collection[str]) -> None:
-    """Clear the failures of these stages: whatever still fails is recorded again. Nothing is written if none failed."""
+    """Clear the failures of stages; whatever still fails is recorded again. Nothing is written if none has failed."""
     if any(stage.last_error and stage.name in stages for stage in list_stages(store)):
         with store.transaction() as tx:
             tx.run(tables.Stage.update(last_error="", last_error_ms=None).where(tables.Stage.name.in_(list(stages))))
 
 
 def note_damage(store: Store) -> None:
-    """Record that memory.db turned out to be damaged: a running worker stops, and its next start checks closely.
+    """Record that memory.db is damaged. The worker then restarts and checks the file thoroughly.
 
-    The worker alone may set the file aside.
+    Only the worker may set the file aside.
     """
     with contextlib.suppress(StoreError):
         note_failure(store, "memory", _DAMAGE)
@@ -243,7 +242,7 @@ def note_damage(store: Store) -> None:
 
 @asks_any
 def is_damage_noted() -> Query:
-    """Return True if damage was found since memory.db was last checked closely."""
+    """Return True if damage has been found since memory.db was last checked thoroughly."""
     stage = tables.Stage
     return stage.select(stage.name).where((stage.name == "memory") & (stage.last_error == _DAMAGE))
 

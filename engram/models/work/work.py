@@ -1,4 +1,4 @@
-"""Work that is due, one row for each piece, and which process may do periodic work."""
+"""Due work, one row for each piece, and leases for periodic work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engram.models.work.pauses import paused_scopes
 
 
 class WorkKind(StrEnum):
-    """Kind of work to do with a session. The task that does it has the same name and gets the session's id."""
+    """The kinds of work for a session. The task that does it has the same name, and gets the session's id."""
 
     EXTRACT = "extract"
     RECOLLECT = "recollect"
@@ -30,33 +30,33 @@ class WorkState(StrEnum):
     DEAD = "dead"
 
 
-#: Seconds until the next try after the first, second, third and every further failure.
+#: Seconds until the next attempt after the first, second, third and each further failure.
 BACK_OFF_SECONDS = (15, 30, 60, 120)
 
-#: Reason of the extraction of a session whose daily log has to be written first, whether memories are made or not.
+#: Reason of an extraction before which the session's daily log must be written, even if no memories are made.
 LOG_IS_DUE = "sorted"
 
-#: Longest postponement, in milliseconds; a due time beyond it was written before the clock was set back.
+#: Longest delay, in milliseconds. A due time farther in the future was stored before the clock was set back.
 MAX_DELAY_MS = 86_400_000
 
 #: Maximum length of an error that is kept, in characters.
 MAX_ERROR_CHARS = 500
 
-#: Scope of a pause of the work itself: transcripts are still read, but nothing that is due is started.
+#: Scope of a pause of work: transcripts are still read, but no due work is started.
 TASKS_SCOPE = "tasks"
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
     id: int
-    #: A ``WorkKind``; as text, because a later version may have stored another.
+    #: A ``WorkKind``; text, because a later version may have stored an unknown kind.
     kind: str
-    #: What it is about: the id of a session.
+    #: The id of the session that it is about.
     key: str
     state: WorkState
     due_at_ms: int
     attempts: int
-    #: Raised by every change that makes it due; finishing compares it.
+    #: Incremented by every change that makes it due; ``finish`` compares it.
     version: int
     last_error: str
     reason: str
@@ -67,7 +67,7 @@ _WORK = RecordReader(Work, tables.Work, readers={"state": WorkState})
 
 
 def make_due(tx: Tx, kind: str, key: str, due_at_ms: int, reason: str = "") -> None:
-    """Make work due at a time, unless it is due earlier. Call it in the transaction that causes the work.
+    """Make work due at a time, unless it is due earlier. Call this in the transaction that causes the work.
 
     Raises:
         ValueError: the kind is not a ``WorkKind``.
@@ -76,7 +76,7 @@ def make_due(tx: Tx, kind: str, key: str, due_at_ms: int, reason: str = "") -> N
 
 
 def postpone(tx: Tx, kind: str, key: str, due_at_ms: int) -> None:
-    """Change when waiting work is due; create the work if there is none."""
+    """Change when work that has not failed is due; create the work if there is none."""
     make_due(tx, kind, key, due_at_ms)
     waiting = (tables.Work.kind == kind) & (tables.Work.key == key) & (tables.Work.attempts == 0)
     tx.run(tables.Work.update(due_at_ms=due_at_ms).where(waiting))
@@ -92,7 +92,7 @@ def is_work_paused(store: Reader) -> bool:
 
 
 def due_work(store: Reader, limit: int = 1000) -> list[Work]:
-    """Return work whose time has come, oldest first; none while work is paused."""
+    """Return the work that is due now, oldest first; none while work is paused."""
     if is_work_paused(store):
         return []
     now = store.now_ms()
@@ -105,12 +105,12 @@ def list_work(store: Reader, states: tuple[WorkState, ...] = (WorkState.DUE, Wor
 
 
 def finish(tx: Tx, work: Work) -> bool:
-    """Mark the work as done; return False, and leave it due, if it was made due again in the meantime."""
+    """Mark work as done; return False, and leave it due, if it has been made due again in the meantime."""
     return tx.run(_finish(work.id, work.version, tx.now_ms())) == 1
 
 
 def fail(store: Store, work: Work, error: str, *, max_attempts: int = 0) -> WorkState:
-    """Record a failure: the work is due again after a delay, or dead after ``max_attempts`` (0: never)."""
+    """Record a failure. The work is due again after a delay, or dead after ``max_attempts`` (0: never)."""
     attempts = work.attempts + 1
     state = WorkState.DEAD if max_attempts and attempts >= max_attempts else WorkState.DUE
     wait = BACK_OFF_SECONDS[min(attempts, len(BACK_OFF_SECONDS)) - 1]
@@ -120,7 +120,11 @@ def fail(store: Store, work: Work, error: str, *, max_attempts: int = 0) -> Work
 
 
 def note_crash(store: Store, work: Work, error: str, *, free: int, max_attempts: int) -> None:
-    """Record that the process died during this work: it is due at once ``free`` times, then later, and finally dead."""
+    """Record that the process died during this work.
+
+    The work is due again immediately for the first ``free`` crashes, then after a delay, and dead after
+    ``max_attempts``.
+    """
     attempts = work.attempts + 1
     state = WorkState.DEAD if attempts >= max_attempts else WorkState.DUE
     wait = 0 if attempts <= free else BACK_OFF_SECONDS[min(attempts - free, len(BACK_OFF_SECONDS)) - 1]
@@ -130,7 +134,7 @@ def note_crash(store: Store, work: Work, error: str, *, free: int, max_attempts:
 
 
 def retry(store: Store, work_id: int) -> bool:
-    """Make a piece of work due now, dead or not; return False if there is none."""
+    """Make work due now, even if it is dead; return False if there is no such work."""
     with store.transaction() as tx:
         now = tx.now_ms()
         query = tables.Work.update(
@@ -140,18 +144,18 @@ def retry(store: Store, work_id: int) -> bool:
 
 
 def cancel(store: Store, work_id: int) -> bool:
-    """Mark work as done without doing it; the next change makes it due again."""
+    """Mark work as done without doing it. The next change makes it due again."""
     with store.transaction() as tx:
         query = tables.Work.update(state=WorkState.DONE.value, updated_at_ms=tx.now_ms())
         return tx.run(query.where(tables.Work.id == work_id)) == 1
 
 
 def put_back(store: Store, before: Work, *, version: int) -> bool:
-    """Undo a retry or a cancellation; return False if the work has since been begun, finished or made due.
+    """Undo ``retry`` or ``cancel``; return False if the work has since been begun, finished or made due.
 
     Args:
-        before: the work as it was; its id, state, due time, attempts and version are used.
-        version: the version that the retry or the cancellation left.
+        before: the work as it was before.
+        version: the work's version after the retry or the cancellation.
     """
     table = tables.Work
     state = WorkState.DUE if version > before.version else WorkState.DONE
@@ -189,7 +193,7 @@ def _make_due(kind: str, key: str, due_at_ms: int, reason: str, now_ms: int) -> 
             work.updated_at_ms: EXCLUDED.updated_at_ms,
             work.reason: EXCLUDED.reason,
             work.attempts: Case(None, [(is_waiting, work.attempts)], 0),
-            # Failed work keeps its delay; waiting work keeps an earlier time.
+            # Failed work keeps its delay; other due work keeps an earlier time.
             work.due_at_ms: Case(
                 None,
                 [
@@ -221,14 +225,14 @@ def _finish(work_id: int, version: int, now_ms: int) -> Query:
     return query.where((tables.Work.id == work_id) & (tables.Work.version == version))
 
 
-# -- Leases: which process may do a periodic piece of work, and when it was last done.
+# -- Leases: which process may do periodic work, and when it was last done.
 
 
 def take_lease(store: Store, name: str, owner: str, seconds: float, *, every_seconds: float = 0) -> bool:
-    """Take the lease of periodic work; return False while it is held, or for ``every_seconds`` after the last run.
+    """Take the lease of periodic work; return False if it is held, or within ``every_seconds`` of the last run.
 
-    The holder doesn't get it again: a second thread of one process has the same name. ``renew_lease`` extends it. A
-    clock that was set back never withholds a lease for longer than it lasts.
+    The holder can't take it again, because a second thread of the same process has the same name; ``renew_lease``
+    extends it. If the clock was set back, an old lease is ignored.
     """
     table = tables.Lease
     with store.transaction() as tx:
@@ -247,8 +251,9 @@ def take_lease(store: Store, name: str, owner: str, seconds: float, *, every_sec
 
 
 def renew_lease(store: Store, name: str, owner: str, seconds: float) -> bool:
-    """Hold a lease for ``seconds`` from now on; return False if another process took it, in which case the work has to
-    stop.
+    """Extend a lease to ``seconds`` from now.
+
+    Return False if another process has taken it; then the work must stop.
     """
     with store.transaction() as tx:
         query = tables.Lease.update(until_ms=tx.now_ms() + int(seconds * 1000))
@@ -256,19 +261,19 @@ def renew_lease(store: Store, name: str, owner: str, seconds: float) -> bool:
 
 
 def release_lease(store: Store, name: str, owner: str, *, has_run: bool = True) -> None:
-    """Release a lease; if ``has_run``, record the time of the run."""
+    """Release a lease; with ``has_run``, record the time of the run."""
     with store.transaction() as tx:
         changes = {"owner": "", "until_ms": 0} | ({"last_run_ms": tx.now_ms()} if has_run else {})
         tx.run(tables.Lease.update(**changes).where(_is_held_by(name, owner)))
 
 
 class HeldLease:
-    """A lease that long work holds while it runs. Use it as a context manager; it is released with the context."""
+    """A lease that is held during long work. It is a context manager, which releases the lease at the end."""
 
     def __init__(
         self, store: Store, name: str, owner: str, seconds: float, is_stopping: Callable[[], bool] = lambda: False
     ) -> None:
-        """Hold a lease that was taken; ``is_stopping`` returns True if the work is to stop at its next step."""
+        """Hold a lease that has been taken. ``is_stopping`` returns True if the work should stop at its next step."""
         self._store, self._name, self._owner, self._seconds = store, name, owner, seconds
         self._is_stopping = is_stopping
         self._renewed_at = store.clock.steady_seconds()
@@ -280,8 +285,9 @@ class HeldLease:
         release_lease(self._store, self._name, self._owner)
 
     def goes_on(self) -> bool:
-        """Extend the lease from time to time; return False if the work is to stop, or another process holds the
-        lease.
+        """Return False if the work should stop or another process holds the lease.
+
+        Otherwise, extend the lease if necessary.
         """
         if self._is_stopping():
             return False
@@ -293,26 +299,26 @@ class HeldLease:
 
 
 def drop_lease(store: Store, name: str, owner: str) -> None:
-    """Take a lease from an owner that exited, keeping the time of the last run; if it never ran, nothing is left."""
+    """Release the lease of a process that has exited, keeping the time of the last run; delete it if there was none."""
     with store.transaction() as tx:
         tx.run(tables.Lease.delete().where(_is_held_by(name, owner) & (tables.Lease.last_run_ms == 0)))
         tx.run(tables.Lease.update(owner="", until_ms=0).where(_is_held_by(name, owner)))
 
 
 def lease_owners(store: Reader) -> dict[str, str]:
-    """Return the name of a lease → its owner, for those that are held."""
+    """Return name → owner, for the leases that are held."""
     rows = store.fetch(tables.Lease.select().where(tables.Lease.owner != ""))
     return {row.name: row.owner for row in rows}
 
 
 def last_run_ms(store: Reader, name: str) -> int:
-    """Return when periodic work last ran; 0 if never."""
+    """Return when periodic work last ran, in milliseconds since 1970; 0 if never."""
     lease = store.fetch_first(_lease(name))
     return 0 if lease is None else int(lease.last_run_ms)
 
 
 def is_overdue(store: Reader, name: str, every_seconds: float) -> bool:
-    """Return True if periodic work is to run again: it never ran, ran too long ago, or last ran in the future."""
+    """Return True if periodic work is due: it never ran, ran too long ago, or its last run is in the future."""
     since_ms = store.now_ms() - last_run_ms(store, name)
     return not 0 <= since_ms < int(every_seconds * 1000)
 
