@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any
 
-from engram.enums import Actor, Scope, Voice
+from engram.enums import Actor, Scope, Status, Voice
 from engram.errors import BadRequest, NotFound
 from engram.exchange.exchange_records import (
     Incoming,
@@ -274,8 +274,8 @@ def import_memories(
     same import can be repeated, and adds the rest.
 
     Only what this memory exported itself, or what the person declares to be theirs, keeps its voice. Everything else
-    counts as said by someone else: its voice is ``Voice.IMPORTED``, it is not pinned, it is judged as a whole, and it
-    applies only in its project.
+    counts as said by someone else: its voice is ``Voice.IMPORTED``, it is not pinned, it is judged as a whole, it
+    applies only in its project, and nobody here has decided anything about it, whatever its history says.
 
     Args:
         is_mine: the person made this export themselves, from another of their memories.
@@ -397,7 +397,7 @@ class _Importer:
         return memory.record is not None and (self._is_mine or is_proven(self._store, memory.record))
 
     def _as_received(self, incoming: IncomingMemory) -> IncomingMemory:
-        """Return a memory to store. Only a memory proven to be this machine's own keeps its voice, pin and times."""
+        """Return a memory to store. Only a memory proven to be this machine's own keeps its voice, pin and history."""
         memory = incoming.memory
         if self._is_own(incoming):
             return incoming
@@ -405,8 +405,18 @@ class _Importer:
         now_ms = max(self._store.now_ms(), SYSTEM_CLOCK.now_ms())
         past = {name: min(at_ms, now_ms) for name in _TIMES if (at_ms := getattr(memory, name)) is not None}
         scope = Scope.PROJECT if is_project else Scope.GLOBAL
-        memory = dataclasses.replace(memory, voice=Voice.IMPORTED, is_pinned=False, scope=scope, **past)
-        return dataclasses.replace(incoming, memory=memory)
+        # Judged wrong elsewhere, it is not in force here, but keeps nobody here from saying the same.
+        status = Status.ARCHIVED if memory.is_lowered else memory.status
+        memory = dataclasses.replace(
+            memory,
+            voice=Voice.IMPORTED,
+            is_pinned=False,
+            is_lowered=False,
+            scope=scope,
+            status=status,
+            **past,
+        )
+        return dataclasses.replace(incoming, memory=memory, history=(), contradictions=())
 
     def _add_memory(self, tx: Tx, incoming: IncomingMemory) -> None:
         if self._report.run_id is None:
