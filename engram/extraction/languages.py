@@ -50,8 +50,10 @@ LANGUAGES = {
         order=r"bitte (?:kein\w*|nicht|verwende|benutze|nimm)|(?:verwende|benutze|nutze|nimm) .{2,60} (?:statt|anstatt|"
         r"anstelle)|vermeide|achte darauf|stell(?:e)? sicher|ich (?:bevorzuge|möchte lieber|will kein\w*)",
         decides=r"wir (?:verwenden|benutzen|nutzen|setzen|nehmen|haben uns)",
-        takes_back=r"korrektur(?=:)|doch lieber|ach n(?:ee|ein)|nein,? nicht (?:immer|nie)|vergiss (?:das|es|was|"
-        r"die regel)|quatsch|nein,? warte|warte,? nein|doch nicht|war (?:nur )?(?:ein )?(?:spaß|scherz|witz)|"
+        takes_back=r"korrektur(?=:)|doch lieber|ach n(?:ee|ein)|nein,? nicht (?:immer|nie)|vergiss (?:(?:das|"
+        r"es)(?=\W*$|[,.;:!]| (?:mit|von|wieder|"
+        r"bitte|lieber|erst|mal|einfach)\b)|was|die regel)|quatsch|nein,? warte|warte,? nein|doch nicht|"
+        r"war (?:nur )?(?:ein )?(?:spaß|scherz|witz)|"
         r"(?:nur )?(?:spaß|scherz|witz)|ich mein(?:t)?e|nehme ich zurück|nehme (?:das|die \w+|es) zurück|"
         r"stimmt (?:gar )?nicht|streich das|wenn ich (?:es )?mir (?:es )?(?:recht |genau )?überlege|bei (?:näherer|"
         r"genauer\w*) \w+|besser doch|falsche[rs]? (?:fenster|chat|projekt|terminal|tab)|war falsch|kommando zurück|"
@@ -68,8 +70,10 @@ LANGUAGES = {
         order=r"por favor,? no \w+|^no (?:uses|hagas|pongas|toques|cambies|escribas|agregues|añadas|subas|borres|"
         r"edites)|(?:usa|utiliza) .{2,60} en (?:vez|lugar) de|evita|asegúrate|prefiero|no quiero",
         decides=r"(?:usamos|utilizamos|preferimos|decidimos)",
-        takes_back=r"corrección(?=:)|no,? no siempre|(?:ay|ah),? no|olvida (?:eso|esto|lo que|la regla)|olvídalo|"
-        r"no,? espera|espera,? no|perdón|quise decir|quería decir|(?:es|era) (?:una )?broma|mejor no|retiro (?:lo|la|"
+        takes_back=r"corrección(?=:)|no,? no siempre|(?:ay|ah),? no|olvida (?:eso|esto|lo (?:que|anterior|de)|"
+        r"la regla)|olvídalo|"
+        r"no,? espera|espera,? no|perdón|quise decir|quería decir|(?:es|era) (?:una )?broma|mejor no(?=\W*$|[,.;:!])|"
+        r"retiro (?:lo|la|"
         r"eso|esa)|me equivoqué|cambié de (?:idea|opinión)|borra eso|no estoy de acuerdo|pensándolo (?:bien|mejor)|"
         r"ahora que lo pienso|(?:ventana|chat|proyecto|terminal) equivocad[oa]",
         local=r"aquí|est[ae] (?:proyecto|repo\w*|archivo|código)|nuestr\w+",
@@ -126,7 +130,7 @@ LANGUAGES = {
         r"a regra)|(?=\W*$))|deixa (?:pra lá|para lá|isso|estar)|não,? espera|espera,? não|(?:estou|tô|"
         r"estava) (?:a )?brinca\w*|era (?:brincadeira|piada)|quis dizer|queria dizer|enganei-me|me enganei|"
         r"mudei de ideia|pensando (?:bem|melhor)|retiro (?:o que|isso)|janela errada|chat errado|não concordo|"
-        r"melhor não",
+        r"melhor não(?=\W*$|[,.;:!])",
         local=r"aqui|[nd]?est[ea] (?:projeto|repo\w*|arquivo|ficheiro|código)|noss[oa]s?",
         universal=r"(?:em |para )?todos os (?:meus |nossos )?(?:projetos|projectos|repo\w*)|"
         r"(?:em |para )?(?:qualquer|cada) projeto",
@@ -136,7 +140,7 @@ LANGUAGES = {
         lasting=r"必ず|常に|いつも|絶対|決して|今後|これから|毎回|以後|以降|ずっと|覚えて|ルール|規約|方針|原則|禁止|統一",
         order=r"しないで|使わないで|書かないで|ようにして|ではなく|の代わりに|禁止|避けて",
         decides=r"(?:使います|使っています|採用しました|に決めました|にしました)",
-        takes_back=r"やっぱり|冗談|忘れて|撤回|取り消|いや、|間違え|間違いでした|じゃなくて|訂正",
+        takes_back=r"やっぱり|冗談|忘れて(?!は)|撤回|取り消|いや、|間違え(?!な)|間違いでした|じゃなくて|訂正",
         local=r"この(?:プロジェクト|リポジトリ|ファイル|コード)|ここでは",
         universal=r"(?:すべて|全て|全部|どの)の?プロジェクト",
         cause=r"原因|ため|ので|から(?=、|。)|理由",
@@ -146,7 +150,8 @@ LANGUAGES = {
         lasting=r"항상|언제나|늘|절대|앞으로|(?:이제|지금|오늘|다음)부터|매번|반드시|무조건|기억해|규칙|원칙|컨벤션|금지",
         order=r"지 ?(?:마|말아|말고|않았으면)|대신 .{1,40}(?:사용|써|쓰)|피해 ?줘|선호|원하지 않",
         decides=r"우리는? .{1,40}(?:사용|쓰기로|하기로|채택)\w*",
-        takes_back=r"취소|농담|아니(?:다|야|,)|잊어|철회|잘못 (?:말|보냈|썼)|실수|다시 생각|생각해 ?보니|정정",
+        takes_back=r"취소(?=할|해|합|함|요|\W*$)|농담|아니(?:다|야|,)|잊어(?= ?(?:줘|버려|주세요)|\W*$)|철회|"
+        r"잘못 (?:말|보냈|썼)|실수(?=였|야|예|입|했|로 (?:보|썼|쓴))|다시 생각|생각해 ?보니|정정",
         local=r"이 (?:프로젝트|저장소|리포|코드)|여기",
         universal=r"모든 (?:내 |우리 )?(?:프로젝트|저장소|리포)",
         cause=r"때문|원인|이유|덕분",
@@ -159,8 +164,8 @@ LANGUAGES = {
         order=r"gebruik .{2,60} in plaats van|alsjeblieft (?:geen|niet)|vermijd|zorg (?:ervoor|dat)|"
         r"ik (?:wil geen|wil liever|heb liever|geef de voorkeur)",
         decides=r"(?:we|wij) (?:gebruiken|hebben (?:besloten|gekozen)|kiezen)",
-        takes_back=r"correctie(?=:)|(?:o|oh|ah),? nee|nee,? niet altijd|vergeet (?:dat|het|dit|wat|de regel)(?! niet)|"
-        r"laat maar|toch (?:maar )?niet|nee,? wacht|"
+        takes_back=r"correctie(?=:)|(?:o|oh|ah),? nee|nee,? niet altijd|vergeet (?:(?:dat|het|dit)(?=\W*$|"
+        r"[,.;:!]| (?:maar|weer)\b)|(?:wat|de regel)(?! niet))|laat maar(?! weten)|toch (?:maar )?niet|nee,? wacht|"
         r"wacht,? nee|grapje|was een grap|ik bedoel(?:de)?|neem (?:dat|het|de \w+) terug|ik vergis(?:te)? me|"
         r"bij nader inzien|ik heb me vergist|(?:verkeerde?) (?:venster|chat|project|terminal)|streep dat door|"
         r"ben het er niet mee eens",
@@ -175,7 +180,8 @@ LANGUAGES = {
         order=r"nie (?:używaj|rób|dotykaj|zmieniaj|pisz|dodawaj|usuwaj|pushuj|commituj|edytuj)(?:cie)?|"
         r"(?:używaj|użyj|stosuj)(?:cie)? .{2,60} zamiast|unikaj|upewnij się|wolę|nie chcę|proszę,? nie",
         decides=r"(?:używamy|stosujemy|korzystamy|zdecydowaliśmy|wybraliśmy)",
-        takes_back=r"(?:korekta|poprawka)(?=:)|(?:a|o|ach),? nie|nie,? nie zawsze|(?<!nie )zapomnij|nieważne|"
+        takes_back=r"(?:korekta|poprawka)(?=:)|(?:o|ach),? nie|a nie(?=\W*$|[,.;!])|nie,? nie zawsze|(?<!nie )zapomnij|"
+        r"nieważne(?=\W*$|[.;!])|"
         r"jednak nie|nie,? (?:czekaj|zaczekaj)|czekaj,? nie|żart\w*|"
         r"chodziło mi|miał[ea]m na myśli|cofam|pomyłka|pomylił[ea]m|zmienił[ea]m zdanie|po namyśle|nie to okno|"
         r"nie zgadzam się",
@@ -192,7 +198,7 @@ LANGUAGES = {
         r"(?:используй|бери)(?:те)? .{2,60} вместо|избегай|предпочитаю|не хочу|пожалуйста,? не",
         decides=r"мы (?:используем|применяем|решили|выбрали)|^используем",
         takes_back=r"(?:исправление|поправка)(?=:)|(?:а|ой|ах),? нет|нет,? не (?:всегда|надо)|(?<!не )забудь(?:те)?|"
-        r"неважно|проехали|хотя,? нет|нет,? (?:стой|подожди|погоди)|(?:стой|подожди|"
+        r"неважно(?=\W*$|[.;!])|проехали|хотя,? нет|нет,? (?:стой|подожди|погоди)|(?:стой|подожди|"
         r"погоди),? нет|шучу|шутка|(?:я )?имел[аи]? в виду|беру (?:свои )?(?:слова|это)|передумал\w*|ошиб(?:ся|лась)|"
         r"не (?:то окно|тот чат)|если подумать|не согласен|не согласна",
         local=r"здесь|тут|эт(?:от|ом|ого|ой) (?:проект\w*|репо\w*|файл\w*|код\w*)|наш\w*",
@@ -204,7 +210,8 @@ LANGUAGES = {
         lasting=r"总是|始终|永远|绝不|决不|绝对|从不|切勿|务必|一律|从(?:现在|今天)(?:开始|起)|今后|以后|每次|记住|记得|规定|规范|约定|规则|必须|禁止|统一|不许|不准|都[要用得]",
         order=r"不要(?![でなだ。とに])|别[用再动改写]|请勿|避免|而不是|代替|我(?:更喜欢|偏好|不想|不希望)",
         decides=r"我们(?:使用|用|采用|决定|选择)|本项目(?:使用|采用)",
-        takes_back=r"[哦噢啊]不|不用了|更正|纠正|忘了吧|忘掉|算了|还是不|还是用|开玩笑|撤回|说错|搞错|弄错|收回|改(?:变)?主意|不对(?=[，。！,]|$)|"
+        takes_back=r"[哦噢啊]不|不用了(?!的)|更正|纠正|忘了吧|忘掉(?=吧|它|这|那|我|\W*$)|算了|还是不|(?<![以今]后)还是用|开玩笑|"
+        r"撤回|[说搞弄]错(?=了|\W*$)|收回|改(?:变)?主意|不对(?=[，。！,]|$)|"
         r"等等[，,]|我的意思是|发错|不同意",
         local=r"这里|[这本此该]个?(?:项目|仓库|文件|代码)|我们",
         universal=r"(?:所有|每个|任何|全部)(?:的|我的|我们的)?(?:项目|仓库)",

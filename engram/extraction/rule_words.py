@@ -33,8 +33,8 @@ LASTING = lazy_regex(
     _ANY,
 )
 _START = (
-    r"^\W*(?:(?:ok(?:ay)?|yes|no|and|also|btw|please|claude|note|important|rules?|reminder|in this (?:repo|project))"
-    r"\b[,:!. ]+)*"
+    r"^\W*(?:(?:ok(?:ay)?|yes|no|and|also|but|so|oh|hm+|well|sorry|actually|wait|hold on|btw|please|claude|note|"
+    r"important|rules?|reminder|instead|on second thoughts?|in this (?:repo|project))\b[,:!. ]+)*"
 )
 #: The base form of a verb with which an order may begin.
 _VERB = (
@@ -44,7 +44,10 @@ _VERB = (
 )
 #: A sentence that begins like this is nearly always meant to last.
 SURE = lazy_regex(
-    rf"{_START}(?:(?:always|never) {_VERB}|from now on|"
+    rf"[,;]\s+(?:(?:and|but|so|please)[, ]+)*from now on,? (?:(?:please|always|never|do not|don'?t) )*"
+    rf"(?!(?:we|you|i|they|just)\b){_VERB}\b|{_START}(?:(?:always|never) {_VERB}|from now on|remember(?: that|"
+    rf":) (?=we\b|(?:the|our|my|every|each|all)\b.*\b"
+    r"(?:is|are|has|have|must|uses?|runs?|needs?)\b)\w+|"
     r"(?:our|my) (?:\w+ ){0,2}(?:convention|rule|policy|standard)s?|going forward|in future|"
     r"as a (?:general )?rule|make it a habit|(?:every|each) time you|(?:before|after) (?:every|each)|"
     r"we(?:'ve| have)? (?:decided|agreed))\b",
@@ -52,6 +55,9 @@ SURE = lazy_regex(
 )
 #: A sentence that begins like this is usually meant to last.
 UNMISTAKABLE = lazy_regex(
+    r"\byou (?:must|should|may|have to|"
+    r"need to|are to) (?:always|never) (?!have |be )|\b(?:i'?d like|i want) you to (?:always|never) |"
+    r"\bimportant (?:that you|to) (?:always|never) |"
     rf"{_START}(?:always?|never|from now on|in the future|whenever you|remember(?: that|:)|keep in mind(?: that|:)|"
     r"(?:our|my) (?:preference|style)|we (?:always|never|use|only|prefer|don'?t use)|i (?:always|never|prefer|hate))\b",
     _ANY,
@@ -108,15 +114,21 @@ ORDER = lazy_regex(
 )
 # --- What speaks against a rule ---------------------------------------------------------------------------------------
 
+#: Names of a period, after which nothing said until then holds.
+_PERIOD = (
+    r"(?:release|launch|demo|freeze|deadline|go-live|rollout|audit|weekend|holidays?|sprint|lunch|noon|midnight|"
+    r"tonight|tomorrow|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
+)
 #: Words that limit a sentence to the moment or to the current task.
 MOMENT = lazy_regex(
     r"\b(?:for now|right now|just now|currently|at the moment|for the time being|this (?:time|once)|"
     r"(?<!from )(?<!as of )(?<!starting )(?:today|tonight|tomorrow)|(?:in|for|on|during|within|until|as) "
-    r"(?:the (?:ticket|spike|hotfix|poc)|(?:this|that|the (?:current|next)) (?:one|file|branch|test|commit|pr|"
-    r"pull request|change|task|step|function|session|chat|ticket|issue|sprint|release|demo|week|meeting)))\b|"
-    r"\bfrom now on until\b|\b(?:until|till) (?:(?:the|this|that|our|next) (?:\w+ )?)?(?:release|launch|demo|freeze|"
-    r"deadline|go-live|rollout|audit|weekend|holidays?|sprint|lunch|noon|midnight|tonight|tomorrow|"
-    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b",
+    r"(?:the (?:ticket|spike|hotfix|poc)|(?:this|that|(?:the|your) (?:current|next|following|coming|rest of (?:this|"
+    r"the))) (?:one|file|branch|test|commit|pr|pull request|change|task|step|function|session|chat|conversation|"
+    r"answer|reply|response|message|ticket|issue|"
+    r"sprint|release|demo|week|meeting)))\b|\bduring (?:the|this|our) (?:\w+ )?(?:freeze|launch|demo|rollout|audit|"
+    r"holidays?|sprint|outage|incident|move|transition|trial|pilot)\b|"
+    rf"\bfrom now on until\b|\b(?:until|till) (?:(?:the|this|that|our|next) (?:\w+ )?)?{_PERIOD}\b",
     _ANY,
 )
 #: Words for what a rule would apply to instead of this project.
@@ -132,8 +144,9 @@ EXAMPLE = lazy_regex(
     r"(?:->|→)",
     _ANY,
 )
-#: Wordings that report what someone said, or how something was.
+#: Wordings that report what someone said, how something was, or what the user only recalls.
 REPORTS = lazy_regex(
+    r"\b(?:i guess|iirc|afaicr|if (?:i|my) (?:recall|remember|memory serves)(?: me)?(?: correctly| right(?:ly)?)?)\b|"
     r"^\W*(?:(?:and|but|so|also|well|hm+|ok(?:ay)?)\b[, ]+)*i(?:['’]ve| have)?(?: (?:just|once|also|often|recently))? "
     r"(?:heard|read|learn(?:ed|t)|(?:was|am|got) told)\b"
     r"(?: (?:somewhere|once|online|recently|yesterday))?(?: that| to)? (?:you|one|we|people|it|they|nobody|everybody|"
@@ -145,11 +158,25 @@ REPORTS = lazy_regex(
 #: An order about a text that follows a colon; the text is not addressed to the assistant.
 ABOUT_A_TEXT = lazy_regex(
     r"^\W*(?:(?:please|now|then|also|and|can you|could you) )*(?:write|rewrite|translate|rephrase|proofread|reword|"
-    r"shorten|add|put|insert|append|change|set|update|replace|create|generate|print|show|render|log|display|document)\b"
+    r"shorten|add|put|insert|append|change|set|update|replace|create|generate|print|show|render|log|display|document|"
+    r"convert|rate|grade|score|evaluate|critique|compare|judge)\b"
     r"(?![^:]*\b(?:(?:this|that|these|one|new|following|my|our|another|global|general|standing|an?|the) "
     r"(?:rules?|notes?|conventions?|preferences?)\b|down:|memory|remember|mind))[^:]{3,100}:\s",
     _ANY,
 )
+#: An order about a text that is named without a colon: "change the label to Always ask".
+TEXT_TO = lazy_regex(
+    r"^\W*(?:please )?(?:change|rename|set|make|update|reword|let) (?:\w+ ){0,4}(?:text|label|title|message|caption|"
+    r"placeholder|tooltip|wording|heading|headline|subject|description) (?:to|be|read|say)\b",
+    _ANY,
+)
+#: Begins a text that is dictated for an agent, a skill or another model, up to the end of the prompt.
+MAKES = lazy_regex(
+    r"^\W*(?:please |can you |could you |let'?s )*(?:create|write|make|add|define|draft|generate|build|set up)\b", _ANY
+)
+DICTATES = lazy_regex(r"\b(?:prompts?|instructions?|persona|system message)\b[^.!?:]{0,40}:(?=\s)", _ANY)
+#: A task to be ticked off.
+TO_DO = lazy_regex(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+\[[ xX]\]\s")
 #: Wordings that make it doubtful that a sentence is meant as a rule although it begins like one: someone else's words,
 #: a choice, a joke.
 DOUBTFUL = lazy_regex(
@@ -164,10 +191,25 @@ DANGLING = lazy_regex(
     r"^\W*(?:(?:and|but|please|so|we|i|you|they) )*(?:always|never) "
     r"(?:\w+ (?:it|them|that|this|those|one)|(?:in|on|at|for|with|without|from|by|to|before|after|during)"
     r"(?: [\w'’-]+){1,3})\W*$|"
-    r"\b(?:(?:like|as) (?:that|this|so|it)|(?:that|this|the same) way|do (?:it|that|so))"
+    r"\b(?:(?:like|as) (?:that|this|so|it)|(?:that|this|the same) way|do(?:ing)? (?:it|that|so))"
     r"(?: (?:again|please|ever|from now on|always|in future))*\W*$",
     _ANY,
 )
+#: Asks what a rule is worth, so that the rule beside it is put to the question.
+QUESTIONED = lazy_regex(
+    r"^\W*(?:(?:so|and|or|hm+|but|btw|claude)[, ]+)*(?:(?:is|was|would|isn'?t) (?:that|this|it)(?: still| really|"
+    r" even| "
+    r"also| be)? (?:an? |the |too )?(?:\w+ ){0,2}?(?:good|bad|right|wrong|true|correct|sensible|reasonable|wise|smart|"
+    r"outdated|normal|common|best|better|worth|sound|strict|overkill|idea|practice|fair|realistic)\b[^?]*\?|(?:what|"
+    r"how) "
+    r"(?:do|would|are|is) (?:you|your) (?:think|feel|say|thoughts?|opinion|take)\b|(?:any )?(?:thoughts|"
+    r"opinions?)\b[^?]*"
+    r"\?|(?:do you )?(?:dis)?agree(?:d)?\s*\?|(?:true|right|good|yes) or (?:false|wrong|bad|no)\b|(?:good|bad) (?:rule|"
+    r"idea|practice|advice)\b[^?]*\?|true\s*\?|not (?:so |too |really |quite |entirely )?sure\b)",
+    _ANY,
+)
+#: Dismisses something at hand, although it begins like a prohibition.
+DISMISSES = lazy_regex(r"^\W*(?:(?:ok(?:ay)?|please|oh|and|but|so|well)[, ]+)*never ?mind\b", _ANY)
 LAUGHS = lazy_regex(r"\b(?:lo+l|(?:ha){2,}h?|lmao|rofl)\b|(?:^|\s)/s(?=\W*$)|[🤦🤷😅🙄😂🤣😜😉😏🤡🙃]", _ANY)
 QUESTION = lazy_regex(
     r"[?？]\W*$|^(?:(?:and|but|so|ok(?:ay)?|hey|hi)[, ]+)*(?:can|could|would|should|shall|do|does|did|is|are|was|were|"
@@ -192,16 +234,23 @@ PART = lazy_regex(
     r"^\W*(?:(?:please|ok(?:ay)?|now|from now on)[, ]+)*(?:(?:i want you to |i'd like you to |you(?:'ll| will| "
     r"should) |let'?s |can you |could you )?(?:act|acting|behave|respond|role-?play) (?:as|like) (?!(?:before|"
     r"usual|always|this|that|these|those|it|agreed|described|expected|above|follows|intended|specified)\b)\w|"
-    r"(?:i want you to |let'?s )?(?:pretend|imagine)\b|play the (?:role|part) of|"
+    r"(?:i want you to |let'?s )?(?:pretend|imagine)\b|let'?s (?:play|do|have|run|try) (?:an? )?(?:\w+ )?(?:game|quiz|"
+    r"interview|role-?play|simulation|debate)\b|play the (?:role|part) of|"
     r"you(?:'re| are) (?:now )?(?:an? |the )(?:[\w/+#-]+ ){0,6}?(?:engineer|developer|programmer|expert|assistant|"
     r"agent|bot|reviewer|writer|editor|architect|analyst|tester|specialist|consultant|teacher|tutor|coach|extractor|"
     r"translator|designer|manager|scientist|researcher|auditor|copywriter|pirate|interviewer|linter|compiler|terminal|"
     r"api|model)\b|your (?:role|persona|task|job|goal|mission|objective) is\b)",
     _ANY,
 )
-#: A slash command in front of its words, and a slash command with a name that says that the words should be kept.
-COMMAND = lazy_regex(r"\s*/[\w:.-]+\s+")
-KEEPS = lazy_regex(r"remember|memor|rule|convention|learn|note", _ANY)
+#: A command, skill or agent in front of its words, and a command with a name that says that the words should be kept.
+COMMAND = lazy_regex(r"\s*(?:[/$]|@agent-)[\w:.-]+\s+")
+KEEPS = lazy_regex(
+    r"\s*/(?:[\w.-]+:)?(?:(?:add|save|new|set|keep)-)?(?:remember|memory|memori[sz]e|rules?|conventions?|learn|"
+    r"notes?)\s",
+    _ANY,
+)
+#: A single line that begins like a heading, with which many people mark what is to be remembered.
+HASH = lazy_regex(r"\s*#{1,3}\s*(?=[^\s#][^\n]*\s*$)")
 #: "1. … 2. …" within a paragraph.
 ENUMERATION = lazy_regex(r"(?:^|\s)\(?(?:1|a)[.)]\s.*\s\(?(?:2|b)[.)]\s", _ANY)
 PARENTHESIS = lazy_regex(r"\([^()]{0,300}\)")
@@ -222,9 +271,10 @@ OPTIONS_HEADING = lazy_regex(
 
 #: Wordings that say that the preceding text was meant for another place, or only for the current task.
 _ELSEWHERE_MEANT = (
-    r"^(?:(?:oops|sorry|ups|ah|oh|uh|no|my bad)\W+)*(?:(?:that|this|it)(?:'?s| is| was) (?:meant )?(?:for )?)?(?:the )?"
+    r"^(?:(?:oops|sorry|ups|ah|oh|uh|no|wait|hold on|hm+|my bad)\W+)*(?:(?:that|this|it)(?:'?s| is|"
+    r" was) (?:meant )?(?:for )?)?(?:the )?"
     r"(?:wrong|other|another) (?:window|chat|tab|terminal|project|repo|session|channel|thread|person)"
-    r"(?:\W+(?:sorry|my bad|oops|ignore (?:it|that)))*\W*$",
+    r"(?:\W+(?:sorry|my bad|oops|ignore (?:it|that)))*(?=\W*$|[,.;:!–—])",
     r"^(?:(?:no|oh|well|sorry|but|and|i mean|i meant|that'?s|that is|that was|it'?s|this is)\W+)*(?:only|just) "
     r"(?:for|in|on) (?:this|that|the current) (?:one|file|branch|test|commit|pr|pull request|change|task|step|ticket|"
     r"issue|sprint|release|demo|week|session)(?:\W+(?:i mean|i meant|though|sorry|please))*\W*$",
@@ -256,28 +306,34 @@ TAKES_BACK = lazy_regex(
     r"preference)(?=\W*$| (?:about|on|for|again|please)\b)|scrap (?:that|it|this)(?=\W*$)|that rule (?:is |was |holds |"
     r"applies )?(?:only|just) for (?:today|now|this|the)|(?:on|after) second thoughts?|(?:that|it|this) was (?:only |"
     r"just )?(?:a joke|sarcas\w+|ironic|a mistake|wrong|nonsense)|i(?:'m| am| was) (?:only |just )?(?:joking|kidding|"
-    r"sarcastic)|i was wrong|my (?:bad|mistake)\b|not (?:really|seriously|serious)(?=[.!,]|$)|undo (?:that|the) rule|"
+    r"sarcastic)|i was (?:wrong|too (?!\w+ to\b))|my (?:bad|mistake)\b|not (?:really|seriously|serious)(?=[.!,]|$)|"
+    r"undo (?:that|the) rule|"
     r"(?:that|the|my) rule (?:about .{1,40})?(?:no longer|doesn'?t|does not) (?:hold|appl\w+|count)\w*|lol,? no|"
     r"haha,? no|i didn'?t mean (?:that|it)|don'?t (?:do|follow) what i (?:just )?said|that'?s not what i (?:meant|"
     r"want\w*))\b|\b(?:wasn'?t|not) meant for (?:you|here|this)\b|"
-    r"\bnever ?mind(?=\W*$|[.,;!]| (?:that|about|what|the rule|my))|" + "|".join((*_ELSEWHERE_MEANT, *_NOT_TO_BE_KEPT)),
+    r"\bnever ?mind(?=\W*$|[.,;!]| (?:that|about|what|my|the (?:[\w-]+ ){0,2}(?:rule|convention|preference))\b)|"
+    + "|".join((*_ELSEWHERE_MEANT, *_NOT_TO_BE_KEPT)),
     _ANY,
 )
 #: Wordings that correct the text just before them.
 CORRECTS = lazy_regex(
     r"(?:^|[.,;:!–—-]\s*|\()(?:oh|hm+|ah|oops|uh|um|er|well|actually|sorry|but|no|nope|wait|hold on|"
-    r"hang on)?[,.!… ]*(?:no,? wait|wait,? no|wait,? that'?s not (?:right|true)|(?:wait|hold on)[,.!…]|no,|nope\b|"
+    r"hang on)?[,.!… ]*(?:no,? wait|wait,? no|wait,? that'?s not (?:right|true)|(?:wait|hold on)[,.!…]|"
+    r"no,(?! not even)|nope\b|"
     r"sorry,? (?:i|no|not|that)|i (?:meant|mean)\b|correction\b|on reflection\b|come to think of it\b|"
     r"(?:now that i )?think(?:ing)? (?:about|of) it\b|let me rephrase\b|actually,? (?:no|not|don'?t|let'?s|use|it'?s|"
     r"make|keep|never ?mind|scratch)\b|or rather\b|make that\b|(?:go |switch |let'?s go )?back to (?!(?:the|my|our|"
-    r"this|that|work|it)\b)[^\W\d_]+(?: please)?(?=\W*$)|rather not\b|better not\b|no[,.!]? (?:use|make|do|not|"
-    r"let'?s)\b)",
+    r"this|that|work|it)\b)[^\W\d_]+(?: please)?(?=\W*$)|rather not\b|better not\b|no[,.!]? (?:use|make|do|"
+    r"not(?! even)|"
+    r"don'?t|let'?s)\b|actually,? (?:[\w-]+ ){1,3}please\b)",
     _ANY,
 )
 #: Wordings that end an earlier rule if they mention it.
 LIFTS = lazy_regex(
-    r"^(?:(?:ok(?:ay)?|please|actually|well|now|and|but)[, ]+)*(?:stop \w+ing|no need to|no longer|you (?:may|"
-    r"can) \w+ .*\bagain|you don'?t (?:have|need) to)\b|^actually,? (?:you (?:may|can)|it'?s (?:ok|okay|fine))\b",
+    r"^(?:(?:ok(?:ay)?|please|actually|well|now|and|but)[, ]+)*(?:stop \w+ing|no need to|no longer|(?:you|we) (?:may|"
+    r"can) \w+ .*\b(?:again|after all|anyway|as well|of course|too)|you don'?t (?:have|need) to)\b|^actually,? "
+    r"(?:you (?:may|can)|it'?s (?:ok|okay|fine))\b|\b(?:is|are|was|were) (?:actually |totally |perfectly |just |also )?"
+    r"(?:fine|ok(?:ay)?|allowed|acceptable|good enough|better)\b",
     _ANY,
 )
 #: Wordings that say that something no longer applies, whenever it was stipulated.
@@ -329,6 +385,8 @@ SOFT_END = lazy_regex(
     r"(?<=[\w)`\"'][.!?;])\s+(?=[a-zäöü])|(?<=\.\.\.)\s+|(?<=…)\s*|\s+[–—]\s+(?=(?i:just kidding|no|wait|sorry|"
     r"actually|scratch)\b)"
 )
+#: The end of a clause within a sentence.
+CLAUSE_END = lazy_regex(r"\s*(?:[,;:、，；：]|\s[–—-](?=\s))\s*")
 ABBREVIATION = lazy_regex(r"\b(?:e\.g|i\.e|vs|etc|cf|approx|resp|bzw|z\.b|d\.h|p\.ej)\.$", _ANY)
 PLAIN_LINE = lazy_regex(r"^(?!\s*(?:[-*+•|>#]|\d{1,3}[.)]\s|```|~~~)).*[\w)`\"']$")
 NEGATION = lazy_regex(r"\b(?:not|never|no|avoid|stop|don'?t|nicht|kein\w*|nie|nunca)\b", _ANY)

@@ -40,7 +40,7 @@ MOSTLY = 0.6
 class Refusal(StrEnum):
     """Why a sentence that sounds like a rule is not kept as one."""
 
-    QUESTION = "it is a question"
+    QUESTION = "it is a question, or you asked what to think of it"
     LIST = "it is a point of a list that is not a list of rules"
     TAKEN_BACK = "it was withdrawn, corrected or contradicted"
     PART = "it belongs to a role that the assistant was given"
@@ -136,16 +136,21 @@ def judge(
     """
     model = model or shipped_model()
     command = words.COMMAND.match(typed)
-    sentences = list(sentences_in(typed[command.end() :] if command else typed))
+    begin = command or words.HASH.match(typed)
+    sentences = list(sentences_in(typed[begin.end() :] if begin else typed))
     enumerated = _enumerated(sentences)
     judged: list[tuple[int, Judgement]] = []
     lead = ""
-    plays = bool(sentences and words.PART.search(sentences[0][0]))
+    first = sentences[0][0] if sentences else ""
+    plays = bool(words.PART.search(first) or (words.MAKES.search(first) and words.DICTATES.search(first)))
     for place, (sentence, statement) in enumerate(sentences):
         if statement.block is Block.PROSE:
             lead = sentence
+        before = sentences[place - 1][0] if place else ""
         after = sentences[place + 1][0] if place + 1 < len(sentences) else ""
         found = _judge(sentence, statement, after, project, model)
+        if found is not None and any(map(words.QUESTIONED.search, (before, after))):
+            found = replace(found, refusal=Refusal.QUESTION)
         is_option = statement.block is Block.BULLET and words.OPTIONS_HEADING.search(lead)
         if found is not None and found.refusal is None and (is_option or statement.group in enumerated):
             found = replace(found, refusal=Refusal.LIST)
@@ -310,13 +315,13 @@ def _refusal(sentence: str, statement: Statement, after: str) -> Refusal | None:
         return Refusal.MOMENT
     if words.ELSEWHERE.search(sentence) and not is_for_all_projects(sentence):
         return Refusal.ELSEWHERE
-    if words.ABOUT_A_TEXT.match(sentence):
+    if words.ABOUT_A_TEXT.match(sentence) or words.TEXT_TO.match(sentence):
         return Refusal.TEXT
     if words.REPORTS.search(sentence) or words.EXAMPLE.search(sentence):
         return Refusal.UNSURE
     if words.DANGLING.search(sentence):
         return Refusal.DANGLING
-    if words.OVER.search(sentence) or words.ALLOWED_AGAIN.search(sentence):
+    if words.OVER.search(sentence) or words.ALLOWED_AGAIN.search(sentence) or words.DISMISSES.search(sentence):
         return Refusal.TAKEN_BACK
     if words.DISAGREES.search(sentence) or words.DISAGREES.search(after):
         return Refusal.TAKEN_BACK
@@ -359,7 +364,7 @@ def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], fo
         elif number == 0 and words.CORRECTS.match(sentence):
             _refuse(judged, last + 1, sentence, within=1, only_last=True)
             _refuse(judged, last + 1, sentence, within=last + 1, only_shared=True)
-        elif number == 0 and words.LIFTS.match(sentence):
+        elif number == 0 and words.LIFTS.search(sentence):
             _refuse(judged, last + 1, sentence, within=last + 1, only_shared=True)
 
 
@@ -414,7 +419,7 @@ def _refuse(
 
 def sentences_in(typed: str) -> Iterator[tuple[str, Statement]]:
     """Yield the sentences of a prompt with the statements that contain them; a separate line is also a statement."""
-    lines = typed.splitlines()
+    lines = [line for line in typed.splitlines() if not words.TO_DO.match(line)]
     for at in range(len(lines) - 1):
         if words.PLAIN_LINE.match(lines[at]) and lines[at + 1][:1].isupper():
             lines[at] += "."
@@ -423,7 +428,17 @@ def sentences_in(typed: str) -> Iterator[tuple[str, Statement]]:
             start = 0
             for end in words.SOFT_END.finditer(part):
                 if not words.ABBREVIATION.search(part[start : end.start()]):
-                    yield part[start : end.start()].strip(), statement
+                    yield from ((one, statement) for one in _withdrawal_first(part[start : end.start()].strip()))
                     start = end.end()
             if part[start:].strip():
-                yield part[start:].strip(), statement
+                yield from ((one, statement) for one in _withdrawal_first(part[start:].strip()))
+
+
+def _withdrawal_first(sentence: str) -> Iterator[str]:
+    """Yield a sentence; in two parts if a rule follows what it withdraws: "scratch that, always use pnpm"."""
+    taking = words.TAKES_BACK.search(sentence) or languages.TAKES_BACK.search(sentence)
+    comma = words.CLAUSE_END.search(sentence, taking.end()) if taking else None
+    if comma and _beginning(sentence[comma.end() :], "") != "rule":
+        yield sentence[: comma.start()]
+        sentence = sentence[comma.end() :]
+    yield sentence

@@ -65,10 +65,17 @@ _SPEAKER_AT = lazy_regex(
 #: A name and how long ago that person spoke; a name in angle brackets after the time; the time below a name.
 _SPEAKER_AGO = lazy_regex(
     r"(?i)\s*@?[^\W\d_][\w.'-]*(?: [\w.'-]+){0,3}\s*[·•|,–—-]?\s*\d{1,3}\s?(?:m|mins?|minutes?|h|hrs?|hours?|d|days?|"
-    r"w|weeks?) ago\s*$"
+    r"w|weeks?) ago(?: \|.*)?\s*$|\s*@[\w.-]+\s*[·•|]\s*\d{1,3}\s?[a-z]{1,3}\s*$"
 )
 _NICK_AT = lazy_regex(rf"\s*[\[(]?{_CLOCK}[\])]?\s*<[@+~&%]?[\w\[\]\\`^{{}}|-]+>\s")
-_TIME_ALONE = lazy_regex(rf"(?i)\s*(?:(?:today|yesterday|\w{{3,10}}day)(?: at)? )?{_CLOCK}\s*$")
+_AGO = r"\d{1,3}\s?(?:s|secs?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|wks?|weeks?|mo|months?|y|yrs?|years?)\.?"
+_TIME_ALONE = lazy_regex(
+    rf"(?i)\s*(?::\w{{1,30}}:\s*)?(?:(?:(?:today|yesterday|\w{{3,10}}day)(?: at)? )?{_CLOCK}(?: (?:today|yesterday))?|"
+    rf"{_AGO}(?: ago)?)\s*$"
+)
+#: The name of somebody on a page, on its own line, and what stands between it and the time.
+_HANDLE = lazy_regex(r"\s*(?:@|u/)[\w.-]+\s*$")
+_DOT = lazy_regex(r"\s*[·•|]\s*$")
 #: A time in brackets with a day, or before only a name: "[Tuesday 9:12 AM] Bob Lee".
 _TIME_THEN_NAME = lazy_regex(
     rf"\s*\[(?:\w{{3,12}},? )?(?:{_DAY},? )?{_CLOCK}\]\s*[^\W\d_a-z][\w.'-]*(?: [\w.'-]+){{0,3}}(?:\s*$|:\s)"
@@ -84,16 +91,20 @@ _TICKET_KEY = lazy_regex(r"\s*\[?[A-Z][A-Z\d]{1,9}-\d{1,6}\b")
 #: A field that occurs only in tickets.
 _TICKET_FIELD = lazy_regex(
     r"\s*(?:Reporter|Reported by|Assignee|Assigned to|Story [Pp]oints|Affects [Vv]ersions?|Fix [Vv]ersions?|Sprint|"
-    r"Melder|Bearbeiter|Rapporteur|Responsable|Informador|Assegnatario|Relator)\s*:?\s+\S.{0,60}$"
+    r"Melder|Bearbeiter|Rapporteur|Responsable|Informador|Assegnatario|Relator)\s*:?\s+\S.{0,60}$|"
+    # Minutes of a meeting.
+    r"\s*(?:Attendees|Participants|Present|Teilnehmer|Anwesend|Participants|Présents|Asistentes|Participantes|Presenti|"
+    r"Partecipanti|Aanwezig|Obecni|Присутствовали)\s*:\s*\S"
 )
 #: Text that mail programs append to a letter.
 _MAIL_FOOTER = lazy_regex(
     r"(?i)\s*(?:sent from my \w|get outlook for \w|reply to this email directly|"
+    r"improve this (?:answer|question)\b|"
     r"(?:von meinem \w+ gesendet|gesendet von mein)|envoyé de mon \w|enviado desde mi \w|inviato da \w)"
 )
 _SIGNATURE_MARK = lazy_regex(r"--\s*$")
 #: "Anna: …" is a conversation if a name occurs twice; words that serve as headings are not names.
-_SPEAKER = lazy_regex(r"\s*@?(?P<name>[^\W\d_a-z][\w.'-]{1,20}(?: [^\W\d_a-z][\w.'-]{1,20})?):\s+\S")
+_SPEAKER = lazy_regex(r"\s*@?(?P<name>[^\W\d_a-z][\w.'-]{0,20}(?: [^\W\d_a-z][\w.'-]{1,20})?):\s+\S")
 _LABEL = lazy_regex(
     r"(?i)note|notes|todo|fixme|example|rule|important|warning|goal|question|answer|bug|fix|step|context|file|path|"
     r"url|option|idea|problem|issue|expected|actual|test|error|always|never"
@@ -178,13 +189,21 @@ def _beginning(lines: Sequence[str]) -> int | None:
             return number
         if _NICK_AT.match(line):
             return number
-        if has_more and _TIME_ALONE.match(line) and number and _NAME.match(lines[number - 1]):
-            return number - 1
+        if has_more and _TIME_ALONE.match(line) and (name := _name_above(lines, number)) is not None:
+            return name
         if number in fields and len(fields) > 1:
             return max(0, number - 1)
         if _RECEIVED.match(line) and number + 1 < len(lines) and not lines[number + 1].strip():
             return number + 1
     return None
+
+
+def _name_above(lines: Sequence[str], number: int) -> int | None:
+    """Return the line above a time that holds a name; None if there is none."""
+    above = number - 1
+    if above > 0 and _DOT.match(lines[above]):
+        above -= 1
+    return above if above >= 0 and (_NAME.match(lines[above]) or _HANDLE.match(lines[above])) else None
 
 
 def _paragraph(lines: Sequence[str], number: int) -> int:

@@ -39,7 +39,7 @@ _LOG = lazy_regex(
     r"(?:info|warn|warning|error|debug|fatal|trace|notice|panic|exception|failed|fail|err!?)\b\s*[:\[(|]|\w*(?:error|"
     r"exception|warning)\b\s*:|npm (?:err|warn)|traceback \(most|caused by|file \"[^\"]*\", line \d|at [\w$.<>\[\] "
     r"/]+\s?\(|at (?:async )?\S+:\d+|goroutine \d|\S+\.(?:py|js|mjs|ts|tsx|jsx|go|rs|java|c|cc|cpp|h|rb|php|cs|swift|"
-    r"kt|ex|exs|vue):\d+|\S+\.go:\d|e\s{3}|={3,}|-{4,}|_{4,}|\*{4,}|[✓✗✘✔✖❌✅●⎿⏺✻✽✶✢❯│┌└├╭╰|])"
+    r"kt|ex|exs|vue):\d+|\S+\.go:\d|e\s{3}|={3,}|-{4,}|_{4,}|\*{4,}|[✓✗✘✔✖❌✅☐☑☒●⎿⏺✻✽✶✢✦❯›│┌└├╭╰|])"
 )
 _SHELL = lazy_regex(r"\s*(?:[\w.@~:/\\-]{0,60}\s?(?:[$%#❯➜λ]|PS [A-Z]:\\\S*>)\s+\S|>>> |\.\.\. )")
 _CODE = lazy_regex(
@@ -51,7 +51,9 @@ _CODE = lazy_regex(
 )
 _QUOTE = lazy_regex(r"\s{0,8}(?:>|\|)")
 #: A comment in code, even without code next to it.
-_COMMENT = lazy_regex(r"\s*(?:/\*|\*/|//\s|<!--)")
+_COMMENT = lazy_regex(r"\s*(?:/\*|\*/|//\s|<!--|--\s|;;?\s|%\s)")
+#: A line that a diff adds or removes, where the lines that name its files are missing.
+_CHANGED = lazy_regex(r"([+-])(?:\s|$)")
 #: A line that begins or ends text from elsewhere: "--- Context from: notes.md ---", "=== END OF FILE ===".
 _FRAME = lazy_regex(r"\s{0,8}([-=*~])\1{2,} .{1,200} \1{3,}\s*$")
 _FRAME_END = lazy_regex(r"(?i)\s{0,8}([-=*~])\1{2,} end\b.{0,200} \1{3,}\s*$")
@@ -73,6 +75,12 @@ _REQUEST = lazy_regex(
 )
 #: Number of lines after such a request that count as pasted.
 _REQUESTED_LINES = 3
+#: A request about a text that follows, in however few lines: "translate to German".
+_TEXT_REQUEST = lazy_regex(
+    r"(?i)\s*(?:(?:please|pls|can you|could you) )*(?:translate|proofread|paraphrase|rephrase|reword|tl;?dr|eli5|"
+    r"(?:check|fix) (?:the )?(?:grammar|spelling))(?: (?:this|it|that|please|for me))*(?: (?:in)?to \w+| in \w+)?"
+    r"(?: please)?\s*[?:.!]{0,3}\s*$"
+)
 _LEAD_IN = lazy_regex(
     r"(?i)(?:\b(?:here(?:'s|’s| is| are| comes)(?! (?:my|our) (?:rules?|preferences?|conventions?|requirements?|"
     r"wishes)| (?:what|how|the way) (?:i|we)(?:['’]d)? (?:want|need|expect|like|prefer|work|do)\b)|below(?: is| are)?|"
@@ -140,7 +148,15 @@ _RELAYED = lazy_regex(
     r"rs))\s*:\s|\baccording to (?!(?:our|my|this|your|what i)\b)|\b(?:quote|zitat|citation|cita|citazione|citação|"
     r"citaat|cytat|цитата)\s?:|\b(?:message|banner|notice|warning|sign|footer) reads\s*:|\bas per (?!(?:our|my|"
     r"your)\b)|\b(?:from|quoting) (?:the |a |their |his |her )?(?:[\w.-]+ ){0,2}(?:docs?|documentation|readme|wiki|rfc|"
-    r"spec|guide|handbook|manual|e-?mail|ticket|issue|thread|changelog|confluence|slack)\s*[:–—-]\s"
+    r"spec|guide|handbook|manual|e-?mail|ticket|issue|thread|changelog|confluence|"
+    r"slack)(?:,? [\w.-]+){0,3}\s*[:–—-]\s|\b(?:via|per) (?:slack|teams|discord|chat|"
+    r"e-?mail|phone|jira|whatsapp|(?-i:[A-Z])[\w.-]+)\s*:\s|"
+    r"\btl;?dr (?:of|from) [^:\n]{1,40}:\s|\b(?:PEP|RFC|WCAG|OWASP|MISRA|ISO)[ -]?[\d.-]*(?: section [\d.]+)?\s*:\s|"
+    r"\b(?:their|his|her|(?!(?:team|project|repo\w*|company|codebase|here|let|it|that|what|there|"
+    r"today)['’])[\w.-]+['’]s)\s+"
+    r"(?:[\w-]+\s+){0,3}(?:rules?|polic(?:y|ies)|guide(?:lines?)?|conventions?|contract|advice|motto|opinion|"
+    r"standards?|docs|"
+    r"documentation|handbook|manual|spec)\s*:\s"
 )
 _SAYERS = (
     r"readme|wiki|confluence|jira|doku\w*|handbuch|anleitung|richtlinie\w*|ticket|e-?mail|vertrag|chef\w*|kolleg\w+|"
@@ -185,7 +201,8 @@ _RELAYED_VERB_FIRST = lazy_regex(
     r"no|na|el|la|o|a) |come (?:indicato|scritto|descritto|richiesto|dice) )|,\s*(?:as (?:they|people|he|she|(?:the|my|"
     r"our) (?:\w+ ){1,2}) ?(?:say|says|said|puts? it)|wie man (?:so )?sagt|comme on dit|como (?:dicen|se dice|dizem|"
     r"se diz)|come si dice)[.!]?\s*$|,\s*(?:says|said|writes|wrote|recommends|insists|thinks)\s+(?:the|my|our|a|an|his|"
-    r"her|their|one of)\s+(?:[\w'’-]+\s+){0,3}[\w'’-]+[.!]?\s*$"
+    r"her|their|one of)\s+(?:[\w'’-]+\s+){0,3}[\w'’-]+[.!]?\s*$|[.!?…\"”]\s*(?:[–—~]\s?|-{1,2}(?=\S))"
+    r"(?-i:[A-Z][\w.'-]+(?: [A-Z][\w.'-]+)?)(?:,? (?:from|in|at|of) [\w ]{1,20})?\s*$"
 )
 _SELF = lazy_regex(
     r"(?i)\b(?:i|we|i've|we've|i'd)\s+(?:\w+\s+)?(?:said|told|asked|mentioned|say|wrote|suggest\w*|recommend\w*|"
@@ -318,7 +335,9 @@ def _introduces(line: str) -> bool:
 
 
 def _asks_about(lines: list[str], at: int) -> bool:
-    """Return True if the line asks about text that follows after a blank line."""
+    """Return True if the line asks about text that follows, for most requests after a blank line."""
+    if _TEXT_REQUEST.match(lines[at].rstrip()):
+        return any(line.strip() for line in lines[at + 1 :])
     if lines[at + 1].strip() or not _REQUEST.match(lines[at].rstrip()):
         return False
     return sum(1 for line in lines[at + 1 :] if line.strip()) >= _REQUESTED_LINES
@@ -371,6 +390,8 @@ def _paste_end(lines: list[str], at: int, tag_ends: dict[int, int]) -> int:
         return at + 1
     if _COMMENT.match(line):
         return _run_end(lines, at)
+    if (changed := _changed_end(lines, at)) > at:
+        return changed
     rows = at
     while rows < len(lines) and _VALUES.match(lines[rows]):
         rows += 1
@@ -397,6 +418,15 @@ def _fence_end(lines: list[str], at: int, fence: str) -> int:
         if lines[end].strip().startswith(fence):
             return end + 1
     return len(lines)
+
+
+def _changed_end(lines: list[str], at: int) -> int:
+    """Return where lines end of which a diff removes some and adds others; `at` if these are the points of a list."""
+    end, signs = at, set()
+    while end < len(lines) and (sign := _CHANGED.match(lines[end])):
+        signs.add(sign[1])
+        end += 1
+    return end if len(signs) > 1 else at
 
 
 def _run_end(lines: list[str], at: int) -> int:

@@ -145,6 +145,29 @@ RULES = [
     "/remember always use pnpm in this repo",
     "Never on Fridays deploy to production.",
     "Always for new code write a test first.",
+    # After what is withdrawn, or called across a word of surprise, stands what is laid down instead.
+    "Scratch that, always use pnpm.",
+    "I changed my mind: from now on weigh in kilograms.",
+    "I was wrong about yarn, from now on we use pnpm.",
+    "Actually always use single quotes.",
+    "Sorry, but never use any again.",
+    "Oh and always add a changelog line.",
+    "Hold on, always check the branch before you commit.",
+    "Looks good, but from now on please keep the crates in alphabetical order.",
+    "You must always ask me before you install a package.",
+    "Remember that the weighing port is 8422.",
+    # The same words withdraw something elsewhere.
+    "Never use npm - no, not even for global tools.",
+    "Zawsze używaj pnpm, a nie npm.",
+    "W każdym projekcie, nieważne jakim, zawsze pisz testy.",
+    "npmじゃなくて、必ずpnpmを使ってください。",
+    "Nunca uses any, mejor no arriesgar.",
+    "Vergiss das Changelog nie, immer einen Eintrag schreiben.",
+    "以后还是用 pnpm,不要用 npm。",
+    "永远不要忘掉写测试。",
+    # Marked as people mark what is to be remembered.
+    "# Never merge without two approvals.",
+    "#always weigh the crates twice",
 ]
 
 REFUSED = {
@@ -157,10 +180,22 @@ REFUSED = {
         "Нужно ли всегда делать squash?",
         "为什么它总是返回空?",
     ],
+    "put to the question": [
+        "Never merge without two approvals. Is that a good rule?",
+        "Never merge without two approvals.\n\nGood rule or bad rule?",
+        "Is this a sensible convention? Always squash the merges.",
+        "We always deploy with ansible. Not sure though.",
+        "Never merge on Fridays. What do you think about that?",
+        "Always keep a lockfile. Agree?",
+        "We always deploy with ansible I guess.",
+        "iirc we never merge without two approvals",
+    ],
     "a point of a list": [
         "Implement the dialog:\n\n1. Always ask before it closes.\n2. Never close twice.",
         "Which one?\n\n- we always retry\n- we never retry",
         "Options: 1. Always ask the user. 2. Never ask.",
+        "- [ ] always weigh the crates twice\n- [x] never ship without a label",
+        "Next:\n1. [ ] Never ship without a label.",
     ],
     "someone else's opinion": [
         "My boss thinks we should never use ORMs.",
@@ -237,6 +272,8 @@ REFUSED = {
         "From now on skip the tests. Psych!",
         "Always use tabs... nah, just messing with you",
         "Never review my commits. Only teasing.",
+        "Never mind the merge rule. Now fix the login.",
+        "ok, never mind the failing lint",
     ],
     "a moment, place or task": [
         "Please don't change the migration, just explain it.",
@@ -285,12 +322,24 @@ REFUSED = {
         "Always use the mock until the demo.",
         "Act as QA. Always ask before you test.",
         "Respond like Yoda. Always invert the sentence.",
+        "Let's do a mock interview. From now on you ask me and never give the answer away.",
+        "Let's play a game. Always answer with a number.",
+        "Create a subagent with this prompt: You review code. Always be critical. Never approve without tests.",
+        "Write the system prompt: Always answer in verse.",
+        "during the freeze we never merge to main",
+        "During our audit never delete a log.",
+        "in your next answer always use bullet points",
+        "For the following task, always use metric units.",
     ],
     "what a slash command is to do": [
         "/code-review never comment on the style of names",
         "/init Always mention pnpm in CLAUDE.md",
         "/compact\nNever drop the file paths from the summary.",
         "/crates:weigh We always use kilograms in this repo.",
+        "/release-notes never mention the weights",
+        "/mcp__harbor__rules Always use kilograms.",
+        "$weigh Always use kilograms.",
+        "@agent-weigher never comment on the labels",
     ],
     "about another project": [
         "We use Redis in the other repo, not here.",
@@ -303,6 +352,10 @@ REFUSED = {
         "Translate to French: Never push to main.",
         "Rephrase this for the handbook: Never share your password.",
         "Add a banner to the page: Never send us your PIN.",
+        "Rate this slogan from 1 to 10: Never ship without a label.",
+        "Convert these cursor rules to eslint: always use named exports",
+        "Change the checkbox label to Always ask before deleting files",
+        "Set the title to Never ship without a label",
     ],
     "a supposition": [
         "Maybe we should always use tabs.",
@@ -506,6 +559,13 @@ def test_what_does_not_sound_like_a_rule_is_not_judged(prompt: str) -> None:
         ("Nigdy nie wdrażaj w piątek.", "cofam to, piątek jest ok"),
         ("Никогда не деплой в пятницу.", "Забудь про пятницу, можно."),
         ("永远不要在周五部署。", "算了,周五也可以"),
+        ("Never use ORMs here.", "ok I was too harsh, ORMs are fine"),
+        ("Never touch the legacy folder.", "ok you can touch the legacy folder after all"),
+        ("Always use tabs for indentation.", "hm, spaces for indentation were better"),
+        ("We use yarn here.", "wait sorry wrong project, here it's npm"),
+        ("Always write commit messages in German.", "actually english please"),
+        ("Always run the slow tests.", "no don't, they take an hour"),
+        ("Usa siempre yarn.", "mejor npm, olvida lo anterior"),
     ],
 )
 def test_the_next_prompt_withdraws_a_rule(rule: str, following: str) -> None:
@@ -534,6 +594,11 @@ def test_the_next_prompt_withdraws_a_rule(rule: str, following: str) -> None:
         ("Nooit deployen op vrijdag.", "Vergeet dat niet en ga door met de parser."),
         ("Zawsze używaj Decimal.", "Nie zapomnij o testach parsera."),
         ("Всегда используй Decimal.", "Не забудь про тесты парсера."),
+        ("Zawsze używaj Decimal.", "Powinno działać, a nie działa."),
+        ("Always use tabs.", "The lexer is fine, fix the parser."),
+        ("Nooit deployen op vrijdag.", "Laat maar weten of het werkt."),
+        ("항상 pnpm을 써.", "취소 버튼이 안 보여, 고쳐줘."),
+        ("Never rebase a branch.", "The wrong project file is loaded, see why."),
     ],
 )
 def test_a_next_prompt_about_something_else_withdraws_nothing(rule: str, following: str) -> None:

@@ -105,6 +105,18 @@ LATER: tuple[tuple[str, str], ...] = (
     (f"{EN}\n\n-- \nAnna Schmidt\nACME", EN),
     (f"{EN}\n\nSent from my iPhone", EN),
     (f"@anna commented on this.\n\n{EN}\n\n—\nReply to this email directly, view it on GitHub", EN),
+    # The time stands below the name, in the words of a tracker, a network or an office's page.
+    (f"Anna Berg\n2 days ago\n{EN}", EN),
+    (f"Anna Berg\n10:32 AM Today\n{EN}", EN),
+    (f"Anna Berg\n:palm_tree: 10:32 AM\n{EN}", EN),
+    (f"@annaberg\n3 weeks ago\n{EN}", EN),
+    (f"@annaberg · 3h\n{EN}", EN),
+    (f"u/annaberg\n•\n3 hr. ago\n{EN}", EN),
+    (f"annaberg 3 hours ago | parent | next [-]\n{EN}", EN),
+    (f"12\n\n{EN}\n\nShare\nImprove this answer\nFollow\nanswered Nov 27, 2026 at 10:32\nAnna Berg", EN),
+    (f"Minutes 2026-11-27\nAttendees: Anna, Ben\n{EN}", EN),
+    (f"Protokoll vom Montag\nTeilnehmer: Anna, Ben\n{DE}", DE),
+    (f"Q: How do you merge?\nA: {EN}\nQ: And deploy?\nA: By hand.", EN),
 )
 
 #: What people really type, which the same rules must leave alone.
@@ -121,4 +133,6 @@ TYPED: tuple[str, ...] = (
     "Hallo,\nbitte immer deutsch antworten.\nDanke!",
     "Dear god this is slow, never use a loop here again",
     "we got a mail feature to build; always write its tests first",
+    "Fix the login.\n5 tests fail\nand always run them twice",
+    "Participants must always confirm, so never skip that test",
 )

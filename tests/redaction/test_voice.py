@@ -239,6 +239,29 @@ def test_the_segments_joined_are_the_prompt(prompt: str) -> None:
         "The error message reads: ORDER",
         "Copilot:\nORDER",
         "Anna Schmidt 14:05 Uhr\nORDER",
+        # Whose words they are stands before or behind them.
+        "From slack, Maria: ORDER",
+        "via slack: ORDER",
+        "per Anna: ORDER",
+        "Anna's rule: ORDER",
+        "Their naming policy: ORDER",
+        "The vendor's contract: ORDER",
+        "RFC 9110 section 4: ORDER",
+        "tl;dr of the article: ORDER",
+        "ORDER. — Anna",
+        "ORDER. -Anna from ops",
+        # Comments of other languages, a diff that names no file, to-dos and answers of a screen.
+        "-- ORDER\n-- in the query",
+        "; ORDER\nkey=1",
+        "% ORDER\n\\section{x}",
+        "- We deploy by hand.\n+ ORDER",
+        "+ ORDER\n- We deploy by hand.\n+ And sign it.",
+        "☐ ORDER\n☒ done",
+        "✦ I'd suggest:\n  ORDER",
+        # What a request is about.
+        "translate to german\n\nORDER",
+        "tldr?\n\nORDER",
+        "please proofread this\nORDER",
     ],
 )
 def test_what_others_say_is_not_typed_in_any_language(pasted: str) -> None:
@@ -256,6 +279,13 @@ def test_what_others_say_is_not_typed_in_any_language(pasted: str) -> None:
         "我的规则：\n- ORDER",
         "Important: ORDER",
         "For the record: ORDER",
+        "The team's rule: ORDER",
+        "our naming policy: ORDER",
+        "- ORDER\n- and sign it",
+        "+ ORDER\n+ and sign it",
+        "translate the readme to german and note that ORDER",
+        "Una volta per tutte: ORDER",
+        "Fix it. - Tests too. ORDER",
     ],
 )
 def test_what_the_user_introduces_as_their_own_is_typed(typed: str) -> None:
