@@ -123,7 +123,7 @@ def load_inside(
     vault = find_vault(loaded.settings.places, name)
     if vault is None:
         names = ", ".join(known.name for known in list_vaults(loaded.settings.places)) or "none"
-        raise NotFound(f"there is no vault of {name[:60]!r}; vaults: {names}. `engram projects vault NAME` creates one")
+        raise NotFound(f"no vault for {name[:60]!r}; vaults: {names}. `engram projects vault NAME` creates one")
     return replace(loaded, settings=settings_of(vault, loaded.settings))
 
 

@@ -51,8 +51,13 @@ from engram.trust.display import number_of
     help="The new full text; - reads it from standard input (default: unchanged, except that a new summary replaces "
     "the old one in it).",
 )
-@click.option("--importance", type=click.Choice(Importance.values()), default=None, help="(default: unchanged)")
-@click.option("--scope", type=click.Choice(Scope.values()), default=None, help="(default: unchanged)")
+@click.option(
+    "--importance",
+    type=click.Choice(Importance.values()),
+    default=None,
+    help="The new importance (default: unchanged).",
+)
+@click.option("--scope", type=click.Choice(Scope.values()), default=None, help="The new scope (default: unchanged).")
 @json_option
 @pass_workspace
 def edit(
@@ -66,7 +71,7 @@ def edit(
 ) -> None:
     """Change a memory; its history keeps the old text. Without an option, the full text opens in your editor.
 
-    If the new text no longer says the line that Claude is shown, its first sentence becomes that line.
+    If the new text no longer contains the line that Claude is shown, its first sentence becomes that line.
 
     Example: engram edit ep_0123456789ab --summary "Deploy with make ship"
     """
@@ -94,7 +99,7 @@ def edit(
 
 
 def _in_editor(store: Store, episode_id: str) -> str:
-    """Return the text as the user left it in the editor. Raises BadRequest without a terminal."""
+    """Open a memory's text in the user's editor, and return the edited text. Raises BadRequest without a terminal."""
     content = require_memory(store, episode_id).content
     if not has_terminal():
         raise BadRequest(
@@ -116,7 +121,7 @@ def _in_editor(store: Store, episode_id: str) -> str:
 def correct(workspace: Workspace, episode_id: str, text: str, why: str, as_json: bool) -> None:
     """Replace a wrong memory with TEXT; - reads it from standard input.
 
-    The old memory is kept as replaced, with the reason in its history. If it was pinned, the new one is.
+    The old memory is kept, marked as replaced, with the reason in its history. If it was pinned, the new one is pinned.
     `engram consolidate --undo RUN` reverts this.
 
     Example: engram correct ep_0123456789ab "Deploy with make ship" --why "make deploy is gone"
@@ -144,17 +149,17 @@ def feedback(workspace: Workspace, memory_id: str, judgement: str | None, why: s
     """Judge a memory or a quotation (q_…) as helpful, wrong or outdated, or withdraw the last judgement.
 
     A helpful memory is shown a little more readily. A wrong one is never shown again; `engram forget` deletes it. An
-    outdated one is archived, and what it had replaced remains replaced. A wrong or outdated quotation is not
-    shown again.
+    outdated one is archived, and the memory that it had replaced remains replaced. A wrong or outdated quotation is
+    not shown again.
 
-    --off withdraws the last judgement, whatever it was. For a memory that sank because it was shown and never used,
-    the count starts again.
+    --off withdraws the last judgement, whatever it was. If a memory ranks lower because it was shown and never used,
+    that count starts again from zero.
 
     Example: engram feedback ep_0123456789ab outdated --why "the server has moved"
     """
     if off == (judgement is not None):
         raise BadRequest(
-            "say what it is: helpful, wrong or outdated; or only --off, which withdraws the last judgement"
+            "give a judgement (helpful, wrong or outdated), or only --off, which withdraws the last judgement"
         )
     judged = None if judgement is None else Judgement(judgement)
     with workspace.store() as store:
@@ -173,7 +178,7 @@ def feedback(workspace: Workspace, memory_id: str, judgement: str | None, why: s
 def _judge_quotation(
     workspace: Workspace, store: Store, quotation_id: str, judgement: Judgement | None, why: str, as_json: bool
 ) -> None:
-    """Judge a quotation, or withdraw its last judgement (None); withdraw pending bites of it."""
+    """Judge a quotation, or withdraw its last judgement if ``judgement`` is None. Its pending bites are withdrawn."""
     if judgement is None:
         sentence = f"Withdrew {take_back_quotation_judgement(store, quotation_id, actor=Actor.USER)}."
     else:
@@ -187,10 +192,10 @@ def _judge_quotation(
 
 
 def _judged_line(what: str, judgement: Judgement) -> str:
-    return as_called_here(f"{what} is judged {judgement}. `engram feedback {what} --off` reverts.")
+    return as_called_here(f"{what} is judged {judgement}. `engram feedback {what} --off` reverts this.")
 
 
-# -- ``engram forget``: delete a memory everywhere, with the text on which no other memory rests.
+# -- ``engram forget``: delete a memory everywhere, with the text that no other memory rests on.
 
 
 @click.command("forget")
@@ -199,8 +204,8 @@ def _judged_line(what: str, judgement: Judgement) -> str:
     "--also-source/--only-memory",
     "also_source",
     default=None,
-    help="Delete the whole turns that it rests on, with every memory that rests on them; or this memory and the "
-    "words that only it rests on (default: ask; with --yes, the memory only).",
+    help="Delete the whole turns that the memory rests on, with every memory that rests on them; or only this memory "
+    "and the words that no other memory rests on (default: ask; with --yes, only the memory).",
 )
 @click.option("--yes", is_flag=True, help="Don't ask (default: show what will be deleted, and ask).")
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, word for word (default: delete it).")
@@ -209,17 +214,17 @@ def _judged_line(what: str, judgement: Judgement) -> str:
 def forget(
     workspace: Workspace, episode_id: str, also_source: bool | None, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
-    """Delete for good: a memory with the words that only it rests on, a quotation (q_…), or a whole session.
+    """Delete for good a memory with the words that only it rests on, a quotation (q_…), or a whole session.
 
-    They are deleted from everything that Engram keeps: the database, what search uses, the history, the notes, and
-    exports and backups in the memory folder. Reading, extracting, importing or restoring does not bring them back. What
-    another memory still needs is kept, and is listed. For a quotation, the words of the whole message are deleted, with
-    the memories that were made from only them or that repeat them. For a session, given by the id that `engram
-    sessions` prints, all its turns are deleted, with every memory that rests on one of them or was saved in it, its
-    title, and the record of what was shown in it; anything said in it later is stored as usual. The transcript belongs
-    to Claude Code and is not changed.
+    They are deleted from everything that Engram keeps: the database, the search indexes, the history, the notes, and
+    the exports and backups in the memory folder. Reading, extracting, importing or restoring does not bring them back.
+    Anything that another memory still needs is kept and listed. For a quotation, the words of the whole message are
+    deleted, with the memories that were made only from them or that repeat them. For a session, specified by the id
+    that `engram sessions` prints, all its turns, its title and the record of what was shown in it are deleted, with
+    every memory that rests on one of the turns or was saved in the session. Anything said in it later is stored as
+    usual. The transcript belongs to Claude Code and is not changed.
 
-    --dry-run shows all of that, and what is kept, and deletes nothing.
+    --dry-run shows what would be deleted and what would be kept, and deletes nothing.
 
     Example: engram forget ep_0123456789ab --only-memory
     """
@@ -265,7 +270,7 @@ def _is_session(text: str) -> bool:
 def _confirm(store: Store, workspace: Workspace, episode_id: str, also_source: bool | None) -> bool:
     """Show what would be deleted, and ask. Return whether to delete whole turns."""
     _show(preview_forget(store, workspace.places, episode_id, also_source=bool(also_source)), is_whole=False)
-    advise(f"Every word of it: engram forget {episode_id} --dry-run")
+    advise(f"To see every word of it: engram forget {episode_id} --dry-run")
     with_source = plan_forget(store, episode_id, also_source=True) if also_source is None else None
     if with_source is not None and with_source.turn_ids:
         say(
@@ -286,10 +291,10 @@ def _confirm(store: Store, workspace: Workspace, episode_id: str, also_source: b
 
 
 def _show(preview: ForgetPreview, *, is_whole: bool) -> None:
-    """Print what would be deleted, by title and day, and then how much; the report afterwards has the same form.
+    """Print the title and day of everything that would be deleted, and then the totals, as the later report does.
 
     Args:
-        is_whole: print the full text of memories and turns, and not just one line for each.
+        is_whole: print the full text of memories and turns instead of one line for each.
     """
     plan = preview.plan
 
@@ -320,7 +325,7 @@ def _show(preview: ForgetPreview, *, is_whole: bool) -> None:
     if plan.cut is not None:
         say(f"changes    {plan.cut.episode_id}, which then says: “{one_line(plan.cut.summary)}”")
     for memory in plan.restored:
-        say(f"comes back “{one_line(memory.summary)}” ({_about(memory)}): what replaced it goes")
+        say(f"comes back “{one_line(memory.summary)}” ({_about(memory)}): what replaced it is deleted")
     for memory in plan.staying:
         say(f"kept       “{one_line(memory.summary)}” ({_about(memory)}), without what it quotes")
     for needed in plan.needed:
@@ -356,7 +361,7 @@ def _facts(report: ForgetReport) -> dict[str, object]:
 
 # -- ``engram purge``: delete archived and superseded memories for good.
 
-#: Maximum number of memories that are listed; the others are counted.
+#: Maximum number of memories to list; the rest are only counted.
 _LISTED = 50
 
 
@@ -368,8 +373,8 @@ _LISTED = 50
     type=click.IntRange(0),
     default=None,
     metavar="DAYS",
-    help=f"Archived memories that were not changed or used for this many days (default: {ARCHIVED_DAYS}, if "
-    "neither --superseded nor an ID is given).",
+    help=f"Purge archived memories that have not been changed or used for this many days (default: {ARCHIVED_DAYS}, "
+    "if neither --superseded nor an ID is given).",
 )
 @click.option(
     "--superseded",
@@ -377,7 +382,7 @@ _LISTED = 50
     type=click.IntRange(0),
     default=None,
     metavar="DAYS",
-    help="Replaced memories that were not changed or used for this many days (default: none).",
+    help="Purge replaced memories that have not been changed or used for this many days (default: none).",
 )
 @project_option
 @click.option(
@@ -394,13 +399,13 @@ def purge(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Delete archived and replaced memories for good: their words and history.
+    """Delete archived and replaced memories for good, with their words and history.
 
-    Consolidating only archives; purging frees the space. Without --yes this only shows what would be deleted. Pinned
-    memories are never purged, important ones only if you name them. The turns that they rest on stay searchable, and
-    the same memories are not made again. A purge can't be undone, and neither can a run of `engram consolidate` that
-    had changed a purged memory. Older backups still contain what was purged; to delete something everywhere, use
-    `engram forget`.
+    Consolidating only archives; purging frees the space. Without --yes, this only shows what would be deleted. Pinned
+    memories are never purged, and important ones only if you name them. The turns that the purged memories rest on
+    stay searchable, and the same memories are not made again. A purge can't be undone, and neither can a run of
+    `engram consolidate` that changed a purged memory. Older backups still contain what was purged; to delete something
+    everywhere, use `engram forget`.
 
     Example: engram purge --archived 365 --yes
     """
@@ -449,7 +454,10 @@ def _print(plan: PurgePlan, report: PurgeReport | None) -> None:
         if len(plan.memories) > _LISTED:
             click.echo(f"… and {len(plan.memories) - _LISTED} more")
     if plan.spared:
-        say(f"{number_of(plan.spared, 'more memory')} pinned or important: kept. Name those that you want to purge.")
+        say(
+            f"Kept {number_of(plan.spared, 'more memory')}: pinned or important. To purge one, unpin it if necessary, "
+            "and give its ID."
+        )
     if report is not None:
         kept = f"; kept {report.kept} that have changed since" if report.kept else ""
         say(
@@ -472,9 +480,9 @@ def review() -> None:
     """List what needs your decision, or decide: memories that contradict each other or look like orders.
 
     Only you can replace what you pinned, saved, said or chose. If a later memory or a correction by Claude disagrees
-    with it, both stay valid until you decide here; what you say or choose later replaces what you said before.
-    Memories that your own files contradict (CLAUDE.md, rules, auto memory) are listed too, and memories that are
-    suspect: their text looks like an order to Claude.
+    with it, both stay valid until you decide here; what you say or choose later replaces what you said before. Also
+    listed are memories that your own files (CLAUDE.md, rules, auto memory) contradict, and suspect memories, whose
+    text looks like an order to Claude.
 
     Example: engram review
     """
@@ -484,7 +492,7 @@ def review() -> None:
 @json_option
 @pass_workspace
 def list_command(workspace: Workspace, as_json: bool) -> None:
-    """List the contradictions that need a decision.
+    """List what needs your decision.
 
     Example: engram review list --json
     """
@@ -525,7 +533,7 @@ def list_command(workspace: Workspace, as_json: bool) -> None:
 
 
 def _print_pending(heading: str, pending: Sequence[Iterable[str]], advice: str) -> None:
-    """Print the decisions of one kind, each as its lines, and how to make them; nothing if there are none."""
+    """Print the pending decisions of one kind, and then how to make them. Print nothing if there are none."""
     if not pending:
         return
     say(f"{heading}: {len(pending)}", bold=True)
@@ -547,7 +555,7 @@ def _contradiction_lines(one: OpenContradiction) -> Iterator[str]:
 @json_option
 @pass_workspace
 def keep(workspace: Workspace, episode_id: str, as_json: bool) -> None:
-    """Keep the memory ID, which replaces those that contradict it. `engram consolidate --undo RUN` reverts this.
+    """Keep the memory ID; it replaces those that contradict it. `engram consolidate --undo RUN` reverts this.
 
     Example: engram review keep ep_0123456789ab
     """
@@ -575,7 +583,7 @@ def both(workspace: Workspace, which: str, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def trust(workspace: Workspace, episode_id: str, as_json: bool) -> None:
-    """Let Claude be shown a suspect memory. Its text looks like an order to Claude: read it first.
+    """Allow a suspect memory to be shown to Claude. Its text looks like an order to Claude, so read it first.
 
     `engram undo ID` reverts this. `engram feedback ID wrong` hides it for good.
 

@@ -49,7 +49,7 @@ database_option = click.option(
     envvar="ENGRAM_HUB_DATABASE",
     default="",
     metavar="DSN",
-    help="The hub's PostgreSQL, in libpq's form (default: ENGRAM_HUB_DATABASE, or PGHOST and the like).",
+    help="The hub's PostgreSQL, in libpq's form (default: ENGRAM_HUB_DATABASE, or PGHOST and similar).",
 )
 
 
@@ -60,7 +60,7 @@ database_option = click.option(
 )
 @click.option("--port", type=click.IntRange(1, 65_535), default=8_750, show_default=True, help="Port to listen on.")
 @click.option(
-    "--pooled", is_flag=True, help="A pooler in transaction mode is in front of the database (default: none)."
+    "--pooled", is_flag=True, help="The database is behind a connection pooler in transaction mode (default: no)."
 )
 def serve(database: str, host: str, port: int, pooled: bool) -> None:
     """Serve a hub on PostgreSQL 15 or newer. Tables are created and migrated at startup.
@@ -189,7 +189,7 @@ def _member_json(row: Any) -> dict[str, Any]:
 
 
 class _opened:
-    """The opened database of the hub. Raises HubError if the ``hub`` extra is not installed."""
+    """The hub's database, open inside a ``with`` block. Raises HubError if the ``hub`` extra is not installed."""
 
     def __init__(self, dsn: str) -> None:
         try:
@@ -205,11 +205,12 @@ class _opened:
         self._database.close()
 
 
-hub_option = click.option("--hub", "url", metavar="URL", default=None, help="Which hub (default: the only one).")
+hub_option = click.option("--hub", "url", metavar="URL", default=None, help="The hub to use (default: the only one).")
 
 _PHRASE_NOTE = (
     "Write this recovery phrase down: the hub does not have it. Anyone with it and a code can read your memories; "
-    "without it, or a machine that is in the space, nobody can. Such a machine shows it again: `engram hub key --show`."
+    "without the phrase, or a machine that has joined the space, nobody can. To see the phrase again on such a "
+    "machine, run `engram hub key --show`."
 )
 
 
@@ -218,7 +219,7 @@ _PHRASE_NOTE = (
 def hub(workspace: Workspace) -> None:
     """Share memories between your machines, through a hub that cannot read them (default: status).
 
-    Nothing is sent anywhere before you join a hub.
+    Nothing is sent anywhere until you join a hub.
 
     Example: engram hub join https://hub.example.org K7QM-2XHD-RT
     """
@@ -258,7 +259,7 @@ def join(workspace: Workspace, url: str, code: str, name: str, phrase: bool, as_
     say(f"Joined {joined.server.url} as {joined.server.member_name}; spaces: {', '.join(spaces) or 'none'}.")
     if joined.phrase:
         advise(f"\n{joined.phrase}\n\n{_PHRASE_NOTE}")
-    advise("A running worker syncs automatically; `engram hub sync` does it now.")
+    advise("A running worker syncs automatically; `engram hub sync` syncs now.")
 
 
 @hub.command("leave")
@@ -267,8 +268,8 @@ def join(workspace: Workspace, url: str, code: str, name: str, phrase: bool, as_
 @json_option
 @pass_workspace
 def leave(workspace: Workspace, url: str | None, yes: bool, as_json: bool) -> None:
-    """Leave a hub: this machine's token and keys are deleted. Memories are kept here, and what this machine sent stays
-    on the hub.
+    """Leave a hub, and delete its token and keys from this machine. The memories on this machine are kept, and what it
+    sent stays on the hub.
 
     Example: engram hub leave
     """
@@ -297,16 +298,16 @@ def status(workspace: Workspace, as_json: bool) -> None:
         return
     say_unknown(unknown)
     if not (reports or unknown):
-        advise("No hub was joined: nothing leaves this machine. `engram sync DIR` starts with a folder.")
-        advise("`engram hub join URL CODE` joins a hub.")
+        advise("No hub has been joined: nothing leaves this machine.")
+        advise("`engram sync DIR` uses a folder as the hub; `engram hub join URL CODE` joins a hub.")
     for report in reports:
         _print_report(report)
 
 
 def say_unknown(unknown: Mapping[str, str]) -> None:
-    """Print which hubs memory.db has lost, and how to join them again."""
+    """Print the hubs that are missing from memory.db, and how to join each of them again."""
     for place, command in unknown.items():
-        advise(f"This machine had joined {place}, which this memory doesn't know. To get back what is there: {command}")
+        advise(f"This machine had joined {place}, which memory.db does not list. To get back what is there: {command}")
 
 
 def _print_report(report: HubReport) -> None:
@@ -341,7 +342,7 @@ def _print_report(report: HubReport) -> None:
 @json_option
 @pass_workspace
 def spaces(workspace: Workspace, as_json: bool) -> None:
-    """List the spaces that this machine is in.
+    """List the spaces that this machine has joined.
 
     Example: engram hub spaces
     """
@@ -355,7 +356,7 @@ def spaces(workspace: Workspace, as_json: bool) -> None:
 
 
 @hub.command("devices")
-@click.option("--add", is_flag=True, help="Print a one-time code for another machine of yours (default: list).")
+@click.option("--add", is_flag=True, help="Print a one-time code for another of your machines (default: list).")
 @click.option(
     "--remove", metavar="ID", type=int, default=None, help="Shut a machine out, such as a lost laptop (default: none)."
 )
@@ -407,13 +408,13 @@ def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None
         say("Its files were deleted; this machine now sends what only that one had sent. It still reads the folder.")
     elif remove is not None:
         advise(
-            "It can no longer connect. If someone else has it, run `engram hub key --rotate`, so that new data gets "
-            "another key."
+            "It can no longer connect. If someone else has it, run `engram hub key --rotate`, so that new data is "
+            "encrypted with another key."
         )
 
 
 def _ask_devices(workspace: Workspace, store: Store, server: Server, remove: int | None) -> dict[str, Any]:
-    """List a hub's machines, or remove one. For a folder, this happens within a round, which finds what is missing."""
+    """List a hub's machines, or remove one. A folder is synced before and after, to send what the machine had sent."""
     keyring = Keyring(workspace.places.hub_keys)
     if remove is None or not is_folder(server.url):
         with connect(store, keyring, server) as connection:
@@ -435,7 +436,7 @@ def _ask_devices(workspace: Workspace, store: Store, server: Server, remove: int
 @json_option
 @pass_workspace
 def key(workspace: Workspace, space: str, show: bool, rotate: bool, yes: bool, as_json: bool) -> None:
-    """Give this machine the key of a sealed space by its recovery phrase, show the phrase, or make a new key.
+    """Ask for a sealed space's recovery phrase and store its key here, show the phrase, or create a new key.
 
     Example: engram hub key --show
     """
@@ -449,7 +450,7 @@ def key(workspace: Workspace, space: str, show: bool, rotate: bool, yes: bool, a
             phrase = phrase_of(_newest_key(workspace, store, space))
         else:
             give_key(store, workspace.places, space, ask_phrase("Recovery phrase"))
-            tell(as_json, {"space": space}, f"{space}: the key is kept; what could not be read is fetched again.")
+            tell(as_json, {"space": space}, f"{space}: the key is stored; what could not be read is fetched again.")
             return
     tell(as_json, {"space": space, "phrase": phrase}, f"{phrase}\n\n{_PHRASE_NOTE}" if rotate else phrase)
 
@@ -470,8 +471,8 @@ def _newest_key(workspace: Workspace, store: Store, name: str) -> bytes:
 @json_option
 @pass_workspace
 def link(workspace: Workspace, project: str, known_as: str, yes: bool, as_json: bool) -> None:
-    """Link PROJECT, a folder here, to the project that another machine calls NAME. This is needed if they have no
-    common remote.
+    """Link PROJECT, a folder on this machine, to the project that another machine calls NAME. This is needed if the two
+    have no git remote in common.
 
     `engram projects` lists both: projects that only other machines know have no folder.
 
@@ -481,11 +482,11 @@ def link(workspace: Workspace, project: str, known_as: str, yes: bool, as_json: 
         into, other = named_project(store, project), named_project(store, known_as)
         check_merge(store, into, other)
         if not other.identity.startswith(PLACEHOLDER):
-            raise BadRequest(f"{other.name} is a folder of this machine; `engram projects merge` joins two of them")
+            raise BadRequest(f"{other.name} is a folder on this machine; `engram projects merge` merges two projects")
         confirm(yes, as_json, f"Move everything in {other.name} to {into.name}?")
         merge_projects(store, into, other, "linked by hand", actor=Actor.USER)
     facts = {"project": into.name, "linked": other.name}
-    tell(as_json, facts, f"What other machines call {other.name} is {into.name} here.")
+    tell(as_json, facts, f"The project that other machines call {other.name} is {into.name} on this machine.")
 
 
 hub.add_command(sync_now, "sync")

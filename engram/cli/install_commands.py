@@ -61,8 +61,8 @@ from engram_hooks.block import link_interpreter
 # -- What `engram install` asks: the earlier Engram, the permission, and who writes the memories.
 
 _LEAVES = (
-    "What then leaves this machine: what you and Claude said, with secrets masked, and the commands that were run with "
-    "their exit codes; no files and no tool output. Your own Claude Code sends it to Anthropic, with your login."
+    "What then leaves this machine: what you and Claude said, with secrets masked, and the commands that were run, "
+    "with their exit codes; no files and no tool output. Your own Claude Code sends it to Anthropic, with your login."
 )
 
 
@@ -96,7 +96,7 @@ def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) ->
 
     has_model = claude.command is not None or can_compare(settings)
     click.echo("\nWho writes the memories?")
-    # What can't be used right away is not recommended.
+    # Don't recommend what can't be used right away.
     is_ready = claude.command is not None and not seems_logged_out(settings)
     claude_text = (
         f"Your own Claude Code. {'Recommended: such' if is_ready else 'Such'} memories help with {SERVED_BY_MODEL} % "
@@ -109,14 +109,14 @@ def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) ->
     say("  openai  OpenAI or a compatible server, including one of your own, with your key.")
     if has_model:
         compare_text = (
-            "Rules, and at the end you see one of your own sessions both ways: a single call of the language model, "
-            "whose price you see first. Then you choose."
+            "Rules for now. At the end, you see the memories that each way makes from one of your own sessions, and "
+            "choose. It takes one call to the language model, and you see its price first."
         )
         say_wrapped(compare_text, first="  compare ", rest=" " * 10)
     if claude.command is None:
         say("Claude Code was not found on this machine, so it can't write them yet.")
     elif not is_ready:
-        say_wrapped("No login of Claude Code was found: run `claude` and type /login before you choose claude.")
+        say_wrapped("No Claude Code login was found: run `claude` and type /login before you choose claude.")
     answers = ["local", "openai", *([COMPARE] if has_model else [])]
     if claude.command is not None:
         answers.insert(0, "claude")
@@ -128,8 +128,8 @@ def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) ->
 def ask_mod(existing: Existing) -> bool:
     """Ask whether Claude Code should show what Engram handed to Claude."""
     say(
-        "\nInside Claude Code, a dim line can say when a memory was handed to Claude, and /engram shows and searches "
-        "them. This is a mod: a small program of Engram's that Claude Code runs. It changes nothing."
+        "\nInside Claude Code, a dim line can say when a memory was handed to Claude, and /engram can show and search "
+        "your memories. This needs a mod: a small program of Engram's that Claude Code runs. It changes nothing."
     )
     say(mod_price([*existing.first, *existing.rest], time.time()))
     return agrees("Add it? `engram install --no-mod` removes it again")
@@ -138,7 +138,7 @@ def ask_mod(existing: Existing) -> bool:
 def ask_session_start() -> bool:
     """Ask whether Claude Code's sessions should start the worker and the watcher, if nothing starts them at login."""
     say("This machine has no launchd or systemd that could start Engram again after a restart.")
-    return agrees("May a Claude Code session start it if it is not running?", default=True)
+    return agrees("May a Claude Code session start Engram if it is not running?", default=True)
 
 
 def cost_lines(settings: Settings, cost: CostEstimate) -> list[str]:
@@ -213,7 +213,7 @@ def variable_notes(workspace: Workspace) -> list[str]:
     """Return notes about settings from this shell's environment variables, which a service does not see."""
     folders = ("home", "claude_folder")
     settings = [
-        f"The service does not see this shell's ENGRAM_{name.upper()}: engram config set {name} …"
+        f"The service does not see this shell's ENGRAM_{name.upper()}; store it with `engram config set {name} …`"
         for name, source in sorted(workspace.loaded.sources.items())
         if source == "environment" and name not in folders
     ]
@@ -247,39 +247,41 @@ def _writer(settings: Settings, *, is_writer_chosen: bool) -> str:
 @click.option(
     "--service/--no-service",
     default=None,
-    help="Start the worker and the watcher at login (default: as before, at first yes).",
+    help="Start the worker and the watcher at login (default: as last time; the first time, yes).",
 )
 @click.option(
     "--plugin/--no-plugin",
     default=None,
-    help="Connect Claude Code through a plugin, or through its settings files (default: as before, at first a plugin).",
+    help="Connect Claude Code through a plugin, or through its settings files (default: as last time; the first time, "
+    "through a plugin).",
 )
 @click.option(
     "--statusline/--no-statusline",
     default=None,
-    help="Show in Claude Code's status line what Engram is doing (default: as before, at first no).",
+    help="Show in Claude Code's status line what Engram is doing (default: as last time; the first time, no).",
 )
 @click.option(
     "--mod/--no-mod",
     default=None,
-    help="Show inside Claude Code what was handed to Claude, and answer /engram there (default: as before; asked once, "
-    "at first no).",
+    help="Show inside Claude Code what was handed to Claude, and answer /engram there (default: as last time; until "
+    "you are asked, no).",
 )
 @click.option(
-    "--no-import", is_flag=True, help="Leave existing sessions to the service or `engram up` (default: read)."
+    "--no-import", is_flag=True, help="Leave existing sessions to the service or `engram up` (default: read them)."
 )
 @click.option(
     "--extractor",
     type=click.Choice(["claude", "openai", "local"]),
     default=None,
-    help="Who writes the memories (default: asked; with --yes as before, at first local).",
+    help="Who writes the memories (default: ask; with --yes, as last time, and local the first time).",
 )
 @click.option(
     "--agent",
     "agents",
     type=click.Choice(AGENTS),
     multiple=True,
-    help="Also give this agent the memory tools; can be given several times (default: as before, at first none).",
+    help="Also give this agent the memory tools; can be given several times (default: as last time; the first time, "
+    "none).",
 )
 @json_option
 @pass_workspace
@@ -298,7 +300,7 @@ def install(
     agents: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Make Engram part of this machine: connect Claude Code, start the service, and read existing sessions.
+    """Set up Engram on this machine: connect Claude Code, start the service, and read existing sessions.
 
     Run it again after an update: it updates what changed and restarts what is running. It saves the original of every
     file that it changes; `engram uninstall` restores them. If it is interrupted, run it again, or uninstall.
@@ -335,12 +337,12 @@ def install(
         for question in questions:
             question.ask(answers)
     except click.Abort:
-        go_on = "To go on, type: engram install" if has_terminal() else "Without a terminal to ask, add --yes"
+        go_on = "To continue, type: engram install" if has_terminal() else "There is no terminal to ask in: add --yes"
         raise InstallError(f"nothing was changed. {go_on}") from None
     planned = plan()
     with if_stopped(
-        "What this installation had changed was undone, except for the memory in "
-        f"{settings.home}. To go on, type: engram install. To delete the memory: engram uninstall --purge"
+        "The changes of this installation were undone, except for the memory in "
+        f"{settings.home}. To continue, type: engram install. To delete the memory: engram uninstall --purge"
     ):
         result = _apply(workspace, answers.choices, machine, planned, is_quiet=as_json)
     with if_stopped(
@@ -359,7 +361,7 @@ class Machine:
     earlier: EarlierEngram
     existing: Existing
     journal: Journal | None
-    #: Running Engram processes that have different code.
+    #: Engram processes that run different code.
     others: Sequence[OtherProcess]
 
 
@@ -394,7 +396,7 @@ def _plan(
     reads: bool,
     is_upgrade: bool,
 ) -> Installation:
-    """Return everything to be done, with the settings to be written first."""
+    """Return everything that the installation will do, including the settings that it writes first."""
     settings = workspace.with_flags(**wanted).settings
     is_first = machine.journal is None or machine.journal.is_half_done
     reads_now = reads and not (choices.service and not is_first)
@@ -425,7 +427,7 @@ class Answers:
 class Question:
     """A question that only the user can answer; most are asked only at the first installation."""
 
-    #: What it decides, for a dry run.
+    #: What the answer decides, as a dry run prints it.
     decides: str
     #: Asks the user, and changes the answers. Raises Abort if the user declines or nobody is there to answer.
     ask: Callable[[Answers], None]
@@ -450,9 +452,9 @@ def _questions(workspace: Workspace, choices: Choices, machine: Machine, extract
 
     config = workspace.places.config_file
     if machine.earlier.is_active:
-        yield Question("whether the earlier Engram may be stopped", lambda _: _require("Stop it and go on?", False))
+        yield Question("whether the earlier Engram may be stopped", lambda _: _require("Stop it and continue?", False))
     if machine.others:
-        yield Question("whether the other version may be stopped", lambda _: _require("Stop them and go on?", True))
+        yield Question("whether the other version may be stopped", lambda _: _require("Stop them and continue?", True))
     if machine.journal is None:
         yield Question("whether Claude may use the memory tools without asking", permission)
         if extractor is None:
@@ -507,7 +509,7 @@ def _require_model(settings: Settings, extractor: str | None, claude: ClaudeCode
 
 
 def _compare(workspace: Workspace, answer: str | None) -> None:
-    """Show a session both ways if that was the answer; a user who chose the rules is not asked again."""
+    """Show what each way makes from a session if the user asked for that; note if the user chose the rules."""
     if answer not in (COMPARE, "local"):
         return
     with workspace.store() as store:
@@ -540,7 +542,7 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, plan: Insta
         nonlocal imported_earlier, test
         if not choices.service:
             read_sessions()
-        # This creates the memory even if no session was read.
+        # Opening the store creates memory.db, even if no session was read.
         with workspace.store():
             pass
         imported_earlier = _import_earlier(workspace, machine, plan)
@@ -567,7 +569,7 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, plan: Insta
     outcome.notes += [f"Ended a process of another version: {other.described}" for other in ended]
     if copy is not None:
         outcome.notes.append(
-            f"memory.db was brought up to date. To go back: `engram restore {copy.name}` with the earlier version"
+            f"memory.db was upgraded. To go back: `engram restore {copy.name}` with the earlier version"
         )
     outcome.notes += variable_notes(workspace) if choices.service else _terminal_notes(workspace)
     return Result(outcome, plan.steps, imported, imported_earlier, test)

@@ -1,4 +1,4 @@
-"""The entry point ``engram``: global flags, commands that are loaded on demand, and errors as one line."""
+"""The entry point ``engram``: global flags, commands loaded on demand, and errors printed as one line."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that the first word stands for; an earlier version's word still works, with a note."""
+        """Find the command that the first word names; an earlier version's word still works, with a note."""
         word, *rest = args
         if word == "help" and not ctx.resilient_parsing:
             if not rest:
@@ -264,7 +264,7 @@ NAME=VALUE (any setting of `engram config`). `engram COMMAND --help` explains it
 
 
 def _in_new_words(word: str, rest: Sequence[str]) -> list[str]:
-    """Return the arguments of a call written for an earlier version in their current form."""
+    """Convert the arguments of a call that was written for an earlier version to their current form."""
     words = [*OLD_WORDS[word][0], *rest]
     if word == "bad" and not {"--off", "--help", "-h"} & set(rest):
         words.append("wrong")
@@ -281,7 +281,7 @@ def _suggestion(word: str) -> str:
     near = near or [name for name in COMMANDS if word and name.startswith(word.lower())][:3]
     near = [name if name in COMMANDS else f"config set {name}" for name in near]
     meant = f"Did you mean {' or '.join(f'`engram {name}`' for name in near)}? " if near else ""
-    return f"{meant}`engram --help` lists them all."
+    return f"{meant}`engram --help` lists all commands."
 
 
 #: Appended to the message about a damaged memory.db.
@@ -360,7 +360,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.umask(0o077)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # If a terminal can't display a character, a substitute is shown, which is not a failure.
+            # Print a substitute for a character that the terminal can't display, instead of failing.
             stream.reconfigure(errors="replace")
     workspace = Workspace({})
     try:
@@ -394,9 +394,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else options.OK)
 
 
-#: What the extra ``hub`` installs.
+#: Packages that the extra ``hub`` installs.
 _HUB_PACKAGES = ("psycopg", "psycopg_pool")
-#: Minimum similarity between an unknown option and the one that may be meant.
+#: Minimum similarity between an unknown option and one that is suggested instead.
 _MIN_LIKENESS = 0.7
 #: A range in the form in which click prints it.
 _RANGE = lazy_regex(r"is not in the range (-?\d+)<=x<=(\d+)")
@@ -408,7 +408,7 @@ def _message_of(error: click.ClickException) -> str:
     if isinstance(error, click.NoSuchOption):
         error = click.NoSuchOption(error.option_name, possibilities=_near_options(error), ctx=error.ctx)
         takes_text = error.ctx is not None and any(isinstance(one, click.Argument) for one in error.ctx.command.params)
-        dashes = " A text that begins with - goes after --." if takes_text and not error.possibilities else ""
+        dashes = " Put text that begins with - after --." if takes_text and not error.possibilities else ""
     message = error.format_message()
     if not isinstance(error, click.UsageError) or error.ctx is None or "engram --help" in message:
         return message
@@ -427,7 +427,7 @@ def _message_of(error: click.ClickException) -> str:
         # Text with spaces was already in quotes, so the command takes no such text.
         is_loose = "extra arguments (" in message or " " not in message.partition("(")[2]
         help_line = f"`{error.ctx.command_path} --help` shows its options"
-        advice = "put a text of several words in quotes" if is_loose else help_line
+        advice = "put text of several words in quotes" if is_loose else help_line
         return f"{message.removesuffix('.')}. Write: {usage}; {advice}."
     return f"{message} `{error.ctx.command_path} --help` shows how it is written.{dashes}"
 
@@ -452,7 +452,7 @@ def _advise_packages(error: ImportError) -> str:
             "uv tool install '.[hub]' (or: pip install '.[hub]')"
         )
     return (
-        f"Error: Engram's code needs another version of {error.name}: it was updated, and its packages were not. "
+        f"Error: Engram's code needs another version of {error.name}: it was updated, but its packages were not. "
         f"Run: {update_command()}; then: engram install"
     )
 
@@ -468,7 +468,7 @@ def _quiet_pipe() -> Iterator[None]:
         try:
             yield
         finally:
-            # What is still in the buffer must not fail at exit, where nothing can catch the failure.
+            # Flush here, because nothing could catch a failure to write the buffer at exit.
             for stream in filter(None, (sys.stdout, sys.stderr)):  # None if it was closed when the command began
                 stream.flush()
     except BrokenPipeError:

@@ -75,7 +75,7 @@ from engram.trust.display import number_of
 @json_option
 @pass_workspace
 def expand(workspace: Workspace, episode_id: str, why: bool, as_json: bool) -> None:
-    """Show one memory in full, or the whole turn of a quotation (q_…). This counts as a use of a memory.
+    """Show one memory in full, or the whole turn of a quotation (q_…). Showing a memory counts as using it.
 
     Example: engram expand ep_0123456789ab --why
     """
@@ -237,7 +237,7 @@ def _print_injections(injections: Sequence[Injection]) -> None:
             )
             for injection in injections
         ],
-        empty="Claude was never shown it.",
+        empty="It was never shown to Claude.",
     )
 
 
@@ -258,10 +258,10 @@ def _source_of(place: EvidencePlace) -> str:
 @json_option
 @pass_workspace
 def timeline(workspace: Workspace, around: str | None, project: str | None, limit: int, as_json: bool) -> None:
-    """List memories by time, latest first; with a memory's ID or a time, those up to it.
+    """List memories by time, latest first; with a memory's ID or a time, only those up to that point.
 
-    A day or a longer time counts in full, in this machine's time zone: yesterday, monday, last week, 3 days ago, march,
-    2026-11-05.
+    A day or a longer period counts in full, in this machine's time zone: yesterday, monday, last week, 3 days ago,
+    march, 2026-11-05.
 
     Example: engram timeline yesterday --project harbor
     """
@@ -295,10 +295,10 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
                 Result(memory.title, memory_about(memory), text=memory.summary, id=memory.episode_id)
                 for memory in memories
             ],
-            empty="There are no memories yet: they are made from the sessions that are read. `engram status` shows "
-            "whether that is running; `engram up --once` does it now."
+            empty="There are no memories yet: Engram makes them from the sessions that it reads. `engram status` shows "
+            "whether it is running; `engram up --once` reads everything now."
             if is_empty
-            else f"No memory{f' of {place.name}' if place else ''}{f' up to {around}' if around else ''}. "
+            else f"No memories{f' of {place.name}' if place else ''}{f' up to {around}' if around else ''}. "
             "`engram timeline` lists the existing ones.",
         )
         print_rest(total, len(memories))
@@ -343,7 +343,7 @@ def _time_of(store: Store, around: str | None) -> int | None:
     default=None,
     help="The kind of memory (default: preference or decision for a rule such as “From now on …”, else fact).",
 )
-@click.option("--supersedes", metavar="ID", default=None, help="The memory that it replaces (default: none).")
+@click.option("--supersedes", metavar="ID", default=None, help="The memory that this one replaces (default: none).")
 @json_option
 @pass_workspace
 def save(
@@ -363,7 +363,7 @@ def save(
     Example: engram save --global "Use pnpm, never npm"
     """
     content = sys.stdin.read() if text == "-" else text
-    # If the text is refused, no new project is left behind.
+    # One transaction: if the text is refused, no new project is left behind.
     with workspace.store() as store, store.transaction():
         project_id = (
             None
@@ -420,13 +420,13 @@ def pin(workspace: Workspace, episode_id: str, off: bool, as_json: bool) -> None
 
 
 def report_change(store: Store, changed: Memory, as_json: bool, sentence: str) -> None:
-    """Print what was done to a memory, and why Claude is not shown it, if it isn't."""
+    """Print what was done to a memory and, if it is not shown to Claude, why."""
     if as_json:
         print_json(memory_to_json(store, changed))
         return
     say(sentence)
     if not changed.is_lowered and (why_not := why_not_in_force(changed, store.now_ms())):
-        say(f"Claude is not shown it: {why_not}.")
+        say(f"It is not shown to Claude: {why_not}.")
 
 
 # -- ``engram undo``: undo the last change to one memory.
@@ -441,8 +441,8 @@ def undo(workspace: Workspace, episode_id: str, dry_run: bool, as_json: bool) ->
     """Undo the last change to a memory: an edit, a pin, a judgement, a correction, a merge, a save.
 
     Changes made together are undone together: for a correction, the new memory is removed, and the old one is valid
-    again. The undo is in the history, and undoing once more reverts it. What was forgotten remains forgotten. `engram
-    consolidate --undo RUN` undoes a whole run.
+    again. The undo is recorded in the history, and a second undo reverts it. What was forgotten remains forgotten.
+    `engram consolidate --undo RUN` undoes a whole run.
 
     Example: engram undo ep_0123456789ab --dry-run
     """
@@ -469,10 +469,10 @@ def _print(plan: UndoPlan, is_dry: bool, why_not: str) -> None:
     who = who_changed(change, "")
     say(f"{'Would undo' if is_dry else 'Undid'}: {what}, {when(change.at_ms)}, {who}")
     lines = plan.lines()
-    # A single line would only repeat the same thing.
+    # A single line would only repeat what was just printed.
     for line in lines if len(lines) > 1 else ():
         say(f"  {line}")
     if why_not:
-        say(f"Claude is not shown it now: {why_not}.")
+        say(f"It is now not shown to Claude: {why_not}.")
     if not is_dry:
-        advise(f"`engram undo {plan.change.episode_id}` once more reverts this.")
+        advise(f"Running `engram undo {plan.change.episode_id}` again reverts this.")

@@ -28,16 +28,16 @@ yes_option = click.option("--yes", is_flag=True, help="Don't ask (default: show 
 
 
 def folder_project_option(command: Command) -> Command:
-    """``--project`` and ``--all``, which replace the project of the current folder."""
+    """Add ``--project`` and ``--all``, which override the current folder's project."""
     name = click.option(
-        "--project", metavar="NAME", default=None, help="Only this project (default: the one of this folder, else all)."
+        "--project", metavar="NAME", default=None, help="Only this project (default: this folder's, or else all)."
     )
     every = click.option("--all", "is_everywhere", is_flag=True, help="Look in all projects (default: see --project).")
     return name(every(command))
 
 
 def limit_option(default: int, what: str, *names: str) -> Callable[[Command], Command]:
-    """``-n``, ``--limit`` and more names: the maximum number of results."""
+    """Add ``-n``, ``--limit`` and any other names: the maximum number of results."""
     return click.option(
         "-n",
         "--limit",
@@ -56,7 +56,7 @@ _MOST_SECONDS = 100 * 366 * 86_400.0
 
 
 class TimeSpan(click.ParamType[float]):
-    """A duration such as 90s, 30m, 1h or 7d, as seconds."""
+    """A duration such as 90s, 30m, 1h or 7d, converted to seconds."""
 
     name = "time"
 
@@ -68,9 +68,9 @@ class TimeSpan(click.ParamType[float]):
             self.fail(f"{value!r} is not a duration. Write one such as 90s, 30m, 1h or 7d.", param, ctx)
         seconds = float(match[1]) * _SECONDS[match[2] or "s"]
         if not seconds:
-            self.fail(f"{value!r} is zero. Write one such as 90s, 30m, 1h or 7d.", param, ctx)
+            self.fail(f"{value!r} is zero. Write a duration such as 90s, 30m, 1h or 7d.", param, ctx)
         if seconds > _MOST_SECONDS:
-            self.fail(f"{value!r} is longer than a hundred years. Write one such as 90s, 30m, 1h or 7d.", param, ctx)
+            self.fail(f"{value!r} is longer than a hundred years. Write a duration such as 90s or 7d.", param, ctx)
         return seconds
 
 
@@ -87,15 +87,15 @@ INTERRUPTED = 130
 
 
 def end_answer(*, is_known: bool) -> NoReturn:
-    """Exit from a command that looks something up, with exit code 1 if nothing is known, as ``grep`` does.
+    """Exit from a command that looks something up, with exit code 1 if nothing was found, as ``grep`` does.
 
-    Scripts can detect that, although it isn't an error. A list may be empty and exits with 0.
+    That is not an error, but scripts can detect it. A command that prints an empty list exits with 0.
     """
     raise click.exceptions.Exit(OK if is_known else FAILED)
 
 
 def end_with_nothing(sentence: str) -> NoReturn:
-    """Print that nothing is known or was done, and exit with code 1."""
+    """Print a sentence that says that nothing was found or done, and exit with code 1."""
     advise(sentence)
     end_answer(is_known=False)
 
@@ -178,7 +178,7 @@ def choose_at_prompt(question: str, answers: Sequence[str], default: str) -> str
 
 
 def ask_phrase(question: str) -> str:
-    """Return a secret phrase: typed without echo at a terminal, or else read as a line from standard input.
+    """Return a secret phrase, typed without echo at a terminal or read as a line from standard input.
 
     Raises:
         BadRequest: the input ends, and there is no terminal.
@@ -190,13 +190,13 @@ def ask_phrase(question: str) -> str:
 
 @contextmanager
 def answered(instead: str) -> Iterator[None]:
-    """Ask inside this block. If the input ends and nobody is at a terminal, BadRequest says what to do ``instead``."""
+    """Run a block that asks a question. If the input ends without a terminal, raise BadRequest: do ``instead``."""
     try:
         yield
     except click.Abort:
         if sys.stdin is not None and sys.stdin.isatty():
             raise
-        # The message does not go behind the question.
+        # End the line of the question before the message.
         click.echo(err=True)
         raise BadRequest(f"there is nobody to answer: {instead}, or run it in a terminal") from None
 
@@ -209,14 +209,14 @@ class Stopped(KeyboardInterrupt):
 
 
 @contextmanager
-def if_stopped(told: str | Callable[[], str]) -> Iterator[None]:
-    """Print what was done and what to type if the user stops this block, unless an inner block has already done so."""
+def if_stopped(message: str | Callable[[], str]) -> Iterator[None]:
+    """If the user stops this block, print what was done and what to type, unless an inner block has already done so."""
     try:
         yield
     except Stopped:
         raise
     except KeyboardInterrupt as error:
-        text = told if isinstance(told, str) else told()
+        text = message if isinstance(message, str) else message()
         raise Stopped(" ".join(filter(None, ("Stopped.", str(error), as_called_here(text))))) from error
 
 
@@ -297,7 +297,7 @@ def _refuse_empty_value(param: click.Parameter) -> None:
 
 
 def as_typed(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    """Return what was typed: the callback of a parameter that may be empty, or whose command reports that itself."""
+    """Return the value unchanged: the callback of a parameter that may be empty or that the command itself checks."""
     return value
 
 

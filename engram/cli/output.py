@@ -1,4 +1,4 @@
-"""Printing: JSON for scripts, tables for people, and no control characters from stored text on the terminal."""
+"""Print JSON for scripts and tables for people, without control characters from stored text on the terminal."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ MIN_PARAGRAPH_WIDTH, MAX_PARAGRAPH_WIDTH = 40, 100
 MIN_LAST_WIDTH = 24
 #: How much wider than most of its cells a column may be, in characters.
 _SLACK_WIDTH = 12
-#: Minimum number of rows for a cell to count as much wider than most of its column.
+#: Minimum number of rows in a table for one of its cells to count as much wider than most in its column.
 _MIN_ROWS_OF_MOST = 4
-#: Wide characters, between which a line may be broken: Chinese, Japanese and Korean ones, and pictures.
+#: Wide characters, between which a line may be broken: Chinese, Japanese and Korean ones, and emoji.
 _WIDE = "\u1100-\u11ff\u2e80-\ud7fb\uf900-\ufaff\ufe30-\ufe4f\uff01-\uff60\U0001f300-\U0003ffff"
-#: A command that resumes a session, where it began. It will be copied, so it remains on one line, however long.
+#: A command that resumes a session in the folder where it began. People copy it, so it is never broken, however long.
 _RESUME = r"(?:cd (?:'[^']*'|[^\s'])+ && )?(?:[A-Z_]+=\S+ )?(?:claude --resume|codex resume|gemini --resume) \S+"
-#: What is not broken: such a command, a word, or a wide letter, with the spaces in front of it.
+#: A piece that is never broken: such a command, a word, or a wide character, with the spaces before it.
 _PIECE = lazy_regex(rf"\s*(?:({_RESUME})|[{_WIDE}]|[^\s{_WIDE}]+|$)")
 #: The gap between two columns of a table.
 _GAP = "  "
@@ -154,8 +154,9 @@ def is_plain() -> bool:
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
     """Print a table, or the sentence ``empty`` if there are no rows. A heading with ``#`` is a column of numbers.
 
-    A cell much wider than others in its column shifts the rest of its own row, but no other row. On a terminal, the
-    last column is wrapped; if it is too narrow for the other columns, each row becomes lines of headings and values.
+    A cell that is much wider than others in its column shifts the rest of its own row, but no other row. On a terminal,
+    the last column is wrapped; if the terminal is too narrow for the other columns, each row becomes several lines,
+    each with a heading and its value.
     """
     table = [[visible(str(cell)) for cell in row] for row in rows]
     if not table:
@@ -179,7 +180,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, em
 
 
 def _table_width(widths: Sequence[int], table: Sequence[Sequence[str]], is_number_last: bool) -> int:
-    """Return how many columns the widest row of a table needs if its last cell is wrapped, which a number is not."""
+    """Return how many columns the widest row of a table needs if its last cell is wrapped. Numbers are not wrapped."""
     leads = [
         sum(max(width, columns_of(cell)) + len(_GAP) for width, cell in zip(widths[:-1], row[:-1], strict=True))
         for row in table
@@ -214,7 +215,7 @@ def fitting_lines(text: str, indent: int = 0) -> list[str]:
 
 
 def _last_lines(text: str, lead: str) -> list[str]:
-    """Return the lines of a row. On a terminal, its last cell is wrapped, and continues below itself if it can."""
+    """Return the lines of a row. On a terminal, the last cell is wrapped, and stays in its column if there is room."""
     if not is_terminal():
         return [lead + text]
     columns = shutil.get_terminal_size().columns - 1 - columns_of(lead)
@@ -244,7 +245,7 @@ def columns_of(text: str) -> int:
 
 
 def _width_of(column: Sequence[str]) -> int:
-    """Return the width of a column: that of the widest cell, but only a little more than most cells need."""
+    """Return the width of a column: that of its widest cell, but at most a little more than most cells need."""
     widths = sorted(map(columns_of, column))
     return min(widths[-1], widths[(len(widths) - 1) * 4 // 5] + _SLACK_WIDTH)
 
@@ -299,5 +300,5 @@ def when(at_ms: int | None) -> str:
 
 
 def local(time_text: str | None) -> str:
-    """Return a time from a report in JSON, for display: local, to the minute; "–" for none."""
+    """Return a time from a JSON report, for display: local, to the minute; "–" for none."""
     return when(parse_time_ms(time_text))

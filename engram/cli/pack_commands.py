@@ -59,7 +59,8 @@ def pack() -> None:
     "--version",
     type=click.IntRange(1, 1 << 40),
     default=None,
-    help="Rises with each edition (default: one more than the version of the file or installed pack, else 1).",
+    help="The pack's version, which rises with each edition (default: one more than that of the file or the installed "
+    "pack, or 1).",
 )
 @click.option("--output", type=_file, default=None, help="The file to write (default: NAME.pack).")
 @yes_option
@@ -77,7 +78,7 @@ def make(
 ) -> None:
     """Write memories to a pack: those named by id, or all of a project. The exact texts are shown first.
 
-    A pack holds texts, redacted once more, and no evidence, session, project or path.
+    A pack contains only texts, redacted once more: no evidence, sessions, projects or paths.
 
     Example: engram pack make django-rules ep_0123456789ab
     """
@@ -128,7 +129,7 @@ def sign(workspace: Workspace, file: Path, as_json: bool) -> None:
     signed = sign_pack(unsigned, signing_key(workspace.places))
     write_file(file, write_pack(signed))
     facts = {"file": str(file), "key": signed.key.hex(), "fingerprint": signed.fingerprint}
-    tell(as_json, facts, f"Signed {file}. Give your readers the fingerprint of your key: {signed.fingerprint}")
+    tell(as_json, facts, f"Signed {file}. Give the pack's users the fingerprint of your key: {signed.fingerprint}")
 
 
 @pack.command("add")
@@ -223,7 +224,7 @@ def _install(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Show a change of a pack, ask, and make it. If ``project_of`` names a new project, it is created only then."""
+    """Show what changes in a pack, ask, and install it. A new project is created only after the user has agreed."""
     pack = change.pack
     facts = {
         "pack": pack.name,
@@ -248,7 +249,7 @@ def _install(
 
 
 def _next_version(store: Store, name: str, file: Path) -> int:
-    """Return the version of a pack's next edition, after those in its file and on this machine; 1 if there are none.
+    """Return the version of a pack's next edition: one more than that of its file or of the installed pack, or 1.
 
     A file that is not a pack is ignored, and will be replaced.
     """

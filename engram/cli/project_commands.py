@@ -85,7 +85,7 @@ def forget(workspace: Workspace, name: str, dry_run: bool, yes: bool, as_json: b
             facts |= {"turns": len(contents.turn_ids), "memories": len(contents.memories)}
             tell(as_json, facts, f"Would delete {what} Nothing was changed.")
             return
-        # If nothing remains, this completes an interrupted deletion.
+        # If nothing is left, this only completes an interrupted deletion.
         is_asked = contents.turn_ids or contents.memories or contents.released
         confirm(yes or not is_asked, as_json, f"This deletes {what} Continue?")
         report = forget_project(store, workspace.places, place, actor=Actor.USER)
@@ -112,12 +112,12 @@ def _forgotten_as_json(report: ForgottenProject) -> dict[str, Any]:
 def _forgotten_sentence(report: ForgottenProject) -> str:
     kept = counted(len(report.kept_global), "global memory is kept", "global memories are kept")
     stays = f" {kept}; `engram forget ID` deletes one." if kept else ""
-    foreign = f" {', '.join(report.foreign)} may still contain its words: it is another program's." * bool(
+    foreign = f" Another program's database may still contain its words: {', '.join(report.foreign)}." * bool(
         report.foreign
     )
     if not (report.turns or report.memories or report.kept_global):
         again = f"New sessions in {report.folder} are read."
-        return f"{report.name} is empty: it holds no turns and no memories.{foreign} {again}"
+        return f"{report.name} is empty: it contains no turns and no memories.{foreign} {again}"
     turns = counted(report.turns, "turn") or "no turn"
     memories = counted(report.memories, "memory") or "no memory"
     files = counted(len(report.files), "file") or "no file"
@@ -140,11 +140,12 @@ def _forgotten_sentence(report: ForgottenProject) -> str:
 @json_option
 @pass_workspace
 def vault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
-    """Move the project NAME to a database of its own, which nothing outside the project sees.
+    """Move the project NAME to a database of its own, which nothing outside the project can see.
 
-    Everything in it moves there: turns, memories (its global ones too) and notes; backups and exports in the memory
-    folder are cleaned of it. From then on, its sessions read from and add to the vault only: no other project's
-    answer, no export and no share contains anything from it. `engram --vault NAME` before any command works on it.
+    Everything in the project is moved: turns, memories (including its global ones) and notes. It is also deleted from
+    the backups and exports in the memory folder. From then on, the project's sessions read from and add to the vault
+    only, and no answer in another project, no export and no share contains anything from it. `engram --vault NAME
+    COMMAND` runs a command on the vault.
 
     Example: engram projects vault acme
     """
@@ -164,14 +165,14 @@ def vault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
             as_json,
             f"This moves {number_of(len(contents.session_ids), 'session')} and "
             f"{number_of(len(contents.memories), 'memory')} of {project.name} "
-            f"into a vault, with {len(contents.released)} global memories that came from it, which other "
-            "projects then no longer see. `engram projects unvault` brings it back. Continue?",
+            f"into a vault, with {number_of(len(contents.released), 'global memory')} that came from it and that other "
+            "projects will no longer see. `engram projects unvault` brings it back. Continue?",
         )
         moved = move_into_vault(store, settings, project)
     workspace.wake_worker()
     facts = {"project": moved.name, "vault": str(moved.folder), "sessions": moved.sessions, "memories": moved.memories}
     sentence = (
-        f"{moved.name} is in its vault now, {moved.folder}, with {number_of(moved.memories, 'memory')}. "
+        f"{moved.name} is now in its vault, {moved.folder}, with {number_of(moved.memories, 'memory')}. "
         f"To work with it: engram --vault {shlex.quote(moved.name)} COMMAND"
     )
     tell(as_json, facts, sentence)
@@ -193,7 +194,7 @@ def unvault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
         found = find_vault(workspace.places, name)
         if found is None:
             names = ", ".join(known.name for known in list_vaults(workspace.places)) or "none"
-            raise NotFound(f"there is no vault of {name[:60]!r}; vaults: {names}")
+            raise NotFound(f"there is no vault for {name[:60]!r}; vaults: {names}")
         confirm(yes, as_json, f"This moves everything in {found.name} out of its vault. Continue?")
         moved = move_out_of_vault(store, workspace.settings, found)
     workspace.wake_worker()
@@ -221,7 +222,7 @@ projects.add_command(unvault)
 @json_option
 @pass_workspace
 def list_projects(workspace: Workspace, as_json: bool) -> None:
-    """List the projects that hold anything, with folder, sessions and memories, and those that may have moved.
+    """List the projects that are not empty, with folder, sessions and memories, and those that may have moved.
 
     Example: engram projects list --json
     """
@@ -296,7 +297,7 @@ def show(workspace: Workspace, name: str, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool) -> None:
-    """Make a folder that is not a project yet part of the project NAME.
+    """Add a folder that is not a project yet to the project NAME.
 
     Example: engram projects link ~/src/harbor-next harbor
     """
@@ -304,7 +305,7 @@ def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool
         place = named_project(store, name)
         scope = identify_folder(str(absolute_path(folder)), workspace.settings)
         if scope.is_global or not scope.identity:
-            raise BadRequest(f"{folder} is a folder of projects (project_roots), so it can't be part of one")
+            raise BadRequest(f"{folder} contains projects (setting project_roots), so it can't be part of one")
         known = find_project_of_identity(store, scope.identity)
         if known is not None and known.id == place.id:
             raise BadRequest(f"{folder} already belongs to {place.name}")
@@ -328,7 +329,7 @@ def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool
 @json_option
 @pass_workspace
 def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool) -> None:
-    """Move everything of the project SOURCE to the project INTO; SOURCE's folder belongs to INTO from then on.
+    """Move everything in the project SOURCE to the project INTO. From then on, SOURCE's folder belongs to INTO.
 
     `engram projects unmerge SOURCE` undoes it.
 
@@ -366,7 +367,7 @@ def unmerge(workspace: Workspace, name: str, as_json: bool) -> None:
     with workspace.store() as store:
         merge = next((merge for merge in list_merges(store) if merge.name == name), None)
         if merge is None:
-            raise NotFound(f"no merge of a project {name!r} is known; only the ten latest can be undone")
+            raise NotFound(f"no merge of a project {name!r} is recorded; only the ten latest can be undone")
         project = undo_merge(store, merge.number, actor=Actor.USER)
         counts = count_projects(store).get(project.id, ProjectCounts())
     workspace.wake_worker()
@@ -384,7 +385,7 @@ def unmerge(workspace: Workspace, name: str, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def sort(workspace: Workspace, dry_run: bool, undo: bool, as_json: bool) -> None:
-    """Move sessions and turns to the project that they belong to, as far as is known now.
+    """Move sessions and turns to the project that they belong to by what is known now.
 
     Earlier versions put work in deleted worktrees, and sessions that began above several repositories, into one
     project. The worker sorts them automatically; what --undo reverts is not sorted again. Nothing is sent to a
@@ -452,9 +453,9 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
 
     A session is active while it grows, idle after `idle_seconds` without growth, and over after `live_seconds`.
 
-    For one session: the command that resumes it, what it is about, if a language model read it, the memories made from
-    it, its prompts, what Claude was shown in it, when, and how many tokens that took, and its files with how far they
-    were read. The beginning of an ID is enough. `engram why ID` says why, prompt by prompt.
+    For one session, it shows the command that resumes it, a summary if a language model has read it, the memories made
+    from it, its prompts, what Claude was shown in it, when, and with how many tokens, and how far its files have been
+    read. The beginning of an ID is enough. `engram why ID` explains what was shown, prompt by prompt.
 
     Example: engram sessions 81d05d22
     """
@@ -555,7 +556,7 @@ def _print_session(report: SessionReport, resume: str) -> None:
         for injection in report.injections
     ]
     shown += [(when(briefing.at_ms), briefing.what, "shown", "", briefing.tokens) for briefing in report.briefings]
-    print_table(["at", "channel", "state", "memory", "tokens#"], shown, empty="Claude was shown nothing here.")
+    print_table(["at", "channel", "state", "memory", "tokens#"], shown, empty="Claude was shown nothing in it.")
     click.echo()
     print_table(
         ["read#", "lines#", "transcript"],

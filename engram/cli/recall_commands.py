@@ -25,10 +25,10 @@ from engram.worker.recall_client import (
 
 #: The parts of a score → their meaning, in words.
 _LEGEND = (
-    "A score is the sum of its parts, each weighted. text: its words; vector: its meaning; neighbours: what was said "
-    "next to it; names, time, session: how well these match; source: a memory gains from the turn it was made from."
+    "A score is the weighted sum of its parts. text: its words; vector: its meaning; neighbours: what was said next to "
+    "it; names, time, session: how well these match; source: what a memory gains from the turn it was made from."
 )
-#: Flags that choose the worker. With any other flag, whose setting may differ from the worker's, this process searches.
+#: Flags that select a worker. With any other flag, settings may differ from the worker's, so this process searches.
 _FLAGS_OF_WORKER = {"home", "claude_folder"}
 
 
@@ -101,7 +101,7 @@ def search(
     _run(workspace, Operation.SEARCH, query, project, limit, verbose, explain, as_json)
 
 
-#: Minimum number of texts without a vector for an answer to mention them: fewer hardly change it.
+#: Minimum number of texts without a vector for an answer to mention them; fewer texts hardly change the answer.
 MIN_WAITING_TEXTS = 100
 _WAITING = "are not prepared for the search by meaning yet: so far they are found by their words only"
 
@@ -162,7 +162,7 @@ def _print(answer: RecallResponse, *, limit: int | None, is_verbose: bool, with_
     if len(shown) < len(results):
         click.secho(f"\n{len(results) - len(shown)} more; add -v to see them and where each was said", dim=True)
     if not answer.hits:
-        advise("Nothing found. `engram status` says what is not read yet.")
+        advise("Nothing found. `engram status` shows what has not been read yet.")
     if with_parts and any(hit.parts for hit in shown_hits):
         say_lines(_LEGEND, dim=True)
     if answer.note:

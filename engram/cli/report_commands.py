@@ -57,7 +57,7 @@ HINT = "See one of your sessions as a language model would remember it: engram c
 @json_option
 @pass_workspace
 def compare_command(workspace: Workspace, yes: bool, as_json: bool) -> None:
-    """Show one of your sessions both ways: what Engram keeps without a language model, and what one would keep.
+    """Show one of your sessions both ways: what Engram keeps without a language model, and what it would keep with one.
 
     It first shows which session would be sent, to whom, and what that costs. If you agree, it makes one call. The
     answer is not stored unless you then let the model write your memories.
@@ -74,7 +74,7 @@ def compare_command(workspace: Workspace, yes: bool, as_json: bool) -> None:
 
 
 def offer_comparison(workspace: Workspace, store: Store, *, is_asked_for: bool = False) -> None:
-    """Offer the comparison once, if someone can answer; later, only mention the command, unless it has been shown.
+    """Offer the comparison once, if someone can answer; later, only mention the command until a comparison was shown.
 
     Args:
         is_asked_for: the user has just chosen to see it.
@@ -91,7 +91,7 @@ def offer_comparison(workspace: Workspace, store: Store, *, is_asked_for: bool =
         return
     click.echo()
     _describe(workspace.settings, offer)
-    # Whatever the answer, the question has been asked.
+    # Whatever the answer is, the question is not asked again.
     note_answer(store, ComparisonAnswer.NO)
     if not _agrees("Send it?"):
         advise("Nothing was sent. If you change your mind: engram compare")
@@ -153,7 +153,7 @@ def store_settings(workspace: Workspace, wanted: Mapping[str, str]) -> None:
 
     Raises:
         SettingsError: config.toml is not valid.
-        EngramError: it can't be written.
+        EngramError: config.toml can't be written.
     """
     for name, value in wanted.items():
         set_value(config_home(workspace.settings.home), name, value)
@@ -161,10 +161,10 @@ def store_settings(workspace: Workspace, wanted: Mapping[str, str]) -> None:
 
 
 def _require_offer(workspace: Workspace, store: Store) -> Offer:
-    """Return the offer. Raises BadRequest or NotFound with what to do if there is none."""
+    """Return the offer. If there is none, raise BadRequest or NotFound, which says what to do."""
     settings = workspace.settings
     if settings.extractor in MODEL_EXTRACTORS:
-        raise BadRequest(f"{_writer(settings.extractor)} writes your memories already: `engram config show extractor`")
+        raise BadRequest(f"{_writer(settings.extractor)} already writes your memories: `engram config show extractor`")
     if settings.extractor != "local":
         raise BadRequest("no memories are being made: run `engram config set extractor local`")
     if not available_provider(settings):
@@ -173,7 +173,7 @@ def _require_offer(workspace: Workspace, store: Store) -> Offer:
         )
     offer = find_offer(store, settings)
     if offer is None:
-        raise NotFound("no session read so far is long enough to compare; continue working, and try again")
+        raise NotFound("no session read so far is long enough to compare; continue working, and try again later")
     return offer
 
 
@@ -226,7 +226,7 @@ def _range(low: float, high: float) -> str:
 
 
 def _show(workspace: Workspace, store: Store, offer: Offer, *, as_json: bool, may_ask: bool) -> None:
-    """Make the call, print both ways, and offer to switch.
+    """Make the call, print what each way keeps, and offer to switch.
 
     Raises:
         EngramError: nothing was shown; the message says why.
@@ -264,8 +264,8 @@ def _agrees(question: str) -> bool:
 
 
 def print_comparison(comparison: Comparison) -> None:
-    """Print both ways, one after the other."""
-    _print_memories("Without a model", comparison.without, "Search finds everything that was said, with either.")
+    """Print the memories made without a model, and then those that the model made."""
+    _print_memories("Without a model", comparison.without, "Search finds everything that was said, either way.")
     _print_memories(f"With {comparison.offer.model}", comparison.by_model, "It found nothing worth keeping.")
     advise(f"\nThe call cost ${comparison.dollars:.4f}; `engram cost` lists it.")
 
@@ -290,7 +290,7 @@ def _switch(workspace: Workspace, store: Store, extractor: ModelExtractor, compa
     note_answer(store, ComparisonAnswer.SWITCHED)
     try:
         kept = keep(store, workspace.settings, extractor, comparison)
-        what = f"kept of this session: {number_of(kept.new, 'memory')}"
+        what = f"kept from this session: {number_of(kept.new, 'memory')}"
     except Conflict:
         what = "this session has grown in the meantime, so its memories are written when memories are next consolidated"
     advise(
@@ -307,7 +307,7 @@ def _model_extractor(settings: Settings, store: Store, provider: str) -> ModelEx
 
     extractor, _ = make_extractor(replace(settings, extractor=provider), store)
     if not isinstance(extractor, ModelExtractor):
-        raise BadRequest(f"the language model of `extractor = {provider}` can't be asked: see `engram doctor`")
+        raise BadRequest(f"the language model of `extractor = {provider}` is not available: see `engram doctor`")
     return extractor
 
 
@@ -333,8 +333,8 @@ def _receiver(settings: Settings, offer: Offer) -> str:
 def report(workspace: Workspace, days: int, as_json: bool) -> None:
     """Show what memory did in the last few days: what was said, kept, shown and opened, and the most used memory.
 
-    Sessions and prompts count by when they took place, so a history that was just read counts as "before that".
-    Memories count by when they were kept.
+    Sessions and prompts are counted by when they took place, so a history that has just been read appears under "before
+    that". Memories are counted by when they were made.
 
     Once, it also offers to show one of your sessions as a language model would remember it: see `engram compare`.
 
@@ -404,8 +404,8 @@ def _named(summary: str, episode_id: str, project: str, uses: int) -> str:
 def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
     """Show what the language model cost, by day, model, task and project, and how close that is to the caps.
 
-    Dollars are at list price. With a Claude subscription nothing is billed: the tokens count against its limits. The
-    rules on this machine cost nothing. A call whose end is unknown counts as the most that it could cost.
+    Dollars are at list price. With a Claude subscription, nothing is billed: the tokens count against its limits. The
+    rules on this machine cost nothing. If it is unknown how a call ended, the most that it could cost is counted.
 
     Example: engram cost --since 7d
     """

@@ -1,4 +1,4 @@
-"""Print results in human-readable form: title, day and project, the sentences, and what resumes the session.
+"""Print results in human-readable form: title, day and project, text, and the command that resumes the session.
 
 Every command that shows memories, sessions or passages prints them through this module. On a terminal, lines are
 wrapped to its width, with colour and bold text unless NO_COLOR is set; a pipe gets plain text.
@@ -81,7 +81,7 @@ class Result:
 
 
 def print_results(results: Sequence[Result], *, is_verbose: bool = False, is_numbered: bool = True) -> None:
-    """Print results, best first and with the most detail on the best, separated by blank lines.
+    """Print results, best first, separated by blank lines. The first one gets the most lines.
 
     The command that resumes a session is printed with the first of its results.
 
@@ -141,7 +141,7 @@ def memory_about(memory: Memory) -> list[str]:
 
 
 def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> Result:
-    """Return what is printed of a search result.
+    """Return the parts of a search result that are printed.
 
     Args:
         here: the folder in which this command runs; to resume a session elsewhere, the printed command changes folders.
@@ -205,7 +205,7 @@ def print_remarks(remarks: Iterable[str]) -> None:
 
 
 def print_last(*parts: str) -> None:
-    """Print the last line of a result: its id and what resumes its session."""
+    """Print the last line of a result: its id and the command that resumes its session."""
     told = " ".join(_plain(part) for part in parts if part)
     if told:
         click.secho(f"  {told}", dim=True)
@@ -250,7 +250,7 @@ def say_masked(workspace: Workspace, *texts: str) -> None:
 
 
 def readable_content(memory: Memory) -> str:
-    """Return a memory's content without its summary, the rules' marks and the sentences that were said; "" if empty."""
+    """Return a memory's content without the rules' marks and the sentences that are in its summary or facts."""
     said = " ".join([*memory.summary.split(), *" ".join(memory.facts).split()])
     paragraphs = _paragraphs_of(_MARK.sub("", memory.content).splitlines())
     return "\n".join(line for lines in paragraphs for line in _unsaid(lines, said)).strip()
@@ -275,7 +275,7 @@ def _paragraphs_of(lines: Iterable[str]) -> list[list[str]]:
 
 
 def _unsaid(lines: Sequence[str], said: str) -> Sequence[str]:
-    """Return a paragraph unchanged, or what is left of it without the sentences that were said."""
+    """Return a paragraph without the sentences that ``said`` contains; unchanged if there are none."""
     parts = sentences(" ".join(" ".join(lines).split()))
     left = [part for part in parts if part not in said]
     return lines if len(left) == len(parts) else [" ".join(left)] if left else []

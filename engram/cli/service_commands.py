@@ -90,7 +90,7 @@ def stop(workspace: Workspace, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def restart(workspace: Workspace, as_json: bool) -> None:
-    """Stop the worker and the watcher and start them again, such as after an update or a changed setting.
+    """Stop the worker and the watcher and start them again, for example after an update or a change of settings.
 
     Processes of an `engram up` in a terminal are left alone.
 
@@ -185,9 +185,9 @@ def run(ctx: click.Context, workspace: Workspace, process: str | None, lifeline:
     """Run the worker or the watcher in the foreground, or a supervisor with both, until SIGTERM or Ctrl-C.
 
     launchd and systemd start the worker, which makes memories and answers questions, and the watcher, which reads new
-    transcript lines. The supervisor restarts one that exited or hangs: use it as the command of a container. A process
-    that is already running is not started twice: this one exits at once. The worker ends with exit code 75, "restart
-    me", when its memory use exceeds limit_rss_mb.
+    transcript lines. The supervisor restarts a process that exited or hangs: use it as the command of a container. If
+    the process is already running, this one exits at once. The worker ends with exit code 75, "restart me", when its
+    memory use exceeds limit_rss_mb.
 
     Example: engram service run worker
     """
@@ -201,7 +201,7 @@ def run(ctx: click.Context, workspace: Workspace, process: str | None, lifeline:
 
 
 def _loop_of(process: str | None, workspace: Workspace, *, has_parent: bool) -> Callable[[Settings], int]:
-    """Return the function that runs until a signal; imported only now, because each needs memory that others don't."""
+    """Return the function that runs until a signal. Only its module is imported, because each one needs much memory."""
     if process == "worker":
         from engram.worker.lifecycle import run_worker
 
@@ -297,10 +297,12 @@ def _tell(workspace: Workspace, system: ServiceSystem, verb: str, as_json: bool)
         say(f"Nothing was running.{f' In a terminal: {pids}.' if pids else ''}")
         return
     if verb == "Stopped" and pids:
-        advise(f"Stopped what {_TITLES[system.name]} ran. Still running: {pids} (`engram up` in a terminal?).")
+        advise(
+            f"Stopped the processes run by {_TITLES[system.name]}. Still running: {pids} (`engram up` in a terminal?)."
+        )
         return
     if verb == "Stopped":
-        say(f"Stopped what {_TITLES[system.name]} ran.")
+        say(f"Stopped the processes run by {_TITLES[system.name]}.")
     else:
         say(f"{verb}, by {_TITLES[system.name]}{': ' + pids if pids else ''}.")
     if verb == "Stopped" and (said := system.status()).is_installed:

@@ -1,4 +1,4 @@
-"""``engram uninstall``, ``setup``, ``completion`` and ``config``: undo or do parts of the installation; settings."""
+"""``engram uninstall``, ``setup``, ``completion`` and ``config``: undo the installation, do parts of it; settings."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ from engram_hooks.block import link_interpreter, settings_block
 @pass_workspace
 @click.pass_context
 def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Undo what `engram install` changed: every file gets its previous content, mode and link again.
+    """Undo what `engram install` changed: restore the previous content, mode and links of every file.
 
-    Changes that others have since made to these files are kept: then only Engram's entries are removed. The same
-    happens if the memory folder, which has the originals, is gone. An open page is closed. The memory folder is kept
-    unless --purge is given, which deletes it with its vaults. Remove the program itself the way you installed it: `uv
-    tool uninstall engram-recall`.
+    If a file has been changed by something else since then, the change is kept, and only Engram's entries are removed.
+    The same happens if the memory folder, which has the originals, is gone. An open page is closed. The memory folder
+    is kept unless --purge is given, which deletes it with its vaults. Remove the program itself the way you installed
+    it: `uv tool uninstall engram-recall`.
 
     Example: engram uninstall --dry-run
     """
@@ -124,7 +124,7 @@ def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bo
 
 
 def _copies_elsewhere(workspace: Workspace) -> list[str]:
-    """Return the folders and hubs with a sealed copy of this memory, which no uninstallation reaches.
+    """Return a description of each sealed copy of this memory in a folder or on a hub; uninstalling keeps them.
 
     A user who also wants the copies deleted must leave the folders and hubs before the keys are deleted.
     """
@@ -136,7 +136,7 @@ def _copies_elsewhere(workspace: Workspace) -> list[str]:
         open_memory(path, driver=workspace.settings.sqlite_driver, is_made=False) as store,
     ):
         places = [str(folder_of(one.url)) if is_folder(one.url) else one.url for one in list_servers(store)]
-        hint = "(`engram hub leave` first deletes it, unless another machine uses it)"
+        hint = "(to delete it, run `engram hub leave` first, unless another machine uses it)"
         return [f"the sealed copy in {place} {hint}" for place in places]
     return []
 
@@ -188,11 +188,11 @@ def _print_end(places: Home, purge: bool, left: list[str], has_problems: bool) -
         say(f"Uninstalled. Files that are not this program's are kept in {places.root}: {', '.join(left[:5])}{more}")
     else:
         click.echo("Uninstalled; the memory is deleted.")
-    say("Remove the program as you installed it, such as: uv tool uninstall engram-recall")
+    say("Remove the program the way you installed it, for example: uv tool uninstall engram-recall")
 
 
 def _drop_empty(places: Home) -> None:
-    """Remove a memory folder that was deleted and contains only what the uninstallation created there."""
+    """Remove the memory folder if it contains only what the uninstallation itself created there."""
     with contextlib.suppress(OSError):
         (places.root / "install").rmdir()
     with contextlib.suppress(OSError):
@@ -215,7 +215,7 @@ def _refuse_running(places: Home) -> None:
 
 @click.group("setup")
 def setup() -> None:
-    """Do a part of the installation by hand: hooks, plugin, embedding model. `engram install` does everything needed.
+    """Do one part of the installation by hand: hooks, plugin or model. `engram install` does everything that is needed.
 
     Example: engram setup hooks
     """
@@ -229,7 +229,7 @@ def setup() -> None:
     metavar="DIR",
     help="Write a marketplace folder with the plugin to DIR (default: write nothing, show the plugin).",
 )
-@click.option("--mod", is_flag=True, help="With the mod that shows what was handed to Claude (default: without it).")
+@click.option("--mod", is_flag=True, help="Include the mod that shows what was handed to Claude (default: no).")
 @json_option
 @pass_workspace
 def plugin(workspace: Workspace, out: Path | None, mod: bool, as_json: bool) -> None:
@@ -276,13 +276,13 @@ def plugin(workspace: Workspace, out: Path | None, mod: bool, as_json: bool) -> 
     for found in registered:
         say(f"Registered: {found.way} {found.path}{'' if found.is_enabled else ' (disabled)'}")
     if not registered:
-        advise("Not registered in Claude Code. `engram install` does that.")
+        advise("Not registered in Claude Code. `engram install` registers it.")
 
 
 def _write_marketplace(folder: Path, files: dict[str, bytes]) -> Path:
     """Write a marketplace folder; refuse a folder that contains anything else."""
     if other_files(folder, files) and not (folder / MARKETPLACE_LIST).is_file():
-        raise InstallError(f"{folder} holds other files; name a new or empty folder")
+        raise InstallError(f"{folder} contains other files; specify a new or empty folder")
     for path, content in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         write_atomic(folder / path, content)
@@ -329,7 +329,7 @@ def model(workspace: Workspace, name: str, as_json: bool) -> None:
         return
     say(f"{name} is ready: {embedder.dimension} numbers in a vector, {embedder.max_tokens} tokens at most.")
     if embedder.runtime == "torch":
-        say("It runs with torch in the worker, which takes 400 MB more. Without a worker, searches use text alone.")
+        say("The worker runs it with torch, which takes 400 MB more. Without a worker, searches use only the text.")
     advise(f"To use it: engram config set embedding_model {name}\nThe worker then embeds every memory again.")
 
 
@@ -390,7 +390,7 @@ def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
     else:
         _print_groups(values, sources)
         advise(
-            "\n`engram config explain NAME` says what one means, `engram config set NAME VALUE` changes it, and "
+            "\n`engram config explain NAME` explains a setting, `engram config set NAME VALUE` changes it, and "
             "`engram config unset NAME` restores its default."
         )
 
@@ -444,8 +444,8 @@ def explain(workspace: Workspace, name: str, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> None:
-    """Check a setting and write it to config.toml. If the worker and the watcher are running, they are restarted and
-    use it.
+    """Check a setting and write it to config.toml. If the worker and the watcher are running, they are restarted with
+    it.
 
     Separate the items of a list with commas. Comments and the rest of the file are not changed.
 
@@ -493,7 +493,7 @@ def _config_home(workspace: Workspace) -> Path:
 
 
 def _note_missing(workspace: Workspace, setting: str) -> None:
-    """Print what the language model of this setting lacks; the setting is kept, and works once that is there."""
+    """Print what the language model needs before this setting takes effect; the setting is stored anyway."""
     if setting in _OF_MODEL:
         with contextlib.suppress(SettingsError):
             missing = find_missing(Workspace(workspace.flags).settings)
@@ -513,7 +513,7 @@ def _note_override(workspace: Workspace, setting: str) -> None:
 
 
 def _beside_file(workspace: Workspace) -> Loaded:
-    """Return the settings without the faults in config.toml, one of which may be the line to be fixed."""
+    """Load the settings without the faulty lines of config.toml, one of which may be the line to be fixed."""
     return load(workspace.flags, faults=[])
 
 

@@ -49,8 +49,8 @@ from engram.worker.worker_client import ask_status
 def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
     """Show what is running, how much was read and stored, what is pending, and what failed.
 
-    A stage is one kind of work, such as reading or making memories: how much of it came in, how much is done, and how
-    long the oldest remaining item has waited.
+    A stage is one kind of work, such as reading or making memories. Each is shown with how much of it came in, how much
+    is done, and how long the oldest remaining item has waited.
 
     Example: engram status --json
     """
@@ -235,13 +235,13 @@ _COLOURS = {State.BAD: "red", State.WARN: "yellow", State.OK: "green"}
     "--report",
     "is_report",
     is_flag=True,
-    help="Print a text for a bug report, without paths, names and contents (default: the findings).",
+    help="Print a text for a bug report, without paths, names or contents (default: the findings).",
 )
 @click.option(
     "--quick",
     "is_quick",
     is_flag=True,
-    help="Don't read the whole database (default: read it; that takes seconds for each 10,000 memories).",
+    help="Don't read the whole database (default: read it, which takes seconds per 10,000 memories).",
 )
 @json_option
 @pass_workspace
@@ -306,7 +306,7 @@ def show_checks(checks: list[Check], done: list[str]) -> None:
 
 @contextlib.contextmanager
 def _machine(workspace: Workspace, is_quick: bool) -> Iterator[Machine]:
-    """Yield an examination of this machine, with the open memory or the reason why it can't be opened."""
+    """Yield what the checks examine: this machine, with the open memory or the reason why it can't be opened."""
     faults = workspace.load_around_faults()
     settings, folder = workspace.settings, Path(current_folder())
     with contextlib.ExitStack() as opened:

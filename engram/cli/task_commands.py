@@ -37,7 +37,7 @@ from engram.trust.display import number_of, span
 
 
 def queue_rows(workspace: Workspace) -> list[dict[str, Any]]:
-    """Return the messages in the queue; none without a queue. Nothing is lost then, because the queue only notifies."""
+    """Return the messages in the queue. There may be no queue: it only notifies the worker, so nothing is lost."""
     if not workspace.places.queue_db.exists():
         return []
     from engram.tasks.queue import JsonSerializer, huey
@@ -106,7 +106,7 @@ def _duration(milliseconds: int) -> str:
 
 @click.command("retry")
 @click.argument("task_ids", metavar="ID...", nargs=-1)
-@click.option("--dead", "all_dead", is_flag=True, help="All work that was given up (default: the IDs).")
+@click.option("--dead", "all_dead", is_flag=True, help="Retry all work that was given up (default: only the IDs).")
 @json_option
 @pass_workspace
 def retry(workspace: Workspace, task_ids: tuple[str, ...], all_dead: bool, as_json: bool) -> None:
@@ -171,7 +171,7 @@ def pause(workspace: Workspace, seconds: float | None, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def resume(workspace: Workspace, as_json: bool) -> None:
-    """End the pause of the work.
+    """End the pause that `engram tasks pause` began.
 
     Example: engram tasks resume
     """
@@ -245,7 +245,7 @@ def runs(workspace: Workspace, name: str, failed: bool, limit: int, as_json: boo
     """List what ran recently, latest first: when it started, how long it took, and its outcome.
 
     NAME is a task (such as scan) or what a task is about (a session id). Fifty runs of each task are kept, and fifty
-    failed ones. Consecutive runs that had nothing to do are one line with their number.
+    failed ones. Consecutive runs that had nothing to do are printed as one line with their number.
 
     Example: engram tasks runs scan
     """
@@ -265,7 +265,7 @@ def runs(workspace: Workspace, name: str, failed: bool, limit: int, as_json: boo
 @json_option
 @pass_workspace
 def show(workspace: Workspace, name: str, as_json: bool) -> None:
-    """Show a task with its latest runs and its latest failure, traceback included.
+    """Show a task with its latest runs and its latest failure, including the traceback.
 
     ID is the number of a piece of work in `engram tasks list`; NAME is a task (such as scan) or what a task is about (a
     session id).
@@ -428,7 +428,7 @@ def propose(
 ) -> None:
     """Show lines for CLAUDE.md as a diff: your rules that were said or used in three sessions.
 
-    Rules of a project are for its CLAUDE.md; rules for all projects, and rules that you gave in two projects, are for
+    Rules of a project go into its CLAUDE.md; rules for all projects, and rules that you gave in two projects, go into
     your personal one. Rules that your CLAUDE.md or rules files already contain are left out. Nothing is written without
     --apply.
 
@@ -450,7 +450,10 @@ def propose(
     if as_json:
         print_json({"applied": is_applied, "proposals": [_to_json(proposal) for proposal in proposals]})
     elif not proposals:
-        say(f"Nothing to propose: {MIN_NEEDED_SESSIONS} sessions needed no rule that your files don't have.")
+        say(
+            "Nothing to propose: every rule that was said or used in "
+            f"{MIN_NEEDED_SESSIONS} sessions is already in your files."
+        )
     elif is_applied:
         say("Written.")
     else:

@@ -63,7 +63,7 @@ project_option = click.option(
     type=TimeSpan(),
     default=float(DELAY_SECONDS),
     metavar="TIME",
-    help="With --rule: the delay, in which you can edit, forget or hold back a memory (default: 24h).",
+    help="With --rule: the delay, during which you can edit, forget or hold back a memory (default: 24h).",
 )
 @click.option("--stop", is_flag=True, help="With --rule: end the rule; what was shared stays shared (default: no).")
 @click.option("--list", "is_list", is_flag=True, help="List what is shared, and what rules will share (default: no).")
@@ -82,12 +82,12 @@ def share(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Share memories with a team. First shows exactly what will be sent, redacted once more, and asks for confirmation.
-    Nothing is shared automatically without a rule.
+    """Share memories with a team. The command first shows exactly what will be sent, redacted once more, and asks for
+    confirmation. Nothing is shared automatically without a rule.
 
     A share is a copy: your later edits stay private until you share the memory again, and a memory that you forget is
-    erased for everyone. Evidence, sessions and paths are never part of it. A memory from a project other than the
-    current folder's needs --project; one from a vault is refused.
+    erased for everyone. Evidence, sessions and paths are never part of a share. A memory from a project other than the
+    current folder's requires --project; a memory from a vault is refused.
 
     Example: engram share ep_0123456789ab --space shop
     """
@@ -131,7 +131,8 @@ def _share(
     tell(
         as_json,
         facts,
-        f"Shared {number_of(done, 'memory')} with {team.name}: sent at the next sync, withdrawn by `engram unshare`.",
+        f"Shared {number_of(done, 'memory')} with {team.name}, to be sent at the next sync. `engram unshare ID` "
+        "withdraws a memory.",
     )
 
 
@@ -164,7 +165,7 @@ def _change_rule(
     as_json: bool,
 ) -> None:
     if after < MIN_DELAY_SECONDS:
-        raise BadRequest(f"a rule waits at least {MIN_DELAY_SECONDS // 3600} hour, to give you time to look first")
+        raise BadRequest(f"a rule waits at least {MIN_DELAY_SECONDS // 3600} hour, to give you time to review")
     with workspace.store() as store:
         team = require_team(store, space, least="writer")
         read_hints(store, MAX_READ_TO_SEND)
@@ -527,7 +528,7 @@ def mute(workspace: Workspace, name: str, off: bool, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def report(workspace: Workspace, episode_id: str, reason: str, as_json: bool) -> None:
-    """Report a teammate's memory to the keepers. `engram forget` deletes it here.
+    """Report a teammate's memory to the keepers. `engram forget` deletes it from this machine.
 
     Example: engram team report ep_0123456789ab --reason secret
     """
@@ -567,7 +568,7 @@ def reports(workspace: Workspace, space: str | None, settle: str, as_json: bool)
     cells = [(r["memory"], r["reason"], r["by"], when(int(str(r["at_ms"]))), r["summary"]) for r in rows]
     print_table(["memory", "reason", "by", "at", "text"], cells, empty="Nothing has been reported.")
     if rows:
-        advise("`engram unshare ID` erases one for everyone; `engram team reports --settle ID` keeps it.")
+        advise("`engram unshare ID` erases a memory for everyone; `engram team reports --settle ID` keeps it.")
 
 
 def _sync(workspace: Workspace, store: Store) -> None:

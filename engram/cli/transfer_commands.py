@@ -1,4 +1,4 @@
-"""``engram export``, ``import`` and ``restore``: memories as files and back, and memory.db from a backup."""
+"""``engram export``, ``import`` and ``restore``: memories to files and back, and memory.db from a backup."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 def export(
     workspace: Workspace, project: str | None, only_current: bool, file_format: str, output: Path | None
 ) -> None:
-    """Write every memory with its evidence and history, one JSON object a line or one Markdown file each.
+    """Write every memory with its evidence and history, as one JSON object per line or as one Markdown file each.
 
     `engram import` reads both without loss. The last line lists, as ids and hashes, what you forgot, so that it doesn't
     come back where you import the file; an export of one project or of current memories has no such line. Verbatim text
@@ -84,7 +84,7 @@ def export(
             if output is None:
                 raise BadRequest("name the folder for the Markdown files: --output DIR")
             count, removed = write_markdown(absolute_path(output), records)
-            gone = f" Deleted {number_of(removed, 'file')} of an earlier export." if removed else ""
+            gone = f" Deleted {number_of(removed, 'file')} from an earlier export." if removed else ""
             say(f"Wrote {number_of(count, 'memory')} to {output}.{gone}", err=True)
             return
         lines, count, damage = _read_lines(records)
@@ -131,19 +131,20 @@ _MAX_SHOWN = 10
     "file_format",
     type=click.Choice(["jsonl", "markdown", "notes", "claude-mem", "earlier"]),
     default=None,
-    help="The format; without PATH, the usual place of claude-mem or of the earlier Engram (default: what PATH holds).",
+    help="The format of PATH. Without PATH, claude-mem or the earlier Engram is read from its usual place (default: "
+    "detected from PATH).",
 )
 @click.option(
     "--project",
     metavar="NAME",
     default=None,
-    help="The project of memories that name none, such as notes: its name or a folder in it (default: none).",
+    help="The project for memories that name none, such as notes: its name or a folder in it (default: none).",
 )
 @click.option(
     "--global",
     "is_global",
     is_flag=True,
-    help="Notes, and what the file marks as global, apply to every project (default: only to their own).",
+    help="Let notes, and what the file marks as global, apply to every project (default: only to their own).",
 )
 @click.option(
     "--mine",
@@ -184,9 +185,9 @@ def import_memories(
 
     PATH is an export of Engram (JSON lines or a folder of Markdown files), a database of claude-mem or of the earlier
     Engram, or a folder of Markdown notes. Existing memories are not changed, and memories that you forgot do not come
-    back. A memory whose replacement is neither here nor imported becomes valid again. Secrets are masked. Importing the
-    same file twice adds nothing, and `--undo RUN` undoes an import. What was not exported from this memory is shown as
-    imported, never as yours, unless you give `--mine`.
+    back. A memory whose replacement is neither stored here nor imported becomes valid again. Secrets are masked.
+    Importing the same file twice adds nothing, and `--undo RUN` undoes an import. Memories that were not exported from
+    this memory are shown as imported, never as yours, unless you give `--mine`.
 
     Example: engram import memories.jsonl --dry-run
     """
@@ -226,7 +227,7 @@ def _source(
 
     if path == "-":
         if file_format not in (None, "jsonl"):
-            raise BadRequest("only an export of JSON lines can be read from standard input")
+            raise BadRequest("only an export in JSON lines can be read from standard input")
         yield read_json_lines(click.open_file("-", "rb"), "standard input")
         return
     file = None if path is None else absolute_path(path)
@@ -256,7 +257,7 @@ def _print_report(report: ImportReport, *, changes_known: bool) -> None:
     """Print what was imported.
 
     Args:
-        changes_known: the user gave an option that would have changed how memories that already exist were stored.
+        changes_known: the user gave an option that changes how memories are stored, but not those that already exist.
     """
     counts = {outcome.value: count for outcome, count in report.counts.items()}
     verb = "Would add" if report.is_dry else "Added"
@@ -348,11 +349,11 @@ def restore(
 
     The worker makes a backup every day and keeps two, plus one of an earlier memory that was damaged or deleted. The
     current memory is kept as memory.replaced.db. What you or an agent saved, changed, judged, decided, paused or forgot
-    since the backup is carried over, as are names and joined folders of projects. The transcripts are read again from
-    the point where the backup ends. Stop Engram first.
+    since the backup is carried over, as are the names of projects and the folders joined to them. The transcripts are
+    read again from the point where the backup ends. Stop Engram first.
 
-    Before a new version changes an earlier one's memory.db, it makes a copy, which --list shows. To go back to that
-    version, install it and restore the copy with it: that carries over what you did since.
+    Before a new version changes the memory.db of an earlier one, it makes a copy, which --list shows. To go back to the
+    earlier version, install it and restore the copy with it: that carries over what you did since.
 
     Example: engram restore --list
     """
@@ -398,7 +399,7 @@ def restore(
 
 
 def _say_what_is_newer(workspace: Workspace, backups: Sequence[Backup], chosen: Path) -> None:
-    """Print what a restore undoes, and which parts of it return; print nothing if memory.db can't be read."""
+    """Print what a restore undoes, and which parts of that are restored; nothing if memory.db can't be read."""
     made_at_ms = next((one.made_at_ms for one in backups if one.path == chosen), chosen.stat().st_mtime_ns // 1_000_000)
     path = workspace.places.memory_db
     if not path.is_file():
@@ -429,7 +430,7 @@ def _begin_anew(workspace: Workspace, as_json: bool) -> None:
     """Create an empty memory.db; backups of the deleted one are kept, and what was forgotten remains forgotten.
 
     Raises:
-        BadRequest: there already is a memory.
+        BadRequest: there is already a memory.
     """
     path = workspace.places.memory_db
     with owning_database(path):
@@ -490,7 +491,7 @@ def _choose(backups: list[Backup], folder: Path, file: Path | None) -> Path:
 
 
 def _take_locks(*paths: Path) -> list[ProcessLock]:
-    """Hold the locks of the watcher and the worker, so that neither can run in the meantime. Raises AlreadyRunning."""
+    """Take the locks of the watcher and the worker, so that neither can run in the meantime. Raises AlreadyRunning."""
     locks: list[ProcessLock] = []
     try:
         for path in paths:

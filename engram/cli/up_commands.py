@@ -195,7 +195,7 @@ def _run(workspace: Workspace) -> None:
 
 @contextmanager
 def _stop_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT, SIGTERM and SIGHUP set, for a clean stop."""
+    """Yield an event that SIGINT, SIGTERM and SIGHUP set, for a clean stop."""
     stopping = threading.Event()
 
     def stop(_: int, __: FrameType | None) -> None:
@@ -225,7 +225,7 @@ def _show(workspace: Workspace, supervisor: Supervisor, stopping: threading.Even
 
 
 def _read_health(workspace: Workspace) -> Health | str:
-    """Return the health of all parts, or why it can't be read; a damaged file may have been replaced since."""
+    """Return the health of all parts, or why it can't be read. A damaged file may have been replaced since."""
     try:
         # Not workspace.store(), which would recreate a memory folder that was moved away.
         with open_memory(workspace.places.memory_db, driver=workspace.settings.sqlite_driver, is_made=True) as store:

@@ -43,7 +43,7 @@ from engram.transcripts.claude_code.history import AGENT as HISTORY_AGENT
 from engram.trust.display import counted, number_of, visible
 from engram.worker.recall_client import Operation, RecallRequest, ask_memory
 
-#: Seconds between two lines about progress if there is no terminal.
+#: Seconds between two progress lines if there is no terminal.
 LINE_SECONDS = 10.0
 #: Maximum number of threads for the model when nothing else runs.
 MAX_THREADS = 4
@@ -124,7 +124,7 @@ def _read(workspace: Workspace, store: Store, bars: Bars, sources: Sequence[Sour
 
 
 class Bars:
-    """Shows progress: bars on a terminal, else a line now and then, so that nobody waits in silence."""
+    """Shows progress: bars on a terminal, otherwise a line now and then."""
 
     def __init__(self, progress: Progress, *, is_quiet: bool) -> None:
         """Use ``progress`` on a terminal; print nothing if ``is_quiet``."""
@@ -218,7 +218,7 @@ def read_only(workspace: Workspace, paths: Sequence[Path], *, as_json: bool) -> 
 
 
 def find_sources(workspace: Workspace, paths: Sequence[Path]) -> list[Source | Path]:
-    """Return what to read, starting with the oldest change; a file that contains no session stays a path.
+    """Return what to read, oldest change first. A file that contains no session is returned as its path.
 
     Raises:
         NotFound: a path does not exist.
@@ -266,7 +266,7 @@ def ingest_report(store: Store, results: Sequence[IngestResult]) -> dict[str, An
     }
 
 
-# -- Reading existing sessions during installation, and what a user is shown of their own history.
+# -- Read existing sessions during installation, and show users their own history.
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +320,7 @@ def import_existing(workspace: Workspace, existing: Existing, *, has_service: bo
             unread = count_unread(store, workspace.settings)
         advise(
             f"\nReading was stopped: {unread.found - unread.files} of {number_of(unread.found, 'transcript')} were "
-            f"read. Installation continues, and {'the background' if has_service else '`engram up`'} reads the rest. "
+            f"read. Installation continues, and {'the service' if has_service else '`engram up`'} reads the rest. "
             "To undo everything, type: engram uninstall",
             err=True,
         )
@@ -348,7 +348,7 @@ def import_earlier(workspace: Workspace) -> str:
     if not report.counts[Outcome.ADDED]:
         return ""
     undo = f"`engram import --undo {report.run_id}` undoes that"
-    return f"Imported {number_of(report.counts[Outcome.ADDED], 'memory')} of the earlier Engram; {undo}."
+    return f"Imported {number_of(report.counts[Outcome.ADDED], 'memory')} from the earlier Engram; {undo}."
 
 
 def say_unless(is_quiet: bool, text: str) -> None:
@@ -359,7 +359,7 @@ def say_unless(is_quiet: bool, text: str) -> None:
 
 # -- The first screen: the user's own history, and a question that they once asked, with how it ended.
 
-#: Possible numbers of words in a question of the user's that is shown again.
+#: How many words a question may have to be shown to the user again.
 _QUESTION_WORDS = range(4, 22)
 _QUESTION = lazy_regex(
     r"(?:why|how|what|which|where|when|is|are|does|do|did|can|could|should|warum|wie|was|welche)\b", re.IGNORECASE
@@ -376,7 +376,7 @@ _REQUEST = lazy_regex(
     r".*\b(?:now|still|yet|again|already|yours?|you)\b",
     re.IGNORECASE,
 )
-#: Minimum number of a question's informative words in its answer, without which it is about something else.
+#: Minimum number of a question's informative words that its answer must contain to be about the same thing.
 _MIN_SHARED_WORDS = 2
 #: Maximum number of questions that are tried.
 _MAX_TRIES = 12
@@ -413,8 +413,9 @@ def history_lines(workspace: Workspace, existing: Existing) -> list[str]:
     ]
     if silent > 0:
         lines.append(
-            f"{counted(silent, 'more transcript')} {'holds' if silent == 1 else 'hold'} no prompt of "
-            f"{'its' if silent == 1 else 'their'} own, or are left out by your settings."
+            f"{counted(silent, 'more transcript')} "
+            + ("contains no prompt of its own, or is" if silent == 1 else "contain no prompts of their own, or are")
+            + " left out by your settings."
         )
     if len(retention.expiring):
         lines.append(
@@ -432,10 +433,10 @@ def history_lines(workspace: Workspace, existing: Existing) -> list[str]:
 
 
 def find_own_question(store: Store, settings: Settings) -> OwnQuestion | None:
-    """Return the one of the user's latest questions that its own session answers best; None if none does.
+    """Return the question, of the user's latest ones, that its own session answers best; None if none is answered.
 
-    A question that asks for a reason comes first, then one that "yes" does not answer; within each group, the one
-    whose answer has the largest share of its informative words wins. Only words are searched, without loading a model.
+    Questions that ask for a reason take precedence, then those that "yes" does not answer. Among those, the one whose
+    answer has the largest share of its informative words is chosen. Only words are searched, without loading a model.
     """
     asked = [(prompt.session_id, text) for prompt in latest_turn_prompts(store) if (text := _as_question(prompt.text))]
     asked.sort(key=lambda one: -_openness(one[1]))
@@ -460,7 +461,7 @@ def _openness(question: str) -> int:
 
 
 def _without_question(text: str, question: str) -> str:
-    """Return the lines of a hit without the question itself, no matter who is given as its speaker."""
+    """Return the lines of a hit without the question itself, whoever is named as its speaker."""
     return "\n".join(line for line in text.splitlines() if not " ".join(line.split()).endswith(question))
 
 

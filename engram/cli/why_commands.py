@@ -45,7 +45,7 @@ from engram.worker.worker_client import ask_worker
 
 # -- ``engram where``: the state of the work in this folder.
 
-#: Maximum length of a printed prompt, file and error, in characters.
+#: Maximum length of a printed prompt, command or error, in characters.
 _SHOWN_CHARACTERS = 200
 #: Maximum number of files that are listed.
 _MAX_FILES = 20
@@ -58,7 +58,7 @@ def where(workspace: Workspace, as_json: bool) -> None:
     """Show the state of the work in this folder: branch, uncommitted files, open todos, last failure, open problems.
 
     Also shows the last session on this branch and the latest session overall, each with its last prompt and the command
-    that resumes it. Work that has been finished since is not shown. Git is only queried, and runs nothing that the
+    that resumes it. Work that has been finished since is not shown. Git is only queried, and runs no program that the
     repository configures. Exits with 1 if nothing is open and no session is known.
 
     Example: engram where
@@ -142,7 +142,7 @@ def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
     with workspace.store() as store:
         folder = str(path.parent)
         project = project_of_folder(store, workspace.settings, folder)
-        if project is None:  # outside any repository, only the project folder itself is known to be its own
+        if project is None:  # outside any repository, only the project's folder itself is recorded, not those in it
             around = [row for row in list_projects(store) if row.root and path.is_relative_to(row.root)]
             project = max(around, key=lambda row: len(row.root), default=None)
         if project is None:
@@ -150,7 +150,7 @@ def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
         root = os.path.realpath(project.root) if project.root else folder
         real = Path(os.path.realpath(path))
         relative = real.relative_to(root).as_posix() if real.is_relative_to(root) else real.name
-        # A user who types a name without its folder, in another folder, means the file of that name.
+        # A bare name that was typed in another folder means the file of that name anywhere in the project.
         is_end = not real.exists() and not os.path.isabs(os.path.expanduser(file)) and ".." not in file
         found = blame_file(store, project.id, relative, project.root)
         if is_end and not any(touch.kind == "change" for touch in found):
@@ -187,7 +187,7 @@ def _print_blame(touches: Sequence[Touch], titles: Mapping[str, str]) -> None:
 
 
 def _place(store: Store, settings: Settings, project: str | None, *, is_everywhere: bool) -> ProjectRow | None:
-    """Return the named project, or else that of the current folder; None for all."""
+    """Return the named project, or else the current folder's; None for all projects."""
     if is_everywhere:
         return None
     named = find_project(store, settings, project)
@@ -203,9 +203,9 @@ def _place(store: Store, settings: Settings, project: str | None, *, is_everywhe
 def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: bool, limit: int, as_json: bool) -> None:
     """Show the commands that ran a tool and passed in earlier sessions, newest first, with exit code and date.
 
-    TOOL is a program, or one with its subcommand. Looks in the project of this folder; outside of any, in all projects.
-    One whose exit code is another program's, as in front of a pipe, counts as neither passed nor failed. Exits with 1
-    if it never passed.
+    TOOL is a program, with or without its subcommand. Looks in the project of this folder; outside of any, in all
+    projects. A command whose exit code is another program's, as in front of a pipe, counts as neither passed nor
+    failed. Exits with 1 if the tool never passed.
 
     Example: engram how "git rebase"
     """
@@ -241,10 +241,10 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
 
 
 def _how_it_ended(history: ToolHistory) -> str:
-    """Print how many calls had an unknown result."""
+    """Return a sentence that says how many calls had an unknown result, and why."""
     return (
-        f"How it ended is not known for {number_of(history.unknown, 'call')}: in the background, or in front of a pipe "
-        "or `;`, after which the exit code is another program's."
+        f"The result is unknown for {number_of(history.unknown, 'call')} in the background, or in front of a pipe or "
+        "`;`, after which the exit code is another program's."
     )
 
 
@@ -259,9 +259,9 @@ def explain_prompt(
     """Return the answer that a prompt would get, its source, and why the model was not used ("" if it was).
 
     Args:
-        settings: the settings as the worker has them.
+        settings: the worker's settings.
         prompt: the prompt as a person would type it.
-        project: the project in which it is typed; None for none.
+        project: the project in which it is typed; None outside any project.
         with_worker: ask the worker first. False if the settings of this call differ from the worker's.
     """
     if with_worker:
@@ -301,7 +301,7 @@ def _parse(answer: Mapping[str, Any] | None) -> Explanation | None:
     "--project",
     metavar="NAME",
     default=None,
-    help="With --prompt: the project that it is asked in, by name or a folder in it (default: the current folder's).",
+    help="With --prompt: the project in which it is asked, by name or a folder in it (default: the current folder's).",
 )
 @limit_option(50, "moments")
 @json_option
@@ -309,15 +309,15 @@ def _parse(answer: Mapping[str, Any] | None) -> Explanation | None:
 def why(
     workspace: Workspace, what: str | None, prompt: str | None, project: str | None, limit: int, as_json: bool
 ) -> None:
-    """Show why Claude was shown something, or nothing: with the last prompt in this folder, if nothing else is asked.
+    """Show why Claude was shown something, or nothing. Without an argument: with the last prompt in this folder.
 
-    With a session, prompt by prompt: what was shown, or why nothing was, and how relevant the best memories were
-    compared with what they needed; and which of your sentences sound like rules but were not kept. The beginning of a
+    With a session: for each prompt, what was shown or why nothing was, and how relevant the best memories were compared
+    with the relevance they needed; also, which of your sentences sound like rules but were not kept. The beginning of a
     session's id is enough.
 
     With the id of a memory or a quotation (q_…): when it was shown, when it almost was, and why it was not.
 
-    With --prompt: what Claude would be shown now, by the same decision. Nothing is stored, and nothing counts as
+    With --prompt: what Claude would be shown now, decided in the same way. Nothing is stored, and nothing counts as
     shown.
 
     Example: engram why --prompt "Why does the export fail?" --project harbor
@@ -349,10 +349,10 @@ def _print_last_prompt(workspace: Workspace, store: Store, as_json: bool) -> Non
     _print_session(report, 1, as_json)
     of = project_by_id(store, session.project_id) if place is None and session.project_id is not None else None
     where = f" of all, in {one_line(of.name, 60)}: this folder is not in any known project" if of is not None else ""
-    advise(f"\nThat was the last prompt{where}. All of its session: engram why {session.session_id[:8]}. {_ASK_WHY}")
+    advise(f"\nThat was the last prompt{where}. The whole session: engram why {session.session_id[:8]}. {_ASK_WHY}")
 
 
-#: Number of the latest sessions among which a person's is looked for, because subagents have sessions, too.
+#: Number of latest sessions in which to look for one of a person's, because subagents have sessions, too.
 _LATEST = 100
 #: What `engram why` can be asked.
 _ASK_WHY = "Also: engram why ID of a memory, or engram why --prompt TEXT for what Claude would be shown now."

@@ -51,7 +51,7 @@ class Workspace:
         self._loaded = None
 
     def load_around_faults(self) -> list[ConfigFault]:
-        """Load the settings without the faults in config.toml, and return those faults."""
+        """Load the settings without the faulty lines of config.toml, and return the faults."""
         faults: list[ConfigFault] = []
         self._loaded = load_inside(self.flags, self.vault, faults=faults)
         return faults
@@ -80,10 +80,10 @@ class Workspace:
 
     @contextlib.contextmanager
     def store(self, *, may_upgrade: bool = False) -> Iterator[Store]:
-        """The open memory; the folder and the database are created if they are missing. Raises HomeError or StoreError.
+        """Open the memory; its folder and database are created if they are missing. Raises HomeError or StoreError.
 
         Args:
-            may_upgrade: first copy a memory.db of an earlier version, and bring it up to date.
+            may_upgrade: first copy the memory.db of an earlier version, and upgrade it.
         """
         from engram.log import log_warnings
         from engram.models.open_memory import open_memory  # a tenth of a second that help does not need
@@ -111,7 +111,7 @@ class Workspace:
         )
 
     def upgrade(self) -> None:
-        """Bring a memory.db of an earlier version up to date, and print where the earlier copy is.
+        """Upgrade the memory.db of an earlier version, and print how to go back.
 
         Raises:
             OlderSchema: a worker or watcher of another version is running.
@@ -122,7 +122,7 @@ class Workspace:
         copy = upgrade_memory(self.places, self.settings)
         if copy is not None:
             advise(
-                f"memory.db was brought up to date. To go back: `engram restore {copy.name}` with the earlier version",
+                f"memory.db was upgraded. To go back: `engram restore {copy.name}` with the earlier version",
                 err=True,
             )
 
@@ -139,7 +139,7 @@ class Workspace:
         return redact
 
 
-# -- Commands in messages: each is printed so that it works on the same memory when it is typed here.
+# -- Commands in messages: each is printed so that it works on the same memory when the user types it.
 
 #: The commands that read or change Claude Code's folder.
 _OF_CLAUDE_FOLDER = frozenset("up install uninstall setup service doctor".split())
@@ -157,7 +157,7 @@ def advise(text: str, *, err: bool = False, **style: Any) -> None:
 
 
 def as_called_here(text: str) -> str:
-    """Return a message with every Engram command written as this process was called, on the same memory."""
+    """Return a message with every Engram command written the way this process was called, for the same memory."""
     context = click.get_current_context(silent=True)
     root = context.find_root() if context is not None else None
     if root is None or not isinstance(root.obj, Workspace) or not isinstance(root.command, click.Group):
@@ -210,9 +210,9 @@ pass_workspace = click.make_pass_decorator(Workspace, ensure=True)
 
 
 def require_project_id(store: Store, settings: Settings, name: str | None, *, hint: str) -> int:
-    """Return the row id of the project of ``--project``, or else of the current folder's, which is created if new.
+    """Return the row id of the project given by ``--project``, or else of the current folder's. Create a new project.
 
-    A folder may be named by its path, or by its project's name if that is the current project.
+    ``name`` is a folder, a known project's name, or the name that the current folder's project would get.
 
     Args:
         hint: what else the user can do if the folder does not belong to a project, such as "name one with --project".
@@ -232,7 +232,7 @@ def check_project(store: Store, settings: Settings, name: str | None, *, hint: s
 
 
 def _wanted_project(store: Store, settings: Settings, name: str | None, *, hint: str, make: bool) -> ProjectRow | None:
-    """Return the project; None for a new one, unless it is to be created."""
+    """Return the project. If it is new, create it if ``make``; otherwise return None."""
     from engram.ingest.session_project import project_for, scope_of_folder
 
     here = current_folder()
@@ -257,7 +257,7 @@ def project_of_folder(store: Store, settings: Settings, folder: str) -> ProjectR
     """Return the project that a folder belongs to, if it is known.
 
     Raises:
-        BadRequest: it is in a vault, of which this memory knows nothing.
+        BadRequest: the project is in a vault, so this memory contains nothing of it.
     """
     from engram.ingest.session_project import scope_of_folder
 
@@ -300,7 +300,7 @@ def find_project(store: Store, settings: Settings, name: str | None) -> ProjectR
 
 
 def _forget_failures(settings: Settings) -> None:
-    """Forget the failures of stages that may fail because of settings. A memory that can't be opened keeps them."""
+    """Forget the failures of stages that may fail because of settings, if the memory can be opened."""
     from engram.models.open_memory import open_memory
     from engram.models.work.task_runs import STAGES_OF_SETTINGS, clear_failures
 
@@ -333,7 +333,7 @@ def restart_with_settings(workspace: Workspace) -> None:
     _forget_failures(settings)
     if not any(process_state(lock).is_alive for lock in (places.worker_lock, places.watcher_lock)):
         return
-    say("Restarting the worker and the watcher, so that they use it …", err=True)
+    say("Restarting the worker and the watcher, so that they use the new setting …", err=True)
     try:
         if not restart_if_running(settings):
             advise("They run in a terminal: stop that `engram up` and start it again.", err=True)

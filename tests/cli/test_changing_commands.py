@@ -95,7 +95,7 @@ def test_a_change_of_what_was_replaced_says_what_is_shown_instead(run: Run, run_
     new = run_json("correct", old, "The mast is oak.", "--why", "new mast")["id"]
 
     for words in (("edit", old, "--summary", "The mast is pine."), ("pin", old)):
-        assert f"Claude is not shown it: {new} replaced it.\n" in run(*words).stdout
+        assert f"It is not shown to Claude: {new} replaced it.\n" in run(*words).stdout
     assert "not shown" not in run("pin", new).stdout
     assert "· replaced" in run("expand", old).stdout
 
@@ -283,7 +283,7 @@ def test_a_dry_run_of_forget_shows_every_word_that_goes(
 
     asked = run("forget", saved, stdin="maybe\nn\n", code=1).stdout
     assert asked.count("type y for yes, n for no") == 1
-    assert f"Every word of it: engram forget {saved} --dry-run" in asked
+    assert f"To see every word of it: engram forget {saved} --dry-run" in asked
 
 
 def test_forget_for_a_script_needs_yes(filled: Store, run: Run) -> None:

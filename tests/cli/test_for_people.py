@@ -105,8 +105,8 @@ def test_each_change_is_confirmed_in_a_sentence(filled: Store, run: Run, run_jso
     assert "Undid: “judged wrong” (by hand)" in run("undo", made).stdout.splitlines()[0]
     assert "judged wrong" in run("expand", made, "--why").stdout
     hasty = run_json("save", "Anchors are made of tin.")["id"]
-    assert "Claude is not shown it now: " in run("undo", hasty).stdout
-    assert "Claude is not shown it now" not in run("undo", hasty).stdout
+    assert "It is now not shown to Claude: " in run("undo", hasty).stdout
+    assert "It is now not shown to Claude" not in run("undo", hasty).stdout
     assert "Saved as ep_" in run("save", "Sails are made of linen.", "--project", "boats").stdout
     assert "Wrote" in run("export", "--output", str(folder / "all.jsonl")).stderr
     done = re.search(r"Done. To undo it, run: engram consolidate --undo (\d+)", run("consolidate").stdout)

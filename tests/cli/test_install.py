@@ -202,7 +202,7 @@ def test_a_dry_run_names_the_questions_and_what_they_write(
     assert f"Ask who writes the memories (extractor in {home.config_file})" in told
     assert f"Ask whether a Claude Code session may start it (start_with_session in {home.config_file})" in told
     assert "With --yes, no questions are asked, and this is done:" in told
-    assert "May a Claude Code session start it" in asked
+    assert "May a Claude Code session start Engram" in asked
     assert not home.config_file.exists()
 
 
@@ -504,7 +504,7 @@ def test_settings_that_the_user_broke_since_are_left_with_our_rule_until_uninsta
 def test_without_a_terminal_nothing_is_asked_or_changed(run: Callable[..., Result], user: Path) -> None:
     before = claude_folder(user)
 
-    assert "Without a terminal to ask, add --yes" in run("install", "--no-service", stdin="", code=1).output
+    assert "There is no terminal to ask in: add --yes" in run("install", "--no-service", stdin="", code=1).output
     assert claude_folder(user) == before
 
 
@@ -782,7 +782,7 @@ def test_an_installation_that_fails_at_its_end_leaves_nothing(
     [
         (
             "install_commands.run_self_test",
-            ("What this installation had changed was undone", "type: engram install"),
+            ("The changes of this installation were undone", "type: engram install"),
         ),
         ("install_commands.print_report", ("Engram is installed", "type: engram uninstall")),
         ("setup_commands.take_back", ("Not everything has been undone yet", "type: engram uninstall")),
@@ -829,7 +829,7 @@ def test_a_question_that_is_not_answered_leaves_nothing_behind(
 
     said = run("install", "--no-service", stdin="y\nlocal\ny\n", code=1).output
 
-    assert "To go on, type: engram install" in said
+    assert "To continue, type: engram install" in said
     assert not home.config_file.exists()
 
 

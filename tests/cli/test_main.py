@@ -399,7 +399,7 @@ def test_an_unknown_command_names_the_one_that_may_be_meant(
 
     assert ended.value.code == 2
     assert capsys.readouterr().err == (
-        f"Error: there is no command {word!r}. Did you mean `engram {meant}`? `engram --help` lists them all.\n"
+        f"Error: there is no command {word!r}. Did you mean `engram {meant}`? `engram --help` lists all commands.\n"
     )
 
 

@@ -198,7 +198,7 @@ def test_recall_without_a_model_says_that_it_searched_by_text_alone(
 
 def test_recall_explains_every_score_to_a_person(filled: Store, run: Run) -> None:
     shown = run("recall", "pnpm", "--explain").stdout
-    assert "A score is the sum of its parts" in shown
+    assert "A score is the weighted sum of its parts" in shown
     assert "sum of its parts" not in run("recall", "pnpm", "-v").stdout
 
     assert " = text " in shown.replace("\n   ", " ")

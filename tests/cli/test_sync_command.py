@@ -238,7 +238,7 @@ def test_the_phrase_is_shown_whatever_becomes_of_the_first_round(
 
     again = type_command(home, f"engram sync {synced}")
     assert "1 sent" in again.output or "1 change" in again.output
-    assert f"`engram --home {home} hub key --show` prints its recovery phrase" in again.output
+    assert f"`engram --home {home} hub key --show` prints the recovery phrase" in again.output
     assert type_command(home, "engram hub key --show").output.strip() == shown
 
 

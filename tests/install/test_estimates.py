@@ -310,4 +310,4 @@ def test_claude_is_recommended_only_where_it_can_be_used_at_once(
     shown = " ".join(capsys.readouterr().out.split())
     assert answer == "local"
     assert ("Recommended" in shown) is is_recommended
-    assert ("No login of Claude Code was found" in shown) is (has_command and not has_login)
+    assert ("No Claude Code login was found" in shown) is (has_command and not has_login)

@@ -93,7 +93,7 @@ def test_starts_that_race_make_one_supervisor_and_a_killed_worker_is_back_with_n
     assert "action=restart process=work" in run_service("logs")
 
     former = pids(settings)
-    assert run_service("stop").startswith("Stopped what a supervisor in the background ran.")
+    assert run_service("stop").startswith("Stopped the processes run by a supervisor in the background.")
     wait_until_gone(*former)
     assert processes_of_home(settings.home) == {}
     assert "not running" in run_service("status", code=1)
