@@ -122,7 +122,7 @@ def link_interpreter(home: Home) -> None:
         temporary.symlink_to(target)
         temporary.replace(home.python_link)
     except OSError as error:
-        raise HomeError(f"can't make the link {home.python_link}: {error.strerror or error}") from error
+        raise HomeError(f"can't create the link {home.python_link}: {error.strerror or error}") from error
 
 
 def with_home(home: Home | None) -> str:

@@ -1,4 +1,4 @@
-"""SessionStart: the same relay as for a prompt; the payload shows the worker that a briefing is wanted.
+"""SessionStart: the same relay as for a prompt; the worker sees from the payload that a briefing is wanted.
 
 Run as ``python -I -S briefing.py``. It answers within 250 ms or prints nothing, and always exits with 0. If there is a
 memory but no worker, it reports that Engram is off, unless the session starts it.
@@ -10,8 +10,8 @@ import sys
 #: What Claude is shown if nothing is running; Claude tells the user if it matters.
 OFF = (
     b'{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"Engram, the memory of this machine, '
-    b"is off: nothing of this session is remembered, and no earlier session is found. The user starts it with `engram "
-    b'service start`; `engram doctor` says more."}}\n'
+    b"is off: nothing in this session is remembered, and no earlier session is found. The user can start it with "
+    b'`engram service start`; `engram doctor` says more."}}\n'
 )
 
 

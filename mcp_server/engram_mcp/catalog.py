@@ -153,7 +153,7 @@ def _work(access: Callable[[], Access], name: str, arguments: Mapping[str, Any],
         kind = type(error).__name__
         logger.exception("action=tool name=%s error=%s", name, kind)
         raise EngramError(
-            f"memory failed ({kind}); go on without it, and tell the user to run 'engram doctor'"
+            f"memory failed ({kind}); continue without it, and tell the user to run 'engram doctor'"
         ) from error
     finally:
         logger.info("action=tool name=%s pid=%d", name, os.getpid())
@@ -207,7 +207,7 @@ def memory_save(
 
 @_tool()
 def memory_correct(access: Access, id: str, text: str, why: str, project: Project = None) -> str:
-    """Replace a wrong or outdated memory by a correct text."""
+    """Replace a wrong or outdated memory with a correct text."""
     return tools.correct(access, id, text, why, project)
 
 

@@ -56,7 +56,7 @@ def connect() -> _socket.socket | None:
 
 
 def relay(server: _socket.socket, said: bytes, parent: int) -> bytes:
-    """Relay both directions, first what the agent has ``said``; return what must be sent to the next server, if any."""
+    """Relay in both directions, beginning with ``said`` by the agent. Return what the next server must get, if any."""
     waiting: dict[str, dict[str, object]] = {}
     heard, has_left, own, silent, ready = b"", False, server.fileno(), 0, [0]
     while os.getppid() == parent and (ready or not has_left) and silent < SILENT_LOOKS:

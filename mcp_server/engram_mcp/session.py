@@ -1,7 +1,7 @@
 """The MCP server of one session, built on the official library. It runs in the worker or in a process of its own.
 
-The first request determines the protocol version: with ``initialize``, or with an envelope in each. The tools are the
-same.
+The first request determines the protocol version: either it is ``initialize``, or every request has an envelope. The
+tools are the same in both.
 """
 
 from __future__ import annotations

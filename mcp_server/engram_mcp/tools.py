@@ -173,7 +173,7 @@ def save(
     replaced = ""
     if supersedes:
         replaced = answers.contradiction_line(supersedes, made.episode_id) if is_open else f" It replaces {supersedes}."
-    done = "Saved" if made.episode_id == new_id else "Known already, nothing new saved,"
+    done = "Saved" if made.episode_id == new_id else "Already known, so nothing new was saved,"
     return f"{done} for {where} — ID: {made.episode_id}.{replaced}{answers.suspect_line(made)}"
 
 
@@ -200,7 +200,7 @@ def forget(access: Access, episode_id: str, is_source_forgotten: bool = False, p
             view.require_quotation(store, episode_id)
         elif not view.is_own(view.require(store, episode_id)) and is_source_forgotten:
             raise BadRequest(
-                "it comes from another project, whose turns are not deleted from here. Forget it without also_source, "
+                "it comes from another project, so its turns can't be deleted here. Forget it without also_source, "
                 "or name that project with project= if the user wants its turns deleted"
             )
         report = forget_memory(

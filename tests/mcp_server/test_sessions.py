@@ -224,7 +224,7 @@ def test_each_session_sees_the_project_of_its_own_folder(agent: Callable[..., Ag
     assert ["amber" in text for text in said] == [True, False, True, False]
     assert ["teal" in text for text in said] == [False, True, False, False]
     assert "Saved for project beta" in beta.call("memory_save", content="x y", scope="project", importance="normal")
-    assert "Known already, nothing new saved, for project beta" in beta.call(
+    assert "Already known, so nothing new was saved, for project beta" in beta.call(
         "memory_save", content="x y", scope="project", importance="normal"
     )
 
