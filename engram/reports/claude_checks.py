@@ -30,7 +30,7 @@ SERVER_MARK = "engram_mcp"
 #: Name of Engram's MCP server and plugin, and the name to use if another program already uses that one.
 NAME, OTHER_NAME = "engram", "engram-recall"
 _OUR_MODULE = lazy_regex(rf"(?<![\w/.-]){SERVER_MARK}(?![\w-])")
-_ADVICE = "run: engram install (or merge by hand what `engram setup hooks` prints into Claude Code's settings)"
+_ADVICE = "run: engram install (or merge the output of `engram setup hooks` into Claude Code's settings by hand)"
 _COMMAND = "engram install"
 
 
@@ -150,7 +150,7 @@ def _check_permission(settings: Settings, folder: Path, rule: str) -> Check:
     """Check that the user's or the project's settings let Claude use the tools without asking."""
     files = settings_files(settings.claude_folder, folder)
     rules = {path: _rules(found) for path, found in {**files, **managed_files()}.items()}
-    for place, effect in (("deny", "denies"), ("ask", "makes Claude ask for")):
+    for place, effect in (("deny", "denies"), ("ask", "makes Claude ask before using")):
         for path, listed in rules.items():
             if entry := next((entry for entry in sorted(listed[place]) if _concerns(entry, rule)), None):
                 detail = f"{path} {effect} memory tools ({entry})"
@@ -165,7 +165,7 @@ def _check_permission(settings: Settings, folder: Path, rule: str) -> Check:
     detail = (
         f"only {', '.join(allowed_tools)} may be used without asking"
         if allowed_tools
-        else "Claude must ask for the memory tools"
+        else "Claude must ask before using the memory tools"
     )
     return Check(
         "permission",
@@ -192,7 +192,7 @@ def _rules(settings_file: Mapping[str, Any]) -> dict[str, set[str]]:
 
 
 def _concerns(entry: str, rule: str) -> bool:
-    """Return True if an entry of a permission list is about a tool of the server that has the rule."""
+    """Return True if an entry of a permission list covers a tool of the server for which ``rule`` stands."""
     return entry == rule or entry.startswith(f"{rule}__") or fnmatch.fnmatchcase(f"{rule}__memory_recall", entry)
 
 
@@ -200,11 +200,12 @@ def _concerns(entry: str, rule: str) -> bool:
 
 #: Where an organization's settings are, on Linux and on macOS.
 MANAGED = (Path("/etc/claude-code"), Path("/Library/Application Support/ClaudeCode"))
-#: An organization's settings, and what they keep from running; with any value but false, as observed in 2.1.332.
+#: Settings with which an organization keeps hooks, mods and plugins from running, if they have any value but false, as
+#: observed in Claude Code 2.1.332.
 NO_HOOKS = ("disableAllHooks", "allowManagedHooksOnly")
 NO_MODS = ("allowManagedModsOnly",)
 _NO_PLUGIN = ("strictKnownMarketplaces", "strictPluginOnlyCustomization")
-ASK_THEM = "nothing to do, or ask the organization"
+ASK_THEM = "ask the organization; there is nothing else to do"
 
 
 def managed_files() -> dict[Path, Mapping[str, Any]]:
@@ -217,7 +218,7 @@ def managed_files() -> dict[Path, Mapping[str, Any]]:
 
 
 def find_policies(names: Collection[str]) -> dict[str, Path]:
-    """Return those of the settings that an organization made, each with the file of highest priority that has it."""
+    """Return which of the settings an organization has made, each with the file of highest priority that has it."""
     managed = managed_files()
     places = {name: [path for path, found in managed.items() if found.get(name) not in (None, False)] for name in names}
     return {name: paths[0] for name, paths in places.items() if paths}
@@ -231,7 +232,7 @@ def settings_files(claude_folder: Path, folder: Path) -> dict[Path, Mapping[str,
 
 
 def _check_obstacles(settings: Settings, folder: Path, server: str, *, has_plugin: bool) -> Iterator[Check]:
-    """Check the settings of the organization, the user and the project that switch off what is connected.
+    """Check for settings of the organization, the user or the project that keep Engram from running.
 
     Args:
         server: the name of Engram's server in Claude Code.
@@ -274,7 +275,7 @@ def _check_variables(settings: Settings, own: Mapping[Path, Mapping[str, Any]]) 
 def _check_server_lists(
     settings: Settings, folder: Path, server: str, files: Mapping[Path, Mapping[str, Any]]
 ) -> Iterator[Check]:
-    """Check the lists of MCP servers that are refused, or the only ones, or switched off in a project."""
+    """Check the lists of MCP servers that are denied, exclusively allowed, or switched off in a project."""
 
     def is_named(entry: object) -> bool:
         command = entry.get("serverCommand") if isinstance(entry, Mapping) else None
@@ -298,7 +299,7 @@ def _check_server_lists(
     switched_off = entry.get("disabledMcpServers") if isinstance(entry, Mapping) else None
     if isinstance(switched_off, list) and server in switched_off:
         yield Check(
-            "MCP server", State.WARN, "it is switched off in this project", "type /mcp in Claude Code, enable it"
+            "MCP server", State.WARN, "it is switched off in this project", "type /mcp in Claude Code and enable it"
         )
 
 
@@ -417,7 +418,7 @@ def read_object(path: Path) -> dict[str, Any] | None:
 def why_not_loaded(path: Path) -> str:
     """Return why Claude Code does not load one of its files, which must be a JSON object; "" if it does load it.
 
-    As observed in 2.1.197 and 2.1.332, a comment or a trailing comma prevents loading; a byte order mark does not.
+    In Claude Code 2.1.197 and 2.1.332, a comment or a trailing comma prevents loading; a byte order mark does not.
     """
     data = read_regular(path, MAX_FILE_BYTES) or b""
     if not data.strip():

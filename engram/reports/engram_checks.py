@@ -201,13 +201,15 @@ def _home(store: Store, settings: Settings) -> Iterator[Check]:
         yield Check("memory folder", State.OK, f"{places.root}, mode {mode:04o}")
     free = shutil.disk_usage(places.root).free
     if free < MIN_FREE_BYTES:
-        yield Check("disk", State.WARN, f"{free / 1e6:.0f} MB free", "free some space: reading stops on a full disk")
+        yield Check(
+            "disk", State.WARN, f"{free / 1e6:.0f} MB free", "free some space: reading stops when the disk is full"
+        )
     rescues = list_rescues(store)
     for path in sorted(places.root.glob("memory.*.db")):
         what = next((what for beginning, what in _SET_ASIDE.items() if path.name.startswith(beginning)), "")
         if what:
             detail = rescues.get(path, f"{what} was moved to {path}")
-            advice = f"keep the file, or delete it when you miss nothing: rm {shlex.quote(str(path))}*"
+            advice = f"keep the file, or delete it if nothing is missing: rm {shlex.quote(str(path))}*"
             yield Check("set aside", State.WARN, detail, advice, public=what)
 
 
@@ -230,7 +232,7 @@ def _memory(store: Store, is_quick: bool) -> Iterator[Check]:
             State.BAD,
             damage,
             "restart the worker, which repairs the file or sets it aside: engram service restart. `engram restore` "
-            "brings back a backup",
+            "restores a backup",
             command="engram service restart",
             public="damaged",
         )
@@ -239,16 +241,16 @@ def _memory(store: Store, is_quick: bool) -> Iterator[Check]:
 
 
 def _earlier_memory(store: Store, settings: Settings) -> Iterator[Check]:
-    """Yield backups of a damaged or deleted memory.db, which may contain what transcripts no longer do."""
+    """Yield backups of a damaged or deleted memory.db, which may contain what the transcripts no longer contain."""
     for backup in earlier_backups(store, settings.places.backups):
         command = f"engram restore {backup.path.name}"
         yield Check(
             "earlier memory",
             State.WARN,
-            f"memory.db was created again; {backup.path.name} holds an earlier one",
+            f"memory.db was created again; {backup.path.name} contains an earlier one",
             f"if something is missing, stop Engram and run: {command}. Otherwise, delete {backup.path}",
             command=command,
-            public="there is a backup of one",
+            public="there is a backup of an earlier one",
         )
 
 
@@ -349,7 +351,7 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
             "unknown elements",
             State.WARN,
             f"messages that don't count as your words: {', '.join(f'<{name}> {count}' for name, count in most)}",
-            "nothing to do: a later version may know them",
+            "nothing to do: a later version may recognise them",
             public=f"{sum(unknown.values())} messages",
         )
     dead = list_work(store, (WorkState.DEAD,))
@@ -366,7 +368,7 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
         yield Check(
             "suspect",
             State.WARN,
-            f"{number_of(totals.suspects, 'memory')} like an order to Claude, which is never shown it",
+            f"{number_of(totals.suspects, 'memory')} held back from Claude: the text looks like an order to it",
             "decide about each: engram review",
             command="engram review",
             public=number_of(totals.suspects, "memory"),
@@ -406,16 +408,16 @@ _HELP_SECONDS = 20.0
 _OFFER_KEY = "offered_claude_extractor"
 _OFFER = (
     "Memories are made by rules now. Your own Claude Code can write them instead, with your login: far more "
-    "prompts then get a memory that helps. Redacted text of your sessions goes to Anthropic, within the caps that "
+    "prompts then get a memory that helps. Redacted text from your sessions goes to Anthropic, within the caps that "
     "`engram cost` shows. To see one of your sessions both ways first, run: engram compare. To turn it on, run: "
     "engram config set extractor claude"
 )
 
 
 def find_missing(settings: Settings) -> Check | None:
-    """Return what the chosen language model lacks, in which case rules write the memories; None if nothing is missing.
+    """Return a finding if the chosen language model can't be used, so that rules write the memories; otherwise None.
 
-    Starts no process and sends nothing, so it can be called wherever the extractor is chosen or shown.
+    This starts no process and sends nothing, so it can be called wherever the extractor is chosen or shown.
     """
     if settings.extractor == "openai" and not (settings.llm_base_url or find_api_key(settings.places.env_file)):
         return Check(
@@ -440,7 +442,7 @@ def find_missing(settings: Settings) -> Check | None:
         return Check(
             "language model",
             State.WARN,
-            "extractor = claude, but no login of Claude Code was found: the local extractor is used",
+            "extractor = claude, but no Claude Code login was found: the local extractor is used",
             "run: claude, and log in with /login",
             public="no login",
         )
@@ -462,7 +464,7 @@ def check_language_model(settings: Settings) -> Iterator[Check]:
 
 
 def _check_flags(settings: Settings) -> Check | None:
-    """Return a finding if Claude Code is too old for the flags of print mode that Engram uses; else None. Runs it."""
+    """Run Claude Code, and return a finding if it is too old for the flags of print mode that Engram uses."""
     command = find_claude(settings) or ""
     help_text = _help_text(command)
     missing = [flag for flag in _NEEDED_FLAGS if flag not in help_text]
@@ -471,7 +473,7 @@ def _check_flags(settings: Settings) -> Check | None:
     return Check(
         "language model",
         State.BAD,
-        f"{command} doesn't know {', '.join(missing)}: the local extractor is used",
+        f"{command} doesn't support {', '.join(missing)}: the local extractor is used",
         "update Claude Code: claude update",
         command="claude update",
         public="too old",

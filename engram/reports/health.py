@@ -55,15 +55,15 @@ MAX_LAG_SECONDS = 600
 class StageHealth:
     seen: int
     done: int
-    #: How long the oldest overdue item has been waiting, in seconds; 0 if nothing is overdue. Items older than the
-    #: memory count from its creation.
+    #: How long the oldest overdue item has been waiting, in seconds; 0 if nothing is overdue. The wait of an item that
+    #: is older than the memory is counted from the memory's creation.
     lag_seconds: float
     last_success_ms: int | None = None
     last_error: str = ""
 
     @property
     def has_trouble(self) -> bool:
-        """True if it fails or is more than ``MAX_LAG_SECONDS`` behind."""
+        """True if the stage fails or is more than ``MAX_LAG_SECONDS`` behind."""
         return bool(self.last_error) or self.lag_seconds > MAX_LAG_SECONDS
 
     def as_json(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Trouble:
     text: str
     #: What the user can do.
     advice: str
-    #: False if it works, but late.
+    #: False if the process or stage works, but is late.
     is_broken: bool = True
 
 

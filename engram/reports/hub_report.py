@@ -148,7 +148,7 @@ class HubReport:
 
 @dataclass(frozen=True, slots=True)
 class SharedIn:
-    """A team that a memory is shared with, or will be by a rule."""
+    """A team that a memory is shared with, or will be shared with by a rule."""
 
     space: str
     #: The shared text; "" for a memory that a rule has yet to share.
@@ -160,7 +160,7 @@ class SharedIn:
 
 
 def where_shared(store: Reader, memory: Memory) -> list[SharedIn]:
-    """Return the teams that a memory is shared with, or will be by a rule."""
+    """Return the teams that a memory is shared with, or will be shared with by a rule."""
     shared = [
         SharedIn(share.space.name, share.summary, share.is_waiting, 0) for share in shares_of(store, memory.episode_id)
     ]

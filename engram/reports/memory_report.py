@@ -1,4 +1,4 @@
-"""Report everything known about a memory or quotation: its evidence, its history, where it was shown."""
+"""Report everything known about a memory or quotation: its evidence, its history, and where it was shown."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def memory_to_json(store: Store, memory: Memory) -> dict[str, Any]:
 
 
 def memory_from_json(line: Mapping[str, Any]) -> tuple[Memory, list[Evidence]]:
-    """Return the memory and evidence that ``memory_to_json`` wrote, with only the project's name. Raises BadRequest."""
+    """Return a memory and its evidence from JSON that ``memory_to_json`` wrote, without row ids. Raises BadRequest."""
     values: dict[str, Any] = {}
     for known in dataclasses.fields(Memory):
         key = _NAMES.get(known.name, known.name)
@@ -107,7 +107,7 @@ class MemoryReport:
     injections: tuple[Injection, ...]
     related: tuple[Memory, ...]
     uses: Usefulness
-    #: The unmerged branch that it was learned on, if that isn't the asker's branch; else "".
+    #: The unmerged branch on which it was learned, if the user is not on that branch; else "".
     branch: str = ""
 
     def to_json(self, store: Store) -> dict[str, Any]:
@@ -130,10 +130,10 @@ class MemoryReport:
 
 
 def report_memory(store: Store, memory: Memory, asked_on: str = "") -> MemoryReport:
-    """Collect everything known about a memory. Nothing is hidden, because this is for the user, not another project.
+    """Collect everything known about a memory. Nothing is hidden, because the report is for the user.
 
     Args:
-        asked_on: the branch that the asker works on; "" if unknown.
+        asked_on: the branch on which the user is working; "" if unknown.
     """
     return MemoryReport(
         memory=memory,
@@ -361,7 +361,7 @@ def mark_sentences(text: str, wanted: str) -> list[Span]:
     best, best_share = None, MIN_SAID_SHARE
     for begin, end in sentence_spans(text):
         said = stems(topic_words(text[begin:end]))
-        # Of two sentences with equally many of the words, prefer the shorter.
+        # Of two sentences that contain the same number of the words, prefer the shorter one.
         share = len(said & goal) / (len(goal) + 0.2 * len(said)) if goal else 0.0
         if share > best_share:
             best, best_share = (begin, end), share

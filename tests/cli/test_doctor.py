@@ -254,7 +254,7 @@ def test_the_permission_for_the_tools_is_looked_for_in_user_and_project_settings
         ("user", {"env": {"ENGRAM_DISABLE": "1"}}, "hooks", "switches them off (ENGRAM_DISABLE)"),
         ("project", {"env": {"ENGRAM_HOME": "/elsewhere"}}, "hooks", "another memory folder (/elsewhere)"),
         ("user", {"permissions": {"deny": ["mcp__*"]}}, "permission", "denies memory tools (mcp__*)"),
-        ("user", {"permissions": {"ask": ["mcp__engram"]}}, "permission", "makes Claude ask for memory tools"),
+        ("user", {"permissions": {"ask": ["mcp__engram"]}}, "permission", "makes Claude ask before using memory tools"),
         ("managed", {"permissions": {"deny": ["mcp__engram__*"]}}, "permission", "denies memory tools"),
         ("user", {"cleanupPeriodDays": 0}, "transcripts", "writes no transcripts"),
         ("managed", {"allowManagedHooksOnly": True}, "hooks", "allowManagedHooksOnly in"),
