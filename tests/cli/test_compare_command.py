@@ -126,7 +126,7 @@ def test_both_ways_are_shown_and_kept_only_after_the_switch(
 
     switched = run("compare", stdin="y\ny\n").output
 
-    assert "kept of this session: 1 memory" in " ".join(switched.split())
+    assert "kept from this session: 1 memory" in " ".join(switched.split())
     assert 'extractor = "openai"' in home.config_file.read_text()
     assert summaries(store) == {BETTER}
     assert answer_of(store) is ComparisonAnswer.SWITCHED

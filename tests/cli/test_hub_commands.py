@@ -99,7 +99,7 @@ def test_a_hub_is_shown_left_and_its_keys_are_gone(hub: Hub, tmp_path: Path, mon
     assert type_command(home, "engram hub leave --yes").exit_code == 0
     assert hub.url in keys
     assert (home / "hub-keys.json").read_text() == "{}"
-    assert "No hub was joined" in type_command(home, "engram hub status").output
+    assert "No hub has been joined" in type_command(home, "engram hub status").output
     assert "Use tabs." in type_command(home, 'engram recall "tabs"').output
     monkeypatch.setenv("ENGRAM_HUB_DATABASE", hub.database.dsn)
     assert "grace" in type_command(home, "engram hub members").output
@@ -161,7 +161,7 @@ def test_a_link_by_hand_needs_a_project_that_only_another_machine_knows(tmp_path
         place_of(tx, ["id:0123456789abcdef", "", "jottings"])
 
     refused = type_command(home, "engram hub link notes boat --yes")
-    assert (refused.exit_code, "folder of this machine" in refused.output) == (1, True)
+    assert (refused.exit_code, "folder on this machine" in refused.output) == (1, True)
     for words in ("hub link jottings jottings", "projects merge notes notes", "hub link nosuch jottings"):
         assert "nobody to answer" not in type_command(home, f"engram {words}").output
         assert type_command(home, f"engram {words}").exit_code == 1

@@ -171,7 +171,7 @@ def test_nothing_leaves_the_machine_before_somebody_agrees(tmp_path: Path, answe
     assert "(1 memory, and later ones)" in refused.output
     assert list(synced.iterdir()) == []
     assert "add --yes" in refused.output or answer
-    assert "No folder or hub was joined".lower() in type_command(home, "engram sync").output.lower()
+    assert "No folder or hub has been joined".lower() in type_command(home, "engram sync").output.lower()
 
 
 def test_git_says_what_stays_in_its_history_before_anything_is_written(tmp_path: Path) -> None:

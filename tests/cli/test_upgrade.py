@@ -142,7 +142,7 @@ def test_up_makes_a_copy_first_which_restore_names_as_the_way_back(
     (listed,) = run_json("restore", "--list")["backups"]
     assert (listed["path"], listed["upgraded_from"]) == (str(copy.path), 4)
     assert saved <= {row["episode_id"] for row in read_rows(old, "episode")}
-    assert "brought up to date" not in run("up", "--once", "--json").stderr
+    assert "was upgraded" not in run("up", "--once", "--json").stderr
 
 
 @pytest.mark.parametrize("arguments", [("up",), ("up", "--once"), ("work",)], ids=" ".join)

@@ -109,7 +109,7 @@ def test_without_a_service_manager_the_plan_says_what_a_supervisor_does_not_do(
     assert "start_with_session" not in agreed
     (start,) = step.after
     assert isinstance(start, StartServices)
-    assert start.verify() == "the worker or the watcher is not running. See: engram service logs"
+    assert start.verify() == "the worker or the watcher is not running. For details, run: engram service logs"
 
 
 def test_files_of_the_plan_lie_below_the_users_home(step: Step) -> None:

@@ -60,7 +60,9 @@ def test_the_status_is_what_systemd_says(system: Systemd, working: None) -> None
 def test_a_process_that_does_not_start_is_told_with_what_the_journal_says(system: Systemd, settings: Settings) -> None:
     lock = ProcessLock(settings.places.worker_lock)
 
-    with pytest.raises(ServiceError, match=r"the watcher did not start: .*no such folder\. See: engram service logs"):
+    with pytest.raises(
+        ServiceError, match=r"the watcher did not start: .*no such folder\. For details, run: engram service logs"
+    ):
         system.start()
     lock.release()
 

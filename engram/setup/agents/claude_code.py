@@ -78,7 +78,7 @@ class Choices:
 
 
 def choose(stored: Mapping[str, Any] | None, **given: Any) -> Choices:
-    """Return the choices: those given (None: not given), else those of the previous installation, else defaults."""
+    """Return each choice as given (None: not given), else as in the previous installation, else its default."""
     choices = Choices()
     known = {name: value for name, value in (stored or {}).items() if hasattr(choices, name)}
     if "agents" in known:
@@ -192,9 +192,9 @@ def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) ->
 
 
 def leave_files(step: Step, settings: Settings) -> Step:
-    """Return the step without changes to Claude Code's files that it does not load, or that are read-only.
+    """Return the step without changes to files that Claude Code does not load, or that are read-only.
 
-    They are left unchanged; notes say why, and what the user can add instead.
+    Notes say why these files are left unchanged, and what the user can add by hand.
     """
     paths = (settings.claude_folder / "settings.json", claude_json(settings))
     reasons = {path: why for path in paths if (why := _why_left(path))}
@@ -239,7 +239,7 @@ def read_document(path: Path) -> dict[str, Any]:
     return value
 
 
-# -- Check the mod in ``engram doctor``: is it ignored by this version or a policy, or refused, or its command taken?
+# -- Check the mod for ``engram doctor``: does this version or a policy ignore or refuse it, or is its command taken?
 
 _TAKES_COMMAND = lazy_regex(rb"""command\.register\(\s*\{[^}]{0,400}?\bname:\s*["'`]engram["'`]""")
 
@@ -247,7 +247,7 @@ _TAKES_COMMAND = lazy_regex(rb"""command\.register\(\s*\{[^}]{0,400}?\bname:\s*[
 def check_mod(settings: Settings, registrations: Sequence[Registration]) -> Iterator[Check]:
     """Check that Claude Code loads the mod. Claude Code is started twice, offline.
 
-    Nothing is yielded if the mod was not chosen, or if an organization refuses the hooks and the mod with them, which
+    Nothing is yielded if the mod was not chosen, or if an organization forbids the hooks, and thus the mod, which
     ``check_claude`` reports.
 
     Args:

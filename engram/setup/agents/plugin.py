@@ -305,7 +305,7 @@ def plan_statusline(claude_folder: Path, settings: Mapping[str, Any], home: Home
 
 
 def without_our_statusline(settings: Mapping[str, Any]) -> tuple[JsonEntry, ...]:
-    """Return the entries to remove from settings to drop Engram's status line, whatever its version or edits."""
+    """Return the entries to remove from settings to drop Engram's status line, of any version and even if edited."""
     if owner_of(settings) is not StatusLineOwner.ENGRAM:
         return ()
     return (JsonEntry(("statusLine",), settings["statusLine"]),)

@@ -112,7 +112,7 @@ def _to_json(document: Mapping[str, Any]) -> bytes:
 
 #: Claude Code's name for the folder ``skills`` as a source of plugins.
 SKILLS_PLACE = "skills-dir"
-#: Used as the manifest of a plugin with Engram's name whose files can't be read, which counts as Engram's.
+#: Manifest assumed for a plugin with Engram's name if its files can't be read: such a plugin counts as Engram's.
 _UNREAD: Mapping[str, Any] = {"name": NAME, "author": {"name": AUTHOR}}
 _VERSION = lazy_regex(re.escape(STAMP) + r"(\S+)\s*$")
 

@@ -26,7 +26,7 @@ from engram.trust.display import number_of
 from engram.version import code_version
 from engram_hooks.block import link_interpreter
 
-#: Maximum number of errors from the logs that are reported; these are the latest ones.
+#: Maximum number of errors from the logs that are reported. Only the latest ones are.
 MAX_ERRORS = 10
 #: Maximum number of lines of Engram's code that are reported for one error, from the innermost calls.
 MAX_FRAMES = 6
@@ -62,7 +62,7 @@ def _versions(machine: Machine) -> Iterator[str]:
 
 
 def _settings(settings: Settings) -> Iterator[str]:
-    """Yield the settings that differ from their defaults; the value only of a number, a switch or a known word."""
+    """Yield the settings that differ from their defaults, with the value of numbers, switches and known words only."""
     for field in dataclasses.fields(Settings):
         if field.default is dataclasses.MISSING:
             continue

@@ -45,7 +45,7 @@ from engram_hooks.block import settings_block
 
 @dataclass(frozen=True)
 class Machine:
-    """One examination of this machine. Each part is read once, when a check first needs it."""
+    """This machine, as one run of the checks sees it. Each part is read once, when a check first needs it."""
 
     settings: Settings
     #: The current folder, whose project may have its own settings.
@@ -129,7 +129,7 @@ def check_claude_folder(machine: Machine) -> Iterator[Check]:
             yield Check(
                 "sessions elsewhere",
                 State.WARN,
-                f"Claude Code's newest sessions are in {folder}, and Engram reads {ours}",
+                f"Claude Code's newest sessions are in {folder}, but Engram reads {ours}",
                 f"if that is where you work, run: {command}. To read it as well, add it to claude_folders",
                 command=command,
                 public="a newer session in another configuration folder",
@@ -356,7 +356,7 @@ def _other_installation(program: Program, interpreter: Path) -> Check:
         "two installations",
         State.WARN,
         f"{program.path} is another installation of Engram, and this one runs with {sys.executable}",
-        f"keep one of them: to remove the other, run: {command}; to keep it, take {Path(sys.executable).parent} out of "
+        f"keep one of them: to remove the other, run: {command}; to keep it, remove {Path(sys.executable).parent} from "
         "PATH",
         command=command,
         public="another installation of Engram",

@@ -122,7 +122,7 @@ def make_folders(folder: Path) -> list[Path]:
 
 
 def write_state(real: Path, state: FileState, data: bytes) -> None:
-    """Bring a path into a state. Its folder must exist.
+    """Change what is at a path to the given state. Its folder must exist.
 
     The change is atomic, by a rename. A file with several names (hard links), or one that can't be replaced by a rename
     (such as a mount of a single file), is written in place.

@@ -69,7 +69,7 @@ class TomlEdit:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """The wanted state of one file: new content, a link, an edit of a shared file, or (with none of them) no file.
+    """The desired state of one file: new content, a link, an edit of a shared file, or (with none of them) no file.
 
     A file that belongs to Engram alone gets ``content``; a file that others also write gets ``edit``. Missing folders
     are created, and uninstall removes those that have become empty. A path that is a link is followed, and the link
@@ -118,7 +118,7 @@ class Action(Protocol):
         """Do it. Raises EngramError, which undoes the installation."""
 
     def verify(self) -> str:
-        """Return "" if it is in effect, or else one line that says what is wrong. ``apply`` may make sure itself."""
+        """Return "" if it is in effect, or else one line that says what is wrong. ``apply`` may check this itself."""
         return ""
 
     def undo(self) -> None:

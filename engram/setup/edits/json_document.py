@@ -34,7 +34,7 @@ class Node:
 
     @property
     def value(self) -> Any:
-        """The value as Python sees it; if a key occurs twice, the last value counts."""
+        """The value as a Python object; if a key occurs twice, the last value counts."""
         if self.members is not None:
             return {member.key: member.node.value for member in self.members}
         if self.items is not None:
@@ -155,7 +155,7 @@ class _Reader:
         self.skip()
 
     def _closes(self, end: str) -> bool:
-        """Skip the end of a container if it comes next; return whether it did."""
+        """Skip the closing bracket ``end`` if it comes next; return whether it did."""
         is_closed = self.text.startswith(end, self.at)
         self.at += is_closed
         return is_closed

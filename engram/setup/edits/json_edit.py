@@ -231,7 +231,7 @@ def _member(text: str, path: Path) -> Member | None:
 
 
 def _find(text: str, entry: JsonEntry) -> tuple[Node, Member | Node] | None:
-    """Return the container and the part that is this entry, by equality or else by its marker."""
+    """Return the container and the part that matches this entry, by equality or else by its marker."""
     container = _node_at(text, _container(entry))
     if container is None:
         return None
@@ -288,7 +288,7 @@ def _remove_emptied(text: str, path: Path) -> str:
 
 
 def _put_back(text: str, old: Removed) -> str:
-    """Insert a removed value, with its original text, at the end of its list or object, unless it is there again."""
+    """Insert a removed value, with its original text, at the end of its list or object, unless it is already there."""
     value = parse(old.text)
     entry = JsonEntry(old.path, value.value if value else None, old.is_item)
     if _find(text, entry) is not None:

@@ -102,7 +102,7 @@ def _retire(run: Run, steps: set[str], files: set[str]) -> None:
 
 
 class _Raced(InstallError):
-    """Another program wrote the file between our reading and writing it."""
+    """Another program wrote the file between the installer's reading and writing it."""
 
 
 def _change_until_quiet(run: Run, path: Path, step: str, change: FileChange) -> None:

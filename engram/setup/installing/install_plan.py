@@ -1,4 +1,4 @@
-"""The whole plan of an installation: every step in order, including what must be kept of an earlier installation."""
+"""The whole plan of an installation: every step in order, including what must be kept from an earlier installation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def plan_installation(
     former = journal.ledger.step(STEP_NAME) if journal is not None else None
     steps, folders = [with_former(retirement, former)], list[Settings]()
     for folder in settings.all_claude_folders:
-        # The first folder's steps keep the names by which earlier installations know them.
+        # The first folder's steps have the names that earlier installations recorded.
         further = "" if folder == settings.claude_folder else f" {folder}"
         of_folder = replace(settings, claude_folder=folder)
         folders.append(of_folder)
@@ -76,7 +76,7 @@ class Installation:
     settings: Mapping[str, str]
     #: Processes of another version, which will be stopped.
     others: Sequence[OtherProcess]
-    #: True if memory.db will be brought up to date.
+    #: True if memory.db will be upgraded.
     is_upgrade: bool
     steps: Sequence[Step]
     #: Number of existing sessions that will be read, and that are left to the service or `engram up`.
@@ -86,25 +86,25 @@ class Installation:
     imports_earlier: bool
 
     def lines(self) -> Iterator[str]:
-        """Yield what is done, line by line, in order. Raises InstallError, as ``preview``."""
+        """Yield what is done, line by line, in order. Raises InstallError, as ``preview`` does."""
         if self.settings:
             yield f"Write the settings {self.home.config_file}"
             yield from (f"  {name} = {value}" for name, value in self.settings.items())
         yield from (f"Stop a process of another version: {other.described}" for other in self.others)
         if self.is_upgrade:
-            yield f"Bring {self.home.memory_db} up to date, after a copy of it"
+            yield f"Copy {self.home.memory_db}, then upgrade it"
         elif not self.home.memory_db.exists():
             yield f"Create the memory {self.home.memory_db}"
         yield from preview(self.steps)
         if self.left:
-            yield f"Leave what is not read yet of {number_of(self.left, 'session')} to the service or `engram up`"
+            yield f"Leave the unread parts of {number_of(self.left, 'session')} to the service or `engram up`"
         else:
             yield f"Read {number_of(self.reads, 'existing session')} into {self.home.root}"
         if self.imports_earlier:
             yield "Import the memories of the earlier Engram"
 
 
-# -- What comes before the steps: is memory.db from an earlier version, and who uses it?
+# -- Before the steps: is memory.db from an earlier version, and which processes use it?
 
 
 def is_upgrade(settings: Settings) -> bool:
@@ -126,7 +126,7 @@ def is_upgrade(settings: Settings) -> bool:
 
 
 def make_way(settings: Settings, others: Sequence[OtherProcess]) -> tuple[list[OtherProcess], Path | None]:
-    """Stop another version's processes, and upgrade memory.db; returns what was stopped, and the copy from before.
+    """Stop another version's processes, and upgrade memory.db. Return the processes, and the copy from before.
 
     Raises:
         EngramError: nothing was upgraded, and a service's processes are running again.

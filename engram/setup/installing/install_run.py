@@ -29,7 +29,7 @@ def action_to_json(action: Action) -> dict[str, Any]:
 
 
 def action_from_json(stored: Mapping[str, Any]) -> Action:
-    """Return the action that was stored, without fields that this version does not know.
+    """Return the action that was stored, without fields that this version does not have.
 
     Raises:
         InstallError: its kind is unknown, because another version of Engram stored it.
@@ -44,9 +44,7 @@ def action_from_json(stored: Mapping[str, Any]) -> Action:
             }
             action: Action = known(**values)
             return action
-    raise InstallError(
-        f"this version of Engram doesn't know the action {stored['kind']!r}; use the version that installed"
-    )
+    raise InstallError(f"this version of Engram has no action {stored['kind']!r}; use the version that was installed")
 
 
 # -- One run of the installer: what it reports, and the actions that it undoes.
@@ -149,7 +147,7 @@ def with_former(step: Step, former: StepRecord | None) -> Step:
 
 
 def first_actions(former: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the actions to store; of equal ones, the first, which knows the machine's state before Engram."""
+    """Return the actions to store. Of equal ones, keep the first, which records the machine's state before Engram."""
     known = {_identity(action) for action in former}
     return [*map(dict, former), *(dict(action) for action in new if _identity(action) not in known)]
 

@@ -72,7 +72,7 @@ def check_machine(settings: Settings, *, is_dry: bool = False, interpreter: str 
     free = shutil.disk_usage(_existing(settings.home)).free
     if free < MIN_FREE_BYTES:
         needed = f"Free {MIN_FREE_BYTES / 1e6:.0f} MB first"
-        raise InstallError(f"only {free / 1e6:.0f} MB are free on the disk of {settings.home}. {needed}")
+        raise InstallError(f"only {free / 1e6:.0f} MB are free on the disk that contains {settings.home}. {needed}")
     for folder in settings.all_claude_folders:
         _check_folder(folder)
 
@@ -105,8 +105,9 @@ def _existing(folder: Path) -> Path:
 
 #: Number of days that are examined.
 DAYS = 30
-#: Model → dollars for a thousand turns at list price, if they are imported as whole sessions and if they are read while
-#: you work. The figures are from docs/language-model.md; which model `haiku` means depends on Claude Code's version.
+#: Model → dollars for a thousand turns at list price: if they are imported as whole sessions, and if they are read
+#: while you work. The figures are from docs/language-model.md; which model `haiku` means depends on Claude Code's
+#: version.
 DOLLARS: Final[Mapping[str, tuple[float, float]]] = {"Claude Haiku 5.5": (0.22, 0.37), "Claude Haiku 4.5": (1.70, 2.83)}
 PRICE_DAY = "2026-11-26"
 #: Of the prompts that a memory can help with, the percentage that get a helpful one: with memories made by a model, and
@@ -158,7 +159,7 @@ def estimate_cost(
 
 
 def _prompts_of(source: Source) -> set[bytes]:
-    """Return the ids of lines that look like prompts; this is close to what a full read finds, and much faster.
+    """Return the ids of lines that look like prompts. This is much faster than a full read, and nearly as exact.
 
     A fork or a resumed copy has the ids of the original.
     """
@@ -177,13 +178,13 @@ def _prompts_of(source: Source) -> set[bytes]:
 #: Megabytes for each session that is open, and seconds of processor time for each start; measured with 2.1.332.
 MOD_MEGABYTES = (37, 48)
 MOD_START_SECONDS = 0.19
-#: Number of bytes at the beginning of a transcript that are searched for the session's first time.
+#: Number of bytes at the beginning of a transcript, or at its end, that are searched for a timestamp.
 _HEAD_BYTES = 65_536
 _TIME = lazy_regex(rb'"timestamp":"([^"]{20,35})"')
 
 
 def mod_price(sources: Iterable[Source], now_seconds: float) -> str:
-    """Return what the mod costs a user with these sessions, in a sentence or two; only ends of files are read."""
+    """Return what the mod costs a user with these sessions, in a sentence or two. Only both ends of files are read."""
     recent = _recent_sessions((source for source in sources if not source.is_subagent), now_seconds)
     low, high = MOD_MEGABYTES
     each = f"It takes {low} to {high} MB for each open session, and {MOD_START_SECONDS} s of processor time per start"
@@ -207,9 +208,9 @@ def _recent_sessions(sources: Iterable[Source], now_seconds: float) -> list[tupl
 
 
 def _ended_ns(source: Source) -> int:
-    """Return when a session ended, in nanoseconds since 1970: the last time in its file, or the file's own if earlier.
+    """Return when a session ended, in nanoseconds since 1970, by the last timestamp in its file.
 
-    A copied file is as new as the copy, but the times in it are not.
+    The time of the file itself is used if it is earlier. A copied file has the time of the copy, so it may be later.
     """
     try:
         with open(source.path, "rb") as file:
@@ -222,7 +223,7 @@ def _ended_ns(source: Source) -> int:
 
 
 def _began_ms(source: Source) -> int:
-    """Return when a session began, by its file's first time or else last change, in milliseconds since 1970."""
+    """Return when a session began, in milliseconds since 1970, by its file's first timestamp or else last change."""
     ended_ms = source.changed_at_ns // 10**6
     try:
         with open(source.path, "rb") as file:

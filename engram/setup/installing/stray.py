@@ -29,7 +29,7 @@ from engram.system.atomic import explain_error, read_regular
 from engram.vaults import FILE_NAME as VAULT_FILE
 from engram.vaults import FOLDER_NAME as VAULTS_FOLDER
 
-#: A state that no file is in, so that any file counts as changed by others, and only Engram's part is removed.
+#: A state that matches no file, so that every file counts as changed by others, and only Engram's part is removed.
 _UNKNOWN = FileState(StateKind.FILE, digest="unknown")
 
 

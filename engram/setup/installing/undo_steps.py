@@ -31,7 +31,7 @@ from engram.system.failpoint import reach
 
 
 def take_back(home: Home, record: FileRecord, goal: FileState, ours: Collection[FileState] = ()) -> str:
-    """Bring a file into the state ``goal`` (from before a change), keeping what others have changed since.
+    """Restore a file to ``goal``, its state before a change, keeping what others have changed since.
 
     Args:
         ours: states besides ``record.written`` in which Engram may have left the file.

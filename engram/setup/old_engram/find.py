@@ -139,7 +139,7 @@ STATE_FILES = ("engram-state.json", "engram.pid", "engram.stdout.log", "engram.s
 
 @dataclass(frozen=True, slots=True)
 class EarlierEngram:
-    """What was found of the earlier Engram."""
+    """The parts of the earlier Engram that were found."""
 
     launch_agents: tuple[LaunchAgent, ...] = ()
     processes: tuple[RunningProcess, ...] = ()
@@ -183,7 +183,7 @@ def find_earlier(
     """Find the earlier Engram from file contents and listening sockets, whatever its name and location.
 
     Args:
-        settings: give the memory folder and Claude Code's folder.
+        settings: the source of the memory folder and Claude Code's folder.
         projects: folders whose own settings are also read.
         user_home: the user's home folder, if not this user's.
         worker_pid: the running worker of that memory folder, which may listen there; 0 if none is running.
@@ -217,7 +217,7 @@ def memory_folders(settings: Settings, user_home: Path) -> list[Path]:
 
 
 def _is_foreign(listener: Listener, worker_pid: int, processes: dict[int, RunningProcess]) -> bool:
-    """Return True if a listener is not a worker of this program. If the system gives no pid, the command decides."""
+    """Return True if a listener is not a worker of this program. Without a pid, a running worker counts as it."""
     if listener.pid:
         # Another memory folder of this program also has a worker.
         is_ours = listener.pid == worker_pid or is_own_command(listener.command)

@@ -109,7 +109,7 @@ def find_process(pid: int) -> RunningProcess | None:
 
 
 def list_processes(pid: int | None = None) -> list[RunningProcess]:
-    """Return the processes of this user, or the one with an id, from ``/proc`` or from ``ps``."""
+    """Return the processes of this user, or only the one with the given id, from ``/proc`` or from ``ps``."""
     proc = Path("/proc")
     if (proc / "self" / "stat").exists():
         pids = [pid] if pid is not None else sorted(int(name.name) for name in proc.iterdir() if name.name.isdigit())

@@ -201,7 +201,7 @@ class SettingsEntry:
     name: str
     #: What it runs, on one line.
     command: str
-    #: What to remove from the file, and what to restore, namely other programs' hooks in the same entry.
+    #: What to remove from the file, and what to put back: other programs' hooks in the same entry.
     removed: JsonEntry
     kept: JsonEntry | None = None
     #: True if its output approves every tool call.
@@ -221,7 +221,7 @@ def find_settings_entries(files: Iterable[Path], user_home: Path) -> list[Settin
 
 def _read_document(file: Path) -> Mapping[str, Any] | None:
     try:
-        # A link is followed, as Claude Code does.
+        # Follow links, as Claude Code does.
         data = read_regular(Path(os.path.realpath(file)), MAX_SETTINGS_BYTES)
         document = json.loads(without_comments((data or b"").decode("utf-8-sig")))
     except (OSError, ValueError, RecursionError):

@@ -132,10 +132,10 @@ def process_command(arguments: Sequence[str], name: str = "", python: Path | Non
 
 
 def service_path(settings: Settings, environ: Mapping[str, str]) -> str:
-    """Return a PATH for a service: the folders of the programs that the worker runs, found now, then the common ones.
+    """Return a PATH for a service: the current folders of the programs that the worker runs, then the common folders.
 
-    It isn't this shell's whole PATH, because an activated environment or a project's folder has no place in a
-    service's.
+    This shell's PATH is not used as a whole, because a service should not depend on an activated environment or a
+    project's folder.
     """
     home = Path(environ.get("HOME") or user_home())
     search = os.pathsep.join(folder for folder in environ.get("PATH", "").split(os.pathsep) if os.path.isabs(folder))
@@ -178,7 +178,7 @@ class ServiceStatus:
     """The system's report on the two processes."""
 
     system: SystemName
-    #: True if the processes start by themselves: at login, or with a Claude Code session.
+    #: True if the processes start automatically: at login, or with a Claude Code session.
     is_installed: bool
     #: True if the system is running at least one of them, or trying to.
     is_running: bool

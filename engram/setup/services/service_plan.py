@@ -154,7 +154,7 @@ class StartServices:
         """Return "" if both processes are running."""
         if is_working(Home(Path(self.home))):
             return ""
-        return "the worker or the watcher is not running. See: engram service logs"
+        return "the worker or the watcher is not running. For details, run: engram service logs"
 
     def undo(self) -> None:
         _system(self).stop()

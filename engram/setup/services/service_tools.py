@@ -88,7 +88,7 @@ def wait_until_working(home: Home, read_reason: Callable[[], str]) -> None:
     ]
     reason = read_reason().strip().splitlines()
     told = f": {reason[-1]}" if reason else ""
-    raise ServiceError(f"the {' and the '.join(missing)} did not start{told}. See: engram service logs")
+    raise ServiceError(f"the {' and the '.join(missing)} did not start{told}. For details, run: engram service logs")
 
 
 def last_lines(path: Path, lines: int) -> str:

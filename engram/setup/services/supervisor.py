@@ -124,7 +124,7 @@ class Child:
         now = time.monotonic()
         with contextlib.suppress(OSError):
             beat_ns = self.lock.stat().st_mtime_ns
-            # It isn't compared with the time of day, because to a laptop that has slept every file would seem old.
+            # Don't compare it with the time of day: on a laptop that has slept, every file would seem old.
             if beat_ns != self._beat_ns:
                 self._beat_ns, self._beat_seen_seconds = beat_ns, now
         if now - self._beat_seen_seconds > MAX_SILENCE_SECONDS:

@@ -92,7 +92,7 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-#: Outputs of ``systemctl --user is-system-running`` which mean that the user has a service manager.
+#: Outputs of ``systemctl --user is-system-running`` that mean that the user has a service manager.
 _AVAILABLE = frozenset({"initializing", "starting", "running", "degraded", "maintenance"})
 _PROPERTIES = "Id,LoadState,ActiveState,SubState,MainPID,NRestarts"
 #: Exit code of ``systemctl stop`` for a unit that does not exist.
