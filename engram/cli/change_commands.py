@@ -51,13 +51,8 @@ from engram.trust.display import number_of
     help="The new full text; - reads it from standard input (default: unchanged, except that a new summary replaces "
     "the old one in it).",
 )
-@click.option(
-    "--importance",
-    type=click.Choice(Importance.values()),
-    default=None,
-    help="The new importance (default: unchanged).",
-)
-@click.option("--scope", type=click.Choice(Scope.values()), default=None, help="The new scope (default: unchanged).")
+@click.option("--importance", type=click.Choice(Importance.values()), help="The new importance (default: unchanged).")
+@click.option("--scope", type=click.Choice(Scope.values()), help="The new scope (default: unchanged).")
 @json_option
 @pass_workspace
 def edit(
@@ -454,10 +449,8 @@ def _print(plan: PurgePlan, report: PurgeReport | None) -> None:
         if len(plan.memories) > _LISTED:
             click.echo(f"… and {len(plan.memories) - _LISTED} more")
     if plan.spared:
-        say(
-            f"Kept {number_of(plan.spared, 'more memory')}: pinned or important. To purge one, unpin it if necessary, "
-            "and give its ID."
-        )
+        kept = number_of(plan.spared, "more memory")
+        say(f"{kept} pinned or important: kept. To purge one, unpin it if necessary, and give its ID.")
     if report is not None:
         kept = f"; kept {report.kept} that have changed since" if report.kept else ""
         say(

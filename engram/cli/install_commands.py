@@ -85,11 +85,6 @@ def show_other_versions(found: Sequence[OtherProcess]) -> None:
     say("It will be stopped, and this version takes over; memory.db is copied before its tables change.")
 
 
-def ask_permission() -> bool:
-    """Ask whether Claude may use the memory tools without asking each time."""
-    return agrees("May Claude search and save memories without asking you each time?", default=True)
-
-
 def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) -> str:
     """Ask who writes the memories; return a value of the setting ``extractor``, or ``COMPARE``."""
     from engram.extraction.model.claude_provider import seems_logged_out  # no other command of this module needs it
@@ -437,7 +432,8 @@ def _questions(workspace: Workspace, choices: Choices, machine: Machine, extract
     """Yield the questions, in order. A dry run lists them; a real run asks them."""
 
     def permission(answers: Answers) -> None:
-        answers.choices = choose(answers.choices.to_json(), permissions=ask_permission())
+        may_use = agrees("May Claude search and save memories without asking you each time?", default=True)
+        answers.choices = choose(answers.choices.to_json(), permissions=may_use)
 
     def writer(answers: Answers) -> None:
         cost = estimate_cost([*machine.existing.first, *machine.existing.rest], time.time())

@@ -132,7 +132,7 @@ def test_both_ways_are_shown_and_kept_only_after_the_switch(
     assert answer_of(store) is ComparisonAnswer.SWITCHED
     (kept,) = [memory for memory in all_memories(store) if memory.is_current]
     assert {change.actor for change in history_of(store, kept.episode_id)} == {Actor.MODEL}
-    assert "writes your memories already" in run("compare", stdin="y\n", code=1).output
+    assert "already writes your memories" in run("compare", stdin="y\n", code=1).output
     assert len(server.received) == 2
 
 

@@ -165,7 +165,7 @@ def test_a_link_by_hand_needs_a_project_that_only_another_machine_knows(tmp_path
     for words in ("hub link jottings jottings", "projects merge notes notes", "hub link nosuch jottings"):
         assert "nobody to answer" not in type_command(home, f"engram {words}").output
         assert type_command(home, f"engram {words}").exit_code == 1
-    assert "is notes here" in type_command(home, "engram hub link notes jottings --yes").output
+    assert "is notes on this machine" in type_command(home, "engram hub link notes jottings --yes").output
     assert type_command(home, "engram hub leave").exit_code == 1
 
 

@@ -93,8 +93,8 @@ def test_a_list_that_a_choice_left_empty_does_not_say_that_there_is_nothing_yet(
     with filled.transaction() as tx:
         projects.ensure_project(tx, "/work/empty", "empty", "/work/empty")
 
-    assert "No memory up to 2020-01-01." in run("timeline", "2020-01-01").stdout
-    assert "No memory of empty up to 2020-01-01." in run("timeline", "2020-01-01", "--project", "empty").stdout
+    assert "No memories up to 2020-01-01." in run("timeline", "2020-01-01").stdout
+    assert "No memories of empty up to 2020-01-01." in run("timeline", "2020-01-01", "--project", "empty").stdout
     assert "No sessions of empty have been read." in run("sessions", "--project", "empty").stdout
 
 
