@@ -64,8 +64,6 @@ _LEAVES = (
     "What then leaves this machine: what you and Claude said, with secrets masked, and the commands that were run, "
     "with their exit codes; no files and no tool output. Your own Claude Code sends it to Anthropic, with your login."
 )
-
-
 #: The answer of a user who wants to compare both ways before choosing.
 COMPARE = "compare"
 
@@ -247,8 +245,7 @@ def _writer(settings: Settings, *, is_writer_chosen: bool) -> str:
 @click.option(
     "--plugin/--no-plugin",
     default=None,
-    help="Connect Claude Code through a plugin, or through its settings files (default: as last time; the first time, "
-    "through a plugin).",
+    help="Connect Claude Code by a plugin, or by its settings files (default: as last time; the first time, a plugin).",
 )
 @click.option(
     "--statusline/--no-statusline",
@@ -267,7 +264,6 @@ def _writer(settings: Settings, *, is_writer_chosen: bool) -> str:
 @click.option(
     "--extractor",
     type=click.Choice(["claude", "openai", "local"]),
-    default=None,
     help="Who writes the memories (default: ask; with --yes, as last time, and local the first time).",
 )
 @click.option(
@@ -275,8 +271,7 @@ def _writer(settings: Settings, *, is_writer_chosen: bool) -> str:
     "agents",
     type=click.Choice(AGENTS),
     multiple=True,
-    help="Also give this agent the memory tools; can be given several times (default: as last time; the first time, "
-    "none).",
+    help="Also give this agent the memory tools; can be repeated (default: as last time; the first time, none).",
 )
 @json_option
 @pass_workspace
@@ -567,7 +562,10 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, plan: Insta
         outcome.notes.append(
             f"memory.db was upgraded. To go back: `engram restore {copy.name}` with the earlier version"
         )
-    outcome.notes += variable_notes(workspace) if choices.service else _terminal_notes(workspace)
+    if choices.service:
+        outcome.notes += variable_notes(workspace)
+    elif terminal_run(workspace.places) is not None:
+        outcome.notes.append("An `engram up` is still running the old code: stop it and start it again.")
     return Result(outcome, plan.steps, imported, imported_earlier, test)
 
 
@@ -577,11 +575,6 @@ def _import_earlier(workspace: Workspace, machine: Machine, plan: Installation) 
     if not plan.imports_earlier:
         return "The earlier Engram's memories were not imported; `engram import --from earlier` does that at any time."
     return import_earlier(workspace)
-
-
-def _terminal_notes(workspace: Workspace) -> list[str]:
-    is_running = terminal_run(workspace.places) is not None
-    return ["An `engram up` is still running the old code: stop it and start it again."] if is_running else []
 
 
 def _finish(
