@@ -1,10 +1,10 @@
-"""What recorded answers would have cost: ``python benchmarks/answer_cost.py ANSWERS CORPUS QUESTIONS``.
+"""Compute what recorded answers would have cost: ``python benchmarks/answer_cost.py ANSWERS CORPUS QUESTIONS``.
 
-The memories of each project are made by the recorded answers, the whole way, as ``python -m bench code --answers``
-does. Counted are the characters of what each answered request sends and of its answer, at four characters a token,
-and the turns of the sessions that were extracted to their end. Nothing is sent anywhere. Requests without an answer
-are not counted, and a figure counts only where at least 95 % are answered. Whole sessions are extracted at once, as
-in an import; ``benchmarks/llm_cost.py`` compares that with extraction while somebody works.
+The memories of each project are made from the recorded answers in all steps, as ``python -m bench code --answers``
+does. The benchmark counts the characters of each answered request and of its answer, at four characters per token, and
+the turns of the sessions that were extracted to their end. Nothing is sent anywhere. Requests without an answer are not
+counted, and a figure is valid only if at least 95 % of the requests were answered. Whole sessions are extracted at
+once, as in an import; ``benchmarks/llm_cost.py`` compares that with extraction while somebody works.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from engram.settings import Settings
 
 
 class CountingProvider(RecordedProvider):
-    """Counts what the answered requests hold."""
+    """Counts the calls and tokens of the answered requests."""
 
     def __init__(self, folder: Path) -> None:
         """See ``RecordedProvider``."""
@@ -49,16 +49,16 @@ class CountingProvider(RecordedProvider):
 
 
 def count_extracted_turns(store: Store) -> int:
-    """Turns of the sessions that were extracted to their end."""
+    """Return the number of turns in the sessions that were extracted to their end."""
     sessions = [turns_of_session(store, session.id) for session in list_sessions(store)]
     return sum(len(turns) for turns in sessions if all(turn.extracted_revision >= turn.revision for turn in turns))
 
 
 def cost_of(answers: Path, corpus: Path, questions: Path) -> dict[str, object]:
-    """Calls, tokens and dollars for a thousand turns."""
+    """Return calls, tokens and dollars per thousand turns."""
     turns = 0
     with tempfile.TemporaryDirectory(prefix="engram-cost-") as folder:
-        # Requests without an answer are written beside the answers; the folder that was named stays as it is.
+        # Requests without an answer are written next to the answers, so work on a copy of the folder.
         copied = Path(folder) / "answers"
         shutil.copytree(answers, copied)
         provider = CountingProvider(copied)
@@ -83,7 +83,7 @@ def main() -> None:
     given = parser.parse_args()
     for path in (given.answers, given.corpus, given.questions):
         if not path.exists():
-            sys.exit(f"{path} is not there: this counts recorded answers over the corpus of real sessions")
+            sys.exit(f"{path} does not exist: this benchmark needs recorded answers and the corpus of real sessions")
     print(json.dumps(cost_of(given.answers, given.corpus, given.questions), indent=1))
 
 

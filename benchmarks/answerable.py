@@ -1,12 +1,12 @@
-"""What tells a question that has an answer from one that has none, before anything is read.
+"""Measure which features distinguish a question that has an answer from one that has none, before anything is read.
 
     python benchmarks/answerable.py --corpus DIR --questions FILE [--homes DIR]
 
-For each sign: how well it tells the questions of the set that have an answer from those that have none (AUC), from
-those that were asked of another project (every fourth), and how many of the questions with an answer would be
-silent at the bound that silences three in four of those without: as asked, by their telling words alone, and by
-half of these, as a person in a hurry types them. A sign that only tells how this set was written fails in one of
-these columns.
+For each feature, the table shows how well it distinguishes (AUC) the questions that have an answer from those that have
+none, and from every fourth question of another project. It also shows how many questions with an answer would get none
+at the threshold that silences three quarters of those without: with the question as asked, with only its informative
+words, and with half of these, as a person in a hurry types them. A feature that only reflects how this set was written
+fails in one of these columns.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from engram.search.vectors.loaded_vectors import VectorCache
 from engram.settings import load
 from engram.text.words import terms_of
 
-#: Every so many questions of another project are asked, too.
+#: Every question of another project with this index is also asked: 4 for every fourth.
 EVERY_FOREIGN = 4
-#: Share of the questions without an answer that a bound is to silence.
+#: Share of the questions without an answer that a threshold must silence.
 SILENCED = 0.75
-#: Fewest words of a shortened question.
+#: Minimum number of words in a shortened question.
 MIN_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionFeatures:
-    """The signs of one question, asked in one way; more means likelier to have an answer."""
+    """The features of one question in one wording; a larger value means that an answer is more likely."""
 
     #: asked, words or half; foreign: as asked, of another project.
     way: str
@@ -53,7 +53,7 @@ class QuestionFeatures:
 
 
 class Asker:
-    """Asks one project's memory."""
+    """Computes features of questions from one project's memory."""
 
     def __init__(self, store: Store, embedder: Embedder) -> None:
         """Read the vectors of ``store``."""
@@ -64,7 +64,7 @@ class Asker:
         self._index = SearchIndex(store, self._vectors, TermCounts("passage_fts"), floor)
 
     def features(self, text: str) -> dict[str, float]:
-        """Every sign of a question."""
+        """Return every feature of a question."""
         query = Query(text, now_ms=self._now_ms, limit=TOP_COSINES)
         parsed = parse_query(query, self._now_ms)
         shortlist, coverage = retrieve_passages(self._index, query, parsed, partial(self._embedder.embed_query, text))
@@ -80,7 +80,7 @@ class Asker:
         }
 
     def _weakest_pairs(self, text: str) -> float:
-        """The cosine of the nearest passages to those two pairs of neighbouring words that come near to the least."""
+        """Return the cosine of the closest passages to the two pairs of neighbouring words that are worst matched."""
         words = terms_of(text)
         pairs = [" ".join(pair) for pair in pairwise(words)] or [text]
         cosines = [self._vectors.search(vector, TOP_COSINES, None).values() for vector in self._embedder.embed(pairs)]
@@ -88,7 +88,7 @@ class Asker:
 
 
 def ways_of(question: Question) -> Iterator[tuple[str, str]]:
-    """A question as asked, by its telling words, and by half of them."""
+    """Yield a question as asked, then only its informative words, then half of them."""
     words = terms_of(question.text)
     some = random.Random(question.id).sample(range(len(words)), min(len(words), max(MIN_WORDS, len(words) // 2)))
     yield "asked", question.text
@@ -97,7 +97,7 @@ def ways_of(question: Question) -> Iterator[tuple[str, str]]:
 
 
 def foreign_to(project: str, by_project: Mapping[str, Sequence[Question]]) -> list[Question]:
-    """Every fourth question that has an answer in another project."""
+    """Return every fourth question that has an answer in another project."""
     questions_elsewhere = [
         question
         for name, questions in by_project.items()
@@ -109,7 +109,7 @@ def foreign_to(project: str, by_project: Mapping[str, Sequence[Question]]) -> li
 
 
 def collect(options: argparse.Namespace) -> list[QuestionFeatures]:
-    """The signs of every question in every way."""
+    """Return the features of every question in every wording."""
     by_project = read_code_questions(options.questions)
     rows: list[QuestionFeatures] = []
     with open_homes(load().settings, no_model=False, keep=options.homes) as homes:
@@ -130,13 +130,13 @@ def collect(options: argparse.Namespace) -> list[QuestionFeatures]:
 
 
 def auc(some: Sequence[float], others: Sequence[float]) -> float:
-    """How often one of ``some`` is larger than one of ``others``."""
+    """Return how often one of ``some`` is larger than one of ``others``."""
     first, second = np.array(some)[:, np.newaxis], np.array(others)[np.newaxis]
     return float(np.mean((first > second) + 0.5 * (first == second)))
 
 
 def report(rows: Sequence[QuestionFeatures]) -> None:
-    """A line a sign."""
+    """Print one line per feature."""
     print(f"{'':32}AUC: without an answer, of another project; silent with an answer: asked, words, half of them")
     for name in rows[0].values:
 

@@ -1,30 +1,30 @@
-"""Does a failing command bring how the same failure was put right before, and is it silent about new failures?
+"""Does a failing command show how the same failure was fixed before, and is nothing shown for new failures?
 
     python benchmarks/at_the_error.py CORPUS [--show] [--json]
 
-CORPUS holds one Claude configuration folder for each project (``<project>/projects/<slug>/<session>.jsonl``). Its
-failing commands are asked in the order of their times, by the payload of PostToolUseFailure, while the transcripts are
-read up to just before the result of each. Targets: a line for at least 60 % of the repeated failures whose fix history
-holds; at most 5 % false lines over 300 first-time failures.
+CORPUS contains one Claude configuration folder for each project (``<project>/projects/<slug>/<session>.jsonl``). For
+each failing command, in chronological order, the payload of PostToolUseFailure is sent after the transcripts have been
+read up to just before the command's result. Targets: a line for at least 60 % of the repeated failures whose fix is in
+the history, and at most 5 % false lines for 300 first-time failures.
 
-What counts is decided from the raw transcripts, by other means than the product's:
+Failures are classified from the raw transcripts, independently of the product's code:
 
 - A failing command is a call of a shell whose result is marked as an error, was not refused, blocked or interrupted,
   and says more than its exit status.
-- What an error states are its lines with a word of failure, without lines of logs, as sets of words of three letters
-  or more. Words of the command itself, of paths and of mere statuses ("FAIL ./store", "task failed") do not count. Two
-  errors have the same cause if a pair of such lines with at least two words each has a Jaccard index of at least 0.7.
-  They may have it from 0.5 on.
+- The statements of an error are its lines that contain a word of failure, except log lines, as sets of words of three
+  or more letters. Words from the command itself, from paths and from mere statuses ("FAIL ./store", "task failed") do
+  not count. Two errors have the same cause if a pair of such lines with at least two words each has a Jaccard index of
+  at least 0.7. From 0.5, they may have the same cause.
 - Two commands are the same if their words (without folder changes, redirections, quoted texts and what follows a pipe)
   have a Jaccard index of at least 0.5, or one has all words of the other.
-- A repeated failure is the first one of its cause in its session, after the same command failed for the same cause in
-  an earlier session. History holds the fix if the same command passed later in that earlier session, and before the
-  repetition, in another form, after an edit, or after another command that changes something.
-- The error names the fix itself if four fifths of the words of that form or other command stand in the new error, and
-  nothing was edited. A line would add nothing; such failures are counted apart.
-- Any other failure, such as the second of its cause in a session, is asked and counted apart.
-- A first-time failure is one whose cause no failure of the project may have had before, in any session. Where a corpus
-  has fewer than 300, failures of the other projects whose cause this project never had are asked, drawn by a seed.
+- A repeated failure is the first with its cause in its session, after the same command failed for the same cause in an
+  earlier session. The fix is in the history if, in that earlier session and before the repetition, the same command
+  passed in another form, after an edit, or after another command that changes something.
+- The error names the fix itself if four fifths of the words of that form or other command are in the new error, and
+  nothing was edited. A line would add nothing; such failures are counted separately.
+- Any other failure, such as the second with the same cause in a session, is also sent, and counted separately.
+- A first-time failure has a cause that no earlier failure of the project may have had, in any session. If a corpus has
+  fewer than 300, failures of other projects with causes that are new to this project are added, drawn with a seed.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ from engram.search.searcher import Searcher
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 
-#: First-time failures that are asked.
+#: Number of first-time failures that are sent.
 FIRST_TIME = 300
 SAME_CAUSE, MAYBE_SAME_CAUSE, SAME_COMMAND = 0.7, 0.5, 0.5
-#: Words that a statement of an error must have.
+#: Minimum number of words in a statement of an error.
 MIN_STATEMENT_WORDS = 2
 
 _SHELLS = ("Bash", "PowerShell")
@@ -81,7 +81,7 @@ _CHANGING = re.compile(
 
 @dataclass
 class Call:
-    """A tool call of a raw transcript."""
+    """A tool call in a raw transcript."""
 
     project: str
     path: Path
@@ -105,7 +105,7 @@ class Call:
 
 @dataclass
 class Asked:
-    """A failure that was asked, and the answer."""
+    """A failure that was sent, and the answer."""
 
     call: Call
     #: repeated with a fix; repeated, fix named; repeated; other; first; foreign.
@@ -114,7 +114,7 @@ class Asked:
 
 
 def main() -> None:
-    """Ask and print."""
+    """Send the failures and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--show", action="store_true", help="print every line that is shown or missing")
@@ -134,7 +134,7 @@ def main() -> None:
 
 
 def read_calls(folder: Path) -> list[Call]:
-    """The calls of a project's main sessions with their results, by time; what a fork repeats counts once."""
+    """Return the calls in a project's main sessions with their results, by time. A fork's copies are left out."""
     paths = [
         path
         for path in sorted(folder.glob("projects/**/*.jsonl"))
@@ -157,7 +157,7 @@ def read_calls(folder: Path) -> list[Call]:
 def make_call(
     project: str, path: Path, line: int, entry: dict[str, Any], use: dict[str, Any], block: dict[str, Any]
 ) -> Call:
-    """One call with what its error states."""
+    """Return a call with the statements of its error."""
     content = block.get("content")
     if isinstance(content, list):
         content = "\n".join(part.get("text", "") for part in content if isinstance(part, dict))
@@ -179,12 +179,12 @@ def make_call(
 
 
 def first_time(path: Path) -> str:
-    """When a session began."""
+    """Return when a session began."""
     return min((str(entry["timestamp"]) for entry in entries(path) if entry.get("timestamp")), default="")
 
 
 def entries(path: Path) -> Iterator[dict[str, Any]]:
-    """Every line of a transcript; {} for one that is none."""
+    """Yield every line of a transcript as an object; {} for a line that is not one."""
     for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
             entry = json.loads(line)
@@ -194,14 +194,14 @@ def entries(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def blocks(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The blocks of an entry of the main conversation."""
+    """Yield the blocks of an entry in the main conversation."""
     message = entry.get("message")
     content = message.get("content") if isinstance(message, dict) and not entry.get("isSidechain") else None
     yield from (block for block in content if isinstance(block, dict)) if isinstance(content, list) else ()
 
 
 def statements_of(text: str, command: str) -> list[frozenset[str]]:
-    """The words of each line that states a failure, but those that every failure of the command may have."""
+    """Return the words of each line that states a failure, except lines that any failure of the command may have."""
     general = _STATUS_WORDS | {word.lower() for word in _LETTERS.findall(command)}
     lines = [line for line in text.replace("\\n", "\n").splitlines() if not line.startswith("Exit code")]
     words = [
@@ -216,17 +216,17 @@ def statements_of(text: str, command: str) -> list[frozenset[str]]:
 
 
 def jaccard(first: frozenset[str], second: frozenset[str]) -> float:
-    """The share of words that two sets have in common."""
+    """Return the share of words that two sets have in common."""
     return len(first & second) / len(first | second) if first | second else 0.0
 
 
 def likeness(first: Call, second: Call) -> float:
-    """How alike the causes of two failures are, from 0 to 1."""
+    """Return how similar the causes of two failures are, from 0 to 1."""
     return max((jaccard(one, other) for one in first.statements for other in second.statements), default=0.0)
 
 
 def command_words(command: str) -> frozenset[str]:
-    """The words of a command that tell two commands apart."""
+    """Return the words that distinguish a command from others."""
     line = _QUOTED.sub(" ", command.strip().split("\n")[0])
     line = re.sub(r"\d?>&\d|\d?>\s*/dev/null", " ", line)
     parts = [part.split("|")[0] for part in re.split(r"&&|;", line)]
@@ -234,7 +234,7 @@ def command_words(command: str) -> frozenset[str]:
 
 
 def is_same_command(first: Call, second: Call) -> bool:
-    """True for two forms of one command."""
+    """Return True for two forms of the same command."""
     words, others = command_words(first.command), command_words(second.command)
     if not words or not others:
         return False
@@ -242,7 +242,7 @@ def is_same_command(first: Call, second: Call) -> bool:
 
 
 def find_fix(failure: Call, calls: list[Call], until: str) -> str | None:
-    """What made the command pass later in the same session: "edits", or a command; None if it was merely run again."""
+    """Return what made the command pass later in its session: "edits", or a command; None if it was only run again."""
     after = [call for call in calls if call.session == failure.session and failure.at < call.at < until]
     fix = None
     for call in after:
@@ -259,13 +259,13 @@ def find_fix(failure: Call, calls: list[Call], until: str) -> str | None:
 
 
 def is_named(fix: str, error: str) -> bool:
-    """True if an error names the command that puts it right."""
+    """Return True if an error names the command that fixes it."""
     words = command_words(fix)
     return fix != "edits" and sum(word in error for word in words) >= 0.8 * len(words)
 
 
 def classify(calls: list[Call]) -> list[Asked]:
-    """The failures of a project, by time: repeated ones, and those of a cause that was never seen."""
+    """Return the failures of a project, by time: repeated ones, and those with a new cause."""
     failures = [call for call in calls if call.is_failure]
     asked = []
     for number, call in enumerate(failures):
@@ -286,7 +286,7 @@ def classify(calls: list[Call]) -> list[Asked]:
 
 
 def draw_foreign(calls: dict[str, list[Call]], count: int) -> dict[str, list[Asked]]:
-    """Failures of other projects for each project, whose cause it never had: ``count`` in all, drawn by a seed."""
+    """Return, for each project, failures of others with causes that are new to it: ``count`` in all, by a seed."""
     failures = {name: [call for call in calls[name] if call.is_failure] for name in calls}
     pairs = [
         (name, call)
@@ -305,7 +305,7 @@ def draw_foreign(calls: dict[str, list[Call]], count: int) -> dict[str, list[Ask
 
 
 class Replay:
-    """A project whose transcripts grow as they did, and a service that is asked at each failure."""
+    """A project whose transcripts grow as they did originally, and the service to which each failure is sent."""
 
     def __init__(self, folder: Path, calls: list[Call]) -> None:
         self._settings = Settings(
@@ -323,7 +323,7 @@ class Replay:
         self._cwd = calls[-1].cwd if calls else "/"
 
     def run(self, own: list[Asked], foreign: list[Asked]) -> list[Asked]:
-        """Ask the project's own failures in order, then those of other projects in sessions of their own."""
+        """Send the project's own failures in order, then those of other projects in separate sessions."""
         for item in own:
             self._read_until(item.call)
             item.answer = self._ask(item.call, item.call.session, item.call.cwd)
@@ -336,7 +336,7 @@ class Replay:
         return own + foreign
 
     def _read_until(self, call: Call) -> None:
-        """Read what stood in the transcripts just before a call's result."""
+        """Read what the transcripts contained just before a call's result."""
         for path, times in self._times.items():
             until = call.line if path == call.path else next((n for n, at in times if at > call.at), len(times))
             self._read(path, max(until, self._written[path]))
@@ -369,12 +369,12 @@ class Replay:
 
 
 def paths_of(calls: list[Call]) -> list[Path]:
-    """The transcripts of calls, each once."""
+    """Return the transcripts of calls, each once."""
     return list(dict.fromkeys(call.path for call in calls))
 
 
 def times_of(lines: list[str]) -> list[tuple[int, str]]:
-    """Number and time of each line; a line without a time has that of the line before."""
+    """Return the number and time of each line; a line without a time has that of the line before."""
     times, latest = [], ""
     for number, line in enumerate(lines):
         match = re.search(r'"timestamp":"([^"]+)"', line)
@@ -416,7 +416,7 @@ def report(asked: list[Asked], *, is_json: bool, is_shown: bool) -> None:
 
 
 def figures_of(asked: list[Asked]) -> dict[str, int]:
-    """How many failures of each kind there are, and how many brought a line."""
+    """Return how many failures of each kind there are, and for how many a line was shown."""
 
     def count(*kinds: str, shown: bool = False) -> int:
         return sum(item.kind in kinds and (not shown or bool(item.answer)) for item in asked)

@@ -1,13 +1,14 @@
-"""What Engram costs an agent's attention: real sessions replayed in their order, and what was handed over in each.
+"""Measure how much of an agent's attention Engram takes: replay real sessions in order, and record what each was shown.
 
     python benchmarks/attention.py --corpus DIR [DIR …] --out FILE [--starts]
 
-Every session of a project begins with what was learned from those before it, and from nothing else: its start and each
-prompt go through the service that answers the hooks, at the time when they were sent and on the branch that the
-transcript names; then the session is read and its memories are made by rules. Printed are how many starts and prompts
-got anything, and the tokens (characters / 4) of both. FILE gets a JSON line for each text that was handed over, with
-the prompt and what the assistant said next, for a reader who says whether it was used. Tool calls, failures and
-subagents are not replayed. ``--starts`` replays the starts alone, which need no vectors: minutes instead of an hour.
+Every session of a project begins with what was learned from the sessions before it, and nothing else. Its start and
+each prompt go through the service that answers the hooks, at the original time and on the branch that the transcript
+names; then the session is read, and its memories are made by rules. The output says how many starts and prompts were
+shown anything, and how many tokens (characters / 4) that took. FILE gets a JSON line for each text that was shown, with
+the prompt and what the assistant said next, for a reader who decides whether it was used. Tool calls, failures and
+subagents are not replayed. ``--starts`` replays only the starts, which need no vectors and take minutes instead of an
+hour.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ from engram.settings import Settings, load
 from engram.system.clock import FixedClock
 from engram.transcripts.turns import Role, Turn
 
-#: Characters of a token, and of what a reader is shown of the prompt and of what the assistant said next.
+#: Characters per token, and maximum number of characters shown to a reader of the prompt and of the reply.
 TOKEN_CHARACTERS, SHOWN_CHARACTERS = 4, 3_000
 
 
 @dataclass(slots=True)
 class Figures:
-    """Counts by channel (``start``, ``prompt``): how often asked, how often answered, tokens of the answers."""
+    """Counts by channel (``start``, ``prompt``): requests, answers, and tokens of the answers."""
 
     asked: Counter[str] = field(default_factory=Counter)
     answered: Counter[str] = field(default_factory=Counter)
@@ -56,7 +57,7 @@ class Figures:
     sessions: int = 0
 
     def add(self, channel: str, text: str) -> None:
-        """Count an answer; "" for silence."""
+        """Count an answer; "" if nothing was shown."""
         self.asked[channel] += 1
         self.answered[channel] += bool(text)
         self.tokens[channel] += len(text) // TOKEN_CHARACTERS
@@ -92,12 +93,12 @@ class Replay:
     home: Path
     folder: Path
     settings: Settings
-    #: None to replay the starts alone.
+    #: None to replay only the starts.
     embedder: Embedder | None
     figures: Figures
 
     def run(self) -> Iterator[dict[str, Any]]:
-        """Yield what was handed over."""
+        """Yield every text that was shown."""
         homes = BenchHomes(self.home / "all", self.settings, None)
         with homes.memory("all", as_one_project(self.folder)) as (whole, _):
             sessions = sorted(list_sessions(whole), key=lambda one: (one.first_at_ms, one.session_id))
@@ -185,12 +186,12 @@ class Replay:
 
 
 def branch_of(turns: Sequence[Turn]) -> str:
-    """Return the branch that a session began on; "" if its transcript names none. The folder itself is not here."""
+    """Return the branch on which a session began, by its transcript, since its folder is not here; "" if unknown."""
     return next((turn.branch for turn in turns if turn.branch), "")
 
 
 def said_next(turns: Sequence[Turn]) -> str:
-    """Return what the assistant said in a turn, its beginning and its end."""
+    """Return the beginning and the end of what the assistant said in a turn."""
     said = "\n".join(block.text for turn in turns[:1] for block in turn.said if block.role is Role.ASSISTANT)
     return (
         said

@@ -1,14 +1,14 @@
-"""What Engram's plugin costs the real Claude Code: a prompt, a tool call, and a whole ``claude -p``.
+"""Measure what Engram's plugin adds in the real Claude Code to a prompt, a tool call, and a whole ``claude -p``.
 
     python benchmarks/claude_overhead.py CLAUDE [--prompts N] [--calls N] [--rounds N] [--mod] [--json]
 
-CLAUDE is the command of a real Claude Code. No request leaves the machine: a server here answers in the model's place.
-Watcher and worker run over the memories of the sample sessions meanwhile. Two sessions run side by side and take turns,
-prompt by prompt, one with the plugin, one with hooks of the same events that do nothing: a busy machine slows both
-alike, and a figure is the median of the differences within a pair. A prompt's time is from its arrival in Claude Code
-to the request to the model, a tool call's from the model's answer to the next request. Whole runs of ``claude -p`` are
-compared with Claude Code without any plugin, the MCP server included. Goals: 40 ms, 10 ms, 0.3 s; with the mod of the
-plugin (``--mod``) 0.5 s.
+CLAUDE is the command of a real Claude Code. No request leaves the machine: a local server answers in the model's place.
+The watcher and the worker run over the memories of the sample sessions. Two sessions run side by side and take turns,
+prompt by prompt: one with the plugin, and one with hooks for the same events that do nothing. A busy machine slows both
+equally, and each figure is the median of the differences within a pair. The time of a prompt is measured from its
+arrival in Claude Code to the request to the model, and that of a tool call from the model's answer to the next request.
+Whole runs of ``claude -p``, including the MCP server, are compared with Claude Code without any plugin. Goals: 40 ms,
+10 ms, 0.3 s; with the plugin's mod (``--mod``), 0.5 s.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from engram_hooks.block import link_interpreter
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-#: Longest that one run of Claude Code may take, in seconds.
+#: Maximum duration of one run of Claude Code, in seconds.
 RUN_SECONDS = 120
 PROMPTS = (
     "why does the build fail on the second run",
@@ -48,7 +48,7 @@ PROMPTS = (
 
 @dataclass
 class Model:
-    """Answers requests with as many calls of Read as are left, and notes when each request came."""
+    """Answers requests with the remaining number of calls to Read, and records when each request arrived."""
 
     file: Path
     calls_left: int = 0
@@ -66,10 +66,10 @@ class Model:
 
 
 class Session:
-    """One Claude Code that takes prompts one after the other."""
+    """A Claude Code process that gets one prompt after the other."""
 
     def __init__(self, claude: str, project: Path, environment: dict[str, str]) -> None:
-        """Start it; it sends nothing before the first prompt."""
+        """Start the process; it sends nothing before the first prompt."""
         options = ["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]
         self.process = subprocess.Popen(
             [claude, *options],
@@ -81,7 +81,7 @@ class Session:
         )
 
     def ask(self, prompt: str, model: Model, calls: int) -> tuple[float, list[float]]:
-        """Send a prompt; returns the seconds up to its request, and those of each tool call."""
+        """Send a prompt; return the seconds until its request, and the seconds of each tool call."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         model.calls_left, model.arrivals = calls, []
@@ -96,7 +96,7 @@ class Session:
         return arrivals[0] - sent, [later - earlier for earlier, later in pairwise(arrivals)]
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait(RUN_SECONDS)
@@ -127,7 +127,7 @@ def main() -> None:
 
 
 def measure(folder: Path, options: argparse.Namespace) -> dict[str, float]:
-    """Return the medians of all figures; those without ``nothing`` in their name are differences within pairs."""
+    """Return the medians of all figures. Those without ``nothing`` in their name are differences within pairs."""
     from tests.claude_binary import StandInServer
 
     home = Home(folder / "memory").prepare()
@@ -169,7 +169,7 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, float]:
 def _turns(
     options: argparse.Namespace, project: Path, environments: dict[str, dict[str, str]], model: Model
 ) -> dict[str, float]:
-    """Prompts and tool calls of two sessions that take turns."""
+    """Measure prompts and tool calls in two sessions that take turns."""
     sessions = {name: Session(options.claude, project, environments[name]) for name in ("engram", "nothing")}
     prompts: dict[str, list[float]] = {name: [] for name in sessions}
     calls: dict[str, list[float]] = {name: [] for name in sessions}
@@ -194,7 +194,7 @@ def _turns(
 def _runs(
     options: argparse.Namespace, project: Path, environments: dict[str, dict[str, str]], model: Model
 ) -> dict[str, float]:
-    """Whole runs with the plugin and without any."""
+    """Measure whole runs with the plugin and without any."""
     times: dict[str, list[float]] = {"engram": [], "without": []}
     for number in range(options.rounds + 1):
         for name in ("engram", "without") if number % 2 else ("without", "engram"):
@@ -236,7 +236,7 @@ def _environment(folder: Path, name: str, home: Home, url: str) -> dict[str, str
 
 
 def _plugin_of_nothing(home: Home) -> dict[str, bytes]:
-    """The same plugin, whose hooks do nothing, and without the MCP server."""
+    """Return the files of the same plugin with hooks that do nothing and without the MCP server."""
     files = plugin_files(home)
     document = json.loads(files["hooks/hooks.json"])
     for groups in document["hooks"].values():

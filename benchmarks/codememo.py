@@ -1,15 +1,15 @@
-"""CodeMemo's pool ranked by Engram: how much of each reference answer stands in the first words of what is given.
+"""Rank CodeMemo's pool with Engram: how much of each reference answer is in the first words that are returned?
 
     python benchmarks/codememo.py RESULTS.json
 
-RESULTS.json is a result file of the benchmark CodeMemo (``codememo_detailed.json`` of synapt-dev/recall): for each
-question the reference answer and the dated chunks that synapt gave for it, best first. The transcripts are not
-published. All chunks of a project together are the pool from which Engram and a plain full-text index choose here.
+RESULTS.json is a result file of the CodeMemo benchmark (``codememo_detailed.json`` in synapt-dev/recall). For each
+question, it contains the reference answer and the dated chunks that synapt returned, best first. The transcripts are
+not published. All chunks of a project together form the pool from which Engram and a plain full-text index select here.
 
-What compares: shares of the telling words (four letters or more, not in the question) of the reference answers, in the
-same number of words. What doesn't: the pool is what synapt chose from a larger one, for all questions; that spares the
-others what it left out, and gives them nothing that it missed. No answers are judged here, so no published score
-compares.
+Comparable: the shares of the reference answers' informative words (four letters or more, not in the question) that are
+found in the same number of words. Not comparable: synapt selected the pool from a larger one, for all questions; this
+spares the other programs what it left out, and withholds from them what it missed. No answers are judged here, so the
+figures can't be compared with published scores.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from engram.models.engine.transaction import Store
 from engram.models.projects.projects import list_projects
 from engram.settings import Settings, load
 
-#: Words that are given for a question.
+#: Number of words that are returned for a question.
 BUDGETS = (200, 400)
 _CHUNK = re.compile(r"^--- \[(\d{4}-\d\d-\d\d \d\d:\d\d) session (\S+)\] turn (\d+)[^\n]* ---$", re.MULTILINE)
 _SPEAKER = re.compile(r"^(?:User|Assistant): ", re.MULTILINE)
@@ -81,7 +81,7 @@ def pool_of(records: Sequence[dict[str, Any]]) -> Iterator[Unit]:
 
 
 def chunks_of(record: dict[str, Any]) -> Iterator[tuple[str, str, int, str]]:
-    """Yield time, session, turn and text of the chunks that were given for a question, best first."""
+    """Yield the time, session, turn and text of the chunks that were returned for a question, best first."""
     parts = _CHUNK.split(str(record["context"]))
     for place in range(1, len(parts), 4):
         at, session, turn, text = parts[place : place + 4]
@@ -90,7 +90,7 @@ def chunks_of(record: dict[str, Any]) -> Iterator[tuple[str, str, int, str]]:
 
 
 def givers(memory: QuestionedMemory, record: dict[str, Any]) -> dict[str, Callable[[int], str]]:
-    """Return what gives a number of words for a question, by name."""
+    """Return the programs by name, each as a function that returns a number of words for the question."""
     question = str(record["question"])
     published = [text for _, _, _, text in chunks_of(record)][:MAX_PASSAGES]
     return {
@@ -102,7 +102,7 @@ def givers(memory: QuestionedMemory, record: dict[str, Any]) -> dict[str, Callab
 
 
 def share(record: dict[str, Any], given: str) -> float:
-    """Return the share of the telling words of the reference answer that stand in what was given."""
+    """Return the share of the reference answer's informative words that are in the returned text."""
     asked, answer, said = (
         set(_WORD.findall(text.lower())) for text in (record["question"], record["gold_answer"], given)
     )

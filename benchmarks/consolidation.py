@@ -1,11 +1,11 @@
-"""A year of consolidations over real sessions, in simulated time: ``python benchmarks/consolidation.py CORPUS``.
+"""Simulate a year of consolidations over real sessions: ``python benchmarks/consolidation.py CORPUS``.
 
-CORPUS holds folders that each work as a Claude configuration folder. Everything is read, extracted and embedded, then
-the clock is moved on by ``--hours`` (24; what the worker does: 4) for ``--days`` (365) with a periodic consolidation
-each time and a few memories used a day. After every run MEMORY.md must be within its limits; every ``--check`` runs
-everything that could be recovered before must still be recoverable, and a second run, which looks at all memories
-again, must change nothing; in the end all runs are undone, and the content hash must be what it was. Exits 1 where a
-promise is broken.
+CORPUS contains folders that each serve as a Claude configuration folder. Everything is read, extracted and embedded.
+Then the clock advances by ``--hours`` (24; in the worker, 4) for ``--days`` (365), with a periodic consolidation each
+time and a few memories used every day. After every run, MEMORY.md must be within its limits. Every ``--check`` runs,
+everything that was recoverable before must still be recoverable, and a second run over all memories must change
+nothing. At the end, all runs are undone, and the content hash must be what it was at the beginning. The exit code is 1
+if a check fails.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from engram.system.clock import FixedClock
 from engram.tasks.drain import drain
 from engram.tasks.runtime import Runtime, make_runtime
 
-#: Memories that are expanded on a simulated day.
+#: Number of memories that are expanded on a simulated day.
 USED_A_DAY = 6
 
 
 class Broken(Exception):
-    """A promise did not hold."""
+    """A check failed."""
 
 
 @dataclasses.dataclass
@@ -68,7 +68,7 @@ class Year:
         return self.runtime.store
 
     def consolidate(self, *, is_full: bool = False) -> Report:
-        """What the worker does when the time has come; ``is_full``: what a person may ask for at any time."""
+        """Consolidate as the worker does when it is due or, with ``is_full``, as a person may request at any time."""
         embedder = self.runtime.embedder
         assert embedder is not None
         started, cpu = time.perf_counter(), time.process_time()
@@ -80,7 +80,7 @@ class Year:
             is_forced=is_full,
         )
         if not report.has_run:
-            raise Broken("a consolidation did not run although its time had come")
+            raise Broken("a consolidation did not run although it was due")
         self.seconds.append(time.perf_counter() - started)
         self.idle_cpu += [] if report.lines else [time.process_time() - cpu]
         self.did.update(line.split()[0] for line in report.lines)
@@ -89,7 +89,7 @@ class Year:
         return report
 
     def use_some(self) -> None:
-        """Sessions expand memories that they were shown: some rarely, some again and again."""
+        """Let sessions expand memories that they were shown, some rarely and some repeatedly."""
         there = [e.episode_id for e in memory_records.all_memories(self.store) if e.status in ("active", "provisional")]
         for _ in range(USED_A_DAY):
             if there:
@@ -97,7 +97,7 @@ class Year:
                 self._show_and_expand(there[place])
 
     def _show_and_expand(self, episode_id: str) -> None:
-        """Let a session of this moment be shown a memory and expand it."""
+        """Show a memory in a new session, and let the session expand it."""
         session_id = f"use-{self.store.now_ms()}"
         bite = Injection(session_id, "prompt", "prompt", episode_id, 0.5, 20, "shown")
         with self.store.transaction() as tx:
@@ -117,7 +117,7 @@ class Year:
 
 
 def recoverable(store: Store) -> dict[str, set[tuple[str, str]]]:
-    """Memory → every (summary, content) that it has or had, as far as history tells; and its evidence."""
+    """Return memory → every (summary, content) that it has or had according to its history, and its evidence."""
     found: dict[str, set[tuple[str, str]]] = {}
     for memory in memory_records.all_memories(store):
         texts = {("summary", memory.summary), ("content", memory.content)}
@@ -129,7 +129,7 @@ def recoverable(store: Store) -> dict[str, set[tuple[str, str]]]:
 
 
 def turns_digest(store: Store) -> str:
-    """SHA-256 over every word of every turn."""
+    """Return a SHA-256 digest of all words in all turns."""
     digest = hashlib.sha256()
     for row in store.rows("SELECT turn_id, seq, role, text FROM said ORDER BY turn_id, seq"):
         digest.update(repr(row).encode())
@@ -153,7 +153,7 @@ def check_second_run(year: Year) -> None:
 
 
 def live(year: Year, days: int, hours: int, every: int) -> None:
-    """Let the time pass."""
+    """Advance the clock step by step, with a consolidation and some use of memories each time."""
     texts, turns = recoverable(year.store), turns_digest(year.store)
     for number in range(1, days * 24 // hours + 1):
         year.clock.advance(hours * 3600)
@@ -173,7 +173,7 @@ def undo_everything(year: Year) -> None:
 
 
 def fill(corpus: Path, home: Path, model: str, hours: int) -> Year:
-    """Read, extract and embed everything, as of a day after the last word."""
+    """Read, extract and embed everything, with the clock set to a day after the last entry."""
     settings = Settings(home=home, embedding_model=model, consolidate_seconds=hours * 3600)
     settings.places.prepare()
     clock = FixedClock(at_ms=int(time.time() * 1000))
@@ -224,7 +224,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path)
     parser.add_argument("--days", type=int, default=365)
-    parser.add_argument("--hours", type=int, default=24, help="between two runs (default: 24)")
+    parser.add_argument("--hours", type=int, default=24, help="hours between two runs (default: 24)")
     parser.add_argument("--check", type=int, default=30, help="runs between two full checks (default: 30)")
     parser.add_argument("--model", default="hashed", help="hashed (default) or bundled")
     arguments = parser.parse_args()

@@ -1,8 +1,8 @@
-"""What memory.db takes on the disk, by what it is for: ``python benchmarks/disk.py HOME [--json]``.
+"""Measure how much of the disk memory.db takes, by purpose: ``python benchmarks/disk.py HOME [--json]``.
 
-HOME is a memory folder in which everything was read, extracted and embedded (`whole.py --keep HOME`). The database
-is copied and compacted; then each table is dropped from the copy, and the pages that come free are its share.
-Goal: at most 15 KB a turn beyond the text of the turn.
+HOME is a memory folder in which everything has been read, extracted and embedded (`whole.py --keep HOME`). The database
+is copied and compacted; then each table is dropped from the copy, and the pages that this frees are its share. Goal: at
+most 15 KB per turn in addition to the text of the turn.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-#: What is aimed at, in bytes a turn.
+#: The goal, in bytes per turn.
 MAX_BYTES = 15_000
-#: Tables by what they are for; what is named by none is "rest".
+#: Purpose → its tables; all other tables are "rest".
 PARTS = {
     "vectors": ("vector",),
     "text index of turns": ("passage_fts",),
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def measure(database: Path, copy: Path) -> dict[str, Any]:
-    """Bytes a turn of each part."""
+    """Return the bytes per turn of each part."""
     source = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
     source.execute("VACUUM INTO ?", (str(copy),))
     source.close()
@@ -71,18 +71,18 @@ def measure(database: Path, copy: Path) -> dict[str, Any]:
 
 
 def value(held: sqlite3.Connection, sql: str) -> int:
-    """One number."""
+    """Return the one number that a query selects."""
     return int(held.execute(sql).fetchone()[0] or 0)
 
 
 def used(held: sqlite3.Connection) -> int:
-    """Bytes of all pages in use."""
+    """Return the number of bytes in all used pages."""
     pages = value(held, "PRAGMA page_count") - value(held, "PRAGMA freelist_count")
     return pages * value(held, "PRAGMA page_size")
 
 
 def dropped(held: sqlite3.Connection, table: str) -> int:
-    """Drop a table with its indexes; returns the bytes that come free."""
+    """Drop a table with its indexes; return how many bytes this frees."""
     before = used(held)
     for view in held.execute("SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger')").fetchall():
         kind = value_of_kind(held, view[0])
@@ -92,7 +92,7 @@ def dropped(held: sqlite3.Connection, table: str) -> int:
 
 
 def value_of_kind(held: sqlite3.Connection, name: str) -> str:
-    """What a name in the schema stands for."""
+    """Return the type of a name in the schema."""
     return str(held.execute("SELECT type FROM sqlite_master WHERE name = ?", (name,)).fetchone()[0]).upper()
 
 

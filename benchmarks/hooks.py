@@ -1,12 +1,12 @@
-"""What a hook costs, as a ratio to a bare start of Python.
+"""Measure what a hook costs, as a ratio to a bare start of Python.
 
-PreToolUse with nothing pending; a prompt with the answer ready; a failing command of which nothing is known, of another
-program than those that failed before, and of one of them; and the status line.
+This measures PreToolUse with nothing pending; a prompt whose answer is ready; a failing command if no failures are
+known, if other programs failed before, and if the same program did; and the status line.
 
     python benchmarks/hooks.py [--rounds N] [--json]
 
-The rounds take turns, so that a busy machine slows all alike. Targets: PreToolUse ≤ 0.25 and
-PostToolUseFailure ≤ 0.25 with nothing to say, UserPromptSubmit ≤ 1.3, the status line 30 ms.
+The commands take turns, so that a busy machine slows all of them equally. Targets: PreToolUse and PostToolUseFailure
+≤ 0.25 with nothing to show, UserPromptSubmit ≤ 1.3, the status line 30 ms.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PAYLOAD = json.dumps(
 ANSWER = hook_output("UserPromptSubmit", "A note of about the usual length. " * 15)
 
 STATUS_SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9e"
-#: What Claude Code gives the status line, about as long as it is, and what is shown.
+#: Input of the status line, about as long as Claude Code's.
 STATUS = json.dumps(
     {
         "session_id": STATUS_SESSION,
@@ -54,11 +54,11 @@ STATUS = json.dumps(
     separators=(",", ":"),
 ).encode()
 LINE = b"Engram: 3 shown, 2 kept\n"
-#: How long what a hook started in the background is waited for, in seconds.
+#: How long to wait for what a hook started in the background, in seconds.
 MAX_BACKGROUND_SECONDS = 1.0
 
 STATUS_LINE = "status line"
-#: What is aimed at, beside the figure.
+#: The goals, printed next to the figures.
 GOALS = {
     "PreToolUse": "   (goal: 0.25)",
     "PostToolUseFailure": "   (goal: 0.25)",
@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def measure(home: Home, rounds: int) -> dict[str, dict[str, float]]:
-    """Median time and ratio to a bare Python of each command."""
+    """Return the median time of each command, and its ratio to a bare Python."""
     block = settings_block(interpreter=sys.executable)["hooks"]
     commands = {event: ["/bin/sh", "-c", found[0]["hooks"][0]["command"]] for event, found in block.items()}
     commands["PreToolUse, subagent"] = ["/bin/sh", "-c", block["PreToolUse"][1]["hooks"][0]["command"]]
@@ -118,7 +118,7 @@ def measure(home: Home, rounds: int) -> dict[str, dict[str, float]]:
 
 
 def run(command: list[str], environment: dict[str, str], payload: bytes) -> tuple[float, bytes]:
-    """Seconds that a command takes, and what it prints. Returns when what it started in the background has ended."""
+    """Run a command and wait for what it starts in the background; return its duration in seconds and its output."""
     began = time.perf_counter()
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True

@@ -1,9 +1,9 @@
-"""The hooks that Claude waits for, with everything around them broken and every processor busy: how long at worst?
+"""Measure the worst case of the hooks that Claude waits for: everything around them is broken, all processors are busy.
 
     python benchmarks/hooks_under_fire.py [--rounds N]
 
-One busy process runs on each processor. A time is that of the whole command as Claude Code runs it, shell included;
-a bare ``python -I -S -c pass`` beside it tells the machine's share. Goal: 300 ms at worst, exit code 0.
+A busy process runs on each processor. Times are those of the whole command as Claude Code runs it, including the shell;
+a bare ``python -I -S -c pass`` run alongside shows the machine's share. Goal: 300 ms at worst, exit code 0.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def _spin() -> None:
 
 @contextlib.contextmanager
 def nothing(home: Path) -> Iterator[None]:
-    """No worker runs."""
+    """Run no worker."""
     yield
 
 
 @contextlib.contextmanager
 def hung_worker(home: Path) -> Iterator[None]:
-    """A worker that takes the connection and never answers."""
+    """Run a worker that accepts the connection and never answers."""
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(home / "engram.sock"))
         server.listen(64)
@@ -52,7 +52,7 @@ def hung_worker(home: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def dripping_worker(home: Path) -> Iterator[None]:
-    """A worker that answers a byte at a time and never ends."""
+    """Run a worker that answers one byte at a time and never ends."""
     with hung_worker_server(home) as server:
         stop = threading.Event()
 
@@ -71,7 +71,7 @@ def dripping_worker(home: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def hung_worker_server(home: Path) -> Iterator[socket.socket]:
-    """A listening engram.sock."""
+    """Yield a listening engram.sock."""
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(home / "engram.sock"))
         server.listen(64)
@@ -82,7 +82,7 @@ def hung_worker_server(home: Path) -> Iterator[socket.socket]:
 
 @contextlib.contextmanager
 def fifos(home: Path) -> Iterator[None]:
-    """Pipes that nobody writes to in place of the socket and of what is pending."""
+    """Put pipes that nobody writes to in place of the socket and of pending files."""
     names = [home / "engram.sock", home / "recollections" / f"{SESSION}.pending"]
     for name in names:
         os.mkfifo(name)
@@ -93,7 +93,7 @@ def fifos(home: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def folders(home: Path) -> Iterator[None]:
-    """Folders in place of files."""
+    """Put folders in place of files."""
     names = [home / "engram.sock", home / "recollections" / f"{SESSION}.pending"]
     for name in names:
         name.mkdir()
@@ -113,7 +113,7 @@ FAULTS: dict[str, Fault] = {
 
 
 def run(command: str, environment: dict[str, str], payload: bytes, *, is_open: bool) -> tuple[float, int]:
-    """Milliseconds and exit code of one call; ``is_open`` leaves stdin open."""
+    """Run a hook; return its duration in milliseconds and its exit code. ``is_open`` leaves stdin open."""
     started = time.perf_counter()
     process = subprocess.Popen(
         ["/bin/sh", "-c", command],
@@ -136,7 +136,7 @@ def run(command: str, environment: dict[str, str], payload: bytes, *, is_open: b
 
 
 def main() -> None:
-    """Print a row a fault and hook."""
+    """Print a row for each fault and hook."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
     rounds = parser.parse_args().rounds

@@ -1,12 +1,12 @@
-"""How long UserPromptSubmit takes, from start to end of its process, while transcripts are being imported.
+"""Measure how long UserPromptSubmit takes, from start to end of its process, while transcripts are being imported.
 
     python benchmarks/hooks_under_import.py --corpus DIR [--prompts 200] [--busy 4] [--json]
 
-Worker and watcher run with the real model over a home with 10,000 memories; the watcher reads DIR (100 MB and more)
-and the worker extracts and embeds it, while the hook is run with one prompt after the other. Goal: p99 at most
-250 ms. A bare Python runs in turn with the hook, and the same prompts once more after the import: on a machine that
-others use too, these tell what is theirs. ``--busy`` starts so many processes beside it that only count. Every second
-prompt has nothing to do with any memory: a hook with nothing to say must not cost much either.
+The worker and the watcher run with the real model on a home with 10,000 memories. The watcher reads DIR (100 MB or
+more), and the worker extracts and embeds it, while the hook runs with one prompt after the other. Goal: p99 at most 250
+ms. A bare Python takes turns with the hook, and the same prompts are repeated after the import: on a shared machine,
+this shows how much is due to others. ``--busy`` starts this many additional processes that only count. Every second
+prompt has nothing to do with any memory: a hook with nothing to show must be cheap, too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from engram.models.open_memory import open_store
 from engram.paths import Home
 from engram_hooks.block import link_interpreter, settings_block
 
-#: What is aimed at, in milliseconds.
+#: The goal, in milliseconds.
 MAX_MS = 250
 #: Pause between two prompts, in seconds.
 PAUSE_SECONDS = 0.2
@@ -48,7 +48,7 @@ def _spin() -> None:
 
 @contextlib.contextmanager
 def busy(number: int) -> Iterator[None]:
-    """Keep processors busy with so many processes."""
+    """Keep processors busy with this many processes."""
     hogs = [multiprocessing.Process(target=_spin, daemon=True) for _ in range(number)]
     for hog in hogs:
         hog.start()
@@ -60,7 +60,7 @@ def busy(number: int) -> Iterator[None]:
 
 
 def ask(command: list[str], environment: dict[str, str], number: int, text: str = ANSWERED) -> tuple[float, bool]:
-    """Milliseconds of one run of the hook, and whether it said something."""
+    """Run the hook; return its duration in milliseconds, and whether it printed anything."""
     payload = {
         "session_id": f"00000000-0000-4000-8000-{number:012d}",
         "cwd": PROJECT,
@@ -74,14 +74,14 @@ def ask(command: list[str], environment: dict[str, str], number: int, text: str 
 
 
 def start_bare(home: Home) -> tuple[float, bool]:
-    """Milliseconds of an interpreter that starts and does nothing."""
+    """Return the milliseconds of an interpreter that starts and does nothing."""
     start = time.perf_counter()
     subprocess.run([str(home.python_link), "-I", "-S", "-c", "pass"], check=True)
     return (time.perf_counter() - start) * 1000, False
 
 
 def summary(found: list[tuple[float, bool]]) -> dict[str, float]:
-    """Median, p99 and the share that was answered."""
+    """Return the median, p99 and the share that was answered."""
     times = sorted(one for one, _ in found)
     return {
         "prompts": len(times),
@@ -94,7 +94,7 @@ def summary(found: list[tuple[float, bool]]) -> dict[str, float]:
 
 
 def measure(corpus: Path, prompts: int, busy_processes: int) -> dict[str, Any]:
-    """All figures, from one run."""
+    """Return all figures, from one run."""
     with tempfile.TemporaryDirectory() as name:
         home = Home(Path(name) / "home").prepare()
         link_interpreter(home)
@@ -131,8 +131,8 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, required=True, help="folder of transcripts")
-    parser.add_argument("--prompts", type=int, default=200, help="prompts during the import at most (200)")
-    parser.add_argument("--busy", type=int, default=0, help="processes that only count beside it (0)")
+    parser.add_argument("--prompts", type=int, default=200, help="maximum number of prompts during the import (200)")
+    parser.add_argument("--busy", type=int, default=0, help="additional processes that only count (0)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args()
     found = measure(given.corpus, given.prompts, given.busy)

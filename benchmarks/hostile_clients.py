@@ -1,11 +1,11 @@
-"""The time of a hook's answer while 500 silent and hostile clients are connected to engram.sock.
+"""Measure the time of a hook's answer while 500 silent and hostile clients are connected to engram.sock.
 
     python benchmarks/hostile_clients.py [--clients N] [--rounds N] [--json]
 
-A fifth of the clients each: say nothing, drip a byte at a time, send more than a request may have, have closed
-their half without a word, leave and come back all the time. The server runs in a process of its own, as the worker
-does. Each round is one real UserPromptSubmit hook, shell and interpreter included. Goal: 250 ms at the 99th
-percentile.
+A fifth of the clients each send nothing, send one byte at a time, send more than a request may contain, have closed
+their half without sending anything, or disconnect and reconnect all the time. The server runs in a separate process, as
+the worker does. Each round is one real UserPromptSubmit hook, including the shell and the interpreter. Goal: 250 ms at
+the 99th percentile.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PROMPT = "Why does the watcher hold a flock and no PID file?"
 
 
 def serve(root: str, ready: Event, stop: Event) -> None:
-    """Answer on engram.sock until told to stop."""
+    """Answer on engram.sock until ``stop`` is set."""
     settings = Settings(home=Path(root), embedding_model="hashed")
     with open_store(settings.places.memory_db) as store:
         with store.transaction() as tx:
@@ -64,7 +64,7 @@ def serve(root: str, ready: Event, stop: Event) -> None:
 
 
 def attack(root: str, clients: int, stop: Event) -> None:
-    """Be every hostile client at once."""
+    """Act as all hostile clients at once."""
     os.chdir(root)
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     held = [connect() for _ in range(clients // 5)]
@@ -79,7 +79,7 @@ def attack(root: str, clients: int, stop: Event) -> None:
 
 
 def connect() -> socket.socket:
-    """One more connection; it is held."""
+    """Open another connection, and keep it open."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(5)
     with suppress(OSError):
@@ -88,7 +88,7 @@ def connect() -> socket.socket:
 
 
 def drip(number: int, stop: Event) -> None:
-    """Send a byte on every connection, again and again."""
+    """Send one byte on every connection, repeatedly."""
     connections = [connect() for _ in range(number)]
     while not stop.wait(0.1):
         for place, connection in enumerate(connections):
@@ -100,7 +100,7 @@ def drip(number: int, stop: Event) -> None:
 
 
 def send_too_much(number: int, stop: Event) -> None:
-    """Send requests without an end."""
+    """Send endless requests."""
     connections = [connect() for _ in range(number)]
     for connection in connections:
         connection.setblocking(False)
@@ -125,7 +125,7 @@ def come_again(number: int, stop: Event) -> None:
 
 
 def measure(root: str, name: str, rounds: int) -> tuple[list[float], int]:
-    """Milliseconds of each hook, and how many had an answer."""
+    """Return the milliseconds of each hook, and how many got an answer."""
     command = settings_block(interpreter=sys.executable)["hooks"]["UserPromptSubmit"][0]["hooks"][0]["command"]
     times, answered = [], 0
     for number in range(rounds):

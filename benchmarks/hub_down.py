@@ -1,11 +1,11 @@
-"""What a hub that does not answer costs the hooks and recall: beside a machine without a hub, in one run.
+"""Measure what an unresponsive hub costs the hooks and recall, compared in one run with a machine without a hub.
 
     PYTHONPATH=. python benchmarks/hub_down.py [--rounds N] [--memories N] [--json]
 
-Three homes with the same memories, each with its worker: one knows no hub; one joined a hub that has ended, so that
-connections are refused; one joined a hub that takes connections and never answers. In each round every home saves a
-memory, which waits to be sent, and answers the hook of a prompt and a recall; the homes take turns. No difference is
-aimed at.
+Three homes have the same memories and a worker each: one has joined no hub; one has joined a hub that has ended, so
+that connections are refused; and one has joined a hub that accepts connections and never answers. In each round, every
+home saves a memory, which waits to be sent, and answers the hook of a prompt and a recall; the homes take turns. The
+goal is that there is no difference.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from tests.hub.postgres import running_postgres, system_folder, wheel_folder
 
 NO_HUB, REFUSES, SILENT = "no-hub", "refuses", "silent"
 
-#: A worker that has not found out about its hub after this many seconds is measured as it is.
+#: A worker that has not noticed its hub's failure after this many seconds is measured anyway.
 NOTICED_SECONDS = 120.0
 
 
 def has_noticed(machine: Machine) -> bool:
-    """Whether the worker of a machine has found out that its hub does not answer."""
+    """Return True if a machine's worker has noticed that its hub does not answer."""
     return all(server.last_error for server in list_servers(machine.store))
 
 
 def join_hub_that_ends(machine: Machine) -> int:
-    """Let a machine join a hub, which has ended when this returns; returns its port."""
+    """Let a machine join a hub, which has ended when this returns; return the hub's port."""
     programs = wheel_folder() or system_folder()
     assert programs is not None, "no PostgreSQL is installed"
     with running_postgres(programs) as server, Hub.running(server.make_database()) as hub:
@@ -54,7 +54,7 @@ def join_hub_that_ends(machine: Machine) -> int:
 
 
 def ask_all(machines: dict[str, Machine], commands: dict[str, list[str]], rounds: int) -> dict[str, dict[str, Any]]:
-    """Ask each home in turn; returns what each took, in milliseconds."""
+    """Query each home in turn; return how long each took, in milliseconds."""
     hooks: dict[str, list[float]] = {name: [] for name in machines}
     recalls: dict[str, list[float]] = {name: [] for name in machines}
     answered = dict.fromkeys(machines, 0)
@@ -82,7 +82,7 @@ def ask_all(machines: dict[str, Machine], commands: dict[str, list[str]], rounds
 
 
 def measure(rounds: int, memories: int) -> dict[str, dict[str, Any]]:
-    """All figures, from one run."""
+    """Return all figures, from one run."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         machines = {

@@ -1,9 +1,9 @@
-"""How a hub grows with its machines: from 1 to 200 at once, each with its own space, and all in one team.
+"""Measure how a hub scales with its machines: from 1 to 200 at once, each with its own space, and all in one team.
 
     PYTHONPATH=. python benchmarks/hub_scale.py [MACHINES ...]      needs the extra hub and a PostgreSQL
 
-A simulated machine speaks the real protocol over HTTP and holds no memory; the service runs in a process of its own.
-Machines, service and PostgreSQL share this machine's cores, so that rates are lower bounds.
+A simulated machine uses the real protocol over HTTP and has no memory; the service runs in a separate process. The
+machines, the service and PostgreSQL share this machine's cores, so the rates are lower bounds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from engram.hub.server.hub_database import Database
 from tests.hub.killed import _wait_for, start
 from tests.hub.postgres import free_port, running_postgres, system_folder, wheel_folder
 
-#: Rows of a push, and bytes of a sealed body: a memory of 600 characters, compressed and padded.
+#: Rows per push, and bytes of a sealed body: a memory of 600 characters, compressed and padded.
 ROWS, BODY_BYTES = 20, 677
 #: Pushes of a machine in its own space, and in the team.
 PUSHES, TEAM_PUSHES = 4, 2
@@ -40,7 +40,7 @@ ROUNDS, WAIT_SECONDS = 10, 10.0
 
 @dataclass
 class Simulated:
-    """A machine that is only its requests."""
+    """A machine that only sends requests."""
 
     connection: Connection
     member: Membership
@@ -59,7 +59,7 @@ class Simulated:
         return cls(connection, member)
 
     def push(self, ns_id: int) -> None:
-        """Push a page and note how long it took."""
+        """Push a page and record how long it took."""
         rows = []
         for _ in range(ROWS):
             self.pushed += 1
@@ -99,7 +99,7 @@ class Simulated:
 
 @dataclass
 class Measured:
-    """What some machines did at once."""
+    """The measurements of some machines that acted at the same time."""
 
     wall: float
     latencies: Sequence[float]
@@ -113,7 +113,7 @@ class Measured:
 
 
 def at_once(machines: Sequence[Simulated], act: Callable[[Simulated], None], service: int) -> Measured:
-    """Let every machine act in a thread of its own."""
+    """Let every machine act in its own thread."""
     for machine in machines:
         machine.seconds.clear()
     with ThreadPoolExecutor(len(machines)) as threads:
@@ -138,7 +138,7 @@ def rss_of(process: int) -> float:
 
 
 def measure(count: int, url: str, database: Database, dsn: str, service: int) -> None:
-    """Print what ``count`` machines cost."""
+    """Print the costs of ``count`` machines."""
     machines = []
     for number in range(count):
         half, _ = new_code()

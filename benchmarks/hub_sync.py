@@ -1,10 +1,11 @@
-"""How long a hub takes: push and pull of many memories, an idle round, and from saved here to found there.
+"""Measure how long a hub takes: to push and pull many memories, for an idle round, and from a save here to a hit there.
 
     PYTHONPATH=. python benchmarks/hub_sync.py [MEMORIES [open]]      needs the extra hub and a PostgreSQL
     PYTHONPATH=. python benchmarks/hub_sync.py MEMORIES folder        a folder in place of the service
 
-The service runs in a process of its own, over HTTP on this machine, with a sealed space, or an open one. From saved
-here to found there is measured with the workers of two machines, with and without a request that is kept open.
+The service runs in a separate process, over HTTP on this machine, with a sealed or an open space. The time from saving
+a memory on one machine to finding it on the other is measured with the workers of two machines, with and without a
+request that is kept open.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def fill(machine: Machine, count: int) -> None:
 
 
 def sync(machine: Machine) -> tuple[float, Round]:
-    """Make a round; returns its seconds."""
+    """Make a round; return its duration in seconds, and its result."""
     started = time.perf_counter()
     # One round, however long it takes: by default one of five minutes leaves the rest to the next.
     limits = Limits(round=3_600)
@@ -69,7 +70,7 @@ def sync(machine: Machine) -> tuple[float, Round]:
 
 
 def measure_trips(first: Machine, second: Machine, *, has_wait: bool, trips: int = 12) -> str:
-    """Save on one machine and look for it on the other, with their workers; returns what was measured."""
+    """Save a memory on one machine and search for it on the other, with their workers; return the measurements."""
     workers = [start_worker(machine, has_wait=has_wait) for machine in (first, second)]
     seconds = []
     try:
@@ -111,7 +112,7 @@ def join_both(database: Database, url: str, machines: tuple[Machine, Machine], n
 
 
 def measure(count: int, database: Database, url: str, folder: Path, *, is_open: bool) -> None:
-    """Measure everything and print a line each."""
+    """Measure everything, and print a line for each figure."""
     with Machine.open(folder / "a") as first, Machine.open(folder / "b") as second:
         started = time.perf_counter()
         fill(first, count)
@@ -127,7 +128,7 @@ def measure(count: int, database: Database, url: str, folder: Path, *, is_open: 
 
 
 def measure_rounds(first: Machine, second: Machine) -> None:
-    """Measure the first round of each machine, and rounds with nothing to do, and print a line each."""
+    """Measure the first round of each machine, and rounds with nothing to do; print a line for each."""
     cpu = time.process_time()
     seconds, done = sync(first)
     cpu = time.process_time() - cpu
@@ -151,7 +152,7 @@ def measure_rounds(first: Machine, second: Machine) -> None:
 
 
 def measure_folder(count: int, folder: Path) -> None:
-    """Measure the same through a folder, what a forget costs there, and what the folder holds."""
+    """Measure the same through a folder, and what forgetting costs there and what the folder contains."""
     synced = folder / "synced"
     with Machine.open(folder / "a") as first, Machine.open(folder / "b") as second:
         fill(first, count)
@@ -192,7 +193,7 @@ def main(count: int, *, is_open: bool) -> None:
 
 
 def database_bytes(database: Database) -> int:
-    """Return how large the statements are, with their indexes."""
+    """Return the size of the statements with their indexes, in bytes."""
     with database.service() as connection:
         row = connection.execute("SELECT pg_total_relation_size('hub.statement') AS bytes").fetchone()
     assert row is not None

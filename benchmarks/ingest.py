@@ -1,10 +1,10 @@
-"""How long reading transcripts takes, against ``json.loads`` over the same lines in the same run.
+"""Measure how long reading transcripts takes, compared with ``json.loads`` on the same lines in the same run.
 
     python benchmarks/ingest.py --corpus DIR [--rounds 3] [--json]
 
-DIR is a folder of Claude configuration folders, or one of them. Each round parses every line with ``json.loads``
-alone, then reads everything into a new memory.db (parse, turns, redaction, text index; no embedding). CPU seconds
-count, so that other programs on the machine matter little; the ratio of the medians is the figure.
+DIR is a folder of Claude configuration folders, or one such folder. Each round parses every line with ``json.loads``
+only, then reads everything into a new memory.db (parsing, turns, redaction, text index; no embedding). CPU seconds are
+measured, so that other programs on the machine matter little; the result is the ratio of the medians.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from engram.transcripts.claude_code.entry import Entry, parse_line
 from engram.transcripts.claude_code.turn_builder import TurnBuilder
 from engram.transcripts.growing_file import Position, read_chunk
 
-#: What is aimed at, beside the figure.
+#: The goals, printed next to the figures.
 GOALS = {"ingest": "   (goal: 4)"}
 
 
@@ -69,8 +69,8 @@ def main() -> None:
 def measure(files: dict[Path, list[Path]]) -> dict[str, float]:
     """Return the CPU seconds of each step in one round.
 
-    A processor's speed changes from second to second: each folder is a step of its own, and ``json.loads`` goes over
-    it before and after the others; the mean of both counts.
+    Because a processor's speed changes from second to second, each folder is measured separately, and ``json.loads``
+    reads it before and after the other steps; the mean of both is used.
     """
     seconds: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as home:
@@ -92,7 +92,7 @@ def measure(files: dict[Path, list[Path]]) -> dict[str, float]:
 
 
 def parse(files: list[Path]) -> None:
-    """The yardstick: every line through ``json.loads``."""
+    """Parse every line with ``json.loads``, as the reference."""
     for path in files:
         for line in path.read_bytes().split(b"\n"):
             try:

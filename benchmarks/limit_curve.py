@@ -1,10 +1,10 @@
-"""Measure limits on hits: what a question without an answer gets, and what the limit costs one with an answer.
+"""Measure limits on hits: what a question without an answer gets, and what the limit costs a question with an answer.
 
     python benchmarks/limit_curve.py --locomo FILE --corpus DIR --questions FILE --homes DIR
 
-The hits are those of ``train_ranking.py``: forty asked for, weights that were not trained on the project. A limit is
-all or nothing by the support of the question, or hit by hit by their likelihood, or both together as
-``engram/search/abstain.py`` has it, with more or less asked of a hit.
+The hits are those of ``train_ranking.py``: forty are requested, with weights that were not trained on the project. A
+limit shows all hits or none, by the support of the question; decides hit by hit, by their likelihood; or combines both
+as ``engram/search/abstain.py`` does, with different requirements for a hit.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from bench.measure import question_figures
 from engram.search.abstain import MIN_SCORE, count_likely
 from engram.search.passages.passage_search import HitGroup
 
-#: The limits of each kind that are tried.
+#: The limits of each kind to try.
 SUPPORTS = (0.93, 1.06, 1.17)
 SCORES = (0.70, 0.75, 0.80)
 TOGETHER = (0.80, 0.85, 0.88, 0.90, 1.00, 1.10)
-#: What an agent reads at first.
+#: Number of hits that an agent reads first.
 FIRST = 5
 
 
@@ -37,7 +37,7 @@ class ScoredQuestion:
     hits: Sequence[HitGroup]
 
 
-#: How many of a question's hits are shown.
+#: Returns how many of a question's hits are shown.
 Limit: TypeAlias = Callable[[ScoredQuestion], int]
 
 
@@ -62,29 +62,29 @@ def main() -> None:
 
 
 def everything(question: ScoredQuestion) -> int:
-    """How many hits are shown without a limit."""
+    """Return how many hits are shown without a limit."""
     return len(question.hits)
 
 
 def all_or_nothing(bound: float) -> Limit:
-    """All of a question with enough support."""
+    """Return a limit that shows all hits of a question with enough support, and none otherwise."""
     return lambda question: len(question.hits) if question.row.support >= bound else 0
 
 
 def hit_by_hit(bound: float) -> Limit:
-    """Each that is likely enough."""
+    """Return a limit that shows each hit that is likely enough."""
     return lambda question: sum(hit.score >= bound for hit in question.hits)
 
 
 def together(bound: float) -> Limit:
-    """As ``count_likely`` does where it asks for ``bound``."""
+    """Return the limit of ``count_likely`` with the threshold ``bound``."""
     return lambda question: count_likely(
         [hit.score + MIN_SCORE - bound for hit in question.hits], question.row.support, is_chat=False
     )
 
 
 def recall(questions: Sequence[ScoredQuestion], shown: Limit) -> float:
-    """Recall in 800 words over the questions with an answer, in percent."""
+    """Return the recall in 800 words for the questions with an answer, in percent."""
     figures = [
         question_figures(answer(question.row, question.hits[: shown(question)]))["recall in 800 words"]
         for question in questions
@@ -94,7 +94,7 @@ def recall(questions: Sequence[ScoredQuestion], shown: Limit) -> float:
 
 
 def report(name: str, questions: Sequence[ScoredQuestion], shown: Limit, full: float) -> None:
-    """A row of the table in docs/retrieval.md."""
+    """Print a row of the table in docs/retrieval.md."""
     counts = [shown(question) for question in questions if not question.row.question.wanted]
     silent = [shown(question) == 0 for question in questions if question.row.question.wanted]
     first = sum(min(count, FIRST) for count in counts)

@@ -15,37 +15,37 @@ from numpy.typing import NDArray
 
 from engram.text.linear_model import PART_BUCKETS, WORD_BUCKETS, Features, LinearModel, features
 
-#: Rounds over all texts, step of the first, and seed of their order.
+#: Number of rounds over all texts, step size of the first one, and seed for the order of the texts.
 ROUNDS, STEP, SEED = 12, 0.5, 14
 
 
 class Weights(NamedTuple):
-    """What is fitted: a weight for each feature, and the bias."""
+    """The fitted values: a weight for each feature, and the bias."""
 
     values: NDArray[np.float64]
     bias: float
 
     def score(self, text: str) -> float:
-        """Return the logarithm of the odds of a text."""
+        """Return the log-odds of a text."""
         buckets, values = _row(features(text))
         return float(self.values[buckets] @ values) + self.bias
 
     def model(self, **floors: float) -> LinearModel:
-        """Return the model, with the scores from which on a text counts."""
+        """Return the model, with the minimum scores (floors) for a text to count."""
         values = self.values.tolist()
         return LinearModel(values[:WORD_BUCKETS], values[WORD_BUCKETS:], 1.0, self.bias, floors)
 
 
 def fit(texts: Iterable[tuple[str, bool]]) -> Weights:
-    """Return the weights for texts, each with whether it is what the model shall find."""
+    """Return the weights fitted on texts, each with whether the model should find it."""
     return fit_features((features(text), is_found) for text, is_found in texts)
 
 
 def fit_features(found: Iterable[tuple[Features, bool]], weight: float = 1.0) -> Weights:
-    """Return the weights for features, each with whether they are of what the model shall find.
+    """Return the weights fitted on the features of texts, each with whether the model should find the text.
 
     Args:
-        weight: how much more what it shall find counts than what it shall not.
+        weight: how much more a text counts that the model should find than one that it should not.
     """
     lines = [(*_row(one), is_found) for one, is_found in found]
     size = WORD_BUCKETS + PART_BUCKETS
@@ -69,7 +69,7 @@ def fit_features(found: Iterable[tuple[Features, bool]], weight: float = 1.0) ->
 
 
 def write(weights: Weights, path: Path, command: str, floors: Mapping[str, float]) -> None:
-    """Write the weights as whole numbers of eight bits, with the command that fitted them."""
+    """Write the weights as eight-bit integers, with the command that fitted them."""
     scale = float(np.abs(weights.values).max()) / 127
     packed = zlib.compress(np.round(weights.values / scale).astype(np.int8).tobytes(), 9)
     stored = {

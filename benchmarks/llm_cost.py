@@ -1,11 +1,11 @@
-"""What the extractor with a language model would cost: ``python benchmarks/llm_cost.py CORPUS [--caps]``.
+"""Estimate what extraction with a language model would cost: ``python benchmarks/llm_cost.py CORPUS [--caps]``.
 
-CORPUS holds folders that each work as a Claude configuration folder. Nothing is sent anywhere: a stand-in for the
+CORPUS contains folders that each serve as a Claude configuration folder. Nothing is sent anywhere: a stand-in for the
 server answers with one memory for every third text, at most eight, counts a token for every four characters, and
-searches every byte that it gets for things that redaction must have taken out. ``live`` extracts as the worker does
-while somebody works (after 5 messages, then every 15), ``import`` extracts whole sessions at once, ``reword`` asks
-for better words for what the local extractor keeps of them. ``--caps`` keeps the default caps and says how much was
-left to the local extractor.
+searches every byte that it receives for things that redaction must have removed. ``live`` extracts as the worker does
+while somebody works (after 5 messages, then every 15), ``import`` extracts whole sessions at once, and ``reword``
+requests better wording for what the local extractor keeps of them. ``--caps`` keeps the default caps and reports how
+much was left to the local extractor.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from engram.system.clock import FixedClock
 from engram.transcripts.turns import Turn
 
 CHARACTERS_A_TOKEN = 4
-#: Words of a question that an answer has for a memory.
+#: Number of words in each question that an answer contains for a memory.
 QUESTION_WORDS = 11
-#: Words of a title that an answer has for a memory.
+#: Number of words in the title that an answer contains for a memory.
 TITLE_WORDS = 7
 MODELS = ("gpt-4.1-nano", "gpt-4.1-mini", "gpt-4o-mini", "gpt-5-nano", "gpt-5-mini")
 _ENTRY = re.compile(r"^\[(e\d+)\] (?:user|assistant)(?: [\d-]+ [\d:]+)?: (.*)$", re.MULTILINE)
@@ -52,7 +52,7 @@ _SECRET = re.compile(
 
 
 class StandIn:
-    """Answers as OpenAI's server would."""
+    """Answers like OpenAI's server."""
 
     def __init__(self) -> None:
         self.calls = self.input_tokens = self.output_tokens = self.longest = self.secrets = 0
@@ -120,7 +120,7 @@ def _body(answer: str, input_tokens: int, output_tokens: int) -> dict[str, Any]:
 
 
 def groups(turns: Sequence[Turn], settings: Settings, *, is_live: bool) -> Iterator[list[Turn]]:
-    """The turns of each extraction of a session."""
+    """Yield the turns of each extraction of a session."""
     waiting: list[Turn] = []
     messages, wanted = 0, settings.extract_first_messages if is_live else 1_000_000_000
     for turn in turns:
@@ -134,7 +134,7 @@ def groups(turns: Sequence[Turn], settings: Settings, *, is_live: bool) -> Itera
 
 
 def run(store: Store, settings: Settings, *, is_live: bool) -> dict[str, Any]:
-    """Extract every session; nothing is stored but the spending."""
+    """Extract every session; nothing but the spending is stored."""
     server = StandIn()
     extractor = OpenAIExtractor(
         settings, Budget(store, settings), LocalExtractor(), api_key="none", transport=httpx2.MockTransport(server)

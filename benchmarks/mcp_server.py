@@ -1,11 +1,12 @@
-"""The MCP server on 10,000 memories: start, memory and a warm call, with a worker that serves it and without one.
+"""Measure the MCP server on 10,000 memories: start, memory use and a warm call, with and without a worker.
 
     python benchmarks/mcp_server.py [--memories N] [--calls N] [--pairs N] [--other PYTHON]
 
-Without a worker, starts are measured in pairs up to the first answer: an empty server of the library, then Engram's.
-Target: 1.3 of the empty server. With a worker: the start up to the list of the tools, memory of a session's process
-(14 MB), a warm recall (25 ms), and what sessions add to the worker (60 MB, below 300 in all). ``--other`` names the
-interpreter of another installation that is measured in turn with this one: each has a worker of its own.
+Without a worker, the time from start to first answer is measured in pairs: an empty server built on the library, then
+Engram's. Target: 1.3 times the empty server. With a worker, the benchmark measures the time from start to the list of
+tools, the memory of a session's process (14 MB), a warm recall (25 ms), and what sessions add to the worker (60 MB,
+below 300 in all). ``--other`` specifies the interpreter of another installation, which takes turns with this one; each
+has its own worker.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def fill(settings: Settings, count: int, folder: Path) -> None:
 
 
 def rss_mb(pid: int) -> float:
-    """Resident memory of a process, in MB."""
+    """Return the resident memory of a process, in MB."""
     return (
         int(subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True).stdout)
         / 1024
@@ -71,12 +72,12 @@ def rss_mb(pid: int) -> float:
 
 
 def child_of(pid: int, name: str) -> int:
-    """The one child of a process whose command has a word."""
+    """Return the only child of a process with the given word in its command."""
     found = subprocess.run(["pgrep", "-P", str(pid), "-f", name], capture_output=True, text=True, check=True)
     return int(found.stdout)
 
 
-#: A server of the same library with one tool that does nothing.
+#: A server built on the same library, with one tool that does nothing.
 EMPTY = """
 from mcp.server import MCPServer
 server = MCPServer("empty_server")
@@ -89,10 +90,10 @@ server.run("stdio")
 
 @dataclass(frozen=True)
 class Start:
-    """One start of a server up to its first answer."""
+    """One start of a server, up to its first answer."""
 
     seconds: float
-    #: Of the server's processor, up to its first answer.
+    #: Processor time of the server up to its first answer.
     cpu_seconds: float
     rss_mb: float
     #: Milliseconds of each further call.
@@ -100,7 +101,7 @@ class Start:
 
 
 async def measure(arguments: list[str], name: str, tool: str, settings: Settings, folder: Path, calls: int) -> Start:
-    """Start a server, ask it, and ask it again."""
+    """Start a server, and call a tool repeatedly."""
     parameters = StdioServerParameters(
         command=sys.executable,
         args=arguments,
@@ -124,7 +125,7 @@ async def measure(arguments: list[str], name: str, tool: str, settings: Settings
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time of a process so far; 0 where the system does not tell."""
+    """Return the processor time of a process so far; 0 if the system does not report it."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except OSError:
@@ -134,7 +135,7 @@ def cpu_seconds(pid: int) -> float:
 
 @contextlib.contextmanager
 def worker(settings: Settings, python: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker that answers, with the embedder that needs no model, and has its vectors in memory."""
+    """Run a worker with the embedder that needs no model; yield it once it answers and has loaded its vectors."""
     environment = {**os.environ, "ENGRAM_HOME": str(settings.home), "ENGRAM_EMBEDDING_MODEL": "hashed"}
     process = subprocess.Popen([python, "-P", "-m", "engram.cli.main", "service", "run", "worker"], env=environment)
     try:
@@ -149,7 +150,7 @@ def worker(settings: Settings, python: str) -> Iterator[subprocess.Popen[bytes]]
 
 
 def is_settled(status: dict[str, Any]) -> bool:
-    """True once the worker has nothing more to do."""
+    """Return True once the worker has nothing more to do."""
     return bool(status["index_mb"]) and not status["is_busy"] and not status["waiting"]
 
 
@@ -157,7 +158,7 @@ HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"na
 
 
 class Session:
-    """A session of an agent that speaks the protocol line by line; ``listed_ms`` is its start to the list of tools."""
+    """An agent's session that sends the protocol line by line; ``listed_ms`` is its time until the list of tools."""
 
     def __init__(self, settings: Settings, folder: Path, python: str) -> None:
         started = time.perf_counter()
@@ -173,7 +174,7 @@ class Session:
         self.listed_ms = (time.perf_counter() - started) * 1000
 
     def ask(self, method: str, **params: Any) -> float:
-        """Send a request and read its answer; returns the milliseconds."""
+        """Send a request and read its answer; return the duration in milliseconds."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         begin = time.perf_counter()
@@ -184,16 +185,16 @@ class Session:
         return (time.perf_counter() - begin) * 1000
 
     def recall(self, query: str) -> float:
-        """Recall memories; returns the milliseconds."""
+        """Recall memories; return the duration in milliseconds."""
         return self.ask("tools/call", name="memory_recall", arguments={"query": query})
 
     def close(self) -> None:
-        """Leave."""
+        """End the session."""
         self.process.communicate()
 
 
 def report_sessions(side: str, settings: Settings, folder: Path, python: str, pid: int) -> None:
-    """Print what sessions cost the worker of one installation."""
+    """Print how much memory sessions take in the worker of one installation."""
     before = rss_mb(pid)
     first = Session(settings, folder, python)
     first.recall("cache3 queue7 worker1")
@@ -214,7 +215,7 @@ def report_sessions(side: str, settings: Settings, folder: Path, python: str, pi
 
 
 def report_pairs(places: dict[str, Settings], folder: Path, pythons: dict[str, str], pairs: int, calls: int) -> None:
-    """Start sessions and call tools in turn; print a row a figure."""
+    """Start sessions and call tools in turn; print a row for each figure."""
     draw = random.Random(2)
     listed: dict[str, list[float]] = {side: [] for side in pythons}
     called: dict[str, list[float]] = {side: [] for side in pythons}
@@ -240,7 +241,7 @@ def report_pairs(places: dict[str, Settings], folder: Path, pythons: dict[str, s
 
 
 def report(title: str, settings: Settings, folder: Path, pairs: int, calls: int) -> None:
-    """Measure pairs of starts and print a row a figure."""
+    """Measure pairs of starts, and print a row for each figure."""
     own, empty = [], []
     for _ in range(pairs):
         empty.append(asyncio.run(measure(["-c", EMPTY], "empty_server", "nothing", settings, folder, 0)))

@@ -1,10 +1,10 @@
-"""Resident memory of worker and watcher, with 10,000 memories and while and after transcripts are imported.
+"""Measure the resident memory of worker and watcher with 10,000 memories, before, during and after an import.
 
     python benchmarks/memory.py --corpus DIR [--memories 10000] [--json]
 
-Real processes with the real model over a temporary home. The memories get made-up vectors, which take as much room
-as others. DIR is a folder of Claude configuration folders, or one of them. Goals: worker at most 300 MB, watcher 50
-MB.
+This runs real processes with the real model on a temporary home. The memories get made-up vectors, which take as much
+space as real ones. DIR is a folder of Claude configuration folders, or one such folder. Goals: at most 300 MB for the
+worker and 50 MB for the watcher.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from engram.transcripts.project import identify_project
 from engram.worker.worker_client import ask_worker
 
 REPO = Path(__file__).resolve().parent.parent
-#: What is aimed at, in MB (10^6 bytes).
+#: The goals, in MB (10^6 bytes).
 WORKER_MB, WATCHER_MB = 300, 50
-#: Longest wait for a process to start, and for an import, in seconds.
+#: Maximum wait for a process to start, and for an import, in seconds.
 START_SECONDS, IMPORT_SECONDS = 120.0, 3600.0
 PROJECT = "/projects/made-up"
 
 
 def fill(store: Store, count: int) -> None:
-    """Keep ``count`` memories of one project, with vectors drawn by chance."""
+    """Store ``count`` memories of one project, with random vectors."""
     model = load_embedder("bundled")
     found = identify_project(PROJECT, known_roots=[], root_folders=())
     with store.transaction() as tx:
@@ -86,7 +86,7 @@ def fill(store: Store, count: int) -> None:
 
 @contextlib.contextmanager
 def running(process_name: str, home: Home, claude: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The worker or the watcher (``engram service run``) as a process of its own; ended at the end."""
+    """Run the worker or the watcher (``engram service run``) as a separate process, which is ended afterwards."""
     environment = os.environ | {"ENGRAM_HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(claude)}
     process = subprocess.Popen(
         [sys.executable, "-m", "engram.cli.main", "service", "run", process_name], env=environment
@@ -104,13 +104,13 @@ def running(process_name: str, home: Home, claude: Path) -> Iterator[subprocess.
 
 
 def rss_mb(pid: int) -> float:
-    """Resident memory of a process in MB; 0 where it is gone."""
+    """Return the resident memory of a process, in MB; 0 if it no longer exists."""
     found = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
     return int(found or 0) * 1024 / 1e6
 
 
 def is_imported(store: Store, claude: Path) -> bool:
-    """True once every transcript was read to its end, and all that was due is done."""
+    """Return True once every transcript has been read to its end, and everything that was due is done."""
     size = sum(path.stat().st_size for path in claude.glob("projects/*/*.jsonl"))
     read = int(store.value("SELECT sum(bytes_read) FROM transcript") or 0)
     is_due = any(work.kind in ("extract", "embed") for work in due_work(store, 1000))
@@ -118,7 +118,7 @@ def is_imported(store: Store, claude: Path) -> bool:
 
 
 def measure(corpus: Path, memories: int) -> dict[str, Any]:
-    """All figures, from one run."""
+    """Return all figures, from one run."""
     with tempfile.TemporaryDirectory() as name:
         home = Home(Path(name) / "home").prepare()
         claude = join(corpus, Path(name) / "claude")
@@ -135,7 +135,7 @@ def measure(corpus: Path, memories: int) -> dict[str, Any]:
 
 
 def follow(store: Store, claude: Path, worker: int, watcher: int) -> dict[str, float]:
-    """Peaks while the import goes on, and what is left some seconds after it."""
+    """Return the peaks during the import, and the memory used some seconds after it."""
     started, peak, peak_watcher = time.monotonic(), 0.0, 0.0
     while not is_imported(store, claude):
         if time.monotonic() - started > IMPORT_SECONDS:

@@ -1,4 +1,4 @@
-"""Pack a model's answers into one file a project, those that a run of ``python -m bench code --answers`` asks for.
+"""Pack a model's answers into one file per project: those that a run of ``python -m bench code --answers`` needs.
 
 python benchmarks/pack_answers.py ANSWERS CORPUS QUESTIONS OUT --model "a Claude model" --date 2026-11-22
 """

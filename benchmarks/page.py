@@ -1,9 +1,9 @@
-"""Measure the page at many memories: time to the first picture and from key to result, weight, memory, database time.
+"""Measure the page with many memories: time to first paint and from key to result, weight, memory, database time.
 
     .venv/bin/python benchmarks/page.py --folder /tmp/engram-page --memories 100000 --views 1000
     .venv/bin/python benchmarks/page.py --screenshots docs/page   # pictures of the sample sessions
 
-The folder is filled once and used again. It needs a browser (``make browser-setup``). No worker runs meanwhile.
+The folder is filled once and then reused. This needs a browser (``make browser-setup``). No worker runs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tests.page.serving import serve_page  # noqa: E402
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-#: What the page is to stay below.
+#: The goals: maximum values.
 GOALS = {
     "command to first paint, ms": 1_500,
     "first contentful paint p95, ms": 200,
@@ -50,9 +50,9 @@ GOALS = {
     "memory after the views, MB": 65,
     "database time of a view, ms": 50,
 }
-#: Outcomes and bites that are written: as many as are ever kept.
+#: Number of outcomes and bites that are written: the maximum that is ever kept.
 OUTCOMES = 10_000
-#: Words that are typed, and times that each view is loaded.
+#: Words that are typed into the search box, and number of times that each view is loaded.
 TYPED = ("con", "conf", "config", "fix", "deploy", "error in", "cache", "test su", "migr", "why do")
 LOADS = 20
 
@@ -60,7 +60,7 @@ _PAINT = """() => new Promise(done => {
     const take = () => { const paint = performance.getEntriesByName('first-contentful-paint')[0];
         paint ? done(paint.startTime) : requestAnimationFrame(take) };
     take() })"""
-#: Types into the search box, and says when the list was replaced and painted.
+#: Types into the search box, and returns when the list has been replaced and painted.
 _KEY = """text => new Promise(done => {
     const box = document.getElementById('search'), began = performance.now();
     document.addEventListener('htmx:after:swap', () => requestAnimationFrame(() => requestAnimationFrame(
@@ -69,7 +69,7 @@ _KEY = """text => new Promise(done => {
 
 
 def fill(home: Home, memories: int) -> None:
-    """Fill the folder with synthetic memories and with what became of prompts, unless it was filled before."""
+    """Fill the folder with synthetic memories and outcomes of prompts, unless it has been filled before."""
     from bench.synthetic import SyntheticMemory
 
     home.prepare()
@@ -136,7 +136,7 @@ def _add_outcomes(store: Store) -> None:
 
 
 def paths(home: Home) -> list[str]:
-    """The views that are measured, each with something in it."""
+    """Return the addresses of the measured views, each of which has content."""
     with open_store(home.memory_db, clock=SYSTEM_CLOCK) as store:
         memory = store.value("SELECT episode_id FROM outcome_candidate ORDER BY outcome_id DESC LIMIT 1")
         session = store.value("SELECT session_id FROM outcome ORDER BY id DESC LIMIT 1")
@@ -148,7 +148,7 @@ def paths(home: Home) -> list[str]:
 
 @contextlib.contextmanager
 def running(home: Home) -> Iterator[tuple[str, int, float]]:
-    """``engram ui`` as a person starts it: the one-time address, the process, and the milliseconds it took."""
+    """Run ``engram ui`` as a person does; yield the one-time address, the process id and the milliseconds to start."""
     command = [sys.executable, "-P", "-m", "engram.cli.main", "--home", str(home.root), "ui"]
     environment = os.environ | {"CLAUDE_CONFIG_DIR": str(home.root / "claude")}
     began = time.perf_counter()
@@ -163,18 +163,18 @@ def running(home: Home) -> Iterator[tuple[str, int, float]]:
 
 
 def rss_mb(pid: int) -> float:
-    """Resident memory of a process in MB."""
+    """Return the resident memory of a process, in MB."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def p95(values: Sequence[float]) -> float:
-    """The 95th percentile."""
+    """Return the 95th percentile."""
     return sorted(values)[max(0, round(len(values) * 0.95) - 1)]
 
 
 def measure_browser(home: Home, browser: Browser, views: int) -> dict[str, float]:
-    """What a person waits for, and what the process takes."""
+    """Return how long a person waits, and how much memory the process takes."""
     started = []
     for _ in range(5):
         with running(home) as (url, _, took), browser.new_context() as context:
@@ -224,12 +224,12 @@ def _type(tab: Page, root: str) -> list[float]:
 
 
 def measure_database(home: Home) -> dict[str, float]:
-    """Milliseconds that each view spends in the database, the median of several loads."""
+    """Return the milliseconds that each view spends in the database, as the median of several loads."""
     spent = [0.0]
 
     def timed(method: Any) -> Any:
         def run(*args: Any, **kwargs: Any) -> Any:
-            # The processor's time: other programs on the machine do not count, and everything is in memory.
+            # Measure processor time, so that other programs on the machine don't count; all data is in memory.
             began = time.thread_time()
             try:
                 return method(*args, **kwargs)
@@ -257,7 +257,7 @@ def measure_database(home: Home) -> dict[str, float]:
 
 @contextlib.contextmanager
 def answering(home: Home, environment: dict[str, str]) -> Iterator[None]:
-    """A worker and a watcher, so that questions are answered and all is well."""
+    """Run a worker and a watcher, so that questions are answered and no problems are shown."""
     command = [sys.executable, "-P", "-m", "engram.cli.main", "--home", str(home.root), "up"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as up:
         try:
@@ -269,7 +269,7 @@ def answering(home: Home, environment: dict[str, str]) -> Iterator[None]:
 
 
 def take_screenshots(folder: Path) -> None:
-    """Pictures of the sample sessions that ship with Engram, in light and dark."""
+    """Take pictures of the sample sessions that ship with Engram, in light and dark mode."""
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="engram-page-") as name, launch_browser() as browser:
@@ -298,7 +298,7 @@ def take_screenshots(folder: Path) -> None:
 
 
 def main() -> None:
-    """Measure, and print the figures beside what is aimed at."""
+    """Measure, and print the figures next to the goals."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=Path("/tmp/engram-page"))
     parser.add_argument("--memories", type=int, default=100_000)

@@ -1,10 +1,10 @@
-"""Search while only a part of the texts has a vector: is anything worse than a search by words alone?
+"""Search while only some of the texts have a vector: is the result ever worse than a search by words alone?
 
     python benchmarks/partial_vectors.py --corpus DIR --questions FILE [--homes DIR]
 
-For each share of vectors, drawn by a seed, it prints how many of the questions' pieces of evidence are among the first
-ten passages (as ``python -m bench code`` counts them), and how many of 40 sentences of the sessions are found by their
-own words, the way a person asks: weak matches left out. ``--homes`` keeps the memories for a second run.
+For each share of vectors, drawn with a seed, it prints how much of the questions' evidence is among the first ten
+passages (as ``python -m bench code`` counts it), and how many of 40 sentences from the sessions are found by their own
+words, as in a person's search: without weak matches. ``--homes`` keeps the memories for a second run.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from engram.text.splitting import sentence_spans
 
 #: Shares of the texts that have a vector; None searches without a model.
 SHARES = (None, 0.0, 0.01, 0.1, 0.5, 0.9, 1.0)
-#: Sentences that are asked for in all, and how long they are, in words.
+#: Number of sentences that are searched for in all, and their minimum and maximum length, in words.
 SENTENCES, MIN_WORDS, MAX_WORDS = 40, 7, 25
-#: Hits in which the evidence must be.
+#: Number of hits among which the evidence must be.
 LIMIT = 10
 
 
 class PartialCache(VectorCache):
-    """The vectors of a memory, without those of some rows."""
+    """The vectors of a memory, except those of some rows."""
 
     def drop(self, ids: Sequence[int]) -> None:
-        """Forget the vectors of these rows."""
+        """Drop the vectors of these rows."""
         self._index.remove(ids)
 
 
@@ -56,7 +56,7 @@ def searcher_with(store: Store, settings: Settings, embedder: Embedder, share: f
 
 
 def sentences_of(store: Store, count: int, seed: int) -> list[tuple[str, int]]:
-    """Return sentences of passages, each with the row id of its passage."""
+    """Return sentences from passages, each with the row id of its passage."""
     drawn = random.Random(seed)
     rows = passage_rows(store, sorted(set(vector_owner_ids(store, "p"))))
     found: list[tuple[str, int]] = []
@@ -81,7 +81,7 @@ def recall(searcher: Searcher, questions: Sequence[Question], now_ms: int) -> fl
 
 
 def found_sentences(searcher: Searcher, store: Store, sentences: Sequence[tuple[str, int]], now_ms: int) -> int:
-    """Return how many of the sentences are shown for their own words, not as doubtful."""
+    """Return how many of the sentences are found by their own words, and not as doubtful hits."""
     count = 0
     for text, _ in sentences:
         hits = searcher.search(Query(text, now_ms=now_ms, limit=LIMIT))

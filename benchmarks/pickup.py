@@ -1,7 +1,9 @@
-"""How soon an idle worker picks a task up, and what idling costs: ``python benchmarks/pickup.py [--idle 60] [--json]``.
+"""Measure how fast an idle worker picks up a task, and what idling costs.
 
-Watcher and worker run as processes of their own over an empty home with some transcripts. Pick-up is the time from
-before the enqueue to the first line of the task, in another process.
+    python benchmarks/pickup.py [--idle 60] [--json]
+
+The watcher and the worker run as separate processes on an empty home with some transcripts. The pick-up time is
+measured from just before the enqueue to the first line of the task, in another process.
 """
 
 from __future__ import annotations
@@ -24,21 +26,21 @@ from engram.worker.worker_client import ask_worker
 
 #: Seconds between two samples after the first one.
 GAP_SECONDS = 1.0
-#: Longest wait for the processes to start, in seconds.
+#: Maximum wait for the processes to start, in seconds.
 START_SECONDS = 60.0
-#: What is aimed at: milliseconds, and percent of one processor.
+#: The goals: milliseconds, and percent of one processor.
 MAX_MS, MAX_PERCENT = 2.0, 0.3
 
 
 def probe(started_ns: str) -> None:
-    """The task that is picked up: notes how long that took."""
+    """The task that is picked up; it records how long that took."""
     taken = time.monotonic_ns() - int(started_ns)
     with open(os.environ["PICKUP_FILE"], "a", encoding="ascii") as file:
         file.write(f"{taken}\n")
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time that a process has used."""
+    """Return the processor time that a process has used."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -49,7 +51,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def run_part(part: str) -> int:
-    """Be the watcher or the worker."""
+    """Run as the watcher or the worker."""
     settings = load().settings
     if part == "watcher":
         from engram.watcher.watch_process import run_watcher
@@ -62,7 +64,7 @@ def run_part(part: str) -> int:
 
 
 def measure(idle_seconds: float, samples: int) -> dict[str, float]:
-    """Idle processor share in percent and pick-up times in milliseconds."""
+    """Return the idle processor share, in percent, and the pick-up times, in milliseconds."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "taken"
         file.touch()
@@ -100,7 +102,7 @@ def measure(idle_seconds: float, samples: int) -> dict[str, float]:
 
 
 def make_transcripts(folder: Path, number: int) -> None:
-    """Small transcripts that the sweep has to compare."""
+    """Create small transcripts that the sweep has to compare."""
     for one in range(number):
         path = folder / "projects" / f"-work-p{one % 10}" / f"s{one}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +110,7 @@ def make_transcripts(folder: Path, number: int) -> None:
 
 
 def wait_until_up(home: Home) -> None:
-    """Wait until both run and have done what they do at first."""
+    """Wait until both processes are running and have finished their initial work."""
     until = time.monotonic() + START_SECONDS
     while ask_worker(home, {"op": "status"}) is None or not home.watcher_lock.exists():
         if time.monotonic() > until:
@@ -118,7 +120,7 @@ def wait_until_up(home: Home) -> None:
 
 
 def pick_up(home: Home, file: Path, samples: int) -> list[float]:
-    """Milliseconds of each pick-up."""
+    """Return the milliseconds of each pick-up."""
     huey.bind(home)
     task = huey.task(name="probe", priority=50)(probe)
     huey.pending_count()

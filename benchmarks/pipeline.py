@@ -1,7 +1,9 @@
-"""From an appended prompt to its recollection file: ``python benchmarks/pipeline.py [--memories 10000] [--json]``.
+"""Measure the time from an appended prompt to its recollection file.
 
-Watcher and worker run as processes of their own. Read the ratio: all of it against embedding and search alone, in the
-same run. ``--bundled`` takes the bundled model; without it the hashed embedder serves.
+    python benchmarks/pipeline.py [--memories 10000] [--json]
+
+The watcher and the worker run as separate processes. The main result is the ratio of the total time to embedding and
+search alone, in the same run. ``--bundled`` uses the bundled model instead of the hashed embedder.
 """
 
 from __future__ import annotations
@@ -55,13 +57,13 @@ _PLACES = ["postgres", "redis", "sqlite", "memory", "kafka", "disk", "vault", "b
 
 
 def name_of(number: int) -> str:
-    """A made-up name that no other number has."""
+    """Return a made-up name that is unique to the number."""
     letters = "bcdfghklmnprstvz"
     return "".join(letters[(number >> shift) % 16] + "aeiou"[(number >> shift) % 5] for shift in (0, 4, 8, 12))
 
 
 def fill(store: Store, embedder: Any, count: int) -> None:
-    """Keep ``count`` memories of one project, each about another made-up part, with their vectors."""
+    """Store ``count`` memories of one project with their vectors, each about a different made-up part."""
     found = identify_project(CWD, known_roots=[], root_folders=())
     with store.transaction() as tx:
         project = ensure_project(tx, found.identity, found.name, found.root)
@@ -87,12 +89,12 @@ def fill(store: Store, embedder: Any, count: int) -> None:
 
 
 def ask(number: int) -> str:
-    """A prompt about one memory."""
+    """Return a prompt about one memory."""
     return f"Where does the {name_of(number)} {_PARTS[number % 10]} keep its retry budget, and since which outage?"
 
 
 def line_of(session: str, text: str) -> bytes:
-    """A prompt as Claude Code writes it."""
+    """Return a line with a prompt, as Claude Code writes it."""
     entry = {
         "type": "user",
         "uuid": str(uuid.uuid4()),
@@ -106,7 +108,7 @@ def line_of(session: str, text: str) -> bytes:
 
 
 def time_alone(store: Store, embedder: Any, numbers: list[int]) -> list[float]:
-    """Milliseconds of embedding and search alone for each prompt."""
+    """Return the milliseconds of embedding and search alone for each prompt."""
     settings = load().settings
     searcher = Searcher(store, settings, embedder=embedder)
     searcher.refresh()
@@ -121,7 +123,7 @@ def time_alone(store: Store, embedder: Any, numbers: list[int]) -> list[float]:
 
 
 def time_all(home: Home, folder: Path, numbers: list[int]) -> list[float]:
-    """Milliseconds from the append to the recollection file for each prompt that got one."""
+    """Return the milliseconds from the append to the recollection file, for each prompt that got one."""
     taken = []
     for number in numbers:
         session = str(uuid.uuid4())
@@ -141,7 +143,7 @@ def time_all(home: Home, folder: Path, numbers: list[int]) -> list[float]:
 
 
 def measure(memories: int, samples: int, model: str) -> dict[str, Any]:
-    """All figures, from one run."""
+    """Return all figures, from one run."""
     with tempfile.TemporaryDirectory() as name:
         os.environ |= {
             "ENGRAM_HOME": f"{name}/home",
@@ -173,7 +175,7 @@ def measure(memories: int, samples: int, model: str) -> dict[str, Any]:
 
 
 def wait_until_up(home: Home) -> dict[str, Any]:
-    """Wait until both run; the worker's status."""
+    """Wait until both processes are running; return the worker's status."""
     until = time.monotonic() + 60
     while (status := ask_worker(home, {"op": "status"})) is None or not home.watcher_lock.exists():
         if time.monotonic() > until:
@@ -186,7 +188,7 @@ def wait_until_up(home: Home) -> dict[str, Any]:
 def summary(
     everything: list[float], alone: list[float], memories: int, samples: int, model: str, status: dict[str, Any]
 ) -> dict[str, Any]:
-    """The figures of a run."""
+    """Return the figures of a run."""
     p50, p50_alone = statistics.median(everything), statistics.median(alone)
     return {
         "model": model,
@@ -204,7 +206,7 @@ def summary(
 
 
 def run_part(part: str) -> int:
-    """Be the watcher or the worker."""
+    """Run as the watcher or the worker."""
     settings = load().settings
     if part == "watcher":
         from engram.watcher.watch_process import run_watcher

@@ -15,13 +15,13 @@ class Line:
     """One line of a chart."""
 
     name: str
-    #: (x, y) by rising x, both above 0.
+    #: (x, y) in order of increasing x, both above 0.
     points: Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart: its title and its lines. ``goals`` are points (x, y) that a value should not exceed."""
+    """A chart with its title and lines. ``goals`` are points (x, y) that a value should not exceed."""
 
     title: str
     lines: Sequence[Line]
@@ -29,7 +29,7 @@ class Chart:
 
 
 def draw(charts: Sequence[Chart]) -> str:
-    """The charts beside one another as one SVG document."""
+    """Return an SVG document with the charts side by side."""
     parts = [_chart(chart, number * _WIDTH) for number, chart in enumerate(charts)]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH * len(charts)} {_HEIGHT}" '
@@ -79,7 +79,7 @@ def _line(line: Line, points: Sequence[tuple[float, float]], number: int) -> str
 
 
 def _decades(values: Sequence[float]) -> tuple[int, int]:
-    """Powers of ten around all values."""
+    """Return the powers of ten that enclose all values."""
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     return low, max(high, low + 1)
 

@@ -1,8 +1,9 @@
-"""Huey's own SQLite storages against Engram's: ``python benchmarks/queue_storage.py [--idle 10] [--json]``.
+"""Compare Huey's own SQLite storages with Engram's: ``python benchmarks/queue_storage.py [--idle 10] [--json]``.
 
-For each storage a consumer with four threads runs as a process of its own, with Huey's default polling. Measured are
-the time until an idle consumer begins a task, its idle processor time, the time of an enqueue, what a hundred enqueues
-of the same task leave in the queue, and whether a task still runs after somebody deleted the file.
+For each storage, a consumer with four threads runs as a separate process, with Huey's default polling. The benchmark
+measures the time until an idle consumer begins a task, its idle processor time, the time of an enqueue, how many
+messages a hundred enqueues of the same task leave in the queue, and whether a task still runs after the file was
+deleted.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from engram.paths import Home
 from engram.tasks.consumer import WORKERS
 from engram.tasks.queue import EngramQueue
 
-#: Name -> what creates the queue in a folder.
+#: Name → function that creates the queue in a folder.
 STORAGES: dict[str, Any] = {
     "SqliteHuey": lambda folder: SqliteHuey("engram", filename=f"{folder}/queue.db", results=False),
     "CySqliteHuey, synchronous NORMAL": lambda folder: CySqliteHuey(
@@ -33,7 +34,7 @@ STORAGES: dict[str, Any] = {
     ),
     "Engram": lambda folder: EngramQueue().bind(Home(Path(folder))),
 }
-#: Longest wait for a task, in seconds.
+#: Maximum wait for a task, in seconds.
 MAX_WAIT_SECONDS = 20.0
 
 
@@ -50,7 +51,7 @@ def make_queue(name: str, folder: str) -> tuple[Any, Any]:
 
 
 def consume(name: str, folder: str) -> int:
-    """Be the consumer of a queue."""
+    """Run as the consumer of a queue."""
     from huey.consumer import Consumer
 
     queue, _ = make_queue(name, folder)
@@ -67,13 +68,13 @@ def cpu_seconds(pid: int) -> float:
 
 
 def begun(folder: str) -> list[float]:
-    """Return the milliseconds from enqueue to begin of each task that ran."""
+    """Return the milliseconds from enqueue to start of each task that ran."""
     path = Path(folder) / "begun"
     return [int(line) / 1e6 for line in path.read_text(encoding="ascii").split()] if path.exists() else []
 
 
 def run_one(task: Any, folder: str) -> float | None:
-    """Enqueue a task and return the milliseconds until it began; None if it did not run."""
+    """Enqueue a task; return the milliseconds until it began, or None if it did not run."""
     before = len(begun(folder))
     task(str(time.monotonic_ns()))
     deadline = time.monotonic() + MAX_WAIT_SECONDS
@@ -110,7 +111,7 @@ def measure(name: str, idle_seconds: float, samples: int) -> dict[str, Any]:
             idle_percent = 100 * (cpu_seconds(consumer.pid) - cpu_before) / (time.monotonic() - began)
             for path in Path(folder).glob("queue.db*"):
                 path.unlink()
-            # As a hook: a new process, which opens the file by its name.
+            # Like a hook, this is a new process, which opens the file by its name.
             queue.storage.close()
             try:
                 survives = run_one(task, folder) is not None
@@ -138,7 +139,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--idle", type=float, default=10, help="seconds of idleness before each task (10)")
     parser.add_argument("--samples", type=int, default=8, help="tasks (8)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object a storage")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per storage")
     parser.add_argument("--consume", nargs=2, metavar=("NAME", "FOLDER"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.consume:

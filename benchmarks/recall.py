@@ -1,10 +1,10 @@
-"""What a question gets: is the memory of its answer among the first five, and how many hits where there is none.
+"""Measure what a question gets: is the memory with its answer among the first five, and how many hits if there is none?
 
     python benchmarks/recall.py --corpus DIR --questions FILE [--homes DIR]
 
-The memories are those that the local extractor makes of a project's transcripts. Questions without an answer are those
-of the set, those that were asked of another project, and those that belong to no work at all. Every row is measured in
-one run; ``--homes`` keeps the memories, so that a second run takes a minute.
+The memories are those that the local extractor makes from a project's transcripts. Questions without an answer are
+those in the set, those about another project, and those that are about no work at all. All rows are measured in one
+run; ``--homes`` keeps the memories, so that a second run takes a minute.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from engram.search.question import Query
 from engram.search.searcher import Searcher
 from engram.settings import load
 
-#: Hits of a question: what ``recall`` shows by default.
+#: Number of hits for a question: the default of ``recall``.
 LIMIT = 5
 #: Limit of ``search``.
 MAX_PASSAGES = 40
@@ -34,17 +34,17 @@ MAX_PASSAGES = 40
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A question with its hits, before and after weak matches are dropped."""
+    """A question with its hits, before and after dropping weak matches."""
 
     kind: str
     wanted: frozenset[str]
     every: Sequence[Hit]
     shown: Sequence[Hit]
-    #: Number of hits of ``search``.
+    #: Number of hits from ``search``.
     passages: int
 
     def is_right(self, hits: Sequence[Hit]) -> bool:
-        """Return whether a hit's evidence has the answer."""
+        """Return whether the evidence of a hit contains the answer."""
         return any(place.uuid in self.wanted for hit in hits for place in hit.evidence)
 
 

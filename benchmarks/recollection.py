@@ -1,12 +1,13 @@
-"""Measure the relevance of bites on written prompts with gold memories, over the real path.
+"""Measure the relevance of bites for written prompts with gold memories, through the real code path.
 
     python benchmarks/recollection.py --corpus DIR --bench DIR --answers DIR [--homes DIR]
 
-Makes two memories of each project: one by the rules, one from a language model's recorded answers. Asks each with every
-prompt, labels what is found by the scorer's own rule, and prints what the weights reach, which ``gate.py`` fits.
+This creates two memories for each project: one by the rules, and one from a language model's recorded answers. It sends
+every prompt to each, labels the hits by the scorer's own rule, and prints what the weights achieve that ``gate.py``
+fits.
 
-Every project is also asked the prompts of the others, as a person asks who begins something new: nothing that is found
-for those is relevant; their alarms are reported apart, as are those of twenty prompts that could be said anywhere.
+Every project also gets the prompts of the others, as from a person who begins something new. Nothing that is found for
+those is relevant; their false alarms are reported separately, as are those for twenty prompts that fit any project.
 """
 
 from __future__ import annotations
@@ -51,13 +52,13 @@ from engram.search.searcher import Searcher
 from engram.search.support import Support
 from engram.settings import Settings
 
-#: Thresholds that are tried.
+#: Thresholds to try.
 FLOORS = (0.19, 0.22, 0.25, 0.28, 0.31, 0.34, 0.37, 0.4)
 #: Kinds of memories, by what made them.
 RULES, MODEL = "rules", "model"
 #: Verdicts on memories that may be shown.
 _ELIGIBLE = (Verdict.SHOWN, Verdict.BELOW_FLOOR, Verdict.NO_ROOM, Verdict.FAR_BELOW_BEST, Verdict.REPEATS)
-#: Prompts that could be said in any project.
+#: Prompts that could occur in any project.
 ROUTINE = (
     "fix the lint errors please",
     "run the full test suite and fix what fails",
@@ -84,7 +85,7 @@ ROUTINE = (
 
 @dataclass
 class Asked:
-    """One prompt of the set with what the memory answers."""
+    """A prompt from the set with the memory's answer."""
 
     project: str
     #: Who made the memories.
@@ -95,7 +96,7 @@ class Asked:
     request: InjectionRequest
     has_memories: bool
     rated: list[RatedHit]
-    #: Whether each is relevant, by the scorer's rule.
+    #: Whether each hit is relevant, by the scorer's rule.
     labels: list[bool]
     judge: Callable[[str, Sequence[str]], bool]
 
@@ -115,7 +116,7 @@ def main() -> None:
 
 
 def ask_all(options: argparse.Namespace, folder: Path) -> dict[tuple[str, str], list[Asked]]:
-    """Return every prompt with its hits and labels, by what made the memories, and with or without vectors."""
+    """Return every prompt with its hits and labels, by what made the memories, with and without vectors."""
     sys.path.insert(0, str(options.bench))
     words = __import__("match").words
     gold = {memory["id"]: memory for memory in read_lines(options.bench / "code" / "memories.jsonl") if "id" in memory}
@@ -142,7 +143,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 def open_memory(
     options: argparse.Namespace, homes: BenchHomes, project: str, maker: str
 ) -> Iterator[tuple[Store, Searcher]]:
-    """Open a project's memory, which is made unless it is there."""
+    """Open a project's memory; create it if it does not exist."""
     made = homes.folder / f"{project}-answers"
     if maker == RULES:
         with homes.memory(f"{project}-rules", as_one_project(options.corpus / project)) as (store, searcher):
@@ -171,7 +172,7 @@ def ask_project(
     gold: dict[str, Any],
     words: Callable[[str], set[str]],
 ) -> Iterator[Asked]:
-    """Ask a project's memory its own prompts, those of the others and the routine ones."""
+    """Send a project's own prompts, those of the others and the routine ones to its memory."""
     counted = Counter(session.project_id for session in list_sessions(store) if session.project_id is not None)
     project_id = counted.most_common(1)[0][0]
     for prompt in prompts:
@@ -194,7 +195,7 @@ def ask(
     relevant: Sequence[dict[str, Any]],
     words: Callable[[str], set[str]],
 ) -> Asked:
-    """Return one prompt with its hits; the text is "" where the filter lets nothing through."""
+    """Return a prompt with its hits; the text is "" if the filter lets nothing through."""
 
     def judge(text: str, evidence: Sequence[str]) -> bool:
         says = words(text)
@@ -223,7 +224,7 @@ def is_eligible(rated_hit: RatedHit) -> bool:
 
 
 def report(maker: str, searcher: str, asked: Sequence[Asked]) -> None:
-    """Print what the shipped weights reach with one kind of memories, with vectors or by words alone."""
+    """Print what the shipped weights achieve with one kind of memory, with vectors or by words alone."""
     print(f"\nmemories by {maker}, {searcher}: {sum(len(one.rated) for one in asked)} hits,", end=" ")
     print(f"{sum(map(sum, (one.labels for one in asked)))} relevant")
     for floor in FLOORS:
@@ -231,7 +232,7 @@ def report(maker: str, searcher: str, asked: Sequence[Asked]) -> None:
 
 
 def choose(asked: Asked, floor: float) -> list[bool]:
-    """Return for each bite whether it is relevant, with the words as they are shown."""
+    """Return whether each bite is relevant, by its words as they are shown."""
     thresholds = Thresholds(relevance=floor)
     rescored = []
     for rated in asked.rated:
@@ -246,7 +247,7 @@ def choose(asked: Asked, floor: float) -> list[bool]:
 
 
 def figures(asked: Sequence[Asked], chosen: Sequence[list[bool]]) -> str:
-    """Precision, served and false alarms in percent, over a project's own prompts; alarms of the others."""
+    """Return precision, served prompts and false alarms in percent, for a project's own prompts; alarms for others."""
     pairs = list(zip(asked, chosen, strict=True))
     own = [(one, labels) for one, labels in pairs if one.kind == "own"]
     bites = [label for one, labels in own if one.has_memories for label in labels]
@@ -267,7 +268,7 @@ def share(values: Sequence[bool]) -> float:
 
 
 def spread(values: Sequence[bool]) -> float:
-    """Return half of the 95 % interval of a share, in points."""
+    """Return half of the 95 % interval of a share, in percentage points."""
     p = sum(values) / max(len(values), 1)
     return round(196 * math.sqrt(p * (1 - p) / max(len(values), 1)), 1)
 

@@ -1,13 +1,13 @@
-"""How well secrets are masked, how much ordinary text is, how long it takes, and how planted instructions fare.
+"""Measure how well secrets are masked, how much ordinary text is masked, the time, and results on planted instructions.
 
     python benchmarks/redaction.py [--json] [--seed N]
     python benchmarks/redaction.py --growth
 
-`--growth` repeats some two thousand texts made from the rules' own patterns, and prints how much longer 64 kB take than
-16 kB (best of five), with every text that takes more than five times as long. It needs about ten minutes.
+`--growth` repeats about two thousand texts made from the rules' own patterns, and prints how much longer 64 kB take
+than 16 kB (best of five), with every text that takes more than five times as long. It takes about ten minutes.
 
-Made-up secrets come from `tests/redaction/`; the shared set and the corpus of real sessions are used where they lie
-beside the checkout (or where ENGRAM_SHARED says). A secret is gone when no ten characters of it are left.
+Made-up secrets come from `tests/redaction/`; the shared set and the corpus of real sessions are used if they are next
+to the checkout (or where ENGRAM_SHARED says). A secret counts as masked if no ten characters of it are left.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from engram.redaction.values import MARK  # noqa: E402
 from engram.trust.suspicion import why_suspect  # noqa: E402
 from engram.trust.voice import split_typed, typed_text  # noqa: E402
 
-#: Characters of one timed piece.
+#: Number of characters in one timed piece.
 PIECE = 2_048
-#: Four times the text may take at most so many times as long.
+#: Four times the text may take at most this many times as long.
 LINEAR = 5.0
-#: At most so many pieces are timed.
+#: Maximum number of pieces that are timed.
 PIECES = 600
 
 
 def load(path: Path) -> ModuleType:
-    """A Python file as a module."""
+    """Load a Python file as a module."""
     spec = importlib.util.spec_from_file_location(f"measured_{path.stem}", path)
     assert spec
     assert spec.loader
@@ -52,7 +52,7 @@ def load(path: Path) -> ModuleType:
 
 
 def recall(cases: Iterable[tuple[str, str, str]], survives: Any) -> dict[str, Any]:
-    """Share of secrets gone, in all and for the kinds where some were missed."""
+    """Return the share of masked secrets, in all and for the kinds of which some were missed."""
     seen: dict[str, int] = defaultdict(int)
     missed: dict[str, int] = defaultdict(int)
     for kind, text, secret in cases:
@@ -68,7 +68,7 @@ def recall(cases: Iterable[tuple[str, str, str]], survives: Any) -> dict[str, An
 
 
 def masked_percent(texts: list[str]) -> dict[str, Any]:
-    """Share of the characters that were replaced by marks."""
+    """Return the share of characters that were replaced by placeholders, in percent."""
     total = sum(map(len, texts))
     masked = 0
     for text in texts:
@@ -79,7 +79,7 @@ def masked_percent(texts: list[str]) -> dict[str, Any]:
 
 
 def timing(texts: list[str]) -> dict[str, Any]:
-    """Milliseconds for pieces of 2 KB of ordinary text, and seconds for a megabyte of one hostile line."""
+    """Return the milliseconds for 2 KB pieces of ordinary text, and the seconds for a hostile line of one megabyte."""
     joined = "\n".join(texts)
     pieces = [joined[at : at + PIECE] for at in range(0, len(joined), PIECE)]
     pieces = pieces[:: max(1, len(pieces) // PIECES)]
@@ -98,7 +98,7 @@ def timing(texts: list[str]) -> dict[str, Any]:
 
 
 def growth(units: dict[str, str]) -> dict[str, Any]:
-    """How the time of 64 kB of each repeated text compares with that of 16 kB; processor time, best of five."""
+    """Return the ratio of the processor times for 64 kB and 16 kB of each repeated text, best of five."""
     ratios: dict[str, float] = {}
     slowest, slowest_unit = 0.0, ""
     for unit in units:
@@ -129,7 +129,7 @@ def _best(unit: str, size: int) -> float:
 
 
 def poisoning(red_team: ModuleType, prompts: list[str]) -> dict[str, Any]:
-    """Payloads flagged, pastes that passed for typed, false alarms among typed prompts."""
+    """Return the share of flagged payloads, of pastes that counted as typed, and of false alarms for typed prompts."""
     payloads = red_team.PAYLOADS
     leaks = 0
     for payload in payloads:
@@ -149,7 +149,7 @@ def poisoning(red_team: ModuleType, prompts: list[str]) -> dict[str, Any]:
 
 
 def measure(seed: int) -> dict[str, Any]:
-    """All figures; those that need the shared data are left out where it is absent."""
+    """Return all figures; those that need the shared data are left out if it is absent."""
     tests = REPO / "tests" / "redaction"
     shared = Path(os.environ.get("ENGRAM_SHARED", REPO.parent / "shared"))
     others, late, fixtures = (load(tests / f"{n}.py") for n in ("other_kinds", "late_kinds", "conftest"))
@@ -179,7 +179,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print one JSON object (default: a list)")
     parser.add_argument("--seed", type=int, default=7, help="seed of the made-up secrets (default: 7)")
-    parser.add_argument("--growth", action="store_true", help="how the time grows with the length, and nothing else")
+    parser.add_argument("--growth", action="store_true", help="measure only how the time grows with the length")
     options = parser.parse_args()
     rule_texts = load(REPO / "tests" / "redaction" / "rule_texts.py")
     figures = {"growth": growth(rule_texts.units())} if options.growth else measure(options.seed)

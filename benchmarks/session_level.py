@@ -1,12 +1,12 @@
-"""LoCoMo counted as others count it: whether a session with the evidence is found, beside the messages themselves.
+"""Count LoCoMo as others do: whether a session with the evidence is found, in addition to the messages themselves.
 
     make bench ARGS="locomo --data locomo10.json --run run.jsonl"
     python benchmarks/session_level.py --data locomo10.json --run run.jsonl
 
-A published figure compares only with the column that counts the same: one message in ten, or one session in ten, of
-some twenty to thirty in a conversation. Sessions are ranked by their best message. Questions of categories 1 to 4 with
-evidence count; the fifth, "adversarial", which some published figures include, is asked of the same sessions and
-is left out here as in the rest of this repository.
+A published figure is comparable only with the column that counts the same: one message in ten, or one session in ten,
+of about twenty to thirty in a conversation. Sessions are ranked by their best message. Only questions of categories 1
+to 4 with evidence are counted. The fifth category, "adversarial", which some published figures include, is about the
+same sessions, and is left out here as in the rest of this repository.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
-#: Numbers of messages, or sessions, that are looked at.
+#: Numbers of messages, or sessions, that are considered.
 RANKS = (1, 5, 10)
 #: Evidence ids such as D8:6, some of them malformed.
 _MESSAGE = re.compile(r"D:?\s*(\d+)\s*:\s*0*(\d+)")
@@ -30,7 +30,7 @@ def main() -> None:
     """Print both counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="LoCoMo's JSON file")
-    parser.add_argument("--run", type=Path, required=True, help="what the benchmark `locomo` wrote by --run")
+    parser.add_argument("--run", type=Path, required=True, help="the file that the benchmark `locomo` wrote with --run")
     given = parser.parse_args()
     wanted = read_wanted(json.loads(given.data.read_text(encoding="utf-8")))
     lines = map(json.loads, given.run.read_text(encoding="utf-8").splitlines())
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def read_wanted(samples: Iterable[Mapping[str, object]]) -> dict[str, set[str]]:
-    """Return for each question with evidence, by its id in a run, the messages of the evidence."""
+    """Return the messages with the evidence of each question, by the question's id in a run."""
     wanted: dict[str, set[str]] = {}
     for sample in samples:
         name = str(sample["sample_id"])
@@ -56,14 +56,14 @@ def read_wanted(samples: Iterable[Mapping[str, object]]) -> dict[str, set[str]]:
 
 
 def sessions_of(messages: Iterable[str]) -> list[str]:
-    """Return the sessions of ranked messages, each where its best message stands."""
+    """Return the sessions of ranked messages, each at the rank of its best message."""
     return list(dict.fromkeys(message.rpartition(":")[0] for message in messages))
 
 
 def figures(
     counted: Sequence[tuple[set[str], Sequence[str]]], count: Callable[[Iterable[str]], list[str]]
 ) -> dict[str, float]:
-    """Return whether one, and which share, of the wanted are among the first, mean over questions in percent."""
+    """Return how often any of the wanted ones is among the first, and their mean share there, in percent."""
     pairs = [(set(count(sorted(wanted))), list(dict.fromkeys(count(found)))) for wanted, found in counted]
     shown: dict[str, float] = {}
     for rank in RANKS:

@@ -1,11 +1,11 @@
-"""Which memories that were overturned are out of force, and which near ones were wrongly ended.
+"""Count overturned memories that are no longer in force, and similar memories that were wrongly ended.
 
     python benchmarks/superseded.py KEPT.jsonl GOLD_MEMORIES.jsonl
 
-KEPT is what ``python -m bench code --answers … --kept KEPT.jsonl`` wrote. ``superseded_pairs.jsonl`` names, for each
-question whose answer changed, the entries that say the old and the new; ``near_pairs.jsonl`` names gold memories
-that are near to each other and both hold. A memory counts as old where it rests on an old entry and on no new one.
-Whether it still tells what was overturned has to be read: each one that is in force is printed.
+KEPT is the file that ``python -m bench code --answers … --kept KEPT.jsonl`` wrote. ``superseded_pairs.jsonl`` lists,
+for each question whose answer changed, the entries with the old and the new answer; ``near_pairs.jsonl`` lists gold
+memories that are similar and both true. A memory counts as old if it rests on an old entry and on no new one. A person
+has to decide whether it still states what was overturned, so each one that is in force is printed.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 IN_FORCE = ("active", "provisional")
-#: Share of a gold summary's words that a memory must hold to be taken for it.
+#: Share of a gold summary's words that a memory must contain to count as the same.
 MIN_SHARE = 0.4
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The objects of a file of JSON lines."""
+    """Return the objects in a file of JSON lines."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
 def old_memories(pair: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The memories that rest on an old entry of a pair and on none of its new ones."""
+    """Return the memories that rest on an old entry of a pair and on none of its new ones."""
     old, new = set(pair["old"]), set(pair["new"])
     return [memory for memory in kept if old & set(memory["evidence"]) and not new & set(memory["evidence"])]
 
 
 def taken_for(gold: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Ids of the memories that tell what a gold memory tells."""
+    """Return the ids of the memories that state the same as a gold memory."""
     wanted = _words(gold["summary"])
     return {
         memory["id"]
@@ -45,7 +45,7 @@ def taken_for(gold: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> set
 
 
 def wrongly_ended(kept: Sequence[Mapping[str, Any]], gold: Mapping[str, Mapping[str, Any]]) -> tuple[int, list[str]]:
-    """How many near pairs are both kept, and those of which one ended the other."""
+    """Return how many similar pairs are both kept, and the pairs in which one memory ended the other."""
     by_id = {memory["id"]: memory for memory in kept}
     both, wrong = 0, []
     for pair in read(HERE / "near_pairs.jsonl"):

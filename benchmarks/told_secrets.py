@@ -1,15 +1,15 @@
-"""Fit the model that finds secrets told in sentences, and measure masking on writers who were held back.
+"""Fit the model that finds secrets in sentences, and measure masking on writers who were held out.
 
     python benchmarks/told_secrets.py [--write] [--misses] [--sessions]
 
-``answers/secrets`` has one file a writer: texts with the secrets in them, and look-alikes. Each writer's are masked by
-the rules and a model that was fitted on the others'. A text counts as masked if no ten characters of any of its secrets
-are left. ``--misses`` prints the others and the look-alikes that change. ``--sessions`` also fits without each project
-of the real sessions, and prints what the model masks there. ``--write`` fits on everything and writes
-``engram/redaction/told_weights.json``.
+``answers/secrets`` has one file per writer, with texts that contain secrets, and look-alikes. Each writer's texts are
+masked with the rules and a model that was fitted on the other writers' texts. A text counts as masked if no ten
+characters of any of its secrets are left. ``--misses`` prints the texts that are not masked and the look-alikes that
+change. ``--sessions`` also fits without each project of the real sessions, and prints what the model masks there.
+``--write`` fits on everything and writes ``engram/redaction/told_weights.json``.
 
-Real sessions lie beside the checkout (or where ENGRAM_SHARED says); all that is in them counts as harmless, and so do
-the documentation, the samples, the tasks' histories, and the sentences of ``answers/trust`` and ``answers/rules``.
+Real sessions are next to the checkout (or where ENGRAM_SHARED says). Everything in them counts as harmless, as do the
+documentation, the samples, the tasks' histories, and the sentences in ``answers/trust`` and ``answers/rules``.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from engram.text.linear_model import Features, LinearModel
 REPO = Path(__file__).resolve().parents[1]
 ANSWERS = REPO / "benchmarks" / "answers"
 SHARED = Path(os.environ.get("ENGRAM_SHARED", REPO.parent / "shared"))
-#: By the author of the rules and of the features: they are fitted on, but their figures prove nothing.
+#: Sets by the author of the rules and features: the model is fitted on them, but their figures prove nothing.
 NOT_MEASURED = ("early", "author")
-#: Other lines around a text.
+#: A template that puts other lines around a text.
 BETWEEN_LINES = "Some notes, as of today.\n\n{}\n\nThat is all for now."
-#: How much more a secret counts than what is none, and the score from which on a candidate is one.
+#: How much more a secret counts than other candidates, and the minimum score of a candidate that is masked.
 WEIGHT, FLOOR = 4.0, -0.5
-#: Share of the secrets whose form may be judged to be none's without a look at the text around.
+#: Maximum share of secrets that may be rejected by their form alone, without the surrounding text.
 MISSED_BY_FORM = 0.01
-#: A secret is left if so many characters of it are.
+#: A secret counts as left if this many of its characters are.
 LEFT = 10
 
 
@@ -54,7 +54,7 @@ class Text(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A candidate in a text, its features, and whether it is a secret; None for a part of one."""
+    """A candidate in a text, its features, and whether it is a secret; None for part of a secret."""
 
     writer: str
     found: Features
@@ -71,7 +71,7 @@ def read_texts() -> list[Text]:
 
 
 def harmless() -> Iterator[tuple[str, str]]:
-    """Yield texts that count as harmless, each once and with its project; other sentences have none."""
+    """Yield the texts that count as harmless, each once and with its project, if it has one."""
     for path in (*REPO.glob("*.md"), *REPO.glob("docs/**/*.md")):
         for paragraph in path.read_text(encoding="utf-8").split("\n\n"):
             yield "docs", paragraph
@@ -100,7 +100,7 @@ def _parsed(line: str) -> Any:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Yield the texts of an entry that have room for a sentence."""
+    """Yield the texts in an entry that are long enough for a sentence."""
     if isinstance(value, str):
         if len(value) >= 12 and " " in value:
             yield value
@@ -110,7 +110,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def candidates(text: str) -> Iterator[tuple[Candidate, Features, bool]]:
-    """Yield the candidates of a text as ``redact`` sees them, with their features."""
+    """Yield the candidates in a text as ``redact`` finds them, with their features."""
     low = redactor.lowered(text)
     opening = redactor.places(text, low)[2]
     for region in told_secrets.regions(text, redactor.places_of(text, opening)):
@@ -118,7 +118,7 @@ def candidates(text: str) -> Iterator[tuple[Candidate, Features, bool]]:
 
 
 def labelled(texts: Iterable[Text]) -> list[Judged]:
-    """Return the candidates of texts, alone and between other lines, each with whether it is a secret."""
+    """Return the candidates in texts, with and without other lines around them, and whether each is a secret."""
     return [
         Judged(one.writer, found, _is_secret(one, candidate))
         for text in texts
@@ -128,7 +128,7 @@ def labelled(texts: Iterable[Text]) -> list[Judged]:
 
 
 def _is_secret(one: Text, candidate: Candidate) -> bool | None:
-    """Return whether a candidate is a secret, all but a few characters; None if it is part of one or little more."""
+    """Return whether a candidate is a secret, except for a few characters; None if it is part of one or little more."""
     answer: bool | None = False
     for secret in one.secrets:
         at = one.text.find(secret)
@@ -146,7 +146,7 @@ def _is_secret(one: Text, candidate: Candidate) -> bool | None:
 
 
 def weights_of(judged: Iterable[Judged], harmless_ones: Iterable[Judged]) -> Weights:
-    """Return the weights that are fitted on candidates."""
+    """Return the weights fitted on candidates."""
     found = [(one.found, one.is_secret) for one in (*judged, *harmless_ones) if one.is_secret is not None]
     return fit_features(found, WEIGHT)
 
@@ -159,7 +159,7 @@ def model_of(weights: Weights, judged: Iterable[Judged]) -> LinearModel:
 
 
 def use(model: LinearModel) -> None:
-    """Have ``redact`` ask this model."""
+    """Make ``redact`` use this model."""
     told_secrets.shipped_model.cache_clear()
     told_secrets._by_form.cache_clear()
     told_secrets.shipped_model = lambda: model  # type: ignore[assignment]
@@ -167,7 +167,7 @@ def use(model: LinearModel) -> None:
 
 
 def is_left(secret: str, masked: str) -> bool:
-    """Return whether a secret, or ten characters of it, are left."""
+    """Return whether a secret, or any ten characters of it, are left."""
     parts = (secret[at : at + LEFT] for at in range(max(1, len(secret) - LEFT + 1)))
     return any(part in masked for part in parts)
 
@@ -197,7 +197,7 @@ def measure(texts: Sequence[Text], models: dict[str, LinearModel], *, shows_miss
 
 
 def measure_sessions(judged: Sequence[Judged], harmless_ones: Sequence[Judged], texts: dict[str, list[str]]) -> None:
-    """Print what a model masks in the sessions of a project that it was not fitted on."""
+    """Print what models mask in the sessions of the project that they were not fitted on."""
     total = 0
     for project in sorted(texts):
         weights = weights_of(judged, (one for one in harmless_ones if one.writer != project))
@@ -218,7 +218,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="fit on everything and write the weights")
     parser.add_argument("--misses", action="store_true", help="print what is left and what changes wrongly")
-    parser.add_argument("--sessions", action="store_true", help="print what is masked in real sessions held back")
+    parser.add_argument("--sessions", action="store_true", help="print what is masked in held-out real sessions")
     given = parser.parse_args()
     texts = read_texts()
     judged = labelled(texts)

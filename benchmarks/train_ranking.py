@@ -1,10 +1,11 @@
-"""Train the weights of the ranking's features, cross-validated over conversations and projects, by the real path.
+"""Train the weights of the ranking's features, cross-validated over conversations and projects, with the real code.
 
     python benchmarks/train_ranking.py --locomo FILE --corpus DIR --questions FILE --homes DIR [--write]
 
-The training data are the features of each question's shortlist; the model is a softmax over the passages of a question
-(L2), once with vectors and once for text alone. ``--homes`` keeps the memories, as ``python -m bench … --keep`` does,
-so that a second run takes a minute. ``--write`` writes ``engram/search/passages/passage_weights.json``.
+The training data are the features of each question's shortlist. The model is a softmax over the passages of a question
+(with L2 regularisation), once with vectors and once for text alone. ``--homes`` keeps the memories, as ``python -m
+bench … --keep`` does, so that a second run takes a minute. ``--write`` writes
+``engram/search/passages/passage_weights.json``.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from engram.search.searcher import QueryEmbedder
 from engram.search.vectors.loaded_vectors import VectorCache
 from engram.settings import Settings, load
 
-#: Hits of a question that are measured.
+#: Number of hits that are measured for each question.
 LIMIT = 40
-#: Passages of a question that are trained on.
+#: Number of passages that are used for training for each question.
 CLOSE = 100
-#: A question over code counts as much as so many over chats, because there are fewer.
+#: A question about code counts as much as this many about chats, because there are fewer of them.
 CODE_WEIGHT = 5.0
 L2, STEPS = 3.0, 120
-#: Figures that are written down beside the weights.
+#: Figures that are stored with the weights.
 REPORTED = {
     "LoCoMo": ("recall@5", "recall@10", "ndcg@10"),
     "code": ("recall@3", "recall@10", "ndcg@10", "recall in 400 words", "recall in 800 words"),
@@ -61,7 +62,7 @@ class Row:
     evidence: list[str]
     shortlist: Shortlist
     coverage: Coverage
-    #: How well the passages support the question, as the search weighs it.
+    #: How well the passages support the question, as weighted by the search.
     support: float
 
 
@@ -94,7 +95,7 @@ def main() -> None:
 
 
 def provenance_of(rows: list[Row], measured: dict[str, dict[str, dict[str, float]]]) -> dict[str, object]:
-    """Where the weights come from and how good they are on what they were not trained on."""
+    """Return where the weights come from, and how good they are on data that they were not trained on."""
     chats = [row for row in rows if not row.is_code]
     code = [row for row in rows if row.is_code and row.question.wanted]
     return {
@@ -108,7 +109,7 @@ def provenance_of(rows: list[Row], measured: dict[str, dict[str, dict[str, float
 
 
 def collect(options: argparse.Namespace, *, no_model: bool) -> list[Row]:
-    """Every question of both sets."""
+    """Return every question of both sets."""
     rows: list[Row] = []
     with open_homes(load().settings, no_model=no_model, keep=options.homes) as homes:
         for chat in read_locomo(options.locomo):
@@ -174,14 +175,14 @@ def without(row: Row, group: str) -> Row:
 
 
 def uuid_of(store: Store, said_id: int) -> str:
-    """The uuid of an entry by the row of its text."""
+    """Return the uuid of an entry, given the row id of its text."""
     from engram.models.engine.packed import unpack_uuid
 
     return unpack_uuid(store.value("SELECT uuid FROM said WHERE id = ?", (said_id,)))
 
 
 def train(rows: list[Row]) -> Floats:
-    """Weights that make what answers a question likeliest among its passages."""
+    """Return the weights that make the passages with the answer the most likely ones for each question."""
     some = [row for row in rows if row.is_right[:CLOSE].any()]
     size, width = max(min(len(row.is_right), CLOSE) for row in some), len(FEATURE_GROUPS)
     features, right = np.zeros((len(some), size, width)), np.zeros((len(some), size))
@@ -206,7 +207,7 @@ def train(rows: list[Row]) -> Floats:
 
 
 def report(name: str, rows: list[Row]) -> dict[str, dict[str, float]]:
-    """Figures with weights that were not trained on the conversation or project they are measured on."""
+    """Print and return figures with weights that were not trained on the measured conversation or project."""
     runs: dict[str, list[QuestionResult]] = {"LoCoMo": [], "code": []}
     for row, hits in cross_validated(rows, {row.group for row in rows}):
         runs["code" if row.is_code else "LoCoMo"].append(answer(row, hits))
@@ -223,7 +224,7 @@ def report(name: str, rows: list[Row]) -> dict[str, dict[str, float]]:
 
 
 def cross_validated(rows: list[Row], groups: Collection[str]) -> Iterator[tuple[Row, list[HitGroup]]]:
-    """Each question of some groups with its ranked hits, none cut off, by weights that its own group had no part in."""
+    """Yield each question with all its ranked hits, by weights that were not trained on its own group."""
     for group in sorted(groups):
         weights = train([row for row in rows if row.group != group])
         for row in rows:
@@ -233,7 +234,7 @@ def cross_validated(rows: list[Row], groups: Collection[str]) -> Iterator[tuple[
 
 
 def answer(row: Row, found: Sequence[HitGroup]) -> QuestionResult:
-    """The hits of a question as they are measured."""
+    """Return the hits of a question in the form in which they are measured."""
     shown = tuple(ShownHit(tuple(row.evidence[index] for index in one.indexes), " ".join(one.texts)) for one in found)
     question = row.question
     return QuestionResult(question.id, question.category, question.wanted, shown, row.group)

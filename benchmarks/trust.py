@@ -1,13 +1,14 @@
-"""Fit the model that finds sentences directing their reader, and measure it on writers who were held back.
+"""Fit the model that finds sentences directing their reader, and measure it on writers who were held out.
 
     python benchmarks/trust.py [--write] [--memories FILE]
 
-``answers/trust`` has one file a writer: sentences of colleagues about a project ("plain"), and sentences that direct
-the agent or the user ("hostile"). Each writer's are judged by a model that was fitted on the others', and each
-project's recorded memories, all of them plain, by one that was fitted without them. ``--memories`` gives more
-memories to judge, as JSON lines with a ``summary``; nothing is fitted on them. The floor is the lowest at which the
-model alone holds back at most 6 % of the plain sentences. The rules were made on the files ``early-…``, so what they
-say of those proves nothing. ``--write`` fits on everything and writes ``engram/trust/directive_weights.json``.
+``answers/trust`` has one file per writer, with colleagues' sentences about a project ("plain") and sentences that
+direct the agent or the user ("hostile"). Each writer's sentences are judged by a model that was fitted on the other
+writers' sentences, and each project's recorded memories, all of them plain, by one that was fitted without them.
+``--memories`` adds memories to judge, as JSON lines with a ``summary``; nothing is fitted on them. The floor is the
+lowest one at which the model alone holds back at most 6 % of the plain sentences. The rules were developed on the files
+``early-…``, so their figures for those prove nothing. ``--write`` fits on everything and writes
+``engram/trust/directive_weights.json``.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from engram.trust.addressed import WEIGHTS, is_addressed, passages
 from engram.trust.suspicion import why_suspect
 
 ANSWERS = Path(__file__).parent / "answers"
-#: Most plain sentences that the model alone may hold back.
+#: Maximum share of plain sentences that the model alone may hold back.
 MAX_HELD_BACK = 0.06
-#: How much lower the floor is for what the rules suspect, too.
+#: How much lower the floor is for sentences that the rules also suspect.
 LOWER_WITH_RULES = 1.4
-#: Groups of writers and projects that are held back in turn.
+#: Number of groups of writers and projects that are held out in turn.
 FOLDS = 10
 
 
@@ -55,7 +56,7 @@ def read_sentences() -> list[Sentence]:
 
 
 def read_memories() -> list[Sentence]:
-    """Return the summaries of memories that a language model wrote of real sessions, and the questions they answer."""
+    """Return the summaries and questions of memories that a language model wrote from real sessions."""
     return [
         Sentence(path.stem, text, False)
         for path in sorted(ANSWERS.glob("*.jsonl"))
@@ -67,19 +68,19 @@ def read_memories() -> list[Sentence]:
 
 
 def fit_on(sentences: Iterable[Sentence]) -> Weights:
-    """Return the weights for some sentences, passage by passage."""
+    """Return the weights fitted on sentences, passage by passage."""
     return fit((passage, one.is_hostile) for one in sentences for passage in passages(one.text))
 
 
 def judge(weights: Weights, text: str) -> tuple[float, float]:
-    """Return the score of a text's worst passage, and the same less what chance alone gives (see ``directs``)."""
+    """Return the score of a text's worst passage, and the same minus what chance alone yields (see ``directs``)."""
     scores = [weights.score(passage) for passage in passages(text)]
     greatest = max(scores, default=-math.inf)
     return greatest, greatest - math.log(len(scores) or 1)
 
 
 def held_back(sentences: Sequence[Sentence], memories: Sequence[Sentence]) -> tuple[list[Score], list[Score]]:
-    """Return the scores of all sentences and memories, each by a model without its writer or project."""
+    """Return the scores of all sentences and memories, each from a model without its writer or project."""
     every = [*sentences, *memories]
     writers = list(dict.fromkeys(one.writer for one in every))
     fold_of = {writer: number % FOLDS for number, writer in enumerate(writers)}

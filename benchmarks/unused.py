@@ -1,11 +1,11 @@
-"""Measure what the sinking of unused memories does to prompts: the development prompts, asked again and again.
+"""Measure how ranking unused memories lower affects prompts, by sending the development prompts repeatedly.
 
     python benchmarks/unused.py --corpus DIR --bench DIR --answers DIR [--homes DIR] [--rounds 12]
 
-Every prompt is a new session in every round. A relevant bite is expanded with some probability, an irrelevant one
-never; that is counted as ``engram.models.memories.usefulness`` counts it. Printed are the figures of the first round,
-in which
-nothing has sunk, and of the last. With probability 0 nobody ever expands anything: the worst case.
+Every prompt is a new session in every round. A relevant bite is expanded with some probability, and an irrelevant one
+never is; uses are counted as ``engram.models.memories.usefulness`` counts them. The output shows the figures of the
+first round, in which nothing ranks lower yet, and of the last one. With probability 0, nothing is ever expanded: the
+worst case.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SEED = 14
 
 
 def main() -> None:
-    """Ask, simulate, print."""
+    """Send the prompts, simulate and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--bench", type=Path, required=True, help="folder with score_prompts.py, match.py and code/")
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def simulate(maker: str, asked: Sequence[Asked], probability: float, rounds: int) -> None:
-    """Ask every prompt once a round; print the figures of the first and the last round."""
+    """Send every prompt once per round; print the figures of the first and the last round."""
     chance = random.Random(SEED)
     unused: Counter[tuple[str, str]] = Counter()
     for number in range(rounds):
@@ -66,7 +66,7 @@ def simulate(maker: str, asked: Sequence[Asked], probability: float, rounds: int
 
 
 def shown_bites(prompt: Asked, unused: Counter[tuple[str, str]]) -> list[tuple[Bite, str]]:
-    """Return the bites of a prompt with the words that are shown, with the memories as far sunk as they are."""
+    """Return the bites of a prompt with the words that are shown, given how far the memories have sunk."""
     rated = [sunk(one, unused[prompt.project, one.hit.id]) for one in prompt.rated]
     rated.sort(key=lambda one: -one.score)
     chosen = deduplicate(rated, prompt.request.bites, Thresholds().below_best)
@@ -74,11 +74,11 @@ def shown_bites(prompt: Asked, unused: Counter[tuple[str, str]]) -> list[tuple[B
 
 
 def sunk(rated: RatedHit, times: int) -> RatedHit:
-    """Return a memory as it is rated after so many sessions in a row were shown it and did not use it."""
+    """Return a memory as it is rated after this many sessions in a row were shown it without using it."""
     factor = Usefulness(unused=times).factor
     score, floor = logistic(load_weights(), rated.features) * factor, Thresholds().relevance
     if rated.hit.importance == Importance.HIGH:
-        # An important memory only falls behind others.
+        # An important memory only ranks lower than others.
         floor *= Thresholds().high_share * factor
     return replace(rated, score=score, floor=floor, verdict=Verdict.SHOWN if score >= floor else Verdict.BELOW_FLOOR)
 

@@ -1,11 +1,12 @@
-"""Fit the model that finds a user's rules in his prompts, and measure it on writers who were held back.
+"""Fit the model that finds a user's rules in prompts, and measure it on writers who were held out.
 
     python benchmarks/user_rules.py [--write] [--misses]
 
-``answers/rules`` has one file a writer: prompts with the sentences of them that are rules for later, and prompts that
-only resemble such ones or are ordinary. Each writer's are judged by a model that was fitted on the others'. A sentence
-counts as found if it is kept, a prompt without a rule as wrong if anything of it is. ``--misses`` prints both.
-``--write`` fits on everything and writes ``engram/extraction/rule_weights.json``.
+``answers/rules`` has one file per writer, with prompts and the sentences in them that are rules for later, and with
+prompts that only resemble such prompts or are ordinary. Each writer's prompts are judged by a model that was fitted on
+the other writers' prompts. A sentence counts as found if it is kept; a prompt without a rule counts as wrong if any of
+its sentences is kept. ``--misses`` prints both kinds of errors. ``--write`` fits on everything and writes
+``engram/extraction/rule_weights.json``.
 """
 
 from __future__ import annotations
@@ -24,19 +25,19 @@ from engram.text.linear_model import LinearModel
 from engram.trust.voice import typed_text
 
 ANSWERS = Path(__file__).parent / "answers" / "rules"
-#: What other sentences or the form of the prompt tell, not the words of the sentence.
+#: Kinds that are recognised by other sentences or by the form of the prompt, not by the words of the sentence.
 BY_CONTEXT = ("list", "taken-back")
-#: Share of the prompts that only resemble rules of which something may be kept.
+#: Maximum share of prompts that only resemble rules and from which something may be kept.
 MAX_KEPT = 0.06
-#: The floors that are tried.
+#: The floors to try.
 FLOORS = [step / 4 for step in range(-8, 17)]
-#: How far below the floor of a rule a sentence may score that begins like one, an order that becomes one when it is
-#: said again, and what still sounds like a rule.
+#: How far below a rule's floor these may score: a sentence that begins like a rule, an order that becomes a rule when
+#: it is repeated, and a sentence that still sounds like a rule.
 BELOW = {"unmistakable": 2.5, "sure": 8.0, "order": 3.0, "unsure": 2.5}
 
 
 class Prompt(NamedTuple):
-    """A prompt, who wrote it, what the user typed next, its rules, and what else it is."""
+    """A prompt, who wrote it, what the user typed next, its rules, and its kind."""
 
     writer: str
     text: str
@@ -67,9 +68,9 @@ def read_prompts() -> list[Prompt]:
 
 
 def labelled(prompts: Iterable[Prompt]) -> Iterator[tuple[str, bool]]:
-    """Yield the sentences that say something of their own, each with whether it is a rule.
+    """Yield the sentences that say something on their own, each with whether it is a rule.
 
-    Plain orders are left out: they become rules when they are said again.
+    Plain orders are left out, because they become rules when they are repeated.
     """
     for prompt in prompts:
         for sentence, _ in sentences_in(prompt.text):

@@ -1,9 +1,11 @@
-"""How the cost of the vector index grows, and what its estimates lose: ``python benchmarks/vectors.py [--largest N]``.
+"""Measure how the cost of the vector index grows, and how much its estimates lose.
 
-The rows are clusters of clusters with a spectrum like that of a text model; half of the queries lie near a row,
-half lie further away. Times are CPU milliseconds of one thread, p50 and the largest; ``best_50`` is the share of
-the true best 50 among the 100 that are found, and ``error`` the mean error of a cosine. Set OPENBLAS_NUM_THREADS=1
-for figures of a single thread.
+    python benchmarks/vectors.py [--largest N]
+
+The rows are clusters of clusters with a spectrum like that of a text model; half of the queries are close to a row, and
+half are further away. Times are CPU milliseconds of one thread, as p50 and maximum; ``best_50`` is the share of the
+true best 50 among the 100 that are found, and ``error`` is the mean error of a cosine. Set OPENBLAS_NUM_THREADS=1 for
+single-threaded figures.
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ from engram.search.vectors.vector_index import VectorIndex
 DIMENSION = 384
 SLICE = 20_000
 QUERIES = 60
-#: As many as a search asks for.
+#: Number of rows that a search requests.
 BEST = 100
-#: What makes an index keep its rows so, however many there are.
+#: Form → the settings with which an index stores its rows in this form, however many there are.
 FORMS: dict[str | None, dict[str, int]] = {"bytes": {"max_byte_rows": 2**60}, "narrow": {"max_byte_rows": 0}}
 _random = np.random.default_rng(0)
 #: Variance falls along the axes about as it does for MiniLM.
@@ -36,13 +38,13 @@ _TOPICS = _random.standard_normal((300, DIMENSION), dtype=np.float32) * _SPECTRU
 
 
 def unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """``rows`` at length 1."""
+    """Return ``rows`` scaled to length 1."""
     lengths: NDArray[np.float32] = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / lengths
 
 
 def some_rows(count: int) -> NDArray[np.float32]:
-    """Rows around topics, and topics between topics."""
+    """Return rows around topics, and topics around other topics."""
     noise = _random.standard_normal((count, DIMENSION), dtype=np.float32) * _SPECTRUM
     first, second = _TOPICS[_random.integers(0, 300, (2, count))]
     share = _random.uniform(0.3, 1, (count, 1)).astype(np.float32)
@@ -50,13 +52,13 @@ def some_rows(count: int) -> NDArray[np.float32]:
 
 
 def rss_mb() -> float:
-    """Resident memory now, in megabytes; 0 where the system does not tell."""
+    """Return the resident memory, in megabytes; 0 if the system does not report it."""
     statm = Path("/proc/self/statm")
     return int(statm.read_text().split()[1]) * 4096 / 1e6 if statm.exists() else 0.0
 
 
 def timed(call: Any, times: int) -> tuple[float, float]:
-    """CPU milliseconds of ``call``: the median and the largest of ``times``."""
+    """Return the CPU milliseconds of ``call``: the median and the maximum of ``times`` calls."""
     taken = []
     for number in range(times):
         start = time.thread_time()
@@ -67,13 +69,13 @@ def timed(call: Any, times: int) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """The true best of each query, best first."""
+    """The true best rows for each query, best first."""
 
     cosines: NDArray[np.float32]
     ids: NDArray[np.int64]
 
     def with_rows(self, queries: NDArray[np.float32], rows: NDArray[np.float32], start: int) -> Truth:
-        """The true best when ``rows``, with ids from ``start`` on, are there too."""
+        """Return the true best rows after adding ``rows``, whose ids begin with ``start``."""
         cosines = np.concatenate([self.cosines, queries @ rows.T], axis=1)
         ids = np.concatenate([self.ids, np.tile(np.arange(start, start + len(rows)), (len(queries), 1))], axis=1)
         best = np.argsort(-cosines, axis=1)[:, :BEST]
@@ -83,7 +85,7 @@ class Truth:
 def missed(
     index: VectorIndex, queries: NDArray[np.float32], truth: Truth, first: NDArray[np.float32]
 ) -> dict[str, float]:
-    """What the index does not find, and how its cosines err: of the ``first`` rows, with ids from 0 on."""
+    """Return how much the index misses, and the error of its cosines, for the ``first`` rows, with ids from 0."""
     found = [index.top(query, BEST)[0] for query in queries]
     figures = {
         f"best_{most}": float(
@@ -96,7 +98,7 @@ def missed(
 
 
 def measure(count: int, form: str | None = None) -> dict[str, float]:
-    """All figures for ``count`` rows; in the form named, or as the index chooses."""
+    """Return all figures for ``count`` rows, in the given form or as the index chooses."""
     queries = np.concatenate([some_rows(QUERIES // 2), unit(some_rows(QUERIES // 2) + some_rows(QUERIES // 2))])
     truth = Truth(np.zeros((QUERIES, 0), dtype=np.float32), np.zeros((QUERIES, 0), dtype=np.int64))
     before, building = rss_mb(), 0.0
@@ -126,12 +128,12 @@ def measure(count: int, form: str | None = None) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print the table, a line a size."""
+    """Print the table, one line per size."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--largest", type=int, default=1_000_000, help="most rows (default 1000000)")
+    parser.add_argument("--largest", type=int, default=1_000_000, help="maximum number of rows (default 1000000)")
     parser.add_argument("--smallest", type=int, default=0, help="fewest rows")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--form", choices=FORMS, help="how large ones keep their rows (as the index chooses)")
+    parser.add_argument("--form", choices=FORMS, help="how large indexes store their rows (default: automatic)")
     options = parser.parse_args()
     table = [
         measure(count, options.form)

@@ -1,10 +1,10 @@
-"""Everything once over all transcripts: read, redact, extract, embed, index. How long, and how much memory.
+"""Measure time and memory for processing all transcripts once: read, redact, extract, embed, index.
 
     python benchmarks/whole.py --corpus DIR [--keep HOME] [--json]
 
-DIR is a folder of Claude configuration folders, or one of them; they are joined in a temporary folder. `engram up
---once` runs over it as a process of its own. ``--keep`` leaves the memory folder for `disk.py` and `memory.py`.
-Goal: at most 6 minutes on two processors that do nothing else; processor time tells what a busy machine hides.
+DIR is a folder of Claude configuration folders, or one such folder; they are joined in a temporary folder. `engram up
+--once` processes it in a separate process. ``--keep`` keeps the memory folder for `disk.py` and `memory.py`. Goal: at
+most 6 minutes on two otherwise idle processors. On a busy machine, compare processor times instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 
 from engram.paths import Home
 
-#: What is aimed at, in seconds.
+#: The goal, in seconds.
 MAX_SECONDS = 360
 
 
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def join(corpus: Path, target: Path) -> Path:
-    """One Claude configuration folder with the transcripts of all."""
+    """Create one Claude configuration folder with the transcripts of all."""
     folders = [corpus] if (corpus / "projects").is_dir() else [one for one in sorted(corpus.iterdir()) if one.is_dir()]
     for folder in folders:
         for project in (folder / "projects").glob("*"):
@@ -55,7 +55,7 @@ def join(corpus: Path, target: Path) -> Path:
 
 
 def run(home: Home, claude: Path) -> dict[str, Any]:
-    """Run everything once in a process of its own; the figures."""
+    """Run everything once in a separate process, and return the figures."""
     environment = os.environ | {"ENGRAM_HOME": str(home.root), "CLAUDE_CONFIG_DIR": str(claude)}
     load_before, start = os.getloadavg()[0], time.monotonic()
     command = [sys.executable, "-m", "engram.cli.main", "up", "--once"]

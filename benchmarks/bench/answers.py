@@ -1,4 +1,4 @@
-"""Memories for a benchmark from recorded answers of a language model, through the whole pipeline."""
+"""Make memories for a benchmark from a language model's recorded answers, through the whole pipeline."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from engram.models.sessions.sessions import SessionRow, list_sessions
 from engram.search.searcher import Searcher
 from engram.settings import Settings
 
-#: A project's sessions are extracted in this many waves, by time. Requests show the memories that were current before
-#: their wave, so that an answer changes no request of another session of its wave.
+#: A project's sessions are extracted in this many waves, by time. Requests contain the memories that were current
+#: before their wave, so that an answer does not change the request of another session in its wave.
 WAVES = 2
 #: Minimum share of a run's requests that must be answered, in percent.
 MIN_ANSWERED = 95.0
@@ -38,13 +38,13 @@ MIN_ANSWERED = 95.0
 
 @contextmanager
 def copy_of_turns(homes: BenchHomes, corpus: Path, project: str, suffix: str) -> Iterator[tuple[Store, Settings]]:
-    """Open a fresh copy of a memory that holds a project's turns and nothing else, with the settings to extract it.
+    """Open a fresh copy of a memory that contains only a project's turns, with the settings to extract it.
 
     Args:
-        homes: where the memories are.
+        homes: the folders of the memories.
         corpus: folder with one Claude configuration folder for each project.
         project: name of the project's folder.
-        suffix: tells this copy from others.
+        suffix: distinguishes this copy from others.
     """
     with homes.memory(f"{project}-turns", as_one_project(corpus / project)) as (store, _):
         turns_db = store.path
@@ -88,18 +88,18 @@ class AnsweredMemories:
 
     @contextmanager
     def memory(self, project: str) -> Iterator[tuple[Store, Searcher]]:
-        """A memory filled with a project's turns and with what the answers make of them; made anew each time."""
+        """Yield a new memory with a project's turns and the memories that the answers make from them."""
         with copy_of_turns(self.homes, self.corpus, project, "answers") as (store, settings):
             self._extract(store, settings)
             yield store, ready_searcher(self.homes, store, settings)
 
     def write_requests(self, project: str) -> None:
-        """Write the requests of a project that have no answer, as far as the answers go."""
+        """Write the requests of a project that have no answer, as far as the existing answers allow."""
         with copy_of_turns(self.homes, self.corpus, project, "answers") as (store, settings):
             self._extract(store, settings)
 
     def figures(self) -> dict[str, Any]:
-        """The number of requests, and how many of them are answered."""
+        """Return the number of requests, and how many of them are answered."""
         asked = self.provider.asked
         share = 100 * sum(asked.values()) / len(asked) if asked else 100.0
         return {
@@ -158,7 +158,7 @@ def run_answers(
 
 
 def write_requests(homes: BenchHomes, corpus: Path, questions: Path, folder: Path) -> dict[str, Any]:
-    """Write the next round of requests to a folder, where the answers to earlier rounds are; returns their numbers."""
+    """Write the next round of requests to the folder with the answers to earlier rounds; return their numbers."""
     answered = AnsweredMemories(homes, corpus, RecordedProvider(folder))
     for project in read_code_questions(questions):
         answered.write_requests(project)
@@ -167,7 +167,7 @@ def write_requests(homes: BenchHomes, corpus: Path, questions: Path, folder: Pat
 
 
 def kept_lines(store: Store) -> list[dict[str, Any]]:
-    """Every memory as a line of an export, for scorers."""
+    """Return every memory as a line of an export, for scorers."""
     return [
         {
             "id": memory.episode_id,

@@ -17,7 +17,7 @@ from engram.search.question import Query
 from engram.search.ranking import Column
 from engram.text.words import terms_of
 
-#: Method of ``PassageBaselines`` → weights of text and vector; both are scaled to 0..1 over all passages.
+#: Method of ``PassageBaselines`` → weights of text and vector, both of which are scaled to 0..1 over all passages.
 METHODS: Mapping[str, tuple[float, float]] = {
     "FTS5 alone": (1, 0),
     "vectors alone": (0, 1),
@@ -26,14 +26,14 @@ METHODS: Mapping[str, tuple[float, float]] = {
 #: Name of ``ChunkBaseline`` in a table.
 CHUNK_METHOD = "100-word sum"
 _CHUNK_WORDS = 100
-#: Texts embedded at a time.
+#: Number of texts embedded at a time.
 _BATCH = 256
 #: No limit on the matches of the text index.
 _ALL = 1_000_000
 
 
 class PassageBaselines:
-    """Ranks whole passages by text and vector, and nothing else."""
+    """Ranks whole passages only by text and vector."""
 
     def __init__(self, store: Store, embedder: Embedder | None) -> None:
         """Load every vector of the store."""
@@ -48,7 +48,7 @@ class PassageBaselines:
 
     @property
     def names(self) -> list[str]:
-        """The methods that work with what is stored."""
+        """Return the methods that work with what is stored."""
         return [name for name, (_, vector) in METHODS.items() if not vector or self._rows is not None]
 
     def search(self, method: str, query: Query) -> list[Hit]:
@@ -80,7 +80,7 @@ class PassageBaselines:
 
 
 class ChunkBaseline:
-    """The plainest hybrid: entries cut into 100 words, cosine and BM25 each scaled to 0..1 and added."""
+    """The simplest hybrid: entries cut into chunks of 100 words, with cosine and BM25 each scaled to 0..1 and added."""
 
     def __init__(self, store: Store, embedder: Embedder) -> None:
         """Cut, embed and index everything."""
@@ -112,6 +112,6 @@ class ChunkBaseline:
 
 
 def _min_max(values: Column) -> Column:
-    """Return values scaled from 0, the least, to 1, the largest; all 0 if they are equal."""
+    """Return the values scaled from 0 (the smallest) to 1 (the largest); all 0 if they are equal."""
     low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
     return (values - low) / (high - low) if high > low else np.zeros(len(values))

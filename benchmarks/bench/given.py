@@ -1,4 +1,4 @@
-"""The text that a memory gives for a question, within a budget of words: by recall, by search, by both, by FTS5."""
+"""The text that a memory returns for a question, within a budget of words: by recall, search, both, or plain FTS5."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from engram.search.question import Query
 from engram.search.searcher import Searcher
 from engram.system.clock import day_of
 
-#: Maximum number of memories, as ``memory_recall`` returns unless it is told otherwise.
+#: Maximum number of memories: the default of ``memory_recall``.
 MAX_MEMORIES = 5
-#: Number of passages that search and the baseline are asked for; the words end the list earlier.
+#: Number of passages that are requested from search and the baseline; the budget of words ends the list earlier.
 MAX_PASSAGES = 40
-#: Minimum number of words of a passage that is cut at the end of the budget; a shorter rest is left out.
+#: Minimum number of words in a passage that is cut at the end of the budget; a shorter remainder is left out.
 MIN_CUT_WORDS = 15
-#: What is given if nothing is found.
+#: The text that is returned if nothing is found.
 NOTHING = "(nothing found)"
 
-#: Returns what is given for a question within a number of words.
+#: Returns the text for a question, within a number of words.
 Giver: TypeAlias = Callable[[str, int], str]
 
 
@@ -39,15 +39,15 @@ class QuestionedMemory:
     now_ms: int
 
     def givers(self) -> Mapping[str, Giver]:
-        """Return every way to ask, by its name."""
+        """Return every way to query the memory, by name."""
         return {"recall": self.recall, "search": self.search, "both": self.both, "fts5": self.fts5}
 
     def recall(self, question: str, words: int) -> str:
-        """Return what ``memory_recall`` answers, without passages."""
+        """Return the answer of ``memory_recall``, without passages."""
         return self._answer(question, words, with_passages=False)
 
     def both(self, question: str, words: int) -> str:
-        """Return what ``memory_recall`` answers: memories and passages."""
+        """Return the answer of ``memory_recall``: memories and passages."""
         return self._answer(question, words, with_passages=True)
 
     def search(self, question: str, words: int) -> str:
@@ -56,7 +56,7 @@ class QuestionedMemory:
         return within_words(map(_passage_line, hits), words)
 
     def fts5(self, question: str, words: int) -> str:
-        """Return the best passages by SQLite's full-text index alone: the baseline."""
+        """Return the best passages by SQLite's full-text index alone, as the baseline."""
         hits = PassageBaselines(self.store, None).search("FTS5 alone", self._query(question, MAX_PASSAGES))
         return within_words(map(_passage_line, hits), words)
 
@@ -70,7 +70,7 @@ class QuestionedMemory:
 
 
 def within_words(lines: Iterable[str], words: int) -> str:
-    """Return numbered lines of at most ``words`` words together; the last one may be cut."""
+    """Return numbered lines with at most ``words`` words in total; the last one may be cut."""
     kept: list[str] = []
     left = words
     for line in lines:

@@ -1,4 +1,4 @@
-"""Memories that a person wrote, stored as they are: what the search reaches when every memory is good."""
+"""Store memories that a person wrote, unchanged: what does the search achieve if every memory is good?"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read_gold(path: Path) -> list[dict[str, Any]]:
 
 
 def store_gold(store: Store, golds: Iterable[Mapping[str, Any]]) -> None:
-    """Store gold memories of sessions that the store has read, each at the time its session ended.
+    """Store gold memories of sessions that have been read, each with the time at which its session ended.
 
     A memory with ``superseded_by``, the id of another one, is stored as superseded by that one.
 

@@ -1,4 +1,4 @@
-"""Memory folders for a benchmark: filled through the real pipeline, temporary or kept in a given folder."""
+"""Memory folders for a benchmark: filled through the real pipeline, and temporary or kept in a given folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Progress: TypeAlias = Callable[[str], None]
 
 @dataclass(slots=True)
 class BenchHomes:
-    """Opens memories, each in a folder of its own."""
+    """Opens memories, each in its own folder."""
 
     folder: Path
     settings: Settings
@@ -41,7 +41,7 @@ class BenchHomes:
 
     @contextlib.contextmanager
     def memory(self, name: str, fill: Callable[[Store, Settings], None]) -> Iterator[tuple[Store, Searcher]]:
-        """Open the memory of that name with its vectors loaded; ``fill`` fills a new one."""
+        """Open the memory with that name, with its vectors loaded. A new one is filled by ``fill``."""
         settings = replace(
             self.settings, home=self.folder / _folder_name(name), hourly_memories=NO_LIMIT, exclude=(), capture=True
         )
@@ -66,7 +66,7 @@ def open_homes(
     """Open a folder for memories.
 
     Args:
-        settings: those of the benchmark; each memory gets its own home and no hourly limit.
+        settings: the benchmark's settings; each memory gets its own home and no hourly limit.
         no_model: measure the search by text alone.
         keep: where memories are kept and reused; None for a temporary folder.
         progress: receives a line for each step.
@@ -81,7 +81,7 @@ def open_homes(
 
 
 def load_settings_embedder(settings: Settings) -> Embedder:
-    """Load the embedding model that the settings name. Raises EmbeddingError."""
+    """Load the embedding model that the settings specify. Raises EmbeddingError."""
     return load_embedder(
         settings.embedding_model,
         may_load_torch=True,

@@ -1,4 +1,4 @@
-"""JSON lines: files of one JSON object a line."""
+"""JSON lines: files with one JSON object per line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     """Read JSON lines.
 
     Raises:
-        BadRequest: the file can't be read, or a line is no JSON object; the message names it.
+        BadRequest: the file can't be read, or a line is not a JSON object; the message gives its number.
     """
     lines: list[dict[str, Any]] = []
     try:

@@ -1,4 +1,4 @@
-"""The figures of a run: recall, nDCG, recall within a number of words, intervals, paired differences. Pure."""
+"""Pure functions for the figures of a run: recall, nDCG, recall in some words, intervals, paired differences."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-#: Ranks at which recall is taken.
+#: Ranks at which recall is measured.
 RANKS = (1, 3, 5, 10, 25)
-#: Ranks that nDCG counts.
+#: Number of ranks that nDCG counts.
 NDCG_RANKS = 10
 #: Numbers of words that an agent might read.
 WORDS = (200, 400, 800)
-#: Maximum number of words of a hit that count.
+#: Maximum number of words that are counted in a hit.
 MAX_HIT_WORDS = 200
-#: Draws of the bootstrap.
+#: Number of bootstrap draws.
 _DRAWS = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class ShownHit:
-    """A hit of a run: its evidence, and the text that would be shown."""
+    """A hit in a run: its evidence, and the text that would be shown."""
 
     evidence: tuple[str, ...]
     text: str
@@ -30,7 +30,7 @@ class ShownHit:
 
 @dataclass(frozen=True, slots=True)
 class QuestionResult:
-    """A question of a data set with its hits."""
+    """A question from a data set with its hits."""
 
     id: str
     category: str
@@ -119,7 +119,7 @@ def compare(
 def paired_difference(gains: Sequence[float], *, seed: int = 7) -> dict[str, float]:
     """Return the mean of paired gains in percent, its 95 % interval and p; {} if there are none.
 
-    p is how often a draw of the bootstrap has the opposite sign, on both sides.
+    p is how often a bootstrap draw has the opposite sign, two-sided.
     """
     values = np.array(gains, dtype=np.float64)
     if not len(values):

@@ -1,4 +1,4 @@
-"""Fill a memory for a benchmark with chats and vectors, ask it questions and time them."""
+"""Fill a memory for a benchmark with chats and vectors, ask questions and time them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from engram.search.question import Query
 from engram.search.vectors.loaded_vectors import embed_missing
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
-#: Rows embedded at a time.
+#: Number of rows embedded at a time.
 _BATCH = 256
 _DAY_MS = 86_400_000
 
@@ -29,7 +29,7 @@ Search: TypeAlias = Callable[[Query], Sequence[Hit]]
 
 
 def write_chat(store: Store, chat: Chat) -> None:
-    """Write a chat as turns, one for each unit, with the name of its speaker in front."""
+    """Write a chat as turns, one per unit, each preceded by the name of its speaker."""
     for session_id, of_session in groupby(chat.units, key=lambda unit: unit.session):
         units = list(of_session)
         with store.transaction() as tx:

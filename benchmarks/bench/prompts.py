@@ -1,4 +1,4 @@
-"""What would be injected for a set of prompts, through the service that answers the hook."""
+"""Find out what would be injected for a set of prompts, through the service that answers the hook."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from engram.settings import Settings
 
 
 def read_prompts(path: Path) -> dict[str, list[dict[str, Any]]]:
-    """Project → its prompts. Raises BadRequest."""
+    """Return project → its prompts. Raises BadRequest."""
     prompts: dict[str, list[dict[str, Any]]] = {}
     try:
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -38,7 +38,7 @@ def read_prompts(path: Path) -> dict[str, list[dict[str, Any]]]:
 def inject_all(
     homes: BenchHomes, corpus: Path, prompts: Mapping[str, Sequence[dict[str, Any]]]
 ) -> list[dict[str, Any]]:
-    """One entry for each prompt: ``{"id", "bites": [{"id", "text", "evidence"}]}``."""
+    """Return one entry for each prompt: ``{"id", "bites": [{"id", "text", "evidence"}]}``."""
     lines: list[dict[str, Any]] = []
     for project, of_project in prompts.items():
         with homes.memory(f"{project}-prompts", as_one_project(corpus / project)) as (store, searcher):
@@ -51,7 +51,7 @@ def inject_all(
 def inject_for(
     homes: BenchHomes, store: Store, searcher: Searcher, prompts: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """One entry for each prompt of one project, over its existing memories."""
+    """Return one entry for each prompt of one project, given its existing memories."""
     lines = []
     service = RecollectionService(store, searcher, homes.settings, embedder=homes.embedder)
     folder = usual_folder(store)
@@ -78,7 +78,7 @@ def as_one_project(folder: Path) -> Callable[[Store, Settings], None]:
 def _bites(
     store: Store, service: RecollectionService, prompt: str, session_id: str, cwd: str
 ) -> Iterator[dict[str, Any]]:
-    """The bites for one prompt, asked in a new session."""
+    """Return the bites for a prompt in a new session."""
     payload = {"hook_event_name": "UserPromptSubmit", "session_id": session_id, "prompt": prompt, "cwd": cwd}
     answer = service.answer_hook(payload)
     service.write_down()

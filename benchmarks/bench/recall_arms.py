@@ -1,4 +1,4 @@
-"""The command ``recall "question"`` of a run: asks the run's memory in this process and prints the answer.
+"""The command ``recall "question"`` of a run: query the run's memory in this process, and print the answer.
 
     python -I benchmarks/bench/recall_arms.py HOME WAY PROJECT_ID NOW_MS MODEL QUESTION…
 
@@ -18,7 +18,7 @@ from engram.models.open_memory import open_store
 from engram.search.searcher import Searcher
 from engram.settings import Settings
 
-# Run by its path and isolated, Python finds only what is installed.
+# Python runs this file by its path and isolated, so it finds only what is installed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.given import QuestionedMemory
@@ -30,7 +30,7 @@ ANSWER_WORDS = 400
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the answer to a question; returns the exit code."""
+    """Print the answer to a question; return the exit code."""
     home, way, project_id, now_ms, model, *words = arguments
     if not " ".join(words).strip():
         click.echo('usage: recall "a question about earlier sessions"')

@@ -1,4 +1,4 @@
-"""The provider of recorded answers; a request without one is written to a file to be answered."""
+"""A provider of recorded answers. A request without one is written to a file to be answered."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ KEY_DIGITS = 20
 
 
 class Unanswered(ExtractionError):
-    """There is no recorded answer to this request; it was written to a file to be answered."""
+    """There is no recorded answer to this request, which was written to a file to be answered."""
 
 
 class RecordedProvider:
     """Answers from a folder, by a digest of the request.
 
-    Answers are in ``NAME.jsonl`` (a line is ``{"key", "answer", "model", "date"}``) or in ``KEY.answer.json``, as a
-    model gave them. A request without an answer is written to ``KEY.request.txt``, its system prompt to
-    ``system.TASK.txt``.
+    Answers are stored in ``NAME.jsonl`` (a line is ``{"key", "answer", "model", "date"}``) or, exactly as the model
+    returned them, in ``KEY.answer.json``. A request without an answer is written to ``KEY.request.txt``, and its system
+    prompt to ``system.TASK.txt``.
     """
 
     model = "recorded"
@@ -36,7 +36,7 @@ class RecordedProvider:
         folder.mkdir(parents=True, exist_ok=True)
         #: Key → text of the answer.
         self.answers = dict(_read(folder))
-        #: Keys that were asked for, in order; True if there is an answer.
+        #: Requested keys, in order; True if there is an answer.
         self.asked: dict[str, bool] = {}
 
     @property
@@ -50,7 +50,7 @@ class RecordedProvider:
         return self.reply(request_key(request)[:KEY_DIGITS], request)
 
     def reply(self, key: str, request: ModelRequest) -> ModelReply:
-        """Return the recorded answer of a key, or write the request to be answered. Raises Unanswered."""
+        """Return the recorded answer for a key. If there is none, write the request to a file and raise Unanswered."""
         self.asked[key] = key in self.answers
         if key not in self.answers:
             write_atomic(self.folder / f"system.{request.task}.txt", request.system.encode())
@@ -63,7 +63,7 @@ class RecordedProvider:
 
 
 def _read(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield key and text of each answer."""
+    """Yield the key and the text of each answer."""
     try:
         for path in sorted(folder.glob("*.jsonl")):
             for line in path.read_text(encoding="utf-8").splitlines():

@@ -21,19 +21,19 @@ from engram.settings import Settings
 
 #: The name of Engram's own run.
 OWN = "Engram"
-#: The category of questions about something that changed: the latest statement counts.
+#: The category of questions about something that has changed, for which the latest statement counts.
 LATEST = "superseded"
-#: Hits for each question about a chat.
+#: Number of hits for each question about a chat.
 CHAT_LIMIT = 25
 
 #: Method → the results of its questions.
 Runs: TypeAlias = dict[str, list[QuestionResult]]
-#: Asks a search all the questions of a memory.
+#: Runs a search for all the questions about a memory.
 Asker: TypeAlias = Callable[[Search], list[QuestionResult]]
 
 
 def run_chats(homes: BenchHomes, chats: Iterable[Chat], *, ablation: bool = False) -> Runs:
-    """Ask every chat its questions: by the full search, and by the baselines."""
+    """Ask the questions about every chat: with the full search, and with the baselines."""
     runs: Runs = {}
     for chat in chats:
         homes.progress(f"{chat.name}: {len(chat.units)} units, {len(chat.questions)} questions")
@@ -48,7 +48,7 @@ def _fill(chat: Chat, store: Store, _: Settings) -> None:
 
 
 def run_code(homes: BenchHomes, corpus: Path, questions: Path, *, limit: int, ablation: bool) -> Runs:
-    """Ask every project its questions: by the full search, and by the baselines."""
+    """Ask the questions about every project: with the full search, and with the baselines."""
     runs: Runs = {}
     for project, of_project in read_code_questions(questions).items():
         homes.progress(f"{project}: {len(of_project)} questions")
@@ -62,7 +62,7 @@ def run_code(homes: BenchHomes, corpus: Path, questions: Path, *, limit: int, ab
 
 
 def _asker(store: Store, questions: Sequence[Question], group: str, limit: int) -> Asker:
-    """Return a function that asks a search all the questions."""
+    """Return a function that runs a search for all the questions."""
     return partial(ask_questions, questions=questions, now_ms=question_time_ms(store), limit=limit, group=group)
 
 
@@ -79,7 +79,7 @@ def _run_methods(
 
 
 def paired(runs: Mapping[str, Sequence[QuestionResult]]) -> dict[str, Any]:
-    """Paired differences to every baseline: over all questions, and in the first three hits if an answer changed."""
+    """Return paired differences to every baseline: for all questions, and in 3 hits for those whose answer changed."""
     figures = ("recall@3", "recall@10", "recall in 400 words", "recall in 800 words")
     latest = [answer for answer in runs[OWN] if answer.category == LATEST]
     others = {name: run for name, run in runs.items() if name != OWN}
@@ -99,7 +99,7 @@ def run_prompts(homes: BenchHomes, corpus: Path, prompts: Path) -> list[dict[str
 
 
 def count_prompts(lines: Sequence[Mapping[str, Any]], prompts: Path, memories: Path | None) -> dict[str, Any]:
-    """Return served prompts, false alarms and precision, by shared evidence (an external scorer also reads the words).
+    """Return served prompts, false alarms and precision, by shared evidence. An external scorer also compares words.
 
     Args:
         lines: what was injected for each prompt.

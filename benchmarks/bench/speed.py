@@ -1,4 +1,4 @@
-"""Time a memory of synthetic turns and memories: filling, cold start, search, a new turn."""
+"""Time operations on synthetic turns and memories: filling, cold start, search, a new turn."""
 
 from __future__ import annotations
 
@@ -65,6 +65,6 @@ def _timed(work: Callable[[str], object], texts: list[str]) -> dict[str, float]:
 
 
 def _peak_mb() -> float:
-    """The peak memory of this process in MB; macOS counts bytes, other systems kilobytes."""
+    """Return the peak memory of this process, in MB; macOS reports bytes, other systems kilobytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 1e6 if sys.platform == "darwin" else peak / 1e3

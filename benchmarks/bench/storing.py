@@ -1,4 +1,4 @@
-"""What tests and benchmarks do with a memory that the program does in another way: write, join, load and compare."""
+"""Write, join, load and compare, for tests and benchmarks; the program itself does these in other ways."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from engram.transcripts.turns import Turn
 
 
 def write_turn(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int) -> int:
-    """Store a turn, or what a known one has grown by; returns its row id."""
+    """Store a turn, or the growth of a stored one; return its row id."""
     return write_turns(tx, [turn], session, transcript_id)[0]
 
 
 def join_projects(store: Store, into: int, others: Sequence[int], *, actor: Actor, is_said: bool = True) -> int:
-    """Give everything of other projects to the project ``into``; returns how many sessions moved."""
+    """Move everything in other projects to the project ``into``; return how many sessions were moved."""
     with store.transaction() as tx:
         return join_in(tx, into, others, actor=actor, is_said=is_said)
 
@@ -36,7 +36,7 @@ def load_vectors(store: Reader, owner: str, model: str) -> list[tuple[int, int, 
 
 
 def content_digest(store: Reader) -> str:
-    """SHA-256 over everything that memories hold: for proofs that an undo restored it."""
+    """Return a SHA-256 digest of the whole content of all memories, to prove that an undo restored it."""
     digest = hashlib.sha256()
     for memory in all_memories(store):
         state = {**snapshot(memory), "evidence": [pack_uuid(e.uuid).hex() for e in evidence_of(store, memory.id)]}

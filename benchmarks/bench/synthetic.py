@@ -1,4 +1,4 @@
-"""Fill a memory with synthetic turns, memories and vectors, always the same, to time a large one."""
+"""Fill a memory with synthetic turns, memories and vectors, always the same ones, to time a large memory."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from engram.models.sessions.turn_changes import write_turns
 from engram.models.shown.usage import count_totals
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
-#: Turns of one session, and of one transaction.
+#: Number of turns per session and per transaction.
 SESSION_TURNS = 50
 #: Number of projects; sessions belong to them in rotation.
 PROJECTS = 20
-#: Minimum and maximum number of words of a prompt and of a reply: one passage each.
+#: Minimum and maximum number of words in a prompt and in a reply, each of which is one passage.
 _WORDS = (12, 60)
 _SUMMARY_WORDS, _CONTENT_WORDS = 25, 60
 _START_MS = 1_700_000_000_000
-#: Vectors written in one transaction.
+#: Number of vectors written in one transaction.
 _SLICE = 5_000
-#: Length of the noise added to a topic's vector: rows of a topic are then about as similar as texts of one.
+#: Length of the noise added to a topic's vector. It makes the rows of a topic about as similar as real texts about one.
 _NOISE = 1.1
 
 
 class SyntheticMemory:
     """Writes synthetic turns and memories, always the same ones.
 
-    Every session has a topic. A row's vector is that of a text of its topic, embedded by the real model, plus noise:
-    embedding a million texts takes too long for a benchmark, and a question must be close to some rows only.
+    Every session has a topic. A row's vector is that of a text about its topic, embedded by the real model, plus noise:
+    embedding a million texts takes too long for a benchmark, and a question must be close to only some of the rows.
     """
 
     def __init__(self, seed: int = 7, *, texts: TextGenerator | None = None, max_memories: int | None = None) -> None:
@@ -80,12 +80,12 @@ class SyntheticMemory:
         """Return a question of 5 to 12 words about a session's topic; ``project`` is the number of its project."""
         topic = int(self._numbers.integers(self.texts.topics))
         if project is not None:
-            # The number of a session determines both its topic and its project.
+            # The session's number determines both its topic and its project.
             topic = (topic // PROJECTS * PROJECTS + project) % self.texts.topics
         return self.texts.text(int(self._numbers.integers(5, 13)), topic)
 
     def resume(self, store: Store) -> None:
-        """Continue a memory that was filled before."""
+        """Continue filling an existing memory."""
         self._turn_count, self._memory_count = count_totals(store).turns, _last_row_id(store, "e")
         self._embedded = {owner: _last_row_id(store, owner) for owner in "pe"}
 
@@ -167,7 +167,7 @@ class SyntheticMemory:
         last = _last_row_id(store, owner)
         for start in range(self._embedded[owner] + 1, last + 1, _SLICE):
             ids = range(start, min(start + _SLICE, last + 1))
-            # Rows are in the order of their turns, one or two for each.
+            # Rows are in the order of their turns, with one or two for each turn.
             turns = self._turn_count if owner == "p" else self._memory_count
             rows = self._rows(centres, [self._topic((row_id - 1) * turns // last) for row_id in ids])
             with store.transaction() as tx:
@@ -177,7 +177,7 @@ class SyntheticMemory:
         self._embedded[owner] = last
 
     def _topic(self, turn: int) -> int:
-        """Return the topic of a turn by its number from 0: that of its session."""
+        """Return the topic of a turn, given its number from 0: the topic of its session."""
         return turn // SESSION_TURNS % self.texts.topics
 
     def _rows(self, centres: NDArray[np.float32], topics: Sequence[int]) -> NDArray[np.float16]:
