@@ -1,4 +1,4 @@
-"""What every program is asked: the questions of the code set, and prompts that fit, fit elsewhere, or fit nothing."""
+"""The input of every program: the questions of the code set, and prompts that fit, fit elsewhere, or fit nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: Prompts that could be said in any project; no memory of another project helps with them.
+#: Prompts that could occur in any project; no memory of another project helps with them.
 ROUTINE = (
     "fix the lint errors please",
     "run the full test suite and fix what fails",
@@ -25,7 +25,7 @@ ROUTINE = (
     "translate the docs to German",
     "create a Dockerfile for the app",
 )
-#: Questions that belong to no work at all.
+#: Questions that are about no work at all.
 NOWHERE = (
     "What is the capital of France?",
     "recipe for pancakes",
@@ -71,13 +71,13 @@ class Prompt:
     #: fits, nothing (fits), foreign (written for another project), or routine.
     kind: str
     text: str
-    #: Of the gold memories that should come: what they say, and the entries that they rest on.
+    #: Summaries of the gold memories that should be shown, and the entries that they rest on.
     summaries: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
 
 
 def read_questions(code: Path) -> list[Question]:
-    """Read the questions of the code set, and add those that belong to no work, asked in its first project."""
+    """Read the questions of the code set, and add those about no work, which are asked in its first project."""
     asked = [
         Question(
             line["id"],
@@ -94,7 +94,7 @@ def read_questions(code: Path) -> list[Question]:
 
 
 def read_prompts(code: Path) -> list[Prompt]:
-    """Read the prompts of the code set; each is also typed in every other project, and the routine ones in each."""
+    """Read the prompts of the code set. Each is also typed in every other project, and the routine ones in all."""
     gold = {line["id"]: line for line in _lines(code / "memories.jsonl") if "id" in line}
     lines = list(_lines(code / "prompts.jsonl"))
     projects = sorted({line["project"] for line in lines})

@@ -10,15 +10,15 @@ from driver import Driver
 from machine import READ_SECONDS
 from notes import read_exchanges, session_files
 
-#: Notes that are read after a search; their words are counted, those of the list are not.
+#: Number of notes that are read after a search. Their words are counted; those of the list are not.
 _NOTES = 2
-#: A model that can be had offline, as fastembed names it, and the similarity from which a hit counts: the program's own
-#: bound, 0.55, is made for its default model, whose similarities are higher.
+#: A model that is available offline, by its name in fastembed, and the minimum similarity of a hit. The program's own
+#: minimum, 0.55, is meant for its default model, whose similarities are higher.
 _MODEL, _SIMILARITY = "sentence-transformers/all-MiniLM-L6-v2", "0.3"
 
 
 class BasicMemory(Driver):
-    """``search_notes``, over a note for each exchange of the transcripts."""
+    """``search_notes`` over one note for each exchange in the transcripts."""
 
     name = "basic-memory"
     program_name = "basic-memory"
@@ -48,7 +48,7 @@ class BasicMemory(Driver):
         return self.machine.home / "notes"
 
     def variables(self) -> dict[str, str]:
-        """The model, and no question whether to send anything."""
+        """Choose the model, and suppress the question whether to send anything."""
         return {
             "BASIC_MEMORY_SEMANTIC_SEARCH_ENABLED": "true",
             "BASIC_MEMORY_SEMANTIC_EMBEDDING_MODEL": _MODEL,
@@ -59,15 +59,15 @@ class BasicMemory(Driver):
         }
 
     def version(self) -> str:
-        """As it prints it."""
+        """Return the version as the program prints it."""
         return self.machine.run([self._command, "--version"], more=self.variables()).stdout.split()[-1]
 
     def installed(self) -> Sequence[Path]:
-        """Its virtual environment and the model."""
+        """Return its virtual environment and the model."""
         return [self.program / "venv", self.program / "home"]
 
     def stored(self) -> Sequence[Path]:
-        """Notes and index, without the model in the same folder."""
+        """Return the notes and the index, without the model in the same folder."""
         kept = self.machine.home / ".basic-memory"
         return [self._notes, *(path for path in kept.iterdir() if path.name != "fastembed_cache")]
 
@@ -91,11 +91,11 @@ class BasicMemory(Driver):
                 raise RuntimeError(done.stderr[-1000:] + done.stdout[-1000:])
 
     def server(self) -> Sequence[str | Path]:
-        """The MCP server."""
+        """Return the command of the MCP server."""
         return [self._command, "mcp"]
 
     def answer(self, question: str, folder: Path) -> str:
-        """``search_notes``, which lists titles, then ``read_note`` of the best, as an agent goes on."""
+        """Call ``search_notes``, which lists titles, and then ``read_note`` for the best ones, as an agent would."""
         session = self.session(folder)
         found = session.call("search_notes", {"query": question, "project": folder.name})
         names = re.findall(r"^- permalink: (\S+)", found, re.M)[:_NOTES]

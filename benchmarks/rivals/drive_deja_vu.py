@@ -27,27 +27,27 @@ class DejaVu(Driver):
     )
 
     def version(self) -> str:
-        """As it prints it."""
+        """Return the version as the program prints it."""
         return self.machine.run([self.program, "--version"]).stdout.split()[-1]
 
     def installed(self) -> Sequence[Path]:
-        """The binary."""
+        """Return the binary."""
         return [self.program]
 
     def stored(self) -> Sequence[Path]:
-        """Its cache."""
+        """Return its cache."""
         return [self.machine.home / ".cache", self.machine.home / ".config", self.machine.home / ".local"]
 
     def read(self) -> None:
-        """Index."""
+        """Index the transcripts."""
         self.machine.run([self.program, "index", "--rebuild"], seconds=READ_SECONDS)
 
     def server(self) -> Sequence[str | Path]:
-        """The MCP server."""
+        """Return the command of the MCP server."""
         return [self.program, "mcp"]
 
     def answer(self, question: str, folder: Path) -> str:
-        """``recall``."""
+        """Call the tool ``recall``."""
         session = self.session(folder)
         names = [tool["name"] for tool in session.tools()]
         if "recall" in names:
@@ -57,7 +57,7 @@ class DejaVu(Driver):
         return "" if text.lower().startswith("no match") else text
 
     def prompt(self, prompt: str, folder: Path, session_id: str) -> str:
-        """The hook of a prompt."""
+        """Run the hook for a prompt."""
         payload = {
             "hook_event_name": "UserPromptSubmit",
             "session_id": session_id,

@@ -11,14 +11,14 @@ from pathlib import Path
 from driver import Driver
 from machine import READ_SECONDS, context_of
 
-#: Seconds in which the worker is expected to serve.
+#: Maximum number of seconds until the worker serves.
 _START_SECONDS = 90.0
-#: What it says if it found nothing.
+#: Beginnings of its answer if it found nothing.
 _NOTHING = ("no memory", "nothing")
 
 
 class Engram(Driver):
-    """The worker, the hook of a prompt, and ``memory_recall`` in a session of the project's folder."""
+    """The worker, the hook for a prompt, and ``memory_recall`` in a session in the project's folder."""
 
     name = "Engram"
     configuration = (
@@ -36,19 +36,19 @@ class Engram(Driver):
         return Path(sys.executable).with_name("engram")
 
     def variables(self) -> dict[str, str]:
-        """Its folder, and no limit on the memories of an hour."""
+        """Choose its folder, and remove the limit on memories per hour."""
         return {"ENGRAM_HOME": str(self.machine.home / ".claude-memory"), "ENGRAM_HOURLY_MEMORIES": "1000000"}
 
     def version(self) -> str:
-        """As the program prints it."""
+        """Return the version as the program prints it."""
         return self.machine.run([self._engram, "--version"]).stdout.split()[-1]
 
     def installed(self) -> Sequence[Path]:
-        """Every package that it needs, and itself."""
+        """Return the program and every package that it needs."""
         return _runtime_files()
 
     def stored(self) -> Sequence[Path]:
-        """The memory folder."""
+        """Return the memory folder."""
         return [self.machine.home / ".claude-memory"]
 
     def read(self) -> None:
@@ -58,7 +58,7 @@ class Engram(Driver):
             raise RuntimeError(done.stderr[-2000:])
 
     def open(self) -> None:
-        """Start watcher and worker, and wait for the worker's sockets."""
+        """Start the watcher and the worker, and wait for the worker's sockets."""
         self.machine.start([self._engram, "up"], more=self.variables())
         home, until = Path(self.variables()["ENGRAM_HOME"]), time.monotonic() + _START_SECONDS
         while not ((home / "engram.sock").exists() and (home / "mcp.sock").exists()):
@@ -69,16 +69,16 @@ class Engram(Driver):
         self._hook = json.loads(hooks)["hooks"]["UserPromptSubmit"][0]["hooks"][0]["command"]
 
     def server(self) -> Sequence[str | Path]:
-        """The MCP server."""
+        """Return the command of the MCP server."""
         return [self._engram.with_name("engram-mcp")]
 
     def answer(self, question: str, folder: Path) -> str:
-        """``memory_recall``."""
+        """Call ``memory_recall``."""
         text = self.session(folder).call("memory_recall", {"query": question})
         return "" if text.lower().startswith(_NOTHING) else text
 
     def prompt(self, prompt: str, folder: Path, session_id: str) -> str:
-        """The hook of a prompt."""
+        """Run the hook for a prompt."""
         payload = {
             "hook_event_name": "UserPromptSubmit",
             "session_id": session_id,
@@ -92,7 +92,7 @@ class Engram(Driver):
 
 
 class EngramEverywhere(Engram):
-    """Asked without being told the project, as programs are that have one index of the whole machine."""
+    """Queried without a project, like programs that have one index for the whole machine."""
 
     name = "Engram, all projects"
     asks = "Engram"
@@ -100,13 +100,13 @@ class EngramEverywhere(Engram):
     has_hook = False
 
     def answer(self, question: str, folder: Path) -> str:
-        """``engram recall``."""
+        """Run ``engram recall``."""
         done = self.machine.run([self._engram, "recall", question], folder=self.machine.home, more=self.variables())
         return "" if done.code or done.stdout.lower().startswith(_NOTHING) else done.stdout.strip()
 
 
 def _runtime_files() -> list[Path]:
-    """Return the files of the distributions that Engram needs, without those of the developers."""
+    """Return the files of the distributions that Engram needs, except those for developers."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     from packaging.requirements import Requirement

@@ -13,7 +13,7 @@ _PROGRAM = Path(__file__).with_name("fts5_program.py")
 
 
 class Fts5(Driver):
-    """``fts5_program.py``: a program a question."""
+    """``fts5_program.py``, which is started once for each question."""
 
     name = "plain FTS5"
     configuration = "SQLite's full-text index over what was said, pieces of 60 words, OR of all words, bm25"
@@ -27,19 +27,19 @@ class Fts5(Driver):
         return self.machine.folder / "fts5.db"
 
     def version(self) -> str:
-        """SQLite's."""
+        """Return SQLite's version."""
         return f"SQLite {sqlite3.sqlite_version}"
 
     def installed(self) -> Sequence[Path]:
-        """Nothing but the script."""
+        """Return only the script."""
         return [_PROGRAM]
 
     def stored(self) -> Sequence[Path]:
-        """The database."""
+        """Return the database."""
         return [self._database]
 
     def read(self) -> None:
-        """Index."""
+        """Index the transcripts."""
         self.machine.run([sys.executable, "-I", _PROGRAM, "index", self._database, self.machine.claude / "projects"])
 
     def answer(self, question: str, folder: Path) -> str:

@@ -28,15 +28,15 @@ class MemPalace(Driver):
     has_hook = False
 
     def version(self) -> str:
-        """As it prints it."""
+        """Return the version as the program prints it."""
         return self.machine.run([self._bin / "mempalace", "--version"]).stdout.split()[-1]
 
     def installed(self) -> Sequence[Path]:
-        """Its virtual environment and the model."""
+        """Return its virtual environment and the model."""
         return [self.program / "venv", self.program / "home"]
 
     def stored(self) -> Sequence[Path]:
-        """The palace."""
+        """Return the palace."""
         return [self.machine.home / ".config" / "mempalace", self.machine.home / ".mempalace"]
 
     def read(self) -> None:
@@ -49,11 +49,11 @@ class MemPalace(Driver):
                 raise RuntimeError(f"mining {folder.name}: {done.code} {done.stderr[-1000:]}")
 
     def server(self) -> Sequence[str | Path]:
-        """The MCP server."""
+        """Return the command of the MCP server."""
         return [self._bin / "mempalace-mcp"]
 
     def answer(self, question: str, folder: Path) -> str:
-        """``mempalace_search`` in the wing of the project."""
+        """Call ``mempalace_search`` in the project's wing."""
         text = self.session(folder).call("mempalace_search", {"query": question[:250], "wing": folder.name})
         return "" if '"results": []' in text else text
 

@@ -41,15 +41,15 @@ class MemSearch(Driver):
         return self.machine.home / "memory"
 
     def version(self) -> str:
-        """As it prints it."""
+        """Return the version as the program prints it."""
         return self.machine.run([self._command, "--version"]).stdout.split()[-1]
 
     def installed(self) -> Sequence[Path]:
-        """Its virtual environment and the model."""
+        """Return its virtual environment and the model."""
         return [self.program / "venv", self.program / "home"]
 
     def stored(self) -> Sequence[Path]:
-        """Notes and store."""
+        """Return the notes and the store."""
         return [self._notes, self.machine.home / ".memsearch"]
 
     def read(self) -> None:
@@ -68,7 +68,7 @@ class MemSearch(Driver):
             raise RuntimeError(done.stderr[-1000:])
 
     def answer(self, question: str, folder: Path) -> str:
-        """``memsearch search`` among the notes of the project."""
+        """Run ``memsearch search`` on the project's notes."""
         command = [self._command, "search", question, "-p", "onnx", "-m", _MODEL, "--source-prefix"]
         text = self.machine.run([*command, self._notes / folder.name]).stdout.strip()
         return "" if text.lower().startswith(_NOTHING) else text

@@ -1,4 +1,4 @@
-"""What the benchmark asks of a memory program, whichever it is: the interface of a driver."""
+"""The interface of a driver: what the benchmark requires of any memory program."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from machine import Machine, McpClient
 
 
 class Driver(ABC):
-    """One program on one machine. It is given the path of the installed program and never reads its code."""
+    """One program on one machine. A driver gets the path of the installed program, but never reads its code."""
 
-    #: Name in the tables.
+    #: The program's name in the tables.
     name: ClassVar[str]
-    #: The program is told by ``--program NAME=PATH``; "" if Engram's checkout has it.
+    #: Its NAME in ``--program NAME=PATH``; "" if Engram's checkout contains it.
     program_name: ClassVar[str] = ""
-    #: How it was set up, and what of it can't be had without a network or an account.
+    #: How it was set up, and which parts are not available without a network or an account.
     configuration: ClassVar[str]
-    #: In whose favour the measuring is uneven, and how.
+    #: Which programs the measurement favours, and how.
     unfair: ClassVar[Sequence[str]] = ()
-    #: Number of agents whose history it reads, and the systems it runs on, by its own documentation.
+    #: Number of agents whose history it reads, and the systems on which it runs, according to its documentation.
     agents: ClassVar[int | str]
     systems: ClassVar[str]
-    #: Another driver whose machine this one asks in another way, without reading again; "" for one of its own.
+    #: Another driver whose machine this one queries in a different way, without reading again; "" for its own machine.
     asks: ClassVar[str] = ""
-    #: Whether it puts something before a prompt by itself.
+    #: True if it adds something to a prompt automatically.
     has_hook: ClassVar[bool] = True
 
     def __init__(self, machine: Machine, program: Path) -> None:
-        """Take the program at its path, or the folder it was installed into."""
+        """Use the program at its path, or in the folder into which it was installed."""
         self.machine = machine
         self.program = program
         self.sessions: dict[Path, McpClient] = {}
@@ -41,18 +41,18 @@ class Driver(ABC):
 
     @abstractmethod
     def installed(self) -> Sequence[Path]:
-        """Return what lies on the disk to run it, without an interpreter of the system."""
+        """Return the files and folders that it needs on disk, without the system's interpreter."""
 
     @abstractmethod
     def stored(self) -> Sequence[Path]:
-        """Return what it has written of the transcripts."""
+        """Return the files and folders that it has made from the transcripts."""
 
     @abstractmethod
     def read(self) -> None:
-        """Read all transcripts, from nothing, to where questions can be asked."""
+        """Read all transcripts from scratch, until questions can be asked."""
 
     def open(self) -> None:  # noqa: B027
-        """Start what a user of the program has running."""
+        """Start the processes that a user of the program has running."""
 
     def server(self) -> Sequence[str | Path]:
         """Return the command of the MCP server; () if there is none."""
@@ -79,5 +79,5 @@ class Driver(ABC):
         """Return what an agent in a folder gets for a question: the text of the tool; "" if it found nothing."""
 
     def prompt(self, prompt: str, folder: Path, session_id: str) -> str:
-        """Return what stands before the model when a person types a prompt; "" if nothing does."""
+        """Return what is shown to the model when a person types a prompt; "" if nothing is."""
         raise NotImplementedError(f"{self.name} has no hook; {prompt[:20]!r}, {folder}, {session_id}")

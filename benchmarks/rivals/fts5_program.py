@@ -1,10 +1,10 @@
-"""The plainest memory there is: SQLite's full-text index over what was said, as a program with two commands.
+"""The simplest possible memory: SQLite's full-text index over what was said, as a program with two commands.
 
     python fts5_program.py index DATABASE PROJECTS
     python fts5_program.py ask DATABASE [--folder FOLDER] < QUESTION
 
-``index`` cuts what user and assistant said into pieces of 60 words. ``ask`` prints the best pieces of all words of the
-question joined by OR, in the order of bm25, up to 400 words.
+``index`` cuts what the user and the assistant said into pieces of 60 words. ``ask`` prints the best pieces for all
+words of the question joined by OR, in the order of bm25, up to 400 words.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A scratch machine for one program: a home with the transcripts, measured processes, and a client of MCP servers.
+"""A scratch machine for one program: a home with the transcripts, measured processes, and a client for MCP servers.
 
-Linux only: processor time and memory of a program's processes are read from ``/proc``.
+This runs on Linux only: processor time and memory of a program's processes are read from ``/proc``.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-#: Every process that a benchmarked program starts inherits this variable; by it they are found again.
+#: Every process that a benchmarked program starts inherits this variable, by which it is found.
 MARK = "RIVALS_RUN"
-#: Seconds between two looks at the processes. Looking costs processor time of the benchmark itself, not of the program.
+#: Seconds between two checks of the processes. A check costs the benchmark processor time, but not the program.
 LOOK_SECONDS = 1.0
-#: Longest that one question may take, in seconds.
+#: Maximum time for one question, in seconds.
 ANSWER_SECONDS = 300.0
-#: Longest that reading all transcripts may take, in seconds.
+#: Maximum time for reading all transcripts, in seconds.
 READ_SECONDS = 3600.0
 _CWD = re.compile(rb'"cwd":\s*"(?:[^"\\]|\\.)*"')
 _TIME = re.compile(rb'"timestamp":\s*"(\d{4}-\d\d-\d\dT[0-9:.]+Z)"')
@@ -49,7 +49,7 @@ class Run:
 
 @dataclass
 class Cost:
-    """What reading took: processor seconds and wall seconds, and the largest sum of memory, in MB (PSS)."""
+    """The cost of reading: processor seconds, wall seconds, and the peak of the total memory, in MB (PSS)."""
 
     processor_seconds: float = 0.0
     seconds: float = 0.0
@@ -58,7 +58,7 @@ class Cost:
 
 @dataclass
 class Machine:
-    """One program's machine: everything that it writes lies in ``folder``, whose ``home`` is its ``HOME``."""
+    """One program's machine: everything that it writes is in ``folder``, in which ``home`` is its ``HOME``."""
 
     folder: Path
     #: Repository of the corpus → the folder in which its sessions took place.
@@ -78,11 +78,11 @@ class Machine:
 
     @staticmethod
     def slug(folder: Path) -> str:
-        """Return the name that Claude Code gives the transcripts' folder of a working folder."""
+        """Return Claude Code's name for the folder with the transcripts of a working folder."""
         return re.sub(r"[^A-Za-z0-9]", "-", str(folder))
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return the variables of every program here: nothing of the user's but ``PATH``, and no network wanted."""
+        """Return the variables of every program: only ``PATH`` from the user's, and settings that avoid the network."""
         return {
             "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
             "HOME": str(self.home),
@@ -140,7 +140,7 @@ class Machine:
         return process
 
     def stop(self) -> None:
-        """End what was started here, and whatever that left behind."""
+        """End the processes that were started here, and any processes that they left behind."""
         for process in self.started:
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(signal.SIGTERM)
@@ -156,7 +156,7 @@ class Machine:
 
     @contextlib.contextmanager
     def measured(self) -> Iterator[Cost]:
-        """Fill in, at the end, what the programs run here took."""
+        """Yield a cost, and fill in at the end what the programs took that ran in this block."""
         cost, done = Cost(), threading.Event()
         of_pid: dict[int, tuple[float, bool]] = {}
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -175,7 +175,7 @@ class Machine:
             watching.join()
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
             alive = set(marked_processes(self.mark))
-            # A waited-for process and all that it waited for are counted by the kernel; the rest are daemons.
+            # The kernel counts a process that was waited for, and those that it waited for; the others are daemons.
             daemons = sum(seconds for pid, (seconds, is_orphan) in of_pid.items() if is_orphan or pid in alive)
             waited = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
             cost.processor_seconds = round(waited + daemons, 1)
@@ -183,7 +183,7 @@ class Machine:
             cost.peak_mb = round(cost.peak_mb)
 
     def resident_mb(self, seen: dict[int, tuple[float, bool]] | None = None) -> float:
-        """Return the memory of all processes of this machine, shared pages counted once, in MB."""
+        """Return the memory of all processes of this machine, in MB, counting shared pages once."""
         total = 0.0
         for pid in marked_processes(self.mark):
             with contextlib.suppress(OSError, ValueError, IndexError):
@@ -206,11 +206,11 @@ def marked_processes(mark: str) -> list[int]:
 
 
 def prepare_machine(folder: Path, corpus: Path, given_home: Path | None = None) -> Machine:
-    """Make a machine on which all sessions of a corpus took place, each repository's in one folder that exists.
+    """Create a machine on which all sessions of a corpus took place, those of each repository in one existing folder.
 
-    The sessions come from the machines of several people. Only the ``cwd`` of their lines is replaced, by the folder of
-    the repository here, so that every program sees one person's projects; a file's time is that of its last line.
-    ``given_home`` holds what a program would download; it becomes part of the home.
+    The sessions come from several people's machines. Only the ``cwd`` in their lines is replaced with the folder of the
+    repository on this machine, so that every program sees one person's projects; a file's time is that of its last
+    line. ``given_home`` contains what a program would download; it becomes part of the home.
     """
     shutil.rmtree(folder, ignore_errors=True)
     machine = Machine(folder.absolute())
@@ -235,7 +235,7 @@ def prepare_machine(folder: Path, corpus: Path, given_home: Path | None = None) 
 
 
 def folder_mb(*folders: Path) -> float:
-    """Return the size of files and folders in MB; a missing one has none, a hard link counts once."""
+    """Return the size of files and folders, in MB. Missing ones count as 0, and hard links are counted once."""
     seen: dict[tuple[int, int], int] = {}
     for folder in folders:
         for path in [folder, *folder.rglob("*")] if folder.exists() else []:
@@ -271,12 +271,12 @@ class McpClient:
         self._say({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def tools(self) -> list[dict[str, Any]]:
-        """Return the tools as an agent is shown them."""
+        """Return the tools as an agent sees them."""
         tools = self.ask("tools/list", {})["tools"]
         return list(tools)
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """Return the text that a tool answers; an error is text, too."""
+        """Return the text of a tool's answer, which may be an error."""
         result = self.ask("tools/call", {"name": tool, "arguments": dict(arguments)})
         return "\n".join(block.get("text", "") for block in result.get("content", ()))
 
@@ -322,7 +322,7 @@ class McpClient:
 
 
 def context_of(stdout: str) -> str:
-    """Return what a hook's output puts before the model: ``additionalContext``, or the plain text."""
+    """Return what the model sees of a hook's output: ``additionalContext``, or the plain text."""
     text = stdout.strip()
     if not text.startswith("{"):
         return text

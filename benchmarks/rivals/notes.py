@@ -1,4 +1,4 @@
-"""Transcripts as Markdown, for programs that remember notes which a model would write: here, word for word."""
+"""Transcripts as Markdown, for programs that store notes. A model would write those; here, they are verbatim."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Exchange:
 
     @property
     def text(self) -> str:
-        """Both, as Markdown without headings of its own."""
+        """Return both as Markdown without headings."""
         return re.sub(r"(?m)^#+ ", "", "\n\n".join([f"User: {self.prompt}", *self.said]))
 
 
 def read_exchanges(transcript: Path) -> Iterator[Exchange]:
-    """Return the exchanges of a transcript of Claude Code; what tools printed is left out."""
+    """Yield the exchanges in a transcript of Claude Code; the output of tools is left out."""
     open_exchange: Exchange | None = None
     for line in transcript.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
@@ -50,7 +50,7 @@ def read_exchanges(transcript: Path) -> Iterator[Exchange]:
 
 
 def session_files(projects: Path) -> Iterator[tuple[str, Path]]:
-    """Return Claude Code's name of the folder and the transcript of every session; not those of subagents."""
+    """Yield Claude Code's name for the folder, and the transcript, of every session except those of subagents."""
     for path in sorted(projects.glob("*/*.jsonl")):
         yield path.parent.name, path
 

@@ -1,11 +1,11 @@
-"""Memory programs on the same transcripts, the same questions and the same prompts, each through its own front door.
+"""Run memory programs on the same transcripts, questions and prompts, each through its own regular interface.
 
     python benchmarks/rivals/run.py --corpus DIR --bench DIR [--program NAME=PATH …] [--only NAME …] [--into DIR]
 
-Engram and plain full-text search are always measured; a rival only if its installed program is given. Nothing is
-installed or downloaded here. Each program gets a machine of its own: a home with all sessions of the corpus, read from
-nothing. Results and logs go to ``benchmarks/results``; ``tables.py`` prints them. Run it without a network, to be sure
-that nothing is fetched: ``unshare -rn sh -c 'ip link set lo up; make bench-rivals …'``.
+Engram and plain full-text search are always measured; another program is measured only if its path is given. Nothing is
+installed or downloaded. Each program gets its own machine: a home with all sessions of the corpus, which it reads from
+scratch. Results and logs go to ``benchmarks/results``; ``tables.py`` prints them. To be sure that nothing is fetched,
+run it without a network: ``unshare -rn sh -c 'ip link set lo up; make bench-rivals …'``.
 """
 
 from __future__ import annotations
@@ -45,21 +45,23 @@ DRIVERS = (
     ("drive_basic_memory", "BasicMemory"),
     ("drive_memsearch", "MemSearch"),
 )
-#: Words of what is put before a prompt that are looked at.
+#: Number of words that are examined in a text added to a prompt.
 PROMPT_WORDS = 200
-#: What is the same for two drivers of one machine.
+#: Figures that two drivers of one machine share.
 READING = ("read_processor_seconds", "read_seconds", "read_peak_mb", "stored_mb")
-#: Seconds between reading and the look at the memory at rest.
+#: Seconds between reading and measuring the memory at rest.
 REST_SECONDS = 10.0
 
 
 def main() -> None:
     """Measure every program that was given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", type=Path, required=True, help="folders of sessions, one a repository")
+    parser.add_argument("--corpus", type=Path, required=True, help="folders of sessions, one per repository")
     parser.add_argument("--bench", type=Path, required=True, help="folder with code/questions.jsonl and the gold sets")
     parser.add_argument("--program", action="append", default=[], metavar="NAME=PATH", help="an installed program")
-    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="only these (default: all given)")
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="only these programs (default: all given)"
+    )
     parser.add_argument("--into", type=Path, default=RESULTS, help="folder of the results")
     parser.add_argument("--work", type=Path, help="keep the machines and the answers here")
     parser.add_argument("--first", type=int, metavar="N", help="only the first N questions and prompts, to try it")
@@ -116,7 +118,7 @@ def measure(
     say: Callable[[str], None],
     read: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return everything that is known of a program; ``read`` is the result with which its machine was filled before."""
+    """Return all results of a program; ``read`` is an earlier result, if its machine has already been filled."""
     machine = driver.machine
     transcripts = list((machine.claude / "projects").rglob("*.jsonl"))
     load = os.getloadavg()[0]
@@ -216,7 +218,7 @@ def ask_prompts(
 
 @contextlib.contextmanager
 def answers_file(machine: Machine) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Open the file that keeps every answer, beside the machine's home; it is no part of the results."""
+    """Open the file next to the machine's home that stores every answer; it is not part of the results."""
     with (machine.folder / "answers.jsonl").open("a", encoding="utf-8") as file:
         yield lambda line: print(json.dumps(line, ensure_ascii=False), file=file, flush=True)
 
@@ -233,7 +235,7 @@ def as_json(result: dict[str, Any]) -> str:
 
 
 def command_line() -> str:
-    """Return the command without the folders of this machine."""
+    """Return the command line without this machine's folders."""
     words = [word.partition("=")[0] + "=PATH" if "=" in word else word for word in sys.argv[1:]]
     hidden = {"--corpus": "DIR", "--bench": "DIR", "--into": "DIR", "--work": "DIR", "--reading": "DIR"}
     shown = [hidden.get(words[place - 1], word) if place else word for place, word in enumerate(words)]

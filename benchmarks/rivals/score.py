@@ -1,7 +1,7 @@
-"""What an answer is worth, by its text alone: the same for every program, whatever ids it reports. Pure, but for files.
+"""Score an answer by its text alone, in the same way for every program, whatever ids it reports.
 
-A piece of evidence (an entry of a transcript) counts as shown if 60 characters of the answer occur in it in a row,
-white space, punctuation and case aside, or if the whole of a shorter entry stands in the answer.
+A piece of evidence (an entry of a transcript) counts as shown if 60 consecutive characters of the answer occur in it,
+ignoring white space, punctuation and case, or if the answer contains the whole of a shorter entry.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Characters in a row that show an entry.
+#: Number of consecutive characters that show an entry.
 WINDOW = 60
 #: Numbers of words that an agent might read.
 WORDS = (200, 400)
-#: Share of a gold memory's words that a line must say to count as telling it.
+#: Share of a gold memory's words that a line must contain to count as stating the memory.
 TELLING_SHARE = 0.4
 _ESCAPES = re.compile(r"\\[nrt\"]")
-#: Hexadecimal digits at the beginning of a session's id by which it counts as named.
+#: Number of hexadecimal digits at the beginning of a session's id that suffice to name the session.
 _ID_DIGITS = 8
 _STOP = set(
     "that this these those when where which with from have been were what does into than then they them their there "
@@ -30,11 +30,11 @@ _STOP = set(
 
 @dataclass(frozen=True)
 class Corpus:
-    """What gold labels point to."""
+    """The entries to which gold labels refer."""
 
-    #: uuid of an entry → what it says, as ``plain`` makes it.
+    #: uuid of an entry → its text, as returned by ``plain``.
     texts: Mapping[str, str]
-    #: uuid of an entry → the sessions that hold it (copies of a session hold the same entries).
+    #: uuid of an entry → the sessions that contain it (copies of a session contain the same entries).
     sessions: Mapping[str, frozenset[str]]
 
 
@@ -65,7 +65,7 @@ def plain(text: str) -> str:
 
 
 def first_words(text: str, number: int) -> str:
-    """Return the first words of a text, as an agent with so much room reads it."""
+    """Return the first words of a text, as read by an agent with room for this number."""
     return " ".join(text.split()[:number])
 
 
@@ -88,28 +88,28 @@ def evidence_share(answer: str, wanted: Sequence[str], corpus: Corpus, words: in
 
 
 def names_session(answer: str, wanted: Iterable[str], corpus: Corpus, words: int) -> bool:
-    """Return whether the first words of an answer name a session that holds a wanted entry."""
+    """Return whether the first words of an answer name a session that contains a wanted entry."""
     text = first_words(answer, words)
     return any(name[:_ID_DIGITS] in text for uuid in wanted for name in corpus.sessions.get(uuid, ()))
 
 
 def content_words(text: str) -> set[str]:
-    """Return the words that carry a text: four letters or more, no stop words."""
+    """Return the informative words of a text: those with four or more letters, without stop words."""
     return {word for word in re.findall(r"[a-z0-9_]{4,}", text.lower()) if word not in _STOP}
 
 
 def reference_share(answer: str, question: str, reference: str, words: int) -> float:
-    """Return the share of the reference answer's words, not in the question, that the first words of an answer say.
+    """Return the share of the reference answer's words, except those in the question, in the first words of an answer.
 
-    It stands in for a reader: it tells right answers from wrong ones with an AUC of 0.89 (docs/benchmarks.md). Other
-    than ``evidence_share`` it also counts what is told in other words than the transcript's.
+    This replaces a reader: it distinguishes right answers from wrong ones with an AUC of 0.89 (docs/benchmarks.md).
+    Unlike ``evidence_share``, it also counts statements in other words than the transcript's.
     """
     wanted = content_words(reference) - content_words(question)
     return len(wanted & content_words(first_words(answer, words))) / len(wanted) if wanted else 0.0
 
 
 def tells_memory(text: str, summaries: Iterable[str], evidence: Iterable[str], corpus: Corpus) -> bool:
-    """Return whether a text says one of the gold memories, in its own words or by quoting what it rests on."""
+    """Return whether a text states one of the gold memories, in its own words or by quoting what it rests on."""
     said = content_words(text)
     for summary in summaries:
         wanted = content_words(summary)

@@ -1,10 +1,10 @@
-"""The table of ``run.py``: print it, or write the figures of README.md and docs/comparison.md.
+"""Print the table of results of ``run.py``, or write the figures in README.md and docs/comparison.md.
 
     python benchmarks/rivals/tables.py            # print
     python benchmarks/rivals/tables.py --write    # write both files
     python benchmarks/rivals/tables.py --check    # exit code 1 where they differ from the results
 
-The figures come from ``benchmarks/results/rivals/*.json``, and what readers answered from ``READING``.
+The figures come from ``benchmarks/results/rivals/*.json``, and the readers' answers from ``READING``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RESULTS = ROOT / "benchmarks" / "results" / "rivals"
 READING = ROOT / "benchmarks" / "answers" / "qa" / "2026-11-26-all-rivals"
 #: Program → its arm in that run; another program's arm is its own name with 400 words.
 ARMS = {"Engram": "rules:400", "plain FTS5": "fts5:400"}
-#: Programs in the order of the tables; the first is what the others are compared with.
+#: Programs in the order of the tables; the others are compared with the first.
 ORDER = (
     "Engram",
     "Engram, all projects",
@@ -63,7 +63,7 @@ def main() -> None:
         elif wanted != text:
             stale.append(path.name)
     if stale:
-        sys.exit(f"{', '.join(stale)}: other figures than in {given.results}; run tables.py --write")
+        sys.exit(f"{', '.join(stale)}: the figures differ from those in {given.results}; run tables.py --write")
 
 
 def read_results(folder: Path) -> list[Result]:
@@ -73,7 +73,7 @@ def read_results(folder: Path) -> list[Result]:
 
 
 def with_block(text: str, block: str) -> str:
-    """Return a page with its figures replaced; they stand between two comments."""
+    """Return a page with its figures, which are between two comments, replaced."""
     begin, end = "<!-- figures: benchmarks/rivals/tables.py -->", "<!-- end of figures -->"
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.S)
     if not pattern.search(text):
@@ -82,7 +82,7 @@ def with_block(text: str, block: str) -> str:
 
 
 def readme_block(results: Sequence[Result]) -> str:
-    """Return the short table: a row a program."""
+    """Return the short table, with a row per program."""
     readers = read_readers(READING)
     columns: dict[str, Callable[[Result], str]] = {
         "": lambda result: f"{result['name']} {result['version'].removeprefix('SQLite ')}",
@@ -103,7 +103,7 @@ def readme_block(results: Sequence[Result]) -> str:
 
 
 def comparison_block(results: Sequence[Result]) -> str:
-    """Return the long table, a column a program, and below it how each was set up and where measuring is uneven."""
+    """Return the long table, with a column per program, followed by the setups and the limits of the comparison."""
     own, readers = results[0], read_readers(READING)
     rows: dict[str, Callable[[Result], str]] = {
         "version": lambda result: result["version"],
@@ -167,49 +167,49 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def values(result: Result, name: str) -> list[float]:
-    """Return a figure of every question with an answer."""
+    """Return a figure for every question with an answer."""
     return [float(line[name]) for line in result["questions"] if name in line]
 
 
 def evidence(result: Result, words: int) -> list[float]:
-    """Return for each question with an answer the share of its evidence in that many words."""
+    """Return, for each question with an answer, the share of its evidence in this many words."""
     return values(result, f"evidence in {words}")
 
 
 def sessions(result: Result) -> list[float]:
-    """Return for each question with an answer whether a right session is named."""
+    """Return, for each question with an answer, whether a right session is named."""
     return values(result, "session")
 
 
 def unanswerable(result: Result, is_nowhere: bool) -> list[float]:
-    """Return for each question without an answer whether something was answered."""
+    """Return, for each question without an answer, whether something was answered."""
     lines = [line for line in result["questions"] if "reference" not in line]
     return [float(line["words"] > 0) for line in lines if line["id"].startswith("nowhere") == is_nowhere]
 
 
 def speaks(result: Result, *kinds: str) -> list[float]:
-    """Return for each prompt of some kinds whether something was put before it; [] without a hook."""
+    """Return, for each prompt of the given kinds, whether something was added to it; [] without a hook."""
     return [float(line["words"] > 0) for line in result.get("prompts", ()) if line["kind"] in kinds]
 
 
 def tells(result: Result) -> list[float]:
-    """Return for each prompt that something fits whether that was said; [] without a hook."""
+    """Return, for each prompt that a memory fits, whether that memory was stated; [] without a hook."""
     return [float(line["tells"]) for line in result.get("prompts", ()) if "tells" in line]
 
 
 def spoken_words(result: Result) -> str:
-    """Return the mean number of words of what was put before a prompt."""
+    """Return the mean number of words that were added to a prompt."""
     spoken = [line["words"] for line in result.get("prompts", ()) if line["words"]]
     return number(fmean(spoken)) if spoken else NONE
 
 
 def tools(result: Result) -> str:
-    """Return the number of tools and the length of what an agent is told of them."""
+    """Return the number of tools, and the length of their descriptions for the agent."""
     return f"{result['tools']}; {result['tools_characters']:,}" if "tools" in result else NONE
 
 
 def ahead(own: Result, result: Result) -> str:
-    """Return the paired difference of the evidence in 400 words, with its interval."""
+    """Return the paired difference in the evidence within 400 words, with its interval."""
     if own is result:
         return NONE
     mine = {line["id"]: line for line in own["questions"]}
@@ -218,7 +218,7 @@ def ahead(own: Result, result: Result) -> str:
 
 
 def read_readers(folder: Path) -> Mapping[str, Mapping[str, str]]:
-    """Return of a recorded run arm → id of a question with an answer → verdict; {} if there is no such run."""
+    """Return arm → id of a question with an answer → verdict for a recorded run; {} if there is no such run."""
     if not (folder / "key.json").exists():
         return {}
     key = RunKey.read(folder)
@@ -228,19 +228,19 @@ def read_readers(folder: Path) -> Mapping[str, Mapping[str, str]]:
 
 
 def verdicts(readers: Mapping[str, Mapping[str, str]], result: Result) -> list[str]:
-    """Return the verdicts on a program's reader, question by question; [] if there was none."""
+    """Return the verdicts on a program's reader, question by question; [] if it had none."""
     name = result["name"]
     return list(readers.get(ARMS.get(name, f"{name}:400"), {}).values())
 
 
 def ahead_of_reader(readers: Mapping[str, Mapping[str, str]], own: Result, result: Result) -> str:
-    """Return the paired difference of right answers, with its interval."""
+    """Return the paired difference in right answers, with its interval."""
     pairs = zip(verdicts(readers, own), verdicts(readers, result), strict=False)
     return NONE if own is result else share([float(a == "right") - (b == "right") for a, b in pairs], "+.1f")
 
 
 def share(found: Sequence[float], form: str = ".1f") -> str:
-    """Return a mean in percent with half of its 95 % interval."""
+    """Return a mean in percent, with half of its 95 % interval."""
     if not found:
         return NONE
     spread = 196 * stdev(found) / len(found) ** 0.5 if len(found) > 1 else 0.0
@@ -253,7 +253,7 @@ def percent(found: Sequence[float]) -> str:
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """Return a number; small ones with a digit."""
+    """Return a number as text; by default, numbers between 0 and 10 get one decimal."""
     if value is None:
         return NONE
     return f"{value:,.{digits if digits else int(0 < value < 10)}f}"
