@@ -22,6 +22,7 @@ from engram.system.clock import parse_time_ms
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import content_words
 from engram.transcripts.claude_code import AGENT
+from engram.trust.display import number_of
 
 #: Earliest and latest plausible time of a memory (2001 and 2100), in seconds since 1970.
 _FIRST_SECOND, _LAST_SECOND = 978_307_200, 4_102_444_800
@@ -113,7 +114,8 @@ def is_claude_mem(database: ForeignDatabase) -> bool:
 def read_claude_mem(database: ForeignDatabase) -> FileSource:
     remarks = []
     if database.columns("user_prompts") and (prompts := database.count("user_prompts")):
-        remarks.append(f"{prompts} prompts that claude-mem logged are left out: the transcripts contain them")
+        logged = number_of(prompts, "prompt")
+        remarks.append(f"Left out, because the transcripts contain them: {logged} that claude-mem logged")
     return FileSource(FORMAT, str(database.path), _items(database), remarks=tuple(remarks))
 
 

@@ -49,11 +49,11 @@ class Moved:
 def check_move(store: Store, settings: Settings, project: ProjectRow) -> tuple[str, ...]:
     """Return a project's identities. Raises BadRequest if the project can't be moved into a vault."""
     if own_vault(settings.places) is not None:
-        raise BadRequest("a vault contains one project and can't contain vaults")
+        raise BadRequest("a vault contains a single project and can't contain other vaults")
     identities = tuple(identities_of_project(store, project))
     if not any(Path(identity).is_absolute() for identity in identities):
         raise BadRequest(
-            f"{project.name} has no folder on this machine, so it is unknown which sessions belong in its vault"
+            f"{project.name} has no folder on this machine, so Engram can't tell which sessions belong in its vault"
         )
     return identities
 

@@ -127,7 +127,7 @@ def test_the_walk_of_the_page_leads_from_nothing_to_a_shared_memory(hub: Hub, tm
     bob.type("engram hub sync")
     assert "requires the role of writer" in bob.type("engram share --rule --yes", code=1)
     # What can't be done is said without asking, which nobody could answer here.
-    assert "is not shared in shop" in ada.type("engram unshare ep_ffffffffffff", code=1)
+    assert "is not shared with shop" in ada.type("engram unshare ep_ffffffffffff", code=1)
     for more in ("", " --erase"):
         assert "mallory is not in shop" in ada.type(f"engram team expel mallory{more}", code=1)
     assert "nobody to answer" in ada.type("engram team expel bob", code=1)

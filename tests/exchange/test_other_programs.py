@@ -100,7 +100,7 @@ def test_claude_mem_comes_in_with_kinds_dates_projects_and_sessions(store: Store
     )
     assert (rule.importance, rule.extractor) == (Importance.HIGH, "claude-mem")
     assert report.counts == {Outcome.ADDED: 4, Outcome.BAD: 1}
-    assert report.remarks == ("1 prompts that claude-mem logged are left out: the transcripts contain them",)
+    assert report.remarks == ("Left out, because the transcripts contain them: 1 prompt that claude-mem logged",)
     assert again.counts == {Outcome.KNOWN: 4, Outcome.BAD: 1}
     assert path.read_bytes() == before
 

@@ -216,7 +216,7 @@ def test_a_former_writer_cannot_withdraw_what_was_sent_and_learns_why(
     bob.machine.sync()
 
     assert bob.team.last_error == "1 change can't be sent: you are a reader here"
-    with pytest.raises(BadRequest, match=r"only a reader of shop.*`engram unshare [0-9a-f]{16}`") as refused:
+    with pytest.raises(BadRequest, match=r"only a reader in shop.*`engram unshare [0-9a-f]{16}`") as refused:
         bob.unshare(sent.episode_id)
     assert [memory.summary for memory in cyd.theirs()] == [sent.summary]
     # What was never sent can be kept back, and the command that the message names works for a keeper.

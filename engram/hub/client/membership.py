@@ -358,7 +358,7 @@ def _ask_in(connection: Connection, keyring: Keyring, url: str, request: dict[st
 def _check_spaces(member: Membership, told: HelloAnswer) -> None:
     """Raise HubRefused if the hub contradicts itself, or would receive private memories unsealed."""
     if told.device_id != member.device_id or {f.ns_id for f in told.spaces} != {f.ns_id for f in member.spaces}:
-        raise HubRefused("the hub contradicts itself about this machine and its spaces: try again")
+        raise HubRefused("the hub gave contradictory information about this machine and its spaces: try again")
     if any(facts.kind == "private" and not facts.is_sealed for facts in member.spaces):
         raise HubRefused("the hub lists a private space that is not sealed: it could read this machine's memories")
 
@@ -484,9 +484,9 @@ def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
     named = next((facts.key_id for facts in told.spaces if facts.ns_id == space.ns_id), b"")
     if key_id_of(key) != named:
         raise WrongKey(
-            f"this phrase belongs to a key other than the one that seals {space.name} now, such as an older one; it "
-            f"was not stored. On a machine with the current key, `engram hub key --show {as_arguments(space.name)}` "
-            "prints its phrase"
+            f"this phrase belongs to a key other than the one that seals {space.name} now, such as an older one; "
+            "the phrase was not stored. On a machine with the current key, "
+            f"`engram hub key --show {as_arguments(space.name)}` prints its phrase"
         )
     keyring.add_key(server.url, space.ns_id, key)
     with store.transaction() as tx:
@@ -551,7 +551,7 @@ def require_space(store: Store, name: str) -> Space:
     """Return the space with the given name. Raises NotFound."""
     space = find_space(store, name)
     if space is None:
-        raise NotFound(f"there is no space {name[:60]!r}; `engram hub spaces` lists them")
+        raise NotFound(f"there is no space {name[:60]!r}; `engram hub spaces` lists the spaces")
     return space
 
 

@@ -210,10 +210,10 @@ def unshare(store: Store, places: Home, space: Space, name: str) -> str:
     with store.transaction() as tx:
         if isinstance(found, Memory):
             bar_share(tx, space, found)
-            return f"{name} is not shared in {space.name}, and no rule will share it"
+            return f"{name} is not shared with {space.name}, and no rule will share it"
         if space.role == "reader" and found.pushed:
             raise BadRequest(
-                f"you are now only a reader of {space.name}, so the hub accepts no changes from you: a keeper can erase"
+                f"you are now only a reader in {space.name}, so the hub accepts no changes from you: a keeper can erase"
                 f" it with `engram unshare {found.memory_id.hex()}`"
             )
         take_back(tx, space, found)
@@ -237,7 +237,7 @@ def find_shared(store: Store, space: Space, name: str) -> SaidMemory | list[Said
         return theirs
     memory = find_memory(store, name)
     if memory is None or memory.origin:
-        raise NotFound(f"{name[:60]} is not shared in {space.name}; `engram share --list` shows what is shared")
+        raise NotFound(f"{name[:60]} is not shared with {space.name}; `engram share --list` shows what is shared")
     return memory
 
 
@@ -320,7 +320,7 @@ def share_by_rules(store: Store, places: Home, server: Server, redact: Redact) -
 def _refuse_vaults(places: Home) -> None:
     vault = own_vault(places)
     if vault is not None:
-        raise BadRequest(f"{vault.name} is a vault: nothing in it is shared (`engram projects unvault` brings it back)")
+        raise BadRequest(f"{vault.name} is a vault: nothing in it is shared (`engram projects unvault` moves it out)")
 
 
 # -- Make, join and leave teams; invite, mute and expel members, change their roles, and report memories.
@@ -434,7 +434,9 @@ def accept_team(store: Store, places: Home, name: str) -> Space:
         if name in (told, str(ns_id))
     ]
     if not fitting:
-        raise NotFound(f"no hub lists a team {name[:60]!r} for you to accept; `engram team list` shows pending ones")
+        raise NotFound(
+            f"no hub lists a team {name[:60]!r} for you to accept; `engram team list` shows the pending ones"
+        )
     if len(fitting) > 1:
         raise BadRequest(f"several teams are called {name[:60]}: specify one by number")
     server, ns_id = fitting[0]
@@ -536,7 +538,7 @@ def require_member(store: Store, name: str) -> Member:
     if not fitting:
         raise NotFound(f"no teammate {name[:60]!r} is known here; `engram team members` fetches the list from the hub")
     if len(fitting) > 1:
-        raise BadRequest(f"two hubs have a member {name}: leave one of them, or forget memories one by one")
+        raise BadRequest(f"two hubs have a member called {name}: leave one of the hubs, or forget memories one by one")
     return fitting[0]
 
 
