@@ -583,7 +583,7 @@ def test_of_the_earlier_engram_nothing_runs_its_memories_are_found_and_its_files
         daemon.kill()
         daemon.communicate()
         shutil.rmtree(user / ".bun")
-    assert "Imported 2 memories of the earlier Engram" in said
+    assert "Imported 2 memories from the earlier Engram" in said
     assert not machine.plist.exists()
     assert "pretooluse-recollection" not in machine.settings_file.read_text()
     assert "Wilhelmina" in run("recall", "where is the barge Wilhelmina moored").output
