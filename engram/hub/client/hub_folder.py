@@ -447,10 +447,7 @@ class Folder(Transport):
         return "this machine" if int(device, 16) == self.device else self._state.names.get(device) or device
 
     def _remove(self, device: str) -> None:
-        """Delete a removed machine's folder once all of it has been read.
-
-        From then on, this machine sends that machine's data.
-        """
+        """Delete a removed machine's folder once all of it has been read; this machine then sends that data."""
         if int(device, 16) == self.device:
             raise HubRefused("that is this machine; to leave the folder, run `engram hub leave`")
         found = {name: files for name, files, _ in self._devices()}
