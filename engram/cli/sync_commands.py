@@ -32,7 +32,7 @@ from engram.vaults import own_vault
 if TYPE_CHECKING:
     from engram.models.work.work import HeldLease
 
-#: Seconds between two lines about the progress of a round, and between two changes of the line on a terminal.
+#: Seconds between two progress lines, and between two updates of the progress line on a terminal.
 LINE_SECONDS, TERMINAL_SECONDS = 5.0, 0.5
 
 
@@ -42,7 +42,7 @@ def refuse_vault(workspace: Workspace) -> None:
     if vault is not None:
         raise BadRequest(
             f"{vault.name} is kept in a vault, which is never shared with a hub. Leave out --vault; to share the "
-            f"project, take it out first: engram projects unvault {as_arguments(vault.name)}"
+            f"project, move it out first: engram projects unvault {as_arguments(vault.name)}"
         )
 
 
@@ -53,7 +53,7 @@ def refuse_vault(workspace: Workspace) -> None:
 @json_option
 @pass_workspace
 def sync_now(workspace: Workspace, as_json: bool) -> None:
-    """Sync with every hub now: pull what other machines sent, push what is new here.
+    """Sync with every hub now: pull what other machines sent, and push what is new on this one.
 
     Example: engram hub sync
     """
@@ -101,10 +101,10 @@ def hold_rounds(workspace: Workspace, store: Store) -> HeldLease:
 
 
 def sync_once(workspace: Workspace, store: Store, *, is_quiet: bool = False) -> list[Round]:
-    """Make the rounds under the lease for rounds, and show their progress. Logs go to a file.
+    """Sync with every hub while holding the lease for rounds, and show the progress. The log goes to a file.
 
     Raises:
-        HubError: another process is making rounds.
+        HubError: another process has the lease.
     """
     start_logging(workspace.places.logs, "cli", workspace.settings.log_level, workspace.redactor())
     with hold_rounds(workspace, store) as lease, _Progress(store, is_quiet=is_quiet) as progress:
@@ -114,7 +114,7 @@ def sync_once(workspace: Workspace, store: Store, *, is_quiet: bool = False) -> 
 
 
 class _Progress:
-    """Reports on standard error how far a round is: in one changing line on a terminal, else in a line now and then."""
+    """Reports progress on standard error: one line that is updated on a terminal, otherwise a new line now and then."""
 
     def __init__(self, store: Store, *, is_quiet: bool) -> None:
         self._store, self._is_quiet = store, is_quiet
@@ -131,7 +131,7 @@ class _Progress:
             click.echo(f"\r{' ' * self._width}\r", nl=False, err=True)
 
     def show(self, pulled: int, pushed: int) -> None:
-        """Show the changes that were pulled and pushed so far."""
+        """Show how many changes have been pulled and pushed so far."""
         now = time.monotonic()
         if self._is_quiet or now - self._shown_at < self._every:
             return
@@ -158,7 +158,7 @@ _GIT_NOTE = (
 )
 _PHRASE_NOTE = (
     "Write this recovery phrase down; the folder does not have it, but `engram hub key --show` prints it again. Anyone "
-    "with it and the folder can read your memories; without it, or one of your machines, nobody can."
+    "with the phrase and the folder can read your memories; without the phrase or one of your machines, nobody can."
 )
 
 
@@ -167,13 +167,13 @@ _PHRASE_NOTE = (
 @click.option(
     "--phrase",
     is_flag=True,
-    help="Ask for the recovery phrase of the first machine (default: if the folder is in use).",
+    help="Ask for the recovery phrase of the first machine (default: ask if the folder is in use).",
 )
 @click.option(
     "--git/--no-git",
     "with_git",
     default=None,
-    help="DIR is a git checkout: fetch, commit and push, or don't (default: as before; at first, don't).",
+    help="DIR is a git checkout: fetch, commit and push, or don't (default: as last time; the first time, don't).",
 )
 @click.option("--name", default="", help="This machine's name (default: its host name).")
 @yes_option
@@ -182,9 +182,9 @@ _PHRASE_NOTE = (
 def sync(
     workspace: Workspace, folder: Path | None, phrase: bool, with_git: bool | None, name: str, yes: bool, as_json: bool
 ) -> None:
-    """Keep your machines in sync through a folder that you sync, encrypted and without a server; without DIR, sync now.
+    """Keep your machines in sync through a synced folder, encrypted and without a server; without DIR, sync now.
 
-    DIR is a folder synced by Syncthing, Dropbox or the like, a mounted share or a git checkout. The first machine asks
+    DIR is a folder synced by Syncthing, Dropbox or similar, a mounted share or a git checkout. The first machine asks
     for confirmation, and shows a recovery phrase; the others ask for that phrase. From then on, the worker syncs
     automatically. `engram hub status` shows how it is going, `engram hub devices` shows the machines, and `engram hub
     leave` ends it.
@@ -194,9 +194,9 @@ def sync(
     refuse_vault(workspace)
     with workspace.store() as store:
         if folder is None and not list_servers(store):
-            raise NotFound("no folder or hub was joined; `engram sync DIR` begins with a folder")
+            raise NotFound("no folder or hub has been joined; `engram sync DIR` uses a folder as the hub")
         if folder is None and with_git is not None:
-            raise click.UsageError("--git and --no-git need the folder")
+            raise click.UsageError("--git and --no-git require DIR")
         facts: dict[str, Any] = {}
         if folder is not None:
             is_git = uses_git(store, with_git)
@@ -233,7 +233,7 @@ def _join(
 
 
 def _what_syncing_means(store: Store, folder: Path, *, is_git: bool) -> str:
-    """Return what joining a folder sends, as a question."""
+    """Return a question that says what is sent if the folder is joined."""
     now = number_of(count_totals(store).memories, "memory")
     place = f"{folder}, branch {read_branch(str(folder.resolve()))}" if is_git else str(folder)
     what = f"Everything kept on this machine ({now}, and later ones) is written to {place}, encrypted."
@@ -246,8 +246,8 @@ def _print_joined(joined: Joined) -> None:
     git = " --git" if joined.server.url.startswith(GIT) else ""
     say(f"{joined.server.member_name} keeps its memories in sync through {place}{' with git' if git else ''}, sealed.")
     if not joined.phrase:
-        advise("`engram hub key --show` prints its recovery phrase.")
+        advise("`engram hub key --show` prints the recovery phrase.")
         return
     advise(f"\n{joined.phrase}\n\n{_PHRASE_NOTE}\n")
     say(f"On each other machine, once the folder has arrived: engram sync {shlex.quote(str(place))}{git} --phrase")
-    advise("If another machine already uses it and its files just haven't arrived yet: engram hub leave")
+    advise("If another machine already uses the folder and its files just haven't arrived yet: engram hub leave")

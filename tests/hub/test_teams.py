@@ -126,7 +126,7 @@ def test_only_what_was_shared_leaves_and_it_is_told_as_a_teammates(
         sharing.preview(bob.store, bob.places, bob.team, told, bob.project, redact)
     with pytest.raises(BadRequest, match="teammate ada's"):
         make_pack("theirs", 1, [told], redact)
-    with pytest.raises(BadRequest, match="needs a writer"):
+    with pytest.raises(BadRequest, match="requires the role of writer"):
         sharing.require_team(cyd.store, None, least="writer")
     with pytest.raises(BadRequest, match="your own words"):
         edit_memory(bob.store, told.episode_id, redact, content="changed", actor=Actor.USER)
