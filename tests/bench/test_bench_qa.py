@@ -263,7 +263,7 @@ def test_a_file_without_an_answer_to_a_question_is_refused(qa: QaRun) -> None:
     result = qa.write("--arm", f"other={file}:20")
 
     assert result.exit_code == 1
-    assert "no answer to 1 questions, q4 among them" in result.output
+    assert "lacks 1 of 4 answers (first missing: q4)" in result.output
 
 
 def test_a_new_reader_is_judged_beside_those_of_a_recorded_run(qa: QaRun, tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_an_arm_is_not_read_twice_beside_a_recorded_run(qa: QaRun, tmp_path: Pat
     result = qa.write("--arm", "fts5:40", "--beside", str(tmp_path / "recorded-run"))
 
     assert result.exit_code == 1
-    assert "has a reader of fts5:40 already" in result.output
+    assert "already has a reader for fts5:40" in result.output
 
 
 @pytest.mark.parametrize("arm", ["recall", "recall:0", "magic:150", "recall:many", "recall=f:150", "=f:150", "magic=f"])
@@ -314,7 +314,7 @@ def test_an_unknown_arm_is_refused(qa: QaRun, arm: str) -> None:
     result = qa.write("--arm", arm)
 
     assert result.exit_code == 1
-    assert "is not known" in result.output
+    assert "unknown arm" in result.output
 
 
 def test_a_folder_with_a_run_is_not_overwritten(qa: QaRun) -> None:
@@ -323,4 +323,4 @@ def test_a_folder_with_a_run_is_not_overwritten(qa: QaRun) -> None:
     result = qa.write("--arm", "fts5:40")
 
     assert result.exit_code == 1
-    assert "holds a run already" in result.output
+    assert "already contains a run" in result.output

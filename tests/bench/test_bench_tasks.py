@@ -195,7 +195,7 @@ def test_a_folder_with_runs_is_not_overwritten(bench: Bench) -> None:
     result = bench.call("--prepare", str(bench.folder / "runs"))
 
     assert result.exit_code == 1
-    assert "holds runs already" in result.output
+    assert "already contains runs" in result.output
 
 
 def test_requests_without_an_answer_are_written_and_answered_ones_make_memories(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""``python -m bench tasks``: does memory help an agent with its work?"""
+"""``python -m bench tasks``: test whether memory helps an agent with its work."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ def tasks(
     no_model: bool,
     as_json: bool,
 ) -> None:
-    """Run tasks whose answer stands in earlier sessions, in arms with different memories, and say what was solved.
+    """Run tasks that are answered in earlier sessions, in arms with different memories, and report what was solved.
 
     FOLDER contains a folder for each task. Every run has a fresh workspace, home and memory. docs/benchmarks.md
-    describes the files. Give one of --agent, --prepare and --check.
+    describes the files. Specify one of --agent, --prepare and --check.
 
     Example: python -m bench tasks benchmarks/tasks --agent 'claude -p --output-format json' --runs 1
     """
@@ -105,7 +105,7 @@ def tasks(
     from bench.tasks.task import read_tasks
 
     if sum(given is not None for given in (agent, prepare, check)) != 1:
-        raise click.UsageError("Give one of --agent COMMAND, --prepare DIR and --check DIR.")
+        raise click.UsageError("Specify one of --agent COMMAND, --prepare DIR and --check DIR.")
     found = read_tasks(folder, names)
     if check is not None:
         plan = RunPlan.read(check)
@@ -152,7 +152,7 @@ def _prepare(plan: RunPlan, tasks: Sequence[Task], memories: ArmMemories, *, wit
 
 
 def _make_memories(plan: RunPlan, tasks: Sequence[Task], memories: ArmMemories) -> None:
-    """Make the memory of every task and arm, so that missing answers are reported before anything runs."""
+    """Make the memories of every task and arm, so that missing answers are reported before anything runs."""
     from bench.recorded_provider import Unanswered
     from engram.errors import BadRequest
 

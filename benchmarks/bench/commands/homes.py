@@ -1,4 +1,4 @@
-"""What the commands of ``python -m bench`` share: kinds of paths, and opening the folder of the memories."""
+"""Shared by the commands of ``python -m bench``: types of path arguments, and opening the folder of the memories."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEW_FOLDER = click.Path(path_type=Path, file_okay=False)
 def open_bench_homes(
     workspace: Workspace, *, no_model: bool, keep: Path | None
 ) -> contextlib.AbstractContextManager[BenchHomes]:
-    """Open the folder for a benchmark's memories; progress goes to the error output."""
+    """Open the folder for a benchmark's memories; progress is shown on standard error."""
     from bench.homes import open_homes
 
     return open_homes(

@@ -1,4 +1,4 @@
-"""``python -m bench qa``: what readers are given for questions, and how well they answer from it."""
+"""``python -m bench qa``: write the texts that readers get for each question, and score their answers."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     default=70,
     show_default=True,
     metavar="N",
-    help="With --write: how many questions with an answer are drawn.",
+    help="With --write: how many questions with an answer are sampled.",
 )
 @click.option(
     "--unanswerable",
@@ -77,9 +77,9 @@ if TYPE_CHECKING:
     default=10,
     show_default=True,
     metavar="N",
-    help="With --write: how many questions without an answer are drawn.",
+    help="With --write: how many questions without an answer are sampled.",
 )
-@click.option("--seed", type=int, default=14, show_default=True, metavar="N", help="With --write: draws the questions.")
+@click.option("--seed", type=int, default=14, show_default=True, metavar="N", help="With --write: seed for sampling.")
 @click.option("--no-model", is_flag=True, help="With --write: without the embedding model (default: with it).")
 @click.option(
     "--keep",
@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     type=FOLDER,
     metavar="DIR",
     default=None,
-    help="Read the readers' answers of this run; without scores, write what a judge gets (default: none).",
+    help="Read the readers' answers of this run; without scores, write the judge's folder (default: none).",
 )
 @click.option(
     "--scores",
@@ -107,10 +107,10 @@ if TYPE_CHECKING:
     type=NEW_FOLDER,
     metavar="DIR",
     default=None,
-    help="With --answers: store answers and verdicts here, without what was given (default: not stored).",
+    help="With --answers: store answers and verdicts here, without the readers' texts (default: not stored).",
 )
-@click.option("--model", default="", help="With --record: which model read and judged (default: not said).")
-@click.option("--date", default="", help="With --record: when, as 2026-11-22 (default: not said).")
+@click.option("--model", default="", help="With --record: the model that read and judged (default: not recorded).")
+@click.option("--date", default="", help="With --record: the date, such as 2026-11-22 (default: not recorded).")
 @json_option
 @pass_workspace
 def qa(
@@ -135,13 +135,14 @@ def qa(
     date: str,
     as_json: bool,
 ) -> None:
-    """Can a reader answer from what Engram gives? First --write, then readers answer, then --answers prepares a judge,
-    and --answers once more prints the figures. docs/benchmarks.md describes the steps and the files.
+    """Measure whether a reader can answer from what Engram returns. First use --write, then let readers answer; after
+    that, --answers prepares the judge's folder, and a second --answers prints the figures. docs/benchmarks.md describes
+    the steps and the files.
 
     Example: python -m bench qa --answers benchmarks/answers/qa/2026-11-22
     """
     if (write is None) == (answers is None):
-        raise click.UsageError("Give either --write DIR or --answers DIR.")
+        raise click.UsageError("Specify either --write DIR or --answers DIR.")
     if answers is not None:
         _score(answers, scores, record, model, date, as_json)
         return
@@ -153,7 +154,7 @@ def qa(
     chosen = [Arm.parse(text) for text in arms or DEFAULT_ARMS]
     own = [arm for arm in chosen if arm.file is None]
     if write is None or questions is None or (own and (corpus is None or recorded is None)):
-        raise click.UsageError("--write needs --questions, and --corpus and --recorded unless all arms are files.")
+        raise click.UsageError("--write requires --questions, and --corpus and --recorded unless all arms are files.")
     known = read_reader_questions(questions)
     if beside is None:
         drawn = draw_questions(known, answerable=answerable, unanswerable=unanswerable, seed=seed)

@@ -1,4 +1,4 @@
-"""Prints and writes the figures of a benchmark."""
+"""Print and write the figures of a benchmark."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def report(
     run_file: Path | None,
     more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print the figures of every run. The first run is Engram's own, and ``run_file`` gets its hits."""
+    """Print the figures of every run. The first run is Engram's own; its hits are written to ``run_file``."""
     summaries = {name: summarise(run) for name, run in runs.items()}
     own = next(iter(runs.values()))
     if run_file is not None:
@@ -73,7 +73,7 @@ def _rows(summaries: Mapping[str, Summary], more: Mapping[str, Any]) -> list[tup
 
 
 def paired_lines(more: Mapping[str, Any]) -> list[str]:
-    """One line for each baseline: the paired difference in the first three hits, where an answer changed."""
+    """Return a line for each baseline with the paired difference in the first three hits, where an answer changed."""
     return [
         f"{title}, to {name}: {figure} {difference['difference']:+} ({difference['low']} to {difference['high']})"
         for title, methods in more.items()
@@ -94,7 +94,7 @@ def write_run(path: Path, run: Sequence[QuestionResult]) -> None:
 
 
 def published_rows(path: Path | None, count: int = 5) -> list[dict[str, Any]]:
-    """The best rows of a file of published scores (model, r5, r10, n10 as shares), in percent."""
+    """Return the best rows of a file of published scores (model, and r5, r10, n10 as shares), in percent."""
     if path is None:
         return []
     published = sorted(json.loads(path.read_text(encoding="utf-8")), key=lambda row: -float(row["r10"]))

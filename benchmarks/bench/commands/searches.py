@@ -1,4 +1,4 @@
-"""``python -m bench``: measure the quality and the speed of the search, and the use of memory."""
+"""``python -m bench``: measure the quality and speed of the search, and how useful the memory is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engram.errors import EngramError
 
 
 class _Bench(click.Group):
-    """A group that shows what is wrong with an input in one line."""
+    """A group of commands that shows each expected error in one line."""
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command. Expected failures become one line and exit code 1."""
@@ -30,11 +30,11 @@ class _Bench(click.Group):
 
 @click.group("bench", cls=_Bench)
 def bench() -> None:
-    """Measure the search on LoCoMo, on LongMemEval, on questions about coding sessions, and its speed; and whether
-    readers (qa) and agents (tasks) are helped by what they get.
+    """Measure the search on LoCoMo, LongMemEval and questions about coding sessions, and its speed; and whether the
+    results help readers (qa) and agents (tasks).
 
-    Every benchmark takes the real path (turns or transcripts in, search out) in a temporary memory. Yours is not
-    touched.
+    Every benchmark takes the real path (turns or transcripts in, search results out) in a temporary memory. Your own
+    memory is not touched.
 
     Example: python -m bench locomo --data locomo10.json
     """
@@ -90,7 +90,7 @@ def locomo(
     no_model: bool,
     keep: Path | None,
 ) -> None:
-    """LoCoMo, categories 1 to 4. One dialogue turn is one unit.
+    """Run LoCoMo, categories 1 to 4. One dialogue turn is one unit.
 
     Example: python -m bench locomo --data locomo10.json --no-model
     """
@@ -110,7 +110,7 @@ def locomo(
 def longmemeval(
     workspace: Workspace, data: Path, as_json: bool, run_file: Path | None, no_model: bool, keep: Path | None
 ) -> None:
-    """LongMemEval: every question with its own history. One turn is one unit.
+    """Run LongMemEval; every question has its own history. One turn is one unit.
 
     Example: python -m bench longmemeval --data longmemeval_s.json
     """
@@ -137,7 +137,7 @@ def longmemeval(
     type=FILE,
     metavar="FILE",
     default=None,
-    help="Prompts, as JSON lines; --run then gets what would be injected for them (default: none).",
+    help="Prompts, as JSON lines; --run then gets what Engram would inject for them (default: none).",
 )
 @click.option(
     "--memories",
@@ -151,17 +151,17 @@ def longmemeval(
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
     default=None,
-    help="Make the memories from a language model's recorded answers. Missing requests are written here to be "
-    "answered (default: the local extractor).",
+    help="Make the memories from a language model's recorded answers. Requests without an answer are written here, so "
+    "that you can have them answered (default: the local extractor).",
 )
 @click.option(
     "--requests",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
     default=None,
-    help="Only write the next round of requests to a language model that have no answer in this folder, as "
-    "KEY.request.txt; put each answer beside it as KEY.answer.json, and run it again until none is left (default: none "
-    "is written).",
+    help="Only write the next round of language model requests without an answer to this folder, as KEY.request.txt. "
+    "Put each answer next to its request, as KEY.answer.json, and repeat until no request is written (default: none is "
+    "written).",
 )
 @click.option(
     "--kept",
@@ -197,8 +197,8 @@ def code(
     no_model: bool,
     keep: Path | None,
 ) -> None:
-    """Questions about coding sessions, answered by `engram search`. With --prompts, what the hook would inject. With
-    --answers, what a language model's recorded answers make of the sessions.
+    """Answer questions about coding sessions with `engram search`. --prompts measures what the hook would inject;
+    --answers uses memories made from a language model's recorded answers.
 
     Example: python -m bench code --corpus corpus --questions questions.jsonl --run run.jsonl
     """
@@ -252,7 +252,7 @@ def code(
 @json_option
 @pass_workspace
 def speed(workspace: Workspace, turns: int, queries: int, as_json: bool) -> None:
-    """The time of a search, a new turn and a cold start, with synthetic turns and vectors.
+    """Measure the time of a search, a new turn and a cold start, with synthetic turns and vectors.
 
     Example: python -m bench speed --turns 100000
     """

@@ -1,1 +1,1 @@
-"""Can a reader answer from what Engram gives them? What each arm gives, readers' answers, a judge's verdicts."""
+"""Test whether a reader can answer from what Engram returns: texts of the arms, readers' answers, judge's verdicts."""

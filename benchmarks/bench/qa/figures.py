@@ -1,4 +1,4 @@
-"""The figures of a reader's test: shares with intervals, and paired differences between arms. Pure."""
+"""The figures of a reader test: shares with intervals, and paired differences between arms. Without I/O."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def verdicts_of(
     """Return arm → question's id → verdict.
 
     Raises:
-        BadRequest: answers were not judged.
+        BadRequest: some answers were not judged.
     """
     verdicts: dict[str, dict[str, str]] = {}
     missing = 0
@@ -28,14 +28,14 @@ def verdicts_of(
             missing += verdict is None
             verdicts[arm][question_id] = verdict or ""
     if missing:
-        raise BadRequest(f"{missing} answers were not judged: the scores belong to another run, or are not complete")
+        raise BadRequest(f"{missing} answers were not judged: the scores belong to another run, or are incomplete")
     return verdicts
 
 
 def qa_figures(key: RunKey, verdicts: Mapping[str, Mapping[str, str]], *, seed: int = 7) -> dict[str, Any]:
-    """Return the figures of each arm, and the paired differences of each two, in percent.
+    """Return the figures of each arm, and the paired difference of every two arms, in percent.
 
-    Intervals are 95 % intervals of a bootstrap over questions; a difference is taken question by question.
+    Intervals are 95 % bootstrap intervals over the questions; differences are computed question by question.
     """
     answerable = [question.id for question in key.questions if question.is_answerable]
     unanswerable = [question.id for question in key.questions if not question.is_answerable]
@@ -79,5 +79,5 @@ def _arm_figures(
 
 
 def _in_order(verdicts: Mapping[str, Any]) -> list[str]:
-    """Return the arms by name and number of words, whatever the order of the readers."""
+    """Return the arms sorted by name and number of words, regardless of the order of the readers."""
     return sorted(verdicts, key=lambda arm: (arm.partition(":")[0], int(arm.partition(":")[2] or 0)))

@@ -1,6 +1,6 @@
-"""The folder of a reader's test: one folder a reader, one for the judge, and the key that tells which arm is which.
+"""The folder of a reader test: a folder for each reader, one for the judge, and the key that assigns readers to arms.
 
-``key.json`` stays with whoever runs the test. A reader gets ``readers/N`` alone, the judge ``judge`` alone. Neither
+Whoever runs the test keeps ``key.json``. A reader gets only ``readers/N``, and the judge only ``judge``. Neither folder
 names an arm.
 """
 
@@ -27,20 +27,20 @@ VERDICTS = ("right", "wrong", "unanswered")
 
 @dataclass(frozen=True, slots=True)
 class RunKey:
-    """What a run's folder contains."""
+    """The content of ``key.json``: how a run was set up."""
 
     seed: int
     #: Number of the reader's folder → name of the arm.
     readers: Mapping[str, str]
     questions: Sequence[ReaderQuestion]
-    #: Name of the arm → mean number of words that were given.
+    #: Name of the arm → mean number of words in its texts.
     words: Mapping[str, float]
-    #: Which model read and judged, and when; "" if that is not recorded.
+    #: The model that read and judged, and the date; "" if not recorded.
     model: str = ""
     date: str = ""
 
     def to_json(self, *, with_texts: bool = True) -> dict[str, Any]:
-        """The content of ``key.json``; a record of a run needs no texts of questions and reference answers."""
+        """Return the content of ``key.json``; a run's record omits the texts of questions and reference answers."""
         questions: list[dict[str, Any]] = []
         for question in self.questions:
             texts = {"question": question.text, "reference": question.reference} if with_texts else {}
@@ -90,16 +90,16 @@ def write_run(
     seed: int,
     beside: Path | None = None,
 ) -> RunKey:
-    """Write one folder for each reader, in an order that does not tell the arm, and the key.
+    """Write the key and a folder for each reader, numbered so that the number does not reveal the arm.
 
-    ``beside`` is a recorded run: its readers keep their numbers and answers, and the new ones come after them. Seed and
-    order of the questions are those of that run, so that its answers keep their opaque ids.
+    ``beside`` is a recorded run: its readers keep their numbers and answers, and the new readers follow. The seed and
+    the order of the questions are taken from that run, so that its answers keep their opaque ids.
 
     Raises:
-        BadRequest: the folder holds a run already, the recorded run has one of the arms or other questions.
+        BadRequest: the folder already contains a run, or the recorded run has one of the arms or other questions.
     """
     if (folder / "key.json").exists():
-        raise BadRequest(f"{folder} holds a run already: name another folder, or remove it first")
+        raise BadRequest(f"{folder} already contains a run: specify another folder, or remove this one first")
     earlier = RunKey.read(beside) if beside else None
     random_ = random.Random(seed)
     arms = list(given)
@@ -111,7 +111,7 @@ def write_run(
         ordered, recorded, words = questions_of(earlier, questions), dict(earlier.readers), dict(earlier.words)
         seed = earlier.seed
         if twice := set(arms) & set(recorded.values()):
-            raise BadRequest(f"{beside} has a reader of {sorted(twice)[0]} already")
+            raise BadRequest(f"{beside} already has a reader for {sorted(twice)[0]}")
         for number in recorded:
             answers = read_lines(reader_folder(beside, number) / "answers.jsonl")
             reader_folder(folder, number).mkdir(parents=True, exist_ok=True)
@@ -134,7 +134,7 @@ def questions_of(key: RunKey, questions: Sequence[ReaderQuestion]) -> list[Reade
     """Return the questions of a recorded run in its order, with their texts. Raises BadRequest if one is missing."""
     known = {question.id: question for question in questions}
     if missing := [question.id for question in key.questions if question.id not in known]:
-        raise BadRequest(f"{len(missing)} questions of the recorded run are missing, {missing[0]} among them")
+        raise BadRequest(f"some questions of the recorded run are missing (the first is {missing[0]})")
     return [known[question.id] for question in key.questions]
 
 
@@ -156,7 +156,7 @@ def read_answers(folder: Path, key: RunKey) -> dict[str, dict[str, str]]:
         path = reader_folder(folder, number) / "answers.jsonl"
         of_arm = {str(line.get("id")): str(line.get("answer", "")) for line in read_lines(path)}
         if missing := wanted - set(of_arm):
-            raise BadRequest(f"{path} has no answer to {len(missing)} questions, {sorted(missing)[0]} among them")
+            raise BadRequest(f"{path} lacks {len(missing)} of {len(wanted)} answers (first missing: {min(missing)})")
         answers[arm] = {question_id: of_arm[question_id] for question_id in wanted}
     return answers
 
@@ -164,7 +164,7 @@ def read_answers(folder: Path, key: RunKey) -> dict[str, dict[str, str]]:
 def write_judge(folder: Path, key: RunKey, answers: Mapping[str, Mapping[str, str]]) -> int:
     """Write the judge's folder and return the number of answers to judge.
 
-    Equal answers of several arms to one question are judged once. Questions, and the answers to each, are shuffled.
+    If several arms give the same answer to a question, it is judged once. Questions and their answers are shuffled.
     """
     random_ = random.Random(key.seed)
     questions = list(key.questions)
@@ -194,14 +194,14 @@ def read_scores(path: Path) -> dict[str, str]:
     scores = {str(line.get("id")): str(line.get("verdict")) for line in read_lines(path)}
     for opaque, verdict in scores.items():
         if verdict not in VERDICTS:
-            raise BadRequest(f"{path} gives {opaque} the verdict {verdict!r}; it must be one of {', '.join(VERDICTS)}")
+            raise BadRequest(f"{path}: verdict of {opaque} is {verdict!r}, but must be one of {', '.join(VERDICTS)}")
     return scores
 
 
 def record_run(folder: Path, scores: Path, out: Path, key: RunKey) -> None:
-    """Write what a run needs to be scored again: key, answers and verdicts.
+    """Write what is needed to score a run again: the key, the answers and the verdicts.
 
-    What the readers were given stays out, and so do the questions and the reference answers.
+    The readers' texts, the questions and the reference answers are left out.
     """
     for number in key.readers:
         reader = reader_folder(out, number)
@@ -213,7 +213,7 @@ def record_run(folder: Path, scores: Path, out: Path, key: RunKey) -> None:
 
 
 def answer_id(key: RunKey, question_id: str, answer: str) -> str:
-    """Return the opaque id of an answer: the same for the same answer of another arm."""
+    """Return the opaque id of an answer. If another arm gave the same answer, the id is the same."""
     return hashlib.sha256(f"{key.seed}\0{question_id}\0{answer}".encode()).hexdigest()[:_ID_DIGITS]
 
 

@@ -1,4 +1,4 @@
-"""The questions of a reader's test: read from a file, and drawn by a seed. Pure but for the reading."""
+"""The questions of a reader test: read from a file, and sampled with a seed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class ReaderQuestion:
     id: str
     project: str
     text: str
-    #: The reference answer; "" for a question that the sessions do not answer.
+    #: The reference answer; "" if the sessions do not answer the question.
     reference: str
     is_answerable: bool
 
 
 def read_reader_questions(path: Path) -> list[ReaderQuestion]:
-    """Read JSON lines with id, project, question, answer and evidence; without evidence there is no answer.
+    """Read JSON lines with id, project, question, answer and evidence; without evidence, the answer is "".
 
     Raises:
         BadRequest: the file has another format.
@@ -48,10 +48,9 @@ def read_reader_questions(path: Path) -> list[ReaderQuestion]:
 def draw_questions(
     questions: Sequence[ReaderQuestion], *, answerable: int, unanswerable: int, seed: int
 ) -> list[ReaderQuestion]:
-    """Draw questions by a seed, in the order of the file.
+    """Sample questions with a seed, and return them in the order of the file.
 
-    The draw depends on the ids and the seed, not on the order of the file. If there are fewer questions than asked
-    for, all are taken.
+    The sample depends only on the ids and the seed. If there are fewer questions than requested, all are returned.
     """
     random_ = random.Random(seed)
     drawn: set[str] = set()

@@ -1,4 +1,4 @@
-"""What each arm gives for each question: from memories made of recorded answers, of people or rules, or from a file."""
+"""The texts of each arm for each question, from memories made by recorded answers, people or rules, or from a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from engram.models.engine.transaction import Store
 from engram.search.searcher import Searcher
 from engram.settings import Settings
 
-#: Name of an arm → way to ask, and who made the memories: a language model's recorded answers, a person, or rules.
+#: Name of an arm → how the memory is queried, and who made the memories: recorded answers, a person, or rules.
 WAYS: Mapping[str, tuple[str, str]] = {
     "recall": ("recall", "model"),
     "search": ("search", "model"),
@@ -35,19 +35,19 @@ WAYS: Mapping[str, tuple[str, str]] = {
 }
 
 
-#: What stands in a file's texts for a word that would name the program.
+#: Replaces words in a file's texts that would reveal the program.
 HIDDEN = "memory"
-#: Ends a text that was cut.
+#: Marks the end of a shortened text.
 CUT = " […]"
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A way to ask the memory, or a file of what another program answered, with the number of words for the reader."""
+    """A way to query the memory, or a file of another program's answers; and the number of words that a reader gets."""
 
     way: str
     words: int
-    #: JSON lines with ``question`` (an id) and ``answer``, as ``benchmarks/rivals/run.py --work`` keeps them.
+    #: JSON lines with ``question`` (an id) and ``answer``, as ``benchmarks/rivals/run.py --work`` writes them.
     file: Path | None = None
 
     @property
@@ -63,16 +63,16 @@ class Arm:
         is_own = way in WAYS
         if not way or is_own == bool(file) or not words.isdigit() or not int(words):
             raise BadRequest(
-                f"arm {text!r} is not known: write one of {', '.join(WAYS)}, or another name with =FILE, a colon and a "
-                "number of words"
+                f"unknown arm {text!r}: write one of {', '.join(WAYS)}, or another name with =FILE, followed by a "
+                "colon and the number of words"
             )
         return cls(way, int(words), Path(file) if file else None)
 
     def texts_of_file(self, questions: Sequence[ReaderQuestion], hidden: Sequence[str] = ()) -> dict[str, str]:
-        """Return what the file of this arm has for each question: question's id → text.
+        """Return the text from this arm's file for each question: question's id → text.
 
-        A text ends after the arm's number of words; its lines are kept. Words of ``hidden`` become ``HIDDEN``, whatever
-        their case.
+        Texts are cut to the arm's number of words; line breaks are kept. The words in ``hidden``, in any case, are
+        replaced with ``HIDDEN``.
 
         Raises:
             BadRequest: the file can't be read, or has no answer to a question.
@@ -80,7 +80,9 @@ class Arm:
         lines = read_lines(self.file) if self.file else []
         answers = {str(line["question"]): str(line.get("answer") or "") for line in lines if "question" in line}
         if missing := [question.id for question in questions if question.id not in answers]:
-            raise BadRequest(f"{self.file} has no answer to {len(missing)} questions, {missing[0]} among them")
+            raise BadRequest(
+                f"{self.file} lacks {len(missing)} of {len(questions)} answers (first missing: {missing[0]})"
+            )
         return {question.id: self._shown(answers[question.id], hidden) for question in questions}
 
     def _shown(self, answer: str, hidden: Sequence[str]) -> str:
@@ -92,18 +94,18 @@ class Arm:
         return answer.strip() or NOTHING
 
 
-#: The arms of a run unless others are named.
+#: The default arms of a run.
 DEFAULT_ARMS = ("recall:150", "gold:150", "both:400", "search:800", "fts5:800")
 
 
 @dataclass(slots=True)
 class GivenTexts:
-    """Asks the memories of several projects."""
+    """Queries the memories of several projects."""
 
     homes: BenchHomes
     corpus: Path
     answers: RecordedProvider
-    #: The file of gold memories; None if no arm needs it.
+    #: The file with gold memories; None if no arm needs it.
     gold: Path | None
 
     def collect(
@@ -112,10 +114,10 @@ class GivenTexts:
         """Ask every question in every arm.
 
         Returns:
-            Arm's name → question's id → text; and how many of the extraction requests are answered.
+            Arm's name → question's id → text, and how many of the extraction requests have an answer.
 
         Raises:
-            BadRequest: an arm needs gold memories, and there is no file of them.
+            BadRequest: an arm needs gold memories, but no file is specified.
         """
         answered = AnsweredMemories(self.homes, self.corpus, self.answers)
         given: dict[str, dict[str, str]] = {arm.name: {} for arm in arms}
@@ -136,9 +138,9 @@ class GivenTexts:
 
     @contextmanager
     def _gold(self, project: str) -> Iterator[tuple[Store, Searcher]]:
-        """A memory of a project's turns and its gold memories."""
+        """Yield a memory with a project's turns and its gold memories."""
         if self.gold is None:
-            raise BadRequest("the arm gold needs gold memories: name their file with --memories")
+            raise BadRequest("the arm gold needs gold memories: specify their file with --memories")
         memories = [memory for memory in read_gold(self.gold) if memory["project"] == project]
         with copy_of_turns(self.homes, self.corpus, project, "gold") as (store, settings):
             store_gold(store, memories)
@@ -146,7 +148,7 @@ class GivenTexts:
 
     @contextmanager
     def _rules(self, project: str) -> Iterator[tuple[Store, Searcher]]:
-        """A memory of a project's turns and what the local writer keeps of them."""
+        """Yield a memory with a project's turns and the memories that rules make from them."""
         with copy_of_turns(self.homes, self.corpus, project, "rules") as (store, settings):
             extract_all(store, settings, None)
             yield store, ready_searcher(self.homes, store, settings)

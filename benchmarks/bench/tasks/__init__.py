@@ -1,1 +1,1 @@
-"""Does memory help an agent with its work? Tasks, arms, fresh runs, hidden checks, figures."""
+"""Test whether memory helps an agent with its work: tasks, arms, fresh runs, hidden checks and figures."""

@@ -1,4 +1,4 @@
-"""Carry out a run: the agent's command in a fresh place, within its time, with no process left behind."""
+"""Carry out a run: execute the agent's command in a fresh workspace with a time limit, and leave no process behind."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from engram.errors import BadRequest
 from engram.extraction.model.bounded_command import run_bounded
 from engram.system.atomic import write_atomic
 
-#: Variables that lead to the caller's own memory or session.
+#: Prefixes of environment variables that point to the caller's own memory or session.
 _OWN_PREFIXES = ("ENGRAM_", "CLAUDE_CODE_", "CLAUDE_PROJECT_")
 _OWN_NAMES = ("CLAUDECODE", "CLAUDE_CONFIG_DIR", "CLAUDE_PID")
-#: Keys of the usage that Claude Code and other agents report.
+#: Keys of the token usage that Claude Code and other agents report.
 _TOKEN_KEYS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a run took."""
+    """The tokens and time that a run used."""
 
     #: None if the agent did not report it.
     tokens: int | None = None
-    #: None if nobody measured it.
+    #: None if it was not measured.
     seconds: float | None = None
     has_timed_out: bool = False
 
@@ -38,17 +38,17 @@ def run_agent(run: Run, command: str, *, seconds: float, keeps_home: bool) -> Us
 
     Args:
         run: a prepared run.
-        command: ``{prompt_file}`` and ``{workspace}`` are replaced; no shell.
-        seconds: the agent is ended after this time, with everything that it started.
-        keeps_home: leave HOME and CLAUDE_CONFIG_DIR as they are, for an agent whose login lies there.
+        command: run without a shell; ``{prompt_file}`` and ``{workspace}`` are replaced.
+        seconds: after this time, the agent and all processes that it started are killed.
+        keeps_home: leave HOME and CLAUDE_CONFIG_DIR as they are, for an agent that keeps its login there.
 
     Raises:
-        BadRequest: the command can't be read or is empty.
+        BadRequest: the command can't be parsed or is empty.
     """
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise BadRequest(f"--agent {command!r} can't be read: {error}") from error
+        raise BadRequest(f"--agent {command!r} can't be parsed: {error}") from error
     if not words:
         raise BadRequest("--agent is empty")
     values = {"{prompt_file}": str(run.prompt), "{workspace}": str(run.workspace)}
@@ -78,7 +78,7 @@ def run_agent(run: Run, command: str, *, seconds: float, keeps_home: bool) -> Us
 
 
 def agent_environment(run: Run, *, keeps_home: bool) -> dict[str, str]:
-    """Return the caller's environment without what leads to its own memory, and with the run's places."""
+    """Return the caller's environment with the run's folders, and without variables that point to its own memory."""
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -96,7 +96,7 @@ def agent_environment(run: Run, *, keeps_home: bool) -> dict[str, str]:
 
 
 def read_usage(run: Run) -> Usage:
-    """Return what stands in the run's usage.json; nothing if there is none."""
+    """Return the content of the run's usage.json, or an empty ``Usage`` if there is none."""
     try:
         record = json.loads(run.usage.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -112,9 +112,9 @@ def read_usage(run: Run) -> Usage:
 
 
 def reported_tokens(output: str) -> int | None:
-    """Return the tokens of the last JSON object with a ``usage`` in an agent's output; None if there is none.
+    """Return the tokens of the last JSON object with a ``usage`` in an agent's output, or None if there is none.
 
-    Claude Code's print mode writes such an object with ``--output-format json``, and as its last line with
+    In print mode, Claude Code writes such an object with ``--output-format json``, and as its last line with
     ``stream-json``.
     """
     for text in (output, *reversed(output.splitlines())):

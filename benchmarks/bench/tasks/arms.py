@@ -1,4 +1,4 @@
-"""The arms of a task: what an agent knows of the earlier sessions, and what it can ask."""
+"""The arms of a task: what an agent gets from the earlier sessions, and which memory it can query."""
 
 from __future__ import annotations
 
@@ -26,45 +26,45 @@ from engram.ingest.session_project import scope_of_folder
 from engram.recollection.recollection_service import RecollectionService
 from engram.settings import Settings
 
-#: Characters of a working folder that Claude Code replaces in the names of its own folders.
+#: Characters in a working folder's path that Claude Code replaces in the names of its own folders.
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9]")
-#: Number of words of passages that stand before the prompt in the arm of the baseline.
+#: Number of words of passages that precede the prompt in the baseline arm.
 FTS5_WORDS = 400
 
 
 class Arm(StrEnum):
-    """What an agent gets."""
+    """The memory that an agent gets."""
 
-    #: The prompt alone.
+    #: Only the prompt.
     NOTHING = "nothing"
-    #: What Claude Code's own memory would hold.
+    #: What Claude Code's own memory would contain.
     OWN = "own"
-    #: Passages by SQLite's full-text index.
+    #: Passages from SQLite's full-text index.
     FTS5 = "fts5"
-    #: Engram with memories by the local extractor.
+    #: Engram with memories made by the local extractor.
     RULES = "rules"
-    #: Engram with memories by a language model.
+    #: Engram with memories made by a language model.
     SCRIBE = "scribe"
-    #: Engram with memories by a person.
+    #: Engram with memories written by a person.
     GOLD = "gold"
 
 
-#: Arms whose agent may ask the memory, with the way it is asked.
+#: Arms in which the agent can query the memory → how it is queried.
 WAYS: Mapping[Arm, str] = {Arm.FTS5: "fts5", Arm.RULES: "both", Arm.SCRIBE: "both", Arm.GOLD: "both"}
 
 
 class ArmMemories:
-    """Makes what an arm needs in a folder, once for each task and arm; runs get copies."""
+    """Makes the memory of each task and arm once, in a folder; runs get copies."""
 
     def __init__(self, folder: Path, settings: Settings, embedder: Embedder | None, answers: Path | None) -> None:
-        """Prepare.
+        """Make no memory yet.
 
         Args:
-            folder: for the memories.
-            settings: those of the memories; each gets its own home.
-            embedder: None for text alone.
-            answers: a folder with a folder of recorded answers for each task, where requests without an answer are
-                written; None for the answers that belong to the tasks.
+            folder: where the memories are made.
+            settings: the settings of the memories; each memory gets its own home.
+            embedder: None for text search only.
+            answers: contains a folder of recorded answers for each task; requests without an answer are written there.
+                None for the answers that come with the tasks.
         """
         self._folder = folder
         self._settings = settings
@@ -73,12 +73,12 @@ class ArmMemories:
         self._made: dict[tuple[str, Arm], tuple[Path, str, list[str]]] = {}
 
     def get(self, task: Task, arm: Arm) -> tuple[Path, str, list[str]]:
-        """Return the memory's home, the context for the prompt, and the arguments of the command that asks it.
+        """Return the memory's home, the context for the prompt, and the arguments of the command that queries it.
 
-        An arm without a memory of Engram or the baseline has neither context nor arguments.
+        An arm that uses neither Engram nor the baseline has no context and no arguments.
 
         Raises:
-            Unanswered: a request has no recorded answer, and was written to be answered.
+            Unanswered: a request has no recorded answer; it was written to the folder of answers.
             BadRequest: a request has no recorded answer.
         """
         if (task.name, arm) not in self._made:
@@ -112,9 +112,9 @@ class ArmMemories:
 
 
 def give_own_memory(task: Task, home: Path) -> str:
-    """Put what Claude Code's own memory would hold into an agent's home, and return it as Claude Code shows it.
+    """Put what Claude Code's own memory would contain into an agent's home, and return it as Claude Code shows it.
 
-    Claude Code shows the index alone; "" if there is none.
+    Claude Code shows only the index. Returns "" if there is none.
     """
     index = task.auto_memory / "MEMORY.md"
     if not index.is_file():
@@ -128,7 +128,7 @@ def give_own_memory(task: Task, home: Path) -> str:
 
 
 def _injected_context(task: Task, memory: TaskMemory) -> str:
-    """Return what the hooks would put before the prompt: the briefing, and the bites of the prompt."""
+    """Return what the hooks would inject before the prompt: the briefing, and the bites for the prompt."""
     service = RecollectionService(memory.store, memory.searcher, memory.settings, embedder=memory.embedder)
     session = {"session_id": f"task-{secrets.token_hex(4)}", "cwd": str(memory.place)}
     events: list[dict[str, str]] = [

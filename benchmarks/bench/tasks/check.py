@@ -1,4 +1,4 @@
-"""Decide by a task's hidden check what became of a workspace: solved, not solved, or harm done."""
+"""Judge a workspace with the task's hidden check: solved, not solved, or harmed."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from pathlib import Path
 from bench.tasks.task import Task
 from engram.extraction.model.bounded_command import run_bounded
 
-#: Time that a check may take, in seconds.
+#: Maximum time for a check, in seconds.
 MAX_CHECK_SECONDS = 60.0
-#: Exit code of a check that found harm done.
+#: Exit code of a check that found harm.
 HARMED_CODE = 3
-#: Maximum length of the reason that is kept, in characters.
+#: Maximum length of a stored reason, in characters.
 _MAX_REASON_CHARACTERS = 300
 
 
 class Outcome(StrEnum):
-    """What became of a workspace."""
+    """The state of a workspace after a run."""
 
     SOLVED = "solved"
     UNSOLVED = "unsolved"
-    #: The agent followed what the history wrongly says.
+    #: The agent followed something wrong in the history.
     HARMED = "harmed"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a check found."""
+    """The result of a check."""
 
     outcome: Outcome
     #: The last line that the check printed.
@@ -40,7 +40,7 @@ class Verdict:
 
 
 def check_workspace(task: Task, workspace: Path) -> Verdict:
-    """Run the check on a copy of a workspace. Exit code 0 is solved, 3 is harmed, everything else is not solved."""
+    """Run the check on a copy of a workspace. Exit code 0 means solved, 3 harmed, and any other not solved."""
     with tempfile.TemporaryDirectory(prefix="engram-check-") as folder:
         copy, home = Path(folder) / "workspace", Path(folder) / "home"
         if not workspace.is_dir():

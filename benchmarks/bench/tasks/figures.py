@@ -1,4 +1,4 @@
-"""The figures of the runs: solved, harmed, tokens and time of each arm. Pure."""
+"""The figures of the runs: solved and harmed tasks, tokens and time of each arm. Without I/O."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bench.tasks.task import TaskKind
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What became of a run."""
+    """The result of a run."""
 
     task: str
     kind: TaskKind
@@ -31,7 +31,7 @@ class RunResult:
 
     @classmethod
     def of(cls, run: Run, kind: TaskKind, verdict: Verdict, usage: Usage) -> RunResult:
-        """Join a run with what was found and used."""
+        """Combine a run with its verdict and usage."""
         return cls(
             task=run.task,
             kind=kind,
@@ -45,14 +45,14 @@ class RunResult:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The result for ``--json``."""
+        """Return the result for ``--json``."""
         return asdict(self)
 
 
 def task_figures(results: Sequence[RunResult]) -> dict[str, Any]:
-    """Return the figures of each arm, what became of each task, and paired differences to the arm without memory.
+    """Return the figures of each arm, the outcome of each task, and paired differences from the arm without memory.
 
-    A task counts as solved in an arm if most of its runs solved it.
+    A task counts as solved in an arm if most of its runs there solved it.
     """
     arms = [arm for arm in Arm if any(result.arm is arm for result in results)]
     return {
@@ -96,7 +96,7 @@ def _outcomes(results: Sequence[RunResult], task: str, arm: Arm) -> list[str]:
 
 
 def _solved_shares(results: Sequence[RunResult]) -> Mapping[str, float]:
-    """Return task → share of its runs that solved it."""
+    """Return task → share of its runs that were solved."""
     by_task: dict[str, list[bool]] = {}
     for result in results:
         by_task.setdefault(result.task, []).append(result.outcome is Outcome.SOLVED)
@@ -104,7 +104,7 @@ def _solved_shares(results: Sequence[RunResult]) -> Mapping[str, float]:
 
 
 def _paired(results: Sequence[RunResult], arm: Arm, other: Arm) -> dict[str, float]:
-    """Return the difference in the share of solved runs, task by task, of the tasks whose answer stands in history."""
+    """Return the paired difference in the share of solved runs, over the tasks that are answered in the history."""
     history = [result for result in results if result.kind is TaskKind.HISTORY]
     own, others = (_solved_shares([result for result in history if result.arm is name]) for name in (arm, other))
     return paired_difference([own[task] - others[task] for task in sorted(own) if task in others])

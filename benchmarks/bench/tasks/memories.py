@@ -1,4 +1,4 @@
-"""The memory of a task's earlier sessions, made by rules, by recorded answers, or of gold memories."""
+"""The memory of a task's earlier sessions, made by rules, from recorded answers, or from gold memories."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from engram.system.clock import FixedClock
 
 #: Time between the last session of the history and the task, in milliseconds.
 _TASK_AFTER_MS = 86_400_000
-#: Cosine from which on two memories say the same if there is no embedding model.
+#: Minimum cosine of two memories that say the same, used if there is no embedding model.
 _DUPLICATE_COSINE = 0.92
 
 
@@ -47,7 +47,7 @@ class TaskMemory:
     settings: Settings
     searcher: Searcher
     embedder: Embedder | None
-    #: Where the sessions took place.
+    #: The working folder of the sessions.
     place: Path
     #: When the task is worked on, in milliseconds since 1970.
     now_ms: int
@@ -55,15 +55,15 @@ class TaskMemory:
 
 @contextmanager
 def make_memory(task: Task, home: Path, base: Settings, embedder: Embedder | None) -> Iterator[TaskMemory]:
-    """Read a task's history into a new memory; nothing is extracted.
+    """Read a task's history and the state of its git branches into a new memory, without extracting anything.
 
-    The clock of the memory stands still a day after the last session. What git says of the branches is read.
+    The memory's clock is fixed at one day after the last session.
 
     Args:
         task: the task.
-        home: for the memory; the sessions' working folder is made beside it.
-        base: settings of the memory.
-        embedder: None for text alone.
+        home: where the memory is made; the sessions' working folder is made next to it.
+        base: the settings of the memory.
+        embedder: None for text search only.
     """
     place, history = make_place(task, home.with_name(f"{home.name}-sessions"))
     settings = replace(
@@ -96,11 +96,11 @@ def extract_by_rules(memory: TaskMemory) -> None:
 
 
 def extract_by_answers(memory: TaskMemory, task: Task, answers: SessionAnswers) -> None:
-    """Make the memories from recorded answers; a request without one ends the extraction.
+    """Make the memories from recorded answers, up to the first request without an answer.
 
     Raises:
-        Unanswered: the request was written to be answered.
-        BadRequest: there is no answer to a request.
+        Unanswered: a request has no answer; it was written to the folder of answers.
+        BadRequest: a request has no answer.
     """
     answers.places[str(memory.place)] = task.cwd
     budget = Budget(memory.store, memory.settings)
@@ -126,13 +126,13 @@ def tidy_up(memory: TaskMemory) -> None:
 
 
 def bring_up_to_date(memory: TaskMemory) -> None:
-    """Embed what has no vector and load the vectors."""
+    """Embed texts without a vector, and load the vectors."""
     embed_all(memory.store, memory.embedder)
     memory.searcher.refresh()
 
 
 def _extract(memory: TaskMemory, extractor: Extractor) -> None:
-    """Extract the sessions in their order, each with what the worker does after an extraction."""
+    """Extract the sessions in order, each followed by what the worker does after an extraction."""
     store, settings, embedder = memory.store, memory.settings, memory.embedder
     for session in sorted(list_sessions(store), key=lambda session: (session.first_at_ms, session.session_id)):
         extract_session(

@@ -1,4 +1,4 @@
-"""Recorded answers to a task's extraction requests, found by what the request says of the session."""
+"""Recorded answers to a task's extraction requests, found by the session's text in the request."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ from bench.recorded_provider import KEY_DIGITS, RecordedProvider
 from engram.errors import BadRequest
 from engram.extraction.model.provider import ModelReply, ModelRequest
 
-#: The line of a request above the session's own lines.
+#: The line that precedes the session's own lines in a request.
 _SESSION = "\nThe session:\n"
 _SHORT_ID = re.compile(r"m\d+")
-#: Characters of a summary that identify a memory's line.
+#: Number of characters of a summary that identify a memory's line.
 _SUMMARY_CHARACTERS = 60
 
 
 class SessionAnswers(RecordedProvider):
-    """Answers by a digest of the session's lines alone.
+    """Finds answers by a digest of only the session's lines.
 
-    The system prompt and the memories that a request shows may change without making an answer void. Therefore the
-    target of an action is recorded as the beginning of the memory's summary; here it becomes the short id that the
-    memory has in the request.
+    Answers therefore remain valid when the system prompt changes, or the memories that a request shows. The target of
+    an action is recorded as the beginning of the memory's summary, and is replaced with the memory's short id in the
+    request.
     """
 
     def __init__(self, folder: Path, *, writes_requests: bool = False) -> None:
         """Read the answers of a folder.
 
         Args:
-            folder: where the answers are.
-            writes_requests: write a request without an answer to the folder; otherwise it is an error.
+            folder: the folder with the answers.
+            writes_requests: write requests without an answer to the folder.
         """
         if not writes_requests and not folder.is_dir():
-            raise BadRequest(f"{folder} does not exist: these sessions have no recorded answers")
+            raise BadRequest(f"{folder} does not exist, so these sessions have no recorded answers")
         super().__init__(folder)
         self._writes_requests = writes_requests
-        #: Where the sessions took place → the folder that requests name instead, the same on every machine.
+        #: Working folder of the sessions → its replacement in requests, which is the same on every machine.
         self.places: dict[str, str] = {}
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """See ``Provider.complete``. Raises Unanswered or BadRequest."""
+        """Return the recorded answer to a request. Raises Unanswered or BadRequest."""
         for place, name in self.places.items():
             request = replace(request, user=request.user.replace(place, name))
         key = session_key(request.user)
         if key not in self.answers and not self._writes_requests:
             raise BadRequest(
-                f"{self.folder} has no answer to the request {key}: the request changed, or is new. "
-                "`--answers DIR` writes it to be answered"
+                f"{self.folder} has no answer to request {key}: the request has changed or is new. "
+                "Use `--answers DIR` to write it to a folder"
             )
         reply = self.reply(key, request)
         answer = json.loads(reply.text)
@@ -60,7 +60,7 @@ class SessionAnswers(RecordedProvider):
 
 
 def session_key(text: str) -> str:
-    """Return the key of a request: a digest of what it says of the session."""
+    """Return the key of a request: a digest of the session's lines in it."""
     return hashlib.sha256(text.partition(_SESSION)[2].encode()).hexdigest()[:KEY_DIGITS]
 
 
@@ -72,6 +72,6 @@ def _set_target(memory: dict[str, Any], request: str) -> None:
     lines = (line for line in request.partition(_SESSION)[0].splitlines() if beginning in line)
     short = next((line[1:].partition("]")[0] for line in lines if line.startswith("[m")), None)
     if short is None:
-        # The request does not show that memory, so nothing can be said about it.
+        # The request does not show that memory, so no action can refer to it.
         memory["action"] = "new"
     memory["target"] = short

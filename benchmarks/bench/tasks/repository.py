@@ -1,4 +1,4 @@
-"""The repository in which a task's earlier sessions took place, made anew beside the memory."""
+"""Recreate the repository in which a task's earlier sessions took place, next to the memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from bench.tasks.task import Task
 
-#: Time for one git command, in seconds.
+#: Maximum time for a git command, in seconds.
 _GIT_SECONDS = 30
 _AUTHOR = {
     "GIT_AUTHOR_NAME": "dev",
@@ -21,7 +21,7 @@ _AUTHOR = {
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_SYSTEM": os.devnull,
 }
-#: When the repository began.
+#: Time of the first commit.
 _BEGAN_AT = "2026-01-01T00:00:00Z"
 #: Time between the last session and the removal of files.
 _REMOVED_AFTER = timedelta(hours=1)
@@ -29,10 +29,10 @@ _TIME = re.compile(r'"timestamp": ?"([^"]+)"')
 
 
 def make_place(task: Task, folder: Path) -> tuple[Path, Path]:
-    """Make the working folder of the earlier sessions, and a copy of their transcripts that names it.
+    """Make the working folder of the earlier sessions, and a copy of their transcripts that refers to it.
 
-    The folder holds the task's workspace in a git repository with the branches that were never merged. Files that were
-    removed after the last session stand in its history. Without git it holds the workspace alone.
+    The folder contains the task's workspace in a git repository with the branches that were never merged. Files that
+    were removed after the last session are in its history. Without git, the folder contains only the workspace.
 
     Returns:
         The working folder, and the Claude configuration folder.
@@ -59,7 +59,7 @@ def _make_repository(place: Path, task: Task) -> None:
     _git(place, "commit", "-q", "--allow-empty", "-m", "Begin")
     for branch in task.unmerged:
         _git(place, "checkout", "-q", "-b", branch)
-        # A commit without a change would look like one that was merged by squashing.
+        # A commit without changes would look like a squash-merged one.
         (place / "WORK").write_text(f"{branch}\n", encoding="utf-8")
         _git(place, "add", "-A")
         _git(place, "commit", "-q", "-m", f"Work on {branch}")
@@ -70,7 +70,7 @@ def _make_repository(place: Path, task: Task) -> None:
 
 
 def _after_sessions(history: Path) -> str:
-    """Return when files are removed: a while after the last entry of the transcripts."""
+    """Return when files are removed: ``_REMOVED_AFTER`` past the last entry of the transcripts, in ISO format."""
     texts = [path.read_text(encoding="utf-8") for path in history.rglob("*.jsonl")]
     last = max(datetime.fromisoformat(time) for text in texts for time in _TIME.findall(text))
     return (last + _REMOVED_AFTER).isoformat()

@@ -1,6 +1,6 @@
-"""The folders of runs: a fresh workspace, home and memory for each, and the key that tells task and arm.
+"""The folders of runs: a fresh workspace, home and memory for each, and the key with the task and arm of each run.
 
-An agent gets one run's folder alone. Nothing in it names the arm or contains the check.
+An agent gets only its run's folder. Nothing in it names the arm or contains the check.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bench.tasks.task import Task
 from engram.errors import BadRequest
 from engram.system.atomic import write_atomic
 
-#: The name of the key in the folder of all runs.
+#: Name of the key file in the folder of all runs.
 _KEY = "key.json"
 
 
@@ -36,7 +36,7 @@ class Run:
 
     @property
     def workspace(self) -> Path:
-        """Where the agent works."""
+        """The agent's working folder."""
         return self.folder / "workspace"
 
     @property
@@ -46,41 +46,41 @@ class Run:
 
     @property
     def memory(self) -> Path:
-        """ENGRAM_HOME."""
+        """The run's ENGRAM_HOME."""
         return self.folder / "memory"
 
     @property
     def commands(self) -> Path:
-        """Comes first in PATH."""
+        """The folder that comes first in PATH."""
         return self.folder / "bin"
 
     @property
     def prompt(self) -> Path:
-        """What the agent is asked to do, after what it knows of earlier sessions."""
+        """The file with the agent's prompt, preceded by the context from earlier sessions."""
         return self.folder / "PROMPT.md"
 
     @property
     def usage(self) -> Path:
-        """Where an agent, or who runs it, may write what it used: ``{"tokens", "seconds"}``."""
+        """The file in which an agent, or whoever runs it, can record its usage: ``{"tokens", "seconds"}``."""
         return self.folder / "usage.json"
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """The runs of a folder, in the order in which they are carried out."""
+    """The runs in a folder, in the order in which they are carried out."""
 
     folder: Path
     runs: Sequence[Run]
 
     @classmethod
     def make(cls, folder: Path, tasks: Sequence[Task], arms: Sequence[Arm], count: int, seed: int) -> Self:
-        """Plan ``count`` runs of each task in each arm; their order and names do not tell the arm.
+        """Plan ``count`` runs of each task in each arm; their order and names do not reveal the arm.
 
         Raises:
-            BadRequest: the folder holds runs already.
+            BadRequest: the folder already contains runs.
         """
         if (folder / _KEY).exists():
-            raise BadRequest(f"{folder} holds runs already: name another folder, or remove it first")
+            raise BadRequest(f"{folder} already contains runs: specify another folder, or remove this one first")
         planned = [(task.name, arm, number) for task in tasks for arm in arms for number in range(1, count + 1)]
         random.Random(seed).shuffle(planned)
         width = len(str(len(planned)))
@@ -108,11 +108,11 @@ class RunPlan:
                 for line in lines
             ]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise BadRequest(f"{folder} holds no runs of `python -m bench tasks --prepare`: {error!r}") from error
+            raise BadRequest(f"{folder} has no runs made by `python -m bench tasks --prepare`: {error!r}") from error
         return cls(folder, runs)
 
 
-#: The program behind the command ``recall`` of a run.
+#: The program that a run's command ``recall`` starts.
 _RECALL_ARMS = Path(__file__).resolve().parents[1] / "recall_arms.py"
 
 
@@ -120,7 +120,7 @@ def prepare_run(run: Run, task: Task, memories: ArmMemories, *, with_model: bool
     """Write a run's folder.
 
     Raises:
-        Unanswered: a request of the arm has no recorded answer, and was written to be answered.
+        Unanswered: a request of the arm has no recorded answer; it was written to the folder of answers.
         BadRequest: a request of the arm has no recorded answer.
     """
     memory, context, arguments = memories.get(task, run.arm)
@@ -146,7 +146,7 @@ def _prompt(run: Run, task: Task, context: str, *, can_ask: bool) -> str:
 
 
 def _write_recall_command(run: Run, arguments: Sequence[str]) -> None:
-    """Write a command that asks the run's memory."""
+    """Write a command that queries the run's memory."""
     command = [sys.executable, "-I", str(_RECALL_ARMS), str(run.memory), *arguments]
     quoted = " ".join("'" + part.replace("'", "'\\''") + "'" for part in command)
     path = run.commands / "recall"

@@ -10,29 +10,29 @@ from pathlib import Path
 
 from engram.errors import BadRequest
 
-#: The name of a task's description; a folder without one is no task.
+#: Name of a task's description file; a folder without it is not a task.
 _DESCRIPTION = "task.json"
 
 
 class TaskKind(StrEnum):
-    """What a task tests."""
+    """The kind of test that a task is."""
 
-    #: The answer stands only in the history.
+    #: The answer is only in the history.
     HISTORY = "history"
-    #: The history is misleading or foreign: who follows it does harm.
+    #: The history is misleading or about something else: following it does harm.
     MISLEADING = "misleading"
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A folder with a task."""
+    """A task and its folder."""
 
     name: str
     folder: Path
     kind: TaskKind
-    #: Working folder of the sessions to come, as the history names it.
+    #: Working folder of the sessions, as the history names it.
     cwd: str
-    #: What the agent is asked to do.
+    #: The agent's prompt.
     prompt: str
     #: Branches of the history that were never merged.
     unmerged: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Task:
 
     @property
     def workspace(self) -> Path:
-        """What the agent works in; it gets a copy."""
+        """The folder that the agent gets a copy of to work in."""
         return self.folder / "workspace"
 
     @property
@@ -51,7 +51,7 @@ class Task:
 
     @property
     def check(self) -> Path:
-        """The hidden check: a Python script that gets a workspace."""
+        """The hidden check: a Python script that is run with a workspace as its argument."""
         return self.folder / "check.py"
 
     @property
@@ -61,12 +61,12 @@ class Task:
 
     @property
     def auto_memory(self) -> Path:
-        """What Claude Code's own memory would hold; need not exist."""
+        """The folder with what Claude Code's own memory would contain; need not exist."""
         return self.folder / "auto_memory"
 
     @property
     def answers(self) -> Path:
-        """A language model's recorded answers to the extraction requests."""
+        """The folder with a language model's recorded answers to the extraction requests."""
         return self.folder / "answers"
 
 
@@ -92,10 +92,10 @@ def read_task(folder: Path) -> Task:
 
 
 def read_tasks(folder: Path, names: Collection[str] = ()) -> list[Task]:
-    """Read every task of a folder, or those that are named, by name.
+    """Read every task in a folder, or only the named ones, sorted by name.
 
     Raises:
-        BadRequest: there is none, or a name is unknown.
+        BadRequest: there is no task, or a name is unknown.
     """
     folders = sorted(path.parent for path in folder.glob(f"*/{_DESCRIPTION}"))
     if unknown := set(names) - {path.name for path in folders}:
