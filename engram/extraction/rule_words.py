@@ -16,7 +16,7 @@ _ANY = re.IGNORECASE
 
 #: Words of which every rule contains at least one. They also occur in other sentences.
 LASTING = lazy_regex(
-    r"\b(?:always?|never|nevr|alwa?sy|ever|from (?:now|here|today|this point|then)|(?:going|moving) forward|"
+    r"\b(?:always?|never|ever|from (?:now|here|today|this point|then)|(?:going|moving) forward|"
     r"henceforth|hereafter|(?:in|for) (?:the )?future|for (?:all|any|every) (?:future|later|new)|whenever|"
     r"(?:every|each)(?: single)? time|at all times|by default|exceptions?|(?:under|in) (?:no|any) circumstances?|"
     r"no matter|rules?|conventions?|polic(?:y|ies)|standards?|style|habit|practice|guidelines?|principle|"
@@ -94,8 +94,6 @@ UNIVERSAL = lazy_regex(
     r"\bhere (?:or|and) (?:elsewhere|everywhere else)\b",
     _ANY,
 )
-#: Wordings that mention this project only to say that others are also meant.
-NOT_ONLY_HERE = lazy_regex(r"\bnot (?:just|only)?(?: in| for)? ?(?:here|this (?:repo\w*|project|one|app))\b", _ANY)
 #: Words that cancel words for all projects: "not in all my projects", "in every project of the solution".
 NOT_UNIVERSAL = lazy_regex(
     rf"\b(?:not|n'?t|hardly|except|but|unlike|other than|apart from)(?: \w+)? {_EVERYTHING}|"
@@ -253,7 +251,6 @@ KEEPS = lazy_regex(
 HASH = lazy_regex(r"\s*#{1,3}\s*(?=[^\s#][^\n]*\s*$)")
 #: "1. … 2. …" within a paragraph.
 ENUMERATION = lazy_regex(r"(?:^|\s)\(?(?:1|a)[.)]\s.*\s\(?(?:2|b)[.)]\s", _ANY)
-PARENTHESIS = lazy_regex(r"\([^()]{0,300}\)")
 #: Headings of a list of rules.
 RULES_HEADING = lazy_regex(
     r"\b(?:rules?|conventions?|preferences?|guidelines?|standards?|habits?|polic(?:y|ies)|always|never|from now on|"
@@ -358,7 +355,6 @@ OVER_WORDS = content_words(
 DENIES = lazy_regex(
     r"\b(?:not|never|no|avoid|stop|don'?t|doesn'?t|won'?t|mustn'?t|without|instead of|rather than|in place of)\b", _ANY
 )
-ALL_OF_IT = lazy_regex(r"\b(?:all|everything|both|these|those)\b", _ANY)
 #: Wordings by which a later withdrawal names its subject, which it must do.
 SUBJECT = lazy_regex(
     r"\b(?:about|regarding|concerning|rule (?:on|for|that|with|to)|back (?:the|my|what)|forget (?:the|my|that)|"
@@ -378,8 +374,6 @@ LOCAL = lazy_regex(
     r"(?i:\b(?:this|these|here|our|the (?:repo\w*|project|app\w*|file|cli|api|server|page|button|component|"
     r"branch|table|database|function|method|module|package|service))\b)"
 )
-#: Names of naming styles, which are not symbols of a project.
-CASES = lazy_regex(r"\b(?:camelCase|snake_case|PascalCase|kebab-case|SCREAMING_SNAKE_CASE|UPPER_CASE)\b")
 #: The end of a sentence, if no capital letter follows.
 SOFT_END = lazy_regex(
     r"(?<=[\w)`\"'][.!?;])\s+(?=[a-zäöü])|(?<=\.\.\.)\s+|(?<=…)\s*|\s+[–—]\s+(?=(?i:just kidding|no|wait|sorry|"
@@ -388,28 +382,4 @@ SOFT_END = lazy_regex(
 #: The end of a clause within a sentence.
 CLAUSE_END = lazy_regex(r"\s*(?:[,;:、，；：]|\s[–—-](?=\s))\s*")
 ABBREVIATION = lazy_regex(r"\b(?:e\.g|i\.e|vs|etc|cf|approx|resp|bzw|z\.b|d\.h|p\.ej)\.$", _ANY)
-PLAIN_LINE = lazy_regex(r"^(?!\s*(?:[-*+•|>#]|\d{1,3}[.)]\s|```|~~~)).*[\w)`\"']$")
 NEGATION = lazy_regex(r"\b(?:not|never|no|avoid|stop|don'?t|nicht|kein\w*|nie|nunca)\b", _ANY)
-
-# --- Spelling ---------------------------------------------------------------------------------------------------------
-
-_SHORT = {"pls": "please", "plz": "please", "dont": "don't", "doesnt": "doesn't", "cant": "can't", "alway": "always"}
-_CUES = ("always", "never", "remember", "please", "immer", "niemals", "toujours", "jamais", "siempre", "nunca")
-#: Misspellings of cue words that are actual words.
-_NO_SLIPS = frozenset(("nuca", "nuna", "neve", "neer", "never", "sempre", "pleas"))
-
-
-def _slips(word: str) -> set[str]:
-    """Return variants of a word with two letters exchanged, one doubled or one left out; the first letter is kept."""
-    inner = range(1, len(word))
-    exchanged = {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in inner if at + 1 < len(word)}
-    return exchanged | {word[:at] + word[at] + word[at:] for at in inner} | {word[:at] + word[at + 1 :] for at in inner}
-
-
-_MEANT = {slip: word for word in _CUES for slip in _slips(word) - _NO_SLIPS} | _SHORT
-_WORD = lazy_regex(r"[^\W\d_]{3,10}")
-
-
-def as_meant(sentence: str) -> str:
-    """Return a sentence with misspellings and shorthand in its cue words corrected, for judging."""
-    return _WORD.sub(lambda word: _MEANT.get(word[0].lower(), word[0]), sentence)

@@ -251,22 +251,20 @@ def scope_of(sentence: str, project: str = "") -> Scope:
     """Return global for a rule with words for all projects that mentions nothing in this project; otherwise project."""
     if not is_for_all_projects(sentence) or (project and project.lower() in sentence.lower()):
         return Scope.PROJECT
-    rest = words.NOT_ONLY_HERE.sub(" ", languages.UNIVERSAL.sub(" ", words.UNIVERSAL.sub(" ", sentence)))
     # A tool in backticks may belong to any project; a path, a file or a symbol belongs to this one.
-    rest = words.CASES.sub(" ", rest.replace("`", ""))
-    return Scope.PROJECT if words.LOCAL.search(rest) or languages.LOCAL.search(rest) else Scope.GLOBAL
+    rest = languages.UNIVERSAL.sub(" ", words.UNIVERSAL.sub(" ", sentence)).replace("`", "")
+    return Scope.PROJECT if words.LOCAL.search(rest) else Scope.GLOBAL
 
 
 def _judge(sentence: str, statement: Statement, after: str, project: str, model: LinearModel) -> Judgement | None:
     """Judge a sentence by itself and the following one; return None if it does not sound like a rule."""
-    meant = words.as_meant(sentence)
-    score, floors = model.score(features(meant)), model.floors
-    is_order = bool(words.ORDER.search(meant) or languages.ORDER.search(meant))
-    beginning = _beginning(meant, after)
+    score, floors = model.score(features(sentence)), model.floors
+    is_order = bool(words.ORDER.search(sentence) or languages.ORDER.search(sentence))
+    beginning = _beginning(sentence, after)
     if beginning == "rule" and score < floors["unsure"] and not (is_order and score >= floors["order"]):
         return None
     refusal = _refusal(sentence, statement, after)
-    is_worded_so = beginning != "rule" or _has_lasting_word(meant)
+    is_worded_so = beginning != "rule" or _has_lasting_word(sentence)
     if refusal is None and not (is_worded_so and score >= floors[beginning]):
         by_words = Refusal.UNSURE if is_worded_so else Refusal.UNWORDED
         refusal = Refusal.ORDER if is_order and score >= floors["order"] else by_words
@@ -305,7 +303,7 @@ def shipped_model() -> LinearModel:
 
 def _refusal(sentence: str, statement: Statement, after: str) -> Refusal | None:
     """Return the reason that disqualifies a sentence, however lasting it sounds; None if there is none."""
-    if words.QUESTION.search(words.PARENTHESIS.sub("", sentence).strip()):
+    if words.QUESTION.search(sentence):
         return Refusal.QUESTION
     if statement.block is Block.ROW or (statement.block is Block.BULLET and not _is_in_rules(statement)):
         return Refusal.LIST
@@ -405,9 +403,7 @@ def _refuse(
     ]
     said = prefixes(content_words(sentence) - words.EMPTY_WORDS)
     shared = [n for n in rules_before if judged[n][0] != at and said & prefixes(content_words(judged[n][1].sentence))]
-    if words.ALL_OF_IT.search(sentence) and not only_last and not only_shared:
-        chosen = rules_before
-    elif only_shared or ((shared or _named(sentence)) and not only_last):
+    if only_shared or ((shared or _named(sentence)) and not only_last):
         chosen = shared
     else:
         chosen = [n for n in rules_before if judged[n][0] != at][-1:]
@@ -418,11 +414,8 @@ def _refuse(
 
 
 def sentences_in(typed: str) -> Iterator[tuple[str, Statement]]:
-    """Yield the sentences of a prompt with the statements that contain them; a separate line is also a statement."""
+    """Yield the sentences of a prompt with the statements that contain them."""
     lines = [line for line in typed.splitlines() if not words.TO_DO.match(line)]
-    for at in range(len(lines) - 1):
-        if words.PLAIN_LINE.match(lines[at]) and lines[at + 1][:1].isupper():
-            lines[at] += "."
     for statement in split("\n".join(lines)):
         for part in languages.sentences_of(statement.text):
             start = 0

@@ -29,7 +29,7 @@ from engram.system.clock import SYSTEM_CLOCK, Clock
 from engram.transcripts.turns import Role
 
 SESSION = "11111111-2222-3333-4444-555555555555"
-PLAN = "# Move the ledger\n1. Copy the rows\n2. Switch over"
+PLAN = "# Move the ledger\nTwo writers share the ledger, which locks it.\n1. Copy the rows\n2. Switch over"
 QUESTIONS = [
     {
         "question": "Where shall the ledger live?",
@@ -102,7 +102,7 @@ def test_a_decision_in_a_dialog_is_a_memory_that_says_who_decided(store: Store, 
         "Asked “Where shall the ledger live?” the user chose: SQLite file (small).",
         "Asked “Who may write to it?” the user answered: only the nightly importer.",
         "The user rejected the plan “Move the ledger” and said: “never commit the rows to git”.",
-        "The user approved the plan “Move the ledger”: Copy the rows; Switch over.",
+        "The user approved the plan “Move the ledger”: Two writers share the ledger, which locks it.",
     ]
     assert {(e.kind, e.scope, e.status, e.suspect) for e in decided.values()} == {("decision", "project", "active", "")}
     answered = next(iter(decided.values()))

@@ -116,14 +116,33 @@ The ledger is locked because two writers share it.
 
 
 def test_a_plan_is_kept_with_what_it_is_for(make: type[Make]) -> None:
-    (found,) = kept(make, (Role.PROPOSED, PLAN), (Role.CHOSEN, "Approved the plan: Plan: Move the ledger"))
+    (found,) = kept(make, (Role.PROPOSED, PLAN), (Role.CHOSEN, "Approved the plan: Move the ledger"))
 
     reason = "The ledger is locked because two writers share it."
     assert found.summary == f"The user approved the plan “Move the ledger”: {reason}"
 
 
-@pytest.mark.parametrize("plan", ["# Move the ledger", "# Move the ledger\n\nShort.", "", "```\ncp a b\n```"])
-def test_a_plan_of_which_only_the_title_is_known_is_not_kept(make: type[Make], plan: str) -> None:
+def test_of_a_long_purpose_the_last_sentences_are_kept(make: type[Make]) -> None:
+    aim = "This makes each reader of it slow. So the ledger moves to a database, and the importer asks its writer."
+    plan = f"# Move the ledger\n\n## Context\n{LONG} {aim}"
+    (found,) = kept(make, (Role.PROPOSED, plan), (Role.CHOSEN, "Approved the plan: Move the ledger"))
+
+    assert found.summary.startswith("The user approved the plan “Move the ledger”: Reason ")
+    assert found.summary.endswith(aim)
+    assert len(found.summary) <= MAX_CANDIDATE_SUMMARY_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "# Move the ledger",
+        "# Move the ledger\n\nShort.",
+        "",
+        "```\ncp a b\n```",
+        "# Move the ledger\n\n1. Copy all the rows to the new file\n2. Switch all the readers over to it",
+    ],
+)
+def test_a_plan_that_does_not_say_what_it_is_for_is_not_kept(make: type[Make], plan: str) -> None:
     assert kept(make, (Role.PROPOSED, plan), (Role.CHOSEN, "Approved the plan: Move the ledger")) == []
 
 

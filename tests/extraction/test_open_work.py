@@ -53,7 +53,10 @@ def test_what_was_asked_for_and_not_got_is_left_open(make: type[Make], prompt: s
         assert found.evidence == ("t1-p",)
 
 
-@pytest.mark.parametrize("prompt", ["continue", "stop, wait", "why does the importer drop the last row?", "yes do it"])
+@pytest.mark.parametrize(
+    "prompt",
+    ["continue", "stop, wait", "why does the importer drop the last row?", "yes do it", "the importer does not start"],
+)
 def test_what_asks_for_no_work_is_not_left_open(make: type[Make], prompt: str) -> None:
     assert left(replace(make.turn(prompt, "Let me look."), is_interrupted=True)) is None
 

@@ -8,12 +8,10 @@ from dataclasses import replace
 
 from engram.enums import Importance, Kind, Voice
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate, is_own
-from engram.extraction.local.sentences import ended, fitting, opened, quoted, sure
-from engram.extraction.rule_words import LAUGHS, MOMENT
+from engram.extraction.local.sentences import ended, fitting, last_fitting, quoted, sure
 from engram.extraction.user_rules import only_asks
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import Block, plain, sentences, split
-from engram.text.words import content_words
 from engram.transcripts.turns import ARROW, Action, Role, TextBlock, Turn
 from engram.trust.suspicion import why_suspect
 from engram.trust.voice import typed_text
@@ -21,13 +19,10 @@ from engram.trust.voice import typed_text
 #: Maximum length of a question and of the user's own words in a summary, in characters; longer texts are quoted in the
 #: content.
 QUESTION_ROOM, ANSWER_ROOM = 240, 180
-#: Minimum number of content words in a comment that is meaningful on its own.
-MIN_COMMENT_WORDS = 4
 #: Maximum number of words in an answer that is explained by the description of its option.
 MAX_BARE_WORDS = 4
-#: Minimum number of words in a sentence that states the purpose of a plan, and maximum number of points that may
-#: replace such a sentence.
-MIN_PURPOSE_WORDS, MAX_POINTS = 6, 3
+#: Minimum number of words in a sentence that states the purpose of a plan.
+MIN_PURPOSE_WORDS = 6
 #: How certain a decision is compared with other memories of a session, from 0 to 1.
 QUALITY = 0.9
 
@@ -66,20 +61,14 @@ _PASSING = lazy_regex(
     r"let'?s|oops|hmm+|wtf|omg|nope?|wait)\b|^please (?!(?:don'?t|do not|never|always|use|keep)\b)\w",
     re.IGNORECASE,
 )
-#: Uninformative words before a plan's title, and titles that don't say what is planned.
-_PLAN_LABEL = lazy_regex(r"^(?:the )?(?:\w+ )?plan(?:\s*[:—–-]|(?: for| to))\s*", re.I)
-_BARE_TITLE = lazy_regex(
-    r"^(?:\W|\b(?:the|my|a|an|implementation|refactor(?:ing)?|updated?|revised|final|new|proposed|plan|summary|"
-    r"overview|proposal|analysis|design|approach|context|changes?|fix(?:es)?|steps?|phase|v?\d+)\b)*$",
-    re.IGNORECASE,
-)
-_RECOMMENDED = lazy_regex(r"\s*\(recommended\)", re.IGNORECASE)
+#: Words in the lead-in of a list that state a plan's purpose.
 _AIM = lazy_regex(r"\b(?:to|for|so that|instead of|rather than|because)\b", re.IGNORECASE)
 #: Headings in a plan under which its reason is stated.
 _REASON_HEADING = lazy_regex(
     r"\b(?:context|summary|goals?|problem|overview|why|background|motivation|purpose|objective)\b",
     re.I,
 )
+_RECOMMENDED = lazy_regex(r"\s*\(recommended\)", re.IGNORECASE)
 
 
 def without_dialogs(turn: Turn) -> Turn:
@@ -146,12 +135,11 @@ def _plan(turn: Turn, said: TextBlock, proposed: TextBlock | None, typed: TextBl
     is_rejected = head.startswith("Rejected")
     words = typed.text.strip() if typed is not None else ""
     says_why = bool(words) and not _says_nothing(words) and not only_asks(words)
-    title = _PLAN_LABEL.sub("", plain(head.partition(": ")[2])).rstrip(". ")
-    is_named = not _BARE_TITLE.match(title)
+    title = plain(head.partition(": ")[2]).rstrip(". ")
     purpose = _purpose(proposed.text) if proposed is not None else []
-    if (is_rejected and not says_why) or not (purpose or says_why or is_named):
+    if is_rejected and not says_why:
         return
-    name = f" “{title}”" if is_named else ""
+    name = f" “{title}”" if title else ""
     if is_rejected:
         answer = quoted(words, ANSWER_ROOM) or _title(words)
         lead = f"The user rejected the plan{name} and said: “{answer}”"
@@ -163,7 +151,7 @@ def _plan(turn: Turn, said: TextBlock, proposed: TextBlock | None, typed: TextBl
     lead = lead or f"The user changed the plan{name} and approved it"
     if says_why and not is_rejected and (note := quoted(words, ANSWER_ROOM)):
         lead += f", saying: “{note}”"
-    aim = "" if is_rejected else fitting(purpose, MAX_CANDIDATE_SUMMARY_CHARACTERS - len(lead) - 2)
+    aim = "" if is_rejected else last_fitting(purpose, MAX_CANDIDATE_SUMMARY_CHARACTERS - len(lead) - 2)
     if not (aim or says_why or changed.strip()):
         return  # a title alone does not say what was decided
     summary = f"{lead}: {aim}" if aim else f"{lead}."
@@ -173,15 +161,12 @@ def _plan(turn: Turn, said: TextBlock, proposed: TextBlock | None, typed: TextBl
 
 
 def _purpose(plan: str) -> list[str]:
-    """Return the first complete sentences that state the purpose of a plan; if there are none, its first points."""
+    """Return the complete sentences of the first section of a plan that states its purpose."""
     prose = [s for s in split(plan) if s.block is Block.PROSE and len(s.text.split()) >= MIN_PURPOSE_WORDS]
     prose = [s for s in prose if not s.topic or _REASON_HEADING.search(s.topic) or s.topic == prose[0].topic]
     whole = [s for s in prose if s.text.endswith((".", "!"))]
     whole = whole or [s for s in prose[:1] if s.text.endswith(":") and _AIM.search(s.text)]
-    if not whole:
-        points = [s.text.rstrip(".:;") for s in split(plan) if s.block is Block.BULLET and not s.depth][:MAX_POINTS]
-        return [ended("; ".join(points))] if points else []
-    return [ended(opened(s.text)) for s in whole if s.topic == whole[0].topic]
+    return [ended(s.text) for s in whole if s.topic == whole[0].topic]
 
 
 def _comment(turn: Turn, said: TextBlock) -> Iterator[Candidate]:
@@ -189,8 +174,8 @@ def _comment(turn: Turn, said: TextBlock) -> Iterator[Candidate]:
     action = next((a for a in turn.actions if a.result_uuid and a.result_uuid == said.uuid), None)
     words = said.text.strip()
     text = plain(words)
-    is_passing = _says_nothing(words) or only_asks(text) or any(p.search(text) for p in (LAUGHS, _PASSING, MOMENT))
-    if is_passing or not _LAYS_DOWN.search(text) or len(content_words(text)) < MIN_COMMENT_WORDS:
+    is_passing = _says_nothing(words) or only_asks(text) or bool(_PASSING.search(text))
+    if is_passing or not _LAYS_DOWN.search(text):
         return
     refused = "refused" if action is not None and action.is_refused else "was asked about"
     what = f"When the user {refused} {_call(action)}, they said: " if action is not None else "The user said: "
@@ -249,16 +234,8 @@ def _says_nothing(words: str) -> bool:
 
 def _shortened(question: str) -> str:
     """Return a question, or its last sentences if it is long."""
-    asked = plain(question)
-    if len(asked) <= QUESTION_ROOM:
-        return asked
-    kept = ""
-    for sentence in reversed(sentences(asked)):
-        longer = f"{sentence} {kept}".strip()
-        if kept and len(longer) > QUESTION_ROOM:
-            break
-        kept = longer
-    return kept
+    asked = sentences(plain(question))
+    return last_fitting(asked, QUESTION_ROOM) or " ".join(asked[-1:])
 
 
 def _description(label: str, lines: Sequence[str]) -> str:

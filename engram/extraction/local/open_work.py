@@ -6,13 +6,11 @@ import re
 from collections.abc import Sequence
 
 from engram.enums import Kind
-from engram.extraction import rule_words
+from engram.extraction import languages, rule_words
 from engram.extraction.candidate import Candidate
 from engram.extraction.local.proven_fixes import short_command
 from engram.extraction.local.sentences import ended, fitting, quoted, sure
-from engram.extraction.user_rules import rules
 from engram.system.lazy_regex import lazy_regex
-from engram.text.words import content_words
 from engram.transcripts.calls import open_failure, open_todos
 from engram.transcripts.turns import Action, Role, Turn
 from engram.trust.voice import typed_text
@@ -21,18 +19,12 @@ from engram.trust.voice import typed_text
 LEAD = "Left open"
 #: How certain open work is, compared with other memories of a session, from 0 to 1.
 QUALITY = 0.7
-#: Minimum number of content words in a prompt that states a request.
-MIN_ASKED_WORDS = 3
+#: Minimum number of words in a prompt that states a request; a shorter one is a remark of the moment.
+MIN_ASKED_WORDS = 8
 #: Maximum length of an unanswered prompt in a summary, in characters; of a longer prompt, the first sentences are
 #: quoted.
 ASKED_ROOM = 220
 
-#: A prompt that only asks to continue or stop, or talks about the tool.
-_GOES_ON = lazy_regex(
-    r"^\W*(?:/|(?:yes|no|ok(?:ay)?|continue|go on|stop|wait|cancel|try again|retry|never ?mind|thanks?|resume|proceed|"
-    r"commit|push|done)\b.{0,30}$)",
-    re.IGNORECASE | re.DOTALL,
-)
 #: The address of an issue or a pull request.
 _PAGE = lazy_regex(r"https?://\S+/(?P<kind>issues|pulls?|merge_requests)/(?P<number>\d+)\S*")
 
@@ -76,9 +68,9 @@ def _unanswered(turn: Turn) -> str:
     typed = " ".join(typed_text(prompt.text).split()) if prompt is not None else ""
     is_answered = turn.has_edits or any(said.role is Role.ASSISTANT and len(said.text) > 400 for said in turn.said)
     is_stopped = turn.is_interrupted or not (turn.reply or turn.actions)
-    if prompt is None or not prompt.uuid or not is_stopped or is_answered or rules(typed):
+    if prompt is None or not prompt.uuid or not is_stopped or is_answered:
         return ""
-    if _GOES_ON.match(typed) or len(content_words(typed)) < MIN_ASKED_WORDS:
+    if languages.word_count(typed) < MIN_ASKED_WORDS:
         return ""
     words = quoted(_PAGE.sub(_named_page, typed), ASKED_ROOM)
     is_question = words.endswith("?") or bool(rule_words.QUESTION.search(words))

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from engram.enums import Kind
-from engram.extraction import languages
 from engram.extraction.candidate import Candidate, is_own
 from engram.extraction.local.sentences import ended, excerpt, fitting, points_back, quotable_sentences, supporting, sure
 from engram.extraction.user_rules import typed_prompt
@@ -24,9 +23,6 @@ from engram.trust.suspicion import why_suspect
 FIX_QUALITY, COMMIT_QUALITY = 0.85, 0.8
 #: Maximum length of a command and maximum number of files in a summary.
 MAX_COMMAND_CHARACTERS, MAX_FILES = 60, 3
-#: Maximum number of tool calls between the last failure and the pass; if there are more, other work was done in
-#: between.
-MAX_CALLS = 40
 #: Number of turns before a commit in which to look for messages that say the same.
 MAX_TURNS_BACK = 8
 #: Minimum number of words that a cause stated after the pass must share with the command, its error and the files.
@@ -83,14 +79,14 @@ _UNMENDED = lazy_regex(
     r"the same|getting|see\w*)|(?:does|did)(?:n'?t| not) (?:work|help|fix)|same (?:error|issue|problem))\b",
     re.IGNORECASE,
 )
-#: A sentence in a commit's body that gives a reason.
+#: A sentence in a commit's body that gives a reason: what was wrong, or what the change avoids. What it enables, or
+#: does instead, only describes the change.
 _REASON = lazy_regex(
     r"\b(?:because|since (?!v?\d)|so that|(?<=, )so (?!far|that|much|on|i\b|let|now)\w+|in order to|to (?:avoid|"
     r"prevent|ensure|keep|eliminate|allow|reduce|guarantee|support|match|work around|make sure)|due to|caus(?:ed|es|"
     r"ing)|which (?:caused|made|meant|broke|led|left|let|means|makes|breaks|is why)|mean(?:t|ing) (?:that|the|a|"
-    r"every|each|another)|otherwise|instead of|rather than|as opposed to|no longer (?:need\w*|has to|have to)|"
-    r"no need|now that|previously|used to|before this|(?:leaking|leaving|making|breaking|hiding|losing|forcing|"
-    r"producing|letting|enabling|blocking|preventing|avoiding|allowing|ensuring)\b|intended (?:for|to)|(?:this|"
+    r"every|each|another)|otherwise|no longer (?:need\w*|has to|have to)|now that|previously|used to|"
+    r"before this|(?:leaking|leaving|making|breaking|hiding|losing|forcing|producing|blocking)\b|(?:this|"
     r"which|that|it) (?:eliminates|avoids|prevents|ensures|allows|fixes|lets|keeps|reduces|broke|breaks|makes|hid|"
     r"hides)|never (?:reached|ran|called|set|fired|got|triggered)|was only|only (?:when|where|if|after|in the)|"
     r"could(?:n't| not)|did(?:n't| not)|does(?:n't| not)|silently|too late|too early|wrongly|mistakenly|"
@@ -98,7 +94,8 @@ _REASON = lazy_regex(
     r"when(?:ever)? .{3,80}, )\b",
     re.IGNORECASE,
 )
-_IS_FAILING = lazy_regex(r"\b(?:is|are|still|keeps?) (?:still )?fail", re.IGNORECASE)
+#: An error of a compiler, a type checker or a linter, which names the place and the fault again whenever it returns.
+_NAMED_BY_CHECK = lazy_regex(r"\[build failed\]|\berror(?: TS|\[E)\d|:\d+:\d+(?::| -) ")
 #: A test file. If only a test was wrong, the fix is useless to a later session.
 _TEST_FILE = lazy_regex(r"(?:^|[_.-])(?:tests?|spec)(?:[_.-]|$)", re.IGNORECASE)
 _TEST_IS_WRONG = lazy_regex(r"(?:the (?:issue|problem) is that )?(?:the|this|one|two) (?:[\w-]+ ){0,2}tests?\b", re.I)
@@ -119,7 +116,7 @@ class FixMemory:
 
     #: The command as it first failed.
     command: str
-    #: First informative line of the first error; "" if none was stored.
+    #: First informative line of the last error; "" if none was stored.
     error_line: str
     #: Files changed in between, without duplicates.
     files: tuple[str, ...]
@@ -159,19 +156,17 @@ def fix_memories(turns: Sequence[Turn]) -> list[FixMemory]:
             if not hides_status(action.command, has_failed=True):
                 failed.setdefault(name, []).append((index, action))
         elif action.is_error is False and name in failed:
-            (began, first), (broke, last) = failed[name][0], failed[name][-1]
+            (began, first), (_, last) = failed[name][0], failed[name][-1]
             if not tells_passing(action.command, last.command):
                 continue
             del failed[name]
-            if index - broke > MAX_CALLS:
-                continue
             files = tuple(dict.fromkeys(file for at, edit in edits if at > began for file in edit.files))
             if files:
                 later = [other.commit for other in turn.actions[turn.actions.index(action) :] if other.commit]
                 memories.append(
                     FixMemory(
                         command=first.command,
-                        error_line=first.error_line,
+                        error_line=last.error_line,
                         files=files,
                         failed_uuid=first.uuid,
                         failed_last_uuid=last.uuid,
@@ -188,12 +183,14 @@ def fixes(turns: Sequence[Turn], following: Turn | None) -> Iterator[Candidate]:
 
     The cause is the last one stated between the last failure and the end of the turn in which the command passed. A
     cause that a later sentence withdraws, or that the user's next prompt denies, doesn't count. The same cause is used
-    only once.
+    only once. Errors that a compiler or linter names are left out.
     """
     after = dict(zip((turn.key for turn in turns), [*turns[1:], following], strict=bool(turns)))
     by_key = {turn.key: turn for turn in turns}
     told: set[str] = set()
     for memory in fix_memories(turns):
+        if _NAMED_BY_CHECK.search(memory.error_line):
+            continue
         turn = by_key[memory.turn_key]
         said, cause = _cause(turns, memory)
         if said is None or cause in told or _UNMENDED.search(typed_prompt(after[turn.key])[:400]):
@@ -267,15 +264,14 @@ def _cause(turns: Sequence[Turn], memory: FixMemory) -> tuple[TextBlock | None, 
                 is_restated = len(words & prefixes(content_words(found[1]))) > MIN_SHARED_WORDS
                 is_about = is_restated or len(words & about) >= (1 if is_before else MIN_SHARED_WORDS)
                 is_idle = _TEST_IS_WRONG.match(sentence) or (is_of_tests and _OF_TEST.search(sentence))
-                is_open = is_before or ((is_restated or found[0] is None) and not _IS_FAILING.search(sentence))
+                is_open = is_before or is_restated or found[0] is None
                 if is_about and is_open and not is_idle and _states_cause(sentence):
                     found = (said, sentence)
     return found
 
 
 def _states_cause(sentence: str) -> bool:
-    has_cause = _CAUSE.search(sentence) or languages.CAUSE.search(sentence)
-    return bool(has_cause) and not _UNSURE.search(sentence) and not points_back(sentence)
+    return bool(_CAUSE.search(sentence)) and not _UNSURE.search(sentence) and not points_back(sentence)
 
 
 def commits(turns: Sequence[Turn]) -> Iterator[Candidate]:

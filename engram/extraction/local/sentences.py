@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import dropwhile
 
 from engram.enums import Kind, Status, Voice
 from engram.extraction import languages
@@ -17,8 +18,8 @@ from engram.trust.suspicion import why_suspect
 
 #: Maximum number of entities of a memory.
 MAX_ENTITIES = 24
-#: Sentences with fewer or more words are not used in a summary.
-MIN_WORDS, MAX_WORDS = 5, 45
+#: Sentences with fewer words are not used in a summary.
+MIN_WORDS = 5
 #: Minimum share of a memory's words that a message must contain to support it; maximum number of such messages used as
 #: evidence, and maximum length of the quotation from each, in characters.
 MIN_SUPPORT_SHARE, MAX_SUPPORTS, MAX_SUPPORT_CHARACTERS = 0.3, 2, 300
@@ -26,14 +27,6 @@ MIN_SUPPORT_SHARE, MAX_SUPPORTS, MAX_SUPPORT_CHARACTERS = 0.3, 2, 300
 _SYMBOL = lazy_regex(
     r"`([^`\n]{2,60})`|((?:[\w.~-]*[\w~-])?(?:/[\w.@-]+)+|\b[\w-]+\.[a-z]{1,5}\b|\b[a-z]+[A-Z]\w+|"
     r"\b[A-Z][a-z0-9]+[A-Z]\w*|\b[A-Za-z0-9]+_\w+)"
-)
-#: Uninformative openings of an answer.
-_OPENER = lazy_regex(
-    r"^(?:(?:done|fixed|perfect|great|good|excellent|ok(?:ay)?|yes|yeah|right|sure|now|so|alright|interesting|exactly|"
-    r"correct|aha|ah|got it|i see|you're (?:absolutely )?right|good (?:question|point|catch|news)|found it|confirmed|"
-    r"almost there|(?:i )?(?:found|see) (?:the|a|an) (?:real |actual )?(?:bug|issue|problem|root cause|"
-    r"culprit))\s*[.!,:—–-]+\s+)+(?=\S)",
-    re.IGNORECASE,
 )
 #: First words of a sentence that refer to something outside it.
 _POINTS_BACK = lazy_regex(
@@ -49,17 +42,10 @@ def quotable_sentences(text: str) -> Iterator[str]:
     for statement in split(text):
         if statement.block is not Block.PROSE:
             continue
-        for sentence in map(opened, languages.sentences_of(statement.text)):
+        for sentence in languages.sentences_of(statement.text):
             is_whole = sentence.endswith((".", "!", "。", "`", ")", "”", '"')) and sentence.count("`") % 2 == 0
-            if is_whole and MIN_WORDS <= languages.word_count(sentence) <= MAX_WORDS:
+            if is_whole and languages.word_count(sentence) >= MIN_WORDS:
                 yield ended(sentence)
-
-
-def opened(text: str) -> str:
-    """Return a sentence without its opening interjection ("Done.", "You're right,"), starting with a capital."""
-    rest = _OPENER.sub("", text)
-    rest = rest if len(rest.split()) >= MIN_WORDS else text
-    return rest[:1].upper() + rest[1:]
 
 
 def ended(sentence: str) -> str:
@@ -74,13 +60,22 @@ def points_back(sentence: str) -> bool:
 
 def fitting(parts: Iterable[str], room: int = MAX_CANDIDATE_SUMMARY_CHARACTERS) -> str:
     """Return the first parts that together fit into ``room`` characters, as one line; no part is cut."""
-    line = ""
+    return " ".join(_first_fitting(parts, room))
+
+
+def last_fitting(parts: Sequence[str], room: int) -> str:
+    """Return the last parts that together fit, as one line that does not begin by referring to a part before it."""
+    kept = _first_fitting(reversed(parts), room)[::-1]
+    return " ".join(kept if len(kept) == len(parts) else dropwhile(points_back, kept))
+
+
+def _first_fitting(parts: Iterable[str], room: int) -> list[str]:
+    kept: list[str] = []
     for part in parts:
-        longer = f"{line} {part}".strip()
-        if len(longer) > room:
+        if len(" ".join([*kept, part])) > room:
             break
-        line = longer
-    return line
+        kept.append(part)
+    return kept
 
 
 def quoted(text: str, room: int) -> str:
