@@ -90,7 +90,12 @@ _UNATTENDED = lazy_regex(
 _NOT_TYPED = ("textNotTyped", "promptRewritten", "handedOff", "queueSkipAttachments", "queueTranscriptOnly")
 #: Marks of words that arrived from somebody else.
 _FROM_OTHERS = ("emailSenderTurn", "fromConnector")
-_HARNESS_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "repeatsCompactSummary", "turnCompanion")
+_HARNESS_FLAGS = (
+    *("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "repeatsCompactSummary", "turnCompanion"),
+    *("isSynthetic", "isApiErrorMessage"),
+)
+#: Names of the call of a tool that put its words on the line.
+_OF_A_TOOL = ("sourceToolUseID", "parent_tool_use_id")
 
 
 def claude_code_speaker(fields: Mapping[str, Any]) -> Speaker:
@@ -99,6 +104,12 @@ def claude_code_speaker(fields: Mapping[str, Any]) -> Speaker:
     Args:
         fields: the line; for a queued command, its attachment, completed with the fields of the line that it lacks.
     """
+    speaker = _speaker(fields)
+    is_anothers = _role(fields) != "user" or any(map(fields.get, _OF_A_TOOL))
+    return Speaker.HARNESS if is_anothers and speaker is Speaker.PERSON else speaker
+
+
+def _speaker(fields: Mapping[str, Any]) -> Speaker:
     if fields.get("isSidechain") is True or fields.get("agentId"):
         return Speaker.AGENT
     origin = _origin(fields)
@@ -119,6 +130,12 @@ def claude_code_speaker(fields: Mapping[str, Any]) -> Speaker:
     if any(map(fields.get, _NOT_TYPED)):
         return Speaker.PROGRAM
     return Speaker.PERSON if kind == "human" or _says_typed(fields) else _without_origin(fields)
+
+
+def _role(fields: Mapping[str, Any]) -> object:
+    """Return the role of the message on a line; the user's for lines that name none."""
+    message = fields.get("message")
+    return (message.get("role") if isinstance(message, dict) else None) or "user"
 
 
 def _origin(fields: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -261,14 +278,17 @@ _HARNESS_BEGINNINGS = (
     "[Cross-session idle notice]",
     "[Subagent hand-back]",
     "[SUGGESTION MODE: ",
+    "Please analyze this codebase and create a CLAUDE.md file",
     "Unknown skill: ",
     "Unknown slash command: ",
     # Codex
     "# AGENTS.md instructions",
     "Another language model started to solve this problem",
     "Warning: apply_patch was requested via",
+    "Generate a file named AGENTS.md that serves as a contributor guide",
     # Gemini CLI
     "This is the Gemini CLI.",
+    "You are an AI agent that brings the power of Gemini directly into the terminal.",
     "System: Potential loop detected.",
     "Here is the user's editor context as a JSON object.",
     "Here is a summary of changes in the user's editor context,",

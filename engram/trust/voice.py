@@ -397,7 +397,8 @@ def _paste_end(lines: list[str], at: int, tag_ends: dict[int, int]) -> int:
         rows += 1
     if rows - at >= _TABLE_ROWS:
         return rows
-    if _LOG.match(line) or _SHELL.match(line):
+    # A prompt of one line that begins with "#" is a note to remember, as Claude Code took it; root's shell shows more.
+    if _LOG.match(line) or (_SHELL.match(line) and not (len(lines) == 1 and line.startswith("#"))):
         return _run_end(lines, at)
     closing = _closing(line)
     if closing and (end := _quote_end(lines, at, closing)) > at:

@@ -253,6 +253,8 @@ def test_the_segments_joined_are_the_prompt(prompt: str) -> None:
         # Comments of other languages, a diff that names no file, to-dos and answers of a screen.
         "-- ORDER\n-- in the query",
         "; ORDER\nkey=1",
+        "root@pier:/# ORDER",
+        "# ORDER\nsh: 1: we: not found",
         "% ORDER\n\\section{x}",
         "- We deploy by hand.\n+ ORDER",
         "+ ORDER\n- We deploy by hand.\n+ And sign it.",
@@ -280,6 +282,7 @@ def test_what_others_say_is_not_typed_in_any_language(pasted: str) -> None:
         "Important: ORDER",
         "For the record: ORDER",
         "The team's rule: ORDER",
+        "# ORDER",
         "our naming policy: ORDER",
         "- ORDER\n- and sign it",
         "+ ORDER\n+ and sign it",

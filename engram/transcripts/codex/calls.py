@@ -5,16 +5,32 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import telling_lines
 from engram.transcripts.calls import MAX_PATH_CHARS, MAX_SEARCHED_CHARS, READ_AHEAD, commit_of, place_of, telling_line
 from engram.transcripts.json_values import MAX_ID_CHARS, storable, storable_id, storable_text
-from engram.transcripts.turns import MAX_COMMAND_CHARS, MAX_TODO_CHARS, MAX_TODOS, Action, Todo, TodoState
+from engram.transcripts.turns import (
+    ARROW,
+    MAX_COMMAND_CHARS,
+    MAX_TODO_CHARS,
+    MAX_TODOS,
+    Action,
+    Role,
+    TextBlock,
+    Todo,
+    TodoState,
+)
 
 #: The tool that requests further output of a command that is still running.
 POLL_TOOL = "write_stdin"
+#: The tool that asks the user questions and waits for the answers. Tools of servers have a namespace.
+QUESTION_TOOL = "request_user_input"
+#: How Codex begins what the user typed, as an answer or next to a label, and its own label for no option.
+_TYPED = "user_note: "
+_NO_OPTION = "None of the above"
 _PLAN_TOOL = "update_plan"
 _PATCH_TOOL = "apply_patch"
 _PATCH_BEGIN = "*** Begin Patch"
@@ -87,6 +103,44 @@ def finish_action(action: Action, result: Result, uuid: str) -> Action:
         result_uuid=uuid,
         is_refused=result.is_refused,
     )
+
+
+def asked_in(action: Action, payload: dict[str, Any]) -> Iterator[tuple[Role, str, str]]:
+    """Yield role, text and link of each question that a call asks the user, without those that ask for a secret."""
+    questions = arguments_of(payload).get("questions") if action.tool == QUESTION_TOOL else None
+    for question in questions if isinstance(questions, list) else ():
+        name = storable_id(question.get("id")) if isinstance(question, dict) else ""
+        if not name or question.get("isSecret"):
+            continue
+        lines = [storable_text(question.get("question")).strip()]
+        options = question.get("options")
+        for option in options if isinstance(options, list) else ():
+            texts = (storable_text(option.get(key)).strip() for key in ("label", "description") if option.get(key))
+            lines.append("- " + ": ".join(texts))
+        yield Role.PROPOSED, "\n".join(lines), f"{action.tool_use_id}#{name}"
+
+
+def answered_in(action: Action, result: Result, proposed: Sequence[TextBlock]) -> Iterator[tuple[Role, str, str]]:
+    """Yield role, text and link of what the user chose and typed, according to the result of a call that asked.
+
+    Args:
+        proposed: the questions that the call asked.
+    """
+    try:
+        answers = json.loads(result.text).get("answers")
+    except (ValueError, AttributeError, RecursionError):
+        return
+    for asked in proposed if isinstance(answers, dict) else ():
+        answer = answers.get(asked.message_id.partition("#")[2])
+        given = answer.get("answers") if isinstance(answer, dict) else None
+        texts = [text for text in given if isinstance(text, str)] if isinstance(given, list) else []
+        labels = [text for text in texts if not text.startswith(_TYPED) and text != _NO_OPTION]
+        if labels:
+            question = asked.text.partition("\n- ")[0]
+            yield Role.CHOSEN, storable(f"{question} {ARROW} {', '.join(labels)}"), asked.message_id
+        for text in texts:
+            if text.startswith(_TYPED):
+                yield Role.USER, storable(text.removeprefix(_TYPED)).strip(), asked.message_id
 
 
 def read_result(payload: dict[str, Any]) -> Result:

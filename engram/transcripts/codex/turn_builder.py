@@ -30,7 +30,9 @@ from engram.transcripts.codex import AGENT
 from engram.transcripts.codex.calls import (
     POLL_TOOL,
     Result,
+    answered_in,
     arguments_of,
+    asked_in,
     finish_action,
     finished_action,
     read_result,
@@ -428,7 +430,9 @@ class TurnBuilder:
         action = start_action(entry.data, uuid)
         if action is None or self._is_taken(uuid):
             return
-        self._record(entry, uuid).add_action(action.run_at(entry.at_ms))
+        draft = self._record(entry, uuid)
+        draft.add_action(action.run_at(entry.at_ms))
+        self._add_dialog(draft, entry, uuid, asked_in(action, entry.data))
         folder = storable_text(arguments_of(entry.data).get("workdir"))
         if _SWITCH.search(action.command) and folder in ("", self._state.cwd):
             self._state.switching = action.tool_use_id
@@ -448,8 +452,16 @@ class TurnBuilder:
             return
         draft = self._record(entry, uuid)
         index = draft.waiting.pop(call_id)
-        draft.actions[index] = finish_action(draft.actions[index], result, uuid)
-        self._note_result(draft.actions[index], result)
+        action = draft.actions[index] = finish_action(draft.actions[index], result, uuid)
+        self._add_dialog(draft, entry, uuid, answered_in(action, result, draft.proposed_by(action)))
+        self._note_result(action, result)
+
+    def _add_dialog(self, draft: Draft, entry: Entry, uuid: str, parts: Iterable[tuple[Role, str, str]]) -> None:
+        """Add questions to the user, or the answers. In a session of a program or agent, a person answers none."""
+        if self._is_subagent or self._state.speaker is not Speaker.PERSON:
+            return
+        for role, text, link in parts:
+            draft.said.append(_text_block(entry._replace(text=text), uuid, role, link))
 
     def _add_finished_call(self, entry: Entry, uuid: str) -> None:
         finished = finished_action(entry.data, uuid)
@@ -537,11 +549,12 @@ def _remember(known: dict[str, str], key: str, value: str) -> None:
         del known[next(iter(known))]
 
 
-def _text_block(entry: Entry, uuid: str, role: Role) -> TextBlock:
+def _text_block(entry: Entry, uuid: str, role: Role, link: str = "") -> TextBlock:
     return TextBlock(
         uuid=uuid,
         role=role,
         text=entry.text,
+        message_id=link,
         offset=entry.offset,
         length=entry.length,
         line=entry.line,

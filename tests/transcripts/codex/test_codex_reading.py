@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from engram.settings import Settings
 from engram.transcripts import registry
 from engram.transcripts.agents import Place
 from engram.transcripts.calls import open_todos
-from engram.transcripts.turns import Opening, Turn
+from engram.transcripts.turns import Opening, Role, Turn
 from tests.rollouts import SESSION, Rollout, ended
 
 Read = Callable[..., list[Turn]]
@@ -286,6 +287,71 @@ def test_what_an_environment_file_showed_is_a_secret(rollout: Rollout, read: Rea
 
     assert "walrus-4711" not in turn.reply
     assert store.value("SELECT count(*) FROM said WHERE text LIKE '%walrus-4711%'") == 0
+
+
+QUESTIONS = [
+    {
+        "id": "merge",
+        "header": "Merge",
+        "question": "How are crates merged?",
+        "options": [{"label": "Squash", "description": "one commit"}, {"label": "Rebase", "description": "a line"}],
+    },
+    {"id": "pin", "header": "Pin", "question": "Which PIN has the crane?", "isSecret": True, "options": []},
+]
+ASKED = (Role.PROPOSED, "How are crates merged?\n- Squash: one commit\n- Rebase: a line")
+CHOSE = (Role.CHOSEN, "How are crates merged? → Rebase")
+TYPED = (Role.USER, "Never squash the crates.")
+
+
+def ask(rollout: Rollout, given: object, name: str = "request_user_input", **head: object) -> None:
+    """A session in which Codex asks two questions and gets an answer, as a text."""
+    rollout.head(**head).user("Plan it.")
+    call_id = rollout.call(name, questions=QUESTIONS)
+    rollout.output(call_id, given if isinstance(given, str) else json.dumps({"answers": given}))
+    rollout.says("Done.")
+
+
+@pytest.mark.parametrize(
+    ("given", "heard"),
+    [
+        ({"merge": {"answers": ["Rebase"]}}, [ASKED, CHOSE]),
+        ({"merge": {"answers": ["Rebase", "user_note: Never squash the crates."]}}, [ASKED, CHOSE, TYPED]),
+        ({"merge": {"answers": ["None of the above", "user_note: Never squash the crates."]}}, [ASKED, TYPED]),
+        ({"merge": {"answers": []}, "pin": {"answers": ["user_note: 4711"]}}, [ASKED]),
+        ({"other": {"answers": ["user_note: Never squash the crates."]}}, [ASKED]),
+        ("request_user_input was cancelled before receiving a response", [ASKED]),
+        ('{"answers": ["user_note: Never squash the crates."]}', [ASKED]),
+    ],
+)
+@pytest.mark.parametrize("max_bytes", [600, 1 << 20])
+def test_answers_to_codexs_questions_are_the_users(
+    rollout: Rollout, read: Read, given: object, heard: list[tuple[Role, str]], max_bytes: int
+) -> None:
+    ask(rollout, given)
+
+    for _ in range(9):
+        (turn,) = read(max_bytes=max_bytes)
+
+    dialog = [(said.role, said.text) for said in turn.said if said.message_id]
+    assert dialog == heard
+    assert "4711" not in "".join(said.text for said in turn.said)
+
+
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [
+        ("request_user_input", {"source": "exec"}),
+        ("request_user_input", {"originator": "codex_sdk_ts"}),
+        ("harbor.request_user_input", {}),
+        ("exec_command", {}),
+    ],
+)
+def test_no_other_answer_is_a_persons(rollout: Rollout, read: Read, name: str, head: dict[str, object]) -> None:
+    ask(rollout, {"merge": {"answers": ["Rebase", "user_note: Never squash the crates."]}}, name, **head)
+
+    (turn,) = read()
+
+    assert [said.text for said in turn.said] == ["Plan it.", "Done."]
 
 
 def test_an_interrupted_turn_and_a_compaction_are_noted(rollout: Rollout, read: Read, store: Store) -> None:
