@@ -24,6 +24,7 @@ from engram.ingest.write_portion import IngestResult
 from engram.log import start_logging
 from engram.models.engine.database import is_read_only
 from engram.models.engine.transaction import Store
+from engram.models.sessions.reading_progress import unread_of
 from engram.models.shown import usage
 from engram.models.shown.usage import count_agents, count_of_agent, count_projects, count_totals, latest_turn_prompts
 from engram.models.work.task_runs import list_stages
@@ -397,30 +398,37 @@ class OwnQuestion:
 def history_lines(workspace: Workspace, existing: Existing) -> list[str]:
     """Return what is stored of the user's history, one sentence per line."""
     retention = existing.retention
+    sources = (*existing.first, *existing.rest)
     with workspace.store() as store:
         totals = count_totals(store)
         projects = [project for project in count_projects(store) if project.turns and project.name]
         prompts = sum(project.prompts for project in count_projects(store))
         own = sum(number for agent, number in count_agents(store).items() if agent != HISTORY_AGENT)
         recovered, recovered_prompts = count_of_agent(store, HISTORY_AGENT)
+        unread = len(unread_of(store, (source for source in sources if source.agent != HISTORY_AGENT)))
+        endangered = len(unread_of(store, retention.expiring))
     if not totals.sessions:
         return []
     memories = counted(totals.memories, "memory") or "no memories"
-    silent = sum(source.agent != HISTORY_AGENT for source in (*existing.first, *existing.rest)) - own
     lines = [
         f"{counted(totals.sessions, 'session')} with {counted(prompts, 'prompt')} in "
         f"{counted(len(projects), 'project')}; {memories} so far."
     ]
-    if silent > 0:
+    silent = sum(source.agent != HISTORY_AGENT for source in sources) - own - unread
+    if unread:
+        lines.append(f"{counted(unread, 'more transcript')} {'is' if unread == 1 else 'are'} not read yet.")
+    elif silent > 0:
         lines.append(
             f"{counted(silent, 'more transcript')} "
             + ("contains no prompt of its own, or is" if silent == 1 else "contain no prompts of their own, or are")
             + " left out by your settings."
         )
-    if len(retention.expiring):
+    if expiring := len(retention.expiring):
+        safe = f"{'It is' if expiring == 1 else 'They are'} safe in Engram now."
+        unsafe = f"{endangered} of them {'is' if endangered == 1 else 'are'} not read yet."
         lines.append(
-            f"Claude Code deletes {len(retention.expiring)} of its {counted(retention.sessions, 'session')} within "
-            f"{SOON_DAYS} days (it keeps them for {retention.days}). They are safe in Engram now."
+            f"Claude Code deletes {expiring} of its {counted(retention.sessions, 'session')} within "
+            f"{SOON_DAYS} days (it keeps them for {retention.days}). {unsafe if endangered else safe}"
         )
     elif retention.sessions:
         lines.append(f"Claude Code deletes sessions after {retention.days} days. Engram keeps what was said in them.")

@@ -128,6 +128,21 @@ def test_from_nothing_to_a_recall_and_back_without_a_trace(run: Callable[..., Re
     assert snapshot(user) == before
 
 
+def test_what_was_not_read_is_not_called_safe(run: Callable[..., Result], user: Path) -> None:
+    files = sorted((user / ".claude" / "projects").rglob("*.jsonl"))
+    for file in files:
+        seconds = file.stat().st_mtime - 25 * DAY_SECONDS
+        os.utime(file, (seconds, seconds))
+    run("up", "--once", str(next(file for file in files if "harbor" in str(file))))
+
+    said = " ".join(run("install", "--yes", "--no-service", "--no-import").output.split())
+
+    assert "1 session with" in said
+    assert "4 more transcripts are not read yet." in said
+    assert "deletes 5 of its 5 sessions within 7 days (it keeps them for 30). 4 of them are not read yet." in said
+    assert "safe" not in said
+
+
 def test_the_service_runs_is_restarted_by_an_update_and_leaves_no_process(
     run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

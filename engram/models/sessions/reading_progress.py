@@ -188,6 +188,12 @@ def drop_kept_out(store: Reader, sources: Iterable[Source], seen: Mapping[Place,
     ]
 
 
+def unread_of(store: Reader, sources: Iterable[Source]) -> list[Source]:
+    """Return the sources that are still to be read, at least in part, in the same order."""
+    seen = all_seen(store)
+    return [one for one in drop_kept_out(store, sources, seen) if is_changed(one, seen.get(one.place))]
+
+
 def _key_of(place: Place) -> str:
     hidden = hashlib.sha256(os.fsencode(place.path) + b"\0" + place.part.encode()).hexdigest()[:16]
     return f"{_KEPT_OUT}{hidden}"

@@ -15,7 +15,7 @@ from engram.errors import BrokenDatabase, EngramError, MissingDatabase, MissingH
 from engram.hub.client.membership import list_unknown
 from engram.models.engine.transaction import Store
 from engram.models.search.vector_rows import count_vectors_by_model
-from engram.models.sessions.reading_progress import all_seen, is_changed
+from engram.models.sessions.reading_progress import unread_of
 from engram.paths import Home, absolute_path, default_home, is_default_home, user_home
 from engram.reports.claude_checks import check_claude, server_command, server_name
 from engram.reports.engram_checks import Check, State, check_all, check_config, check_language_model
@@ -153,8 +153,7 @@ def check_cleanup(machine: Machine) -> Iterator[Check]:
         return
     sources = discover(machine.settings)
     retention = find_expiring(sources, machine.settings.all_claude_folders, time.time())
-    seen = all_seen(machine.store)
-    unread = [source for source in retention.expiring if is_changed(source, seen.get(source.place))]
+    unread = unread_of(machine.store, retention.expiring)
     if unread:
         yield Check(
             "cleanup",
