@@ -261,10 +261,10 @@ class Home:
                 raise HomeError(f"{self.root} is a file; choose another memory folder")
             if not must_exist:
                 make_private_folder(self.root, with_parents=True)
+            check_private(self.root)
             notes = (self.notes, self.daily_notes, self.saved_notes, self.archive_notes)
             for folder in (self.recollections, *notes, self.logs):
                 make_private_folder(folder)
-            check_private(self.root)
         except OSError as error:
             raise HomeError(f"can't use the memory folder {self.root}: {explain_error(error)}") from error
         return self

@@ -18,8 +18,8 @@ import click
 from engram.cli import options
 from engram.cli.output import is_plain, say
 from engram.cli.workspace import Workspace, as_called_here, flags_from
-from engram.errors import BrokenDatabase, EngramError
-from engram.paths import Home, absolute_path, default_home
+from engram.errors import BrokenDatabase, EngramError, HomeError
+from engram.paths import Home, absolute_path, check_private, default_home
 from engram.system.lazy_regex import lazy_regex
 from engram.trust.display import nearest_names, visible
 from engram.version import VERSION
@@ -292,11 +292,18 @@ _DAMAGE_SIGNS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticE
 
 def _find_cause(ctx: click.Context, error: Exception) -> str:
     """Return the external cause of an unexpected failure (the disk, or a damaged memory.db); "" if there is none."""
+    workspace = ctx.find_object(Workspace)
     if isinstance(error, OSError):
         from engram.system.atomic import explain_error
 
+        if isinstance(error, PermissionError) and workspace is not None:
+            try:
+                check_private(workspace.places.root, is_dry=True)
+            except HomeError as foreign:
+                return str(foreign)
+            except OSError:  # nor may anybody look at the folder's owner
+                pass
         return explain_error(error) if error.errno in _REFUSALS else ""
-    workspace = ctx.find_object(Workspace)
     try:
         if workspace is None or not workspace.places.memory_db.is_file():
             return ""

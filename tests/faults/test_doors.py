@@ -73,6 +73,28 @@ def test_whatever_the_umask_everything_made_is_for_the_owner_alone(tmp_path: Pat
     assert open_to_others(home) == []
 
 
+@needs_root
+def test_the_memory_folder_of_another_user_is_named_as_such() -> None:
+    code = (
+        "import tempfile\n"
+        "from pathlib import Path\n"
+        "from click.testing import CliRunner\n"
+        "from engram.cli.main import engram\n"
+        "with tempfile.TemporaryDirectory() as folder:\n"
+        "    os.chmod(folder, 0o755)\n"
+        "    words = (['status'], ['recall', 'x'], ['save', 'x'])\n"
+        "    commands = [['--home', f'{folder}/home', *one] for one in words]\n"
+        "    for who in (0, NOBODY):\n"
+        "        os.seteuid(who)\n"
+        "        print(*(CliRunner().invoke(engram, command).output for command in commands))\n"
+        "    os.seteuid(0)\n"
+    ).replace("NOBODY", str(NOBODY))
+
+    said = run_python(code, ENGRAM_EMBEDDING_MODEL="hashed").stdout
+
+    assert said.count("belongs to another user; set ENGRAM_HOME to a folder of your own") == 3
+
+
 def test_a_memory_folder_that_was_open_is_closed_at_the_start(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
