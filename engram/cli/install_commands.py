@@ -87,10 +87,10 @@ def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) ->
     """Ask who writes the memories; return a value of the setting ``extractor``, or ``COMPARE``."""
     from engram.extraction.model.claude_provider import seems_logged_out  # no other command of this module needs it
 
-    has_model = claude.command is not None or can_compare(settings)
     click.echo("\nWho writes the memories?")
     # Don't recommend what can't be used right away.
     is_ready = claude.command is not None and not seems_logged_out(settings)
+    has_model = is_ready or can_compare(settings)
     claude_text = (
         f"Your own Claude Code. {'Recommended: such' if is_ready else 'Such'} memories help with {SERVED_BY_MODEL} % "
         f"of the prompts that a memory can help with; those of the rules, with {SERVED_BY_RULES} %."
@@ -179,7 +179,7 @@ def print_report(
         "memory": str(settings.home),
         "Claude Code": claude.version
         or (claude.command or "not on this machine yet: it will find Engram when it first starts"),
-        "service": _service(result.steps) if choices.service else "none: start it with `engram up`",
+        "service": _service(result.steps) if choices.service else _no_service(settings),
         "writer": _writer(settings, is_writer_chosen=is_writer_chosen),
     }
     if choices.service and result.imported:
@@ -217,6 +217,12 @@ def variable_notes(workspace: Workspace) -> list[str]:
         for name, value in network_variables(os.environ).items()
         if "@" in value
     ]
+
+
+def _no_service(settings: Settings) -> str:
+    if settings.start_with_session and best_system(settings).name is SystemName.BACKGROUND:
+        return "none now; your next Claude Code session starts it (start_with_session = true)"
+    return "none: start it with `engram up`"
 
 
 def _service(steps: Sequence[Step]) -> str:

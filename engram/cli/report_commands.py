@@ -103,9 +103,10 @@ def offer_comparison(workspace: Workspace, store: Store, *, is_asked_for: bool =
 
 
 def can_compare(settings: Settings) -> bool:
-    """Return True if rules write the memories, but a language model could."""
+    """Return True if rules write the memories, but a language model could, now."""
     try:
-        return settings.extractor == "local" and bool(available_provider(settings))
+        provider = available_provider(settings) if settings.extractor == "local" else ""
+        return bool(provider) and not (provider == "claude" and seems_logged_out(settings))
     except SettingsError:
         # `engram doctor` and `engram compare` report what is wrong.
         return False

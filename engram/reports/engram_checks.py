@@ -109,7 +109,7 @@ def check_config(path: Path, faults: Iterable[ConfigFault]) -> Iterator[Check]:
             "config.toml",
             State.BAD,
             detail,
-            f"{mend}. Until then, no part of Engram starts",
+            f"{mend}. Until then, no part of Engram can start",
             command=command,
             public="a setting is invalid" if name else "can't be read",
         )

@@ -432,7 +432,7 @@ def test_who_only_presses_enter_keeps_everything_on_this_machine(
 
     said = run("install", "--no-service", "--no-import", stdin="\n\n").output
 
-    assert "(claude, local, openai, compare) [local]" in said
+    assert "(claude, local, openai) [local]" in said
     assert not home.config_file.exists() or "extractor" not in home.config_file.read_text()
     assert "nothing leaves this machine" in " ".join(said.split())
 

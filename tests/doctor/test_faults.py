@@ -296,13 +296,14 @@ def test_a_setting_of_an_earlier_version_has_no_effect_and_is_named(doctor: Doct
 
 
 def test_a_config_toml_that_cannot_be_read_is_named_and_nothing_is_started(doctor: Doctor) -> None:
-    doctor.findings()
+    assert "service" in doctor.findings()
     doctor.home.config_file.write_text("bites = 2\nbites = = 3\n")
 
     fixed, findings = doctor.fix(), doctor.findings()
 
     assert "at line 2, column 9" in findings["config.toml"]["detail"]
-    assert "Until then, no part of Engram starts" in findings["config.toml"]["advice"]
+    assert "Until then, no part of Engram can start" in findings["config.toml"]["advice"]
+    assert "service" not in findings  # whether sessions may start it is in the file
     assert findings["worker"]["fix"] == "start"
     assert not [line for line in fixed if "start" in line]
     assert "bad  config.toml: can't be read" in doctor.run("doctor", "--report").stdout

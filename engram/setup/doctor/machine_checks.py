@@ -211,7 +211,8 @@ def check_interpreters(machine: Machine) -> Iterator[Check]:
 def check_service(machine: Machine) -> Iterator[Check]:
     """Check that something starts the processes, using this installation and these folders."""
     status = machine.service.status()
-    if not status.is_installed:
+    is_config_readable = all(name for name, _ in machine.faults)
+    if not status.is_installed and is_config_readable:
         yield _check_start(machine, status.system)
     wanted = {
         "interpreter": sys.executable,
