@@ -266,7 +266,10 @@ class Home:
             for folder in (self.recollections, *notes, self.logs):
                 make_private_folder(folder)
         except OSError as error:
-            raise HomeError(f"can't use the memory folder {self.root}: {explain_error(error)}") from error
+            reason = explain_error(error).removeprefix(f"{self.root}: ")
+            raise HomeError(
+                f"can't use the memory folder {self.root}: {reason}. Another folder: --home DIR, or ENGRAM_HOME"
+            ) from error
         return self
 
 

@@ -13,7 +13,18 @@ import click
 
 from engram.cli.hub_commands import say_unknown
 from engram.cli.options import confirm, json_option, project_option
-from engram.cli.output import is_open_to_others, local, print_json, print_table, safe, say, to_json, when, write_file
+from engram.cli.output import (
+    check_writable,
+    is_open_to_others,
+    local,
+    print_json,
+    print_table,
+    safe,
+    say,
+    to_json,
+    when,
+    write_file,
+)
 from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
 from engram.errors import AlreadyRunning, BadRequest, BrokenDatabase, NotFound, StoreError
 from engram.hub.client.membership import list_unknown
@@ -73,6 +84,8 @@ def export(
 
     if is_empty(workspace.places.memory_db):
         raise BrokenDatabase(f"{workspace.places.memory_db} is damaged: it is empty, so there is nothing to export")
+    if output is not None and file_format != "markdown":
+        check_writable(output)
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
 

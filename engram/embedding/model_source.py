@@ -59,8 +59,11 @@ def download(name: str, files: tuple[str, ...] = ALL_FILES) -> Path:
     try:
         return _snapshot(name, files, is_offline=False)
     except Exception as error:  # network, cache and name errors share no base class
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise EmbeddingError(f"can't fetch the model {name}: {reason}") from error
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].removeprefix("Got: ")
+        raise EmbeddingError(
+            f"can't fetch the model {name}: {reason}. Check the name and the connection, or give the folder of a model "
+            "that you have"
+        ) from error
 
 
 def _snapshot(name: str, files: tuple[str, ...], *, is_offline: bool) -> Path:

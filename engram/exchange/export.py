@@ -89,7 +89,9 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             line = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise BadRequest(f"line {number} is not JSON: this is not an Engram export ({error})") from error
+            raise BadRequest(
+                f"line {number} is not JSON, so this is not an Engram export; `engram import --help` lists the formats"
+            ) from error
         if not isinstance(line, dict):
             raise BadRequest(f"line {number} is not a JSON object")
         yield number, line

@@ -509,6 +509,19 @@ def test_contradictions_are_listed_and_decided(filled: Store, run: Run, run_json
     assert "no open contradiction" in run("review", "both", "99", code=1).stderr
 
 
+def test_an_export_into_a_missing_folder_and_an_import_of_other_text_say_what_is_wrong(
+    filled: Store, run: Run, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.jsonl"
+    other.write_text("a shopping list\n")
+
+    assert (
+        f"there is no folder {tmp_path / 'none'}" in run("export", "--output", str(tmp_path / "none/x"), code=1).stderr
+    )
+    said = run("import", str(other), code=1).stderr
+    assert "line 1 is not JSON, so this is not an Engram export; `engram import --help` lists the formats" in said
+
+
 @pytest.mark.parametrize("kind", ["pipe", "link to a file", "link to a pipe"])
 def test_an_export_goes_into_what_is_there(filled: Store, run: Run, tmp_path: Path, kind: str) -> None:
     output, target = tmp_path / "out", tmp_path / "target"

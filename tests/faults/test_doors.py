@@ -135,7 +135,8 @@ def test_a_read_only_memory_folder_is_one_clear_line(tmp_path: Path) -> None:
     done = run_python(code)
 
     assert done.stdout.count("\n") == 1, done.stderr
-    assert "can't use the memory folder" in done.stdout
+    assert f"can't use the memory folder {home}: " in done.stdout
+    assert done.stdout.endswith(". Another folder: --home DIR, or ENGRAM_HOME\n")
 
 
 def test_a_limit_of_files_or_of_the_disk_is_named(tmp_path: Path) -> None:
