@@ -310,5 +310,5 @@ def test_claude_is_recommended_only_where_it_can_be_used_at_once(
     shown = " ".join(capsys.readouterr().out.split())
     assert answer == "local"
     assert ("Recommended" in shown) is is_recommended
-    assert ("compare Rules, and at the end" in shown) is is_recommended
+    assert ("compare Rules for now" in shown) is is_recommended
     assert ("No Claude Code login was found" in shown) is (has_command and not has_login)
