@@ -29,13 +29,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ForgetReport:
-    #: Ids of the deleted memories, the requested one first; empty for a quotation on which no memory depended.
+    #: Ids of the deleted memories, the requested one first; empty for a quotation on which no memory rested.
     episode_ids: tuple[str, ...]
     #: Summary of the requested memory, or the beginning of the quotation.
     summary: str
     #: Number of turns that were deleted completely.
     turns: int
-    #: Number of entries whose words were deleted while their turns were kept.
+    #: Number of entries with words that were deleted while their turns were kept.
     entries: int
     #: Entries that were kept, with the memories that need them.
     needed: tuple[NeededEntry, ...]
@@ -55,10 +55,10 @@ class ForgetReport:
     staying: tuple[Memory, ...] = ()
 
     def describe(self, may_show: Callable[[Memory], bool] | None = None) -> str:
-        """Return a few lines for a person or a model: what was deleted and what was kept.
+        """Return a few lines of text about what was deleted and what was kept.
 
         Args:
-            may_show: returns False for a memory whose text and session must not be shown; pass None if everything may
+            may_show: returns False for a memory with text and a session that must not be shown; None if everything may
                 be shown.
         """
         account = account_of(
@@ -72,7 +72,7 @@ class ForgetReport:
         lines = [f"“{self.summary}”: {account}."]
         if self.dropped_backups:
             copies = number_of(self.dropped_backups, "damaged copy", "damaged copies")
-            lines.append(f"Deleted {copies} of the memory, from which nothing could be taken out.")
+            lines.append(f"Deleted {copies} of the database, because nothing could be removed from a damaged file.")
         lines += [_needed_line(entry, may_show) for entry in self.needed]
         lines += [
             f"{episode_id} is current again, because the memory that replaced it was deleted."
@@ -112,21 +112,21 @@ def forget_memory(
 ) -> ForgetReport:
     """Delete a memory and the words that no other memory rests on, everywhere in the memory folder.
 
-    For a quotation, delete the entire message, along with the memories that were made only from it or repeat it. For a
-    session, delete its turns and title, along with every memory that rests on them or was saved in it.
+    For a quotation, delete the entire message, with the memories that rest only on it or repeat it. For a session,
+    delete its turns and its title, with every memory that rests on them or was saved in it.
 
     This covers rows, text indexes, vectors, history, runs, recollections, notes, exports, backups and set-aside
     databases. Tombstones keep the text from coming back through reading, extraction, import or restore. The transcript
-    belongs to Claude Code and is kept. Files are cleaned before the database, so that an interrupted forget can be
-    repeated.
+    belongs to the agent and is kept. Files are cleaned before the database, so that this function can be called again
+    if it is interrupted.
 
     Args:
         episode_id: the memory or quotation, or the agent's id of the session.
         actor: recorded in the history of memories that change.
-        also_source: also delete the entire turns that it rests on, with every memory that rests on them.
+        also_source: also delete the entire turns that it rests on, with every memory that rests on these turns.
 
     Raises:
-        NotFound: nothing has this id.
+        NotFound: there is nothing with this id.
         StoreError: the database can't be written; try again.
     """
     plan = plan_forget(store, episode_id, also_source=also_source)
@@ -161,7 +161,7 @@ def forget_memory(
     )
 
 
-# -- Forget several memories at once, as another machine requested: first in files, then in one transaction.
+# -- Forget several memories together, as another machine requested: first in files, then in one transaction.
 
 
 def forget_together(
@@ -169,11 +169,11 @@ def forget_together(
 ) -> int:
     """Delete memories everywhere in the memory folder, as ``forget_memory`` does; return how many.
 
-    Memories that a consolidation on this machine merged with them are kept, because they were not forgotten.
+    Memories that were merged with them on this machine are kept, because they were not forgotten.
 
     Args:
         episode_ids: the memories; unknown ids are skipped.
-        change_too: makes other changes in the same transaction.
+        change_too: makes further changes in the same transaction.
 
     Raises:
         StoreError: the database can't be written. Nothing was deleted from it, and the call can be repeated.
@@ -200,7 +200,7 @@ def forget_together(
 
 
 class _Cleaned(NamedTuple):
-    """Names of the changed files, the changed notes, and how many backups were searched, cleaned and deleted."""
+    """The names of changed files, the changed notes, and how many backups were searched, cleaned and deleted."""
 
     files: list[str]
     notes: list[Path]
@@ -212,7 +212,7 @@ class _Cleaned(NamedTuple):
 def _delete_everywhere(
     store: Store, places: Home, every: Sequence[ForgottenFiles], delete: Callable[[Tx], None], *, actor: Actor
 ) -> _Cleaned:
-    """Clean backups and files first, and then the database, in one transaction with ``delete``."""
+    """Clean backups and files, and then the database in one transaction with ``delete``."""
 
     def is_kept(line: str) -> bool:
         return all(files.is_kept(line) for files in every)

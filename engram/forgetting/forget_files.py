@@ -1,4 +1,4 @@
-"""Remove forgotten memories from the memory folder's recollections, notes, exports, backups and other databases."""
+"""Remove forgotten memories from recollections, notes, exports, backups and other databases in the memory folder."""
 
 from __future__ import annotations
 
@@ -33,30 +33,30 @@ MARKDOWN_EXPORT = b"---\nengram: 1\n"
 _MAX_FILE_BYTES = 200_000_000
 #: Number of bytes of another program's database that are searched at a time.
 _PART_BYTES = 4_000_000
-#: Minimum length of text searched for in notes, in characters; shorter text may occur by chance.
+#: Minimum length of a text that is searched for in notes, in characters; a shorter text may occur by chance.
 _MIN_TEXT_CHARACTERS = 24
-#: How much of a line is searched for, in characters, because notes and bites truncate long lines.
+#: Number of characters of a line that are searched for, because notes and bites truncate long lines.
 _MAX_LINE_CHARACTERS = 60
 
 
 def line_beginnings(texts: Sequence[str]) -> list[str]:
-    """Return unique beginnings of lines of forgotten texts, in the form of ``plain_line``."""
+    """Return the distinct beginnings of the lines of forgotten texts, in the form of ``plain_line``."""
     beginnings = {plain_line(line)[:_MAX_LINE_CHARACTERS] for text in texts for line in text.splitlines()}
     return sorted(line for line in beginnings if len(line) >= _MIN_TEXT_CHARACTERS)
 
 
 def plain_line(text: str) -> str:
-    """Return text as it appears in a line of a note: without line breaks and hidden characters."""
+    """Return a text as it appears in a line of a note: without line breaks and hidden characters."""
     return " ".join(fence_safe(text).split())
 
 
 def clean_recollections(
     places: Home, is_kept: Callable[[str], bool], sessions: Collection[str] = (), *, is_dry: bool = False
 ) -> list[str]:
-    """Remove the recollection files of some sessions and those whose text must be deleted; return their names.
+    """Remove recollection files of some sessions, and those with text that must be deleted; return their names.
 
     Lists of failed programs are also removed, but not returned, because the worker creates new ones. With ``is_dry``,
-    in this function and those below, nothing is changed, and the return value says what would be changed.
+    in this function and those below, nothing is changed; the return value is the same.
     """
     removed = []
     for path in _files(places.recollections, ("*",)):
@@ -71,7 +71,7 @@ def clean_recollections(
 
 
 def withdraw_bites(places: Home, episode_id: str) -> list[str]:
-    """Remove pending recollection files that mention a memory whose text has changed; return their names."""
+    """Remove pending recollection files that mention a memory, because its text has changed; return their names."""
     removed = []
     for path in _files(places.recollections, ("*.pending",)):
         if episode_id.encode() in (read_regular(path, _MAX_FILE_BYTES) or b""):
@@ -82,7 +82,7 @@ def withdraw_bites(places: Home, episode_id: str) -> list[str]:
 
 
 def cut_daily_log(places: Home, sessions: Sequence[str], *, is_dry: bool = False) -> list[Path]:
-    """Remove the sections of sessions from the daily log; they are rewritten from the remaining turns."""
+    """Remove the sections of sessions from the daily log. They are written again from the remaining turns."""
     marks = [f"<!-- session {session}{end}" for session in sessions for end in (" -->", "/")]
     return rewrite_notes(
         places,
@@ -97,8 +97,8 @@ def clean_lines(
 ) -> list[Path]:
     """Remove lines from notes that refer to or repeat a forgotten memory.
 
-    A session's section of the daily log repeats its stored turns and is rewritten if forgetting changes them. So the
-    same words are kept if they were said in another session.
+    A session's section of the daily log repeats its stored turns, and is rewritten if forgetting changes them.
+    Therefore, the same words are kept if they were said in another session.
 
     Args:
         is_kept_in_session: like ``is_kept``, for the lines of a session's section.
@@ -119,7 +119,7 @@ def clean_lines(
 def rewrite_notes(
     places: Home, paths: Iterable[Path], change: Callable[[Path, str], str], *, is_dry: bool = False
 ) -> list[Path]:
-    """Rewrite notes under their folder's lock, keeping bytes that are not UTF-8; return the changed files."""
+    """Rewrite notes under their folder's lock, preserving invalid UTF-8; return the changed files."""
     changed = []
     with notes_lock(places):
         for path in paths:
@@ -142,7 +142,7 @@ def clean_exports(
 ) -> list[str]:
     """Remove memories, and their words in other memories, from the exports in the memory folder.
 
-    A JSON Lines export loses a memory's line; a Markdown export, its file and the files that quote its words.
+    From a JSON Lines export, the memory's line is removed; from a Markdown export, its file and files that quote it.
 
     Args:
         is_kept: returns False for text that quotes the memories.
@@ -191,17 +191,17 @@ def _cut_history(line: str, is_kept: Callable[[str], bool]) -> str:
 
 
 def copies_of_memory(places: Home, driver: str) -> list[Path]:
-    """Return every backup and every database that was set aside."""
+    """Return every backup and every database that has been set aside."""
     return [*_files(places.backups, ("*.db", "*.sqlite")), *set_aside_files(places.root, driver)]
 
 
 def foreign_files_with(places: Home, driver: str, beginnings: Sequence[str]) -> list[str]:
-    """Return the names of other programs' databases in the memory folder whose bytes contain a forgotten line.
+    """Return the names of other programs' databases in the memory folder that contain a forgotten line.
 
-    A line that is stored in another encoding, or split at the end of a page, is not found.
+    Only the bytes are searched: a line in another encoding, or one that is split at the end of a page, is not found.
 
     Args:
-        beginnings: beginnings of the forgotten lines, as ``line_beginnings`` returns them.
+        beginnings: from ``line_beginnings``.
     """
     if not beginnings:
         return []
@@ -214,7 +214,7 @@ def foreign_files_with(places: Home, driver: str, beginnings: Sequence[str]) -> 
 
 
 def _has_match(path: Path, pattern: re.Pattern[bytes]) -> bool:
-    """Return True if the file contains the pattern, which matches at most ``_MAX_LINE_CHARACTERS`` characters."""
+    """Return True if a file contains the pattern, which matches at most ``_MAX_LINE_CHARACTERS`` characters."""
     with contextlib.suppress(OSError), path.open("rb") as file:
         rest = b""
         while part := file.read(_PART_BYTES):
@@ -234,7 +234,7 @@ def _is_about(line: str, ids: Collection[str]) -> bool:
 
 
 def _cut_line(line: str, forgotten: Forgotten | None) -> str:
-    """Return a memory's line without the words of a forgotten memory merged into it; any other line as it is."""
+    """Return a memory's line without the words of a forgotten memory merged into it; any other line unchanged."""
     cut = forgotten.cut if forgotten else None
     if forgotten is None or cut is None or cut.episode_id not in line:
         return line
@@ -249,7 +249,7 @@ def _cut_line(line: str, forgotten: Forgotten | None) -> str:
                     entry for entry in memory["rests_on"] if entry.get("uuid") not in forgotten.erased
                 ]
             if "history" in memory:
-                # The history quotes the previous text, so it starts over, as in the database.
+                # The history quotes the previous text, so it is deleted, as in the database.
                 memory["history"] = []
             return json.dumps(memory, ensure_ascii=False) + "\n"
     return line
@@ -261,8 +261,7 @@ def all_notes(places: Home) -> list[Path]:
 
 
 def clean_copies(places: Home, driver: str, clean: Callable[[Tx], int]) -> tuple[int, int]:
-    """Clean every backup and set-aside database; return how many were cleaned, and how many were deleted because they
-    were damaged.
+    """Clean every backup and set-aside database; return how many were cleaned, and how many were deleted as damaged.
 
     Args:
         clean: deletes rows from an open copy, in a transaction, and returns how many it deleted.

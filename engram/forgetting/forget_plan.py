@@ -1,4 +1,4 @@
-"""Plan what forgetting deletes: a memory with the words that no other memory needs, a message, or a session."""
+"""Plan what to delete to forget a memory with the words that no other memory needs, a message, or a session."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from engram.text.splitting import sentence_spans
 from engram.text.words import words_of
 from engram.trust.display import number_of
 
-# -- Merge the texts of two near-identical memories. Pure.
+# -- Merge the texts of two near-identical memories. Pure functions.
 
 SUMMARY_JOINT = " | "
 CONTENT_JOINT = "\n\n---\n\n"
-#: An id that can't be mistaken for a word, because it is long and contains digits.
+#: An id that can't be confused with a word, because it is long and contains digits.
 _UNMISTAKABLE = lazy_regex(r"(?=.*\d)\S{16,}")
 
 
@@ -40,7 +40,7 @@ def comparable(text: str) -> str:
 
 
 def merged_summary(older: str, newer: str) -> str:
-    """Join two summaries; return only one if they say the same thing or are too long together."""
+    """Join two summaries; return only one of them if they say the same thing or are too long together."""
     if comparable(newer) in comparable(older):
         return older
     if comparable(older) in comparable(newer):
@@ -50,7 +50,7 @@ def merged_summary(older: str, newer: str) -> str:
 
 
 def merged_content(older: str, newer: str) -> str:
-    """Join two contents; if they are too long, drop the oldest parts, which their own memories keep."""
+    """Join two contents; if they are too long together, drop the oldest parts, which are kept in their own memories."""
     if newer.strip() in older:
         return older
     if older.strip() in newer:
@@ -63,9 +63,11 @@ def merged_content(older: str, newer: str) -> str:
 
 #: Maximum length of the description of a forgotten quotation, in characters.
 MAX_TITLE_CHARACTERS = 120
-#: A memory that repeats a sentence of the message is forgotten with it if the sentence has at least this many words.
+#: A memory that repeats a sentence of a message is forgotten with the message if the sentence has at least this many
+#: words.
 MIN_SENTENCE_WORDS = 3
-#: Minimum share of common words, relative to the shorter summary, that makes an archived memory an earlier version.
+#: Minimum share of the shorter summary's words that two summaries have in common for an archived memory to count as an
+#: earlier version.
 MIN_SAME_SHARE = 0.6
 
 
@@ -73,42 +75,43 @@ MIN_SAME_SHARE = 0.6
 class NeededEntry:
     """An entry that is kept because another memory also rests on it."""
 
-    #: Uuid of the entry; the key of its turn for a queued prompt.
+    #: Id of the entry, or the key of its turn for a queued prompt.
     entry: str
     #: The memories that need it.
     needed_by: tuple[Memory, ...]
-    #: Title of its session and day, for display; "" if no longer stored.
+    #: Title of its session and day, for display; "" if its turn is no longer stored.
     said_in: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetPlan:
-    #: The given memory with its earlier and merged versions and, with the source, all memories that rest on its turns.
+    #: The given memory with its earlier and merged versions and, with ``also_source``, all memories that rest on its
+    #: turns.
     memories: tuple[Memory, ...]
-    #: Row ids of turns that are deleted completely; only with the source.
+    #: Row ids of turns that are deleted completely; only with ``also_source``, or for a session.
     turn_ids: tuple[int, ...]
     #: Entries whose words are deleted while their turns are kept.
     erased: tuple[str, ...]
-    #: Entries on which the memories rested; they never become evidence of an automatic memory again.
+    #: Entries on which the memories rest; they must not become evidence for new automatic memories.
     barred: tuple[str, ...]
     #: Entries that are kept, with the memories that need them.
     needed: tuple[NeededEntry, ...]
-    #: Memories that become current again, because the one that replaced them is deleted.
+    #: Memories that become current again, because the memory that replaced them is deleted.
     restored: tuple[Memory, ...]
-    #: The memory into which the given one was merged, without the latter's words.
+    #: The remaining text of the memory into which the given one was merged.
     cut: CutMemory | None = None
     #: The quotation that was given instead of a memory.
     quotation: Quotation | None = None
-    #: The session that was given instead; its turns are deleted with every memory that rests on them.
+    #: The session that was given instead. Its turns are deleted with every memory that rests on them.
     session_id: str = ""
     #: Title of that session.
     session_title: str = ""
-    #: Memories that rest on its words but are kept, because they also rest on others or were kept by a person.
+    #: Memories that rest on the quotation but are kept, because they also rest on other words or were kept by hand.
     staying: tuple[Memory, ...] = ()
 
     @property
     def title(self) -> str:
-        """The target in words: the text of a quotation, the title of a session, or the summary of a memory."""
+        """The target, for display: the text of a quotation, the title of a session, or the summary of a memory."""
         if self.session_id:
             return self.session_title or self.session_id
         if self.quotation is not None:
@@ -117,16 +120,16 @@ class ForgetPlan:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names by which texts mention it: ids of memories and sessions, and prefixes of quotation ids.
+        """The names by which a text may mention it: ids of memories and sessions, and prefixes of quotation ids.
 
-        A session id that could be an ordinary word, such as a copied file's name, is left out.
+        A session id that could be an ordinary word, such as the name of a copied file, is left out.
         """
         quoted = () if self.quotation is None else (quotation_prefix(self.quotation.source),)
         named = [self.session_id] if _UNMISTAKABLE.search(self.session_id) else []
         return (*(memory.episode_id for memory in self.memories), *quoted, *named)
 
     def forgotten(self, store: Store) -> Forgotten:
-        """Return the plan in a form that applies to every copy of the database."""
+        """Return the plan in the form that applies to every copy of the database."""
         return Forgotten(
             episode_ids=tuple(memory.episode_id for memory in self.memories),
             turn_keys=tuple(forget_memories.turn_keys(store, self.turn_ids)),
@@ -149,11 +152,11 @@ def said_in(store: Store, source: str) -> str:
 
 
 def account_of(*, memories: int, turns: int, entries: int, files: int, backups: int, is_done: bool) -> str:
-    """Describe how much a forget deletes, in the same words before and after it.
+    """Describe how much is deleted, in the same words before and after the deletion.
 
     Args:
         turns: number of turns that are deleted completely.
-        entries: number of messages whose words are deleted while their turns are kept.
+        entries: number of messages with words that are deleted while their turns are kept.
         files: number of files in the memory folder that change.
         backups: number of backups and set-aside databases that are searched.
     """
@@ -213,7 +216,7 @@ def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> 
 
 
 def _plan_quotation(store: Store, quotation_id: str, *, also_source: bool) -> ForgetPlan:
-    """Plan to forget a message, and memories that were made only from it or say the same thing."""
+    """Plan to forget a quotation's message, with the memories that rest only on it or repeat a sentence of it."""
     quotation = find_quotation(store, quotation_id)
     if quotation is None:
         raise NotFound(f"there is no quotation {quotation_id[:40]!r}; recall and timeline print the ids that exist")
@@ -238,7 +241,7 @@ def _plan_quotation(store: Store, quotation_id: str, *, also_source: bool) -> Fo
 
 
 def _plan_session(store: Store, session: SessionRow) -> ForgetPlan:
-    """Plan to forget the turns of a session, every memory that rests on one of them, and those saved in it."""
+    """Plan to forget the turns of a session, every memory that rests on them, and the memories saved in it."""
     turn_ids = [stored.id for stored in turns_of_session(store, session.id)]
     made_here = memory_records.memories_of_session(store, session.session_id)
     resting = forget_memories.memories_resting_on(store, turn_ids)
@@ -258,7 +261,7 @@ def _plan_session(store: Store, session: SessionRow) -> ForgetPlan:
 
 
 def _is_forgotten_with(store: Store, memory: Memory, quotation: Quotation) -> bool:
-    """Return True for an automatic memory that rests only on the message or repeats a sentence of it."""
+    """Return True for an automatic memory that rests only on the quotation's message or repeats a sentence of it."""
     if memory.source != Source.AUTO or is_kept_by_hand(memory):
         return False
     texts = source_texts(store, [quotation.source])
@@ -269,13 +272,13 @@ def _is_forgotten_with(store: Store, memory: Memory, quotation: Quotation) -> bo
 
 
 def forgotten_texts(store: Store, plan: ForgetPlan) -> list[str]:
-    """Return every text that must not be found after the forget."""
+    """Return every text that must not be found any more after the deletion."""
     memories = [text for memory in plan.memories for text in (memory.summary, memory.content, *memory.facts)]
     return [*memories, *source_texts(store, plan.erased), *forget_memories.turn_texts(store, plan.turn_ids)]
 
 
 def _versions_of(store: Store, memory: Memory) -> list[Memory]:
-    """Return archived versions of a memory: those merged into it, or made from the same entries with similar words."""
+    """Return the archived versions of a memory: those merged into it, and similar ones from the same entries."""
     versions: dict[int, Memory] = {}
     todo = [memory]
     while todo:
@@ -301,7 +304,7 @@ def _says_same(first: str, second: str) -> bool:
 
 
 def _restored(store: Store, cluster: Sequence[Memory]) -> list[Memory]:
-    """Return the memories that become current again because only deleted memories replaced them."""
+    """Return the memories that become current again, because only deleted memories had replaced them."""
     going = {memory.episode_id for memory in cluster}
     restored: dict[int, Memory] = {}
     for memory in cluster:
@@ -324,7 +327,7 @@ def _needed(
     host: Memory | None,
     target: Memory,
 ) -> list[NeededEntry]:
-    """Return the entries that are needed by a memory that remains current."""
+    """Return the entries that are kept because a memory that remains current needs them."""
     from_target = set() if host is None else _given_to_host(store, host, target)
     needed = []
     for source in sources:
@@ -347,7 +350,7 @@ def _host_of(store: Store, target: Memory) -> Memory | None:
 
 
 def _without(host: Memory, target: Memory) -> CutMemory | None:
-    """Return the host without the words of ``target``; None if both said the same thing, so that nothing is left."""
+    """Return the host's text without the words of ``target``; None if nothing is left."""
     own = [part for part in host.summary.split(SUMMARY_JOINT) if comparable(part) not in comparable(target.summary)]
     content = [part for part in host.content.split(CONTENT_JOINT) if part.strip() not in target.content]
     left = CutMemory(host.episode_id, SUMMARY_JOINT.join(own), CONTENT_JOINT.join(content), ())
@@ -357,7 +360,7 @@ def _without(host: Memory, target: Memory) -> CutMemory | None:
 
 
 def _given_to_host(store: Store, host: Memory, target: Memory) -> set[str]:
-    """Return the entries that the host has rested on only since ``target`` was merged into it."""
+    """Return the entries that ``host`` got when ``target`` was merged into it."""
     evidence = [entry.uuid for entry in memory_records.evidence_of(store, host.id)]
     own: set[str] = set()
     for change in memory_history.history_of(store, host.episode_id):

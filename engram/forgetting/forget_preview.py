@@ -1,4 +1,4 @@
-"""Show exactly what forgetting a memory would delete: rows, words, turns and files."""
+"""Find exactly what forgetting a memory would delete: rows, words, turns and files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ForgottenFiles:
     """What a plan removes from the memory folder's files."""
 
     forgotten: Forgotten
-    #: Sessions whose sections of the daily log are rewritten.
+    #: Sessions with sections of the daily log that are rewritten.
     sessions: tuple[str, ...]
     #: Beginnings of the forgotten lines.
     beginnings: tuple[str, ...]
@@ -42,19 +42,20 @@ class ForgottenFiles:
 
     @classmethod
     def of(cls, store: Store, plan: ForgetPlan) -> ForgottenFiles:
-        """Collect the texts to search for in files, before the rows are deleted."""
+        """Collect the texts to search for in files. Call this before the rows are deleted."""
         beginnings = tuple(line_beginnings(forgotten_texts(store, plan)))
         return cls(plan.forgotten(store), _sessions(store, plan), beginnings, plan.names)
 
     @property
     def is_kept(self) -> Callable[[str], bool]:
-        """Filter that returns True for a line that neither mentions nor repeats any of the memories."""
+        """A filter that returns True for a line that neither mentions nor repeats any of the memories."""
         return _line_filter(self.names, self.beginnings)
 
     def clean(self, places: Home, *, is_dry: bool = False) -> tuple[list[str], list[Path]]:
-        """Remove everything from recollections, exports and notes; return the names of changed files, and the notes.
+        """Remove everything from recollections, exports and notes; return the names of changed files, and changed
+        notes.
 
-        With ``is_dry``, nothing is changed, and the return value says what would be changed.
+        With ``is_dry``, nothing is changed; the return value is the same.
         """
         changed = [self.forgotten.cut.episode_id] if self.forgotten.cut else []
         ids = self.forgotten.episode_ids
@@ -70,10 +71,10 @@ class ForgottenFiles:
 
 @dataclass(frozen=True, slots=True)
 class ErasedEntry:
-    """An entry whose words are deleted while its turn is kept."""
+    """An entry with words that are deleted while its turn is kept."""
 
     place: EvidencePlace
-    #: Its stored texts: what was said, and facts about tool calls.
+    #: Its stored texts, including facts about tool calls.
     texts: tuple[str, ...]
     #: Title of its session and day, for display.
     said_in: str = ""
@@ -81,7 +82,7 @@ class ErasedEntry:
 
 @dataclass(frozen=True, slots=True)
 class ForgetPreview:
-    """Exactly what a forget deletes, and what it keeps."""
+    """Exactly what forgetting would delete, and what it would keep."""
 
     plan: ForgetPlan
     #: Empty if entire turns are deleted.
@@ -133,7 +134,7 @@ class ForgetPreview:
         }
 
     def account(self) -> str:
-        """Describe how much is deleted, in the same words as the later report."""
+        """Describe how much would be deleted, in the same words as the later report."""
         plan = self.plan
         return account_of(
             memories=len(plan.memories),
@@ -165,7 +166,7 @@ def preview_forget(store: Store, places: Home, episode_id: str, *, also_source: 
 
 
 def _sessions(store: Store, plan: ForgetPlan) -> tuple[str, ...]:
-    """Return the sessions whose sections of the daily log are rewritten."""
+    """Return the sessions with sections of the daily log that are rewritten."""
     of_entries = [turn_id for source in plan.erased if (turn_id := turn_of_source(store, source)) is not None]
     of_memories = [memory.session_id for memory in plan.memories if memory.session_id]
     of_turns = forget_memories.sessions_of_turns(store, [*plan.turn_ids, *of_entries])

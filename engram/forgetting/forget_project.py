@@ -40,7 +40,8 @@ from engram.system.lazy_regex import lazy_regex
 
 logger = logging.getLogger(__name__)
 
-#: Number of turns or memories deleted in one transaction, so that other writers do not wait long.
+#: Number of turns or memories that are deleted in one transaction; small, so that other writers don't have to wait
+#: long.
 _BATCH = 50
 Item = TypeVar("Item")
 _MEMORY_ID = lazy_regex(r"ep_[0-9a-f]{12}")
@@ -51,7 +52,7 @@ class ForgottenProject:
     """What was deleted with a project, and what was kept."""
 
     name: str
-    #: The folder that identifies the project, which remains known.
+    #: The folder of the project, which remains known.
     folder: str
     sessions: int
     turns: int
@@ -79,16 +80,16 @@ def forget_project(
     """Delete everything about a project, everywhere in the memory folder.
 
     This covers its turns, passages, memories, vectors, history and records of memories shown in its sessions; its
-    sections of the daily log and of ``MEMORY.md``, saved notes, recollections and lines of exports; and all of this in
-    backups and set-aside databases. A mark prevents everything said in it so far from being stored again; later
-    sessions are read as before. Global memories that came from it keep only their summary. The transcripts belong to
-    Claude Code and are kept.
+    sections of the daily log and ``MEMORY.md``, saved notes, recollections and lines of exports; and all of this in
+    backups and set-aside databases. A tombstone prevents everything that was said in it so far from being stored again;
+    later sessions are read as before. Global memories that came from it keep only their summary. The transcripts belong
+    to the agent and are kept.
 
-    Anything that refers to a memory by id (files, copies, reports of runs) is cleaned before the memory is deleted, so
-    that an interrupted forget can be repeated.
+    Everything that refers to a memory by id (files, copies, reports of runs) is cleaned before the memory is deleted,
+    so that this function can be called again if it is interrupted.
 
     Args:
-        in_copy: called for each backup and set-aside database with the function that erases the project there.
+        in_copy: called for each backup and set-aside database, with a function that erases the project there.
 
     Raises:
         StoreError: the database can't be written; try again.
@@ -112,7 +113,7 @@ def forget_project(
             forget_memories.clean_runs(tx, traces.is_line_kept, traces.clean_note)
         reach("forget_project.files")
         _erase(store, contents, actor)
-        # Data stored by a read or extraction that was running when the mark was set.
+        # Erase what was stored by a read or extraction that was in progress when the tombstone was added.
         late = erasing.contents_of_project(store, project, until_ms)
         _erase(store, late, actor)
         notes += cut_daily_log(places, sorted(traces.session_ids))
@@ -159,7 +160,7 @@ def _in_batches(store: Store, items: Sequence[Item], erase: Callable[[Tx, Sequen
 
 
 class _ProjectTraces:
-    """Finds traces of the forgotten project in notes, reports and copies of the database."""
+    """Finds traces of a forgotten project in notes, reports and copies of the database."""
 
     def __init__(self, store: Store, contents: ProjectContents, actor: Actor) -> None:
         self._actor = actor
@@ -177,7 +178,7 @@ class _ProjectTraces:
         return not self.episode_ids & set(_MEMORY_ID.findall(line))
 
     def clean_note(self, source: str, text: str) -> str:
-        """Return a note without the project's lines; another project's lines are kept, whatever they contain."""
+        """Return a note without the project's lines. Lines of other projects are kept, whatever they contain."""
         lines = text.splitlines(keepends=True)
         owners = owners_of_lines(source, [line.rstrip("\r\n") for line in lines])
         return "".join(line for line, owner in zip(lines, owners, strict=True) if not self._owns(owner, line))
@@ -201,7 +202,7 @@ class _ProjectTraces:
         return rewrite_notes(places, all_notes(places), clean)
 
     def forget_in_copy(self, tx: Tx) -> int:
-        """Erase the project in a copy of the database, under any name that it has there."""
+        """Erase the project in a copy of the database, whatever its name there."""
         erased = erasing.carry_forgotten_projects(tx, self._marks, self.clean_note, actor=self._actor)
         forgotten = Forgotten(
             episode_ids=tuple(episode_id for episode_id in self.episode_ids if find_memory(tx, episode_id) is not None),

@@ -59,7 +59,7 @@ def check_move(store: Store, settings: Settings, project: ProjectRow) -> tuple[s
 
 
 def move_into_vault(store: Store, settings: Settings, project: ProjectRow) -> Moved:
-    """Move a project's turns, memories (global ones included) and notes into a vault, leaving nothing outside.
+    """Move a project's turns, memories (including global ones) and notes into a vault, leaving nothing outside.
 
     The project is removed from backups and exports in the memory folder, as with ``projects forget``. To continue an
     interrupted move, call this again; until the move is complete, nothing new from the project is stored anywhere.
@@ -153,7 +153,7 @@ def move_out_of_vault(store: Store, settings: Settings, vault: Vault) -> Moved:
 
 
 def _move_notes(store: Store, settings: Settings, to: Settings, project: ProjectRow) -> None:
-    """Copy the lines that belong to a project into the notes of another memory folder, unless they already exist."""
+    """Copy a project's lines from the notes to the notes of another memory folder, unless they exist there already."""
     names = names_of_project(store, project.id)
     sessions = set(contents_of_project(store, project).session_ids)
 

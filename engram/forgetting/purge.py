@@ -1,4 +1,4 @@
-"""Purge archived and superseded memories: delete them for good, on request only. Their turns are kept."""
+"""Purge archived and superseded memories on request: delete them for good. Their turns are kept."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from engram.system.clock import day_of, iso_or_none
 
 logger = logging.getLogger(__name__)
 
-#: Default number of days without change or use after which an archived memory may be purged.
+#: Number of days without a change or use after which an archived memory may be purged, by default.
 ARCHIVED_DAYS = 180
 #: Statuses of memories that can be purged.
 PURGEABLE = (Status.ARCHIVED, Status.SUPERSEDED)
-#: Number of memories deleted in one transaction, so that other writers do not wait long.
+#: Number of memories that are deleted in one transaction; small, so that other writers don't have to wait long.
 _BATCH = 25
 _DAY_MS = 86_400_000
 
@@ -41,12 +41,12 @@ class PurgeReport:
     #: Number of the recorded run; 0 if nothing was deleted.
     run_id: int
     episode_ids: tuple[str, ...]
-    #: Number of memories that were kept because they were changed or used since the plan was made.
+    #: Number of memories that were kept because they have been changed or used since the plan was made.
     kept: int = 0
 
 
 def purge_to_json(plan: PurgePlan, report: PurgeReport | None) -> dict[str, Any]:
-    """Return a plan as JSON, with the report if it was carried out."""
+    """Return a plan as a JSON object, with the report if the plan was carried out."""
     return {
         "purged": report is not None,
         "run": report.run_id or None if report is not None else None,
@@ -72,7 +72,7 @@ def purge_to_json(plan: PurgePlan, report: PurgeReport | None) -> dict[str, Any]
 def plan_purge(
     store: Store, *, archived_days: int | None = None, superseded_days: int | None = None, project_id: int | None = None
 ) -> PurgePlan:
-    """Plan to purge memories not changed or used for some days, except pinned and highly important ones.
+    """Plan to purge memories that have not been changed or used for some days, except pinned and important ones.
 
     Args:
         archived_days: days for archived memories; None to keep them.
@@ -107,19 +107,19 @@ def plan_named(store: Store, episode_ids: Sequence[str]) -> PurgePlan:
             raise BadRequest(f"{episode_id} is pinned; run `engram pin --off {episode_id}` first")
         if memory.status not in PURGEABLE:
             raise BadRequest(
-                f"{episode_id} is {memory.status.told}; only archived and replaced memories are purged, "
-                "`engram forget` deletes any"
+                f"{episode_id} is {memory.status.told}; only archived and replaced memories can be purged; "
+                "`engram forget` deletes any memory"
             )
         memories.append(memory)
     return PurgePlan(tuple(memories), sum(forget_memories.bytes_of(store, memory) for memory in memories))
 
 
 def purge(store: Store, plan: PurgePlan, *, actor: Actor) -> PurgeReport:
-    """Delete the memories of a plan with their index, vectors and history; this cannot be undone.
+    """Delete the memories of a plan with their index, vectors and history. This can't be undone.
 
-    Their turns are kept, and tombstones prevent extraction and import from making the same memories again. Memories
-    that were changed or used since the plan was made are kept, too. If the process is killed, only the memories deleted
-    so far are gone.
+    Their turns are kept, and tombstones prevent extraction and import from creating the same memories again. Memories
+    that have been changed or used since the plan was made are kept too. If the process is killed, the other memories
+    are kept.
 
     Raises:
         StoreError: the database can't be written; what has been deleted so far is logged.
@@ -141,7 +141,7 @@ def purge(store: Store, plan: PurgePlan, *, actor: Actor) -> PurgeReport:
 
 
 def check_unpurged(store: Store, run_id: int) -> None:
-    """Raise BadRequest if memories that a consolidation changed have been purged."""
+    """Raise BadRequest if memories that a consolidation changed have since been purged."""
     purged = next((purge for purge in forget_memories.list_purges(store) if run_id in purge.touched_runs), None)
     if purged is not None:
         raise BadRequest(
@@ -155,7 +155,7 @@ def _is_spared(memory: Memory) -> bool:
 
 
 def _unchanged(store: Store, seen: Memory) -> Memory | None:
-    """Return the memory as it is now; None if it was changed, used or deleted since it was read."""
+    """Return the current memory; None if it has been changed, used or deleted since it was read."""
     now = memory_records.find_memory(store, seen.episode_id)
     if now is None or (now.revision, now.access_count) != (seen.revision, seen.access_count):
         return None

@@ -36,26 +36,26 @@ class Correction:
 def correct_memory(
     store: Store, episode_id: str, text: str, why: str, redact: Redact, *, actor: Actor, session_id: str = ""
 ) -> Correction:
-    """Replace a memory with a corrected one; both histories record the reason.
+    """Replace a memory with a corrected one. Both histories record the reason.
 
-    The new memory has the old one's kind, scope, project and importance. An agent can't replace what the user pinned,
-    saved, said or chose: its text is stored as provisional instead, and a contradiction is recorded.
+    The new memory gets the old one's kind, scope, project and importance. An agent can't replace what the user pinned,
+    saved, said or chose: its text is stored as a provisional memory, and a contradiction is recorded.
 
     Args:
         text: the correct text, 1 to 20,000 characters; its first sentence or line becomes the summary.
         why: the reason, 1 to 500 characters.
-        session_id: Claude Code's session; "" if there is none.
+        session_id: the agent's id of the session; "" if there is none.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: the text or the reason cannot be used, or the memory was replaced by another one.
+        BadRequest: the text or the reason can't be used, or another memory has replaced this one.
     """
     content = clean_content(text, redact)
     reason = clean_reason(why, redact)
     with store.transaction() as tx:
         old = require_memory(store, episode_id)
         if old.superseded_by:
-            raise BadRequest(f"{episode_id} was replaced by {old.superseded_by}; correct that memory instead")
+            raise BadRequest(f"{episode_id} has been replaced by {old.superseded_by}; correct that memory instead")
         new = Memory(
             episode_id=memory_records.new_memory_id(),
             kind=old.kind,
@@ -80,12 +80,12 @@ def correct_memory(
 
 
 def supersede_memory(store: Store, episode_id: str, successor_id: str, *, actor: Actor) -> Memory:
-    """Make a current memory replace another one; return the replaced one. The change is a run, which can be undone.
+    """Replace a current memory with another one; return the replaced one. The change is a run, which can be undone.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: one is not current, they are the same, the new one is not visible wherever the old one is, or only
-            the user may replace the old one.
+        BadRequest: a memory is not current, both are the same, the new one is not visible wherever the old one is, or
+            only the user may replace the old one.
     """
     with store.transaction() as tx:
         old, new = require_memory(store, episode_id), require_memory(store, successor_id)
@@ -108,13 +108,13 @@ def supersede_memory(store: Store, episode_id: str, successor_id: str, *, actor:
 
 
 def keep_one(store: Store, episode_id: str, *, actor: Actor) -> list[str]:
-    """Decide all open contradictions of a memory in its favour; return a line for each.
+    """Decide all open contradictions of a memory in its favour; return a line about each.
 
     The memory replaces the others. The decision is a run, which can be undone.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: it has no open contradiction.
+        BadRequest: the memory has no open contradiction.
     """
     with store.transaction() as tx:
         kept = require_memory(store, episode_id)
@@ -138,10 +138,10 @@ def keep_one(store: Store, episode_id: str, *, actor: Actor) -> list[str]:
 
 
 def keep_both(store: Store, which: str, *, actor: Actor) -> list[str]:
-    """Decide that both memories of a contradiction are valid; return a line for each. It is not recorded again.
+    """Decide that both memories of a contradiction are valid, for good; return a line about each contradiction.
 
     Args:
-        which: the number of a contradiction, or the id of a memory for all of its contradictions.
+        which: the number of a contradiction, or the id of a memory for all its contradictions.
 
     Raises:
         NotFound: there is no such contradiction.

@@ -27,19 +27,19 @@ from engram.trust.display import number_of
 def judge_memory(
     store: Store, episode_id: str, judgement: Judgement, why: str, redact: Redact, *, actor: Actor
 ) -> Memory:
-    """Record a judgement on a memory; return the memory afterwards.
+    """Record a judgement on a memory; return the changed memory.
 
-    A helpful memory is shown slightly more often and never counts as unused. A wrong one is no longer injected, ranks
-    last in every answer, and is mentioned to later distillations. An outdated one is archived; what it had replaced
-    remains replaced. Nothing is deleted, and ``take_back_judgement`` restores the previous state.
+    A helpful memory ranks slightly higher and never counts as unused. A wrong one is no longer injected, ranks last in
+    every answer, and is listed in later requests for extraction. An outdated one is archived, and the memories that it
+    had replaced remain replaced. Nothing is deleted, and ``take_back_judgement`` restores the previous state.
 
     Args:
-        judgement: the judgement; repeating the current one changes nothing.
+        judgement: the judgement. Repeating the current one changes nothing.
         why: the reason, 1 to 500 characters, recorded in the history.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: the reason cannot be used, the memory is not current, or only the user may give this judgement.
+        BadRequest: the reason can't be used, the memory is not current, or only the user may give this judgement.
     """
     reason = clean_reason(why, redact)
     with store.transaction() as tx:
@@ -58,19 +58,19 @@ def judge_memory(
 
 
 def _check_agent(memory: Memory, judgement: Judgement, standing: list[Change]) -> None:
-    """Raise BadRequest if an agent would overrule the user."""
+    """Raise BadRequest if an agent tries to overrule the user."""
     ask = f"ask the user, who can run `engram feedback {memory.episode_id} {judgement}`"
     if standing and standing[-1].actor is Actor.USER:
         raise BadRequest(f"the user judged {memory.episode_id} as {judgement_of(standing[-1])}; {ask}")
     may_end = ending_of(memory, None, Actor.AGENT) is Ending.ENDS
-    # "Wrong" doesn't end a memory, so an agent may use it for text that an extractor took for the user's words.
+    # "Wrong" doesn't end a memory, so an agent may give it to text that an extractor took for the user's words.
     if judgement is Judgement.HELPFUL or may_end or (judgement is Judgement.WRONG and not is_kept_by_hand(memory)):
         return
     raise BadRequest(f"{memory.episode_id} was pinned, saved or said by the user, and is kept; {ask}")
 
 
 def _standing_judgement(memory: Memory, standing: list[Change]) -> Judgement | None:
-    """Return the judgement in effect. Imported and recovered memories may be lowered without a recorded step."""
+    """Return the current judgement. Imported and recovered memories may be lowered without a recorded step."""
     if standing:
         return judgement_of(standing[-1])
     return Judgement.WRONG if memory.is_lowered else None
@@ -84,14 +84,14 @@ def _changes(tx: Tx, memory: Memory, judgement: Judgement) -> dict[str, Any]:
 
 
 def take_back_judgement(store: Store, episode_id: str, *, actor: Actor) -> tuple[Memory, str]:
-    """Withdraw the last judgement on a memory; return the memory, and a description of what was withdrawn.
+    """Withdraw the last judgement on a memory; return the memory and a description of what was withdrawn.
 
-    The fields that the judgement changed are restored, and an earlier judgement takes effect again. Without a
-    judgement, the sessions that did not use the memory are no longer counted against it.
+    The fields that the judgement changed are restored, and an earlier judgement applies again. If there is no
+    judgement, sessions in which the memory was not used no longer count against it.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: there is nothing to withdraw, the fields were changed again since, or an agent tries to withdraw a
+        BadRequest: there is nothing to withdraw, the fields have been changed since, or an agent tries to withdraw a
             judgement that no agent made.
     """
     with store.transaction() as tx:
@@ -106,7 +106,7 @@ def take_back_judgement(store: Store, episode_id: str, *, actor: Actor) -> tuple
         if changed:
             raise BadRequest(
                 f"{episode_id} has been changed since it was judged ({', '.join(changed)}), so the judgement "
-                f"cannot be withdrawn; `engram expand {episode_id} --why` shows its history"
+                f"can't be withdrawn; `engram expand {episode_id} --why` shows its history"
             )
         judgement = judgement_of(step)
         fields = fields_of_snapshot(step.before)
@@ -116,7 +116,7 @@ def take_back_judgement(store: Store, episode_id: str, *, actor: Actor) -> tuple
 
 
 def _take_back_unwritten(tx: Tx, memory: Memory, actor: Actor) -> tuple[Memory, str]:
-    """Revert what no history step records: that a memory is lowered, or ranks lower for being unused."""
+    """Revert what no step of history records: that a memory is lowered, or that it ranks lower because it is unused."""
     if memory.is_lowered:
         raised = note_judgement(tx, memory, TAKE_BACK, "judged wrong", actor=actor, is_lowered=False)
         return raised, "the judgement as wrong"
@@ -130,7 +130,7 @@ def _take_back_unwritten(tx: Tx, memory: Memory, actor: Actor) -> tuple[Memory, 
 
 
 def _check_taking_back(judged_id: str, standing: list[Change], actor: Actor) -> None:
-    """Raise BadRequest if an agent would withdraw a judgement that no agent made."""
+    """Raise BadRequest if an agent tries to withdraw a judgement that no agent made."""
     if actor is Actor.AGENT and not (standing and standing[-1].actor is Actor.AGENT):
         raise BadRequest(f"no agent judged {judged_id}; ask the user, who can run `engram feedback {judged_id} --off`")
 
@@ -140,12 +140,12 @@ def judge_quotation(
 ) -> Quotation:
     """Record a judgement on a quotation.
 
-    A wrong or outdated quotation, and any passage with the same words, is no longer shown, neither as a bite nor in
-    answers of recall and search. Its turn is kept, and ``take_back_quotation_judgement`` reverts this.
+    A wrong or outdated quotation is no longer shown, neither as a bite nor in answers, and neither is any passage with
+    the same words. Its turn is kept, and ``take_back_quotation_judgement`` reverts this.
 
     Raises:
         NotFound: there is no such quotation.
-        BadRequest: the reason cannot be used, or an agent would overrule the user.
+        BadRequest: the reason can't be used, or an agent tries to overrule the user.
     """
     reason = clean_reason(why, redact)
     with store.transaction() as tx:
@@ -160,18 +160,18 @@ def judge_quotation(
 
 
 def take_back_quotation_judgement(store: Store, text: str, *, actor: Actor) -> str:
-    """Withdraw the last judgement on a quotation; return a description of it.
+    """Withdraw the last judgement on a quotation; return a description of the judgement.
 
     Raises:
         NotFound: there is no such quotation.
-        BadRequest: it was not judged, or an agent tries to withdraw a judgement that no agent made.
+        BadRequest: there is no judgement, or an agent tries to withdraw one that no agent made.
     """
     with store.transaction() as tx:
         require_quotation(tx, text)
         standing = standing_judgements(history_of(tx, text))
         _check_taking_back(text, standing, actor)
         if not standing:
-            raise BadRequest(f"{text} was not judged")
+            raise BadRequest(f"{text} has not been judged")
         judgement = judgement_of(standing[-1])
         note_quotation_judgement(tx, text, TAKE_BACK, f"judged {judgement}: {standing[-1].reason}", actor=actor)
         return f"the judgement as {judgement}"

@@ -1,4 +1,4 @@
-"""Propose lines for CLAUDE.md: the user's rules that are often needed and not in it yet."""
+"""Propose lines for CLAUDE.md: the user's rules that are often needed and that it doesn't contain yet."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from engram.settings import Settings
 from engram.text.subject import StandingText
 from engram.trust.display import fence_safe, one_line
 
-# -- Add lines to an instruction file such as CLAUDE.md without touching its other bytes. Pure.
+# -- Add lines to an instruction file such as CLAUDE.md without changing other bytes.
 
 #: The heading under which lines are added.
 HEADING = "## Learned from earlier sessions"
@@ -34,7 +34,7 @@ HEADING = "## Learned from earlier sessions"
 def add_to_section(data: bytes, lines: Sequence[str]) -> bytes:
     """Return a file with lines appended to the section ``HEADING``, which is added at the end if missing.
 
-    All existing bytes are kept, even invalid UTF-8; a missing final newline is added. New lines use the file's line
+    All existing bytes are kept, even invalid UTF-8; a missing final newline is added. New lines get the file's line
     endings.
     """
     end = b"\r\n" if b"\r\n" in data else b"\n"
@@ -62,20 +62,20 @@ def _end_of_section(data: bytes) -> int | None:
 
 def unified_diff(name: str, before: bytes, after: bytes) -> str:
     """Return the unified diff of two versions of a file; invalid UTF-8 is replaced."""
-    # Not splitlines, which also splits at form feeds and other separators.
+    # splitlines would also split at form feeds and other separators.
     old, new = (re.findall(r"[^\n]*\n|[^\n]+", data.decode("utf-8", "replace")) for data in (before, after))
     source = name if before else "/dev/null"
     lines = difflib.unified_diff(old, new, source, name)
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-#: Minimum number of sessions in which a rule must have been said or used.
+#: Minimum number of sessions in which a rule must have been said or used to be proposed.
 MIN_NEEDED_SESSIONS = 3
 #: Maximum number of lines proposed for a file.
 MAX_LINES = 10
-#: Maximum length of a line, in characters, and size of a file to change, in bytes.
+#: Maximum length of a line, in characters, and maximum size of a file to change, in bytes.
 MAX_LINE_CHARACTERS, MAX_FILE_BYTES = 300, 1_000_000
-#: Kinds of memories that may be rules; a saved memory of any kind may be one.
+#: Kinds of memories that may be rules. A saved memory of any kind may be one.
 _RULES = (Kind.PREFERENCE, Kind.DECISION)
 
 
@@ -103,16 +103,16 @@ class Proposal:
 def propose_lines(
     store: Store, settings: Settings, project: ProjectRow | None, target: Path | None = None
 ) -> list[Proposal]:
-    """Return the lines to add to the project's file and to the user's own; files without new lines are left out.
+    """Return the lines to add to the project's file and to the user's own file. Files without new lines are left out.
 
     A rule that the user gave in several projects is proposed for the user's own file.
 
     Args:
-        project: the project; None for the user's own file only.
+        project: the project; None for only the user's own file.
         target: the file for the project's lines; by default CLAUDE.md or .claude/CLAUDE.md in its folder.
 
     Raises:
-        BadRequest: a file cannot be read or is too large.
+        BadRequest: a file can't be read or is too large.
     """
     offered = _rules_of_two_projects(store)
     needed = [*_needed_rules(store, project), *offered]
@@ -121,7 +121,7 @@ def propose_lines(
     files = [(own, Scope.GLOBAL)]
     if project is not None and (target is not None or os.path.isdir(project.root)):
         files.insert(0, (target or _file_of(Path(project.root)), Scope.PROJECT))
-    # Compare with the current files, and with nested files, imports and the auto memory as they were last read.
+    # Compare with the current files, and with nested files, imports and auto memory as they were last read.
     paths = _standing_files(settings, project, [path for path, _ in files])
     now = StandingText([(path.name, _text(path)) for path in paths])
     before_now = standing_text(store, None if project is None else project.id)
@@ -157,7 +157,7 @@ def _needed_rules(store: Store, project: ProjectRow | None) -> list[tuple[Memory
 
 
 def _rules_of_two_projects(store: Store) -> list[tuple[Memory, Line]]:
-    """Return the rules that the user gave in several projects, each in its oldest wording.
+    """Return the rules that the user gave in several projects, each with its oldest wording.
 
     They are proposed for all projects, but apply everywhere only once the user accepts them.
     """
@@ -191,13 +191,13 @@ def _is_rule(memory: Memory) -> bool:
 
 
 def _file_of(root: Path) -> Path:
-    """Return the instruction file of a project: the existing one, else CLAUDE.md."""
+    """Return a project's instruction file: the existing one, or CLAUDE.md."""
     hidden = root / ".claude" / "CLAUDE.md"
     return hidden if os.path.isfile(hidden) and not os.path.isfile(root / "CLAUDE.md") else root / "CLAUDE.md"
 
 
 def _standing_files(settings: Settings, project: ProjectRow | None, targets: Sequence[Path]) -> Iterator[Path]:
-    """Yield the files that Claude Code reads at the start of every session in the project."""
+    """Yield the files that Claude Code reads at the start of every session in a project."""
     yield from targets
     folders = [settings.claude_folder]
     if project is not None:
@@ -220,7 +220,7 @@ def read_file(path: Path) -> bytes:
     """Return the content of a file, following links; b"" if there is none.
 
     Raises:
-        BadRequest: it is not a regular file, too large or unreadable.
+        BadRequest: the file is not a regular one, too large or unreadable.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -241,7 +241,7 @@ def apply_proposal(proposal: Proposal) -> None:
     """Write a proposal completely or not at all. The file's mode and links to it are kept.
 
     Raises:
-        BadRequest: the file has changed since it was read, or cannot be written. Nothing was written.
+        BadRequest: the file has changed since it was read, or can't be written. Nothing was written.
     """
     if read_file(proposal.path) != proposal.before:
         raise BadRequest(f"{proposal.path} has been changed in the meantime; run the command again")

@@ -1,4 +1,4 @@
-"""Change memories by hand, as the user or an agent: save, replace, edit, pin, restore, trust."""
+"""Change memories on request by the user or an agent: save, replace, edit, pin, restore, trust."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from engram.text.titles import clean_questions
 from engram.text.words import has_words
 from engram.trust.suspicion import why_any_suspect
 
-#: Words for messages about what can be done with a quotation.
+#: Part of a message: what can be done with a quotation.
 QUOTATION_VERBS = "It can be expanded, judged and forgotten; what it says can be saved as a memory"
 #: Maximum length of a saved text, in characters.
 MAX_SAVED_CHARACTERS = 20_000
 #: Kinds that a saved memory may have.
 SAVED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_END)
 
-#: Maximum length of the reason of a judgement, in characters.
+#: Maximum length of the reason for a judgement or a correction, in characters.
 MAX_WHY_CHARACTERS = 500
 
 Redact = Callable[[str], str]
@@ -51,26 +51,27 @@ def save_memory(
     questions: Sequence[str] = (),
     episode_id: str = "",
 ) -> Memory:
-    """Store text as a memory, unchanged except for secrets.
+    """Store a text as a memory, unchanged except for secrets.
 
     An agent's text is checked (see ``judged``). If a current memory with the same text, scope, voice and importance
     exists, it is returned and nothing is stored.
 
     Args:
         content: the text, 1 to 20,000 characters; its first sentence or line becomes the summary unless one is given.
-        actor: the user or an agent; decides the memory's voice.
+        actor: the user or an agent; determines the memory's voice.
         scope: ``project``, which needs ``project_id``, or ``global``.
-        supersedes: id of the memory to replace; the new one must be visible wherever that one is. If an agent would
+        supersedes: id of the memory to replace. The new one must be visible wherever that one is. If an agent tries to
             replace what the user pinned, saved, said or chose, a contradiction is recorded instead. The replacement is
             a run, which can be undone.
-        kind: one of ``SAVED_KINDS``; by default a fact, or for a rule from the user ("From now on …") the kind that the
-            extraction rules assign.
-        questions: questions that the text answers, in other words, which search also matches. At most two are stored.
-        episode_id: the id of the new memory; by default a new one. If a memory with another id is returned, it existed
+        kind: one of ``SAVED_KINDS``; by default a fact or, for a rule from the user ("From now on …"), the kind that
+            the extraction rules assign.
+        questions: questions that the text answers, worded differently, which searches also match. At most two are
+            stored.
+        episode_id: the id of the new memory; by default a new id. If a memory with another id is returned, it existed
             already.
 
     Raises:
-        BadRequest: a value cannot be used.
+        BadRequest: a value can't be used.
         NotFound: there is no memory ``supersedes``.
     """
     if kind is not None and kind not in SAVED_KINDS:
@@ -119,16 +120,16 @@ _ALIKE = ("content", "scope", "voice", "importance", "is_pinned", "suspect", "qu
 
 
 def _kept_alike(store: Reader, made: Memory) -> Memory | None:
-    """Return the current memory that equals the one being saved; None if there is none."""
+    """Return a current memory that is the same as the one being saved; None if there is none."""
     known = memory_records.memories_of_summary(store, made.project_id, made.kind, made.summary)
     alike = (memory for memory in known if all(getattr(memory, name) == getattr(made, name) for name in _ALIKE))
     return next((memory for memory in alike if memory.is_current), None)
 
 
 def kind_of_saved(text: str) -> Kind:
-    """Return the kind of text that the user saves: that of a rule if its first sentence is one, else a fact.
+    """Return the kind of a text that the user saves: that of a rule if the first sentence is one, otherwise a fact.
 
-    What the user saves is meant to last, so a single order counts as a rule.
+    What the user saves is meant to last, so even an order for one occasion counts as a rule.
     """
     judged_sentences = judge(first_sentence(text))
     rule = next((sentence for sentence in judged_sentences if sentence.refusal in (None, Refusal.ORDER)), None)
@@ -136,10 +137,10 @@ def kind_of_saved(text: str) -> Kind:
 
 
 def replace_memory(tx: Tx, old: Memory, new: Memory, *, actor: Actor, action: str, reason: str) -> tuple[Memory, int]:
-    """Store a new memory that replaces an old one; return it and the number of a contradiction, or 0.
+    """Store a new memory that replaces an old one; return it, and the number of a contradiction or 0.
 
-    If this actor may not end the old memory (``ending_of``), the new one is stored as provisional, and a contradiction
-    is recorded for the user to decide.
+    If the actor may not end the old memory (``ending_of``), the new one is provisional, and a contradiction is recorded
+    for the user to decide.
     """
     run_id = add_run(tx, "save")
     evidence = _said_in(tx, new)
@@ -156,21 +157,21 @@ def replace_memory(tx: Tx, old: Memory, new: Memory, *, actor: Actor, action: st
 
 
 def _said_in(tx: Tx, made: Memory) -> list[Evidence]:
-    """Return evidence that refers to the session of a saved memory, if its transcript has not been read yet.
+    """Return evidence that refers to a saved memory's session, if its transcript has not been read yet.
 
-    It prevents the session from being shown the memory that was saved in it.
+    It keeps the memory from being shown in the session in which it was saved.
     """
     is_known = not made.session_id or find_session(tx, made.session_id) is not None
     return [] if is_known else [Evidence("", made.session_id)]
 
 
 def judged(made: Memory, actor: Actor) -> Memory:
-    """Return a new memory in the form in which it may be stored: an agent may be saving a planted instruction.
+    """Check a new memory for planted instructions that an agent may be saving; return it as it may be stored.
 
-    Suspect text is marked for the user to review, and is neither pinned nor global.
+    A suspect memory is marked for the user to review, and is neither pinned nor global.
 
     Raises:
-        BadRequest: the text is suspect and has no project in which it could wait for review.
+        BadRequest: the memory is suspect and doesn't belong to a project, in which it could wait for review.
     """
     if actor is Actor.USER:
         return made
@@ -187,7 +188,7 @@ def voice_of(actor: Actor) -> Voice:
 
 
 def clean_content(text: str, redact: Redact) -> str:
-    """Return text in the form in which it is stored. Raises BadRequest if it contains no words or is too long."""
+    """Return a text as it is stored. Raises BadRequest if it contains no words or is too long."""
     clean = redact(text.replace("\0", "")).strip()
     if not has_words(clean):
         raise BadRequest("the text has no words: say what the memory should say")
@@ -197,7 +198,7 @@ def clean_content(text: str, redact: Redact) -> str:
 
 
 def clean_reason(why: str, redact: Redact) -> str:
-    """Return a reason in the form in which it is stored. Raises BadRequest if it contains no words or is too long."""
+    """Return a reason as it is stored. Raises BadRequest if it contains no words or is too long."""
     reason = " ".join(redact(why.replace("\0", "")).split())
     if not has_words(reason) or len(reason) > MAX_WHY_CHARACTERS:
         raise BadRequest(f"give a reason in words, of at most {MAX_WHY_CHARACTERS} characters")
@@ -217,12 +218,12 @@ def edit_memory(
 ) -> Memory:
     """Change a memory's text, importance or scope; its history records the old values.
 
-    Summary and content are kept consistent: if the new content no longer contains the summary, its first sentence
+    The summary and the content are kept consistent: if new content doesn't contain the summary, its first sentence
     becomes the summary; a new summary replaces the old one in the content.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: there is nothing to change, or a value cannot be used.
+        BadRequest: there is nothing to change, or a value can't be used.
     """
     changes: dict[str, Any] = {
         "summary": None if summary is None else clean_content(summary, redact)[:MAX_SUMMARY_CHARACTERS],
@@ -244,7 +245,7 @@ def edit_memory(
 
 
 def _in_step(memory: Memory, changes: dict[str, Any]) -> dict[str, Any]:
-    """Return an edit with the changes that keep summary and content consistent."""
+    """Return an edit, with changes added that keep the summary and the content consistent."""
     summary, content = changes.get("summary"), changes.get("content")
     if content and summary is None and not _says(content, memory.summary):
         return changes | {"summary": first_sentence(content)}
@@ -254,14 +255,14 @@ def _in_step(memory: Memory, changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _says(content: str, summary: str) -> bool:
-    """Return True if the content contains the summary, ignoring white space and a truncated end."""
+    """Return True if the content contains the summary, ignoring case, white space and a truncated end."""
     return " ".join(summary.split()).rstrip(".…").lower() in " ".join(content.split()).lower()
 
 
 def pin_memory(store: Store, episode_id: str, *, actor: Actor, is_pinned: bool = True) -> Memory:
     """Pin a memory, so that it never ages and comes first in every briefing, or unpin it.
 
-    If it already is, nothing is recorded, so that the last change can still be undone.
+    If that changes nothing, nothing is recorded, so that the last change can still be undone.
     """
     with store.transaction() as tx:
         memory = require_memory(store, episode_id)
@@ -275,10 +276,10 @@ def pin_memory(store: Store, episode_id: str, *, actor: Actor, is_pinned: bool =
 
 
 def require_memory(store: Reader, episode_id: str) -> Memory:
-    """Return the memory with this id.
+    """Return the memory with an id.
 
     Raises:
-        BadRequest: the id is that of a quotation, which can't be changed.
+        BadRequest: it is the id of a quotation, which can't be changed.
         NotFound: there is no such memory.
     """
     if is_quotation_id(episode_id):
@@ -302,18 +303,18 @@ def first_sentence(text: str, limit: int = 240) -> str:
 
 # -- Restore a memory from the archive.
 
-#: Action in the history of a memory that was restored from the archive.
+#: Action recorded for a memory that was restored from the archive.
 REVIVE = "revive"
 
 
 def revive_memory(store: Store, episode_id: str, *, actor: Actor) -> Memory:
-    """Make an archived memory current again. Its age counts from now, and consolidation doesn't archive it again.
+    """Make an archived memory current again. Its ageing restarts, and consolidation doesn't archive it again.
 
-    A memory that was merged then exists alongside the one that absorbed it.
+    If it had been merged into another memory, both are current then.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: it is not archived.
+        BadRequest: the memory is not archived.
     """
     with store.transaction() as tx:
         memory = require_memory(tx, episode_id)
@@ -329,11 +330,11 @@ def revive_memory(store: Store, episode_id: str, *, actor: Actor) -> Memory:
 
 
 def trust_memory(store: Store, episode_id: str, *, actor: Actor) -> Memory:
-    """Allow a suspect memory to be shown like any other. Only a person may do this, after reading it.
+    """Allow a suspect memory to be shown like any other. Only a person may do this, after reading the memory.
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: it is not suspect.
+        BadRequest: the memory is not suspect.
     """
     with store.transaction() as tx:
         memory = require_memory(tx, episode_id)

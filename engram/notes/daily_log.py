@@ -1,4 +1,4 @@
-"""Write the notes folder's files for each day: the daily log and saved notes."""
+"""Write the notes of each day: the daily log and saved notes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from engram.text.shell import hides_status
 from engram.transcripts.turns import Turn
 from engram.trust.display import fence_safe, one_line
 
-# -- Files named by day: one writer at a time, and never rewritten after a partial read.
+# -- Files for a day. They have one writer at a time, and are never rewritten after a partial read.
 
-#: Maximum size of a day's file, in bytes; a further file continues the day.
+#: Maximum size of a day's file, in bytes. The day is continued in another file.
 MAX_DAY_BYTES = 400_000
 #: Maximum size of a file that is rewritten, in bytes.
 MAX_REWRITE_BYTES = 20_000_000
@@ -42,7 +42,7 @@ def notes_lock(home: Home) -> Iterator[None]:
 
 
 def paths_of_day(folder: Path, day: str) -> Iterator[Path]:
-    """Yield ``DAY.md``, ``DAY-2.md``, ``DAY-3.md`` and so on endlessly, whether they exist or not."""
+    """Yield ``DAY.md``, ``DAY-2.md``, ``DAY-3.md`` and so on without end, whether or not they exist."""
     yield folder / f"{day}.md"
     number = 1
     while True:
@@ -60,9 +60,9 @@ def files_of_day(folder: Path, day: str) -> list[Path]:
 
 
 def append_to_day(folder: Path, day: str, title: str, text: str) -> Path:
-    """Add ``text`` to the first file of a day that has room, and return its path.
+    """Add a text to the first file of a day that has room; return the file's path.
 
-    A file that can't be read completely is skipped. Call it with ``notes_lock`` held. Raises OSError.
+    A file that can't be read completely is skipped. Call this with ``notes_lock`` held. Raises OSError.
     """
     added = text.strip("\n").encode("utf-8", "surrogateescape")
     for path in paths_of_day(folder, day):
@@ -76,7 +76,7 @@ def append_to_day(folder: Path, day: str, title: str, text: str) -> Path:
 
 
 def cut_sections(text: str) -> list[str]:
-    """Split a note before each second-level heading; joined, the parts give the text again."""
+    """Split a note before each second-level heading. The parts joined are the original text."""
     return _SECTION.split(text)
 
 
@@ -87,15 +87,15 @@ def read_text(path: Path) -> str | None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a note whose text came from ``read_text``; invalid UTF-8 is preserved. Raises OSError."""
+    """Write the text of a note from ``read_text``, preserving invalid UTF-8. Raises OSError."""
     write_atomic(path, text.encode("utf-8", "surrogateescape"))
 
 
-# -- Saved notes: text that someone chose to keep, in one Markdown file a day. Engram only appends to these files.
+# -- Saved notes: text that someone chose to keep, in one Markdown file per day. Engram only appends to these files.
 
 #: Maximum length of a note, in characters.
 MAX_NOTE_CHARACTERS = 20_000
-#: Heading of text without a project, also in the daily log.
+#: Heading of text without a project, in saved notes and in the daily log.
 NO_PROJECT = "no project"
 _PROJECT_CHARACTERS = 80
 
@@ -106,13 +106,13 @@ def save_note(home: Home, text: str, redact: Redact, at_ms: int, project: str = 
     """Add a note to the file of its day; return the file's path.
 
     Args:
-        text: the note, at most 20,000 characters.
+        text: the note, 1 to 20,000 characters.
         at_ms: when it was saved, which determines the file.
         project: display name of its project; "" if there is none.
 
     Raises:
         BadRequest: the text is empty or too long.
-        OSError: the file cannot be written, and is unchanged.
+        OSError: the file can't be written, and is unchanged.
     """
     clean = redact(text.replace("\0", "")).strip()
     if not clean or len(clean) > MAX_NOTE_CHARACTERS:
@@ -123,9 +123,9 @@ def save_note(home: Home, text: str, redact: Redact, at_ms: int, project: str = 
 
 
 def keep_found_text(home: Home, day: str, text: str) -> None:
-    """Save text found in the daily log of ``day`` that is not part of the log, unless it is already saved.
+    """Save text from a file of the daily log that is not part of the log, unless it is saved already.
 
-    Call it with ``notes_lock`` held.
+    Call this with ``notes_lock`` held.
     """
     section = _section("", "found in the daily log", text)
     if not any(section.strip() in (read_text(path) or "") for path in files_of_day(home.saved_notes, day)):
@@ -141,12 +141,12 @@ def _section(project: str, mark: str, text: str) -> str:
     return f"## {heading}\n<!-- {mark} -->\n\n{nest_text(text, 2)}\n"
 
 
-# -- The daily log: what each session asked, decided, changed and left open, in one Markdown file a day.
+# -- The daily log: what was asked, decided, changed and left open in each session, in one Markdown file per day.
 
-#: Maximum number of words, and of characters, of a prompt in the log.
+#: Maximum length of an item in the log, in words and in characters.
 MAX_LINE_WORDS = 24
 MAX_LINE_CHARACTERS = 300
-#: Maximum number of characters of text that are read to make a line.
+#: Maximum number of characters of a text that are read to make an item.
 MAX_READ_CHARACTERS = 4_000
 
 _DAY_MS = 86_400_000
@@ -163,14 +163,15 @@ _LISTS = ("Asked:", "Decided:", "Changed:", "Committed:", "Left open:")
 
 
 def log_session(store: Store, home: Home, session_id: str) -> list[Path]:
-    """Write a session's sections into the logs of its days; return the files that changed.
+    """Write a session's sections to the logs of its days; return the files that changed.
 
     Each turn is logged on the day on which it began, in a section of its project. Sections are made from the stored
-    turns, so writing them twice changes nothing. Notes in a log file of an earlier version move to the saved notes.
+    turns, so writing them twice changes nothing. Notes that an earlier version saved in a log are moved to the saved
+    notes.
 
     Raises:
-        StoreError: the session cannot be read.
-        OSError: a file cannot be written, and is unchanged.
+        StoreError: the session can't be read.
+        OSError: a file can't be written, and is unchanged.
     """
     session = find_session(store, session_id)
     if session is None:
@@ -189,16 +190,17 @@ def log_session(store: Store, home: Home, session_id: str) -> list[Path]:
 
 
 def move_saved_notes(home: Home) -> int:
-    """Move notes that an earlier version saved in the daily logs to the saved notes; return how many logs had any."""
+    """Move notes that an earlier version saved in daily logs to the saved notes; return how many logs had some."""
     with notes_lock(home):
         return sum(bool(_update_file(home, path, "", {})) for path in _log_files(home))
 
 
 def session_section(key: str, project: str, turns: Sequence[Turn], decided: Sequence[str] = ()) -> str:
-    """Return the Markdown section of one session: asked, decided, changed, committed, left open.
+    """Return the Markdown section of a session, with lists of what was asked, decided, changed, committed and left
+    open.
 
     Args:
-        key: the session id, or ``SESSION/NUMBER`` for its work in a project other than its own.
+        key: the session's id, or ``SESSION/NUMBER`` for its work in a project other than its own.
     """
     asked = [f"- {_short(turn.users_prompt)}" for turn in turns if turn.is_by_person]
     files = list(
@@ -223,8 +225,8 @@ def session_section(key: str, project: str, turns: Sequence[Turn], decided: Sequ
 def split_log(text: str) -> tuple[list[str], str]:
     """Split a log file into the parts to keep and the notes that were saved between them.
 
-    The title and a person's text around the sections are kept. Text after the lists of a section, or after the heading
-    "Saved", was written by ``memory_save`` of an earlier version.
+    The title and the user's text around the sections are parts to keep. Text after the lists of a section, or after the
+    heading "Saved", was saved by an earlier version.
     """
     parts: list[str] = []
     saved: list[str] = []
@@ -252,7 +254,7 @@ def _mark_of(part: str) -> str:
 
 
 def _end_of_section(lines: Sequence[str]) -> int:
-    """Return the line at which a log section ends; what follows was saved by an earlier version."""
+    """Return the index of the line at which a log section ends. What follows was saved by an earlier version."""
     expected = list(_LISTS)
     end = 2
     while end < len(lines):
@@ -269,7 +271,7 @@ def _end_of_section(lines: Sequence[str]) -> int:
 
 
 def _sections(store: Store, session: SessionRow) -> dict[str, dict[str, str]]:
-    """Return key → day → section of a session, for each project that it worked in, its own first."""
+    """Return key → day → section, for each project in which a session worked, its own project first."""
     turns: dict[int | None, dict[str, list[Turn]]] = {session.project_id: {}}
     at_ms = session.first_at_ms
     for stored in turns_of_session(store, session.id):
@@ -292,7 +294,7 @@ def _sections(store: Store, session: SessionRow) -> dict[str, dict[str, str]]:
 def _decided(
     store: Store, session: SessionRow, project_id: int | None, days: Mapping[str, Sequence[Turn]]
 ) -> dict[str, list[str]]:
-    """Return day → summaries of the decisions made in a project during a session."""
+    """Return day → summaries of the decisions that were made in a project during a session."""
     decided: dict[str, list[str]] = {}
     for memory in memories_of_session(store, session.session_id) if days else ():
         is_here = project_id in (memory.project_id, session.project_id if memory.scope == Scope.GLOBAL else 0)
@@ -307,7 +309,7 @@ def _is_current(memory: Memory) -> bool:
 
 
 def _days_around(session: SessionRow) -> tuple[str, str]:
-    """Return the day before a session and the day after it; in another time zone, it may have been logged there."""
+    """Return the day before a session and the day after it, on which it may have been logged in another time zone."""
     return day_of(session.first_at_ms - _DAY_MS), day_of(session.last_at_ms + _DAY_MS)
 
 
@@ -318,7 +320,7 @@ def _log_files(home: Home, first: str = "", last: str = "~") -> list[Path]:
 
 
 def _update_file(home: Home, path: Path, mark: str, sections: dict[str, str]) -> list[Path]:
-    """Replace the section marked ``mark`` with the day's new one, which is removed from ``sections``."""
+    """Replace the section with ``mark`` by the day's new section, which is removed from ``sections``."""
     text = read_text(path)
     if text is None:
         return []
@@ -338,7 +340,7 @@ def _update_file(home: Home, path: Path, mark: str, sections: dict[str, str]) ->
 
 
 def _cut_left_over(home: Home, session: SessionRow, keys: Collection[str]) -> list[Path]:
-    """Remove the sections of projects in which the session no longer has turns."""
+    """Remove the sections of projects in which a session no longer has turns."""
     begin = f"<!-- session {session.session_id}/"
     changed = []
     for path in _log_files(home, *_days_around(session)):
@@ -355,7 +357,7 @@ def _cut_left_over(home: Home, session: SessionRow, keys: Collection[str]) -> li
 
 
 def _left_open(turns: Sequence[Turn]) -> list[str]:
-    """Describe commands whose last run failed, and a last prompt that was interrupted or not answered."""
+    """Describe commands that failed at their last run, and a last prompt that was interrupted or not answered."""
     last: dict[str, bool] = {}
     for turn in turns:
         for action in turn.actions:
@@ -374,6 +376,6 @@ def _short(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return text as one line without Markdown or comments, redacted again in case a rule is newer than the text."""
+    """Return a text on one line without Markdown or comments, redacted again in case a rule is newer than the text."""
     line = re.sub(r"[`<>]+", " ", fence_safe(redact(text[:MAX_READ_CHARACTERS]))).strip()
     return line if len(line) <= MAX_LINE_CHARACTERS else line[: MAX_LINE_CHARACTERS - 1] + "…"

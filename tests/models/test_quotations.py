@@ -150,7 +150,7 @@ def test_judgements_last_and_can_be_withdrawn_and_an_agent_does_not_overrule_a_p
         judge_quotation(store, name, Judgement.OUTDATED, " ", redact, actor=Actor.USER)
     assert take_back_quotation_judgement(store, name, actor=Actor.USER) == "the judgement as wrong"
     assert barred_quotations(store) == (set(), set())
-    with pytest.raises(BadRequest, match="was not judged"):
+    with pytest.raises(BadRequest, match="has not been judged"):
         take_back_quotation_judgement(store, name, actor=Actor.USER)
 
 

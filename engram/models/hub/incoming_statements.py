@@ -1,4 +1,4 @@
-"""Statements from other machines, which are stored and never sent on."""
+"""Store statements from other machines. They are never sent on."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ REASON = "said on another machine"
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A statement that arrived, after it was parsed, redacted and judged."""
+    """A statement that has arrived, after it was parsed, redacted and checked."""
 
     row: Row
     statement: Statement
     #: The text without secrets; None if the statement has none.
     text: Mapping[str, Any] | None
-    #: Why it is never injected; "" if it may be.
+    #: Why it is never injected; "" if it may be injected.
     suspect: str
-    #: Whose memory it is, if it is not this person's own: "teammate NAME" or "pack NAME".
+    #: The owner of the memory, if it isn't the user's own: "teammate NAME" or "pack NAME".
     origin: str = ""
 
 
 def take_statement(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
-    """Store the content of a statement; return the memory that it created or changed, None if nothing was new."""
+    """Store the content of a statement; return the memory that it created or changed, or None if nothing was new."""
     row = incoming.row
     mine = find_said(tx, space.id, row.author, row.memory_id)
     if mine is None:
@@ -86,7 +86,7 @@ def take_statement(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
 
 
 def note_rows(tx: Tx, space: Space, rows: Iterable[tuple[int, bytes]]) -> None:
-    """Record, without its content, that a muted member made a statement, so that a keeper can still erase it."""
+    """Record statements of a muted member without their content, so that a keeper can still erase them."""
     values: list[dict[str, Value]] = [
         {"space_id": space.id, "author": author, "memory_id": memory_id, "episode_id": ""} for author, memory_id in rows
     ]
@@ -94,7 +94,7 @@ def note_rows(tx: Tx, space: Space, rows: Iterable[tuple[int, bytes]]) -> None:
 
 
 def _note_known(tx: Tx, mine: SaidMemory, theirs: Statement) -> None:
-    """Dequeue a memory that this machine forwards for others, if the hub has all of it."""
+    """Remove a statement that this machine sends for another one from the queue, if the hub has all of it."""
     has_all = all(
         name in theirs.fields and stamp_of(theirs.fields[name]) >= Stamp(register[0], register[1])
         for name, register in mine.said.items()
@@ -104,7 +104,7 @@ def _note_known(tx: Tx, mine: SaidMemory, theirs: Statement) -> None:
 
 
 def _make(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
-    """Create the memory of a statement, unless it was forgotten or purged here."""
+    """Create the memory of a statement, unless it was forgotten or purged on this machine."""
     row, birth = incoming.row, incoming.statement.birth
     fields = incoming.statement.fields
     if incoming.text is None:
@@ -124,7 +124,7 @@ def _make(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
     }
     if is_own and is_named_by_tombstone(tx, episode_id, slot, uuids, source):
         if is_named_by_tombstone(tx, episode_id, slot, uuids, source, with_purged=False):
-            # It was forgotten here, perhaps before this machine joined: it is forgotten everywhere.
+            # It was forgotten on this machine, perhaps before that joined the hub, so it is forgotten everywhere.
             stored |= {"said": "{}", "is_forgotten": 1, "version": 1}
         tx.insert_many(tables.HubMemory, [stored])
         return None
@@ -155,7 +155,7 @@ def _make(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
 
 
 def memory_of(incoming: Incoming, episode_id: str, slot: str | None, project_id: int | None, latest_ms: int) -> Memory:
-    """Return a statement's memory. Another person's can't choose its voice, weight or time, or leave its project."""
+    """Return the memory for a statement. Another person's statement can't determine its voice, scope or importance."""
     birth, fields = incoming.statement.birth, incoming.statement.fields
     is_own = not incoming.origin
     # Another person's memory can't be newer than its arrival.
@@ -193,7 +193,7 @@ def memory_of(incoming: Incoming, episode_id: str, slot: str | None, project_id:
 def apply_newer(
     tx: Tx, space: Space, mine: SaidMemory, memory: Memory, newer: Mapping[str, Register], incoming: Incoming
 ) -> Memory:
-    """Apply newer fields to a memory. For another person's memory, only its text and its end are stored."""
+    """Apply newer fields to a memory. For another person's memory, only its text and its end are applied."""
     changes: dict[str, Any] = {}
     values = {name: register[2] for name, register in newer.items()}
     if {TEXT, EXTRACTED} & set(newer) and incoming.text is not None:
@@ -224,7 +224,7 @@ def apply_newer(
 
 
 def _force(tx: Tx, space: Space, mine: SaidMemory, memory: Memory, said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that determine whether a memory is current."""
+    """Return the fields of a memory that determine whether it is current, and what replaced it."""
     follower_id = bytes.fromhex(str(said["next"])) if said.get("next") else None
     follower = find_said(tx, space.id, mine.author, follower_id) if follower_id else None
     is_waiting = follower_id is not None and follower is None
@@ -244,26 +244,26 @@ def _superseded_by(tx: Tx, episode_id: str) -> dict[str, Any]:
 
 
 def follow(tx: Tx, episode_id: str, follower_id: str) -> None:
-    """Handle the arrival of a memory that replaced another one."""
+    """Supersede a memory when the memory that replaced it has arrived."""
     memory = find_memory(tx, episode_id)
     if memory is not None:
         _change(tx, memory, **_superseded_by(tx, follower_id))
 
 
 def stop_waiting(tx: Tx, space: Space, memory_id: bytes) -> None:
-    """Record that a memory has arrived, so that no other memory waits for it."""
+    """Record that a memory has arrived, so that other memories no longer wait for it."""
     tx.run(_stop_waiting(space.id, memory_id))
 
 
 def _release_merged(tx: Tx, memory: Memory) -> None:
-    """Restore the memories that were merged into one whose text changes elsewhere: their words would be hidden."""
+    """Restore the memories that were merged into one whose text another machine changed, so no words are lost."""
     for merged in memories_superseded_by(tx, memory.episode_id):
         if merged.status == Status.ARCHIVED:
             _change(tx, merged, status=Status.ACTIVE, superseded_by="")
 
 
 def _archive_twin(tx: Tx, twin: Memory, made: Memory, *, is_by_hand: bool) -> None:
-    """If two memories come from the same proposal of the same turn, keep one current: the one written by hand."""
+    """Archive one of two memories that come from the same proposal of the same turn; keep the one written by hand."""
     kept, archived = (made, twin) if is_by_hand else (twin, made)
     if kept.is_current and archived.is_current:
         reason = f"says the same as {kept.episode_id}"
@@ -273,10 +273,11 @@ def _archive_twin(tx: Tx, twin: Memory, made: Memory, *, is_by_hand: bool) -> No
 
 
 def stand_alone(tx: Tx, episode_ids: Sequence[str]) -> None:
-    """Undo the merges that consolidations here made with memories that were forgotten elsewhere.
+    """Undo merges on this machine that involve memories that were forgotten on another one.
 
-    The person who forgot them did not know about these merges: memories merged into a forgotten one come back, and
-    a memory that a forgotten one was merged into gets back its original text. Consolidation may merge the rest again.
+    Whoever forgot them did not know about these merges. Memories that were merged into a forgotten one become current
+    again, and a memory into which a forgotten one was merged gets back its original text. Consolidation may merge the
+    others again.
     """
     for episode_id in episode_ids:
         memory = find_memory(tx, episode_id)
@@ -293,12 +294,12 @@ def stand_alone(tx: Tx, episode_ids: Sequence[str]) -> None:
 
 
 def take_forgotten(tx: Tx, space: Space, row: Row) -> None:
-    """Record that a memory was forgotten elsewhere; ``memories.forget_together`` has deleted it here."""
+    """Record that a memory was forgotten on another machine; ``forget_together`` has deleted it on this one."""
     tx.run(_note_forgotten(space.id, row.author, row.memory_id))
 
 
 def known_memories(store: Reader, space: Space, rows: Sequence[Row]) -> list[str]:
-    """Return the ids of the local memories that the rows are about."""
+    """Return the ids of the existing local memories that the rows are about."""
     ids = []
     for row in rows:
         mine = find_said(store, space.id, row.author, row.memory_id)
@@ -312,12 +313,12 @@ def _change(tx: Tx, memory: Memory, **changes: Any) -> Memory:
 
 
 def decisions_of(fields: Mapping[str, Register]) -> dict[str, Register]:
-    """Return the fields that a new memory does not have yet."""
+    """Return the fields of a statement that a newly created memory doesn't have yet."""
     return {name: register for name, register in join({}, fields).items() if name not in (TEXT, EXTRACTED)}
 
 
 def _said(incoming: Incoming) -> dict[str, list[Any]]:
-    """Return the fields of a statement without its text, as ``SaidMemory`` keeps them."""
+    """Return the fields of a statement without its text, in the form of ``SaidMemory``."""
     return {name: without_text(name, register) for name, register in join({}, incoming.statement.fields).items()}
 
 
@@ -360,14 +361,14 @@ def _note_forgotten(space_id: int, author: int, memory_id: bytes) -> Query:
     )
 
 
-# -- A page of statements from other machines, stored together; those that are new here are stored in bulk.
+# -- Store a page of statements from other machines, those about new memories in bulk.
 
 
 def take_statements(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Memory]:
     """Store the content of statements, in any order; return the memories that were created or changed.
 
-    Statements whose memory, slot, id and entries are unknown here are stored in bulk. Any that
-    concern something that exists here, or was forgotten or purged, are passed to ``take_statement``.
+    Statements about new memories are stored in bulk. Those that concern something that exists, or was forgotten or
+    purged, are passed to ``take_statement``.
     """
     new = _only_new(tx, space, statements)
     made = _make_all(tx, space, new)
@@ -377,7 +378,7 @@ def take_statements(tx: Tx, space: Space, statements: Sequence[Incoming]) -> lis
 
 
 def _only_new(store: Reader, space: Space, statements: Sequence[Incoming]) -> list[Incoming]:
-    """Return the statements that concern neither anything stored here nor an earlier statement in the list."""
+    """Return the statements that concern nothing that is stored, and no earlier statement in the list."""
     known = _known_ids(store, space, statements)
     new = []
     for incoming in statements:
@@ -390,7 +391,7 @@ def _only_new(store: Reader, space: Space, statements: Sequence[Incoming]) -> li
 
 
 def _names_of(incoming: Incoming) -> set[tuple[str, Any]]:
-    """Return every name by which a statement's memory could be known."""
+    """Return every name by which a statement's memory may already be known."""
     birth = incoming.statement.birth
     names: set[tuple[str, Any]] = {("memory", (incoming.row.author, incoming.row.memory_id))}
     if incoming.origin:
@@ -402,9 +403,9 @@ def _names_of(incoming: Incoming) -> set[tuple[str, Any]]:
 
 
 def _known_ids(store: Reader, space: Space, statements: Sequence[Incoming]) -> set[tuple[str, Any]]:
-    """Return those names that are already in use, and all names of statements that a tombstone covers.
+    """Return the names that are already in use, and all names of statements that a tombstone lists.
 
-    Raw SQL: the ids are bytes, which a JSON list can't contain.
+    This uses raw SQL, because the ids are bytes, which a JSON list can't contain.
     """
     by_author: dict[int, list[bytes]] = {}
     for incoming in statements:
@@ -438,8 +439,9 @@ def _tombstone_keys(incoming: Incoming) -> list[bytes]:
 
 
 def _make_all(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Memory]:
-    """Store new memories, then the decisions about them, because a memory may be replaced by another one on the
-    page.
+    """Store new memories, and then the decisions about them.
+
+    This order is necessary because a memory may be replaced by another one on the page.
     """
     places: dict[tuple[str, ...], int] = {}
     rows: list[dict[str, Value]] = []
@@ -447,7 +449,7 @@ def _make_all(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Memo
     for incoming in statements:
         birth = incoming.statement.birth
         if birth.get("p") and birth.get("pf") and not incoming.origin:
-            # Done first, because it may merge a placeholder that another statement on the page refers to.
+            # This comes first, because it may merge a placeholder that another statement on the page refers to.
             place_of(tx, birth["p"], str(birth["pf"]))
     for incoming in statements:
         birth = incoming.statement.birth
@@ -487,7 +489,7 @@ def _make_all(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Memo
 
 
 def _decide(tx: Tx, space: Space, incoming: Incoming, memory: Memory) -> Memory:
-    """Apply to a new memory what was decided since it was created."""
+    """Apply decisions to a new memory that were made after its creation."""
     decisions = decisions_of(incoming.statement.fields)
     if not decisions:
         return memory
@@ -507,9 +509,7 @@ def _decide(tx: Tx, space: Space, incoming: Incoming, memory: Memory) -> Memory:
 
 
 def _found_waiting(store: Reader, space: Space, memory_ids: Sequence[bytes]) -> list[tuple[str, bytes]]:
-    """Return the memories that wait for any of these memories, each with the memory that it waits for. Few ever
-    wait.
-    """
+    """Return the memories that wait for one of these memories, each with the memory that it waits for."""
     memory, wanted = tables.HubMemory, set(memory_ids)
     waits = (without_index(memory.space) == space.id) & memory.waits_for.is_null(False)
     rows = store.fetch(memory.select(memory.episode_id, memory.waits_for).where(waits))

@@ -1,8 +1,8 @@
-"""Statements about memories for other machines. ``memory_changes`` reports each change, in the same transaction.
+"""Statements about memories for other machines. ``memory_changes`` reports each change in the same transaction.
 
 Only what a person or an agent said or decided is sent to other machines: a new memory, a change by a person or an
-agent, a turn that grew. What consolidation does (merge, archive, supersede, age) is not sent; if it rewrites text, the
-original text is kept as well. Nothing is written if this machine has not joined a hub.
+agent, a turn that has grown. What consolidation does (merge, archive, supersede, age) is not sent; if it rewrites a
+text, the original text is kept as well. Nothing is stored if this machine has not joined a hub.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from engram.models.hub.spaces import Space, change_space, private_space, server_
 from engram.models.memories.memory_changes import ChangeListener
 from engram.models.memories.memory_records import Memory
 
-#: Action of a change that came from another machine, which is not sent again.
+#: Action recorded for a change from another machine, which is not sent on.
 SYNC = "sync"
-#: Action of a memory that an extractor created, or changed because its turn grew.
+#: Action recorded for a memory that an extractor created, or changed because its turn grew.
 EXTRACT = "extract"
 #: Fields of a memory that make up its text in a statement.
 TEXT_FIELDS = ("summary", "content", "facts", "entities", "questions")
@@ -38,17 +38,17 @@ class SaidMemory:
     space_id: int
     author: int
     memory_id: bytes
-    #: The local memory.
+    #: Id of the local memory.
     episode_id: str
-    #: Version of this machine's statement, and the version that the hub has.
+    #: The version of this machine's statement, and the version that the hub has.
     version: int
     pushed: int
-    #: Field → [clock, device, value]; the fields with the text have no value.
+    #: Field → [clock, device, value]; fields that contain the text have no value.
     said: Mapping[str, list[Any]]
-    #: The text as it was said, if a consolidation rewrote the memory.
+    #: The original text, if a consolidation rewrote the memory.
     own_text: Mapping[str, Any] | None
     is_forgotten: bool
-    #: The memory that replaced it and has not arrived yet.
+    #: The memory that replaced it but has not arrived yet.
     waits_for: bytes | None
 
 
@@ -74,13 +74,13 @@ def text_of(memory: Memory) -> dict[str, Any]:
 
 
 def text_of_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the text of a memory's fields for statements; without questions, it is the same as in earlier versions."""
+    """Return the text of a memory's fields in the form used in statements, which earlier versions can read."""
     text = {"s": fields["summary"], "c": fields["content"], "f": list(fields["facts"]), "e": list(fields["entities"])}
     return text | {"q": list(fields["questions"])} if fields["questions"] else text
 
 
 def fields_of_text(text: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of a memory from the text of a statement."""
+    """Return the fields of a memory for the text of a statement."""
     return {
         "summary": str(text["s"]),
         "content": str(text["c"]),
@@ -95,18 +95,18 @@ def said_in_space(store: Reader, space_id: int) -> list[SaidMemory]:
 
 
 def change_said(tx: Tx, memory: SaidMemory, **changes: Value) -> None:
-    """Change columns of this machine's statement about a memory, which was read in this transaction."""
+    """Change columns of the statement about a memory, which must have been read in this transaction."""
     key: dict[str, Value] = {"space_id": memory.space_id, "author": memory.author, "memory_id": memory.memory_id}
     tx.update_row(tables.HubMemory, key, changes)
 
 
 def registers_of(memory: SaidMemory) -> dict[str, Register]:
-    """Return the fields of a statement about a memory, to be joined with others' statements; the text has no value."""
+    """Return the fields of a statement, to be joined with those of other statements. The text has no value."""
     return {name: (int(r[0]), int(r[1]), r[2] if len(r) > 2 else None) for name, r in memory.said.items()}
 
 
 def drop_said(tx: Tx, memory: SaidMemory) -> None:
-    """Delete the statement about a memory, so that it can be received again."""
+    """Delete the statement about a memory, so that the memory can be received again."""
     tx.run(tables.HubMemory.delete().where(is_said(memory.space_id, memory.author, memory.memory_id)))
 
 
@@ -118,14 +118,14 @@ def is_said(space_id: int, author: int, memory_id: bytes) -> ColumnBase:
 
 
 def id_of_stable(store: Reader, stable_id: str) -> str | None:
-    """Return the id of the memory with the given stable id; None if there is none."""
+    """Return the id of the memory with a stable id; None if there is none."""
     memory = tables.Memory
     found: str | None = store.fetch_value(memory.select(memory.episode_id).where(memory.stable_id == stable_id))
     return found
 
 
 class Clock:
-    """Issues stamps in a space, and stores how far its clock has advanced."""
+    """Issues stamps for a space, and stores how far the space's clock has advanced."""
 
     def __init__(self, tx: Tx, space: Space) -> None:
         self.server = server_of(tx, space)
@@ -134,7 +134,7 @@ class Clock:
         self._hlc = space.clock
 
     def stamp(self, value: object = None, at_ms: int | None = None) -> list[Any]:
-        """Return a stamped value, stamped with an earlier time if one is given."""
+        """Return a value with a stamp of the current time, or of an earlier time if one is given."""
         if at_ms is None:
             self._hlc = next_clock(self._hlc, self._tx.now_ms() + self.server.clock_error_ms)
             return [self._hlc, self.server.device_id, value]
@@ -147,7 +147,7 @@ class Clock:
 
 
 class SaidListener(ChangeListener):
-    """Stores a statement about each change, in the transaction that makes the change."""
+    """Stores a statement about each change in the transaction of the change."""
 
     def made(self, tx: Tx, memory: Memory, action: str) -> None:
         """State that a memory was created."""
@@ -157,13 +157,13 @@ class SaidListener(ChangeListener):
         row = said_row(clock, memory, first_said(memory, clock.stamp, is_extracted=action == EXTRACT))
         known = find_said(tx, space.id, clock.server.member_id, row["memory_id"])
         if known is not None and known.is_forgotten:
-            # It was removed and imported again, so other machines see a different memory.
+            # The memory was removed and imported again, so for other machines it is a different memory.
             row["memory_id"] = memory_id_of(f"{memory.stable_id} {tx.now_ms()} {memory.id}")
         tx.insert_many(tables.HubMemory, [row], or_ignore=True)
         clock.store()
 
     def changed(self, tx: Tx, before: Memory, after: Memory, action: str, actor: Actor) -> None:
-        """State what a person or an agent changed in a memory; if consolidation rewrites it, keep the original text."""
+        """State what a person or an agent changed in a memory. If consolidation rewrote it, keep the original text."""
         own = None if action == SYNC else _own(tx, before.episode_id)
         if own is None:
             return
@@ -185,9 +185,9 @@ class SaidListener(ChangeListener):
         _store(tx, clock, memory, said, own_text)
 
     def erased(self, tx: Tx, before: Memory, after: Memory) -> None:
-        """State the remaining content of a memory whose words were forgotten, so that they are deleted everywhere.
+        """State the remaining text of a memory whose words were forgotten, so that the words are deleted everywhere.
 
-        If a consolidation had merged those words into it, the statement is left unchanged.
+        If a consolidation had merged the words into it, the statement is not changed.
         """
         own = _own(tx, before.episode_id)
         if own is None:
@@ -203,7 +203,7 @@ class SaidListener(ChangeListener):
         _store(tx, clock, memory, said, own_text)
 
     def moved(self, tx: Tx, episode_ids: Query) -> None:
-        """Repeat the statements about memories that now belong to another project, given a query for their ids."""
+        """Send the statements about memories that are moving to another project again."""
         memory = tables.HubMemory
         if private_space(tx) is not None:
             tx.run(
@@ -213,9 +213,9 @@ class SaidListener(ChangeListener):
             )
 
     def deleted(self, tx: Tx, memory: Memory, *, is_purge: bool) -> None:
-        """State that a memory was forgotten, in every space where its words are this person's. A purge is local.
+        """State that a memory was forgotten, in every space in which its text is the user's. A purge is local.
 
-        Shares of a purged memory remain; its ids are kept so that the share can be withdrawn.
+        Shares of a purged memory remain, with their ids, so that they can be withdrawn.
         """
         for said in said_of_memory(tx, memory.episode_id):
             if is_purge and _is_share(tx, said):
@@ -226,7 +226,7 @@ class SaidListener(ChangeListener):
                 tx.run(_forget(said.space_id, said.author, said.memory_id))
 
     def vetoed(self, tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
-        """State that changes of memories, given as action and id, were undone and must not be repeated."""
+        """State that changes were undone and must not be repeated. Each is given as an action and a memory's id."""
         by_memory: dict[str, set[str]] = {}
         for action, episode_id in changes:
             by_memory.setdefault(episode_id, set()).add(action)
@@ -265,7 +265,7 @@ def said_row(clock: Clock, memory: Memory, said: Mapping[str, Any], own_text: st
 
 
 def _decided(tx: Tx, before: Memory, after: Memory, clock: Clock) -> dict[str, list[Any]]:
-    """Return the fields that a person or an agent decided."""
+    """Return the fields that a person or an agent changed."""
     decided = {}
     for name in ("importance", "scope", "is_pinned", "is_lowered"):
         value = getattr(after, name)
@@ -289,15 +289,13 @@ def _is_share(tx: Tx, memory: SaidMemory) -> bool:
 
 
 def said_privately(tx: Tx, episode_id: str) -> SaidMemory | None:
-    """Return the statement about the user's own memory in the private space; None if there is none, or it was
-    forgotten.
-    """
+    """Return the private space's statement about the user's own memory; None if it is missing or forgotten."""
     own = _own(tx, episode_id)
     return None if own is None else own[0]
 
 
 def _own(tx: Tx, episode_id: str) -> tuple[SaidMemory, Space] | None:
-    """Return the statement about the user's own memory in the private space; None if there is no such space."""
+    """Return the private space and its statement about the user's own memory; None if one is missing."""
     space = private_space(tx)
     if space is None:
         return None
@@ -308,7 +306,7 @@ def _own(tx: Tx, episode_id: str) -> tuple[SaidMemory, Space] | None:
 def _store(
     tx: Tx, clock: Clock, memory: SaidMemory, said: Mapping[str, Any], own_text: Mapping[str, Any] | None
 ) -> None:
-    """Store a statement; it is queued for the next push if a stamp is new."""
+    """Store a statement. If a stamp is new, it is queued for the next push."""
     if said == memory.said and own_text == memory.own_text:
         return
     clock.store()
@@ -319,7 +317,7 @@ def _store(
 
 @asks_records(SAID)
 def said_of_memory(episode_id: str) -> Query:
-    """Return the statements about a memory, one for each space that contains it."""
+    """Return the statements about a memory, one for each space that contains the memory."""
     return SAID.select().where(tables.HubMemory.episode_id == episode_id)
 
 
@@ -330,7 +328,7 @@ def find_said(space_id: int, author: int, memory_id: bytes) -> Query:
 
 @prepared
 def _forget(space_id: int, author: int, memory_id: bytes) -> Query:
-    """Mark a memory as forgotten: another member's only here, this person's own everywhere."""
+    """Mark a memory as forgotten: on this machine if it is another member's, everywhere if it is the user's own."""
     memory, space, server = tables.HubMemory, tables.HubSpace, tables.HubServer
     member = (
         server.select(server.member_id)

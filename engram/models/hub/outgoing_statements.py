@@ -1,4 +1,4 @@
-"""What is to be pushed: the first upload, statements that wait, and how other machines know a project."""
+"""Statements to push: the first upload, pending statements, and the identities of projects on other machines."""
 
 from __future__ import annotations
 
@@ -57,19 +57,19 @@ from engram.models.projects.projects import (
 )
 from engram.models.work.pauses import paused_scopes
 
-# -- Projects across machines: identified by the URL of their remote, or by a link that a person made.
+# -- Projects across machines are identified by the URL of their remote, or by a link that the user made.
 #
-# A project that another machine knows and this one does not is a placeholder with the identity ``hub:…`` until a
-# repository with the same remote, or a person's ``engram hub link``, determines which folder it is.
+# A project that only other machines have is a placeholder with the identity ``hub:…``, until a repository with the same
+# remote is found, or the user runs ``engram hub link``.
 
-#: Prefix of a shared identity if the project has no remote.
+#: Prefix of the shared identity of a project without a remote.
 _BY_ID = "id:"
-#: Why an identity that another machine sent without a remote refers to a local project.
+#: Reason recorded when an identity that another machine sent without a remote is linked to a local project.
 _KNOWN = "another machine knows its remote now"
 
 
 def shared_identity(store: Reader, project: ProjectRow) -> list[str]:
-    """Return ``[identity, first commit, name]`` of a project for other machines, without this machine's paths."""
+    """Return ``[identity, first commit, name]`` of a project for other machines, without paths of this machine."""
     linked = [name for name in identities_of_project(store, project) if name.startswith(PLACEHOLDER)]
     table = tables.Project
     row = store.fetch_first(
@@ -87,7 +87,7 @@ def shared_identity(store: Reader, project: ProjectRow) -> list[str]:
 
 
 def former_identity(store: Reader, project: ProjectRow, identity: str) -> str:
-    """Return the identity under which a project was sent before its remote was known; "" if that is still unknown."""
+    """Return the identity with which a project was sent before its remote was known; "" if it is still unknown."""
     if identity.startswith(_BY_ID):
         return ""
     table = tables.Project
@@ -95,12 +95,12 @@ def former_identity(store: Reader, project: ProjectRow, identity: str) -> str:
 
 
 def place_of(tx: Tx, shared: Sequence[Any], former: str = "") -> ProjectRow:
-    """Return the local project that a shared identity refers to; a placeholder if none is known.
+    """Return the local project that a shared identity refers to, creating a placeholder if there is none.
 
     Args:
         shared: identity, first commit and name.
-        former: the project's identity before its remote was known; "" if it had no other. From now on, that refers to
-            this local project, which also gets everything in a placeholder with that identity.
+        former: the project's identity before its remote was known; "" if there is none. From now on, it also refers to
+            this local project, which gets everything from a placeholder with that identity.
     """
     identity, first_commit, name = (str(part) for part in shared)
     known = find_project_of_identity(tx, PLACEHOLDER + identity) or _real_project(tx, identity, first_commit)
@@ -111,7 +111,7 @@ def place_of(tx: Tx, shared: Sequence[Any], former: str = "") -> ProjectRow:
 
 
 def _let_mean(tx: Tx, identity: str, place: ProjectRow) -> None:
-    """Let a placeholder's identity refer to a project, unless it already refers to another, or either is paused."""
+    """Make a placeholder's identity refer to a project, unless it refers to another one or either is paused."""
     meant = find_project_of_identity(tx, identity) or _real_project(tx, identity.removeprefix(PLACEHOLDER), "")
     if meant is None:
         link_folder(tx, place, identity, "", _KNOWN)
@@ -120,8 +120,9 @@ def _let_mean(tx: Tx, identity: str, place: ProjectRow) -> None:
 
 
 def _real_project(store: Reader, identity: str, first_commit: str) -> ProjectRow | None:
-    """Return the project with a folder that a shared identity refers to. A repository with the same remote but a
-    different first commit is a different project.
+    """Return the project with a folder that a shared identity refers to.
+
+    A repository with the same remote but a different first commit is a different project.
     """
     project = tables.Project
     if identity.startswith(_BY_ID):
@@ -138,7 +139,7 @@ def _real_project(store: Reader, identity: str, first_commit: str) -> ProjectRow
 
 
 def adopt_placeholders(store: Store) -> int:
-    """Move the memories of placeholders to folders that have since been found; return how many were deleted."""
+    """Merge placeholders into the projects of folders that have since been found; return how many were merged."""
     adopted = 0
     for placeholder in list_projects(store):
         if placeholder.identity.startswith(PLACEHOLDER):
@@ -149,26 +150,25 @@ def adopt_placeholders(store: Store) -> int:
     return adopted
 
 
-# -- Statements waiting to be pushed: the dirty set of a space, and the statements that are built from it when they are
-# sent.
+# -- Pending statements of a space, which are built when they are sent.
 
-#: Key in ``meta`` of the space whose initial enqueuing is not complete.
+#: Key in ``meta`` of the space whose first upload has not been queued completely, and its value when it has.
 _ENQUEUING, _NOTHING = "hub_enqueuing", "0 0"
-#: Maximum number of memories that one transaction of the initial enqueuing handles.
+#: Maximum number of memories that are queued for the first upload in one transaction.
 _BATCH = 1_000
 _BY_HAND = (Actor.USER.value, Actor.AGENT.value)
 
 
-# -- the first time: every memory of this machine
+# -- The first upload: every memory of this machine.
 
 
 def begin_enqueuing(tx: Tx, space_id: int) -> None:
-    """Mark every memory of this machine to be sent to a space by ``enqueue_all``."""
+    """Make ``enqueue_all`` queue every memory of this machine for a space."""
     put_meta(tx, _ENQUEUING, f"{space_id} 0")
 
 
 def carry_hubs(tx: Tx, source: Reader) -> None:
-    """Join what another memory.db of this machine has joined and this one hasn't; everything there is read again."""
+    """Add the hubs that another memory.db of this machine has joined but this one hasn't; pull everything again."""
     for server in list_servers(source):
         if find_server(tx, server.url) is not None:
             continue
@@ -185,10 +185,10 @@ def carry_hubs(tx: Tx, source: Reader) -> None:
 
 
 def enqueue_all(store: Store, space: Space) -> int:
-    """Continue the initial enqueuing where it stopped; return how many memories were enqueued.
+    """Continue queuing the first upload where it stopped; return how many memories were queued.
 
-    Each field gets the time at which the memory was last changed, so that two machines that began with copies of one
-    memory.db agree on the newer value.
+    Each field is stamped with the time at which the memory was last changed, so that two machines that started with
+    copies of the same memory.db agree on the newer value.
     """
     total = 0
     while get_meta(store, _ENQUEUING) not in (None, _NOTHING):
@@ -196,7 +196,7 @@ def enqueue_all(store: Store, space: Space) -> int:
             space_id, after_id = (int(part) for part in (get_meta(tx, _ENQUEUING) or _NOTHING).split())
             if space_id != space.id:
                 return total
-            # Other people's statements are not sent from here: each of this person's machines receives them directly.
+            # Other people's memories are not sent, because each of the user's machines receives them directly.
             of_batch = (tables.Memory.id > after_id) & (tables.Memory.origin == "")
             query = query_memories().where(of_batch).order_by(tables.Memory.id).limit(_BATCH)
             memories = tx.fetch_records(MEMORIES, query)
@@ -236,14 +236,14 @@ def _enqueue(tx: Tx, space: Space, memories: Sequence[Memory]) -> None:
             said_row(clock, memory, said, None if own_text is None else json.dumps(own_text, ensure_ascii=False))
         )
     tx.insert_many(tables.HubMemory, rows, or_ignore=True)
-    # If the clock was ahead at that time, that is corrected before the push.
+    # If the machine's clock was ahead at that time, the stamps are corrected before the push.
     newest = max(clock_of(memory.updated_at_ms) for memory in memories)
     table = tables.HubSpace
     tx.run(table.update(clock=fn.MAX(table.clock, newest)).where(table.id == space.id))
 
 
 def _steps_of(tx: Tx, episode_ids: Sequence[str]) -> dict[str, list[Any]]:
-    """Return id → the steps of history that changed the text or whether the memory is current, oldest first."""
+    """Return id → steps of history that changed fields, oldest first."""
     history = tables.History
     listed = in_json_list(history.episode_id, episode_ids)
     has_fields = history.before != "{}"
@@ -255,9 +255,7 @@ def _steps_of(tx: Tx, episode_ids: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def _own_text(memory: Memory, history: Sequence[Any]) -> tuple[dict[str, Any] | None, bool]:
-    """Return the original text if a consolidation has rewritten it since, else None, and whether it was written by
-    hand.
-    """
+    """Return the original text if a consolidation has rewritten it, else None; and True if it was written by hand."""
     rewritten: dict[str, Any] | None = None
     is_by_hand = False
     for step in history:
@@ -281,7 +279,7 @@ def _is_ended_by_hand(history: Sequence[Any]) -> bool:
 
 
 def _in_force(memory: Memory, history: Sequence[Any]) -> Memory:
-    """Return the memory to be sent: one that a consolidation archived is sent as it was before."""
+    """Return a memory as it is sent to other machines: if a consolidation archived it, as it was before."""
     return memory if _is_ended_by_hand(history) else dataclasses.replace(memory, status=Status.ACTIVE)
 
 
@@ -291,11 +289,11 @@ def _stable_id(tx: Tx, episode_id: str) -> str | None:
     return None if value is None else str(value)
 
 
-# -- pages to push
+# -- Pages to push.
 
 
 def build_statements(store: Reader, all_said: Sequence[SaidMemory]) -> dict[bytes, Statement]:
-    """Return memory id → statement, for memories that exist. Call it in a snapshot."""
+    """Return memory id → statement, for memories that exist. Call this in a snapshot."""
     memories = memories_of_ids(store, [said.episode_id for said in all_said if not said.is_forgotten])
     evidence = _evidence_of(store, [memory.id for memory in memories.values()])
     projects = {
@@ -313,7 +311,7 @@ def build_statements(store: Reader, all_said: Sequence[SaidMemory]) -> dict[byte
 
 
 def _told_project(store: Reader, project: ProjectRow) -> tuple[list[str], str]:
-    """Return a project's identity for other machines, and the one that it had before its remote was known."""
+    """Return a project's identity for other machines, and the identity that it had before its remote was known."""
     shared = shared_identity(store, project)
     return shared, former_identity(store, project, shared[0])
 
@@ -364,7 +362,7 @@ def _evidence_of(store: Reader, row_ids: Iterable[int]) -> dict[int, list[str]]:
 
 
 def mark_pushed(tx: Tx, space_id: int, pushed: Iterable[tuple[int, bytes, int]]) -> None:
-    """Record that the hub has statements, as (author, memory, version). Newer statements are still pending."""
+    """Record that the hub has statements, given as (author, memory, version). Newer versions are still pending."""
     tx.run_many(
         _mark_pushed(0, 0, b"", 0).sql,
         [_mark_pushed(space_id, author, memory_id, version).parameters for author, memory_id, version in pushed],
@@ -372,21 +370,21 @@ def mark_pushed(tx: Tx, space_id: int, pushed: Iterable[tuple[int, bytes, int]])
 
 
 def give_versions(tx: Tx, space_id: int) -> None:
-    """Number the statements that this machine sends for another machine: each needs a version from this device."""
+    """Give a version of this device to each statement that this machine sends for another one."""
     memory = tables.HubMemory
     waits = (without_index(memory.space) == space_id) & (memory.version > memory.pushed) & (memory.version == 0)
     tx.run(memory.update(version=1).where(waits))
 
 
-# -- wrong clocks, copied machines and restored hubs
+# -- Wrong clocks, copied machines and restored hubs.
 
 
 def restamp(tx: Tx, space: Space, is_due: Any, renew: Any) -> int:
-    """Restamp fields that are waiting to be pushed; return how many statements changed.
+    """Restamp fields of pending statements; return how many statements changed.
 
     Args:
-        is_due: returns whether a stamp is to be replaced.
-        renew: returns the new stamp for an old one; called in the order of the stamps.
+        is_due: returns True for a stamp to replace.
+        renew: returns the new stamp for an old one; called in ascending order of the old stamps.
     """
     dirty = load_outgoing(tx, space.id, 1 << 31)
     due = sorted(
@@ -405,7 +403,7 @@ def restamp(tx: Tx, space: Space, is_due: Any, renew: Any) -> int:
 
 
 def restamp_future(tx: Tx, space: Space, device: int, hub_ms: int, max_ahead_ms: int) -> int:
-    """Restamp fields stamped by a clock that was ahead, but never below what the hub has seen."""
+    """Restamp fields that were stamped by a clock that was ahead, but never with less than the hub has seen."""
     limit = clock_of(hub_ms + max_ahead_ms)
     if space.clock <= limit:
         return 0
@@ -422,9 +420,9 @@ def restamp_future(tx: Tx, space: Space, device: int, hub_ms: int, max_ahead_ms:
 
 
 def become_device(tx: Tx, space: Space, old: int, new: int) -> int:
-    """Send what has not been pushed yet as a new device: this machine is a copy of the old one, or was restored.
+    """Send pending statements as a new device, because this machine is a copy of the old one or was restored.
 
-    Stamps that the hub has not seen become the new device's, and version numbers restart.
+    Stamps that the hub has not seen become those of the new device, and version numbers restart.
     """
     count = restamp(
         tx,
@@ -439,10 +437,10 @@ def become_device(tx: Tx, space: Space, old: int, new: int) -> int:
 
 
 def say_all_again(tx: Tx, space_id: int, author: int) -> None:
-    """Queue all of this person's statements, and a keeper's erasures of other people's, because the hub lost some.
+    """Queue all of the user's statements and, for a keeper, erasures of other people's, because the hub has lost some.
 
-    Statements that the hub still has leave the queue when they are pulled. This machine's own statements are sent as
-    newer ones, because it has since stored others' statements, and the hub may lack some of those.
+    Statements that the hub still has leave the queue when they are pulled. This machine's own statements are sent with
+    a new version, because they may include statements from other machines that the hub lacks.
     """
     memory = tables.HubMemory
     is_erased = (memory.is_forgotten == 1) & (memory.version > 0)
@@ -452,7 +450,7 @@ def say_all_again(tx: Tx, space_id: int, author: int) -> None:
 
 
 def say_refused_again(tx: Tx, space_id: int, rows: Sequence[SetAside]) -> None:
-    """Queue again the rows that the hub refused."""
+    """Queue rows that the hub refused again."""
     memory = tables.HubMemory
     for row in rows:
         of_row = is_said(space_id, row.author, row.memory_id)
@@ -461,13 +459,13 @@ def say_refused_again(tx: Tx, space_id: int, rows: Sequence[SetAside]) -> None:
 
 
 def say_with_new_key(tx: Tx, space_id: int, author: int) -> None:
-    """Queue all of this person's statements again, sealed with the newest key."""
+    """Queue all of the user's statements again, so that they are sealed with the newest key."""
     memory = tables.HubMemory
     tx.run(memory.update(version=memory.version + 1).where((memory.space == space_id) & (memory.author == author)))
 
 
 def forgotten_in_space(store: Reader, space_id: int) -> set[tuple[int, bytes]]:
-    """Return the author and the memory's id of everything in a space that was forgotten, here or elsewhere."""
+    """Return (author, memory id) of everything in a space that was forgotten on any machine."""
     memory = tables.HubMemory
     of_space = (without_index(memory.space) == space_id) & (memory.is_forgotten == 1)
     return {
@@ -477,7 +475,7 @@ def forgotten_in_space(store: Reader, space_id: int) -> set[tuple[int, bytes]]:
 
 
 def count_statements(store: Reader, space_id: int) -> Mapping[str, int]:
-    """Return how many memories of a space this machine has, and how many were forgotten."""
+    """Return how many memories of a space this machine has, and how many of them were forgotten."""
     memory = tables.HubMemory
     row = store.fetch_first(
         memory.select(fn.COUNT(SQL("*")).alias("all"), fn.COALESCE(fn.SUM(memory.is_forgotten), 0).alias("gone")).where(
@@ -489,7 +487,7 @@ def count_statements(store: Reader, space_id: int) -> Mapping[str, int]:
 
 @asks_records(SAID)
 def load_outgoing(space_id: int, limit: int) -> Query:
-    """Return the statements waiting to be pushed, for at most ``limit`` memories."""
+    """Return at most ``limit`` pending statements."""
     memory = tables.HubMemory
     in_space = without_index(memory.space) == space_id
     return SAID.select().where(in_space & (memory.version > memory.pushed)).limit(limit)

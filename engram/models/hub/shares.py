@@ -1,7 +1,7 @@
-"""Shares: copies of this person's memories in the spaces of teams. Nothing is shared by default.
+"""Shares: copies of the user's memories in the spaces of teams. Nothing is shared by default.
 
-A share is a row of ``hub_memory`` in a team's space whose author is this person. Its text is a copy, fixed when it was
-shared: later changes to the memory are not sent. It is erased when the memory, or any of its words, is forgotten.
+A share is a row of ``hub_memory`` in a team's space with the user as its author. Its text is a copy from when it was
+shared; later changes to the memory are not sent. It is erased when the memory, or any of its words, is forgotten.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from engram.models.memories.memory_changes import MOVE, RELEASE, ChangeListener
 from engram.models.memories.memory_records import MEMORIES, Memory, query_memories
 from engram.models.sessions.turn_changes import SORTED
 
-#: Key in a share's text for the parts that never change: kind, time, project, and the memory that it copies.
+#: Key in a share's text for the parts that never change: kind, time, project, and the copied memory.
 _BIRTH = "b"
 _BY_HAND = (Actor.USER, Actor.AGENT)
 
@@ -51,25 +51,25 @@ class Share:
 
     @property
     def summary(self) -> str:
-        """Its first line; "" if it was withdrawn, or purged here."""
+        """Its first line; "" if it was withdrawn, or purged on this machine."""
         return str((self.said.own_text or {}).get("s", ""))
 
     @property
     def is_waiting(self) -> bool:
-        """True if the hub does not have all of it yet."""
+        """True if it has not been pushed yet."""
         return self.said.version > self.said.pushed
 
 
 def copy_id(ns_id: int, stable_id: str) -> bytes:
-    """Return the id of the first share of a memory in a space: it is the same on all of a person's machines."""
+    """Return the id of a memory's first share in a space, which is the same on all of the user's machines."""
     return hashlib.blake2b(f"share {ns_id} {stable_id}".encode(), digest_size=8).digest()
 
 
 def add_share(tx: Tx, space: Space, memory: Memory, text: Mapping[str, Any], project: Sequence[str] | None) -> bool:
-    """Share a memory's text, or replace the text shared before; return False if nothing is new.
+    """Share a memory's text, or replace the text that was shared before; return False if nothing is new.
 
     Args:
-        text: exactly what is shared, without secrets: summary, content, facts, entities as ``s``, ``c``, ``f``, ``e``.
+        text: exactly what to share, without secrets: summary, content, facts, entities as ``s``, ``c``, ``f``, ``e``.
         project: the project in which it applies, as other machines identify it.
     """
     clock = Clock(tx, space)
@@ -84,7 +84,7 @@ def add_share(tx: Tx, space: Space, memory: Memory, text: Mapping[str, Any], pro
     else:
         author, memory_id = clock.server.member_id, copy_id(space.ns_id, memory.stable_id)
         if find_said(tx, space.id, author, memory_id) is not None:
-            # It was withdrawn and is shared again, so everyone else sees a different memory.
+            # It was withdrawn and is shared again, so for everyone else it is a different memory.
             memory_id = memory_id_of(f"share {space.ns_id} {memory.stable_id} {tx.now_ms()}")
         row: dict[str, Value] = {"space_id": space.id, "author": author, "memory_id": memory_id}
         row |= {
@@ -117,7 +117,7 @@ def list_shares(store: Reader, space: Space) -> list[Share]:
 
 
 def take_back(tx: Tx, space: Space, said: SaidMemory) -> None:
-    """Have a share erased everywhere; the memory itself is kept. A keeper can withdraw anyone's share."""
+    """Make a share be erased everywhere; the memory itself is kept. A keeper can withdraw anyone's share."""
     memory = tables.HubMemory
     nothing = {"is_forgotten": 1, "said": "{}", "own_text": None, "waits_for": None}
     changes = memory.update(**nothing, version=memory.version + 1)
@@ -125,7 +125,7 @@ def take_back(tx: Tx, space: Space, said: SaidMemory) -> None:
 
 
 def bar_share(tx: Tx, space: Space, memory: Memory) -> None:
-    """Keep rules from sharing a memory in a space. The hub is not notified."""
+    """Keep rules from sharing a memory with a space. The hub is not notified."""
     author = server_of(tx, space).member_id
     row: dict[str, Value] = {"space_id": space.id, "author": author, "is_forgotten": 1}
     row |= {"memory_id": copy_id(space.ns_id, memory.stable_id), "episode_id": memory.episode_id}
@@ -133,7 +133,7 @@ def bar_share(tx: Tx, space: Space, memory: Memory) -> None:
 
 
 def build_shares(memories: Sequence[SaidMemory]) -> dict[bytes, Statement]:
-    """Return memory id → statement, for current shares."""
+    """Return memory id → statement, for the shares that have not been withdrawn."""
     statements = {}
     for memory in memories:
         if memory.own_text is None or memory.is_forgotten:
@@ -148,7 +148,7 @@ def build_shares(memories: Sequence[SaidMemory]) -> dict[bytes, Statement]:
 
 
 def take_share(tx: Tx, space: Space, row: Row, statement: Statement, text: Mapping[str, Any]) -> None:
-    """Store a share from another of this person's machines; its memory is here, or comes through the private space."""
+    """Store a share from another machine of the user's. Its memory may arrive later through the private space."""
     mine = find_said(tx, space.id, row.author, row.memory_id)
     said = {name: list(register[:2] if name == TEXT else register) for name, register in statement.fields.items()}
     own_text = json.dumps({**text, _BIRTH: dict(statement.birth)}, ensure_ascii=False)
@@ -173,14 +173,12 @@ def take_share(tx: Tx, space: Space, row: Row, statement: Statement, text: Mappi
 
 
 def link_shares(tx: Tx, stable_id: str, episode_id: str) -> None:
-    """Handle the arrival of a memory that another of this person's machines shared."""
+    """Link the shares of a memory that has arrived after another machine of the user's shared it."""
     tx.run(_link(memory_id_of(stable_id), episode_id))
 
 
 def link_many_shares(tx: Tx, made: Sequence[tuple[str, str]]) -> None:
-    """Do what ``link_shares`` does for many memories, each given by its stable id and its id. Few shares ever have to
-    wait.
-    """
+    """Do what ``link_shares`` does, for many memories, each given by its stable id and its id."""
     memory = tables.HubMemory
     waiting = {
         bytes(key) for key in tx.fetch_values(memory.select(memory.waits_for).where(memory.waits_for.is_null(False)))
@@ -191,10 +189,10 @@ def link_many_shares(tx: Tx, made: Sequence[tuple[str, str]]) -> None:
 
 
 class ShareListener(ChangeListener):
-    """Keeps copies in team spaces in step with their author's memories, and rules in step with merged projects."""
+    """Updates shares when the user's memories change, and rules when projects are merged."""
 
     def changed(self, tx: Tx, before: Memory, after: Memory, action: str, actor: Actor) -> None:
-        """Notify teams that a shared memory is no longer valid, or valid again, if its author decided that by hand."""
+        """State that a shared memory is no longer valid, or valid again, if its author decided that by hand."""
         force = (before.status.is_current, before.superseded_by)
         if action == RELEASE or actor not in _BY_HAND or force == (after.status.is_current, after.superseded_by):
             return
@@ -206,12 +204,12 @@ class ShareListener(ChangeListener):
             change_said(tx, share.said, said=json.dumps(said), version=share.said.version + 1)
 
     def erased(self, tx: Tx, before: Memory, after: Memory) -> None:
-        """Withdraw every share of a memory some of whose words were forgotten, because the copies may contain them."""
+        """Withdraw every share of a memory that lost forgotten words, because the copies may contain these words."""
         for share in shares_of(tx, after.episode_id):
             take_back(tx, share.space, share.said)
 
     def merged(self, tx: Tx, from_id: int, into_id: int) -> None:
-        """Let the rules of a project apply to the project that it was merged into, unless that has its own."""
+        """Apply the rules of a project to the project into which it was merged, unless that has its own rules."""
         table, rules = tables.HubRule, list_rules(tx)
         spaces_with_own = {rule.space_id for rule in rules if rule.project_id == into_id}
         for rule in rules:
@@ -240,15 +238,15 @@ def _link(waits_for: bytes, episode_id: str) -> Query:
     return changes.where(is_share & (memory.waits_for == waits_for))
 
 
-# -- Rules by which new memories of a project are shared in a team's space, some time after they were said.
+# -- Rules that share a project's new memories with a team, some time after they were said.
 
-#: Maximum number of memories considered each time a rule is applied.
+#: Maximum number of memories that are considered each time a rule is applied.
 MAX_CANDIDATES = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """New memories of a project are shared in a space after a delay."""
+    """A rule that shares a project's new memories with a space after a delay."""
 
     space_id: int
     project_id: int
@@ -262,7 +260,7 @@ class Candidate:
     """A memory that a rule will share."""
 
     memory: Memory
-    #: When, in milliseconds since 1970; an edit postpones it.
+    #: When it will be shared, in milliseconds since 1970; an edit postpones that.
     due_ms: int
 
 
@@ -270,7 +268,7 @@ _RULES = RecordReader(Rule, tables.HubRule)
 
 
 def add_rule(tx: Tx, space_id: int, project_id: int, delay_ms: int) -> Rule:
-    """Share new memories of a project from now on, or change the delay of a rule."""
+    """Share a project's new memories from now on, or change the delay of an existing rule."""
     table = tables.HubRule
     row = table.insert(space=space_id, project=project_id, delay_ms=delay_ms, made_at_ms=tx.now_ms())
     tx.run(row.on_conflict(conflict_target=(table.space, table.project), update={table.delay_ms: delay_ms}))
@@ -278,7 +276,7 @@ def add_rule(tx: Tx, space_id: int, project_id: int, delay_ms: int) -> Rule:
 
 
 def drop_rule(tx: Tx, space_id: int, project_id: int) -> bool:
-    """Delete a rule; return False if there was none. Existing shares remain."""
+    """Delete a rule; return False if there is none. Existing shares remain."""
     table = tables.HubRule
     return tx.run(table.delete().where((table.space == space_id) & (table.project == project_id))) > 0
 
@@ -289,10 +287,10 @@ def list_rules(store: Reader, space_id: int | None = None) -> list[Rule]:
 
 
 def candidates(store: Reader, rule: Rule) -> list[Candidate]:
-    """Return what a rule will share, the earliest due first: this person's own current memories of the project.
+    """Return the memories that a rule will share, the earliest due first: the user's own current ones in the project.
 
-    Left out are memories that are older than the rule, are global, came from others, look like an instruction, were
-    judged wrong, were sorted into the project, or were ever shared, withdrawn or kept out of the space.
+    Memories are left out if they are older than the rule, are global, came from other people, look like an instruction,
+    were judged wrong, were sorted into the project, or were ever shared with, withdrawn from or kept out of the space.
     """
     memory, said = tables.Memory, tables.HubMemory
     is_known = said.select(said.episode_id).where(
@@ -316,7 +314,7 @@ def candidates(store: Reader, rule: Rule) -> list[Candidate]:
 
 
 def _last_said_ms(store: Reader, memory: Memory) -> int:
-    """Return the time of the last statement about a memory; 0 if this machine has sent none about it yet."""
+    """Return the time of the last statement about a memory; 0 if this machine has made none yet."""
     private = private_space(store)
     for said in said_of_memory(store, memory.episode_id):
         if private is not None and said.space_id == private.id and not said.is_forgotten:

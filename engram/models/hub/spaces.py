@@ -1,4 +1,4 @@
-"""The hubs that this machine joined, their spaces and their members."""
+"""The hubs that this machine has joined, their spaces and their members."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ from engram.models.engine.meta import drop_meta, get_meta, put_meta
 from engram.models.engine.statement import RecordReader, without_index
 from engram.models.engine.transaction import Reader, Store, Tx, asks_number, asks_record, asks_records
 
-#: Key in ``meta`` of the teams that a hub lists, and the maximum number of them that are stored.
+#: Key in ``meta`` of the teams that a hub lists, and the maximum number of teams that are stored.
 _OFFERS, MAX_OFFERS = "hub_offers", 20
-#: Key in ``meta`` of the record of what this machine wrote into a folder and read there.
+#: Key in ``meta`` of the record of what this machine has written to a folder and read from it.
 _FOLDER = "hub_folder"
-#: Reason for setting aside a row that this program doesn't fully understand.
+#: Reason for setting aside a row with fields that this version doesn't know.
 NEWER_FIELDS = "has fields of a newer version"
-#: Maximum number of this machine's pushes that are remembered, to tell a restored hub from a copy of this machine.
+#: Maximum number of this machine's pushes that are stored, to tell a restored hub from a copy of this machine.
 MAX_PUSHES = 128
-#: Key in ``meta`` of the capabilities of the program that pulled last.
+#: Key in ``meta`` of the capabilities of the version that pulled last.
 _UNDERSTOOD = "hub_understood"
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A hub that this machine joined."""
+    """A hub that this machine has joined."""
 
     id: int
     url: str
-    #: The hub's ids of the person and of this machine.
+    #: The hub's ids for the user and for this machine.
     member_id: int
     member_name: str
     device_id: int
-    #: The last push that the hub has, as far as this machine knows; b"" if there is none.
+    #: Id of the last push that the hub has, as far as this machine knows; b"" if there is none.
     last_push: bytes
-    #: The pushes that were sent, answered or not, the newest last: sixteen bytes each, at most ``MAX_PUSHES``.
+    #: Ids of the pushes that were sent, answered or not, the newest last: sixteen bytes each, at most ``MAX_PUSHES``.
     in_flight: bytes
     #: The hub's time minus this machine's, in milliseconds; 0 for a small difference.
     clock_error_ms: int
     joined_at_ms: int
     synced_at_ms: int
-    #: When to try the hub again after a failure.
+    #: When to contact the hub again after a failure.
     retry_at_ms: int
     failures: int
     last_error: str
 
     @property
     def pushes(self) -> tuple[bytes, ...]:
-        """The pushes that this machine knows to be its own, the newest last."""
+        """Ids of the pushes that are known to be this machine's own, the newest last."""
         sent = tuple(self.in_flight[start : start + 16] for start in range(0, len(self.in_flight), 16))
         return sent if not self.last_push or self.last_push in sent else (self.last_push, *sent)
 
@@ -67,7 +67,7 @@ class Space:
     #: The hub's id.
     ns_id: int
     name: str
-    #: private, team or pack.
+    #: private, team or pack
     kind: str
     #: reader, writer or keeper.
     role: str
@@ -75,17 +75,17 @@ class Space:
     cursor: int
     mark_seq: int
     mark: bytes
-    #: The hybrid logical clock, and the greatest value of it that the hub has seen.
+    #: The hybrid logical clock, and the greatest value that the hub has seen.
     clock: int
     published: int
     is_muted: bool
     last_error: str
-    #: Number of memories that members reported to this keeper.
+    #: Number of memories that members have reported to the user as keeper.
     reports: int = 0
 
     @property
     def is_private(self) -> bool:
-        """True for the person's own space."""
+        """True for the space with the user's own memories."""
         return self.kind == "private"
 
     @property
@@ -103,7 +103,7 @@ def find_server(store: Reader, url: str) -> Server | None:
 
 
 def server_of(store: Reader, space: Space) -> Server:
-    """Return the hub of a space that has one: any space except a pack."""
+    """Return the hub of a space. Packs have none."""
     server = None if space.server_id is None else server_by_id(store, space.server_id)
     assert server is not None, "only a pack has no hub"
     return server
@@ -117,7 +117,7 @@ def list_spaces(store: Reader, server_id: int | None = None) -> list[Space]:
 
 
 def find_space(store: Reader, name: str) -> Space | None:
-    """Return the space with the given name, the oldest if there are several."""
+    """Return the space with a name, the oldest if there are several."""
     return store.fetch_record(
         _SPACES, _SPACES.select().where(tables.HubSpace.name == name).order_by(tables.HubSpace.id)
     )
@@ -140,37 +140,37 @@ def change_server(tx: Tx, server_id: int, **changes: Any) -> None:
 
 
 def note_push(tx: Tx, server_id: int, push_id: bytes) -> None:
-    """Remember a push before it is sent: it may arrive even if no answer comes, possibly much later."""
+    """Store the id of a push before it is sent, because it may arrive, even much later, without a response."""
     server = server_by_id(tx, server_id)
     assert server is not None
     change_server(tx, server_id, in_flight=b"".join([*server.pushes, push_id][-MAX_PUSHES:]))
 
 
 def drop_server(tx: Tx, server_id: int) -> None:
-    """Leave a hub: delete its spaces, with the statements in them. Memories are kept."""
+    """Delete a hub that this machine leaves, with its spaces and their statements. Memories are kept."""
     tx.run(tables.HubServer.delete().where(tables.HubServer.id == server_id))
     drop_meta(tx, f"{_FOLDER} {server_id}")
 
 
 def read_folder_state(store: Reader, server_id: int) -> str:
-    """Return what this machine wrote into a folder and read there, as JSON; "" if there is nothing yet."""
+    """Return what this machine has written to a folder and read from it, as JSON; "" if nothing yet."""
     return get_meta(store, f"{_FOLDER} {server_id}") or ""
 
 
 def put_folder_state(tx: Tx, server_id: int, state: str) -> None:
-    """Store what this machine wrote into a folder and read there."""
+    """Store what this machine has written to a folder and read from it."""
     put_meta(tx, f"{_FOLDER} {server_id}", state)
 
 
 def folder_notes(store: Reader, server_id: int) -> tuple[str, ...]:
-    """Return what a person should know about a folder: missing and unreadable files, other spaces."""
+    """Return remarks for the user about a folder: missing and unreadable files, other spaces."""
     return tuple(map(str, json.loads(read_folder_state(store, server_id) or "{}").get("notes", ())))
 
 
 def add_space(
     tx: Tx, server_id: int | None, ns_id: int, name: str, *, kind: str, role: str = "reader", is_sealed: bool = False
 ) -> Space:
-    """Store a space that this machine has become part of."""
+    """Store a space that this machine has joined."""
     row_id = tx.insert(
         tables.HubSpace.insert(server=server_id, ns_id=ns_id, name=name, kind=kind, role=role, is_sealed=is_sealed)
     )
@@ -190,7 +190,7 @@ def change_space(tx: Tx, space_id: int, **changes: Any) -> None:
 
 
 def raise_clock(tx: Tx, space_id: int, hlc: int) -> None:
-    """Advance a space's clock, and what its hub has seen of it, to at least ``hlc``."""
+    """Advance a space's clock, and the value that its hub has seen, to at least ``hlc``."""
     space = tables.HubSpace
     tx.run(
         space.update(clock=fn.MAX(space.clock, hlc), published=fn.MAX(space.published, hlc)).where(space.id == space_id)
@@ -198,15 +198,15 @@ def raise_clock(tx: Tx, space_id: int, hlc: int) -> None:
 
 
 def drop_space(tx: Tx, space_id: int) -> None:
-    """Leave a space: delete the statements in it. Memories are kept."""
+    """Delete a space that this machine leaves, with its statements. Memories are kept."""
     tx.run(tables.HubSpace.delete().where(tables.HubSpace.id == space_id))
 
 
-# -- teams that a hub lists
+# -- Teams that a hub lists.
 
 
 def note_offers(store: Store, server_id: int, offers: Mapping[int, str]) -> None:
-    """Store the teams that a hub lists and this machine has not joined, by number, for a person to decide on."""
+    """Store the teams that a hub lists and that this machine has not joined, by id, so that the user can join them."""
     kept = json.dumps({str(ns_id): name[:60] for ns_id, name in list(offers.items())[:MAX_OFFERS]}, sort_keys=True)
     if (get_meta(store, f"{_OFFERS} {server_id}") or "{}") != kept:
         with store.transaction() as tx:
@@ -214,25 +214,25 @@ def note_offers(store: Store, server_id: int, offers: Mapping[int, str]) -> None
 
 
 def list_offers(store: Reader, server_id: int) -> dict[int, str]:
-    """Return the teams that a hub lists and this machine has not joined, number → name."""
+    """Return id → name, for the teams that a hub lists and that this machine has not joined."""
     offers = json.loads(get_meta(store, f"{_OFFERS} {server_id}") or "{}")
     known = {space.ns_id for space in list_spaces(store, server_id)}
     return {int(ns_id): str(name) for ns_id, name in offers.items() if int(ns_id) not in known}
 
 
-# -- rows that were set aside
+# -- Rows that were set aside.
 
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A row that could not be stored here, or that the hub refused."""
+    """A row that could not be stored on this machine, or that the hub refused."""
 
     space_id: int
-    #: pull or push.
+    #: pull or push
     direction: str
     author: int
     memory_id: bytes
-    #: Place in the hub's order; 0 for a push.
+    #: Position in the hub's order; 0 for a push.
     seq: int
     reason: str
     at_ms: int
@@ -244,7 +244,7 @@ _SET_ASIDE = RecordReader(SetAside, tables.HubSetAside, readers={"memory_id": by
 def set_aside(
     tx: Tx, space_id: int, direction: str, author: int, memory_id: bytes, *, seq: int = 0, reason: str = ""
 ) -> None:
-    """Set a row aside, so that it does not hold up the others."""
+    """Set a row aside, so that it doesn't delay the others."""
     tx.run(
         tables.HubSetAside.insert(
             space=space_id,
@@ -259,7 +259,7 @@ def set_aside(
 
 
 def drop_set_aside(tx: Tx, space_id: int, direction: str, rows: Sequence[tuple[int, bytes]]) -> None:
-    """Delete the record of rows, by author and memory, that were set aside and have since succeeded."""
+    """Delete the records of rows, given by author and memory, that were set aside and have since succeeded."""
     table = tables.HubSetAside
     if not tx.has_any(table.select(table.seq).where(table.space == space_id).limit(1)):
         return
@@ -269,10 +269,10 @@ def drop_set_aside(tx: Tx, space_id: int, direction: str, rows: Sequence[tuple[i
 
 
 def read_anew_after_update(store: Store, program: str) -> int:
-    """Pull the rows again that an older program set aside; return how many spaces that affects.
+    """Pull again the rows that an older version set aside; return how many spaces that affects.
 
     Args:
-        program: what this program understands, as a string that differs between versions.
+        program: the capabilities of this version, as a string that differs between versions.
     """
     if get_meta(store, _UNDERSTOOD) == program:
         return 0
@@ -288,8 +288,9 @@ def read_anew_after_update(store: Store, program: str) -> int:
 
 
 def read_set_aside_again(tx: Tx, space_id: int, before_ms: int) -> None:
-    """Pull again the rows that were set aside before a time. Rows from a newer program are left until this program is
-    updated.
+    """Pull again the rows that were set aside before a time.
+
+    Rows from a newer version are left until this one is updated.
     """
     table, space = tables.HubSetAside, tables.HubSpace
     is_newer = table.reason.startswith(NEWER_FIELDS)
@@ -300,7 +301,7 @@ def read_set_aside_again(tx: Tx, space_id: int, before_ms: int) -> None:
 
 
 def list_set_aside(store: Reader, space_id: int | None = None) -> list[SetAside]:
-    """Return everything that was set aside, in one space or in all, oldest first."""
+    """Return every row that was set aside, in one space or in all, oldest first."""
     query = _SET_ASIDE.select().order_by(tables.HubSetAside.at_ms)
     return store.fetch_records(
         _SET_ASIDE, query if space_id is None else query.where(tables.HubSetAside.space == space_id)
@@ -309,7 +310,7 @@ def list_set_aside(store: Reader, space_id: int | None = None) -> list[SetAside]
 
 @asks_records(_SERVERS)
 def list_servers() -> Query:
-    """Return every hub that was joined, oldest first."""
+    """Return every hub that this machine has joined, oldest first."""
     return _SERVERS.select().order_by(tables.HubServer.id)
 
 
@@ -325,34 +326,34 @@ def space_by_id(space_id: int) -> Query:
 
 @asks_record(_SPACES)
 def private_space() -> Query:
-    """Return the space that all of a person's own memories belong to; None if no hub was joined. Fast."""
+    """Return the space to which all of the user's own memories belong; None if no hub has been joined. Fast."""
     return _SPACES.select().where(tables.HubSpace.kind == SQL("'private'")).order_by(tables.HubSpace.id).limit(SQL("1"))
 
 
 @asks_number
 def count_outgoing(space_id: int) -> Query:
-    """Return how many statements of a space are waiting to be pushed."""
+    """Return how many statements of a space have not been pushed yet."""
     memory = tables.HubMemory
-    # The dirty set has an index of its own; the primary key would visit every memory in the space.
+    # Statements to push have a partial index; with the primary key, SQLite would visit every memory in the space.
     in_space = without_index(memory.space) == space_id
     return memory.select(fn.COUNT(SQL("*"))).where(in_space & (memory.version > memory.pushed))
 
 
-# -- The other members of a hub's teams: their names, and who is muted.
+# -- The other members of a hub's teams: their names, and whether they are muted.
 
-#: Maximum length of a name that is kept, in characters.
+#: Maximum length of a stored name, in characters.
 MAX_NAME_CHARACTERS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A person who is, or was, in a team with this person."""
+    """A person who is or was in a team with the user."""
 
     server_id: int
     #: The hub's id.
     member_id: int
     name: str
-    #: True if nothing from this member is stored.
+    #: True if the user has muted this member, so nothing from them is stored.
     is_muted: bool
 
 
@@ -381,6 +382,6 @@ def set_muted(tx: Tx, member: Member, is_muted: bool) -> None:
 
 
 def plain_name(name: str) -> str:
-    """Return a name as shown next to a memory: letters, digits and a few marks, so that it imitates nothing else."""
+    """Return a name for display next to a memory: letters, digits and a few marks, so that it can't mislead."""
     plain = "".join(char if char.isalnum() or char in " ._-@'" else " " for char in name)
     return " ".join(plain.split())[:MAX_NAME_CHARACTERS] or "unknown"
