@@ -15,7 +15,7 @@ from engram.embedding.embedder import MAX_TEXT_TOKENS, Prompts
 from engram.errors import EmbeddingError
 from engram.system.atomic import read_regular
 
-# -- The header of a safetensors file: its tensors and their locations.
+# -- Read the header of a safetensors file: its tensors and their locations.
 
 #: Length of the header's size field, in bytes.
 _PREFIX_BYTES = 8
@@ -68,7 +68,7 @@ def _tensor(field: dict[str, object], start: int, file_bytes: int) -> Tensor:
 #: File names in a model's folder, as sentence-transformers writes them.
 WEIGHTS_NAME = "model.safetensors"
 TOKENIZER_NAME = "tokenizer.json"
-#: Modules of a sentence encoder. The last one is optional, because Engram scales rows to length 1 itself.
+#: Modules of a sentence encoder. The last one is optional, because Engram scales rows to length 1 anyway.
 _MODULES = ("Transformer", "Pooling", "Normalize")
 #: Supported kinds of pooling, with their older names.
 _POOLINGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
@@ -77,11 +77,11 @@ _MAX_JSON_BYTES = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class BertEncoder:
-    """A BERT sentence encoder on disk: what its graph and vectors depend on."""
+    """A BERT sentence encoder on disk: everything on which its graph and vectors depend."""
 
-    #: The file of weights, with links resolved, because onnxruntime refuses links.
+    #: Path of the weights file, with links resolved, because onnxruntime refuses links.
     weights: Path
-    #: The tensors in it, by name.
+    #: The tensors in the weights file, by name.
     tensors: dict[str, Tensor]
     #: Numbers in a row.
     dimension: int
@@ -122,7 +122,7 @@ def is_encoder(folder: Path) -> bool:
 
 
 def weight_shapes(encoder: BertEncoder) -> dict[str, tuple[int, ...]]:
-    """Return the name and shape of every tensor that the graph uses; 0 stands for any length."""
+    """Return name → shape of every tensor that the graph uses; 0 means any length."""
     width, inner = encoder.dimension, encoder.tensors["encoder.layer.0.intermediate.dense.bias"].shape[0]
     shapes: dict[str, tuple[int, ...]] = {
         "embeddings.word_embeddings.weight": (0, width),
@@ -200,7 +200,7 @@ def _pooling(folder: Path, modules: list[dict[str, Any]]) -> str:
 
 
 def _has_plain_weights(encoder: BertEncoder) -> bool:
-    """Return True if every tensor of the graph is present, in the right shape, as float32 or float16."""
+    """Return True if every tensor of the graph is present, with the right shape, as float32 or float16."""
     if "encoder.layer.0.intermediate.dense.bias" not in encoder.tensors:
         return False
     for name, shape in weight_shapes(encoder).items():
@@ -214,7 +214,7 @@ def _has_plain_weights(encoder: BertEncoder) -> bool:
 
 # -- Write an ONNX model as protobuf bytes, so that the onnx package is not needed.
 #
-# This covers only the parts that Engram's graphs use. Field and type numbers are those of onnx.proto.
+# This covers only the parts of the format that Engram's graphs use. Field and type numbers are those of onnx.proto.
 
 #: Versions of the file format and of the operators; "" is the domain of ONNX itself.
 _IR_VERSION = 10
@@ -231,7 +231,7 @@ Dimension = int | str
 
 
 class OnnxGraph:
-    """Collects the nodes of a graph whose weights are in a separate file, which onnxruntime maps into memory."""
+    """Collects the nodes of a graph with weights in a separate file, which onnxruntime memory-maps."""
 
     def __init__(self, weights_name: str) -> None:
         """Start a graph; ``weights_name`` is the name of the weights file, without a folder."""
@@ -240,7 +240,7 @@ class OnnxGraph:
         self._initializers: list[bytes] = []
 
     def node(self, operator: str, inputs: Sequence[str], *, domain: str = "", **attributes: float | int | str) -> str:
-        """Add a node with one output and return the output's name; the input "" omits an optional one."""
+        """Add a node with one output; return the name of the output. The input "" omits an optional input."""
         output = f"{operator}_{len(self._nodes)}"
         fields = [_text(1, name) for name in inputs]
         fields += [_text(2, output), _text(3, output), _text(4, operator)]
@@ -278,7 +278,7 @@ class OnnxGraph:
     def finish(
         self, inputs: dict[str, tuple[int, Sequence[Dimension]]], outputs: dict[str, tuple[int, Sequence[Dimension]]]
     ) -> bytes:
-        """Return the complete model; each input and output has a type and a shape."""
+        """Return the complete model. Each input and output is given with its type and shape."""
         graph = [_message(1, node) for node in self._nodes]
         graph += [_text(2, "engram")]
         graph += [_message(5, initializer) for initializer in self._initializers]
@@ -334,7 +334,7 @@ _MICROSOFT = "com.microsoft"
 
 @dataclass(frozen=True, slots=True)
 class GraphInPlace:
-    """An ONNX model whose weights are in their own file."""
+    """An ONNX model with its weights in a separate file."""
 
     #: The model, as the bytes of an ONNX file.
     data: bytes
@@ -343,15 +343,17 @@ class GraphInPlace:
 
 
 def build_graph(encoder: BertEncoder) -> GraphInPlace:
-    """Build the graph, 26 KB in a few milliseconds, over ``input_ids`` and ``attention_mask`` of shape (batch, length).
+    """Build the graph of an encoder with the inputs ``input_ids`` and ``attention_mask``, both of shape (batch,
+    length).
 
-    It returns one row per text, with the direction of the model's row but not its length.
+    Its output is one row per text, with the direction of the model's row but not its length. The graph has 26 KB and is
+    built in a few milliseconds.
     """
     return GraphInPlace(_Builder(encoder).build(), encoder.weights.parent)
 
 
 class _Builder:
-    """Adds the parts of the encoder. Except in attention, the tokens of all texts form one matrix."""
+    """Adds the parts of the encoder to a graph. Except in attention, the tokens of all texts form one matrix."""
 
     def __init__(self, encoder: BertEncoder) -> None:
         self._encoder = encoder
@@ -405,7 +407,7 @@ class _Builder:
         return graph.node("Reshape", [mixed, self._row_shape])
 
     def _pooled(self, texts: str) -> str:
-        """Return one row per text: that of its first token, or the sum over its tokens, parallel to their mean."""
+        """Return one row per text: that of its first token, or the sum of its tokens' rows, parallel to their mean."""
         graph, one = self._graph, self._graph.integers(1)
         if self._encoder.pooling == "cls":
             pooled = graph.node("Slice", [texts, graph.integers(0), one, one])

@@ -22,7 +22,7 @@ DUPLICATE_COSINE = 0.92
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Cosines that decide whether two texts are alike; they depend on the model."""
+    """Cosines that determine whether two texts are alike. They depend on the model."""
 
     #: At or above this, two memories are duplicates and may be merged.
     duplicate: float = DUPLICATE_COSINE
@@ -34,7 +34,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """Prefixes that some models expect before a text."""
+    """Prefixes that some models expect before each text."""
 
     document: str = ""
     query: str = ""
@@ -47,12 +47,12 @@ class Prompts:
 class Embedder(Protocol):
     """Turns text into float32 vectors of length 1, so that a dot product is a cosine.
 
-    Thread-safe. Text beyond ``max_tokens`` is ignored; ``pieces`` splits a long text. Blank text has a vector, too.
+    Thread-safe. Text beyond ``max_tokens`` is ignored; ``pieces`` splits a long text. Blank text has a vector too.
     """
 
     @property
     def model_id(self) -> str:
-        """Name and short hash. Vectors of models with different ids can't be compared."""
+        """Name and short hash of the model. Vectors of models with different ids can't be compared."""
 
     @property
     def dimension(self) -> int:
@@ -68,13 +68,13 @@ class Embedder(Protocol):
 
     @property
     def runtime(self) -> str:
-        """What computes the vectors: ``onnx``, ``torch`` or ``hashed``."""
+        """The library that computes the vectors: ``onnx``, ``torch`` or ``hashed``."""
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return one vector per text, in order, as a matrix. Raises EmbeddingError if one is zero or not finite."""
 
     def embed_query(self, text: str) -> Matrix:
-        """Return the vector of a query, shape (dimension,). Raises EmbeddingError like ``embed``."""
+        """Return the vector of a query, with the shape (dimension,). Raises EmbeddingError like ``embed``."""
 
     def pieces(self, text: str) -> list[str]:
         """Split ``text`` at paragraphs, sentences or words into parts that fit the model; [] for blank text."""

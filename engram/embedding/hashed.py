@@ -1,4 +1,4 @@
-"""An embedder without a model: fast, and with the same vectors on every machine."""
+"""An embedder without a model, which is fast and computes the same vectors on every machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engram.embedding.pieces import Spans, cut, unit_rows
 from engram.system.lazy_regex import lazy_regex
 
 _WORD = lazy_regex(r"[^\W_]+")
-#: Words with little meaning, weighted by ``_COMMON_WEIGHT``.
+#: Words with little meaning, which have the weight ``_COMMON_WEIGHT``.
 _COMMON_WORDS = """
 a an and are as at be but by can did do does for from had has have how i if in is it its me my no not of on or our so
 that the their them then there this to us was we were what when where which who why will with you your
@@ -31,7 +31,7 @@ _BLANK = "\x00blank"
 class HashedEmbedder:
     """Hashes words and their letter triples to vector positions, for tests and for use without a model.
 
-    It compares spelling, not meaning. Texts with the same words in any order have the same vector.
+    The vectors represent spelling, not meaning. Texts with the same words in any order have the same vector.
     """
 
     thresholds = Thresholds(duplicate=0.92, same_topic=0.85, relevance_floor=0.15)

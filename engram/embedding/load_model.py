@@ -1,4 +1,4 @@
-"""Load the embedder chosen in the settings. torch is loaded only by a process that requests it."""
+"""Load the embedder chosen in the settings. torch is loaded only if the caller allows it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _run_encoder(source: ModelSource, prompts: Prompts, threads: int) -> Embedde
 def fetch_model(name: str) -> Embedder:
     """Fetch the model ``name`` from the hub and load it. Only this function uses the network.
 
-    The small files are fetched first: if packages for the model are missing, its weights are not fetched.
+    The small files are fetched first. If packages for the model are missing, its weights are not fetched.
 
     Raises:
         EmbeddingError: ``name`` is not on the hub, the hub can't be reached, its weights are not in safetensors, or it
@@ -95,7 +95,7 @@ def fetch_model(name: str) -> Embedder:
 
 
 def load_model(settings: Settings) -> tuple[Embedder | None, str]:
-    """Load the model in this process; return None and the reason if that fails. Never loads torch."""
+    """Load the model in this process; if that fails, return None and the reason. Never loads torch."""
     try:
         embedder = load_embedder(
             settings.embedding_model,

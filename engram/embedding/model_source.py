@@ -36,7 +36,7 @@ def require_extra(model: str) -> None:
 # -- The hub and its cache on this machine. Only this section imports huggingface_hub; only ``download``, which
 # ``engram setup model`` calls, uses the network.
 
-#: A model's small files, which show its kind.
+#: The small files of a model, by which its kind is recognised.
 DESCRIPTION_FILES = ("*.json", "*.txt", "*.model")
 #: Files to fetch; files with code or pickled data are excluded.
 ALL_FILES = (*DESCRIPTION_FILES, "*.safetensors")
@@ -45,7 +45,7 @@ _IGNORED_FILES = ("onnx/*", "openvino/*", "coreml/*")
 
 
 def find_cached(name: str) -> Path:
-    """Return a model's folder in the hub's cache, without network access. Raises EmbeddingError if it is not there."""
+    """Return a model's folder in the hub's cache, without network access. Raises EmbeddingError if there is none."""
     try:
         return _snapshot(name, ALL_FILES, is_offline=True)
     except Exception as error:  # cache and name errors share no base class
@@ -78,29 +78,29 @@ def _snapshot(name: str, files: tuple[str, ...], *, is_offline: bool) -> Path:
 
 # -- The model chosen in the settings.
 
-#: Value of the setting for the model that is installed with Engram.
+#: Value of the setting for the model that is included in Engram.
 BUNDLED = "bundled"
 #: Value of the setting for hashing instead of a model.
 HASHED = "hashed"
 BUNDLED_NAME = "all-minilm-l6-v2"
-#: The bundled model's files, which hatch_build.py puts there when Engram is built.
+#: Folder of the bundled model's files, which hatch_build.py writes when Engram is built.
 BUNDLED_FOLDER = Path(__file__).resolve().parent / "bundled"
-#: SHA-256 of the bundled model's original weights. The model id depends on it, so that vectors stay valid.
+#: SHA-256 of the bundled model's original weights. The model id is made from it, so that stored vectors remain valid.
 BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-#: SHA-256 of the float16 weights made from them.
+#: SHA-256 of the float16 weights that are made from the original ones.
 BUNDLED_FLOAT16_SHA256 = "2fd43e5dffb31bc6f7b748f586ec3daa5ba845d0517dce83af0b35900036e895"
 _WEIGHTS_NAME = "model.safetensors"
 _HUB_NAME = lazy_regex(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 #: Folders next to the weights that contain the same model for other runtimes.
 _OTHER_RUNTIMES = frozenset({"onnx", "openvino", "coreml"})
-#: Prompts of models whose configuration lacks them, by part of the model's name.
+#: Prompts of models with a configuration that lacks them, by a part of the model's name.
 _KNOWN_PROMPTS = {
     "nomic-embed-text": Prompts("search_document: ", "search_query: "),
     "e5-": Prompts("passage: ", "query: "),
 }
 #: Thresholds by the model's short name; other models use the defaults. MiniLM's cosines are low: 9 in 10 memories that
-#: belong to a prompt are above 0.30, but only 3 in 100 of another project's; prompts with a cosine of 0.6 to 0.7 share
-#: two of their three best memories (measured with 95 prompts and 325 memories).
+#: are relevant to a prompt are above 0.30, but only 3 in 100 memories of another project are. Prompts with a cosine of
+#: 0.6 to 0.7 share two of their three best memories. (Measured with 95 prompts and 325 memories.)
 _THRESHOLDS = {BUNDLED_NAME: Thresholds(duplicate=0.92, same_topic=0.70, relevance_floor=0.30)}
 
 
@@ -116,7 +116,7 @@ class ModelSource:
     hub_name: str
     #: Required SHA-256 of the original weights; "" for any.
     pinned_sha256: str
-    #: Prompts known for this model name.
+    #: Known prompts for this model's name.
     prompts: Prompts
 
 

@@ -36,7 +36,7 @@ _WEIGHTS_FOLDER_ENTRY = "session.model_external_initializers_file_folder_path"
 
 
 class OnnxEmbedder:
-    """Runs a model's weights with a graph built in memory. Calls hold no lock and release the GIL while computing."""
+    """Runs a model's weights with a graph built in memory. Calls don't hold a lock; computing releases the GIL."""
 
     runtime = "onnx"
 
@@ -44,8 +44,8 @@ class OnnxEmbedder:
         """Load a model.
 
         Args:
-            threads: number of batches of a call to compute at the same time, each in its own thread; 0 for two while
-                the machine is idle and one otherwise.
+            threads: number of batches of a call that are computed at the same time, each in its own thread; 0 for two
+                while the machine is idle and one otherwise.
 
         Raises:
             EmbeddingError: the model can't be loaded.
@@ -128,7 +128,7 @@ class OnnxEmbedder:
 def batches(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
     """Yield the indexes of texts in batches of similar length.
 
-    A batch is either a single text, or its number of texts times its longest length is at most ``max_tokens``.
+    Unless a batch is a single text, its number of texts times its longest length is at most ``max_tokens``.
     """
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
@@ -141,7 +141,7 @@ def batches(lengths: Sequence[int], max_tokens: int) -> Iterator[list[int]]:
 
 
 def _options() -> onnxruntime.SessionOptions:
-    """Return options that save memory: without an arena, a batch's memory is returned to the system."""
+    """Return options that save memory. Without an arena, the memory of a batch is returned to the system."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1

@@ -1,13 +1,13 @@
 """Pack vectors for memory.db: four bits per number and one scale, a quarter of the size of float16.
 
-The numbers of a text's vector are roughly normally distributed, so the sixteen optimal levels for that distribution are
-used (J. Max, Quantizing for Minimum Distortion, IRE Transactions on Information Theory 6, 1960, table I); the scale
-preserves the vector's length. The cosine to the original is 0.995, and searches find the same texts
+The numbers of a text's vector are roughly normally distributed, so they are quantised to the sixteen optimal levels for
+that distribution (J. Max, Quantizing for Minimum Distortion, IRE Transactions on Information Theory 6, 1960, table I).
+The scale preserves the vector's length. The cosine to the original is 0.995, and searches find the same texts
 (docs/performance.md).
 
-A packed vector has an odd number of bytes. The first is the length of the head (3 or 4), plus 16 if two numbers share a
-byte; in older rows, each number has a byte. The scale follows as float16, then a filler if the head has 4 bytes, then
-the numbers. An even number of bytes is plain float16.
+A packed vector has an odd number of bytes. The first byte is the length of the header (3 or 4), plus 16 if two numbers
+share a byte; in older rows, each number has its own byte. The scale follows as float16, then a filler byte if the
+header has 4 bytes, and then the numbers. A vector with an even number of bytes is plain float16.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _LEVELS = (0.1284, 0.3881, 0.6568, 0.9424, 1.256, 1.618, 2.069, 2.733)
 
 
 def pack_vector(data: bytes) -> bytes:
-    """Return the stored form of float16 bytes. All zeros, odd lengths, infinities and NaNs stay float16."""
-    # Imported here to keep the watcher small, which imports this module indirectly.
+    """Return the stored form of float16 bytes: unpacked for all zeros, odd lengths, infinities and NaNs."""
+    # Imported here to keep the watcher small, because it imports this module indirectly.
     import numpy as np
 
     row = np.frombuffer(data, dtype=np.float16).astype(np.float32)
@@ -89,7 +89,7 @@ def _unpack(data: bytes, size: int, form: int) -> NDArray[np.float16]:
 
 
 def _numbers(data: bytes, size: int, form: int) -> NDArray[np.float32]:
-    """Return packed vectors of the same length and form as rows."""
+    """Return packed vectors of the same length and form as rows of a matrix."""
     import numpy as np
 
     table = np.frombuffer(data, dtype=np.uint8).reshape(-1, size)

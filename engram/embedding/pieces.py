@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from engram.errors import EmbeddingError
 
-#: A row shorter than this has no usable direction.
+#: Minimum length of a row; a shorter row has no usable direction.
 _SHORTEST = 1e-6
 
 
@@ -25,7 +25,7 @@ def unit_rows(rows: ArrayLike) -> NDArray[np.float32]:
     return matrix
 
 
-#: Number of characters processed at a time, so that megabytes of text need little memory.
+#: Number of characters that are processed at a time, so that megabytes of text need little memory.
 _BLOCK_CHARACTERS = 20_000
 #: Minimum length of a piece, as a share of its limit.
 _FILLED = 0.7
@@ -74,7 +74,7 @@ def _cut_block(block: str, limit: int, spans: Spans) -> Iterator[str]:
 
 
 def _best_end(block: str, spans: Spans, first: int, last: int) -> int:
-    """Return the token, at most ``last``, before which a piece that starts at ``first`` should end."""
+    """Return the index of the token, at most ``last``, before which a piece that starts at ``first`` should end."""
     best, best_rank = last, -1
     for index in range(last, first + max(1, int((last - first) * _FILLED)) - 1, -1):
         rank = _rank(block[spans[index - 1][1] : spans[index][0]], block[spans[index - 1][1] - 1])
@@ -84,7 +84,7 @@ def _best_end(block: str, spans: Spans, first: int, last: int) -> int:
 
 
 def _rank(gap: str, before: str) -> int:
-    """Rank the suitability of ``gap``, which follows the character ``before``, as a cut."""
+    """Rank how well a piece could end at ``gap``, which follows the character ``before``; higher is better."""
     if "\n" in gap:
         return 4 if gap.count("\n") > 1 else 3
     if gap:

@@ -25,7 +25,7 @@ _BATCH_ROWS = 4
 
 
 class OriginalEmbedder:
-    """Runs a model as its authors published it. A BERT encoder gives the same vectors as in ``OnnxEmbedder``."""
+    """Runs a model as its authors published it. For a BERT encoder, the vectors are those of ``OnnxEmbedder``."""
 
     runtime = "torch"
 
@@ -33,8 +33,8 @@ class OriginalEmbedder:
         """Load the model.
 
         Args:
-            prompts: prefixes of texts; an empty one is replaced by the model's own.
-            threads: number of torch threads for a call; this applies to the whole process.
+            prompts: prefixes of texts; an empty prefix is replaced by the model's own.
+            threads: number of threads that torch uses for a call, in the whole process.
 
         Raises:
             EmbeddingError: the model is not on this machine or can't be loaded.
@@ -43,7 +43,7 @@ class OriginalEmbedder:
         self._model = _load(folder, threads)
         # The tokenizer must not be used by two threads at the same time.
         self._lock = threading.Lock()
-        #: Held while waiting for the lock, so that a prompt comes next after the current batch.
+        #: Held while waiting for the lock, so that a waiting prompt is next after the current batch.
         self._turn = threading.Lock()
         own = Prompts(self._model.prompts.get("document") or "", self._model.prompts.get("query") or "")
         self.prompts = prompts.over(own.over(source.prompts))
@@ -67,7 +67,7 @@ class OriginalEmbedder:
 
     def _rows(self, texts: Sequence[str]) -> NDArray[np.float32]:
         try:
-            # Batch texts of similar length, because each costs as much as the longest in its batch.
+            # Batch texts of similar length, because each takes as long as the longest text in its batch.
             order = sorted(range(len(texts)), key=lambda place: len(texts[place]))
             some = [order[start : start + _BATCH_ROWS] for start in range(0, len(order), _BATCH_ROWS)]
             rows = np.concatenate(
@@ -101,9 +101,9 @@ class OriginalEmbedder:
 
 
 def _load(folder: Path, threads: int) -> Any:
-    """Load the SentenceTransformer in ``folder``: safetensors only, none of its code, on the CPU, in float32."""
+    """Load the SentenceTransformer in ``folder`` from safetensors, without running its code, on the CPU, in float32."""
     weights_sha256(folder)
-    # The libraries read these on import.
+    # The libraries read these variables when they are imported.
     os.environ |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1"}
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:

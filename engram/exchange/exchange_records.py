@@ -1,4 +1,4 @@
-"""A memory as a JSON record, for export and import, and the items that the reader of every format yields."""
+"""The JSON record of a memory in an export, and the items that the reader of every import format yields."""
 
 from __future__ import annotations
 
@@ -28,48 +28,48 @@ from engram.reports.memory_report import memory_from_json, memory_to_json
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The project of a memory, as given in its file."""
+    """The project of a memory according to its file."""
 
     name: str
-    #: What identifies its folder; "" if the file does not contain it.
+    #: Identity of its folder; "" if the file doesn't contain it.
     identity: str = ""
     root: str = ""
-    #: Hints by which the same repository is recognised in another folder; "" if there are none.
+    #: Hints by which the repository is recognised in another folder; "" if there are none.
     remote: str = ""
     first_commit: str = ""
-    #: Name of the project that ``name`` seems to be a worktree of; "" if there is none.
+    #: Name of the project of which ``name`` seems to be a worktree; "" if there is none.
     worktree_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingMemory:
-    """A memory as read from a file. Its text is not redacted yet, and its project is only a name."""
+    """A memory as read from a file. Its text has not been redacted yet, and its project is only a name."""
 
     memory: Memory
     place: Place | None = None
     evidence: tuple[Evidence, ...] = ()
     history: tuple[Change, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
-    #: Name of the agent whose session it came from; "" if unknown.
+    #: Name of the agent from whose session it came; "" if unknown.
     agent: str = ""
-    #: Where it came from: the reason given for the import's step in its history.
+    #: Where it came from, recorded as the reason in the history.
     reason: str = ""
-    #: Its record in an export, by which Engram recognises what it wrote itself; None in any other kind of file.
+    #: Its record, if the file is an export, which shows whether this database wrote it; None for other files.
     record: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingTombstones:
-    """The forgotten items of the memory that wrote the file."""
+    """The forgotten items of the database that wrote the file."""
 
     tombstones: tuple[Tombstone, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """A part of the file from which no memory can be made."""
+    """A part of a file that can't be imported."""
 
-    #: "line 7", "row 12 of memories", a file.
+    #: Such as "line 7", "row 12 of observations", or the name of a file.
     where: str
     why: str
 
@@ -82,37 +82,37 @@ class Source:
     """A file or folder of a known format, ready to be read."""
 
     format: str
-    #: The source: a path, or "standard input".
+    #: Path of the source, or "standard input".
     name: str
     items: Iterator[Incoming]
-    #: What the user should know about this format, such as what is left out.
+    #: Remarks for the user, such as what is left out.
     remarks: tuple[str, ...] = ()
 
 
 def derived_ids(program: str, *parts: str) -> Mapping[str, Any]:
-    """Return ``episode_id`` and ``stable_id`` for another program's memory: the same for the same parts, anywhere.
+    """Return ``episode_id`` and ``stable_id`` for another program's memory, which depend only on the given parts.
 
-    Thus importing twice adds nothing, and forgotten memories remain forgotten.
+    Therefore, importing twice adds nothing, and forgotten memories remain forgotten.
     """
     digest = hashlib.sha256("\0".join((program, *parts)).encode("utf-8", "replace")).hexdigest()
     return {"episode_id": f"ep_{digest[:12]}", "stable_id": digest[12:28]}
 
 
-# -- Turn a memory, with everything that belongs to it, into a JSON object and back, for both exports and imports.
+# -- Convert a memory, with everything that belongs to it, to a JSON object and back.
 
-#: Kind of the line that lists the forgotten items; such a line has the keys of a memory, all empty.
+#: Kind of the record that lists forgotten items. It has the keys of a memory, with empty values.
 FORGOTTEN = "forgotten"
 _NO_MEMORY = {"id": "", "kind": FORGOTTEN, "project": "", "session": "", "summary": "", "content": "", "evidence": []}
-#: Key in a record by which the memory that wrote the record recognises it.
+#: Key in a record of the signature by which the database that wrote the record recognises it.
 _PROOF = "proof"
-#: Keys in the history for a project: its row id in this database, its identity in a file.
+#: Keys in the history for a project: its row id in this database, and its identity in a file.
 _PROJECT_ID, _PROJECT_IDENTITY = "project_id", "project_identity"
 
 
 def record_of(store: Store, memory: Memory, hints: Mapping[int, ProjectHints]) -> dict[str, Any]:
-    """Return everything in a memory that is meaningful elsewhere; the keys of ``engram expand --json`` come first.
+    """Return everything in a memory that is meaningful elsewhere, beginning with the keys of ``engram expand --json``.
 
-    What is meaningful only in this database (row ids, run numbers, when the row was written) is left out.
+    Row ids, numbers of runs and the time at which the row was written are left out.
     """
     record = memory_to_json(store, memory)
     del record["updated_at_ms"]
@@ -140,25 +140,25 @@ def record_of(store: Store, memory: Memory, hints: Mapping[int, ProjectHints]) -
 
 
 def with_proof(store: Store, record: dict[str, Any]) -> dict[str, Any]:
-    """Return a record with the mark by which this memory later recognises that it wrote exactly this."""
+    """Return a record with a signature, by which this database later recognises that it wrote exactly this record."""
     return {**record, _PROOF: _proof_of(store, record)}
 
 
 def is_proven(store: Store, record: Mapping[str, Any]) -> bool:
-    """Return True if this memory wrote the record, and nobody has changed a word of it."""
+    """Return True if this database wrote the record and nothing in it has been changed."""
     told = record.get(_PROOF)
     return isinstance(told, str) and hmac.compare_digest(told.encode(), _proof_of(store, record).encode())
 
 
 def _proof_of(store: Store, record: Mapping[str, Any]) -> str:
-    """Return the mark of a record, which can't be made without this memory's salt."""
+    """Return the signature of a record, which can't be forged without this database's salt."""
     said = {name: value for name, value in record.items() if name != _PROOF}
     text = json.dumps(said, sort_keys=True, separators=(",", ":"))
     return hmac.new(sessions.salt(store), b"engram export\0" + text.encode(), hashlib.sha256).hexdigest()
 
 
 def tombstone_record(store: Store) -> dict[str, Any] | None:
-    """Return the last line of an export: the items forgotten here, as ids and hashes; None if there are none."""
+    """Return the last record of an export: the forgotten items, as ids and hashes; None if there are none."""
     tombstones = sorted(read_tombstones(store))
     if not tombstones:
         return None
@@ -167,7 +167,7 @@ def tombstone_record(store: Store) -> dict[str, Any] | None:
 
 
 def incoming_of(record: Mapping[str, Any]) -> IncomingMemory | IncomingTombstones:
-    """Return the memory in a record, or the forgotten items.
+    """Return the memory or the forgotten items in a record.
 
     Raises:
         BadRequest: a required field is missing, or a value has the wrong type.
@@ -198,7 +198,7 @@ def incoming_of(record: Mapping[str, Any]) -> IncomingMemory | IncomingTombstone
 
 
 def _step_to_json(store: Store, step: Change, places: Mapping[int, int]) -> dict[str, Any]:
-    """Return a step as JSON; the step that it undid is given by its position in the history."""
+    """Return a step as a JSON object. The step that it undid is given by its position in the history."""
     undone = {"undoes": places[step.undoes]} if step.undoes is not None and step.undoes in places else {}
     return {
         "at_ms": step.at_ms,
@@ -235,7 +235,7 @@ def _step_from_json(episode_id: str, step: Mapping[str, Any]) -> Change:
 
 
 def with_project_ids(store: Store, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a step's fields with the local row ids of projects; an unknown project is left as its identity."""
+    """Return a step's fields with the local row id of a project in place of its identity, unless it is unknown."""
     if _PROJECT_IDENTITY not in fields:
         return dict(fields)
     identity = fields[_PROJECT_IDENTITY]
@@ -263,7 +263,7 @@ def _tombstone(fields: Mapping[str, Any]) -> Tombstone:
     try:
         return TombstoneKind(kind).value, bytes.fromhex(_text(fields, "key")), _number(fields, "at_ms")
     except ValueError as error:
-        raise BadRequest(f"{kind[:40]!r} is not a mark of something forgotten") from error
+        raise BadRequest(f"{kind[:40]!r} is not a kind of forgotten item") from error
 
 
 def _objects(record: Mapping[str, Any], key: str) -> Sequence[Mapping[str, Any]]:

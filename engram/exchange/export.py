@@ -1,4 +1,4 @@
-"""Export memories as Markdown, or as JSON lines: one per memory with its history, and a last one of forgotten items."""
+"""Export memories as JSON Lines, one line per memory and a last one for forgotten items, or as Markdown."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from engram.system.clock import iso_time
 
 #: Maximum length of a line that is read, in bytes.
 MAX_LINE_BYTES = 64_000_000
-#: Tables of memory.db that an export is read from.
+#: Tables of memory.db from which an export is read.
 EXPORTED_TABLES = ("episode", "evidence", "history", "tombstone", "project", "session")
 FORMAT = "jsonl"
 
@@ -38,13 +38,13 @@ FORMAT = "jsonl"
 def export_records(
     store: Store, is_wanted: Callable[[Memory], bool], *, with_forgotten: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield the records of memories, oldest first, and finally the forgotten items.
+    """Yield the records of memories, oldest first, and finally that of forgotten items.
 
     Args:
-        with_forgotten: list forgotten items, as ids and hashes, so that they are not recreated elsewhere.
+        with_forgotten: include forgotten items, as ids and hashes, so that they are not recreated elsewhere.
 
     Raises:
-        BrokenDatabase: the memory is damaged. Raised at the end, after everything readable has been yielded.
+        BrokenDatabase: the database is damaged. Raised at the end, after everything readable has been yielded.
     """
     damage = table_damage(store, EXPORTED_TABLES)
     hints = {known.project.id: known for known in list_hints(store)}
@@ -61,7 +61,7 @@ def export_records(
 def read_json_lines(file: IO[bytes], name: str) -> Source:
     """Return the content of an export.
 
-    Reading it raises BadRequest if a line is not a JSON object, because the file is then not an export.
+    Iterating over it raises BadRequest at a line that is not a JSON object, because the file is not an export then.
     """
     return Source(format=FORMAT, name=name, items=_items(file))
 
@@ -97,10 +97,10 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, line
 
 
-# -- Exports as Markdown, for people to read, search and compare: one folder per project, and one file per memory.
+# -- Exports as Markdown, which people can read, search and compare: one folder per project, and one file per memory.
 #
-# A file begins with every field of the memory, one on each line as JSON (which is also YAML). The summary follows as a
-# heading, and then the content, word for word. So a file can be imported again without loss, and a change to a memory
+# A file begins with the fields of the memory, one per line, as JSON (which is also YAML). The summary follows as a
+# heading, and then the content, verbatim. A file can therefore be imported again without loss, and a change to a memory
 # changes only a few lines.
 
 MARKDOWN_FORMAT = "markdown"
@@ -111,19 +111,19 @@ MAX_FILE_BYTES = 64_000_000
 #: File that lists forgotten items.
 _FORGOTTEN_FILE = "forgotten.md"
 _GLOBAL_FOLDER, _NO_PROJECT_FOLDER = "_global", "_no-project"
-#: Fields that come first, because people look for them.
+#: Fields that come first, because readers look for them.
 _FIRST = ("id", "summary", "kind", "project", "scope", "status", "importance", "created_at_ms", "pinned")
 _LIST_FIELDS = ("history", "contradictions", "tombstones", "rests_on")
 _FENCE = "---\n"
 
 
 def write_markdown(folder: Path, records: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
-    """Write memories into a folder; return how many there were, and how many files from an earlier export were removed.
+    """Write memories to a folder; return how many, and how many files of an earlier export were removed.
 
-    Files that did not change are not written. Other files are left alone.
+    Unchanged files are not written again. Other files in the folder are not touched.
 
     Raises:
-        OSError: the folder cannot be written.
+        OSError: the folder can't be written.
     """
     make_private_folder(folder, with_parents=True)
     names = _FolderNames()
@@ -172,7 +172,7 @@ def from_markdown(text: str) -> dict[str, Any] | None:
     """Return the record in a memory's file; None for any other text.
 
     Raises:
-        BadRequest: it is a memory's file, but one of its fields cannot be read.
+        BadRequest: it is a memory's file, but one of its fields can't be read.
     """
     if not text.startswith(_BEGINNING):
         return None
@@ -181,7 +181,7 @@ def from_markdown(text: str) -> dict[str, Any] | None:
         raise BadRequest("its fields have no end (a line of three hyphens)")
     record: dict[str, Any] = {}
     name = ""
-    # Not splitlines, because text may contain other characters that end a line.
+    # splitlines would also split at other characters, which a field may contain.
     for line in fields.split("\n"):
         is_item = line.startswith("  - ")
         key, colon, value = line.partition(":")
@@ -214,7 +214,7 @@ def _markdown_items(folder: Path) -> Iterator[Incoming]:
             yield record
         else:
             records.append(((str(record.get("kept_at_ms")).zfill(20), str(record.get("id"))), name, record))
-    # In the order in which the memories were stored, whatever their files are called.
+    # Sorted by when the memories were stored, whatever the names of their files.
     for _, name, record in sorted(records, key=lambda known: known[0]):
         try:
             yield incoming_of(record)
@@ -241,7 +241,7 @@ def _own_files(folder: Path) -> Iterator[Path]:
 
 
 class _FolderNames:
-    """Chooses the path of each memory's file: the same in every export as long as the projects are the same."""
+    """Chooses the path of each memory's file. It is the same in every export as long as the projects are the same."""
 
     def __init__(self) -> None:
         self._folders: dict[str, str] = {}
@@ -260,7 +260,7 @@ class _FolderNames:
         if project not in self._folders:
             plain = re.sub(r"[^\w.@+-]+", "-", project).strip(".-_") or "project"
             name, number = plain, 1
-            # On some systems, names that differ only in case are the same folder.
+            # On some systems, names that differ only in case refer to the same folder.
             while name.casefold() in self._taken:
                 number += 1
                 name = f"{plain}-{number}"
@@ -270,6 +270,6 @@ class _FolderNames:
 
 
 def _json(value: object) -> str:
-    # Each value is kept on one line, even for editors that end lines at other characters too.
+    # Keep each value on one line, even for editors that also end lines at other characters.
     text = json.dumps(value, ensure_ascii=False)
     return re.sub("[\x7f-\x9f\u2028\u2029\ud800-\udfff]", lambda char: f"\\u{ord(char[0]):04x}", text)

@@ -1,4 +1,4 @@
-"""Recognise the format of an import by its content, and open it."""
+"""Recognise the format of a file or folder by its content, and open it for import."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _SQLITE = b"SQLite format 3\0"
 def open_source(
     path: Path | None, wanted: str | None, settings: Settings, *, has_project: bool, is_global: bool
 ) -> Iterator[Source]:
-    """Open a file, a folder, or what another program left in its usual place.
+    """Open a file or folder to import, by default in the usual place of another program.
 
     Args:
-        path: what to read; None for the usual place of ``wanted``.
-        wanted: jsonl, markdown, notes, claude-mem or earlier; None detects the format.
-        has_project: the user specified the project that notes belong to.
-        is_global: the user specified that notes are global.
+        path: the file or folder; None for the usual place of the program ``wanted``.
+        wanted: jsonl, markdown, notes, claude-mem or earlier; None to detect the format.
+        has_project: True if the user specified a project for notes.
+        is_global: True if the user specified that notes are global.
 
     Raises:
-        NotFound: there is nothing at that place.
-        BadRequest: the format is unknown, or it is unclear where notes apply.
+        NotFound: there is no such file or folder.
+        BadRequest: the format is unknown, or it is unclear to which projects notes apply.
     """
     with contextlib.ExitStack() as opened:
         if path is None:

@@ -1,4 +1,4 @@
-"""Add memories from a file: redacted, skipping any that are known or forgotten, as a run that can be undone."""
+"""Import memories from a file: redact them, skip known and forgotten ones, and record a run that can be undone."""
 
 from __future__ import annotations
 
@@ -60,22 +60,22 @@ from engram.transcripts.claude_code import AGENT
 from engram.transcripts.project import Project
 from engram.trust.suspicion import why_any_suspect
 
-# -- Find the project of a memory that comes from elsewhere: by its folder, its session, or its display name.
+# -- Find the project of an imported memory by its folder, its session, or its display name.
 
-#: Maximum number of bytes at the beginning of a transcript that are searched for its working folder.
+#: Number of bytes at the beginning of a transcript that are searched for its working folder.
 MAX_HEAD_BYTES = 300_000
 
-#: Changes the beginning of a folder's path, for files from a machine with other folders.
+#: A function that changes the beginning of a path, for files from a machine with other folders.
 MapFolder = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
 class FoundPlace:
-    """The project and scope that an imported memory gets."""
+    """The project that an imported memory gets."""
 
     #: Display name; "" if there is no project.
     name: str
-    #: None if there is no project, or (in a dry run) if it would be created.
+    #: None if there is no project or, in a dry run, if it would be created.
     project: ProjectRow | None = None
     is_new: bool = False
 
@@ -87,8 +87,8 @@ class PlaceFinder:
         """Prepare.
 
         Args:
-            into: the project for memories that have none; None to leave them without a project.
-            map_folder: changes the folders in the file.
+            into: the project for memories without a project; None to leave them without one.
+            map_folder: changes the paths of folders in the file.
         """
         self._store = store
         self._settings = settings
@@ -98,14 +98,14 @@ class PlaceFinder:
         self._of_session: dict[str, Project | None] = {}
 
     def find(self, memory: IncomingMemory) -> FoundPlace:
-        """Return where a memory would be stored; write nothing."""
+        """Return the project in which a memory would be stored, without changing anything."""
         known, wanted = self._look_up(memory)
         if known is not None:
             return FoundPlace(known.name, known)
         return FoundPlace("" if wanted is None else wanted.name)
 
     def make(self, tx: Tx, memory: IncomingMemory) -> FoundPlace:
-        """Return where a memory is stored, creating an unknown project."""
+        """Return the project in which to store a memory, creating it if it is unknown."""
         known, wanted = self._look_up(memory)
         if known is not None:
             return FoundPlace(known.name, known)
@@ -117,7 +117,7 @@ class PlaceFinder:
         return FoundPlace(made.name, made, is_new=True)
 
     def _look_up(self, memory: IncomingMemory) -> tuple[ProjectRow | None, Project | None]:
-        """Return the known project of a memory, or, if there is none, what is known about the project to create."""
+        """Return the existing project of a memory, and the facts about the project to create if there is none."""
         place = memory.place
         if memory.memory.scope is Scope.GLOBAL and place is None:
             return None, None
@@ -141,7 +141,7 @@ class PlaceFinder:
         return find_project_of_identity(self._store, project.identity), project
 
     def _project_of_session(self, session_id: str) -> Project | None:
-        """Return the project of a session, as stored or as determined by the working folder in its transcript."""
+        """Return the project of a session, as stored or according to the working folder in its transcript."""
         if not session_id:
             return None
         if session_id not in self._of_session:
@@ -162,7 +162,7 @@ class PlaceFinder:
         return project if project is not None and project.identity and not project.is_global else None
 
     def _folder_of_name(self, name: str) -> Project | None:
-        """Return the project of the folder with this name in the folders of projects, if there is exactly one."""
+        """Return the project of the folder with this name in the project roots, if there is exactly one such folder."""
         folders = [Path(os.path.expanduser(root)) / name for root in self._settings.project_roots]
         found = {
             project.identity: project
@@ -172,7 +172,7 @@ class PlaceFinder:
         return next(iter(found.values())) if len(found) == 1 else None
 
     def _known_by_name(self, name: str) -> ProjectRow | None:
-        """Return the project with the given name, or the only one whose folder ends with it."""
+        """Return the only project with a folder that ends with a name, or the project with that name."""
         ending = tuple(part.casefold() for part in PurePath(name).parts)
         fitting = [
             project
@@ -181,7 +181,8 @@ class PlaceFinder:
         ]
         if len(fitting) == 1:
             return fitting[0]
-        # With several such folders it is unclear which is meant, and no project may see another project's memories.
+        # If there are several such folders, it is unclear which one is meant, and a project must not see another's
+        # memories.
         project_id = None if fitting else project_id_of_name(self._store, name)
         if project_id is not None:
             return project_by_id(self._store, project_id)
@@ -202,9 +203,9 @@ def _working_folder(path: Path) -> str:
     return ""
 
 
-#: Number of memories added in one transaction, so that other writers don't wait long.
+#: Number of memories that are added in one transaction; small, so that other writers don't have to wait long.
 BATCH = 50
-#: Time fields, none of which may lie in the future in a memory that this one did not export.
+#: Time fields. In a memory from someone else, none of them may be in the future.
 _TIMES = ("created_at_ms", "kept_at_ms", "valid_from_ms", "accessed_at_ms")
 #: Maximum number of unusable parts that a report lists.
 MAX_PROBLEMS = 50
@@ -214,7 +215,7 @@ Redact = Callable[[str], str]
 
 class Outcome(StrEnum):
     ADDED = "added"
-    #: It is already stored, and left unchanged.
+    #: It is already stored, and is left unchanged.
     KNOWN = "known"
     #: It was forgotten, and remains forgotten.
     FORGOTTEN = "forgotten"
@@ -234,9 +235,9 @@ class ImportReport:
     projects: Counter[str] = field(default_factory=Counter)
     #: Names of new projects.
     new_projects: list[str] = field(default_factory=list)
-    #: Number of added memories that read like orders, and so are not injected until a person decides.
+    #: Number of added memories that read like orders, so they are not injected until the user has decided.
     suspects: int = 0
-    #: Number of tombstones added.
+    #: Number of tombstones that were added.
     tombstones: int = 0
     problems: list[Unusable] = field(default_factory=list)
     remarks: tuple[str, ...] = ()
@@ -269,21 +270,21 @@ def import_memories(
 ) -> ImportReport:
     """Add the memories of a file or folder.
 
-    Existing memories are not changed, and forgotten ones are not restored. What was forgotten where the file
-    was written is barred here too, unless it matches something here, because an import never deletes. After a kill, the
-    same import can be repeated, and adds the rest.
+    Existing memories are not changed, and forgotten ones are not restored. The file's tombstones are added unless they
+    match something that is stored, because an import never deletes anything. If the process is killed, the same import
+    can be repeated to add the rest.
 
-    Only what this memory exported itself, or what the person declares to be theirs, keeps its voice. Everything else
-    counts as said by someone else: its voice is ``Voice.IMPORTED``, it is not pinned, it is judged as a whole, it
-    applies only in its project, and nobody here has decided anything about it, whatever its history says.
+    Only memories that this database exported, or that the user declares to be their own, keep their voice. All others
+    count as someone else's: they get the voice ``Voice.IMPORTED``, are not pinned, are checked for planted
+    instructions, and apply only in their project. Their history and contradictions are not imported.
 
     Args:
-        is_mine: the person made this export themselves, from another of their memories.
-        is_global: memories that the file marks as global are global here too, unless they are suspect.
+        is_mine: the user made this export from another memory of their own.
+        is_global: memories that are global in the file become global here too, unless they are suspect.
 
     Raises:
-        BadRequest: the file is not of this format.
-        StoreError: the database cannot be written.
+        BadRequest: the file doesn't have this format.
+        StoreError: the database can't be written.
     """
     report = ImportReport(source.format, source.name, is_dry, remarks=source.remarks)
     importer = _Importer(store, redact, places, report, is_mine, is_global)
@@ -310,7 +311,7 @@ class _Importer:
     _contradictions: list[Any] = field(default_factory=list)
 
     def preview(self, batch: Iterable[Incoming]) -> None:
-        """Count the outcomes that a batch from the file would have."""
+        """Count the outcomes that adding a batch from the file would have."""
         for item in batch:
             if isinstance(item, IncomingMemory):
                 outcome = self._outcome(item)
@@ -363,7 +364,7 @@ class _Importer:
         return Outcome.ADDED
 
     def _clean(self, incoming: IncomingMemory) -> IncomingMemory:
-        """Return a memory without secrets. Text that reads like someone else's order is stored, but never injected."""
+        """Return a memory without secrets. A memory that reads like someone else's order is marked as suspect."""
         redact, memory = self._redact, incoming.memory
         clean = dataclasses.replace(
             memory,
@@ -397,7 +398,7 @@ class _Importer:
         return memory.record is not None and (self._is_mine or is_proven(self._store, memory.record))
 
     def _as_received(self, incoming: IncomingMemory) -> IncomingMemory:
-        """Return a memory to store. Only a memory proven to be this machine's own keeps its voice, pin and history."""
+        """Return a memory as it is to be stored: only the user's own keeps its voice, pin, times and history."""
         memory = incoming.memory
         if self._is_own(incoming):
             return incoming
@@ -405,7 +406,7 @@ class _Importer:
         now_ms = max(self._store.now_ms(), SYSTEM_CLOCK.now_ms())
         past = {name: min(at_ms, now_ms) for name in _TIMES if (at_ms := getattr(memory, name)) is not None}
         scope = Scope.PROJECT if is_project else Scope.GLOBAL
-        # Judged wrong elsewhere, it is not in force here, but keeps nobody here from saying the same.
+        # A memory that someone else judged wrong is archived, without keeping the user from saying the same thing.
         status = Status.ARCHIVED if memory.is_lowered else memory.status
         memory = dataclasses.replace(
             memory,
@@ -460,7 +461,7 @@ class _Importer:
             self._report.problems.append(problem)
 
     def _facts(self) -> dict[str, Any]:
-        """Return the content of the run's report, which contains no words of memories."""
+        """Return the content of the run's report, without any text of memories."""
         return {
             "format": self._report.format,
             "added": self._report.counts[Outcome.ADDED],
@@ -469,7 +470,7 @@ class _Importer:
 
 
 def _redacted(value: Any, redact: Redact) -> Any:
-    """Return fields of the history with every string in them redacted."""
+    """Return fields of a step of history with every string in them redacted."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
@@ -488,19 +489,19 @@ class UndoneImport:
 
 
 def undo_import(store: Store, run_id: int) -> UndoneImport:
-    """Remove the memories that an import added, but keep those that have been changed since or have absorbed others.
+    """Remove the memories that an import added, except those that have been changed since or have absorbed others.
 
     Removed memories can be imported again. Projects that came with them and are now empty are deleted too.
 
     Raises:
         NotFound: there is no such import.
-        BadRequest: the import was already undone.
+        BadRequest: the import has already been undone.
     """
     run = memory_history.find_run(store, run_id, [memory_history.IMPORT_KIND])
     if run is None:
         raise NotFound(f"there is no import {run_id}; `engram import --list` shows them")
     if run.state == "undone":
-        raise BadRequest(f"import {run_id} was already undone")
+        raise BadRequest(f"import {run_id} has already been undone")
     ids = imported_by(store, run_id)
     imported = frozenset(ids)
     removable, kept = [], []
@@ -513,7 +514,7 @@ def undo_import(store: Store, run_id: int) -> UndoneImport:
     for start in range(0, len(removable), BATCH):
         with store.transaction() as tx:
             for memory in removable[start : start + BATCH]:
-                # Without a tombstone: it can be imported again.
+                # Without a tombstone, so that it can be imported again.
                 memory_changes.remove_memory(tx, memory, actor=Actor.USER)
     with store.transaction() as tx:
         drop_empty_sessions(tx, sorted({memory.session_id for memory in removable if memory.session_id}))

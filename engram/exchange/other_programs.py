@@ -29,14 +29,14 @@ _FIRST_SECOND, _LAST_SECOND = 978_307_200, 4_102_444_800
 
 
 def text_or_empty(value: object) -> str:
-    """Return text without NULs or surrounding whitespace; "" if the value is not text."""
+    """Return a text without NULs and surrounding whitespace; "" if the value is not text."""
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     return value.replace("\0", "").strip() if isinstance(value, str) else ""
 
 
 def text_list(value: object) -> list[str]:
-    """Return the strings in a JSON list; text that is not a list is returned as the only item."""
+    """Return the strings in a JSON list. A text that isn't a list is returned as the only item."""
     text = text_or_empty(value)
     try:
         values = json.loads(text) if text else []
@@ -48,7 +48,7 @@ def text_list(value: object) -> list[str]:
 
 
 def time_ms(value: object) -> int | None:
-    """Convert a time, in milliseconds, seconds or text, to milliseconds since 1970; return None for anything else."""
+    """Return a time, given in milliseconds, in seconds or as text, in milliseconds since 1970; None if it isn't one."""
     if isinstance(value, bytes | str):
         text = text_or_empty(value)
         try:
@@ -75,12 +75,12 @@ def count_of(value: object) -> int:
 
 # -- Memories of claude-mem (github.com/thedotmack/claude-mem), from any version of its SQLite database.
 #
-# Its observations, session summaries, directives and (in newer versions) memory items become memories. The prompts that
-# it logged do not: they are in the transcripts, which are read anyway.
+# Its observations, session summaries, directives and (in newer versions) memory items are imported as memories. Its
+# prompts are not, because they are also in the transcripts, which are read anyway.
 
 #: The name of the format, also used as the extractor of its memories.
 FORMAT = "claude-mem"
-#: Type of an observation → kind of the memory; an observation of any other type becomes a fact.
+#: Type of an observation → kind of the memory. Observations of other types are imported as facts.
 _KINDS = {"decision": Kind.DECISION, "bugfix": Kind.FIX}
 #: Maximum number of names that a memory gets from an observation.
 MAX_ENTITIES = 40
@@ -140,7 +140,7 @@ def _items(database: ForeignDatabase) -> Iterator[Incoming]:
 
 
 def _sessions(database: ForeignDatabase) -> dict[str, str]:
-    """Return claude-mem's own id for each session → Claude Code's id."""
+    """Return claude-mem's id of a session → Claude Code's id."""
     sessions = {}
     for row in database.rows("sdk_sessions", _SESSION_COLUMNS):
         own = row["memory_session_id"] or row["sdk_session_id"]
@@ -151,14 +151,14 @@ def _sessions(database: ForeignDatabase) -> dict[str, str]:
 
 
 def _project_names(database: ForeignDatabase) -> dict[str, object]:
-    """Return the id of each project → its name, as newer versions store it."""
+    """Return id → name of each project, which only newer versions store."""
     if not database.columns("projects"):
         return {}
     return {str(row["id"]): row["name"] for row in database.rows("projects", frozenset({"id", "name"}))}
 
 
 def _item(row: ForeignRow, sessions: dict[str, str]) -> Incoming | None:
-    """Return a memory item; None for a prompt, or for the copy of an observation that is read anyway."""
+    """Return a memory item; None for a prompt, or for a copy of an observation, which is read anyway."""
     if text_or_empty(row["kind"]) == "prompt" or row["legacy_observation_id"]:
         return None
     return _observation({**row, "text": text_or_empty(row["text"]) or row["content"]}, sessions, table="memory_items")
@@ -243,12 +243,12 @@ def _memory(
 
 # -- Memories of the earlier Engram, from its database.
 #
-# The earlier Engram merged similar memories into one row, whose summary then reads ``first | second``; a line of
-# hyphens separates the contents. Here, each of them becomes a separate memory again if it adds something new.
+# The earlier Engram merged similar memories into one row with the summary ``first | second``; their contents are
+# separated by a line of hyphens. On import, each of them that adds something new becomes a separate memory again.
 
 #: The name of the format, also used as the extractor of its memories.
 OLD_ENGRAM_FORMAT = "earlier-engram"
-#: Minimum share of common words, relative to the shorter part, at which two parts of a summary say the same thing.
+#: Two parts of a summary say the same thing if they have at least this share of the shorter part's words in common.
 SAME_SHARE = 0.75
 
 _COLUMNS = frozenset(
@@ -279,15 +279,15 @@ def _memories(row: ForeignRow) -> Iterator[Incoming]:
         yield Unusable(f"episode {name or '(no id)'}", "it has no text" if name else "it has no id")
         return
     for number, (summary, content) in enumerate(parts):
-        # The newest part was written last, so only that part counts as used.
+        # The newest part was written last, so the row's accesses are attributed to it.
         yield _earlier_memory(row, name, summary, content, is_newest=number == len(parts) - 1)
 
 
 def split_merged(summary: str, content: str) -> list[tuple[str, str]]:
     """Return the memories that were merged into one, as (summary, content) pairs, oldest first.
 
-    A part that says the same thing as another does not become a memory. Contents are paired with summaries if there are
-    as many of one as of the other; otherwise, the newest memory gets all the contents.
+    If several parts say the same thing, only the newest becomes a memory. If there are as many contents as summaries,
+    they are paired; otherwise, the newest memory gets all contents.
     """
     summaries = [part for part in _BETWEEN_SUMMARIES.split(summary) if part.strip()]
     contents = [part.strip() for part in _BETWEEN_CONTENTS.split(content) if part.strip()]
@@ -346,11 +346,11 @@ def _earlier_memory(row: ForeignRow, name: str, summary: str, content: str, *, i
     )
 
 
-# -- Folders of Markdown notes as memories: one memory per section, with the date that its file gives.
+# -- Folders of Markdown notes: each section becomes a memory with the date of its file.
 
 #: The name of the format, also used as the extractor of its memories.
 NOTE_FOLDER_FORMAT = "notes"
-#: Maximum number of words in a section; a longer section is split into several memories.
+#: Maximum number of words in a memory; a longer section is split into several memories.
 MAX_SECTION_WORDS = 400
 #: Maximum number of files in one folder.
 MAX_FILES = 20_000
@@ -364,8 +364,8 @@ def read_note_folder(path: Path, *, is_global: bool) -> FileSource:
     """Return the content of a folder of Markdown notes, or of one note.
 
     Args:
-        path: the folder, whose hidden subfolders are skipped, or the note.
-        is_global: the notes apply to every project, not only to the one that they are imported into.
+        path: the folder or the note. Hidden subfolders are skipped.
+        is_global: the notes apply to every project, not only to the one into which they are imported.
     """
     return FileSource(
         NOTE_FOLDER_FORMAT, str(path), _note_folder_items(path, Scope.GLOBAL if is_global else Scope.PROJECT)
@@ -373,7 +373,7 @@ def read_note_folder(path: Path, *, is_global: bool) -> FileSource:
 
 
 def find_note_files(path: Path) -> list[Path]:
-    """Return the Markdown files in a folder, sorted by name, excluding links and hidden files."""
+    """Return the Markdown files in a folder, sorted by path, excluding links and hidden files."""
     if path.is_file():
         return [path]
     files = [
@@ -415,7 +415,7 @@ def _sections(name: str, text: str, changed_at_ms: int, scope: Scope) -> Iterato
         heading = chunk.heading or (title if number == 0 else "")
         described = _unquoted(fields.get("description", "")) if number == 0 else ""
         summary = described or (f"{heading.rsplit(' › ', 1)[-1]}: {first}" if heading else first)
-        # The text determines the ids, so reimporting a changed note adds only its changed sections.
+        # The ids depend on the text, so importing a changed note again adds only its changed sections.
         yield IncomingMemory(
             memory=Memory(
                 **derived_ids(NOTE_FOLDER_FORMAT, name, chunk.heading, chunk.text),
@@ -435,7 +435,7 @@ def _sections(name: str, text: str, changed_at_ms: int, scope: Scope) -> Iterato
 
 
 def _date_of(name: str, fields: dict[str, str]) -> int | None:
-    """Return the date in the fields or the name of a note, in milliseconds since 1970."""
+    """Return the date of a note, from its fields or its name, in milliseconds since 1970; None if there is none."""
     for field in ("date", "created", "created_at", "updated"):
         at_ms = parse_time_ms(_unquoted(fields.get(field, "")))
         if at_ms is not None:

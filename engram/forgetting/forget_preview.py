@@ -52,8 +52,7 @@ class ForgottenFiles:
         return _line_filter(self.names, self.beginnings)
 
     def clean(self, places: Home, *, is_dry: bool = False) -> tuple[list[str], list[Path]]:
-        """Remove everything from recollections, exports and notes; return the names of changed files, and changed
-        notes.
+        """Remove everything from recollections, exports and notes; return the names of changed files and the notes.
 
         With ``is_dry``, nothing is changed; the return value is the same.
         """

@@ -196,8 +196,7 @@ def move_saved_notes(home: Home) -> int:
 
 
 def session_section(key: str, project: str, turns: Sequence[Turn], decided: Sequence[str] = ()) -> str:
-    """Return the Markdown section of a session, with lists of what was asked, decided, changed, committed and left
-    open.
+    """Return a session's Markdown section: what was asked, decided, changed, committed and left open.
 
     Args:
         key: the session's id, or ``SESSION/NUMBER`` for its work in a project other than its own.

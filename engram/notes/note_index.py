@@ -18,21 +18,21 @@ from engram.settings import Settings
 from engram.system.atomic import read_regular
 from engram.system.lazy_regex import lazy_regex
 
-# -- Split Markdown text into chunks, one per heading, and long ones at paragraphs. Pure.
+# -- Split Markdown text into chunks: at headings, and long ones at paragraphs.
 
-#: A chunk grows to about this many words before it is split at a paragraph.
+#: Number of words after which a chunk is split at the next paragraph.
 CHUNK_WORDS = 120
 
 _HEADING = lazy_regex(r"(#{1,6})\s+(.*?)\s*#*\s*")
-#: The comment below a heading that identifies the section's owner; it is not indexed.
+#: The comment below a heading that identifies the section's owner. It is not indexed.
 _SECTION_MARK = lazy_regex(r"<!-- (?:session|saved|found) .*-->")
 _FENCE = lazy_regex(r"\s*(```|~~~)")
 
 
 def cut_markdown(text: str, words: int = CHUNK_WORDS, owners: Sequence[Owner] = ()) -> list[NoteChunk]:
-    """Return the chunks of Markdown text, in order; a chunk's heading is the path of headings above it.
+    """Return the chunks of a Markdown text in order. A chunk's heading is the path of all headings above it.
 
-    ``owners`` lists the owner of each line; a chunk never has more than one. Without it, everyone owns all chunks.
+    ``owners`` lists the owner of each line; a chunk has only one owner. If it is empty, all chunks belong to everyone.
     """
     chunks: list[NoteChunk] = []
     path: list[tuple[int, str]] = []
@@ -66,7 +66,7 @@ def cut_markdown(text: str, words: int = CHUNK_WORDS, owners: Sequence[Owner] = 
 
 
 def nest_text(text: str, levels: int) -> str:
-    """Return text for use within a section: headings ``levels`` deeper, an open code fence closed."""
+    """Return a text for use within a section, with headings ``levels`` deeper and an open code fence closed."""
     lines: list[str] = []
     fence = ""
     for line in text.splitlines():
@@ -77,13 +77,14 @@ def nest_text(text: str, levels: int) -> str:
     return "\n".join([*lines, fence] if fence else lines)
 
 
-# -- The owner of each line of a note: a session, the project of a saved note, a memory, or everyone. Pure.
+# -- Determine the owner of each line of a note: a session, the project of a saved note, a memory, or everyone.
 
-#: Folders that only Engram writes; text without an owner's comment there has no owner.
+#: Folders to which only Engram writes. Text in them without an owner's comment has no owner.
 OWN_FOLDERS = ("daily/", "saved/")
 #: Prefix of the names of the earlier Engram's notes.
 EARLIER_PREFIX = "earlier/"
-#: The one of them that applies to every project; in the others, each section belongs to the project in its heading.
+#: The one of these notes that applies to every project. In the others, each section belongs to the project in its
+#: heading.
 _EARLIER_MEMORY = f"{EARLIER_PREFIX}MEMORY.md"
 
 _OWNED_HEADING = lazy_regex(r"##?\s+(.*?)\s*")
@@ -92,7 +93,7 @@ _SESSION_MARK = lazy_regex(r"<!-- session (\S{1,200}) -->")
 _SAVED_MARK = lazy_regex(r"<!-- saved \d\d:\d\d -->")
 #: Engram's own remark at the top of MEMORY.md.
 ABOUT_THIS_FILE = "Kept by Engram. Edit freely; sections in excess move to archive/."
-#: Files with graduated memories, and the heading of a project's memories there.
+#: Files with graduated memories, and the form of the heading of a project's memories in them.
 _GRADUATED = ("MEMORY.md", "archive/")
 _MONTH_OF_PROJECT = lazy_regex(r"\d{4}-\d\d, (.+)")
 _MEMORY_MARK = lazy_regex(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
@@ -102,9 +103,9 @@ def owners_of_lines(source: str, lines: Sequence[str]) -> list[Owner]:
     """Return the owner of each line of a note.
 
     A section extends from a first- or second-level heading to the next one outside code. The comment on the line after
-    the heading gives its owner: ``session ID``, or ``saved TIME`` for the project named in the heading. In MEMORY.md
+    the heading gives its owner: ``session ID``, or ``saved TIME`` for the project named in the heading. In MEMORY.md,
     the heading ``YYYY-MM, NAME`` names the project, and Engram's own remark at the top has no owner. In the earlier
-    Engram's daily notes each heading is a project's name. A line that ends in a memory's comment belongs to that
+    Engram's daily notes, each heading is a project's name. A line that ends with a memory's comment belongs to that
     memory.
 
     Args:
@@ -135,17 +136,17 @@ def _owner_of_section(heading: str, mark: str) -> Owner | None:
     return Owner("project", heading) if _SAVED_MARK.fullmatch(mark) else None
 
 
-# -- Notes of the earlier Engram, which are in the memory folder itself.
+# -- Notes of the earlier Engram, which are directly in the memory folder.
 
 _DAY = lazy_regex(r"\d{4}-\d\d(?:-\d\d)?.*")
-#: Folders of its notes.
+#: Folders with notes of the earlier Engram.
 _FOLDERS = ("daily", "archive")
 
 
 def earlier_notes(folder: Path) -> Iterator[Path]:
     """Yield the earlier Engram's notes: MEMORY.md, dated files, and files in ``daily`` and ``archive``.
 
-    Links are left out.
+    Symbolic links are left out.
     """
     for path in sorted(folder.glob("*.md")):
         if (path.name == "MEMORY.md" or _DAY.fullmatch(path.stem)) and _is_note(path):
@@ -162,16 +163,16 @@ def _is_note(path: Path) -> bool:
 
 # -- Find and name the notes. No file outside the note folders is ever opened.
 
-#: Size up to which a note is read, in bytes.
+#: Number of bytes at the beginning of a note that are read.
 MAX_NOTE_BYTES = 2_000_000
-#: Maximum number of notes in one folder; the rest is left out.
+#: Maximum number of notes in one folder; the others are left out.
 MAX_NOTES = 5000
 
 
 def note_folders(settings: Settings) -> list[tuple[str, Path]]:
     """Return ``(name prefix, folder)`` for the memory folder's notes and for the user's note folders."""
     folders = [("", settings.places.notes)]
-    # The prefixes of Engram's own folders are taken, so that a user's folder is not mistaken for one of them.
+    # The prefixes of Engram's own folders are reserved, so that a user's folder is not confused with one of them.
     taken = {"", "daily/", "saved/", "archive/", EARLIER_PREFIX}
     for named in settings.note_folders:
         folder = Path(os.path.expanduser(named))
@@ -185,9 +186,9 @@ def note_folders(settings: Settings) -> list[tuple[str, Path]]:
 
 
 def find_notes(settings: Settings) -> Iterator[tuple[str, Path]]:
-    """Yield ``(source name, path)`` for every Markdown file in the note folders; links are not followed.
+    """Yield ``(source name, path)`` for every Markdown file in the note folders. Symbolic links are not followed.
 
-    The earlier Engram's notes are read from where they are.
+    The earlier Engram's notes are included.
     """
     for path in islice(earlier_notes(settings.home), MAX_NOTES):
         yield source_name(settings.places, path), path
@@ -210,7 +211,7 @@ def source_name(places: Home, path: Path) -> str:
 
 
 def read_note(path: Path) -> str | None:
-    """Return a note's text; None if the file is gone, a link or not a regular file."""
+    """Return a note's text; None if the file is missing, a symbolic link or not a regular file."""
     data = read_regular(path, MAX_NOTE_BYTES)
     return None if data is None else data.decode("utf-8", "replace").lstrip("\ufeff")
 
@@ -225,7 +226,7 @@ Redact = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """Numbers of notes: in total, newly indexed, and removed."""
+    """Numbers of notes in total, newly indexed and removed."""
 
     notes: int
     changed: int
@@ -233,7 +234,7 @@ class IndexReport:
 
 
 def index_notes(store: Store, settings: Settings, redact: Redact) -> IndexReport:
-    """Update the index from the files. An unchanged note, by size and time, costs one ``stat``."""
+    """Update the index from the files. A note with an unchanged size and modification time is not read."""
     known = {note.source: note for note in rows.list_notes(store)}
     changed = total = 0
     seen = set()
@@ -276,13 +277,13 @@ def read_lines(
     *,
     project_id: int | None = None,
 ) -> str:
-    """Return lines of a note, redacted.
+    """Return redacted lines of a note.
 
     Args:
-        source: the note's name, as printed by search; not a path.
+        source: the note's name as printed by a search; not a path.
         start: number of the first line, from 1; None for 1.
-        lines: number of lines; at most 400, which is also the default.
-        project_id: leave out lines that this project may not see; None leaves nothing out.
+        lines: number of lines; at most ``MAX_LINES``, which is also the default.
+        project_id: leave out lines that this project may not see; None to leave nothing out.
 
     Raises:
         NotFound: there is no note with that name.

@@ -1,4 +1,4 @@
-"""Read the user's files that an agent reads when it starts. They are never written."""
+"""Read the user's own files that an agent reads at startup. Engram never changes them here."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from engram.system.lazy_regex import lazy_regex
 from engram.text.subject import StandingText
 from engram.transcripts.project import is_excluded
 
-# -- Find Claude Code's auto memory of a project; its settings may specify another folder or switch it off.
+# -- Find Claude Code's auto memory of a project. Claude Code's settings may specify another folder or switch it off.
 
 #: Maximum number of bytes of a settings file that are read.
 MAX_SETTINGS_BYTES = 4_000_000
-#: Length to which Claude Code truncates the name of a project's folder before it appends a hash.
+#: Length to which Claude Code truncates the name of a project's folder before it appends a hash, in characters.
 MAX_FOLDER_NAME = 200
 #: Names of the settings.
 _FOLDER, _IS_ENABLED = "autoMemoryDirectory", "autoMemoryEnabled"
 
 
 def auto_memory_folder(claude_folder: Path, root: Path | None) -> Path | None:
-    """Return the folder of a project's auto memory, or of the auto memory that all projects share.
+    """Return the folder of a project's auto memory, or that of the auto memory that all projects share.
 
     A project's own settings take precedence over the user's.
 
@@ -50,7 +50,7 @@ def auto_memory_folder(claude_folder: Path, root: Path | None) -> Path | None:
         root: the project's folder; None for the shared auto memory.
 
     Returns:
-        The folder; None if auto memory is switched off, or the requested folder is not in use.
+        The folder; None if auto memory is switched off, or if the requested kind of folder is not used.
     """
     user = _settings(claude_folder / "settings.json")
     if root is None:
@@ -103,12 +103,13 @@ def _settings(path: Path) -> dict[str, Any]:
 
 # -- Read the files.
 #
-# They are CLAUDE.md (the user's, the project's and nested ones), CLAUDE.local.md, what these import with ``@path``,
-# rules files, and Claude Code's auto memory. Text that disappears from one becomes a saved note, which search finds.
+# They are CLAUDE.md (the user's, the project's and nested ones), CLAUDE.local.md, files that these import with
+# ``@path``, rules files, and Claude Code's auto memory. Text that is removed from a file is saved as a note, so that it
+# can still be found.
 
 logger = logging.getLogger(__name__)
 
-#: Maximum number of bytes read from a file, of files in a project, and of nested imports.
+#: Maximum number of bytes that are read from a file, of files in a project, and of nested imports.
 MAX_FILE_BYTES, MAX_FILES, MAX_IMPORT_DEPTH = 200_000, 100, 5
 #: Maximum number of projects whose statements are cached.
 MAX_CACHED = 20
@@ -129,9 +130,10 @@ _cache: dict[tuple[str, int | None], _Known] = {}
 
 
 def standing_text(store: Store, project_id: int | None) -> StandingText:
-    """Return the text of the user's files in a project (None: the files that apply everywhere).
+    """Return the text of the user's files that apply in a project; for None, only of those that apply everywhere.
 
-    ``standing_text(store, project_id).file_saying(summary)`` returns the file that says the same as a memory.
+    For example, ``standing_text(store, project_id).file_saying(summary)`` returns the file that says the same thing as
+    a memory.
     """
     key, watermark = (str(store.path), project_id), standing_watermark(store)
     known = _cache.get(key)
@@ -146,7 +148,7 @@ def standing_text(store: Store, project_id: int | None) -> StandingText:
 
 
 def standing_of(store: Store, project_id: int | None) -> Callable[[str], tuple[str, str]]:
-    """Return a function: text → (the file that says the same, what a file says instead); "" if there is none."""
+    """Return a function: text → (file that says the same thing, contradicting statement of a file), each "" if none."""
     standing = standing_text(store, project_id)
 
     def look_up(text: str) -> tuple[str, str]:
@@ -157,7 +159,7 @@ def standing_of(store: Store, project_id: int | None) -> Callable[[str], tuple[s
 
 
 def read_standing_files(store: Store, settings: Settings, redact: Redact) -> int:
-    """Read the files that have changed since the last call; return how many. An unchanged file costs one ``stat``."""
+    """Read the files that have changed since the last call; return how many there were."""
     known = {file.path: file for file in list_standing_files(store)}
     seen: set[str] = set()
     changed = 0
@@ -183,7 +185,7 @@ def read_standing_files(store: Store, settings: Settings, redact: Redact) -> int
             continue
         owner = next((project for project in projects if project.id == file.project_id), None)
         if os.path.isfile(file.path) and file.name.endswith("/CLAUDE.md"):
-            # A nested file, in a folder where nobody has worked recently.
+            # It is a nested file in a folder with no recent work.
             changed += _read_file(store, settings, redact, owner, file.name, Path(file.path), file)
             continue
         changed += 1
@@ -221,7 +223,8 @@ def _read_file(
         text=redact(data.decode("utf-8", "replace").replace("\0", "")),
     )
     if known is not None:
-        # Saved before the old text is replaced: a kill in between may save a paragraph twice, but never loses one.
+        # This comes before the old text is replaced: if the process is killed in between, a paragraph may be saved
+        # twice, but none is lost.
         _keep_removed(store, settings, known, file.text, "" if owner is None else owner.name)
     with store.transaction() as tx:
         put_standing_file(tx, file)
@@ -229,7 +232,7 @@ def _read_file(
 
 
 def _keep_removed(store: Store, settings: Settings, known: StandingFile, text: str, project: str) -> None:
-    """Save the paragraphs that disappeared from a file as a note in the file's project."""
+    """Save the paragraphs that were removed from a file as a note in the file's project."""
     now = {_plain(paragraph) for paragraph in _paragraphs(text)}
     lines = {_plain(line) for line in text.splitlines()}
     removed = []
@@ -258,7 +261,7 @@ def _plain(text: str) -> str:
 
 
 def _files_of(store: Store, settings: Settings, owner: ProjectRow | None) -> Iterator[tuple[str, Path]]:
-    """Yield ``(name, path)`` for a project's files (None: those that apply everywhere) and their imports."""
+    """Yield ``(name, path)`` for a project's files, or for those that apply everywhere, and for their imports."""
     count = 0
     for name, path in _entry_files(store, settings, owner):
         for imported_name, imported in _with_imports(name, path, MAX_IMPORT_DEPTH):
@@ -294,7 +297,7 @@ def _entry_files(store: Store, settings: Settings, owner: ProjectRow | None) -> 
 
 def _markdown(folder: Path, prefix: str) -> Iterator[tuple[str, Path]]:
     for path in sorted(folder.rglob("*.md"))[:MAX_FILES] if os.path.isdir(folder) else ():
-        # Engram's own note of graduated memories may be next to Claude Code's.
+        # Engram's own note with graduated memories may be next to Claude Code's.
         yield f"{prefix}/{path.relative_to(folder).as_posix()}", path
 
 
