@@ -72,7 +72,7 @@ class ForgetReport:
         lines = [f"“{self.summary}”: {account}."]
         if self.dropped_backups:
             copies = number_of(self.dropped_backups, "damaged copy", "damaged copies")
-            lines.append(f"Deleted {copies} of the database, because nothing could be removed from a damaged file.")
+            lines.append(f"Deleted {copies} of memory.db, because nothing could be removed from a damaged file.")
         lines += [_needed_line(entry, may_show) for entry in self.needed]
         lines += [
             f"{episode_id} is current again, because the memory that replaced it was deleted."

@@ -354,7 +354,7 @@ def test_a_backup_that_cannot_be_cleaned_is_deleted(store: Store, home: Home, ta
     report = forget_memory(store, home, target.episode_id, also_source=True, actor=Actor.USER)
 
     assert report.dropped_backups == 1
-    assert "Deleted 1 damaged copy of the memory" in report.describe()
+    assert "Deleted 1 damaged copy of memory.db" in report.describe()
     assert not (home.backups / "broken.db").exists()
 
 
