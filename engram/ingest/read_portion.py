@@ -427,7 +427,7 @@ class Step:
     def _copied(self, reading: Reading, stored: TurnsInStore) -> tuple[tuple[str, int], ...]:
         """Return the sessions that already contain entries of this source, each with the time of the last one."""
         known = stored.known_entries([entry.uuid for entry in reading.entries if entry.uuid])
-        owners = sessions_of_entries(self.store, list(known))
+        owners = sessions_of_entries(self.store, list(known)) if known else {}
         until: dict[str, int] = {}
         for entry in reading.entries:
             owner = owners.get(entry.uuid, "")

@@ -133,10 +133,11 @@ class _Worktree(NamedTuple):
 
 # -- Look up the folders of many sessions on disk, each only once per run.
 
+P = TypeVar("P", str, PurePath)
 R = TypeVar("R")
 
 #: The answers of this run, by question and path; None outside a run.
-_answers: ContextVar[dict[tuple[Any, PurePath], Any] | None] = ContextVar("answers", default=None)
+_answers: ContextVar[dict[tuple[Any, Any], Any] | None] = ContextVar("answers", default=None)
 
 
 @contextlib.contextmanager
@@ -149,9 +150,9 @@ def one_run() -> Iterator[None]:
         _answers.reset(token)
 
 
-def _asked_once(ask: Callable[[PurePath], R]) -> Callable[[PurePath], R]:
+def _asked_once(ask: Callable[[P], R]) -> Callable[[P], R]:
     @wraps(ask)
-    def answer(path: PurePath) -> R:
+    def answer(path: P) -> R:
         answers = _answers.get()
         if answers is None:
             return ask(path)
@@ -489,6 +490,7 @@ def _own_project(worktree: _Worktree, depth: int) -> Project:
 # -- paths
 
 
+@_asked_once
 def _pure(text: str) -> PurePath:
     """Return a path as this machine would write it; under Windows, a folder in Linux has two names."""
     if verbatim := _VERBATIM.match(text):

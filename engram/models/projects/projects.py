@@ -39,10 +39,7 @@ def keep_name(tx: Tx, project_id: int) -> None:
 
 def is_name_taken(store: Reader, name: str, identities: Collection[str]) -> bool:
     """Return True if a project other than those with these identities has or had the name."""
-    project, former = tables.Project, tables.FormerName
-    current = project.select(project.identity).where(project.name == name)
-    names = current | former.select(former.identity).where(former.name == name)
-    return any(identity not in identities for identity in store.fetch_values(names))
+    return any(identity not in identities for identity in store.fetch_values(_identities_named(name)))
 
 
 def project_id_of_name(store: Reader, name: str) -> int | None:
@@ -142,13 +139,6 @@ class Claim:
 
 def claims_of(store: Reader, identity: str) -> list[Claim]:
     """Return the projects that are or were at a path, including those to which the path was joined."""
-    project, folder = tables.Project, tables.ProjectFolder
-    columns = (project.id, project.identity, project.name, project.root, project.remote, project.first_commit)
-    is_at_same_path = (project.identity >= identity + AT_SAME_PATH) & (project.identity < identity + _BEHIND_SAME_PATH)
-    is_there = (project.identity == identity) | is_at_same_path
-    own = project.select(*columns, Value("").alias("reason")).where(is_there)
-    joined = project.select(*columns, folder.reason).join(folder, on=folder.project_id == project.id)
-    query = own.union_all(joined.where(folder.identity == identity))
     claims = [
         Claim(
             project=ProjectRow(id=row.id, identity=row.identity, name=row.name, root=row.root),
@@ -156,7 +146,7 @@ def claims_of(store: Reader, identity: str) -> list[Claim]:
             first_commit=row.first_commit,
             reason=row.reason,
         )
-        for row in store.fetch(query)
+        for row in store.fetch(_at_path(identity, identity + AT_SAME_PATH, identity + _BEHIND_SAME_PATH))
     ]
     # Projects with a recognisable repository come first, and among these the one that has the folder now.
     return sorted(claims, key=lambda claim: (not (claim.remote or claim.first_commit), not claim.project.root))
@@ -284,6 +274,25 @@ def _with_folder(tx: Tx, project: ProjectRow, root: str) -> ProjectRow:
             lose_folder(tx, claim.project.id)
     tx.update_row(tables.Project, project.id, {"root": root})
     return replace(project, root=root)
+
+
+@prepared
+def _at_path(identity: str, from_identity: str, to_identity: str) -> Query:
+    """Return the projects with an identity, or with one in a span, and the one that a folder is joined to."""
+    project, folder = tables.Project, tables.ProjectFolder
+    columns = (project.id, project.identity, project.name, project.root, project.remote, project.first_commit)
+    is_at_same_path = (project.identity >= from_identity) & (project.identity < to_identity)
+    is_there = (project.identity == identity) | is_at_same_path
+    own = project.select(*columns, Value("").alias("reason")).where(is_there)
+    joined = project.select(*columns, folder.reason).join(folder, on=folder.project_id == project.id)
+    return own.union_all(joined.where(folder.identity == identity))
+
+
+@prepared
+def _identities_named(name: str) -> Query:
+    project, former = tables.Project, tables.FormerName
+    current = project.select(project.identity).where(project.name == name)
+    return current | former.select(former.identity).where(former.name == name)
 
 
 @prepared

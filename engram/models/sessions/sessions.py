@@ -233,10 +233,7 @@ def copied_history(session_id: str) -> Query:
 def sessions_of_entries(store: Reader, uuids: Sequence[str]) -> dict[str, str]:
     """Return id of an entry → id of the session under which its turn is stored; unknown entries are left out."""
     by_key = {entry_key(uuid): uuid for uuid in uuids}
-    query = tables.Entry.select(tables.Entry.key, tables.Session.session_id)
-    query = query.join(tables.Turn, on=tables.Turn.id == tables.Entry.turn_id).join(tables.Session)
-    query = query.where(in_json_list(tables.Entry.key, by_key))
-    return {by_key[row.key]: row.session_id for row in store.fetch(query)}
+    return {by_key[row.key]: row.session_id for row in store.fetch(_sessions_of_keys(by_key))}
 
 
 def memories_in_context(store: Reader, session_id: str, began_at_ms: int) -> set[str]:
@@ -262,6 +259,13 @@ def memories_in_context(store: Reader, session_id: str, began_at_ms: int) -> set
 def context_start_ms(session_id: str) -> Query:
     """Return when a session was last compacted or cleared; 0 if it never was."""
     return tables.Context.select(tables.Context.began_at_ms).where(tables.Context.session_id == session_id)
+
+
+@prepared
+def _sessions_of_keys(keys: Iterable[int]) -> Query:
+    query = tables.Entry.select(tables.Entry.key, tables.Session.session_id)
+    query = query.join(tables.Turn, on=tables.Turn.id == tables.Entry.turn_id).join(tables.Session)
+    return query.where(in_json_list(tables.Entry.key, keys))
 
 
 @prepared

@@ -278,12 +278,14 @@ def _delete_rows(tx: Tx, turn_id: int) -> None:
 
 def move_entries(tx: Tx, transcript_id: int, places: Sequence[EntryRef]) -> None:
     """Record the new locations of the entries of a rewritten source, in the turns that were read from it."""
+    if not places:
+        return
     by_uuid = {place.uuid: place for place in places}
     keys = [entry_key(uuid) for uuid in by_uuid]
     entry, turn = tables.Entry, tables.Turn
     query = turn.select(turn.id, turn.entries).join(entry, on=turn.id == entry.turn_id).distinct()
     query = query.where((turn.transcript == transcript_id) & in_json_list(entry.key, keys))
-    for row in tx.fetch(query) if by_uuid else ():
+    for row in tx.fetch(query):
         _place_entries(tx, row.id, unpack_entries(bytes(row.entries)), by_uuid)
 
 
