@@ -242,7 +242,10 @@ def named_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
         end: where to stop looking for names; a value may extend beyond this position.
     """
     run = Run()
+    words = low[start:end]
     for stem, chosen in _STEMS:
+        if stem not in words:
+            continue
         at = low.find(stem, start, end)
         while at >= 0:
             match = _NAME.match(low, at)

@@ -24,9 +24,9 @@ from engram.system.lazy_regex import lazy_regex
 
 # -- Find the words of a text that need a close look. Every distinct word is judged once, and most words are plain.
 #
-# Ordinary text repeats its words. A word that can't contain a token, a made-up password or the name of a secret is
-# remembered with the literals in it. The rules for tokens, passwords and names then run only over the few other words,
-# and the rules that need a literal only over texts that contain it.
+# Ordinary text repeats its words. Each is remembered with what it may contain: a token, a made-up password, the name of
+# a secret, or literals. The rules for tokens, passwords and names then run only over the few words that may contain
+# them, and the rules that need a literal only over texts that contain it.
 
 #: Maximum number of words to remember, and maximum length of such a word, in characters.
 _MAX_REMEMBERED = 30_000
@@ -37,9 +37,9 @@ _WORD = lazy_regex(r"\S+")
 #: Names of secrets that contain a space and so can't be recognised in single words.
 _OF_TWO_WORDS = ("session key", "connection string", "login with", "invite code", "community string", "snmp community")
 
-#: Words that contain nothing of interest, and words that contain only literals.
+#: Words that contain nothing of interest, and what each of the others may contain.
 _plain: set[str] = set()
-_with_literals: dict[str, int] = {}
+_looks: dict[str, int] = {}
 
 #: Bits for what a word may contain; the bits of literals are shifted to lie above these.
 TOKEN, NAME, PASSWORD = 1, 2, 4
@@ -55,31 +55,29 @@ def places(text: str, low: str) -> tuple[list[tuple[int, int, int]], int, dict[s
     Args:
         low: the text in lower case.
     """
-    found: list[tuple[int, int, int]] = []
     words = set(text.split()).difference(_plain)
-    new = words.difference(_with_literals)
+    new = words.difference(_looks)
+    looks = {word: _looks[word] for word in words.difference(new)}
+    if new:
+        looks |= _judge(new)
     held = 0
     opening: dict[str, bool] = {}
-    for word in words.difference(new):
-        bits = _with_literals[word]
-        held |= bits
-        if bits & (OPENS | HINTS):
-            opening[word] = bool(bits & OPENS)
-    if new:
-        flagged: dict[str, int] = {}
-        for word, look in _judge(new).items():
-            held |= look >> _ABOVE
-            if look >> _ABOVE & (OPENS | HINTS):
-                opening[word] = bool(look >> _ABOVE & OPENS)
-            if look & (TOKEN | NAME | PASSWORD):
-                flagged[word] = look
-        if len(flagged) > _FEW:
-            for match in _WORD.finditer(text):
-                if match.group() in flagged:
-                    found.append((match.start(), match.end(), flagged[match.group()]))
-        else:
-            for word, look in flagged.items():
-                found += ((at, at + len(word), look) for at in _occurrences(text, word))
+    flagged: dict[str, int] = {}
+    for word, look in looks.items():
+        literals = look >> _ABOVE
+        held |= literals
+        if literals & (OPENS | HINTS):
+            opening[word] = bool(literals & OPENS)
+        if look & (TOKEN | NAME | PASSWORD):
+            flagged[word] = look
+    found: list[tuple[int, int, int]] = []
+    if len(flagged) > _FEW:
+        for match in _WORD.finditer(text):
+            if match.group() in flagged:
+                found.append((match.start(), match.end(), flagged[match.group()]))
+    else:
+        for word, look in flagged.items():
+            found += ((at, at + len(word), look) for at in _occurrences(text, word))
     for name in _OF_TWO_WORDS:
         at = low.find(name)
         while at >= 0:
@@ -89,10 +87,7 @@ def places(text: str, low: str) -> tuple[list[tuple[int, int, int]], int, dict[s
 
 
 def _judge(new: set[str]) -> dict[str, int]:
-    """Return what the words contain, and remember those that need no close look.
-
-    All words are examined together, one per line.
-    """
+    """Return what the words contain, and remember it. All words are examined together, one per line."""
     words = list(new)
     lines = "\n".join(words)
     low = lines.lower()
@@ -109,20 +104,14 @@ def _judge(new: set[str]) -> dict[str, int]:
         looks[bisect_right(starts, at) - 1] |= look
     for number, bit in openings(low):
         looks[number] |= bit << _ABOVE
-    _remember(words, looks)
-    return dict(zip(words, looks, strict=True))
-
-
-def _remember(words: list[str], looks: list[int]) -> None:
-    if len(_plain) + len(_with_literals) > _MAX_REMEMBERED:
+    held = {word: look for word, look in zip(words, looks, strict=True) if look}
+    if len(_plain) + len(_looks) > _MAX_REMEMBERED:
         _plain.clear()
-        _with_literals.clear()
-    for word, look in zip(words, looks, strict=True):
-        if len(word) <= _MAX_WORD_CHARS and not look & (TOKEN | NAME | PASSWORD):
-            if look:
-                _with_literals[word] = look >> _ABOVE
-            else:
-                _plain.add(word)
+        _looks.clear()
+    long = [word for word in words if len(word) > _MAX_WORD_CHARS]
+    _plain.update(new.difference(held, long))
+    _looks.update((word, held[word]) for word in held.keys() - long)
+    return held
 
 
 def places_of(text: str, opening: Mapping[str, bool]) -> dict[int, bool]:

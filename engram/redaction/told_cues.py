@@ -215,9 +215,15 @@ def _fill() -> None:
 
 
 _fill()
-_LONGEST = max(map(len, _STEMS))
+#: The stems by as many of their first letters as all have, the longest first.
+_SHORTEST = min(map(len, _STEMS))
+_STEMS_BY_BEGINNING: dict[str, list[str]] = {}
+for _stem in sorted(_STEMS, key=len, reverse=True):
+    _STEMS_BY_BEGINNING.setdefault(_stem[:_SHORTEST], []).append(_stem)
 _INNER = tuple(_INSIDE.split())
+_INNER_STEM = lazy_regex("|".join(_INNER))
 _OPENERS.update(_INNER)
+_OPENING_BEGINNINGS = {stem[:_SHORTEST] for stem in (*_OPENERS, *_HINTS)}
 _OPENING_PARTS = tuple(stem for stem in sorted(_OPENERS) if stem[0] >= "\u3000")
 _LONGEST_OPENER = 40
 _IS_CJK = lazy_regex(r"[\u3040-\u30ff\u3400-\u9fff]")
@@ -245,10 +251,10 @@ def _stem_of(word: str) -> str:
     """Return the stem of a lower-case word that has a meaning; "" if there is none."""
     if word in _WHOLE:
         return word
-    inner = next((inner for inner in _INNER if inner in word), "") if len(word) > 3 else ""
+    inner = _INNER_STEM.search(word) if len(word) > 3 else None
     if inner:
-        return inner
-    return next((word[:size] for size in range(min(len(word), _LONGEST), 1, -1) if word[:size] in _STEMS), "")
+        return inner.group()
+    return next((stem for stem in _STEMS_BY_BEGINNING.get(word[:_SHORTEST], ()) if word.startswith(stem)), "")
 
 
 @lru_cache(maxsize=8_192)
@@ -261,8 +267,11 @@ def kind_of(word: str) -> str:
 def openings(words: str) -> Iterator[tuple[int, int]]:
     """Yield the number and bit of each word that triggers reading; words are in lower case, one per line."""
     lines = words.split("\n")
+    holds_inner = any(inner in words for inner in _INNER)
     for number, word in enumerate(lines):
-        if len(word) <= _LONGEST_OPENER and (bit := _opens(word)):
+        bare = word.strip(_AROUND)
+        may_hold = holds_inner or bare[:_SHORTEST] in _OPENING_BEGINNINGS or not bare.isalnum()
+        if may_hold and len(word) <= _LONGEST_OPENER and (bit := _opens(bare)):
             yield number, bit
     if not words.isascii() and _IS_CJK.search(words):
         for number, word in enumerate(lines):
@@ -270,9 +279,7 @@ def openings(words: str) -> Iterator[tuple[int, int]]:
                 yield number, OPENS
 
 
-@lru_cache(maxsize=32_768)
-def _opens(word: str) -> int:
-    bare = word.strip(_AROUND)
+def _opens(bare: str) -> int:
     if bare.isalnum():
         return _bit_of(bare)
     if not _JOINED_WORD.fullmatch(bare):
@@ -294,13 +301,13 @@ def _bit_of(word: str) -> int:
 def cues_in(low: str, first: int, last: int) -> list[Cue]:
     """Return the cues in ``low[first:last]``, in order."""
     found = [Cue(*match.span(), _JOINED[match.group()]) for match in _EXPRESSION.finditer(low, first, last)]
-    for word in _WORD.finditer(low, first, last):
-        kind = kind_of(word.group())
-        if kind:
-            found.append(Cue(*word.span(), kind))
-        elif not word.group().isascii():
+    for match in _WORD.finditer(low, first, last):
+        word = match.group()
+        if kind := kind_of(word):
+            found.append(Cue(*match.span(), kind))
+        elif not word.isascii():
             for part, kind in _PARTS:
-                at = low.find(part, word.start(), word.end())
+                at = low.find(part, *match.span())
                 if at >= 0:
                     found.append(Cue(at, at + len(part), kind))
     return sorted(found)

@@ -139,12 +139,15 @@ def regions(text: str, places: Mapping[int, bool]) -> list[Region]:
 
 def judged(text: str, low: str, region: Region, model: LinearModel) -> Iterator[tuple[Candidate, float]]:
     """Yield the candidates in a part of a text that may be secrets by their form and position, each with its score."""
+    cues = cues_in(low, region.first, region.last)
+    if not region.is_short and not any(cue.kind in _STRONG for cue in cues):
+        return  # nothing in it may be told
     found = candidates(text, low, region.first, region.last)
     scene = None
     for candidate in found:
         own = _form_of(text[candidate.start : candidate.end], candidate.quote, candidate.how)
         if _by_form(own) >= model.floors["form"]:
-            scene = scene or _Scene(text, low, region, found)
+            scene = scene or _Scene(text, low, region, found, cues)
             if scene.may_be_told(candidate):
                 yield candidate, model.score(Features(scene.around(candidate), own))
 
@@ -152,7 +155,7 @@ def judged(text: str, low: str, region: Region, model: LinearModel) -> Iterator[
 def features_in(text: str, low: str, region: Region) -> Iterator[tuple[Candidate, Features, bool]]:
     """Yield all candidates in a part of a text, with features and whether they may be secrets, to fit a model."""
     found = candidates(text, low, region.first, region.last)
-    scene = _Scene(text, low, region, found)
+    scene = _Scene(text, low, region, found, cues_in(low, region.first, region.last))
     for candidate in found:
         own = _form_of(text[candidate.start : candidate.end], candidate.quote, candidate.how)
         yield candidate, Features(scene.around(candidate), own), scene.may_be_told(candidate)
@@ -161,14 +164,13 @@ def features_in(text: str, low: str, region: Region) -> Iterator[tuple[Candidate
 class _Scene:
     """A part of a text: its words, cues and candidates."""
 
-    def __init__(self, text: str, low: str, region: Region, found: Sequence[Candidate]) -> None:
-        self.text, self.low, self.found = text, low, found
+    def __init__(self, text: str, low: str, region: Region, found: Sequence[Candidate], cues: Sequence[Cue]) -> None:
+        self.text, self.low, self.found, self.cues = text, low, found, cues
         first, last, self.is_short = region
         self.first, self.last = first, last
         self.is_message = self.is_short and not is_wrapped(text, first, last)
         self.words = [(match.start(), match.end(), match.group()) for match in _WORD.finditer(low, first, last)]
         self.starts = [start for start, _, _ in self.words]
-        self.cues: list[Cue] = cues_in(low, first, last)
         self.counts: dict[str, int] = {}
         for _, _, word in self.words:
             self.counts[word] = self.counts.get(word, 0) + 1
