@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import has_one, lazy_regex
 from engram.text.shell import meant_programs, told_part, without_colours
 from engram.transcripts.json_values import storable
 from engram.transcripts.turns import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, Action, TodoState
@@ -71,7 +71,7 @@ def shows_environment(action: Action) -> bool:
     places = "\0".join((*action.files, action.place)).lower()
     return (
         (
-            any(name in places for name in _ENVIRONMENT_NAMES)
+            has_one(places, _ENVIRONMENT_NAMES)
             and any(_ENVIRONMENT_FILE.match(file) for file in (*action.files, action.place))
         )
         or prints_environment(action.command)
@@ -81,7 +81,7 @@ def shows_environment(action: Action) -> bool:
 
 def prints_environment(code: str) -> bool:
     """Return True if a shell command or script names an environment file or prints the environment."""
-    return any(mark in code for mark in _ENVIRONMENT_MARKS) and _ENVIRONMENT_COMMAND.search(code) is not None
+    return has_one(code, _ENVIRONMENT_MARKS) and _ENVIRONMENT_COMMAND.search(code) is not None
 
 
 def place_of(given: Mapping[str, Any]) -> str:

@@ -91,8 +91,13 @@ _SHA_CHARS = 12
 _EXIT = lazy_regex(r"(?:Error: )?Exit code (-?\d{1,9})\b")
 
 
-def start_action(block: dict[str, Any], uuid: str) -> Action | None:
-    """Return the action of a ``tool_use`` block; None if it has no usable id."""
+def start_action(block: dict[str, Any], uuid: str, at_ms: int | None = None) -> Action | None:
+    """Return the action of a ``tool_use`` block; None if it has no usable id.
+
+    Args:
+        uuid: id of the entry that contains the block.
+        at_ms: when the call was made, which is kept only for a command.
+    """
     tool_use_id, tool = block.get("id"), block.get("name")
     if not isinstance(tool_use_id, str) or not 0 < len(tool_use_id) <= MAX_ID_CHARS:
         return None
@@ -105,17 +110,19 @@ def start_action(block: dict[str, Any], uuid: str) -> Action | None:
         if isinstance(f, str) and 0 < len(f) <= MAX_PATH_CHARS
     )
     command = given.get("command")
+    command = storable(command[: MAX_COMMAND_CHARS * READ_AHEAD]) if isinstance(command, str) else ""
     todos, is_todo_list = todos_of_call(tool, given)
     return Action(
         tool_use_id=storable(tool_use_id),
         tool=storable(tool),
         uuid=uuid,
         files=files,
-        command=storable(command[: MAX_COMMAND_CHARS * READ_AHEAD]) if isinstance(command, str) else "",
+        command=command,
         place=place_of(given),
         is_edit=tool in EDIT_TOOLS,
         todos=todos,
         is_todo_list=is_todo_list,
+        at_ms=at_ms if command else None,
     )
 
 

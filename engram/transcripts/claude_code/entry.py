@@ -148,7 +148,7 @@ def _entry(line: Line, data: dict[str, Any]) -> Entry | None:
         line.offset,
         line.length,
         line.number,
-        storable_id(_id_of(data)),
+        storable_id(_original_id(data) if "forkedFrom" in data else data.get("uuid")),
         parse_time_ms(data.get("timestamp")),
         storable_text(data.get("cwd")),
         storable_text(data.get("gitBranch")),
@@ -157,10 +157,8 @@ def _entry(line: Line, data: dict[str, Any]) -> Entry | None:
     )
 
 
-def _id_of(data: dict[str, Any]) -> object:
-    """Return the id of a line; for a line that was copied into the history of a fork, the id of the original."""
-    if "forkedFrom" not in data:
-        return data.get("uuid")
+def _original_id(data: dict[str, Any]) -> object:
+    """Return the id of the original of a line that was copied into a fork's history."""
     origin = data["forkedFrom"]
     copied = origin.get("messageUuid") if isinstance(origin, dict) else None
     return copied or data.get("uuid")

@@ -285,12 +285,12 @@ def add_reply(draft: Draft, entry: Entry, *, with_dialogs: bool) -> None:
             draft.said.append(text_block(entry, Role.ASSISTANT, text.strip(), storable_id(message.get("id"))))
         elif block.get("type") == "tool_use":
             # A Code Mode script is not a call of its own: see ``thrown_action``.
-            action = start_action(block, entry.uuid) if block.get("name") != SCRIPT_TOOL else None
+            action = start_action(block, entry.uuid, entry.at_ms) if block.get("name") != SCRIPT_TOOL else None
             if action is not None:
                 if entry.data.get("isVirtual") is True:
                     # The script had made calls before it threw, and these show what failed.
                     draft.drop_action(SCRIPT_TOOL, storable_text(entry.data.get("parentUuid")))
-                draft.add_action(action.run_at(entry.at_ms))
+                draft.add_action(action)
                 if with_dialogs:
                     _add_parts(draft, entry, proposed_in(block))
 
