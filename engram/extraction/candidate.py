@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,7 +11,6 @@ from engram.enums import Importance, Judgement, Kind, Scope, Status, Voice
 from engram.models.memories.judgements import JudgedMemory
 from engram.models.memories.memory_records import Memory
 from engram.system.lazy_regex import lazy_regex
-from engram.text.words import content_words
 from engram.transcripts.turns import Turn
 
 # -- The candidate for a memory that an extractor proposes, with the text and the entries on which it rests.
@@ -67,12 +66,10 @@ class Candidate:
     said_at_ms: int = 0
 
 
-# -- Recognise text that never becomes a memory, and repetitions.
+# -- Recognise text that never becomes a memory.
 
 #: The tag that encloses all text injected by Engram; nothing is ever learned from messages that contain it.
 INJECTION_MARKER = "engram-memories"
-#: Minimum share of the shorter bite's words that two bites must have in common to say the same.
-SAME_SHARE = 0.6
 
 _OWN = lazy_regex(rf"</?{INJECTION_MARKER}\b|\[(?:ep|q)_[0-9a-z]{{6,}}\]", re.IGNORECASE)
 _LOG_LINE = lazy_regex(
@@ -90,15 +87,6 @@ def is_log(text: str) -> bool:
     """Return True if most lines belong to a pasted log, stack trace or diff."""
     lines = [line for line in text.splitlines() if line.strip()]
     return len(lines) >= 3 and sum(bool(_LOG_LINE.match(line)) for line in lines) * 2 >= len(lines)
-
-
-def repeats(bite: str, others: Iterable[frozenset[str]]) -> bool:
-    """Return True if a bite says the same as one of the others, which are given as ``content_words``."""
-    words = content_words(bite)
-    if not words:
-        # Words in other scripts are not compared, and a line without letters has no meaning.
-        return not any(letter.isalpha() for letter in bite)
-    return any(len(words & other) >= SAME_SHARE * max(1, min(len(words), len(other))) for other in others)
 
 
 # -- Recognise a proposal that repeats a memory judged wrong or outdated. Pure.

@@ -71,8 +71,8 @@ def is_at_home(store: Reader, session: SessionRow) -> bool:
 def next_batch(turns: Sequence[StoredTurn]) -> Batch:
     """Return the next batch of a session for a repeatable extractor; an empty one if no turn is due.
 
-    Only the best passages of a session are kept, and a turn's candidates depend on the turns before it and the prompt
-    after it. Therefore the batch starts with the session, and ends where the session ends or the next batch begins.
+    A turn's candidates depend on the turns before it and the prompt after it. Therefore the batch starts with the
+    session, and ends where the session ends or the next batch begins.
     """
     due = [place for place, turn in enumerate(turns) if turn.extracted_revision < turn.revision]
     if not due:

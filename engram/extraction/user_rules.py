@@ -353,14 +353,14 @@ def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], fo
         elif correction := words.CORRECTS.search(sentence):
             # A correction refers to the sentence just before it, or to the beginning of its own sentence.
             is_own = bool(sentence[: correction.start()].strip())
-            _refuse(judged, at, sentence, within=1, only_last=True, with_own=is_own)
+            _refuse(judged, at, sentence, within=1, with_own=is_own)
     after = [sentence for sentence, _ in sentences_in(following)]
     last = len(sentences) - 1
     for number, sentence in enumerate(after):
         if _takes_back(sentence) or (number == 0 and words.DISAGREES.search(sentence)):
             _refuse(judged, last + 1, sentence, within=last + 1)
         elif number == 0 and words.CORRECTS.match(sentence):
-            _refuse(judged, last + 1, sentence, within=1, only_last=True)
+            _refuse(judged, last + 1, sentence, within=1)
             _refuse(judged, last + 1, sentence, within=last + 1, only_shared=True)
         elif number == 0 and words.LIFTS.search(sentence):
             _refuse(judged, last + 1, sentence, within=last + 1, only_shared=True)
@@ -383,7 +383,6 @@ def _refuse(
     sentence: str,
     *,
     within: int,
-    only_last: bool = False,
     only_shared: bool = False,
     with_own: bool = True,
 ) -> None:
@@ -392,7 +391,6 @@ def _refuse(
     Args:
         judged: every judgement, with the position of its sentence.
         within: how many sentences before it to consider.
-        only_last: refuse the last rule, without comparing words.
         only_shared: refuse only rules with common words.
         with_own: also refuse the sentence itself.
     """
@@ -403,7 +401,7 @@ def _refuse(
     ]
     said = prefixes(content_words(sentence) - words.EMPTY_WORDS)
     shared = [n for n in rules_before if judged[n][0] != at and said & prefixes(content_words(judged[n][1].sentence))]
-    if only_shared or ((shared or _named(sentence)) and not only_last):
+    if only_shared or shared or _named(sentence):
         chosen = shared
     else:
         chosen = [n for n in rules_before if judged[n][0] != at][-1:]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engram.extraction.candidate import INJECTION_MARKER, is_log, is_own, repeats
-from engram.text.words import content_words
+from engram.extraction.candidate import INJECTION_MARKER, is_log, is_own
 
 
 def test_engrams_own_text_is_recognised() -> None:
@@ -30,11 +29,3 @@ def test_logs_stacks_and_diffs_are_recognised(text: str) -> None:
 
 def test_prose_is_no_log() -> None:
     assert not is_log("The worker starts.\nIt reads the queue.\nThen it waits.")
-
-
-def test_a_bite_repeats_another_that_holds_most_of_its_words() -> None:
-    known = [content_words("The parser keeps blank lines because the writer needs them")]
-
-    assert repeats("parser keeps blank lines", known)
-    assert not repeats("The watcher sweeps every 60 seconds", known)
-    assert repeats("", [])

@@ -13,7 +13,6 @@ from engram.extraction.candidate import (
     ExtractionContext,
     is_log,
     is_own,
-    repeats,
     says_the_same,
 )
 from engram.extraction.local.dialog_decisions import decisions, without_dialogs
@@ -30,7 +29,7 @@ from engram.extraction.user_rules import (
 )
 from engram.system import process_limits
 from engram.text.splitting import as_said
-from engram.text.words import content_words
+from engram.text.words import content_words, same_words
 from engram.transcripts.turns import TextBlock, Turn, standing_turns
 from engram.trust.suspicion import why_suspect
 from engram.trust.voice import typed_text
@@ -167,9 +166,10 @@ def _unrepeated(candidates: Iterable[Candidate], known: Sequence[str]) -> list[C
     kept: list[Candidate] = []
     taken = [content_words(summary) for summary in known]
     for proposed in reversed(list(candidates)):
-        if not repeats(proposed.summary, taken):
+        words = content_words(proposed.summary)
+        if not words or not any(same_words(words, other) for other in taken):
             kept.append(proposed)
-            taken.append(content_words(proposed.summary))
+            taken.append(words)
     return kept[::-1]
 
 
