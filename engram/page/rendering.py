@@ -19,6 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from engram.models.memories.memory_records import Memory
 from engram.page.view import View
+from engram.reports.memory_report import Span
 from engram.system.clock import parse_time_ms
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.turns import Role
@@ -93,6 +94,7 @@ def make_environment(*, autoescape: bool = True) -> Environment:
         "span": span,
         "inline": inline_spans,
         "blocks": text_blocks,
+        "quoted": quoted_blocks,
         "speaker": SPEAKERS.__getitem__,
     }
     environment.globals["engram"] = "engram"
@@ -232,9 +234,23 @@ LABELS: Mapping[str, str] = {
     "todo list": "To do",
 }
 _LABEL = lazy_regex(rf"^\[({'|'.join(LABELS)})\][ \n]?", re.MULTILINE)
-_FENCE = lazy_regex(r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)(?:\n[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-#: Code in backticks, and words between double asterisks.
-_INLINE = lazy_regex(r"``(?P<two>[^\n]+?)``|`(?P<one>[^`\n]+)`|\*\*(?P<bold>\S(?:[^*\n]*\S)?)\*\*")
+#: Private characters around the part of a quotation that is marked, while it is parsed.
+_MARK, _END = "\ue000", "\ue001"
+_MARKS = lazy_regex(f"([{_MARK}{_END}])")
+#: What is parsed at the beginning and the end of what is marked: a list item, a heading, the fence of a code block.
+_LINE_START = lazy_regex(r"\s*(?:[-*+][ \t]+|#{1,6}[ \t]+|(?:`{3,}|~{3,})[^\n]*\n)?")
+_LINE_END = lazy_regex(r"(?:\n[ \t]*(?:`{3,}|~{3,}))?\s*\Z")
+#: A code block, or a table.
+_FENCE = lazy_regex(
+    r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)(?:\n[ \t]*\1[`~]*[ \t]*$|\Z)"
+    rf"|^((?:[ \t{_MARK}{_END}]*\|[^\n]*\|[ \t{_MARK}{_END}]*(?:\n|\Z)){{2,}})",
+    re.MULTILINE | re.DOTALL,
+)
+#: Code in backticks, even if the end was cut off; words between double asterisks; and the fence of a code block in a
+#: text that was made one line, which is left out.
+_INLINE = lazy_regex(
+    r"`{3,}|``(?P<two>[^\n]+?)``|`(?P<one>[^`\n]+)`|`(?P<cut>[^`\n]+…)$|\*\*(?P<bold>\S(?:[^*\n]*\S)?)\*\*"
+)
 _HEADING = lazy_regex(r"^#{1,6}[ \t]+(.+)$")
 _BLANK_LINES = lazy_regex(r"\n[ \t]*\n(?:[ \t]*\n)+")
 _BULLET = lazy_regex(r"^([ \t]*)[-*+][ \t]+")
@@ -247,10 +263,11 @@ MAX_RICH_CHARACTERS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class TextSpan:
-    """A part of a line: ``style`` is "code", "strong", "mark" or ""."""
+    """A part of a line: ``style`` is "code", "strong" or ""."""
 
     text: str
     style: str = ""
+    is_marked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +286,8 @@ def inline_spans(text: str) -> list[TextSpan]:
             spans.append(TextSpan(text[end : found.start()]))
         if bold := found["bold"]:
             spans += strong(inline_spans(bold))
-        else:
-            spans.append(TextSpan((found["two"] or found["one"]).strip(" "), "code"))
+        elif code := found["two"] or found["one"] or found["cut"]:
+            spans.append(TextSpan(code.strip(" "), "code"))
         end = found.end()
     return [*spans, TextSpan(text[end:])] if end < len(text) else spans
 
@@ -295,12 +312,37 @@ def text_blocks(text: str, is_wrapped: bool = False) -> list[Passage]:
     return blocks
 
 
+def quoted_blocks(quotation: Iterable[Span]) -> list[Passage]:
+    """Split a quotation into the parts to show; what is marked in it stays marked."""
+    text = ""
+    for part in quotation:
+        plain = _MARKS.sub("", part.text)
+        if part.is_marked:
+            begun, ended = _LINE_START.match(plain), _LINE_END.search(plain)
+            start = begun.end() if begun and text[-1:] in ("", "\n") else 0
+            stop = max(start, ended.start() if ended else len(plain))
+            plain = f"{plain[:start]}{_MARK}{plain[start:stop]}{_END}{plain[stop:]}"
+        text += plain
+    blocks, is_marked = [], False
+    for block in text_blocks(text):
+        pieces = []
+        for whole in block.spans:
+            for piece in _MARKS.split(whole.text):
+                if piece in (_MARK, _END):
+                    is_marked = piece == _MARK
+                elif piece:
+                    pieces.append(TextSpan(piece, whole.style, is_marked))
+        blocks.append(Passage(block.kind, tuple(pieces)))
+    return blocks
+
+
 def _prose_and_code(text: str, is_wrapped: bool) -> Iterator[Passage]:
     end = 0
     for found in _FENCE.finditer(text):
         yield from _prose(text[end : found.start()], is_wrapped)
-        if found[2].strip():
-            yield Passage("code", (TextSpan(found[2].strip("\n")),))
+        code = found[2] or found[3] or ""
+        if code.strip():
+            yield Passage("code", (TextSpan(code.strip("\n")),))
         end = found.end()
     yield from _prose(text[end:], is_wrapped)
 
@@ -455,7 +497,7 @@ NAMES: Mapping[str, str] = {
     "turn": "the talk around it fits",
     "rare": "rare words in common",
     "words": "words in common",
-    "length": "number of words in the prompt",
+    "length": "length of the prompt",
     "unknown": "meaning not compared",
     "shared_alone": "share of its words",
     "words_alone": "words in common, no meaning",

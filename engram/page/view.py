@@ -243,7 +243,7 @@ class FrameValues:
     @property
     def sentence(self) -> str:
         if not self.troubles:
-            return "Everything works"
+            return "Engram is running"
         more = f" (and {len(self.troubles) - 1} more)" if len(self.troubles) > 1 else ""
         return f"{self.troubles[0].text.split(': ')[0].split('. ')[0]}{more}"
 

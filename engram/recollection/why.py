@@ -36,6 +36,8 @@ class Moment:
     verdict: Verdict
     #: Sentences in the prompt that sound like rules but were not kept, each with the reason.
     no_rules: tuple[Judgement, ...] = ()
+    #: Row id of the prompt's turn; None if its transcript was not read, and for another event.
+    turn_id: int | None = None
 
     def to_json(self, summaries: Mapping[str, str]) -> dict[str, Any]:
         return {
@@ -202,6 +204,7 @@ def _moment_of_turn(
         outcomes=tuple(recorded),
         verdict=(shown or own)[-1].verdict if own else silence,
         no_rules=no_rules,
+        turn_id=stored.id,
     )
 
 

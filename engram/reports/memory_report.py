@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -403,7 +404,10 @@ def _shorten(spans: Sequence[Span]) -> list[Span]:
             is_before = False
             text = text if len(text) <= 2 * MAX_PLAIN_CHARACTERS else text[: 2 * MAX_PLAIN_CHARACTERS] + " …"
         elif len(text) > MAX_AROUND_CHARACTERS:
-            text = "… " + text[-MAX_AROUND_CHARACTERS:] if is_before else text[:MAX_AROUND_CHARACTERS] + " …"
+            # No word is cut in two.
+            near = text[-MAX_AROUND_CHARACTERS:] if is_before else text[:MAX_AROUND_CHARACTERS]
+            words = re.split(r"\s", near, maxsplit=1)[-1] if is_before else re.split(r"\s\S*\Z", near)[0]
+            text = f"… {words or near}" if is_before else f"{words or near} …"
         kept.append(Span(text, span.is_marked))
     return kept
 

@@ -242,6 +242,7 @@ def test_work_is_retried_cancelled_and_restored_unless_it_continued(page: Served
     shown = page.see("tasks", str(number)).text
     assert "Traceback: &lt;b&gt;OSError&lt;/b&gt;: disk full" in shown
     assert "it grew" in shown
+    assert "<dd>given up</dd>" in shown
 
     for act, state in (("retry", WorkState.DUE), ("cancel", WorkState.DONE)):
         done = page.do("tasks", str(number), act)
@@ -270,6 +271,8 @@ def test_work_on_a_session_is_named_by_the_title_of_the_session(page: ServedPage
     shown = page.see("tasks").text
 
     assert re.search(rf'href="[^"]*/s/{session_id}">Round the VAT of invoices</a>', shown)
+    (number,) = re.findall(r'href="[^"]*/tasks/(\d+)"', shown)
+    assert "<h1>Make memories: Round the VAT of invoices</h1>" in page.see("tasks", number).text
 
 
 def test_the_work_is_paused_and_continues(page: ServedPage, store: Store) -> None:
@@ -285,7 +288,9 @@ def test_a_run_is_shown_undone_and_redone(page: ServedPage, store: Store, settin
     same = {"summary": "the same", "content": "word for word"}
     first, copy = keep(**same), keep(**same)
     run_id = consolidate(store, settings, is_forced=True).run_id
-    assert f"says the same as {first.episode_id}" in page.see("health", "runs", str(run_id)).text
+    shown = page.see("health", "runs", str(run_id)).text
+    links = [f'<a href="{page.access.root}/m/{one.episode_id}">the same</a>' for one in (copy, first)]
+    assert f"<li>Archived: {links[0]} (says the same as {links[1]})" in shown
 
     undone = page.do("health", "runs", str(run_id), "undo")
     assert undone.status == 200, undone.text
@@ -324,7 +329,7 @@ def test_checks_previews_and_purges_are_those_of_the_commands(
     purge = page.see("gone", "purge", days="0").text
 
     assert "1 change would be made. Nothing was changed." in preview
-    assert "archive ep_" in preview
+    assert re.search(r">said twice</a> \(says the same as <a [^>]*>said twice</a>\)", preview)
     assert "worker" in checks
     assert "1 memory" in purge
     assert "engram purge --archived 0 --yes" in purge
@@ -380,7 +385,7 @@ def test_numbers_are_those_of_the_commands(
     status, health = command("status"), page.see("health").text
     for number, name in ((status["turns"], "turns read"), (status["episodes"], "memories kept")):
         assert f"<b>{number}</b><span>{name}</span>" in health
-    assert f"{status['missing_vectors']} texts not indexed yet" in health
+    assert f"<b>{status['missing_vectors']}</b><span>texts not indexed yet</span>" in health
     for name, stage in status["stages"].items():
         figure = '<td class="figure"[^>]*>([\\d,]+)</td>'
         cells = re.search(rf'<th scope="row">{STAGE_NAMES.get(name, name)}</th>{figure}{figure}', health)

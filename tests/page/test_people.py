@@ -211,12 +211,12 @@ def test_what_was_forgotten_is_asked_for_and_waits(person: Person, house: House)
 
 
 def test_what_has_changed(person: Person) -> None:
-    person.click(re.compile("^Kept vat_cents"))
+    person.click(re.compile("^Kept a fix: vat_cents"))
     person.sees("Kept from what was said")
 
 
 def test_what_will_it_say_next(person: Person) -> None:
-    person.sees("Claude will start harbor with")
+    person.sees("What Claude will be shown first in harbor")
     person.sees("Never deploy on Fridays.")
 
 

@@ -14,10 +14,12 @@ from engram.page.rendering import (
     first_sentence,
     headline,
     inline_spans,
+    quoted_blocks,
     text_blocks,
 )
 from engram.page.views.costs import money
 from engram.page.views.memory import content_beyond, title_and_rest
+from engram.reports.memory_report import Span
 from tests.page.hostile import payloads
 
 DAY_MS = 86_400_000
@@ -50,6 +52,10 @@ def shown(text: str, *, is_wrapped: bool = False) -> list[tuple[str, str]]:
         ("## Why\n\nIt was slow.", [("prose", "Why\nIt was slow.")]),
         ("# A\n\n## B\ntext\n## C", [("prose", "A\n\nB\ntext\n\nC")]),
         ("an [also] in the middle", [("prose", "an [also] in the middle")]),
+        (
+            "Both:\n| a | b |\n|---|---|\n| 1 | 2 |\nDone.",
+            [("prose", "Both:"), ("code", "| a | b |\n|---|---|\n| 1 | 2 |"), ("prose", "Done.")],
+        ),
     ],
 )
 def test_a_text_is_shown_in_its_parts(text: str, expected: list[tuple[str, str]]) -> None:
@@ -70,6 +76,32 @@ def test_code_and_strong_words_lose_their_marks_and_nothing_else() -> None:
         (" now", "strong"),
         (", not 2 ** 3 or a lone ` here.", ""),
     ]
+
+
+def test_code_that_was_cut_off_is_code_and_a_fence_in_a_line_is_left_out() -> None:
+    spans = [(span.text, span.style) for span in inline_spans("Run `make te…")]
+
+    assert spans == [("Run ", ""), ("make te…", "code")]
+    assert "".join(span.text for span in inline_spans("So: ``` make ``` it")) == "So:  make  it"
+
+
+def test_what_is_marked_in_a_quotation_stays_marked_in_its_parts() -> None:
+    quotation = [
+        Span("See:\n"),
+        Span("- it **cuts** the half cent.\n```\nint(x)\n```", True),
+        Span("\n\nOK `a`."),
+    ]
+
+    blocks = quoted_blocks(quotation)
+
+    assert [(block.kind, "".join(span.text for span in block.spans)) for block in blocks] == [
+        ("prose", "See:\n• it cuts the half cent."),
+        ("code", "int(x)"),
+        ("prose", "OK a."),
+    ]
+    marked = ["".join(span.text for span in block.spans if span.is_marked).strip() for block in blocks]
+    assert marked == ["it cuts the half cent.", "int(x)", ""]
+    assert quoted_blocks([Span("a \ue000b\ue001 c")]) == text_blocks("a b c")
 
 
 @pytest.mark.parametrize("text", [*payloads(), "a\r\nb", "```\n\n```", "`" * 50, "**" * 40, "x" * 30_000, ""])

@@ -91,7 +91,8 @@ def test_a_memory_says_where_it_comes_from_and_why_it_was_shown(page: ServedPage
     assert PROMPT in text
     assert "relevance 0.71, needed 0.18" in text
     assert "rare words in common" in text
-    assert "Also found by “Why do taxes come out too low?”." in text
+    assert "<li>Why do taxes come out too low?</li>" in text
+    assert "quality" not in text
     assert "Kept from what was said" in text
 
 
@@ -469,6 +470,44 @@ def test_a_search_answers_as_recall_does_without_a_script(
     assert "Nothing that was kept or said" in page.see("m", "answer", q="zeppelin").text
 
 
+def test_the_list_below_an_answer_has_nothing_twice(
+    page: ServedPage, lived: Lived, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hits = [hit(id=lived.fix.episode_id, kind="fix", text=SUMMARY), hit(id=lived.other.episode_id, kind="fix")]
+    asked: list[object] = []
+    monkeypatch.setattr(memories, "ask_worker", lambda *_, **__: asked.append(1) or {"hits": hits})
+    link = f'<a href="{page.access.root}/m/{lived.fix.episode_id}" data-beside>'
+    question = "half cent vat_cents"
+
+    assert link in page.ask(f"{page.access.root}/m?q=vat_cents", hx_request="true").text
+    late = page.see("m", "answer", q=question).text
+    for shown in (page.see("m", q=question).text, late):
+        assert link not in shown
+        assert "1 of them is in the answer above." in shown
+        assert shown.count("<code>claude --resume abc</code>") == 1
+    assert 'id="listed" hx-swap-oob="true"' in late
+    asked.clear()
+    assert link in page.see("m", q="vat_cents").text  # a word is looked up
+    assert not asked
+
+
+def test_memories_that_count_are_told_from_those_that_do_not(page: ServedPage, lived: Lived) -> None:
+    page.do("m", lived.fix.episode_id, "supersede", successor=lived.other.episode_id)
+
+    assert "1 memory, and 1 replaced or archived" in page.see("m").text
+    assert "1 memory · replaced" in page.see("m", state="replaced").text
+    assert "1 memory · fix: what put an error right" in page.see("m", kind="fix", state="replaced").text
+
+
+def test_a_session_says_what_was_kept_from_each_prompt_and_leads_to_its_turn(page: ServedPage, lived: Lived) -> None:
+    text = page.see("s", SESSION).text
+
+    assert f"""<a href="{page.access.root}/s/{SESSION}/t/{lived.turn_id}">{PROMPT}</a>""" in text
+    kept = re.findall(r'<span class="soft">kept</span> <a href="[^"]*/m/(ep_\w+)"', text)
+    assert sorted(kept) == sorted([lived.fix.episode_id, lived.other.episode_id])
+    assert 'data-form="clock"' in text
+
+
 def test_a_prompt_that_is_only_tried_is_told_in_the_conditional(
     page: ServedPage, lived: Lived, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -486,6 +525,7 @@ def test_a_prompt_that_is_only_tried_is_told_in_the_conditional(
         assert said in text
         assert "was shown" not in text
         assert "used up" not in text
+        assert "the best memory" not in text.partition("What would be considered")[2]
 
 
 def test_a_memory_is_read_as_a_person_reads(page: ServedPage, lived: Lived, keep: Callable[..., Memory]) -> None:

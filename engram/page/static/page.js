@@ -68,6 +68,7 @@
     const detail = one(".beside");
     clearTimeout(besideTimer);
     if (!detail || !matchMedia("(min-width: 75rem)").matches) return false;
+    for (const row of document.querySelectorAll("[data-beside]")) row.ariaCurrent = row === link ? "true" : null;
     besideTimer = setTimeout(() => htmx.ajax("GET", link.href, { source: detail, target: detail }), wait);
     return true;
   }

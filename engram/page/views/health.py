@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
+from engram.models.engine.transaction import Store
 from engram.models.memories import memory_history
+from engram.models.memories.memory_records import Memory, memories_of_ids
 from engram.page.view import (
     Answer,
     Notice,
@@ -23,11 +26,24 @@ from engram.page.view import (
 )
 from engram.reports.health import STAGE_NAMES, Health, StageHealth, take_health, take_vitals
 from engram.reports.hub_report import report_hubs
-from engram.reports.use_report import REPORT_DAYS, late_of_days, late_text
+from engram.reports.memory_report import ACTIONS
+from engram.reports.use_report import REPORT_DAYS, late_of_days
+from engram.system.lazy_regex import lazy_regex
 from engram.trust.display import number_of
 
 #: Maximum number of runs listed, and of lines shown per run.
-MAX_RUNS, MAX_LINES = 12, 100
+MAX_RUNS, MAX_LINES = 12, 60
+#: Kind of run → what it did.
+KINDS = {
+    "consolidate": "Tidied",
+    "extract": "Learned from a session",
+    "save": "Saved a memory",
+    "decide": "Decided by you",
+    "undo": "Undone",
+    "purge": "Purged",
+    "import": "Imported",
+}
+_ID = lazy_regex(r"(ep_[0-9a-f]{12})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +70,21 @@ def show_checks(request: PageRequest) -> Answer:
 
 
 def preview(request: PageRequest) -> Answer:
-    return Answer("parts/preview.html", {"report": ask_command(request.settings, "consolidate", "--dry-run")})
+    report = ask_command(request.settings, "consolidate", "--dry-run")
+    return Answer("parts/preview.html", {"report": report, "lines": _named(request.store, report.get("lines", []))})
+
+
+def _named(store: Store, lines: Sequence[str]) -> list[list[tuple[str, Memory | None]]]:
+    """Return lines of a report as plain texts and, in place of their ids, memories; at most ``MAX_LINES``."""
+    pieces = [_ID.split(line) for line in map(_begun, lines[:MAX_LINES])]
+    memories = memories_of_ids(store, sorted({piece for line in pieces for piece in line[1::2]}))
+    return [[(piece, memories.get(piece)) for piece in line] for line in pieces]
+
+
+def _begun(line: str) -> str:
+    """Return a line of a report with the action in words."""
+    action, _, rest = line.partition(" ")
+    return f"{begun(ACTIONS[action])}: {rest}" if action in ACTIONS else line
 
 
 def show_run(request: PageRequest) -> Answer:
@@ -64,7 +94,8 @@ def show_run(request: PageRequest) -> Answer:
     lines = [str(line) for line in run.report.get("lines", [])]
     values = {
         "run": run,
-        "lines": lines[:MAX_LINES],
+        "kinds": KINDS,
+        "lines": _named(request.store, lines),
         "more": max(0, len(lines) - MAX_LINES),
         "changes": bool(memory_history.changing_runs(request.store, [run])),
     }
@@ -125,11 +156,12 @@ def show(request: PageRequest, notice: Notice | None = None) -> Answer:
         ],
         "start": start_of(health),
         "stage_names": STAGE_NAMES,
-        "late": late_text(late),
+        "late": list(late.items()),
         "late_days": REPORT_DAYS,
         "late_prompts": prompts,
         "hubs": report_hubs(request.store),
         "runs": runs,
+        "kinds": KINDS,
         "changed": memory_history.changing_runs(request.store, runs),
     }
     return request.answer("health.html", values, notice)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engram.enums import Kind
@@ -19,7 +19,7 @@ from engram.page.view import Answer, PageRequest, Route, View, start_of
 from engram.page.views.memory import title_and_rest
 from engram.reports.health import take_vitals
 from engram.system.clock import parse_time_ms
-from engram.text.words import MAX_QUERY_CHARS, question_words_of, terms_of
+from engram.text.words import MAX_QUERY_CHARS, is_unspaced, question_words_of, terms_of
 from engram.worker.worker_client import ask_worker
 
 #: Maximum number of memories on one page of the list.
@@ -28,6 +28,18 @@ MAX_ROWS = 25
 MAX_HITS, MAX_SAID, MAX_READ = 8, 5, 20
 #: Maximum number of memories listed that have only some of the words.
 MAX_NEAREST = 5
+#: Kind → what it means.
+KINDS: Mapping[str, str] = {
+    "decision": "what was decided, and why",
+    "preference": "how you want things done",
+    "fix": "what put an error right",
+    "fact": "how something is or works",
+    "state": "what was unfinished or open",
+    "dead-end": "what was tried and did not work",
+    "turn": "all of what was said",
+}
+#: States of memories that no longer count.
+PAST = (State.REPLACED, State.ARCHIVED)
 #: Role of a text → who said it.
 WHO: Mapping[str, str] = {"user": "you said", "assistant": "Claude said"}
 #: Minimum length of a question, in characters.
@@ -70,37 +82,55 @@ class Said:
 def show(request: PageRequest) -> Answer:
     """List memories that match the words; the answer to a question follows once typing pauses."""
     selection = _selection(request)
-    offset = request.number("from")
-    listing = browse(request.store, selection, limit=MAX_ROWS, offset=offset)
-    memories = listing.memories
-    if (
-        selection.text
-        and not (selection.kind or selection.state)
-        and listing.facets is not None
-        and not listing.facets.total
-    ):
-        memories = _nearest(request, selection)
-    is_question = len(selection.text) >= MIN_ASKED_CHARACTERS and not offset
-    values: dict[str, object] = {
-        "asked": selection.text,
-        "kind": selection.kind,
-        "state": selection.state.value if selection.state else "",
-        "memories": memories,
-        "uses": usefulness_of(request.store, [memory.episode_id for memory in memories]),
-        "facets": listing.facets,
-        "projects": [] if listing.facets is None else _projects(request.store, listing.facets.projects),
-        "next": offset + MAX_ROWS if len(listing.memories) == MAX_ROWS else None,
-        "is_question": is_question,
-        "is_typed": request.is_fragment,
-    }
+    values = _list_values(request, selection) | {"is_typed": request.is_fragment}
     if not request.is_fragment:
-        return Answer("memories.html", values | (_answer_values(request, selection) if is_question else {}))
+        answer = _answer_values(request, selection) if values["is_question"] else {}
+        return Answer("memories.html", _not_twice(values | answer))
     query = {"q": selection.text, "kind": selection.kind, "state": str(values["state"])}
     return Answer("memories.html", values, block="main", replace_url=(("m",), query))
 
 
 def show_answer(request: PageRequest) -> Answer:
-    return Answer("parts/answer.html", _answer_values(request, _selection(request)))
+    """Answer a question that was typed, and list the memories that the answer does not have."""
+    selection = _selection(request)
+    values = _list_values(request, selection) | _answer_values(request, selection)
+    return Answer("parts/answered.html", _not_twice(values) | {"is_late": True})
+
+
+def _list_values(request: PageRequest, selection: Selection) -> dict[str, Any]:
+    offset = request.number("from")
+    listing = browse(request.store, selection, limit=MAX_ROWS, offset=offset)
+    memories, facets = listing.memories, listing.facets
+    if selection.text and not (selection.kind or selection.state) and facets is not None and not facets.total:
+        memories = _nearest(request, selection)
+    return {
+        "asked": selection.text,
+        "kind": selection.kind,
+        "state": selection.state.value if selection.state else "",
+        "kinds": KINDS,
+        "memories": memories,
+        "uses": usefulness_of(request.store, [memory.episode_id for memory in memories]),
+        "facets": facets,
+        "past": 0 if facets is None else sum(facets.states.get(state, 0) for state in PAST),
+        "projects": [] if facets is None else _projects(request.store, facets.projects),
+        "next": offset + MAX_ROWS if len(listing.memories) == MAX_ROWS else None,
+        "is_question": not offset and _is_question(selection.text, bool(memories)),
+        "answered": 0,
+        "is_late": False,
+    }
+
+
+def _is_question(text: str, is_found: bool) -> bool:
+    """Return True unless the text is too short, or a single word that memories contain: that is looked up."""
+    is_word = len(text.split()) == 1 and not is_unspaced(text)
+    return len(text) >= MIN_ASKED_CHARACTERS and not (is_word and is_found)
+
+
+def _not_twice(values: dict[str, Any]) -> dict[str, Any]:
+    """Leave out of the list the memories that the answer above it has."""
+    told = {hit.path[-1] for hit in values.get("hits", ()) if hit.path[:1] == ("m",)}
+    rest = [memory for memory in values["memories"] if memory.episode_id not in told]
+    return values | {"memories": rest, "answered": len(values["memories"]) - len(rest)}
 
 
 def _answer_values(request: PageRequest, selection: Selection) -> dict[str, Any]:
@@ -120,6 +150,9 @@ def _answer_values(request: PageRequest, selection: Selection) -> dict[str, Any]
         said = _said(request, selection.text)
         return {"is_missing": True, "hits": [], "is_doubtful": False, "said": said, "start": start}
     found = [shown for hit in hits if (shown := _found(request.store, hit)) is not None]
+    # The command that resumes a session is told once.
+    first = {hit.resume: index for index, hit in reversed(list(enumerate(found)))}
+    found = [hit if first[hit.resume] == index else replace(hit, resume="") for index, hit in enumerate(found)]
     is_doubtful = all(hit["doubtful"] for hit in hits)
     return {"is_missing": False, "hits": found, "is_doubtful": is_doubtful, "said": []}
 

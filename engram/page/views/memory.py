@@ -184,6 +184,8 @@ UNDOS: Mapping[str, str] = {
     "supersede": "Undo the replacement",
     "archive": "Undo the archiving",
     "merge": "Undo the merge",
+    "confirm": "Undo the confirmation",
+    "correct": "Don't keep it",
 }
 
 

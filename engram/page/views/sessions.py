@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -10,12 +11,13 @@ from engram.enums import Channel, Verdict
 from engram.errors import BadRequest, NotFound
 from engram.models.engine.meta import made_at_ms
 from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import Memory, memories_of_turn
 from engram.models.projects.projects import find_project, project_by_id
 from engram.models.sessions.prompt_outcomes import Candidate, Outcome, count_outcomes_since, outcomes_of_session
 from engram.models.sessions.sessions import find_session, list_sessions, session_titles
 from engram.models.sessions.stored_turns import load_turn_row
 from engram.models.shown.injections import shown_of_session
-from engram.page.rendering import feature_bars, month
+from engram.page.rendering import date, feature_bars, month
 from engram.page.view import Answer, PageRequest, Route, View, latest_project, number_in
 from engram.paths import is_session_id
 from engram.recollection.why import Moment, SessionWhy, why_session
@@ -65,6 +67,8 @@ class TraceMoment:
     #: "" for a prompt from before Engram was installed.
     reason: str
     lines: tuple[TraceLine, ...]
+    #: What was kept from its turn, unless it was kept from an earlier one of those listed.
+    kept: tuple[Memory, ...]
 
 
 def show_all(request: PageRequest) -> Answer:
@@ -98,6 +102,7 @@ def show(request: PageRequest) -> Answer:
     upto = number_in(request.query.get("upto", ""))
     last = len(why.moments) if upto is None else upto
     first = max(0, last - MAX_MOMENTS)
+    moments = _traces(store, why, why.moments[first:last])
     return Answer(
         "trace.html",
         {
@@ -105,7 +110,7 @@ def show(request: PageRequest) -> Answer:
             "asked_in": session and session.project_id and project_by_id(store, session.project_id),
             "summary": next(iter(summarize_rows(store, request.settings, [session] if session else [])), None),
             "briefings": [Briefing(what, at_ms, tokens) for what, at_ms, tokens in shown_of_session(store, session_id)],
-            "moments": [_trace(moment, why) for moment in why.moments[first:last]],
+            "days": [list(some) for _, some in groupby(moments, lambda one: date(one.moment.at_ms))],
             "made_ms": made_at_ms(store),
             "unknown": sum(moment.verdict is Verdict.BEFORE_ENGRAM for moment in why.moments),
             "earlier": first,
@@ -178,7 +183,11 @@ def try_prompt(request: PageRequest) -> Answer:
             "is_shown": Verdict.from_stored(answer["verdict"]) in SHOWN_VERDICTS,
             "reason": trial_reason(Verdict.from_stored(answer["verdict"])),
             "considered": [
-                (memory, trial_reason(Verdict.from_stored(memory["verdict"])), feature_bars(memory["features"])[:4])
+                (
+                    memory,
+                    trial_reason(Verdict.from_stored(memory["verdict"]), CANDIDATE_REASONS),
+                    feature_bars(memory["features"])[:4],
+                )
                 for memory in answer["memories"]
             ],
         }
@@ -187,9 +196,9 @@ def try_prompt(request: PageRequest) -> Answer:
     return Answer("try.html", values, block="result")
 
 
-def trial_reason(verdict: Verdict) -> str:
-    """Return the reason for a verdict on a prompt that was only tried."""
-    return TRIAL_REASONS.get(verdict, REASONS[verdict])
+def trial_reason(verdict: Verdict, reasons: Mapping[Verdict, str] = REASONS) -> str:
+    """Return the reason for a verdict on a prompt that was only tried, or on one of its candidates."""
+    return TRIAL_REASONS.get(verdict, reasons[verdict])
 
 
 def count_new(store: Store, since_ms: int, project_id: int | None) -> int:
@@ -203,7 +212,18 @@ def _session_id(request: PageRequest) -> str:
     return session_id
 
 
-def _trace(moment: Moment, why: SessionWhy) -> TraceMoment:
+def _traces(store: Store, why: SessionWhy, moments: Sequence[Moment]) -> list[TraceMoment]:
+    listed: set[str] = set()
+    traces = []
+    for moment in moments:
+        of_turn = [] if moment.turn_id is None else memories_of_turn(store, moment.turn_id)
+        kept = [memory for memory in of_turn if memory.episode_id not in listed]
+        listed |= {memory.episode_id for memory in kept}
+        traces.append(_trace(moment, why, kept))
+    return traces
+
+
+def _trace(moment: Moment, why: SessionWhy, kept: Sequence[Memory]) -> TraceMoment:
     is_start = any(outcome.channel is Channel.START for outcome in moment.outcomes)
     title = moment.prompt or ("start of the session" if is_start else "a prompt whose transcript was not read")
     return TraceMoment(
@@ -212,6 +232,7 @@ def _trace(moment: Moment, why: SessionWhy) -> TraceMoment:
         is_shown=moment.verdict in SHOWN_VERDICTS,
         reason="" if moment.verdict is Verdict.BEFORE_ENGRAM else REASONS[moment.verdict],
         lines=tuple(_line(outcome, why) for outcome in moment.outcomes),
+        kept=tuple(kept),
     )
 
 

@@ -54,11 +54,16 @@ def show_one(request: PageRequest) -> Answer:
     name = request.path["name"]
     pieces, latest = find_tasks(request.store, name)
     now = request.store.now_ms()
+    rows = [work_row(piece, now) for piece in pieces[:MAX_PIECES]]
+    kind = rows[0]["name"] if len(rows) == 1 else name
+    about = sessions_of(request.store, rows[0]["args"]) if len(rows) == 1 else {}
+    titles = session_titles(request.store, about.values()).values()
     return Answer(
         "task.html",
         {
-            "name": name,
-            "pieces": [work_row(piece, now) for piece in pieces[:MAX_PIECES]],
+            "title": ": ".join([WHAT.get(kind, kind), *titles]),
+            "words": WORDS,
+            "pieces": rows,
             "more": max(0, len(pieces) - MAX_PIECES),
             "runs": [run_row(run, now) for run in latest],
             "failure": failure_of_tasks(request.store, pieces, latest),

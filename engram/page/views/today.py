@@ -14,7 +14,9 @@ from engram.models.projects.notes import list_standing_files
 from engram.models.projects.projects import list_projects
 from engram.models.search.memory_lists import latest_kept
 from engram.models.sessions.prompt_outcomes import SAME_MOMENT_MS, Outcome, count_outcomes_since, list_outcomes
+from engram.models.sessions.quotation_ids import is_quotation_id
 from engram.models.sessions.sessions import list_sessions
+from engram.models.sessions.stored_quotations import find_quotation
 from engram.models.shown.usage import (
     LatestPrompt,
     count_memories_since,
@@ -49,10 +51,13 @@ class Event:
     outcome: Outcome | None = None
     reason: str = ""
     shown: tuple[tuple[Memory, float], ...] = ()
-    #: True if Claude was shown something, even if ``shown`` is empty.
+    #: Id and text of each quotation that Claude was shown.
+    quoted: tuple[tuple[str, str], ...] = ()
+    #: True if Claude was shown something, even if it has been deleted since.
     is_shown: bool = False
     kept: Memory | None = None
     run: str = ""
+    run_id: int = 0
 
 
 def show(request: PageRequest) -> Answer:
@@ -99,14 +104,19 @@ def _events(store: Store, project_id: int | None) -> list[Event]:
     ids = {candidate.episode_id for outcome in outcomes for candidate in outcome.considered}
     memories = memories_of_ids(store, sorted(ids))
     prompts = latest_turn_prompts(store)
-    events = [_prompt_event(outcome, names, memories, prompts) for outcome in outcomes]
+    events = [_prompt_event(store, outcome, names, memories, prompts) for outcome in outcomes]
     events += [
         Event(at_ms=memory.kept_at_ms, project=memory.project, kept=memory)
         for memory in latest_kept(store, MAX_KEPT, project_id=project_id)
     ]
     if project_id is None:
         events += [
-            Event(at_ms=run.started_at_ms, project="", run=f"Tidied: {number_of(len(run.report['lines']), 'change')}")
+            Event(
+                at_ms=run.started_at_ms,
+                project="",
+                run=f"Tidied: {number_of(len(run.report['lines']), 'change')}",
+                run_id=run.id,
+            )
             for run in list_runs(store, MAX_RUNS)
             if run.kind == "consolidate" and run.report.get("lines")
         ]
@@ -114,8 +124,14 @@ def _events(store: Store, project_id: int | None) -> list[Event]:
 
 
 def _prompt_event(
-    outcome: Outcome, names: Mapping[int, str], memories: Mapping[str, Memory], prompts: Sequence[LatestPrompt]
+    store: Store,
+    outcome: Outcome,
+    names: Mapping[int, str],
+    memories: Mapping[str, Memory],
+    prompts: Sequence[LatestPrompt],
 ) -> Event:
+    shown = [candidate for candidate in outcome.considered if candidate.verdict in SHOWN_VERDICTS]
+    quoted = [find_quotation(store, one.episode_id) for one in shown if is_quotation_id(one.episode_id)]
     near = [
         prompt
         for prompt in prompts
@@ -128,11 +144,8 @@ def _prompt_event(
         outcome=outcome,
         reason=REASONS[outcome.verdict],
         is_shown=outcome.verdict in SHOWN_VERDICTS,
-        shown=tuple(
-            (memories[candidate.episode_id], candidate.score)
-            for candidate in outcome.considered
-            if candidate.verdict in SHOWN_VERDICTS and candidate.episode_id in memories
-        ),
+        shown=tuple((memories[one.episode_id], one.score) for one in shown if one.episode_id in memories),
+        quoted=tuple((one.quotation_id, one.text) for one in quoted if one is not None),
     )
 
 
