@@ -129,9 +129,15 @@ def show_candidates(request: PageRequest) -> Answer:
     summaries = why_session(request.store, session_id, find_session(request.store, session_id)).summaries
     considered = [
         (candidate, summaries.get(candidate.episode_id, ""), feature_bars(candidate.features))
-        for candidate in outcome.considered
+        for candidate in sorted(outcome.considered, key=lambda one: (one.verdict not in SHOWN_VERDICTS, -one.score))
     ]
-    values = {"considered": considered, "reasons": CANDIDATE_REASONS, "session_id": session_id, "at_ms": outcome.at_ms}
+    values = {
+        "considered": considered,
+        "reasons": CANDIDATE_REASONS,
+        "session_id": session_id,
+        "session_title": _title(request.store, session_id),
+        "at_ms": outcome.at_ms,
+    }
     return Answer("parts/candidates.html" if request.is_fragment else "candidates.html", values)
 
 
@@ -149,12 +155,11 @@ def show_turn(request: PageRequest) -> Answer:
             texts.append((block, part, bool(block.line) and str(block.line) in cited))
         position += len(block.text)
     more = start + MAX_TURN_CHARACTERS if position > start + MAX_TURN_CHARACTERS else None
-    session = find_session(request.store, stored.turn.session_id)
     return Answer(
         "turn.html",
         {
             "stored": stored,
-            "session_title": "" if session is None else session_titles(request.store, [session])[session.session_id],
+            "session_title": _title(request.store, stored.turn.session_id),
             "texts": texts,
             "more": more,
             "actions": stored.turn.actions[:30],
@@ -203,6 +208,11 @@ def trial_reason(verdict: Verdict, reasons: Mapping[Verdict, str] = REASONS) -> 
 
 def count_new(store: Store, since_ms: int, project_id: int | None) -> int:
     return count_outcomes_since(store, since_ms, project_id, Channel.PROMPT)
+
+
+def _title(store: Store, session_id: str) -> str:
+    session = find_session(store, session_id)
+    return "" if session is None else session_titles(store, [session])[session_id]
 
 
 def _session_id(request: PageRequest) -> str:
