@@ -249,7 +249,7 @@ _FENCE = lazy_regex(
 #: Code in backticks, even if the end was cut off; words between double asterisks; and the fence of a code block in a
 #: text that was made one line, which is left out.
 _INLINE = lazy_regex(
-    r"`{3,}|``(?P<two>[^\n]+?)``|`(?P<one>[^`\n]+)`|`(?P<cut>[^`\n]+…)$|\*\*(?P<bold>\S(?:[^*\n]*\S)?)\*\*"
+    r"`{3,}|``(?P<two>[^\n]+?)``|`(?P<one>[^`\n]+)`|`(?P<cut>[^`\n]*…)$|\*\*(?P<bold>\S(?:[^*\n]*\S)?)\*\*"
 )
 _HEADING = lazy_regex(r"^#{1,6}[ \t]+(.+)$")
 _BLANK_LINES = lazy_regex(r"\n[ \t]*\n(?:[ \t]*\n)+")

@@ -82,6 +82,7 @@ def test_code_that_was_cut_off_is_code_and_a_fence_in_a_line_is_left_out() -> No
     spans = [(span.text, span.style) for span in inline_spans("Run `make te…")]
 
     assert spans == [("Run ", ""), ("make te…", "code")]
+    assert [span.text for span in inline_spans("and `…")] == ["and ", "…"]
     assert "".join(span.text for span in inline_spans("So: ``` make ``` it")) == "So:  make  it"
 
 
