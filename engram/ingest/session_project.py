@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -55,6 +56,9 @@ def project_for(store: Store, cwd: str, settings: Settings, roots: Iterable[Know
     if not project.identity or project.is_global:
         return project
     claims, root = claims_of(store, project.identity), Path(project.root)
+    if not claims and not project.identity.isascii():
+        # Earlier versions stored the letters of a path as they were written.
+        claims = claims_of(store, unicodedata.normalize("NFD", project.identity))
     is_there = os.path.isdir(root)
     for claim in claims:
         if not is_there or claim.is_by_hand:

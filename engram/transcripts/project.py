@@ -12,6 +12,7 @@ import contextlib
 import fnmatch
 import os
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -222,10 +223,10 @@ def holds_what_is_not_its_own(root: str) -> bool:
 
 def is_excluded(cwd: str, globs: Iterable[str]) -> bool:
     """Return True if one of the globs covers the working directory or a folder above it; ``~`` is the home folder."""
-    patterns = [os.path.expanduser(glob).rstrip("/\\") or glob for glob in globs]
+    patterns = [unicodedata.normalize("NFC", os.path.expanduser(glob).rstrip("/\\") or glob) for glob in globs]
     if not patterns:
         return False
-    path = _pure(cwd)
+    path = _pure(unicodedata.normalize("NFC", cwd))
     candidates = [str(path), *(str(parent) for parent in path.parents)]
     return any(fnmatch.fnmatchcase(candidate, pattern) for pattern in patterns for candidate in candidates)
 
@@ -493,6 +494,7 @@ def _own_project(worktree: _Worktree, depth: int) -> Project:
 @_asked_once
 def _pure(text: str) -> PurePath:
     """Return a path as this machine would write it; under Windows, a folder in Linux has two names."""
+    text = _composed(text)
     if verbatim := _VERBATIM.match(text):
         text = ("\\\\" if verbatim[1] else "") + text[verbatim.end() :]
     if text.startswith("/") and not text.lower().startswith(_OTHER_NAMES):
@@ -504,6 +506,16 @@ def _pure(text: str) -> PurePath:
     elif (drive := _MOUNTED.match(text)) and not os.path.isdir(f"/mnt/{drive[1]}"):
         text = f"{drive[1]}:{drive[2]}"
     return PureWindowsPath(text) if _WINDOWS.match(text) else PurePosixPath(os.path.normpath(text))
+
+
+def _composed(text: str) -> str:
+    """Return a path with composed letters, since programs on a Mac write both forms, unless that is another folder."""
+    if text.isascii():
+        return text
+    there = next((str(folder) for folder in (Path(text), *Path(text).parents) if _exists(str(folder))), "")
+    composed = unicodedata.normalize("NFC", there)
+    is_other = composed != there and not (_exists(composed) and os.path.samefile(composed, there))
+    return text if is_other else unicodedata.normalize("NFC", text)
 
 
 @_asked_once

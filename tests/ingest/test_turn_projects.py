@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, memories_of_session, new_memory_id
 from engram.models.projects.project_folders import list_merges, merge_projects, undo_merge
-from engram.models.projects.projects import list_projects
+from engram.models.projects.projects import ensure_project, list_projects
 from engram.models.sessions.failures_and_commits import earlier_failures
 from engram.models.sessions.recent_work import (
     calls_of_session,
@@ -460,3 +461,18 @@ def test_a_folder_that_is_called_like_a_project_is_none_of_it(
     assert scope_of_folder(store, settings, str(tmp_path / "harbor"), make=True).project is not None
 
     assert scope_of_folder(store, settings, cwd).project is None
+
+
+def test_a_project_stored_in_another_spelling_goes_on(
+    store: Store, settings: Settings, make_transcript: MakeTranscript, ingest: Ingest
+) -> None:
+    apart, composed = (unicodedata.normalize(form, "/gone/Äpfel") for form in ("NFD", "NFC"))
+    with store.transaction() as tx:
+        ensure_project(tx, apart, "Äpfel", apart)
+
+    for name, cwd in (("s1", composed), ("s2", apart)):
+        transcript = make_transcript(name, cwd=cwd)
+        transcript.user(RULE)
+        ingest(transcript)
+
+    assert [project.identity for project in list_projects(store)] == [apart]

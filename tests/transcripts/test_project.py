@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
+import unicodedata
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -664,3 +666,41 @@ def test_a_folder_of_a_drive_is_the_one_that_is_mounted_here(monkeypatch: pytest
 
     assert identify_project("Q:\\code\\harbor").identity == identify_project("/mnt/q/code/harbor").identity
     assert identify_project("Q:\\code\\harbor").root == "/mnt/q/code/harbor"
+
+
+#: A name with its letters composed, and with their marks apart, as a Mac's file system lists it.
+COMPOSED, APART = (unicodedata.normalize(form, "Äpfel-dépôt") for form in ("NFC", "NFD"))
+
+
+@pytest.mark.parametrize("name", [COMPOSED, f"{COMPOSED}/src", f"./{COMPOSED}"])
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_both_spellings_of_a_folder_are_one_project(tmp_path: Path, name: str, *, is_gone: bool) -> None:
+    if not is_gone:
+        run_git("init", "-q", str(tmp_path / COMPOSED))
+    composed, apart = (identify_project(f"{tmp_path}/{unicodedata.normalize(form, name)}") for form in ("NFC", "NFD"))
+
+    assert apart == composed
+    assert unicodedata.is_normalized("NFC", composed.identity)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="a Mac has one folder for both spellings")
+def test_two_folders_with_the_spellings_of_a_name_are_two_projects(tmp_path: Path) -> None:
+    for name in (COMPOSED, APART):
+        run_git("init", "-q", str(tmp_path / name))
+
+    roots = [identify_project(str(tmp_path / name)).root for name in (COMPOSED, APART)]
+
+    assert roots == [str(tmp_path / COMPOSED), str(tmp_path / APART)]
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="a Mac has one folder for both spellings")
+def test_a_folder_that_has_only_the_other_spelling_is_found(tmp_path: Path) -> None:
+    run_git("init", "-q", str(tmp_path / APART))
+
+    assert identify_project(str(tmp_path / APART)).is_repository
+    assert identify_project(str(tmp_path / APART / "gone")).root == str(tmp_path / APART)
+
+
+@pytest.mark.parametrize(("glob", "cwd"), [(COMPOSED, APART), (APART, COMPOSED), (f"{COMPOSED[:3]}*", APART)])
+def test_a_folder_is_excluded_in_either_spelling(glob: str, cwd: str) -> None:
+    assert is_excluded(f"/work/{cwd}/src", [f"/work/{glob}"])
