@@ -56,7 +56,7 @@ def unpack_vectors(stored: Sequence[bytes]) -> list[bytes]:
         if len(vector) % 2:
             alike.setdefault((len(vector), vector[0]), []).append(index)
     for (size, form), indexes in alike.items():
-        rows = _unpack(b"".join(found[index] for index in indexes), size, form)
+        rows = _numbers(b"".join(found[index] for index in indexes), size, form).astype("float16")
         for index, row in zip(indexes, rows, strict=True):
             found[index] = row.tobytes()
     return found
@@ -80,12 +80,6 @@ def unpack_rows(stored: Sequence[bytes], dimension: int) -> NDArray[np.float32]:
     if rows.shape[1] != dimension:
         raise EmbeddingError(f"a stored vector has {rows.shape[1]} numbers, not {dimension}")
     return rows
-
-
-def _unpack(data: bytes, size: int, form: int) -> NDArray[np.float16]:
-    import numpy as np
-
-    return _numbers(data, size, form).astype(np.float16)
 
 
 def _numbers(data: bytes, size: int, form: int) -> NDArray[np.float32]:

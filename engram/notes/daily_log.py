@@ -10,7 +10,7 @@ from pathlib import Path
 from engram.enums import Kind, Scope
 from engram.errors import BadRequest
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Memory, memories_of_session
+from engram.models.memories.memory_records import memories_of_session
 from engram.models.projects.projects import project_by_id
 from engram.models.sessions.sessions import SessionRow, find_session
 from engram.models.sessions.stored_turns import turns_of_session
@@ -297,14 +297,10 @@ def _decided(
     decided: dict[str, list[str]] = {}
     for memory in memories_of_session(store, session.session_id) if days else ():
         is_here = project_id in (memory.project_id, session.project_id if memory.scope == Scope.GLOBAL else 0)
-        if memory.kind == Kind.DECISION and _is_current(memory) and is_here:
+        if memory.kind == Kind.DECISION and memory.is_current and not memory.suspect and is_here:
             day = day_of(memory.created_at_ms)
             decided.setdefault(day if day in days else max(days), []).append(memory.summary)
     return decided
-
-
-def _is_current(memory: Memory) -> bool:
-    return memory.is_current and not memory.suspect
 
 
 def _days_around(session: SessionRow) -> tuple[str, str]:

@@ -138,7 +138,7 @@ class Heartbeat:
         """Send one datagram to systemd; a failure is ignored."""
         if not self._address:
             return
-        # An address that begins with @ is not in the file system: a NUL byte stands for the @.
+        # An address that begins with @ is an abstract one, whose first byte is NUL.
         address = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
             sender.setblocking(False)

@@ -152,7 +152,7 @@ def adopt_placeholders(store: Store) -> int:
 
 # -- Pending statements of a space, which are built when they are sent.
 
-#: Key in ``meta`` of the space whose first upload has not been queued completely, and its value when it has.
+#: Key in ``meta`` of the space for which the first upload is still being queued, and the value when there is none.
 _ENQUEUING, _NOTHING = "hub_enqueuing", "0 0"
 #: Maximum number of memories that are queued for the first upload in one transaction.
 _BATCH = 1_000
@@ -279,7 +279,7 @@ def _is_ended_by_hand(history: Sequence[Any]) -> bool:
 
 
 def _in_force(memory: Memory, history: Sequence[Any]) -> Memory:
-    """Return a memory as it is sent to other machines: if a consolidation archived it, as it was before."""
+    """Return a memory as it is sent to other machines, without archiving by a consolidation."""
     return memory if _is_ended_by_hand(history) else dataclasses.replace(memory, status=Status.ACTIVE)
 
 

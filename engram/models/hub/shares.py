@@ -14,7 +14,7 @@ from typing import Any
 
 from peewee import SQL, Query, fn
 
-from engram.enums import CURRENT_STATUSES, Actor, Scope, Status
+from engram.enums import Actor, Scope, Status
 from engram.hub.protocol.frames import Row
 from engram.hub.protocol.statements import TEXT, Statement, join, time_of
 from engram.models import tables
@@ -36,6 +36,7 @@ from engram.models.hub.spaces import Space, list_spaces, private_space, server_o
 from engram.models.memories.memory_changes import MOVE, RELEASE, ChangeListener
 from engram.models.memories.memory_records import MEMORIES, Memory, query_memories
 from engram.models.sessions.turn_changes import SORTED
+from engram.models.tables.memory_tables import IS_CURRENT
 
 #: Key in a share's text for the parts that never change: kind, time, project, and the copied memory.
 _BIRTH = "b"
@@ -297,8 +298,7 @@ def candidates(store: Reader, rule: Rule) -> list[Candidate]:
         (said.space == rule.space_id) & (said.episode_id == memory.episode_id)
     )
     is_own = (memory.origin == "") & (memory.suspect == "") & (memory.is_lowered == 0)
-    condition = (memory.project == rule.project_id) & (memory.scope == Scope.PROJECT.value) & is_own
-    condition &= memory.status.in_([status.value for status in CURRENT_STATUSES])
+    condition = IS_CURRENT & (memory.project == rule.project_id) & (memory.scope == Scope.PROJECT.value) & is_own
     history = tables.History
     is_sorted = history.select(history.id).where(
         (history.episode_id == memory.episode_id) & (history.action == MOVE) & (history.reason == SORTED)

@@ -246,7 +246,7 @@ def move_parts(tx: Tx, number: int, parts: Sequence[Part], *, actor: Actor) -> N
 
 
 def _move_part(tx: Tx, part: Part, actor: Actor) -> dict[str, Any]:
-    """Move a part, except what is no longer in its project; return what was moved."""
+    """Move those sessions and turns of a part that are still in its project; return what was moved."""
     session, turn, project, memory = tables.Session, tables.Turn, tables.Project, tables.Memory
     is_here = (session.id == part.session_ref) & (session.project == part.from_id) & Value(int(part.is_session))
     sessions = tx.fetch_values(session.select(session.session_id).where(is_here))

@@ -125,8 +125,8 @@ def recover_by_hand(
             were made there.
         sources: newest first. They may be damaged: unreadable data is skipped, and counts as lost if no other source
             has it.
-        carry_more: carries over more from the newest source: the hubs that were joined, which this package knows
-            nothing about.
+        carry_more: carries over additional data from the newest source: joined hubs, which this package knows nothing
+            about.
         with_new_projects: also carry over all memories of projects that ``store`` does not have.
     """
     memories = changed = tombstones = 0

@@ -26,7 +26,7 @@ class Missing:
     #: p, e or n.
     owner: str
     owner_id: int
-    #: What is embedded: "role: text" for passages.
+    #: The text to embed; "role: text" for passages.
     text: str
     #: For a passage of a reply, the prompt of its turn, so that the two can be embedded together; otherwise "".
     prompt: str = ""

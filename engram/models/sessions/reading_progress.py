@@ -200,7 +200,7 @@ def _key_of(place: Place) -> str:
 
 
 def read_missing_again(tx: Tx, source: Reader) -> int:
-    """Reset each source of which another copy of this database has turns that this one lacks, so that it is read again.
+    """Reset each source from which another copy of this database has turns that this one lacks, to read it again.
 
     Only turns before the point up to which the source has been read count, and forgotten turns don't. Sources that were
     kept out are checked again. Return the number of sources.

@@ -239,8 +239,8 @@ def sessions_of_entries(store: Reader, uuids: Sequence[str]) -> dict[str, str]:
 def memories_in_context(store: Reader, session_id: str, began_at_ms: int) -> set[str]:
     """Return the ids of the memories that would only repeat what is still in a session's context.
 
-    They rest on what was said in the session itself or in the sessions that it was forked from, or they were shown in
-    those sessions.
+    These memories rest on text of the session itself or of the sessions from which it was forked, or they were shown in
+    the latter.
 
     Args:
         began_at_ms: text from before this time has been compacted or cleared, and may be shown again.

@@ -1,4 +1,4 @@
-"""Pauses: what is paused now, and when what was paused.
+"""Current and past pauses.
 
 Past pauses are kept, so that text from a pause is never read, however late its file arrives.
 """
