@@ -237,7 +237,7 @@ def _retire(context: Context) -> None:
             context.add_line(f"take {memory.episode_id} out of {NOTE} ({why})")
             moved.append(line)
         elif memory and line.rstrip("\n") == note_line(replace(memory, scope=_other_scope(memory))):
-            context.add_line(f"correct where {memory.episode_id} holds in {NOTE}")
+            context.add_line(f"correct the scope of {memory.episode_id} in {NOTE}")
             kept.append(note_line(memory) + "\n")
         else:
             kept.append(line)
@@ -288,7 +288,7 @@ def _editable(context: Context, *, is_quiet: bool = False) -> str | None:
     if text is None or len(text.encode()) > _MAX_NOTE_BYTES:
         if not is_quiet:
             context.add_line(
-                f"{NOTE} cannot be rewritten (too large, a link, not readable or not UTF-8); nothing graduated"
+                f"{NOTE} cannot be rewritten (it is too large, a link, unreadable or not UTF-8); nothing graduated"
             )
         return None
     return text

@@ -207,7 +207,7 @@ def rejudge_elements(context: Context) -> None:
     for name, turn_ids in unknown_elements(context.store).items():
         if not is_persons_element(name):
             continue
-        context.add_line(f"take {len(turn_ids)} texts in <{name}> for prompts")
+        context.add_line(f"treat {number_of(len(turn_ids), 'text')} in <{name}> as a person's words")
         for turn_id in turn_ids if not context.is_dry else ():
             context.check_time()
             with context.store.transaction() as tx:

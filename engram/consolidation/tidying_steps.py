@@ -198,7 +198,7 @@ def supersede_pairs(context: Context, pairs: Iterable[tuple[int, int, float]]) -
             ending = judgements.ending_of(older, newer, Actor.TIDYING) if reason else Ending.STAYS
             if ending is Ending.CONTRADICTION:
                 if context.is_dry or _note_contradiction(context.store, older, newer, reason):
-                    context.add_line(f"contradiction of {older.episode_id} and {newer.episode_id} ({reason})")
+                    context.add_line(f"contradiction between {older.episode_id} and {newer.episode_id} ({reason})")
             elif ending is Ending.ENDS and (context.is_dry or _supersede(context, older, newer, reason)):
                 context.add_line(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
                 gone.add(older.id)

@@ -294,7 +294,7 @@ class Step:
         """Return the stored session. Raises TranscriptError if another agent has a session with the same id."""
         session = find_session(self.store, self.source.session_id)
         if session is not None and session.agent != self.source.agent:
-            raise TranscriptError(f"session {session.session_id} is known as one of {session.agent}")
+            raise TranscriptError(f"session {session.session_id} is already known as a session of {session.agent}")
         return session
 
     def _restart(self, before: Progress, reading: Reading) -> None:

@@ -129,7 +129,7 @@ class RecollectionFiles:
 
     def _path(self, session_id: str, suffix: str) -> Path:
         if not is_session_id(session_id):
-            raise BadRequest("a session id consists of letters, digits, - and _")
+            raise BadRequest("a session id may contain only letters, digits, - and _")
         return self.folder / (session_id + suffix)
 
     def _list(self, suffix: str) -> Iterator[RecollectionFile]:

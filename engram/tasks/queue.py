@@ -113,7 +113,7 @@ def _pack(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_pack(part) for part in value]
     if not isinstance(value, _SCALARS):
-        raise BadRequest(f"a task argument of type {type(value).__name__} cannot be queued; tasks carry ids")
+        raise BadRequest(f"a task argument of type {type(value).__name__} cannot be queued; tasks only take ids")
     return value
 
 
@@ -124,7 +124,7 @@ def _unpack(value: Any) -> Any:
         return value
     (kind, content), *others = value.items()
     if others:
-        raise ValueError("a value has two kinds")
+        raise ValueError("a value has two types")
     if kind == "message":
         return _checked(Message(**{name: _unpack(part) for name, part in content.items()}))
     if kind == "time":
@@ -143,7 +143,7 @@ def _checked(message: Message) -> Message:
             raise ValueError(f"its {name} is a {type(getattr(message, name)).__name__}")
     for time in (message.eta, message.expires_resolved):
         if time is not None and time.tzinfo is not None:
-            raise ValueError("a time has a zone")
+            raise ValueError("a time has a time zone")
     for argument in (*message.args, *message.kwargs.values()):
         if not isinstance(argument, _SCALARS) or (isinstance(argument, str) and len(argument) > MAX_ARGUMENT_CHARS):
             raise ValueError("an argument is not an id")

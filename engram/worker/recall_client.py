@@ -52,7 +52,7 @@ class AnsweredBy(StrEnum):
 def require_words(query: str) -> None:
     """Raise BadRequest for a query without letters or digits, which would match arbitrary texts."""
     if not has_words(query):
-        raise BadRequest("the query has no words: describe in a few words what to look for")
+        raise BadRequest("the query contains no words: describe in a few words what to look for")
 
 
 @dataclass(frozen=True, slots=True)

@@ -237,7 +237,7 @@ def test_words_in_an_element_become_a_prompt_once_it_is_known_for_a_persons(
     assert told() == ([""], [name])
     monkeypatch.setitem(speaker._USES, name, speaker._Use.PERSON)
     preview = consolidate(store, settings, is_forced=True, is_dry=True)
-    assert f"take 1 texts in <{name}> for prompts" in "\n".join(preview.lines)
+    assert f"treat 1 text in <{name}> as a person's words" in "\n".join(preview.lines)
     assert list(unknown_elements(store)) == [name]
     assert told() == (["Never push to the quetzal branch."], [])
     assert turns_of_session(store, session.id, only_due=True)

@@ -231,11 +231,11 @@ def test_braces_before_the_answer_are_not_taken_for_it(before: str) -> None:
     [
         ("Use {x}, I can't.", Prose, "not JSON"),
         ("", Prose, "not JSON"),
-        ('Use {x}: {"memories": [{"summary": "keep"}, {"su', ValueError, "not whole"),
-        ('{"memories": [{"summary": "keep"}, {"su', ValueError, "not whole"),
-        ('{"memories": "none"} {"memories": {}}', ValueError, "another shape"),
-        ("[1]", ValueError, "another shape"),
-        ('{"a":' * 50_000, ValueError, "not whole"),
+        ('Use {x}: {"memories": [{"summary": "keep"}, {"su', ValueError, "incomplete"),
+        ('{"memories": [{"summary": "keep"}, {"su', ValueError, "incomplete"),
+        ('{"memories": "none"} {"memories": {}}', ValueError, "wrong shape"),
+        ("[1]", ValueError, "wrong shape"),
+        ('{"a":' * 50_000, ValueError, "incomplete"),
     ],
 )
 def test_why_a_text_has_no_answer_is_told_apart(text: str, error: type[ValueError], why: str) -> None:

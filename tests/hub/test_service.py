@@ -214,7 +214,7 @@ def test_a_member_has_only_so_many_open_codes_and_devices(hub: Hub, monkeypatch:
         assert refusal.value.status == 400
     ask_code(bob, 4)
     second = ada.renew()
-    with pytest.raises(HubRefused, match="2 devices already"):
+    with pytest.raises(HubRefused, match="already have 2 devices"):
         ada.renew()
     ada.connection.ask("devices", {"remove": second["device"]})
     ada.renew()

@@ -113,7 +113,7 @@ def read_answer(text: str) -> ModelOutput:
     proposed = answer["memories"][:MAX_ANSWER_MEMORIES]
     memories = [memory for memory in map(_memory, proposed) if memory is not None]
     if proposed and not memories:
-        raise ValueError("no memory of the answer has the right shape")
+        raise ValueError("no memory in the answer has the right shape")
     summary = answer.get("rolling_summary")
     return ModelOutput(
         memories=memories,
@@ -149,9 +149,9 @@ def json_object(text: str) -> dict[str, Any]:
         if (at := text.find("{", end)) < 0:
             break
     if failure is None:
-        raise ValueError("the answer has another shape")
+        raise ValueError("the answer has the wrong shape")
     if '"memories"' in text or text.lstrip().startswith("{"):
-        raise ValueError("the answer is not whole") from failure
+        raise ValueError("the answer is incomplete") from failure
     raise Prose("the answer is not JSON") from failure
 
 

@@ -273,7 +273,7 @@ class OpenAIProvider:
                 # A server in between may pass on an error with status 200.
                 raise NotServed(f"the model's server answered without a completion{said}")
             # This may be the page of a program that has its API below that address.
-            raise BrokenOff(_NO_COMPLETION if isinstance(completion, str) else "it has no completion")
+            raise BrokenOff(_NO_COMPLETION if isinstance(completion, str) else "it contains no completion")
         message = choices[0].message
         return ModelReply(
             # A server that separates a model's thoughts may take an answer that follows a schema for one.

@@ -148,7 +148,7 @@ def pull_space(
         page = connection.pull(space.ns_id, cursor, rows)
         if page.upto <= cursor:
             if page.rows:
-                raise HubRefused("the hub returned a page from before the one asked for")
+                raise HubRefused("the hub returned a page before the requested one")
             return
         authors.learn(page.rows)
         latest_ms = store.now_ms() + max(0, server.clock_error_ms) + connection.most_ahead_ms

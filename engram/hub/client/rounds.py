@@ -253,7 +253,7 @@ def _become_other(
                 former = pending
                 logger.warning("action=renew hub=%d reason=copy", server.id)
                 return answer
-        raise HubRefused("this machine is a copy of another one, and the hub does not make it a device of its own")
+        raise HubRefused("this machine is a copy of another one, and the hub did not make it a separate device")
     finally:
         connection.token = former
 

@@ -184,7 +184,7 @@ def share(store: Store, space: Space, previews: Sequence[Preview]) -> int:
         for shown in previews:
             now = find_memory(tx, shown.memory.episode_id)
             if now is None or _words(now) != _words(shown.memory) or not now.is_current:
-                raise BadRequest(f"{shown.memory.episode_id} has changed since it was shown: review it again")
+                raise BadRequest(f"{shown.memory.episode_id} has changed since it was shown; review it again")
         return sum(add_share(tx, space, shown.memory, shown.text, shown.project) for shown in previews)
 
 

@@ -132,7 +132,7 @@ def _unpack_head(head: struct.Struct, magic: bytes, data: bytes) -> list[Any]:
     except struct.error as error:
         raise BadRequest("a frame is truncated") from error
     if found != magic or version != PROTOCOL:
-        raise BadRequest("a frame is of another kind or version")
+        raise BadRequest("a frame has a different kind or version")
     return values
 
 
@@ -173,7 +173,7 @@ def _unpack_rows(data: bytes, start: int, count: object) -> tuple[Row, ...]:
             )
         )
     if start != len(data):
-        raise BadRequest("a frame has bytes beyond its rows")
+        raise BadRequest("a frame has extra bytes after its rows")
     return tuple(rows)
 
 
@@ -314,7 +314,7 @@ def open_segment(
     try:
         magic, version, key_id, nonce = _SEGMENT_HEAD.unpack_from(data)
         if magic != _MAGIC_SEGMENT or version != PROTOCOL:
-            raise BadRequest("it is of another kind, or from another version of Engram")
+            raise BadRequest("it is a different kind of file, or from another version of Engram")
         if key_id not in keys:
             raise WrongKey()
         bound = _bound_segment(ns_id, device, numbers)

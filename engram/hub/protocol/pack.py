@@ -48,9 +48,9 @@ def pack_memory_id(name: str, stable_id: str) -> str:
 def write_pack(pack: Pack) -> bytes:
     """Return a pack as the bytes of a file. Raises BadRequest for an invalid name or too many memories."""
     if not _NAME.fullmatch(pack.name):
-        raise BadRequest("a pack's name has 1 to 60 lower-case letters, digits, dots and dashes")
+        raise BadRequest("a pack's name must have 1 to 60 lower-case letters, digits, dots and dashes")
     if not 0 < len(pack.memories) <= MAX_MEMORIES:
-        raise BadRequest(f"a pack has 1 to {MAX_MEMORIES} memories: specify their ids, or a project")
+        raise BadRequest(f"a pack must have 1 to {MAX_MEMORIES} memories: specify their ids, or a project")
     lines = [_manifest(pack), *map(_line, pack.memories)]
     if pack.signature:
         lines.append(_line({"signature": pack.signature.hex()}))
@@ -64,7 +64,7 @@ def read_pack(data: bytes) -> Pack:
         BadRequest: it is not a pack, was truncated or changed, or its signature is wrong.
     """
     if len(data) > MAX_PACK_BYTES:
-        raise BadRequest(f"a pack has at most {MAX_PACK_BYTES} bytes")
+        raise BadRequest(f"a pack may have at most {MAX_PACK_BYTES} bytes")
     try:
         head, *lines = data.decode("utf-8").strip("\n").split("\n")
         manifest = json.loads(head)

@@ -168,13 +168,13 @@ def _check(values: Mapping[str, Any], types: Mapping[str, Any], nothing: Mapping
         if isinstance(value, (int, float)) and not -(1 << 63) <= value < 1 << 63:
             raise BadRequest(f"a statement has a number out of range in {name!r}")
     if "p" in types and values.get("p") and len(values["p"]) != 3:
-        raise BadRequest("a statement specifies its project in another way")
+        raise BadRequest("a statement specifies its project in an unknown form")
     if values.get("next") and not _MEMORY_ID.fullmatch(str(values["next"])):
-        raise BadRequest("a statement specifies its successor in another way")
+        raise BadRequest("a statement specifies its successor in an unknown form")
 
 
 def _refuse_constant(name: str) -> Any:
-    raise BadRequest(f"a statement has the number {name}")
+    raise BadRequest(f"a statement contains the number {name}")
 
 
 def _register(value: Any) -> Register:

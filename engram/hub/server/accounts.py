@@ -167,7 +167,7 @@ def _device(connection: psycopg.Connection[Any], member_id: int, name: str, toke
         (member_id,),
     ).fetchone()
     if row is not None and row.now_here >= MAX_DEVICES:
-        raise BadRequest(f"you have {MAX_DEVICES} devices already: shut one out first")
+        raise BadRequest(f"you already have {MAX_DEVICES} devices: remove one first")
     if row is not None and row.new_ones >= MAX_NEW_DEVICES:
         raise BadRequest(f"you have added {MAX_NEW_DEVICES} devices within a day: wait until tomorrow")
     device_id = new_id()
@@ -337,7 +337,7 @@ def heads_beyond(database: Database, asker: Asker, places: Sequence[tuple[int, i
 def checked_name(name: str) -> str:
     clean = " ".join("".join(char for char in name if char.isprintable()).split())
     if not clean or len(clean) > MAX_NAME:
-        raise BadRequest(f"a name has 1 to {MAX_NAME} characters")
+        raise BadRequest(f"a name must have 1 to {MAX_NAME} characters")
     return clean
 
 

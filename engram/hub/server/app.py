@@ -238,7 +238,7 @@ class Service:
     def push(self, asker: Asker, body: bytes) -> bytes:
         push = unpack_push(body)
         if not push.rows or push.push_id == NO_PUSH:
-            raise BadRequest("a push needs rows and an id")
+            raise BadRequest("a push must have rows and an id")
         answers = push_page(
             self.database, asker.token_hash, asker.device_id, asker.member_id, push, self.clock.now_ms()
         )
@@ -250,7 +250,7 @@ class Service:
         places = [(int(ns_id), int(after)) for ns_id, after in value["after"]][:1_000]
         seconds = float(value.get("seconds", 0))
         if not math.isfinite(seconds):
-            raise BadRequest("the wait has no end")
+            raise BadRequest("the wait must have a time limit")
         until = time.monotonic() + min(seconds, MAX_WAIT_SECONDS)
         with self.doorbell.listening({ns_id for ns_id, _ in places}) as bell:
             while True:
@@ -398,7 +398,7 @@ async def _body(request: Request, limit_bytes: int) -> bytes:
     async for part in request.stream():
         size += len(part)
         if size > limit_bytes:
-            raise Refusal(413, f"a request has at most {limit_bytes} bytes")
+            raise Refusal(413, f"a request may have at most {limit_bytes} bytes")
         parts.append(part)
     return b"".join(parts)
 

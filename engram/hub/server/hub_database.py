@@ -305,7 +305,7 @@ def migrate(connection: psycopg.Connection[tuple[object, ...]]) -> int:
                 connection.execute("INSERT INTO hub.version VALUES (%s)", (number,))
     except psycopg.errors.InsufficientPrivilege as error:
         raise HubError(
-            f"the hub's role lacks a right: {error.diag.message_primary}. A superuser can run once: CREATE ROLE "
+            f"the hub's role lacks a privilege: {error.diag.message_primary}. A superuser must run once: CREATE ROLE "
             f"{CLIENT_ROLE} NOLOGIN; GRANT {CLIENT_ROLE} TO the hub's role; GRANT CREATE ON DATABASE … TO it"
         ) from error
     return len(STEPS)

@@ -62,7 +62,7 @@ def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clo
                 _tell(f"Serving a hub at http://{place}:{listener.getsockname()[1]}. Ctrl-C stops it.")
                 server.run(sockets=[listener])
             if not server.started:
-                raise HubError("the service could not start; its log says why")
+                raise HubError("the service could not start; see its log for the reason")
             _tell("The hub has stopped.")
         finally:
             database.close()

@@ -99,7 +99,7 @@ def report(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[s
     """Report a memory of a team to its keepers."""
     ns_id, author, memory_id, reason = int(value["ns"]), int(value["author"]), _memory_id(value), str(value["reason"])
     if reason not in REASONS:
-        raise BadRequest(f"a reason is one of {', '.join(REASONS)}")
+        raise BadRequest(f"the reason must be one of {', '.join(REASONS)}")
     with database.client(asker.token_hash) as connection:
         _require_role(connection, ns_id, READER)
         row = connection.execute(
@@ -155,7 +155,7 @@ def _require_role(connection: Any, ns_id: int, least: int) -> None:
 
 def _role_number(role: object) -> int:
     if role not in ROLE_NAMES[1:]:
-        raise BadRequest("a role is reader, writer or keeper")
+        raise BadRequest("the role must be reader, writer or keeper")
     return ROLE_NAMES.index(str(role))
 
 

@@ -98,7 +98,7 @@ class PromptHistory:
         facts = facts_of(source.path)
         prompts = [] if facts is None else _sessions(source.path, stamp_of(facts)).get(source.part, [])
         if not prompts:
-            raise TranscriptError(f"{source.path.name} no longer has prompts of session {source.part}")
+            raise TranscriptError(f"{source.path.name} no longer contains prompts from session {source.part}")
         after = Cursor(str(prompts[-1].at_ms))
         if after == cursor:
             return Reading(cursor, stamp=source.stamp)
