@@ -54,7 +54,7 @@ def is_standing_rule(memory: Memory, now_ms: int) -> bool:
 
 
 def why_not_proven(memory: Memory, uses: Usefulness, history: Sequence[Change], now_ms: int) -> str:
-    """Return why a memory does not become a line of MEMORY.md; "" if it does.
+    """Return why a memory is not added to MEMORY.md; "" if it is.
 
     A memory is proven if it was used in three sessions and confirmed by a person or a test, or if it is a standing
     rule.
@@ -170,7 +170,7 @@ def _candidates(context: Context, now: int) -> list[tuple[Memory, str]]:
 
 
 def explain_graduation(store: Store, memory: Memory, uses: Usefulness) -> str:
-    """Return why a memory does not become a line of MEMORY.md; "" if it does."""
+    """Return why a memory is not added to MEMORY.md; "" if it is."""
     return why_not_proven(memory, uses, history_of(store, memory.episode_id), store.now_ms())
 
 

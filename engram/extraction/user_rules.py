@@ -4,8 +4,9 @@ A sentence is a rule only if it is unmistakably meant to last (always, never, fr
 was typed by the user, and is about all of a project or all of their work. People word rules, and sentences that only
 resemble them, in more ways than anyone can list. Therefore a linear model of a sentence's words decides; it was fitted
 by ``benchmarks/user_rules.py`` on prompts from many writers, and docs/extraction.md gives the figures. This module
-handles everything that depends on other sentences: questions, lists, corrections. An order without a word for later may
-be meant only for the moment, so it remains a sentence in a transcript until the user says it again in another session.
+handles everything that depends on other sentences: questions, lists, corrections. An order without a word such as
+"always" may be meant only for the moment, so it remains a sentence in a transcript until the user says it again in
+another session.
 """
 
 from __future__ import annotations

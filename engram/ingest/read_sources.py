@@ -117,7 +117,7 @@ def ingest_all(
 
     Sessions are sorted at the end, because one session may reveal to which project another one belongs.
 
-    After each source, ``progress`` is called with the number of sources done, their total and the last result.
+    After each source, ``progress`` is called with the number of finished sources, the total, and the last result.
     """
     todo = list(in_order_of_change(registry.discover(settings)) if sources is None else sources)
     results = []

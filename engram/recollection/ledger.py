@@ -46,7 +46,7 @@ class Ledger:
         self._scope = scope
         self._keeps_outcomes = scope.settings.outcome_days > 0
         self._lock = threading.Lock()
-        #: Session → key of the notice that its briefing shows only once.
+        #: Session → key of the notice that its briefing shows once only.
         self._one_time_notices: dict[str, str] = {}
         #: Held by the thread that is storing entries; it also stores those of the other threads.
         self._writing = threading.Lock()

@@ -66,7 +66,7 @@ class Resolution:
     turn_index: int
     #: What the assistant said in between, on one line; "" if it said nothing informative.
     words: str
-    #: The command that passed, if it differs from the one that failed; else "".
+    #: The command that passed, if it differs from the one that failed; otherwise "".
     passed_as: str
     #: The last command in between that fixes something, such as a formatter; "" if there was none.
     helper: str

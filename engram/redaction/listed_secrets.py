@@ -98,7 +98,7 @@ def listed_spans(text: str, low: str, held: int) -> Iterator[Span]:
     Args:
         text: the text.
         low: the same text in lower case, of the same length.
-        held: the literals that the text may hold, as ``Gate`` takes them.
+        held: the literals that the text may contain, in the form that ``Gate`` expects.
     """
     if _CODES.is_open(low, held):
         for head in matches(starts_of(_RECOVERY_BEGINNINGS, low), _RECOVERY, low):

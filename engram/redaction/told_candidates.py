@@ -72,7 +72,7 @@ _RECORD = lazy_regex(
 )
 #: The beginning of a list item or heading, which as a whole is not a secret.
 _POINT = lazy_regex(r"[ \t]{0,16}(?:\d{1,3}[.):]|[-*+•#○●·✓✔✗☐☒]{1,6})[ \t]")
-#: Marks of Markdown, and calls and literals of programs.
+#: Markdown marks, and calls and literals in code.
 _MARKED = lazy_regex(r"\]\(|\*\*|[A-Za-z_]\(|\([\"']|[\"'][)\]]|[;{]\s*\Z|[ ]-{1,2}>")
 #: A line that is wrapped within a sentence, as in files but not in messages.
 _WRAPPED = lazy_regex(r"(?m)^[^\n]{45,160}?[\w,]\n[ \t]{0,16}(?:[#*/>]{1,3} )?[a-z(]")

@@ -280,7 +280,7 @@ _PLACEHOLDER = lazy_regex(
     r"heslo|şifre"
     r")[\"'`.,;:!?)]*"
 )
-#: Marks of Markdown and brackets around a placeholder: `*(none)*`, `**required**`.
+#: Markdown marks and brackets around a placeholder: `*(none)*`, `**required**`.
 _DECORATION = "*_~`()[] "
 #: A reference in place of a value: a variable, a file, a store of secrets, a template variable, a YAML anchor.
 _REFERENCE = lazy_regex(

@@ -126,7 +126,7 @@ DOUBTFUL = "Nothing here answers that; closest:"
 VERBATIM = "Verbatim:"
 #: Precedes the retired memories, which come last.
 RETIRED = "No longer valid:"
-#: Marks what the reader's own session said.
+#: Marks hits from the reader's own session.
 OWN = "said in this session"
 #: Precedes the assistant's last words in the turn of a passage.
 OUTCOME = "the assistant in the end:"
@@ -150,7 +150,7 @@ def answer_text(hits: Sequence[PublicHit], project: str | None = None, session_i
         return ""
     labels: dict[str, str] = {}
     lines = [HEADING]
-    # Memories come first, then session summaries, then verbatim text, and finally what is no longer valid.
+    # Memories come first, then session summaries, then verbatim text, and finally memories that are no longer valid.
     hits = sorted(hits, key=lambda hit: (hit.is_retired, is_verbatim(hit), hit.memory is None))
     if all(hit.is_doubtful for hit in hits):
         lines.append(DOUBTFUL)

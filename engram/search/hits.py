@@ -83,7 +83,7 @@ class Hit:
     cwd: str = ""
     #: The question that a quotation answers; "" for other hits.
     asked: str = ""
-    #: The unmerged branch that a memory was learned on, if the asker is on another one; else "".
+    #: The unmerged branch that a memory was learned on, if it isn't the asker's branch; otherwise "".
     branch: str = ""
     #: Factor for the relevance of a memory that would be shown unprompted: below 1 if it was often shown and never
     #: used, above 1 if it was judged helpful (``engram.models.memories.usefulness``).
@@ -120,7 +120,7 @@ class MemoryFields:
     superseded_by: str
     #: Why it may no longer be valid; "" if nothing suggests that.
     stale_reason: str
-    #: The unmerged branch that it was learned on, if the asker is on another one; else "".
+    #: The unmerged branch that it was learned on, if it isn't the asker's branch; otherwise "".
     branch: str
     #: Where it comes from, if it is not the user's own: "teammate NAME" or "pack NAME".
     told_by: str

@@ -67,7 +67,7 @@ def git_folder(root: Path) -> Path | None:
 
 
 def read_branch(folder: str) -> str:
-    """Return the branch that a folder is on; ``DETACHED`` for a detached head, "" outside a repository."""
+    """Return the branch checked out in a folder; ``DETACHED`` for a detached head, "" outside a repository."""
     if not os.path.isabs(folder) or "\0" in folder:
         return ""
     here = Path(os.path.realpath(folder))

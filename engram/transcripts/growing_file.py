@@ -73,7 +73,7 @@ class Position:
     offset: int = 0
     #: Complete lines read.
     lines: int = 0
-    #: What identified the file when it was read; empty before the first complete line.
+    #: Identifies the file as it was when read; empty before the first complete line.
     fingerprint: bytes = b""
     #: Hash of the bytes right before ``offset``; empty at the beginning.
     window_hash: bytes = b""

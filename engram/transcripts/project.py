@@ -137,7 +137,7 @@ class _Worktree(NamedTuple):
 P = TypeVar("P", str, PurePath)
 R = TypeVar("R")
 
-#: The answers of this run, by question and path; None outside a run.
+#: The results found in this run, by question and path; None outside a run.
 _answers: ContextVar[dict[tuple[Any, Any], Any] | None] = ContextVar("answers", default=None)
 
 

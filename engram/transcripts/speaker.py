@@ -88,7 +88,7 @@ _UNATTENDED = lazy_regex(
 )
 #: Marks of words that are attributed to a person but were written, changed or sent by a program.
 _NOT_TYPED = ("textNotTyped", "promptRewritten", "handedOff", "queueSkipAttachments", "queueTranscriptOnly")
-#: Marks of words that arrived from somebody else.
+#: Marks of words that came from somebody else.
 _FROM_OTHERS = ("emailSenderTurn", "fromConnector")
 _HARNESS_FLAGS = (
     *("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "repeatsCompactSummary", "turnCompanion"),

@@ -338,7 +338,7 @@ def directs(text: str) -> bool:
     if not scores:
         return False
     greatest, floors = max(scores), _model().floors
-    # The more passages a text has, the higher the greatest score that chance alone produces.
+    # The more passages a text has, the higher its best score by chance alone.
     if greatest - math.log(len(scores)) >= floors["alone"]:
         return True
     return greatest >= floors["with_rules"] and is_addressed(text)

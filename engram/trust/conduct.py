@@ -1,8 +1,8 @@
 """Find orders about conduct in text that the user didn't type: from a colleague, a pack, an import or a paste.
 
-Such text may state rules about a project as firmly as it likes ("use uv, not pip", "never log tokens"). It must not
-direct the agent or the user to run code from elsewhere, to reveal secrets, to hide something from someone, to skip
-questions or checks, to believe or obey, to speak in someone's name, or to store the text itself.
+Such text may state firm rules about a project ("use uv, not pip", "never log tokens"). It must not direct the agent or
+the user to run code from elsewhere, to reveal secrets, to hide something from someone, to skip questions or checks, to
+believe or obey, to speak in someone's name, or to store the text itself.
 
 Most rules look for one of two kinds of acts: harmful ones, which are harmless when forbidden ("never skip the hooks"),
 and protective ones, where forbidding them is the order ("do not ask first").

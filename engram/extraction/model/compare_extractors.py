@@ -200,7 +200,7 @@ def compare(store: Store, extractor: ModelExtractor, offer: Offer) -> Comparison
 
     Raises:
         BudgetReached: a cap has been reached; nothing was sent.
-        ExtractionError: the model could not be asked, or its answer can't be read.
+        ExtractionError: the model could not be called, or its answer can't be read.
     """
     started_ms = store.now_ms()
     part = offer.part

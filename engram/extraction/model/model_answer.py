@@ -131,7 +131,7 @@ def json_object(text: str) -> dict[str, Any]:
     """Return the object with ``memories`` in a text, as ``read_answer`` finds it.
 
     Raises:
-        Prose: there is no such object, not even part of one.
+        Prose: there is no such object, not even a partial one.
         ValueError: it is incomplete or has the wrong shape.
     """
     text = text.rpartition("</think>")[2]

@@ -37,7 +37,7 @@ JITTER = 0.25
 
 @dataclass(slots=True)
 class Breaker:
-    """Decides whether the server may be asked now."""
+    """Decides whether the server may be called now."""
 
     clock: Clock
     _until: float = 0.0
@@ -204,11 +204,11 @@ class Budget:
             )
 
     def note_answers(self, count: int) -> None:
-        """Record for status that the model answered."""
+        """Record, for status, that the model answered."""
         note_success(self.store, STAGE, seen=count, done=count)
 
     def note_trouble(self, reason: str) -> None:
-        """Record for status why the model is not asked, or why its answer was not understood."""
+        """Record, for status, why the model is not called, or why its answer could not be read."""
         note_failure(self.store, STAGE, reason)
 
 
@@ -326,7 +326,7 @@ class Provider(Protocol):
         """Send requests in a simpler way from now on, after ``Unfit``; return False if there is no simpler way."""
 
     def close(self) -> None:
-        """End a running call if possible, and start no other; may be called from any thread."""
+        """End a running call if possible, and refuse further ones; may be called from any thread."""
 
 
 # -- Find the key of the openai extractor, in the environment or in the memory folder's ``.env``.

@@ -150,10 +150,10 @@ def renew(database: Database, asker: Asker, token_hash: bytes) -> Membership:
 
 
 def _device(connection: psycopg.Connection[Any], member_id: int, name: str, token_hash: bytes) -> int:
-    """Return the device whose machine chose a token; create it if it is new."""
+    """Return the device with the token that its machine chose; create it if it is new."""
     if len(token_hash) != 32:
         raise BadRequest("this is not the hash of a token")
-    # One at a time: two concurrent requests must not both find room.
+    # Lock: two concurrent requests must not both find room.
     connection.execute("SELECT 1 FROM hub.member WHERE member_id = %s FOR UPDATE", (member_id,))
     known = connection.execute(
         "SELECT device_id FROM hub.device WHERE token_hash = %s AND member_id = %s AND gone_at IS NULL",
@@ -194,7 +194,7 @@ def check_codes(database: Database, asker: Asker) -> None:
 
 
 def _check_codes(connection: psycopg.Connection[Any], asker: Asker) -> None:
-    # One at a time: two concurrent requests must not both find room.
+    # Lock: two concurrent requests must not both find room.
     connection.execute("SELECT 1 FROM hub.member WHERE member_id = %s FOR UPDATE", (asker.member_id,))
     row = connection.execute(
         "SELECT count(*) AS number FROM hub.code WHERE member_id = %s AND used_at IS NULL AND expires_at > now()",

@@ -336,8 +336,11 @@ WAIT_SECONDS, STATEMENT_SECONDS = 10.0, 60.0
 
 class Database:
     def __init__(self, dsn: str, *, is_pooled: bool = False) -> None:
-        """Set up without connecting. Args: dsn: the libpq connection string; "" uses PGHOST and the other variables.
-        is_pooled: a pooler in transaction mode is used, so nothing is prepared on the server.
+        """Set up without connecting.
+
+        Args:
+            dsn: the libpq connection string; "" uses PGHOST and the other variables.
+            is_pooled: a pooler in transaction mode is used, so nothing is prepared on the server.
         """
         self.dsn = dsn
         self.is_pooled = is_pooled

@@ -29,7 +29,7 @@ _TYPE = lazy_regex(_SCALARS + rb'"type":"([\w-]++)"')
 _ATTACHMENT = lazy_regex(_SCALARS + rb'"attachment":\{')
 #: A web address that is short enough to be stored.
 _WEB_ADDRESS = lazy_regex(r"https?://[!-~]{1,300}")
-#: How a record is recognised on a broken line.
+#: Recognises a record on a broken line.
 RECORDS = Records(
     lazy_regex(r'\{\s*"(?:parentUuid|type|uuid|sessionId|isSidechain)"'), frozenset({"type", "sessionId"})
 )

@@ -31,7 +31,7 @@ _APP_CONTEXT = lazy_regex(
 _APP_REQUEST = lazy_regex(r"^## My request(?: for Codex)?:[ \t]*", re.MULTILINE)
 #: A comment that the person attached to a place on a page.
 _APP_COMMENT = lazy_regex(r"^Comment:[ \t]*\n(.*?)\s*(?=^#{1,2} |\Z)", re.MULTILINE | re.DOTALL)
-#: The app's text about pictures, which follows the words.
+#: The app's text about pictures, after the prompt's words.
 _APP_NOTE = lazy_regex(r"^The next image (?:is untrusted page evidence|was attached by the user)\b.*$", re.MULTILINE)
 _REPLY = lazy_regex(r"<send_user_message_question_reply>\s*(.*?)\s*</send_user_message_question_reply>", re.DOTALL)
 _FOLDER = lazy_regex(r"<cwd>([^<\n]+)</cwd>")

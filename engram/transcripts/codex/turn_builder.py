@@ -512,7 +512,7 @@ class TurnBuilder:
         return bool(uuid) and (uuid in self._seen or self._is_known(uuid))
 
     def _open(self, key: str, opening: Opening, entry: Entry) -> Draft:
-        """Make a new draft the current one; it gets the calls still waiting for a result, unless Codex was done."""
+        """Make a new draft the current one; it gets the calls still waiting for a result, unless Codex had finished."""
         draft = Draft(
             key=key,
             session_id=self._session_id,
