@@ -185,8 +185,8 @@ MAX_TURNS = 4
 MAX_FILES = 3
 #: Maximum length of a command in a line, in characters.
 MAX_COMMAND_CHARACTERS = 100
-#: Maximum length of a command that is shown in full, in characters; of a longer one, the words that differ are shown if
-#: there are at most this many.
+#: Maximum length of a command that is shown in full, in characters. A longer one is described by the words that differ,
+#: unless there are more than ``MAX_OTHER_WORDS``.
 MAX_WHOLE_CHARACTERS = 80
 MAX_OTHER_WORDS = 8
 #: Maximum number of sessions and subagents for which failures are remembered.

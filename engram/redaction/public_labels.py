@@ -27,7 +27,7 @@ _ID_LABEL = lazy_regex(
     r"\\?[\"']?[ \t]{0,2}(?:[:=]|=>)[ \t]{0,2}\\?[\"']?$"
 )
 _ID = lazy_regex(r"[A-Za-z0-9_-]{8,80}+={0,2}")
-#: Places of document ids in links, and in reports of networks.
+#: The beginning of a link to a document or a network report, up to its id.
 _DOCUMENT = lazy_regex(
     r"(?:(?:docs|drive|sheets)\.google\.com|figma\.com|notion\.(?:so|site)|miro\.com|nel\.cloudflare\.com)"
     r"\\?/[^\s\"']{0,160}$"

@@ -114,7 +114,7 @@ def is_wrapped(text: str, first: int, last: int) -> bool:
 
 
 def is_document(line: str) -> bool:
-    """Return True if a line is from a document or a program: a list item, a call, or a line with marks of Markdown."""
+    """Return True if a line is from a document or a program: a list item, a call, or a line with Markdown marks."""
     return _POINT.match(line) is not None or _MARKED.search(line) is not None or line.count("`") > 2
 
 

@@ -326,7 +326,7 @@ _TECHNICAL = lazy_regex(
     r"v\d|(?:var)?char\d{1,5}|u?int\d{1,2}|float\d{2})(?:[-_/.]\S*)?|"
     r"\d{1,4}(?:[-_.][a-zäöüßéèа-яё]+|(?-i:[a-zäöüßéèа-яё]+|[A-Z]{1,3}))"
 )
-#: What a sentence or form may say about a password.
+#: Words that a sentence or a form may use about a password.
 _STATE = lazy_regex(
     r"(?i)(?:abgelaufen|falsch|geheim|leer|ungültig|pflicht|mindestens|\w{2,8}stellig|erforderlich|required|expired|"
     r"invalid|wrong|empty|optional|missing|minimum|requis|obligatoire|vide|obligatori|vac[ií]a|requerid|vuota|errata|vazia|"
@@ -337,8 +337,8 @@ _PATTERN = lazy_regex(
     r"\\[sSdDwW](?![A-Za-z])|\[\^|\[[^\[\]\n]{0,8}(?:a-[fz]|A-[FZ]|0-9)[^\[\]\n]{0,40}\]|\(\?[:=!<P]|\(\.[*+]|"
     r"[\]).]\{\d{1,4}(?:,\d{0,4})?\}"
 )
-#: Public keys and certificates, including PEM that is base64-encoded again; age recipients, publishable keys. coins,
-#: peers and files.
+#: Public keys and certificates, including PEM that is base64-encoded again; age recipients, publishable keys,
+#: and public identifiers of coins, peers and files.
 _PUBLIC_FORM = lazy_regex(
     r"AAAA(?:[BCE][23][NV]|Gn|In)[A-Za-z0-9+/]|age1[a-z0-9]{50,60}$|pk_(?:live|test)_|"
     r"npub1[a-z0-9]{58}$|(?:bc|tb)1[qp][a-z0-9]{38,58}$|baf[ky][a-z2-7]{50,60}$|12D3KooW[A-Za-z0-9]{44}$|"

@@ -430,9 +430,7 @@ def _command_of(agent_name: str, session_id: str, path: Path) -> str:
 
 
 def _pull_request_for(at_ms: int, links: Sequence[PullRequest]) -> str:
-    """Return the first pull request that a session named after a time, otherwise the last one that it named; "" if
-    none.
-    """
+    """Return the first pull request mentioned after a time, or else the last one before it; "" if none."""
     later = (link.url for link in links if link.at_ms >= at_ms)
     return next(later, links[-1].url if links else "")
 

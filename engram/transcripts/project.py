@@ -59,8 +59,7 @@ _NAMELESS = frozenset({".bare", ".git", ".repo", "bare", "git", "repo", "bare.gi
 _WINDOWS = lazy_regex(r"[A-Za-z]:[\\/]|\\\\")
 #: The prefix with which Windows programs mark a path that must not be interpreted, and a network share in such a path.
 _VERBATIM = lazy_regex(r"(?:\\\\[?.]\\|//\?/)(UNC[\\/])?", re.IGNORECASE)
-#: A folder in Linux under Windows, as Windows names it; a folder on a drive; a home folder on a drive, as Linux names
-#: it.
+#: A WSL folder, as Windows names it; a folder on a drive; a home folder on a drive, as Linux names it.
 _IN_LINUX = lazy_regex(r"[\\/]{2}wsl(?:\$|\.localhost)[\\/][^\\/]+(.*)", re.IGNORECASE | re.DOTALL)
 _DRIVE = lazy_regex(r"([A-Za-z]):([\\/].*)", re.DOTALL)
 _OTHER_NAMES = ("//", "/\\", "/mnt/")
@@ -458,7 +457,7 @@ def _worktree_in(path: PurePath) -> _Worktree | None:
 
 
 def _project_of_name(worktree: _Worktree, known: Sequence[KnownRoot]) -> Project:
-    """Return the project of the only known repository named like a worktree implies; otherwise the worktree's own."""
+    """Return the project of the only known repository with the name that a worktree implies, or the worktree's."""
     if len(worktree.inner) > 1:
         name = worktree.inner[1 if worktree.tool in _REPOSITORY_LAST else 0]
         same = [root for root in known if root.path and _gives_name(root.path, name)]

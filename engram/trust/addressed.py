@@ -167,7 +167,7 @@ _NO_VERBS = frozenset(
 )
 #: Words that are not verbs in their base form: participles, adverbs, plurals.
 _NO_ORDER = lazy_regex(r"(?:ed|ing|ly|(?<![s])(?<!focu)(?<!foc)(?<!canva)s)$")
-#: Words by which speakers announce that they will do something themselves.
+#: Words with which speakers announce that they will do something themselves.
 _LET = lazy_regex(r"let(?:['’]s| me| us)\b")
 #: "Budget: …".
 _LABEL = lazy_regex(r"[a-z][\w-]*(?: \w+){0,2}:(?=\s|$)")
@@ -207,7 +207,7 @@ _ELSEWHERE = lazy_regex(
 
 
 def is_addressed(text: str) -> bool:
-    """Return True if text, according to the rules, directs its reader in a matter that is not the project's.
+    """Return True if a text, according to the rules, directs its reader in a matter outside the project.
 
     Args:
         text: any text; only the first 20,000 characters are read. Text of more than a few sentences may mention persons
@@ -329,7 +329,7 @@ def _is_of_project(sentence: str) -> bool:
 
 
 def directs(text: str) -> bool:
-    """Return whether text directs its reader in a matter that is not the project's.
+    """Return whether a text directs its reader in a matter outside the project.
 
     Args:
         text: any text; only the first 20,000 characters are read.

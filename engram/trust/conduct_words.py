@@ -1,6 +1,6 @@
 """English patterns of orders about conduct, and orders about secrets in other languages. All in lower case.
 
-``conduct_concepts`` contains the words by which sentences in any language are recognised as being about conduct.
+``conduct_concepts`` contains the words by which sentences about conduct are recognised in any language.
 """
 
 from __future__ import annotations

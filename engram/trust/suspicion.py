@@ -36,7 +36,7 @@ class Rule(NamedTuple):
     scope: str = "all"
     #: Strings in lower case, of which any match of the pattern contains at least one; () if unknown.
     marks: tuple[str, ...] = ()
-    #: Strings of which any match also contains at least one.
+    #: Strings; any match also contains at least one of them.
     also: tuple[str, ...] = ()
 
     def shows_in(self, text: str, lower: str | None = None) -> bool:
@@ -219,7 +219,7 @@ _ESCAPES = lazy_regex(
     r"(?:\\u[0-9a-fA-F]{4}){4,}|(?:%[0-9a-fA-F]{2}){5,}|(?:&#x?[0-9a-fA-F]{2,6};){4,}|(?:\b[01]{8}\b ?){6,}|"
     r"(?:\\[0-7]{3}){6,}"
 )
-#: Strings of which any match of ``_ESCAPES`` contains at least one, unless it contains eight bits.
+#: Strings; any match of ``_ESCAPES`` contains at least one of them, unless it contains eight bits.
 _ESCAPE_MARKS, _BITS = ("\\", "%", "&#"), lazy_regex("[01]{8}")
 #: A run of base64 or hex characters that is too long for a name.
 _LONG = lazy_regex(r"[A-Za-z0-9+/]{60,}={0,2}")

@@ -129,7 +129,7 @@ _HANDED_ON = lazy_regex(
     r"(?:me )?(?:mandou|enviou|escreveu|mandaram)(?:-me)? (?:isto|isso|o seguinte)|isto (?:é|vem) d[aoe])"
     r"[^\n.!?]{0,60}[.:]?\s*$"
 )
-#: Beginnings by which the user starts speaking again, after a blank line.
+#: Beginnings that show that the user speaks again, after a blank line.
 _FIRST_PERSON = lazy_regex(
     r"(?i)\s*(?:(?:so|now|and|but|please|ok(?:ay)?|also|und|nun|jetzt|aber|et|maintenant|y|ahora|pero|e|ora|ma|agora|"
     r"mas)[, ]+)?(?:i|i['’](?:m|d|ve|ll)|my|ich|meine?[rmns]?|je|j['’]\w+|mon|mes|moi|yo|mis?|io|mi[oa]|miei|eu|meus?|"
@@ -229,7 +229,9 @@ _BLOB = lazy_regex(r"[A-Za-z0-9+/=_-]{120,}")
 
 
 def split_typed(text: str) -> list[tuple[str, bool]]:
-    """Split a prompt into segments, each with whether the user typed it. Joined, the segments yield the prompt again.
+    """Split a prompt into segments, each with a flag that is True if the user typed it.
+
+    Joined, the segments yield the prompt again.
 
     These count as not typed: code fences, quoted lines, tags and their content, diffs, logs, stack traces, shell
     sessions, code, indented blocks, e-mail and chat headers, tickets, documents with headings, very long lines,
@@ -485,7 +487,7 @@ def _keep_outer_paragraphs(lines: list[str], typed: list[bool]) -> None:
 
 
 def _inside(line: str) -> Iterator[tuple[str, bool]]:
-    """Yield the parts of a typed line, each with whether it is the user's own, unlike relayed and quoted sentences."""
+    """Yield the parts of a typed line, and whether each is the user's own rather than relayed or quoted."""
     done = 0
     for quote in _QUOTATION.finditer(line):
         if len(quote.group()) < (_LONG_CORNERED if quote.group()[0] in "「『" else _LONG_QUOTATION):

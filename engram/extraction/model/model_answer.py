@@ -97,7 +97,7 @@ def _strict_object(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-#: The schema in which providers are asked to answer.
+#: The schema that providers must follow in their answer.
 ANSWER_SCHEMA: Mapping[str, Any] = answer_schema(_MEMORY_PROPERTIES, rolling_summary={"type": "string"})
 
 

@@ -25,7 +25,7 @@ from engram.system.atomic import read_regular
 from engram.system.clock import Clock
 from engram.trust.display import one_line
 
-# -- A circuit breaker: after a failure, the server is not asked for a while, however many sessions are waiting.
+# -- A circuit breaker: after a failure, the server is not called for a while, however many sessions are waiting.
 
 #: How long a server is left alone after it has refused the key, the model or all requests, in seconds.
 UNAVAILABLE_SECONDS = 900.0

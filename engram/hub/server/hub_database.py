@@ -379,7 +379,7 @@ class Database:
 
     @contextlib.contextmanager
     def client(self, token_hash: bytes, *, is_snapshot: bool = False) -> Iterator[psycopg.Connection[Any]]:
-        """A transaction that sees and changes only what a token's device may."""
+        """A transaction that can read and change only what a token's device may."""
         with self._pool.connection() as connection, connection.transaction():
             if is_snapshot:
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")

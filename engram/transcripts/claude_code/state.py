@@ -16,8 +16,8 @@ from engram.transcripts.growing_file import Position
 #: Maximum number of prompts that may wait at the same time; beyond that, the oldest leave the queue and keep their own
 #: turns.
 MAX_WAITING = 64
-#: How long before a prompt was queued a line may have been written that shows the prompt, in milliseconds; clocks
-#: differ.
+#: Maximum time by which the line that shows a prompt may precede the line that queues it, in milliseconds, because
+#: clocks differ.
 MAX_CLOCK_SKEW_MS = 2000
 #: Maximum number of a prompt's lines that are compared with the waiting prompts.
 MAX_LINES = 2000

@@ -219,7 +219,7 @@ def _of_json(text: str) -> Result | None:
 
 
 def _of_text(text: str) -> Result:
-    """Return the result in a text that begins with lines on how the command ended."""
+    """Return the result from a text that begins with lines about how the command ended."""
     output = _OUTPUT.search(text[:_HEAD_CHARS])
     head = text[: output.start()] if output else text[:_HEAD_CHARS]
     printed = _cut(text[output.end() :] if output else text)
