@@ -255,11 +255,10 @@ def _cause(turns: Sequence[Turn], memory: FixMemory) -> tuple[TextBlock | None, 
                 continue
             is_before = place <= passed
             for sentence in quotable_sentences(said.text):
-                words = prefixes(content_words(sentence))
                 if _CONTRADICTS.search(sentence):
-                    is_denied = is_before or len(words & prefixes(content_words(found[1]))) >= MIN_SHARED_WORDS
-                    found = (None, "") if is_denied else found
+                    found = (None, "")
                     continue
+                words = prefixes(content_words(sentence))
                 # After the command has passed, the cause may be summarised, or stated for the first time.
                 is_restated = len(words & prefixes(content_words(found[1]))) > MIN_SHARED_WORDS
                 is_about = is_restated or len(words & about) >= (1 if is_before else MIN_SHARED_WORDS)
