@@ -25,7 +25,13 @@ from engram.models.memories.branches import branch_place
 from engram.models.memories.memory_records import find_memory
 from engram.models.projects.projects import ProjectRow, list_projects, project_by_id
 from engram.models.sessions.prompt_outcomes import Candidate, Outcome, sessions_with_outcomes
-from engram.models.sessions.sessions import SessionRow, list_sessions, session_titles, sessions_of
+from engram.models.sessions.sessions import (
+    SessionRow,
+    copies_beginning_with,
+    list_sessions,
+    session_titles,
+    sessions_of,
+)
 from engram.paths import current_folder
 from engram.recollection.blame import ToolHistory, Touch, blame_file, find_runs, fixed_error
 from engram.recollection.branch_state import LastSession, Where, find_branch_state
@@ -494,7 +500,10 @@ def _find_session(store: Store, text: str) -> tuple[str, SessionRow | None]:
         return session.session_id, session
     except NotFound:
         matches = sessions_with_outcomes(store, text)
-        if not matches and not any(row.session_id.startswith(text) for row in list_sessions(store)):
+        known = [row.session_id for row in list_sessions(store)] + [
+            copy for copy, _ in copies_beginning_with(store, text)
+        ]
+        if not matches and not any(session_id.startswith(text) for session_id in known):
             raise NotFound(
                 f"there is no session {text!r}; `engram sessions` lists them. A memory's id begins with ep_, and "
                 "`engram timeline` lists those"

@@ -16,7 +16,13 @@ from engram.models.projects.projects import list_projects
 from engram.models.sessions import reading_progress
 from engram.models.sessions.prompt_outcomes import Candidate, Outcome, count_verdicts, sessions_with_outcomes
 from engram.models.sessions.reading_progress import FileTotals
-from engram.models.sessions.sessions import SessionRow, find_session, list_sessions, session_titles
+from engram.models.sessions.sessions import (
+    SessionRow,
+    copies_beginning_with,
+    find_session,
+    list_sessions,
+    session_titles,
+)
 from engram.models.sessions.stored_turns import StoredTurn, projects_of_sessions, turns_of_session
 from engram.models.shown import injections, usage
 from engram.models.shown.injections import Injection
@@ -207,6 +213,8 @@ def find_session_row(store: Store, text: str) -> SessionRow:
     if matches:
         titles = session_titles(store, matches[: MAX_CANDIDATES + 1])
         raise NotFound(several_begin(text, [(name, title) for name, title in titles.items()]))
+    for copy, original in copies_beginning_with(store, text):
+        raise NotFound(f"session {copy} only repeats what was said in another one: engram sessions {original}")
     raise NotFound(f"there is no session {text!r}; `engram sessions` lists them")
 
 

@@ -21,7 +21,7 @@ from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
 from engram.models.memories.memory_records import Memory
 from engram.models.projects import projects
-from engram.models.sessions.sessions import list_sessions
+from engram.models.sessions.sessions import list_sessions, note_copied_history
 from engram.models.sessions.stored_turns import turns_of_session
 from engram.models.work import work
 from engram.paths import Home
@@ -507,6 +507,17 @@ def test_contradictions_are_listed_and_decided(filled: Store, run: Run, run_json
     assert find(filled, old).superseded_by == done.made.episode_id
     assert "No decision is pending" in run("review").stdout
     assert "no open contradiction" in run("review", "both", "99", code=1).stderr
+
+
+@pytest.mark.parametrize("command", ["sessions", "why"])
+def test_a_session_that_only_repeats_another_one_leads_to_it(filled: Store, run: Run, command: str) -> None:
+    original = list_sessions(filled)[0].session_id
+    with filled.transaction() as tx:
+        note_copied_history(tx, "c0ffee-resumed", original, 1)
+
+    assert run(command, "c0ffee", code=1).stderr == (
+        f"Error: session c0ffee-resumed only repeats what was said in another one: engram sessions {original}\n"
+    )
 
 
 def test_an_export_into_a_missing_folder_and_an_import_of_other_text_say_what_is_wrong(

@@ -230,6 +230,13 @@ def copied_history(session_id: str) -> Query:
     return tables.CopiedHistory.select().where(tables.CopiedHistory.session_id == session_id)
 
 
+@asks_rows(lambda rows: [(str(row.session_id), str(row.from_session)) for row in rows])
+def copies_beginning_with(text: str) -> Query:
+    """Return (session id, session that it repeats) for ids that begin with a text, the longest repetition first."""
+    copied = tables.CopiedHistory
+    return copied.select().where(fn.INSTR(copied.session_id, text) == 1).order_by(copied.until_ms.desc())
+
+
 def sessions_of_entries(store: Reader, uuids: Sequence[str]) -> dict[str, str]:
     """Return id of an entry → id of the session under which its turn is stored; unknown entries are left out."""
     by_key = {entry_key(uuid): uuid for uuid in uuids}
