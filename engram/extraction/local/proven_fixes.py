@@ -116,8 +116,9 @@ class FixMemory:
 
     #: The command as it first failed.
     command: str
-    #: First informative line of the last error; "" if none was stored.
+    #: First informative line of the last error, which the changes mended, and of the first; "" if none was stored.
     error_line: str
+    first_error_line: str
     #: Files changed in between, without duplicates.
     files: tuple[str, ...]
     #: Uuids of the call that failed first, of the call that failed last, and of the call that passed.
@@ -167,6 +168,7 @@ def fix_memories(turns: Sequence[Turn]) -> list[FixMemory]:
                     FixMemory(
                         command=first.command,
                         error_line=last.error_line,
+                        first_error_line=first.error_line,
                         files=files,
                         failed_uuid=first.uuid,
                         failed_last_uuid=last.uuid,
@@ -213,7 +215,10 @@ def _fix(turn: Turn, memory: FixMemory, said: TextBlock, cause: str) -> Candidat
         [said.text],
         (said.uuid, memory.failed_uuid, memory.passed_uuid),
         quality=FIX_QUALITY,
-        facts=(memory.error_line[:200], memory.command[:120], f"changed: {changed}", memory.commit[:120]),
+        facts=(
+            *(line[:200] for line in (memory.error_line, memory.first_error_line)),
+            *(memory.command[:120], f"changed: {changed}", memory.commit[:120]),
+        ),
         files=memory.files,
         said=[said],
     )
