@@ -13,7 +13,7 @@ from engram.paths import current_folder
 from engram.search.hit_lines import DOUBTFUL
 from engram.search.hits import MAX_HITS
 from engram.transcripts.git_files import read_branch
-from engram.trust.display import number_of
+from engram.trust.display import number_of, visible
 from engram.worker.recall_client import (
     AnsweredBy,
     Operation,
@@ -129,6 +129,11 @@ def _run(
         )
         with_worker = not set(workspace.flags) - _FLAGS_OF_WORKER
         answer = ask_memory(store, workspace.settings, request, with_worker=with_worker)
+        unread = 0
+        if not answer.hits:
+            from engram.reports.health import count_unread  # an answer with hits does not need it
+
+            unread = count_unread(store, workspace.settings).files
         waiting = count_without_vector(store) if answer.answered_by is not AnsweredBy.TEXT else 0
         paused = pause_note(store, request.project_id, "what is said in the meantime is neither read nor found")
     if as_json:
@@ -142,6 +147,12 @@ def _run(
         )
     else:
         _print(answer, limit=limit, is_verbose=verbose or explain, with_parts=explain)
+        if not answer.hits:
+            of_project = (
+                "" if place is None else f" in {visible(place.name)}; without --project, everything is searched"
+            )
+            unread_text = f" {number_of(unread, 'transcript')} {'is' if unread == 1 else 'are'} not read yet."
+            advise(f"Nothing found{of_project}.{unread_text if unread else ''}")
         if waiting >= MIN_WAITING_TEXTS:
             say(f"({number_of(waiting, 'text')} {_WAITING})", err=True)
         if paused:
@@ -161,8 +172,6 @@ def _print(answer: RecallResponse, *, limit: int | None, is_verbose: bool, with_
     print_results(shown, is_verbose=is_verbose)
     if len(shown) < len(results):
         click.secho(f"\n{len(results) - len(shown)} more; add -v to see them and where each was said", dim=True)
-    if not answer.hits:
-        advise("Nothing found. `engram status` shows what has not been read yet.")
     if with_parts and any(hit.parts for hit in shown_hits):
         say_lines(_LEGEND, dim=True)
     if answer.note:

@@ -236,6 +236,20 @@ def test_what_nothing_answers_is_said_first_where_no_passage_was_found_either(fi
     assert "cedar" not in shown or shown.startswith("Nothing here answers that; closest:")
 
 
+def test_an_answer_without_hits_says_where_and_what_is_not_read_yet(filled: Store, run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "claude" / "projects" / "-new"
+    folder.mkdir(parents=True)
+
+    def ask(*more: str) -> str:
+        command = ("--claude-folder", str(tmp_path / "claude"), "recall", "xqzvbw", *more)
+        return " ".join(run(*command, code=1).stdout.split())
+
+    assert ask() == "Nothing found."
+    assert ask("--project", "harbor") == "Nothing found in harbor; without --project, everything is searched."
+    (folder / "11111111-0000-4000-8000-000000000001.jsonl").write_text("{}\n")
+    assert ask() == "Nothing found. 1 transcript is not read yet."
+
+
 @pytest.mark.parametrize("command", ["recall", "search"])
 def test_a_question_without_an_answer_ends_with_1_as_it_does_with_every_command_that_asks(
     run: Run, run_json: Callable[..., Any], command: str
