@@ -97,7 +97,8 @@ UNIVERSAL = lazy_regex(
 #: Words that cancel words for all projects: "not in all my projects", "in every project of the solution".
 NOT_UNIVERSAL = lazy_regex(
     rf"\b(?:not|n'?t|hardly|except|but|unlike|other than|apart from)(?: \w+)? {_EVERYTHING}|"
-    rf"{_EVERYTHING} (?:(?:of|in|inside|within|under) (?:the|this|that|our)\b|except|but|other than|apart from)|"
+    rf"{_EVERYTHING} (?:(?:of|in|inside|within|under) (?:(?:the|this|that|our)\b|~|/|[\w.-]+/)|\(?(?:at|"
+    rf"for) (?-i:[A-Z])|except|but|other than|apart from)|"
     r"\b(?:except|but not|other than|apart from) (?:here|this|in this|for this)\b",
     _ANY,
 )
@@ -173,6 +174,9 @@ MAKES = lazy_regex(
     r"^\W*(?:please |can you |could you |let'?s )*(?:create|write|make|add|define|draft|generate|build|set up)\b", _ANY
 )
 DICTATES = lazy_regex(r"\b(?:prompts?|instructions?|persona|system message)\b[^.!?:]{0,40}:(?=\s)", _ANY)
+#: Text that is struck through, and a sentence that is nothing but code or a quotation in backticks.
+STRUCK = lazy_regex(r"~~[^~]+~~")
+IN_BACKTICKS = lazy_regex(r"^\W*`[^`]+`\W*$")
 #: A task to be ticked off.
 TO_DO = lazy_regex(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+\[[ xX]\]\s")
 #: Wordings that make it doubtful that a sentence is meant as a rule although it begins like one: someone else's words,
@@ -337,7 +341,15 @@ LIFTS = lazy_regex(
 OVER = lazy_regex(
     r"\b(?:we|you|i) (?:no longer|(?:don'?t|do not) (?:\w+ ){1,12}?(?:any ?more|any longer)|(?:(?:have |'ve )?"
     r"(?:stopped|given up|gave up|quit) \w+ing|(?:have |'ve )?(?:got rid of|moved away from|said goodbye to)))\b|"
-    r"\b(?:there is |there'?s )?no (?:longer a )?need (?:to|for) .*(?:any ?more|any longer)\b",
+    r"\b(?:there is |there'?s )?no (?:longer a )?need (?:to|for) .*(?:any ?more|any longer)\b|"
+    r"\b(?:we|i)(?: have|'ve)? (?:dropped|lifted|abolished|retired|scrapped|abandoned|revoked) (?:the|our|my|that) .*"
+    r"\b(?:rule|convention|policy|requirement)\b|^\W*(?:please )?ignore (?:the|our|my|that) .*\b(?:rule|convention|"
+    r"policy|"
+    r"requirement)\W*$|\b(?:the|our|my|that) (?:[\w-]+ ){1,6}(?:rule|convention|policy|requirement) (?:is|"
+    r"was) (?:gone|over|"
+    r"history|obsolete|off|void|dropped|lifted|withdrawn|cancelled)\b|\b(?:rule|convention|policy|"
+    r"requirement) (?:no longer|"
+    r"doesn'?t|does not) (?:hold|appl\w+|count)",
     _ANY,
 )
 #: Wordings that say that something is no longer forbidden.
@@ -349,12 +361,16 @@ ALLOWED_AGAIN = lazy_regex(
 #: Words that only say that something no longer applies, without naming a subject.
 OVER_WORDS = content_words(
     "no longer anymore any more stopped using used use need needs have given gave quit rid moved away want allowed "
+    "dropped lifted abolished retired scrapped abandoned revoked ignore gone over history obsolete off void withdrawn "
+    "cancelled hold holds apply applies count counts requirement policy "
     "again may can now okay fine said goodbye"
 )
 #: A rule that forbids something, or one thing in favour of another.
 DENIES = lazy_regex(
     r"\b(?:not|never|no|avoid|stop|don'?t|doesn'?t|won'?t|mustn'?t|without|instead of|rather than|in place of)\b", _ANY
 )
+#: A rule that demands one thing by forbidding another without it.
+DEMANDS = lazy_regex(r"\b(?:never|no|not|don'?t)\b.*\bwithout\b", _ANY)
 #: Wordings by which a later withdrawal names its subject, which it must do.
 SUBJECT = lazy_regex(
     r"\b(?:about|regarding|concerning|rule (?:on|for|that|with|to)|back (?:the|my|what)|forget (?:the|my|that)|"

@@ -98,7 +98,8 @@ class TakingBack:
     def shared(self, rule: str) -> int:
         """Return how many words a rule has in common with what is withdrawn; 0 if the rule is not meant."""
         shared = len(self.about & prefixes(content_words(rule)))
-        is_other = self.of_prohibitions is not None and self.of_prohibitions != bool(words.DENIES.search(rule))
+        is_either = self.of_prohibitions is None or bool(words.DEMANDS.search(rule))
+        is_other = not is_either and self.of_prohibitions != bool(words.DENIES.search(rule))
         return 0 if is_other or shared < self.least * len(self.about) else shared
 
 
@@ -314,7 +315,7 @@ def _refusal(sentence: str, statement: Statement, after: str) -> Refusal | None:
         return Refusal.MOMENT
     if words.ELSEWHERE.search(sentence) and not is_for_all_projects(sentence):
         return Refusal.ELSEWHERE
-    if words.ABOUT_A_TEXT.match(sentence) or words.TEXT_TO.match(sentence):
+    if words.ABOUT_A_TEXT.match(sentence) or words.TEXT_TO.match(sentence) or words.IN_BACKTICKS.match(sentence):
         return Refusal.TEXT
     if words.REPORTS.search(sentence) or words.EXAMPLE.search(sentence):
         return Refusal.UNSURE
@@ -414,7 +415,7 @@ def _refuse(
 
 def sentences_in(typed: str) -> Iterator[tuple[str, Statement]]:
     """Yield the sentences of a prompt with the statements that contain them."""
-    lines = [line for line in typed.splitlines() if not words.TO_DO.match(line)]
+    lines = [line for line in words.STRUCK.sub("", typed).splitlines() if not words.TO_DO.match(line)]
     for statement in split("\n".join(lines)):
         for part in languages.sentences_of(statement.text):
             start = 0

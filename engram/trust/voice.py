@@ -200,8 +200,9 @@ _RELAYED_VERB_FIRST = lazy_regex(
     r"décrit|expliqué|précisé|stipulé|le dit)|como (?:se )?(?:dice|indica\w*|pone|indicado|descrito|diz|consta) (?:en|"
     r"no|na|el|la|o|a) |come (?:indicato|scritto|descritto|richiesto|dice) )|,\s*(?:as (?:they|people|he|she|(?:the|my|"
     r"our) (?:\w+ ){1,2}) ?(?:say|says|said|puts? it)|wie man (?:so )?sagt|comme on dit|como (?:dicen|se dice|dizem|"
-    r"se diz)|come si dice)[.!]?\s*$|,\s*(?:says|said|writes|wrote|recommends|insists|thinks)\s+(?:the|my|our|a|an|his|"
-    r"her|their|one of)\s+(?:[\w'’-]+\s+){0,3}[\w'’-]+[.!]?\s*$|[.!?…\"”]\s*(?:[–—~]\s?|-{1,2}(?=\S))"
+    r"se diz)|come si dice)[.!]?\s*$|,\s*(?:says|said|writes|wrote|recommends|insists|thinks)\s+(?:(?:the|my|our|a|"
+    r"an|his|"
+    r"her|their|one of)\s+|(?-i:(?=[A-Z])))(?:[\w'’-]+\s+){0,3}[\w'’-]+[.!]?\s*$|[.!?…\"”]\s*(?:[–—~]\s?|-{1,2}(?=\S))"
     r"(?-i:[A-Z][\w.'-]+(?: [A-Z][\w.'-]+)?)(?:,? (?:from|in|at|of) [\w ]{1,20})?\s*$"
 )
 _SELF = lazy_regex(

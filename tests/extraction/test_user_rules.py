@@ -271,6 +271,8 @@ REFUSED = {
         "Never review my commits. Only teasing.",
         "Never mind the merge rule. Now fix the login.",
         "ok, never mind the failing lint",
+        "~~Never merge without two approvals.~~",
+        "that merge rule no longer applies",
     ],
     "a moment, place or task": [
         "Please don't change the migration, just explain it.",
@@ -353,6 +355,7 @@ REFUSED = {
         "Convert these cursor rules to eslint: always use named exports",
         "Change the checkbox label to Always ask before deleting files",
         "Set the title to Never ship without a label",
+        "`Never merge without two approvals.`",
     ],
     "a supposition": [
         "Maybe we should always use tabs.",
@@ -693,6 +696,9 @@ def test_what_is_said_of_every_project_is_global_and_for_good(sentence: str) -> 
         "In the whole project, always use pnpm.",
         "Always use pnpm in this project.",
         "Never use var in all projects of this workspace.",
+        "In every project under ~/work always use tabs.",
+        "In all our projects at Acme we always use tabs.",
+        "For all my projects in src/ always use tabs.",
     ],
 )
 def test_no_other_rule_is_global(sentence: str) -> None:
@@ -925,6 +931,11 @@ def test_a_rule_ends_when_a_later_session_withdraws_it(workshop: Workshop) -> No
         ("We use Redis for the queue.", "We stopped using Redis for the queue, we have Postgres now."),
         ("Always run the linter before a commit.", "You don't need to run the linter before a commit any more."),
         ("Never push to main.", "You may push to main again."),
+        ("Never merge without two approvals.", "We no longer need two approvals to merge."),
+        ("Never merge without two approvals.", "We dropped the two approvals rule."),
+        ("Never merge without two approvals.", "The merge rule is gone."),
+        ("Never merge without two approvals.", "Ignore my merge rule."),
+        ("Always squash the merges.", "That squash rule no longer applies."),
     ],
 )
 def test_a_rule_that_is_over_ends_in_another_session(workshop: Workshop, rule: str, said: str) -> None:
@@ -941,6 +952,8 @@ def test_a_rule_that_is_over_ends_in_another_session(workshop: Workshop, rule: s
     [
         ("From now on we use pnpm instead of npm.", "We no longer use npm."),
         ("We use Redis for the queue.", "Why do we no longer use Redis for the queue?"),
+        ("We use Redis for the queue.", "We dropped the queue of the rule engine."),
+        ("Always squash the merges.", "The eslint rule for squash merges is over-eager."),
         ("We use Redis for the queue.", "Bob says we no longer use Redis for the queue."),
         ("We use Redis for the queue.", "For now we no longer use Redis for the queue."),
         ("We use Redis for the queue.", "I no longer get the timeout with Redis and the tests."),

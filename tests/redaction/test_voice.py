@@ -248,6 +248,8 @@ def test_the_segments_joined_are_the_prompt(prompt: str) -> None:
         "The vendor's contract: ORDER",
         "RFC 9110 section 4: ORDER",
         "tl;dr of the article: ORDER",
+        "ORDER, said Bob.",
+        "ORDER, insists Maria from Ops.",
         "ORDER. — Anna",
         "ORDER. -Anna from ops",
         # Comments of other languages, a diff that names no file, to-dos and answers of a screen.
