@@ -156,7 +156,7 @@ class Voice(StoredEnum):
     CHOSEN = "chosen"
     #: Saved by an agent with a tool.
     AGENT = "agent"
-    #: Read from a file: another program's, a note, or an export not made by this memory.
+    #: Read from a file: another program's, a note, or an export from elsewhere.
     IMPORTED = "imported"
     #: Sent by a program in the user's place; never a rule, never global and never confirmed automatically. Earlier
     #: versions treat it as the assistant's.

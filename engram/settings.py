@@ -107,7 +107,7 @@ class Settings:
     #: Inject memories through the hooks.
     inject: bool = True
     #: Maximum time that a prompt waits while the worker looks for its memories, in seconds, at most 1.5. It waits only
-    #: 0.2 seconds if the worker is dead or hangs, or after two waits in vain.
+    #: 0.2 seconds if the worker is dead or hangs, or after two waits without an answer.
     prompt_wait_seconds: float = 1.5
     #: Maximum number of bites for one prompt, including those at its tool calls.
     bites: int = 3

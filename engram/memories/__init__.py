@@ -1,1 +1,1 @@
-"""What people and agents do to a memory: save, edit, correct, judge, and propose it as a rule."""
+"""Change memories on request by people and agents: save, edit, correct, judge, and propose as rules."""

@@ -223,9 +223,9 @@ def _tokens(text: str) -> list[_Token]:
 
 # -- Compare memories with what the user's own files (CLAUDE.md, rules, auto memory) say.
 
-#: A statement says the same thing as some text if it contains this share of the text's informative words.
+#: A statement says the same thing as a text if it contains this share of the text's informative words.
 MIN_SAID_SHARE = 0.75
-#: Text with fewer informative words is matched only by a statement with the same words.
+#: A text with fewer informative words is matched only by a statement with the same words.
 MIN_WORDS = 3
 #: Two statements can contradict each other only if they share this part of the shorter one's informative words.
 MIN_SHARED = 0.5

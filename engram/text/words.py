@@ -58,7 +58,7 @@ def in_pairs(text: str) -> str:
 
 
 def asked_in_pairs(text: str) -> tuple[str, bool]:
-    """Return what to query a text index for, and whether its last word is a single letter that may begin longer ones.
+    """Return the text to look up in a text index, and True if its last word is a letter that may begin longer words.
 
     More letters may follow the end of a question, so the last letter of a run there is not searched for on its own.
     """

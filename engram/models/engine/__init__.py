@@ -1,1 +1,1 @@
-"""What runs queries on memory.db: connections, transactions, migrations, records, packed values."""
+"""Run queries on memory.db: connections, transactions, migrations, records, packed values."""

@@ -107,7 +107,7 @@ def _pack_turns(database: Any) -> None:
 def _carry_over(database: Any, version: int) -> None:
     """Replace the tables of an earlier version with the declared ones, keeping all rows.
 
-    Call it in an exclusive transaction and inside ``_prepared_for_carry_over``.
+    Call this in an exclusive transaction and inside ``_prepared_for_carry_over``.
     """
     if version < _BY_HAND:
         _bring_to_version_4(database, version)

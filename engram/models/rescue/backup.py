@@ -182,7 +182,7 @@ def drop_database(path: Path) -> None:
 
 
 def _drop_leftovers(folder: Path) -> None:
-    """Delete the leftovers of a killed backup; call it only while the folder is locked."""
+    """Delete the leftovers of an interrupted backup. Call this only while the folder is locked."""
     for path in folder.glob(".memory-*.tmp*"):
         path.unlink(missing_ok=True)
 

@@ -127,7 +127,7 @@ def recover_by_hand(
             has it.
         carry_more: carries over additional data from the newest source: joined hubs, which this package knows nothing
             about.
-        with_new_projects: also carry over all memories of projects that ``store`` does not have.
+        with_new_projects: also carry over all memories of projects that ``store`` doesn't have.
     """
     memories = changed = tombstones = 0
     is_complete = not sources
