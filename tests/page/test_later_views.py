@@ -106,11 +106,22 @@ def give_work(store: Store) -> int:
     return piece.id
 
 
-def spend(store: Store, dollars: float) -> None:
+def spend(store: Store, dollars: float, *, model: str = "m-1") -> None:
     caps = Caps(9.0, 9.0, 9.0, 99, 9_999_999)
     facts = {"input_tokens": 100, "output_tokens": 20}
-    number = reserve(store, caps, task="distill", model="m-1", project_id=None, dollars=dollars, **facts)
+    number = reserve(store, caps, task="distill", model=model, project_id=None, dollars=dollars, **facts)
     settle(store, number, dollars=dollars, **facts)
+
+
+def test_costs_of_many_models_stay_a_small_page(page: ServedPage, store: Store) -> None:
+    for number in range(50):
+        spend(store, 0.01, model=f"a-model-with-a-rather-long-name-{number}")
+
+    costs = page.see("costs").text
+
+    assert len(costs.encode()) <= MAX_HTML_BYTES
+    assert costs.count("<td>a-model-with") == 30
+    assert "20 earlier rows" in costs
 
 
 def test_every_view_says_so_where_there_is_nothing(page: ServedPage) -> None:

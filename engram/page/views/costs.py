@@ -14,6 +14,8 @@ from engram.system.clock import day_of
 DAYS = 30
 #: The cap is drawn as a line if it is at most this many times the largest bar.
 MAX_CAP_RATIO = 20
+#: Maximum number of rows listed.
+MAX_ROWS = 30
 
 
 def show(request: PageRequest) -> Answer:
@@ -30,6 +32,7 @@ def show(request: PageRequest) -> Answer:
         "costs.html",
         {
             "report": report,
+            "max_rows": MAX_ROWS,
             "tokens": day_chart(spans, [tokens.get(day, 0) for day in days]),
             "caps": {name: money(report.caps[name]) for name in ("day", "hour", "project")},
             "chart": day_chart(spans, dollars, money, limit=cap if 0 < cap <= max(dollars) * MAX_CAP_RATIO else 0.0),

@@ -34,7 +34,7 @@ from engram.trust.display import number_of
 from engram.worker.worker_client import ask_worker
 
 #: Maximum number of prompts, kept memories and runs listed.
-MAX_PROMPTS, MAX_KEPT, MAX_RUNS = 12, 6, 2
+MAX_PROMPTS, MAX_KEPT, MAX_RUNS = 10, 6, 2
 #: Number of days in the charts.
 DAYS = 30
 #: Timeout for the worker's briefing, in seconds.
