@@ -259,8 +259,8 @@ class CommandGroup(click.Group):
 _NAMES_WIDTH = 18
 #: The options of every command, as the help shows them; the reference explains each option.
 _OPTIONS = """\
-Before a command: --home DIR, --vault NAME, --claude-folder DIR, --version, --set
-NAME=VALUE (any setting of `engram config`). `engram COMMAND --help` explains it."""
+Before a command: --home DIR, --vault NAME, --claude-folder DIR, --version, and
+--set NAME=VALUE (see `engram config`). `engram COMMAND --help` explains one."""
 
 
 def _in_new_words(word: str, rest: Sequence[str]) -> list[str]:
