@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -351,7 +352,9 @@ def _print_last_prompt(workspace: Workspace, store: Store, as_json: bool) -> Non
         where = "" if place is None else f" of {one_line(place.name, 60)}"
         end_with_nothing(f"No session{where} is known yet. {_ASK_WHY}")
     report = why_session(store, session.session_id, session)
-    report = replace(report, moments=report.moments[-1:])
+    # A briefing may be recorded after the first prompt.
+    prompts = tuple(moment for moment in report.moments if moment.prompt or not _is_start(moment))
+    report = replace(report, moments=(prompts or report.moments)[-1:])
     _print_session(report, 1, as_json)
     of = project_by_id(store, session.project_id) if place is None and session.project_id is not None else None
     where = f" of all, in {one_line(of.name, 60)}: this folder is not in any known project" if of is not None else ""
@@ -454,12 +457,15 @@ def _print_session(report: SessionWhy, limit: int, as_json: bool) -> None:
         end_answer(is_known=bool(report.moments))
     if not report.moments:
         end_with_nothing("No prompts of this session are known.")
-    for moment in report.moments[-limit:]:
-        _print_moment(moment, report)
+    moments = report.moments[-limit:]
+    for moment, following in zip_longest(moments, moments[1:]):
+        is_told_below = following is not None and moment.verdict is following.verdict is Verdict.BEFORE_ENGRAM
+        _print_moment(moment, report, with_silence=not is_told_below)
     print_rest(len(report.moments), limit)
 
 
-def _print_moment(moment: Moment, report: SessionWhy) -> None:
+def _print_moment(moment: Moment, report: SessionWhy, *, with_silence: bool) -> None:
+    """Print one prompt and its outcome; with ``with_silence``, also why a prompt without an outcome has none."""
     title = one_line(moment.prompt, 100) or _title(moment)
     say(f"{when(moment.at_ms)}  {title}", bold=True)
     for outcome in moment.outcomes:
@@ -467,15 +473,18 @@ def _print_moment(moment: Moment, report: SessionWhy) -> None:
         for candidate in outcome.considered:
             summary = one_line(report.summaries.get(candidate.episode_id, ""), 80)
             print_lines(f"{'  '.join(_candidate_cells(candidate))}  {summary}", indent="    ")
-    if not moment.outcomes:
+    if not moment.outcomes and with_silence:
         print_lines(f"{moment.verdict}: {REASONS[moment.verdict]}", indent="  ")
     for one in moment.no_rules:
         print_lines(f"not kept as a rule: “{one_line(one.sentence, 100)}”: {one.refusal}", indent="  ")
 
 
 def _title(moment: Moment) -> str:
-    is_start = any(outcome.channel is Channel.START for outcome in moment.outcomes)
-    return "(start of the session)" if is_start else "(a prompt whose transcript was not read)"
+    return "(start of the session)" if _is_start(moment) else "(a prompt whose transcript was not read)"
+
+
+def _is_start(moment: Moment) -> bool:
+    return any(outcome.channel is Channel.START for outcome in moment.outcomes)
 
 
 def _verdict(outcome: Outcome) -> str:

@@ -98,6 +98,28 @@ def test_without_a_question_it_explains_the_last_prompt_and_names_the_questions(
     assert "engram why --prompt TEXT" in said
 
 
+def test_a_briefing_that_is_recorded_late_is_not_the_last_prompt(
+    filled: Store, run_json: RunJson, folder: Path
+) -> None:
+    session = list_sessions(filled)[0]
+    add_outcome(filled, session_id=session.session_id, channel=Channel.START, at_ms=session.last_at_ms + 60_000)
+
+    told = run_json("why")
+
+    last = turns_of_session(filled, session.id)[-1].turn.prompt
+    assert [moment["prompt"] for moment in told["moments"]] == [last]
+
+
+def test_why_all_prompts_before_the_installation_were_silent_is_said_once(filled: Store, run: Run) -> None:
+    session = list_sessions(filled)[0]
+    prompts = [stored.turn.prompt for stored in turns_of_session(filled, session.id) if stored.turn.prompt]
+
+    said = run("why", session.session_id).stdout
+
+    assert len(prompts) > 1
+    assert said.count("before engram: ") == 1
+
+
 def test_without_a_session_it_names_the_questions(run: Run, folder: Path) -> None:
     assert "No session is known yet. Also: engram why ID" in run("why", code=1).stdout
 
