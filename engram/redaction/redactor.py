@@ -29,7 +29,7 @@ from engram.system.lazy_regex import lazy_regex
 # them, and the rules that need a literal only over texts that contain it.
 
 #: Maximum number of words to remember, and maximum length of such a word, in characters.
-_MAX_REMEMBERED = 30_000
+_MAX_REMEMBERED = 60_000
 _MAX_WORD_CHARS = 64
 #: Maximum number of words to search for one by one; for more words, the text is read once, word by word.
 _FEW = 16
