@@ -258,7 +258,7 @@ def _whole_target(store: Store, text: str) -> str:
 
 
 def _is_session(text: str) -> bool:
-    """Return True if an id is that of neither a memory nor a quotation."""
+    """Return True if an id belongs to neither a memory nor a quotation."""
     return not text.startswith(("ep_", "q_"))
 
 
@@ -474,8 +474,8 @@ def review() -> None:
 
     Only you can replace what you pinned, saved, said or chose. If a later memory or a correction by Claude disagrees
     with it, both stay valid until you decide here; what you say or choose later replaces what you said before. Also
-    listed are memories that your own files (CLAUDE.md, rules, auto memory) contradict, and suspect memories, whose
-    text looks like an order to Claude.
+    listed are memories that your own files (CLAUDE.md, rules, auto memory) contradict, and suspect memories, which
+    look like an order to Claude.
 
     Example: engram review
     """

@@ -245,7 +245,7 @@ def columns_of(text: str) -> int:
 
 
 def _width_of(column: Sequence[str]) -> int:
-    """Return the width of a column: that of its widest cell, but at most a little more than most cells need."""
+    """Return the width of a column: as wide as its widest cell, but at most a little wider than most cells need."""
     widths = sorted(map(columns_of, column))
     return min(widths[-1], widths[(len(widths) - 1) * 4 // 5] + _SLACK_WIDTH)
 

@@ -59,8 +59,8 @@ def pack() -> None:
     "--version",
     type=click.IntRange(1, 1 << 40),
     default=None,
-    help="The pack's version, which rises with each edition (default: one more than that of the file or the installed "
-    "pack, or 1).",
+    help="The pack's version, which rises with each edition (default: one more than the version of the file or the "
+    "installed pack, or 1).",
 )
 @click.option("--output", type=_file, default=None, help="The file to write (default: NAME.pack).")
 @yes_option
@@ -249,7 +249,7 @@ def _install(
 
 
 def _next_version(store: Store, name: str, file: Path) -> int:
-    """Return the version of a pack's next edition: one more than that of its file or of the installed pack, or 1.
+    """Return the version of a pack's next edition: one more than its file's or the installed pack's version, or 1.
 
     A file that is not a pack is ignored, and will be replaced.
     """

@@ -488,7 +488,7 @@ def unset_setting(workspace: Workspace, name: str, as_json: bool) -> None:
 
 
 def _config_home(workspace: Workspace) -> Path:
-    """Return the folder of the config.toml that is read: a vault uses that of the memory folder around it."""
+    """Return the folder with the config.toml in effect. A vault uses the file of the memory folder that contains it."""
     return config_home(_beside_file(workspace).settings.home)
 
 

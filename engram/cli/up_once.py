@@ -370,7 +370,7 @@ _REASON = lazy_regex(r"(?:why|how|warum|wie)\b", re.IGNORECASE)
 _OPEN = lazy_regex(r"(?:what|which|where|when|was|welche)\b", re.IGNORECASE)
 #: Text that rules out a question: attachment paths, images, masked values, quotes that would end a shell string.
 _UNFIT = lazy_regex(r"[\[\]@\"`$\\!<>{}]|https?:")
-#: Questions that ask for work, or about the moment or the assistant itself, which nobody asks again.
+#: Questions that nobody asks again: they request work, or are about the moment or the assistant itself.
 _REQUEST = lazy_regex(
     r"(?:can|could|would|will|should|shall|may) (?:you|we|i)\b|"
     r"(?:are|is|did|do|does|have|has) (?:it|you|they|this|that)\b|"
@@ -443,8 +443,8 @@ def history_lines(workspace: Workspace, existing: Existing) -> list[str]:
 def find_own_question(store: Store, settings: Settings) -> OwnQuestion | None:
     """Return the question, of the user's latest ones, that its own session answers best; None if none is answered.
 
-    Questions that ask for a reason take precedence, then those that "yes" does not answer. Among those, the one whose
-    answer has the largest share of its informative words is chosen. Only words are searched, without loading a model.
+    Questions that ask for a reason take precedence, then those that "yes" does not answer. Among equals, the question
+    with the largest share of its informative words in its answer wins. The search uses only words, not the model.
     """
     asked = [(prompt.session_id, text) for prompt in latest_turn_prompts(store) if (text := _as_question(prompt.text))]
     asked.sort(key=lambda one: -_openness(one[1]))

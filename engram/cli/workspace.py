@@ -319,7 +319,7 @@ def restart_with_settings(workspace: Workspace) -> None:
     Failures caused by the previous settings are forgotten at once; whatever still fails is recorded again.
 
     Args:
-        workspace: the memory; for a vault, that of the memory folder that contains it.
+        workspace: the workspace of the memory; for a vault, of the memory folder that contains it.
     """
     from engram.reports.processes import process_state
     from engram.setup.services.service_plan import restart_if_running

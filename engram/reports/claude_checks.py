@@ -192,7 +192,7 @@ def _rules(settings_file: Mapping[str, Any]) -> dict[str, set[str]]:
 
 
 def _concerns(entry: str, rule: str) -> bool:
-    """Return True if an entry of a permission list covers a tool of the server for which ``rule`` stands."""
+    """Return True if an entry of a permission list covers a tool of the server named by ``rule``."""
     return entry == rule or entry.startswith(f"{rule}__") or fnmatch.fnmatchcase(f"{rule}__memory_recall", entry)
 
 
@@ -256,7 +256,7 @@ def _check_obstacles(settings: Settings, folder: Path, server: str, *, has_plugi
 
 
 def _check_variables(settings: Settings, own: Mapping[Path, Mapping[str, Any]]) -> Iterator[Check]:
-    """Check the variables that Claude Code gives its hooks."""
+    """Check the environment variables that Claude Code sets for its hooks."""
     for path, found in own.items():
         given = found.get("env")
         variables = given if isinstance(given, Mapping) else {}
@@ -268,7 +268,7 @@ def _check_variables(settings: Settings, own: Mapping[Path, Mapping[str, Any]]) 
             and home
             and os.path.realpath(os.path.expanduser(home)) != os.path.realpath(settings.home)
         ):
-            detail = f"{path} gives hooks and tools another memory folder ({home})"
+            detail = f"{path} makes hooks and tools use another memory folder ({home})"
             yield Check("hooks", State.WARN, detail, "remove ENGRAM_HOME there, or set it for your shell, too")
 
 

@@ -150,7 +150,7 @@ def _answers(store: Store) -> Iterator[Check]:
 
 
 def _moves(store: Store) -> Iterator[Check]:
-    """Yield projects whose folder is gone and which may have moved."""
+    """Yield projects with a missing folder, which may have moved."""
     for move in find_moves(store):
         former, present = move.former.project, move.present.project
         yield Check(

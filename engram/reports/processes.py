@@ -107,7 +107,7 @@ def holder_of(lock: Path) -> int | None:
 
 
 def is_elsewhere(lock: Path) -> bool:
-    """Return True if the lock's holder runs in another container, whose process ids mean nothing in this one."""
+    """Return True if the lock's holder runs in another container; its process id then means nothing in this one."""
     _, _, space = _read_lock(lock)
     return bool(space) and space != process_space()
 
@@ -158,9 +158,9 @@ def _silent_seconds(lock: Path) -> float | None:
 
 
 def terminal_run(home: Home) -> int | None:
-    """Return the id of the `engram up` whose children are the worker or the watcher; None if there is none.
+    """Return the process id of the `engram up` that started the worker or the watcher; None if there is none.
 
-    Its children belong to its terminal: no supervisor, launchd or systemd can restart them.
+    Its children belong to its terminal, so no supervisor, launchd or systemd can restart them.
     """
     for lock in (home.worker_lock, home.watcher_lock):
         pid = holder_of(lock)

@@ -201,7 +201,7 @@ class SessionReport:
 
 
 def find_session_row(store: Store, text: str) -> SessionRow:
-    """Return the session whose id is, or uniquely begins with, the given text. Raises NotFound."""
+    """Return the session with the given id, or with a unique id that begins with the given text. Raises NotFound."""
     session = find_session(store, text)
     if session is not None and (
         turns_of_session(store, session.id, limit=1) or text in sessions_with_outcomes(store, text)

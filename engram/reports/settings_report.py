@@ -75,7 +75,7 @@ def default_of(name: str) -> str:
     return f"`{shown_value(plain_value(value))}`" if value != "" else "none"
 
 
-# -- Projects with their folders, and those whose folder may have moved.
+# -- Projects with their folders, and projects that may have moved.
 
 
 @dataclass(frozen=True, slots=True)

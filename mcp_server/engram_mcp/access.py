@@ -35,7 +35,7 @@ class View:
 
     #: None if Claude's folder does not belong to a known project.
     project: ProjectRow | None
-    #: True if the caller specified a project other than that of Claude's folder.
+    #: True if the caller specified a project other than the one of Claude's folder.
     is_elsewhere: bool = False
 
     @property
@@ -67,7 +67,7 @@ class View:
         """Return the memory with the given id, if this view may see it.
 
         Raises:
-            BadRequest: the id is that of a quotation.
+            BadRequest: the id belongs to a quotation.
             NotFound: the memory does not exist, or belongs to another project; the message does not say which.
         """
         if is_quotation_id(episode_id):
@@ -118,7 +118,7 @@ class Access:
         wake_worker(self.settings.places)
 
     def view(self, store: Store, name: str | None = None) -> View:
-        """Return the view of the given project, by default that of Claude's folder, and of global memories.
+        """Return the view of a project (default: the project of Claude's folder) and of global memories.
 
         Raises NotFound if there is no such project; the message does not list other projects.
         """

@@ -36,8 +36,8 @@ from engram_mcp.access import Access, View, shown_name
 
 #: Maximum number of hits that a tool returns.
 MAX_HITS: Final = 25
-#: Default number of hits from ``memory_search``, and of memories from ``memory_recall``, whose passages are then
-#: limited by a word budget. Any other limit for ``memory_recall`` applies to memories and passages together.
+#: Default number of hits from ``memory_search``, and of memories from ``memory_recall``. By default, the passages from
+#: ``memory_recall`` are limited by a word budget; any other limit applies to memories and passages together.
 DEFAULT_HITS: Final = 5
 #: Note in answers if no worker is running.
 NO_WORKER = "the worker is not running: text search only; 'engram up' starts it"
@@ -333,7 +333,7 @@ def timeline(access: Access, around: str | None, project: str | None, limit: int
 
 
 def _moment(store: Store, view: View, around: str) -> int:
-    """Return the time at which a memory was created, or that of a date. Raises NotFound or BadRequest."""
+    """Return the creation time of a memory, or the time that a date stands for. Raises NotFound or BadRequest."""
     if memory_records.is_memory_id(around):
         return view.require(store, around).created_at_ms
     at_ms = parse_time_ms(around)

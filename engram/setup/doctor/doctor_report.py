@@ -30,7 +30,7 @@ from engram_hooks.block import link_interpreter
 MAX_ERRORS = 10
 #: Maximum number of lines of Engram's code that are reported for one error, from the innermost calls.
 MAX_FRAMES = 6
-#: Text settings whose values are words defined by Engram.
+#: Text setting → its values that reveal nothing, because Engram defines them.
 _WORDS = {**CHOICES, "embedding_model": ("bundled", "hashed")}
 #: The folders of the three packages, next to one another in an installation.
 _ROOTS = (Path(__file__).resolve().parents[3],)

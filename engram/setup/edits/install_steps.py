@@ -84,7 +84,7 @@ class FileChange:
     edit: JsonEdit | TomlEdit | None = None
     #: Target of a symbolic link to create.
     link_target: str | None = None
-    #: Permission bits; None keeps those of the file, and gives a new file ``NEW_FILE_MODE``.
+    #: Permission bits; None keeps the file's own, and means ``NEW_FILE_MODE`` for a new file.
     mode: int | None = None
 
     def __post_init__(self) -> None:

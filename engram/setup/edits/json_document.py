@@ -68,7 +68,7 @@ def parse(text: str) -> Node | None:
     """Return the top value of a document; None for a document without a value (empty, or only comments).
 
     Raises:
-        BadRequest: it is not JSON; the message gives the line and column.
+        BadRequest: it is not JSON; the message includes the line and column.
     """
     reader = _Reader(text)
     reader.skip()
@@ -207,7 +207,7 @@ class Style:
     is_compact: bool
 
     def render(self, value: Any, indent: str, *, is_inline: bool) -> str:
-        """Return the text of a value whose first line follows ``indent``."""
+        """Return a value as text; ``indent`` precedes every line except the first."""
         if is_inline:
             return json.dumps(value, ensure_ascii=False, separators=(",", ":") if self.is_compact else (", ", ": "))
         text = json.dumps(value, ensure_ascii=False, indent=self.indent)
@@ -280,7 +280,7 @@ def remove_part(text: str, container: Node, part: Member | Node) -> str:
     comma = skip_trivia(text, part.end)
     has_comma = text.startswith(",", comma)
     if has_comma and index == 0 and len(parts) > 1 and not text[comma + 1 : parts[1].start].strip(_SPACE):
-        # This is the first part, whose white space is reused for the next one.
+        # The white space before this first part is reused for the next one.
         return text[: part.start] + text[part.end : comma] + text[parts[1].start :]
     begin = container.start + 1 if index == 0 else skip_trivia(text, parts[index - 1].end) + 1
     head = text[begin : part.start].rstrip(_SPACE)

@@ -18,7 +18,7 @@ from engram.system.atomic import explain_error
 
 # -- The kinds of action that an installation can store and undo later.
 
-#: Every class of action, whose ``kind`` is written in the journal.
+#: Every class of action; the journal records its ``kind``.
 ACTIONS: tuple[type[Any], ...] = (BootOut, EndProcess, SetDatabaseAside, StartServices, StopServices)
 
 

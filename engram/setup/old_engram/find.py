@@ -212,7 +212,7 @@ def find_earlier(
 
 
 def memory_folders(settings: Settings, user_home: Path) -> list[Path]:
-    """Return the folders where it may have kept its memory: this program's, and the one that it always used."""
+    """Return the existing folders where it may have kept its memory: this program's folder, and its own fixed one."""
     return [folder for folder in dict.fromkeys((settings.home, user_home / ".claude-memory")) if folder.is_dir()]
 
 

@@ -125,7 +125,7 @@ def network_variables(environ: Mapping[str, str]) -> dict[str, str]:
 def process_command(arguments: Sequence[str], name: str = "", python: Path | None = None) -> tuple[str, ...]:
     """Return the command line that runs a service (work or watch), or the supervisor of both.
 
-    It includes the global flags ``arguments``, gives the interpreter's absolute path, and ignores the current folder.
+    It uses the interpreter's absolute path, includes the global flags ``arguments``, and ignores the current folder.
     """
     process = (PROCESSES[name],) if name else ()
     return (str(python or sys.executable), "-P", "-m", "engram.cli.main", *arguments, "service", "run", *process)

@@ -51,7 +51,7 @@ class Child:
     command: Sequence[str]
     #: Restart it forever; otherwise it is given up on after some failures, and not restarted after a clean exit.
     is_kept: bool = False
-    #: The lock that it holds while it works, and touches with every heartbeat; None if it has none.
+    #: The lock that it holds while it works, and touches at every heartbeat; None if it has none.
     lock: Path | None = None
     process: subprocess.Popen[bytes] | None = None
     #: Our end of the pipe; the child sees it closed once this process has exited.
