@@ -209,7 +209,7 @@ def _judged_line(what: str, judgement: Judgement) -> str:
 def forget(
     workspace: Workspace, episode_id: str, also_source: bool | None, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
-    """Delete for good a memory with the words that only it rests on, a quotation (q_…), or a whole session.
+    """Permanently delete a memory with the words that only it rests on, a quotation (q_…), or a whole session.
 
     They are deleted from everything that Engram keeps: the database, the search indexes, the history, the notes, and
     the exports and backups in the memory folder. Reading, extracting, importing or restoring does not bring them back.

@@ -71,7 +71,7 @@ def recall(
     come before verbatim passages. An arrow introduces how a passage's turn ended. The id in the last line is for
     `engram expand`. If the question names a day, that day's commits come first. Exits with 1 if nothing is found.
 
-    Asks the running worker. Without a worker, this command loads the model; without a model, it searches text only.
+    The running worker answers. Without a worker, this command loads the model; without a model, it searches text only.
 
     Example: engram recall "why did we leave SQLite" --project harbor --explain
     """

@@ -361,7 +361,7 @@ def _print_last_prompt(workspace: Workspace, store: Store, as_json: bool) -> Non
     advise(f"\nThat was the last prompt{where}. The whole session: engram why {session.session_id[:8]}. {_ASK_WHY}")
 
 
-#: Number of latest sessions in which to look for one of a person's, because subagents have sessions, too.
+#: How many of the latest sessions are searched for one that a person started; subagents have sessions, too.
 _LATEST = 100
 #: What `engram why` can be asked.
 _ASK_WHY = "Also: engram why ID of a memory, or engram why --prompt TEXT for what Claude would be shown now."

@@ -1,4 +1,4 @@
-"""Format the tools' answers for the model. Pure functions."""
+"""Format the tools' answers for the model."""
 
 from __future__ import annotations
 

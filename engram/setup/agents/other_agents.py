@@ -39,7 +39,7 @@ def plan_codex(codex_folder: Path, home: Home | None = None) -> Step:
     try:
         servers = codex_servers(path)
     except InstallError:
-        servers = {}  # the edit rejects the file, and gives the reason
+        servers = {}  # the edit rejects the file, and says why
     name, renamed = _name(servers, path)
     edit = TomlEdit((SERVERS, name), values | {"startup_timeout_sec": STARTUP_TIMEOUT_SECONDS}, marker=SERVER_MARK)
     return Step(

@@ -84,7 +84,7 @@ def is_earlier_script(path: Path) -> bool:
 
 
 def scripts_in(command: str, user_home: Path) -> list[Path]:
-    """Return the scripts (TypeScript or JavaScript) that a command line gives by absolute path."""
+    """Return the scripts (TypeScript or JavaScript) in a command line that have an absolute path."""
     paths = []
     for groups in _SCRIPT.findall(command):
         word = next(part for part in groups if part)
