@@ -110,9 +110,7 @@ def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) ->
         say("Claude Code was not found on this machine, so it can't write them yet.")
     elif not is_ready:
         say_wrapped("No Claude Code login was found: run `claude` and type /login before you choose claude.")
-    answers = ["local", "openai", *([COMPARE] if has_model else [])]
-    if claude.command is not None:
-        answers.insert(0, "claude")
+    answers = [*(["claude"] if claude.command else []), "local", "openai", *([COMPARE] if has_model else [])]
     # Pressing Enter must not send anything that was not sent before.
     default = settings.extractor if settings.extractor in answers else "local"
     return choose_at_prompt("Choose", answers, default)
@@ -185,9 +183,8 @@ def print_report(
     if choices.service and result.imported:
         rows["search"] = "by words now; by meaning too once the service has prepared it, in a few minutes"
     if not result.test.problem:
-        rows["self-test"] = f"passed in {result.test.seconds:.1f} s" + (
-            "" if result.test.has_vectors else ", without the model"
-        )
+        without = "" if result.test.has_vectors else ", without the model"
+        rows["self-test"] = f"passed in {result.test.seconds:.1f} s{without}"
     for name, value in rows.items():
         say_wrapped(as_called_here(value), first=f"  {name:<12} ", rest=" " * 15)
     for note in [*result.outcome.notes, *(note for step in result.steps for note in step.notes)]:
@@ -565,9 +562,7 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, plan: Insta
     )
     outcome.notes += [f"Ended a process of another version: {other.described}" for other in ended]
     if copy is not None:
-        outcome.notes.append(
-            f"memory.db was upgraded. To go back: `engram restore {copy.name}` with the earlier version"
-        )
+        outcome.notes += [f"memory.db was upgraded. To go back: `engram restore {copy.name}` with the earlier version"]
     if choices.service:
         outcome.notes += variable_notes(workspace)
     elif terminal_run(workspace.places) is not None:

@@ -264,7 +264,7 @@ def test_a_warning_goes_to_the_log_and_not_between_what_a_command_says(home: Hom
     told = engram("forget", made, "--yes")
 
     assert told.stderr == ""
-    assert "Deleted 1 damaged copy of the memory" in told.stdout
+    assert "Deleted 1 damaged copy of memory.db" in told.stdout
     assert "copy=memory.broken.db" in (home.logs / "cli.log").read_text()
 
 
