@@ -38,7 +38,8 @@ from engram.recollection.blame import ToolHistory, Touch, blame_file, find_runs,
 from engram.recollection.branch_state import LastSession, Where, find_branch_state
 from engram.recollection.choose_bites import why_not_in_force
 from engram.recollection.dry_run import Explanation, explain
-from engram.recollection.past_fixes import find_fixes
+from engram.recollection.past_fixes import PastFix, find_fixes
+from engram.recollection.reported_errors import find_answers
 from engram.recollection.why import MemoryWhy, Moment, SessionWhy, why_memory, why_session
 from engram.redaction import redact
 from engram.reports.memory_report import whole_id
@@ -54,6 +55,8 @@ from engram.worker.worker_client import ask_worker
 
 #: Maximum length of a printed prompt, command or error, in characters.
 _SHOWN_CHARACTERS = 200
+#: Maximum length of a printed summary, in characters.
+_SUMMARY_CHARACTERS = 400
 #: Maximum number of files that are listed.
 _MAX_FILES = 20
 
@@ -64,9 +67,9 @@ _MAX_FILES = 20
 def where(workspace: Workspace, as_json: bool) -> None:
     """Show the state of the work in this folder: branch, uncommitted files, open todos, last failure, open problems.
 
-    Also shows the last session on this branch and the latest session overall, each with its last prompt and the command
-    that resumes it. Work that has been finished since is not shown. Git is only queried, and runs no program that the
-    repository configures. Exits with 1 if nothing is open and no session is known.
+    Also shows what is open on other branches, and the last session on this branch and the latest session overall, each
+    with its last prompt and the command that resumes it. Work that has been finished since is not shown. Git is only
+    queried, and runs no program that the repository configures. Exits with 1 if nothing is open and no session is known.
 
     Example: engram where
     """
@@ -78,7 +81,7 @@ def where(workspace: Workspace, as_json: bool) -> None:
         )
     if project is None and not state.branch:
         raise NotFound("this folder is not in any known project or repository; run `engram where` inside one")
-    is_known = bool(state.is_unfinished or state.last or state.last_elsewhere)
+    is_known = bool(state.is_unfinished or state.threads_elsewhere or state.last or state.last_elsewhere)
     if as_json:
         print_json({"project": None if project is None else project.name, "folder": folder} | state.to_json())
     elif state.branch or is_known:
@@ -107,9 +110,12 @@ def _print_where(state: Where) -> None:
     for todo in state.todos:
         say(f"To do: {one_line(todo, _SHOWN_CHARACTERS)}")
     for memory in state.threads:
-        say(f"Open: {one_line(memory.summary, 400)} ({memory.episode_id})")
+        say(f"Open: {one_line(memory.summary, _SUMMARY_CHARACTERS)} ({memory.episode_id})")
     if not state.is_unfinished:
-        say("Nothing is open.")
+        say("Nothing is open on this branch." if state.threads_elsewhere else "Nothing is open.")
+    for memory, branch in state.threads_elsewhere:
+        place = f"Open on branch {one_line(branch)}" if branch else "Open outside of any branch"
+        say(f"{place}: {one_line(memory.summary, _SUMMARY_CHARACTERS)} ({memory.episode_id})")
     here, elsewhere = state.last, state.last_elsewhere
     if here is not None:
         _print_last_session("Last session on this branch" if elsewhere else "Last session", here)
@@ -522,7 +528,7 @@ def _find_session(store: Store, text: str) -> tuple[str, SessionRow | None]:
         return matches[0], None
 
 
-# -- ``engram fix``: what fixed an error before.
+# -- ``engram fix``: what fixed an error before, and what was answered when it was reported.
 
 #: Maximum number of characters of an error that are read.
 MAX_ERROR_CHARACTERS = 100_000
@@ -536,6 +542,8 @@ MAX_ERROR_CHARACTERS = 100_000
 @pass_workspace
 def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bool, limit: int, as_json: bool) -> None:
     """Show what fixed an error before: how the command passed later, memories of fixes, and dead ends.
+
+    Last come the answers that Claude gave when a prompt contained the error. Nothing proves that they helped.
 
     ERROR is the message or its most informative line; `-` reads it from standard input. Looks in the project of this
     folder; outside of any, in all projects. Exits with 1 if nothing is known.
@@ -557,17 +565,19 @@ def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bo
         }
         branches = {read_branch(current_folder())}
         found = find_fixes(store, redact(error), places, relevance_of=relevance_of, branches=branches)
-        fixes = found[:limit]
+        answers = find_answers(store, redact(error), places, branches=branches)
+        known = {fix.session_id for fix in found}
+        fixes = [*found, *(answer for answer in answers if answer.session_id not in known)][:limit]
     if as_json:
         print_json({"fixes": [found.to_json() for found in fixes]})
         end_answer(is_known=bool(fixes))
     if not fixes:
         where = "any project" if place is None else one_line(place.name, 60)
-        end_with_nothing(f"No earlier fix of this error is known in {where}; `engram search` searches everything.")
+        end_with_nothing(f"No earlier fix of this error is known in {where}; `engram recall` finds what was said.")
     print_results(
         [
             Result(
-                "Did not work" if one.kind is Kind.DEAD_END else "Fixed",
+                _fix_title(one),
                 [when(one.at_ms), one.project if place is None or one.project != place.name else ""],
                 text="\n".join(part for part in (one_line(one.text, 400), one_line(one.words, 400)) if part),
                 id=one.id,
@@ -577,3 +587,9 @@ def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bo
         ]
     )
     print_rest(len(found), len(fixes))
+
+
+def _fix_title(fix: PastFix) -> str:
+    if not fix.is_proven:
+        return "Reported, and answered (not proven)"
+    return "Did not work" if fix.kind is Kind.DEAD_END else "Fixed"

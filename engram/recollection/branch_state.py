@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,6 +108,8 @@ class Where:
     failure: OpenFailure | None = None
     #: Memories of open problems that were learned on the branch.
     threads: tuple[Memory, ...] = ()
+    #: Those of the project that were learned on other branches only, unless these were merged; each with a branch.
+    threads_elsewhere: tuple[tuple[Memory, str], ...] = ()
 
     @property
     def is_unfinished(self) -> bool:
@@ -135,6 +137,10 @@ class Where:
                 "error": self.failure.error_line or None,
             },
             "open": [{"id": memory.episode_id, "summary": memory.summary} for memory in self.threads],
+            "open_elsewhere": [
+                {"id": memory.episode_id, "summary": memory.summary, "branch": branch or None}
+                for memory, branch in self.threads_elsewhere
+            ],
         }
 
 
@@ -167,6 +173,8 @@ def find_branch_state(
     elsewhere = _last_session(store, of_all[0], project_id) if is_elsewhere else None
     row_elsewhere = None if elsewhere is None else rows.get(elsewhere.branch)
     calls_elsewhere = _late_calls(store, of_all[:1], project_id) if elsewhere and not _is_over(row_elsewhere) else []
+    over = {name for name, known in rows.items() if _is_over(known)}
+    threads, threads_elsewhere = _open_threads(store, project_id, branch, over)
     return Where(
         branch=branch,
         branch_state=None if row is None else row.state,
@@ -177,7 +185,8 @@ def find_branch_state(
         failure_elsewhere=_open_failure(calls_elsewhere[0]) if calls_elsewhere else None,
         todos=tuple(_unfinished(calls)),
         failure=_open_failure(calls[0]) if calls else None,
-        threads=() if is_over else tuple(open_threads(store, project_id, branch)),
+        threads=tuple(threads),
+        threads_elsewhere=tuple(threads_elsewhere),
     )
 
 
@@ -197,15 +206,24 @@ def _is_over(branch: branches.BranchRow | None) -> bool:
     return branch is not None and branch.state is BranchState.MERGED and not branch.is_default
 
 
-def open_threads(store: Store, project_id: int, branch: str) -> list[Memory]:
-    """Return the latest memories of open problems that were learned on ``branch``."""
+def _open_threads(
+    store: Store, project_id: int, branch: str, over: Collection[str]
+) -> tuple[list[Memory], list[tuple[Memory, str]]]:
+    """Return the latest memories of open problems: those learned on ``branch``, and the others, each with its branch.
+
+    Args:
+        over: the branches on which nothing is open any more.
+    """
     states = [
         memory
         for memory in latest_memories(store, project_id=project_id, with_global=False, limit=MAX_CANDIDATES)
         if is_open_problem(memory, store.now_ms())
     ]
     places = branches.branches_of_memories(store, [memory.id for memory in states])
-    return [memory for memory in states if branch in places.get(memory.id, ())][:MAX_THREADS]
+    alive = {memory.id: sorted(places.get(memory.id, set()) - set(over)) for memory in states}
+    here = [memory for memory in states if branch in alive[memory.id]]
+    elsewhere = [(memory, alive[memory.id][-1]) for memory in states if alive[memory.id] and memory not in here]
+    return here[:MAX_THREADS], elsewhere[:MAX_THREADS]
 
 
 def _late_calls(store: Store, sessions: Sequence[SessionRow], project_id: int) -> list[list[Action]]:

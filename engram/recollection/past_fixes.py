@@ -401,7 +401,7 @@ MIN_QUOTED_CHARACTERS = 10
 class PastFix:
     """Something that fixed an error, or failed to fix it."""
 
-    #: The memory's id; "" if a transcript shows the fix but no memory does.
+    #: The id of the memory or quotation; "" if a transcript shows the fix but no memory does.
     id: str
     #: Display name of its project; "" for none.
     project: str
@@ -415,6 +415,8 @@ class PastFix:
     resume: str
     #: Share of the error that matches, from 0 to 1.
     match: float
+    #: False if it is only what the assistant answered when somebody reported the error.
+    is_proven: bool = True
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -427,6 +429,7 @@ class PastFix:
             "session": self.session_id or None,
             "resume": self.resume or None,
             "match": round(self.match, 3),
+            "is_proven": self.is_proven,
         }
 
 
@@ -486,7 +489,7 @@ def _fixes_of(
     session = find_session(store, last.session_id)
     seen = PastFix(
         id="",
-        project=_name_of(store, between[-1].project_id),
+        project=name_of(store, between[-1].project_id),
         kind=Kind.FIX,
         text=way_of(resolution, command),
         words=resolution.words,
@@ -526,7 +529,7 @@ def _fix_of_memory(store: Store, memory: Memory, match: float) -> PastFix:
     session = find_session(store, memory.session_id) if memory.session_id else None
     return PastFix(
         id=memory.episode_id,
-        project=_name_of(store, memory.project_id),
+        project=name_of(store, memory.project_id),
         kind=memory.kind,
         text=memory.summary,
         words="",
@@ -537,6 +540,7 @@ def _fix_of_memory(store: Store, memory: Memory, match: float) -> PastFix:
     )
 
 
-def _name_of(store: Store, project_id: int | None) -> str:
+def name_of(store: Store, project_id: int | None) -> str:
+    """Return the display name of a project; "" for none."""
     project = None if project_id is None else project_by_id(store, project_id)
     return "" if project is None else project.name

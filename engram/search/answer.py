@@ -30,12 +30,12 @@ from engram.search.hit_lines import (
 from engram.search.hits import MAX_HITS, Hit, Origin, PublicHit, Standing, is_said, stems_said, without_said
 from engram.search.passages.followed import MAX_FOLLOWED_CHARACTERS, ends_of_turns, what_followed
 from engram.search.passages.passage_search import excerpt
-from engram.search.question import Coverage, Query, parse_date_range
+from engram.search.question import Coverage, Query, coverage_of_words, parse_date_range
 from engram.search.searcher import Searcher, with_places
 from engram.system.clock import day_of
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_spans
-from engram.text.words import terms_of, words_of
+from engram.text.words import words_of
 from engram.transcripts.agents import PullRequest
 from engram.transcripts.turns import Role
 from engram.trust.display import one_line
@@ -263,7 +263,7 @@ def answer_question(
     if parse_date_range(query.text, query.now_ms or store.now_ms()) is None:
         found = without_daily_log(found)
     candidates = searcher.recall(replace(query, limit=MAX_CANDIDATES) if found else query)
-    wanted = _coverage_of(query.text)
+    wanted = coverage_of_words(query.text)
     asked_for = searcher.coverage_of(query.text)
     near = near_as_passages(raise_with_source(candidates, found), found, asked_for)
     best = sorted(near, key=lambda hit: hit.is_retired)[: query.limit]
@@ -485,11 +485,6 @@ def _close_hits(
     ranked = sorted((*memories, *passages), key=lambda hit: -closeness[hit.id])
     closest = {hit.id for hit in ranked[:MAX_DOUBTFUL_HITS]}
     return [hit for hit in memories if hit.id in closest], [hit for hit in passages if hit.id in closest]
-
-
-def _coverage_of(question: str) -> Coverage:
-    terms = terms_of(question)
-    return Coverage(terms, dict.fromkeys(terms, 1), 2)
 
 
 def _fitting_sessions(summaries: Iterable[PublicHit], wanted: Coverage, budget: _Budget) -> Iterator[PublicHit]:

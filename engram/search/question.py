@@ -441,6 +441,12 @@ class Coverage:
         return sum(self._weights[stem] for stem in stems) / (self._total_weight + self._unknown_weight)
 
 
+def coverage_of_words(question: str) -> Coverage:
+    """Return the coverage of a question whose terms all have the same weight."""
+    terms = terms_of(question)
+    return Coverage(terms, dict.fromkeys(terms, 1), 2)
+
+
 # -- Select the few rarest terms for a query of a text index.
 
 #: Maximum number of terms in a query of a text index.

@@ -80,6 +80,19 @@ def test_where_names_the_last_session_of_this_branch_and_the_last_of_all(at_work
     assert told["last_elsewhere"]["branch"] == "feat/y"
 
 
+def test_where_names_what_was_left_open_on_another_branch(at_work: Workshop) -> None:
+    at_work.work("feat/y", "Let the lamp burn longer")
+    left = at_work.learn("Left open: the lamp burns for two hours, not yet for three.", kind=Kind.STATE)
+
+    shown, told = run("where").stdout, run_json("where")
+
+    assert "Nothing is open on this branch." in shown
+    said = f"Open on branch feat/y: Left open: the lamp burns for two hours, not yet for three. ({left.episode_id})"
+    assert said in " ".join(shown.split())
+    assert [(one["id"], one["branch"]) for one in told["open_elsewhere"]] == [(left.episode_id, "feat/y")]
+    assert told["open"] == []
+
+
 def test_where_in_a_known_project_without_anything_ends_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "boats").mkdir()
     monkeypatch.chdir(tmp_path / "boats")
@@ -137,6 +150,41 @@ def test_fix_shows_how_the_command_passed_later_and_what_was_learned(at_work: Wo
     assert f"claude --resume {session}" in shown.stdout
     assert {fix["id"] for fix in told} == {None, dead.episode_id}
     assert {fix["session"] for fix in told} == {session}
+
+
+def test_fix_shows_how_a_reported_error_was_answered_and_names_recall_otherwise(at_work: Workshop) -> None:
+    session = at_work.work(
+        "feat/x",
+        "I get this:\n  | sail: cannot raise `/srv/mast/main.sail':\n  | no halyard is rigged on boom 12",
+        "Let me look at the rigging.",
+        edit(at_work.repository.root / "rig.py"),
+        "Fixed. The halyard was missing from rig.py, so I rigged one before the sail is raised.",
+    )
+
+    shown = run("fix", "sail: cannot raise: no halyard is rigged on boom 3")
+    (told,) = run_json("fix", "sail: cannot raise: no halyard is rigged on boom 3")["fixes"]
+    unknown = run("fix", "anchor: cannot drop: the chain is too short")
+
+    assert "Reported, and answered" in shown.stdout
+    assert (told["is_proven"], told["session"]) == (False, session)
+    assert told["text"].startswith("Fixed. The halyard was missing from rig.py")
+    assert "The halyard was missing" in run("expand", told["id"]).stdout
+    assert unknown.exit_code == 1
+    assert "`engram recall`" in unknown.output
+
+
+def test_a_proven_fix_comes_before_an_answer_to_a_report(at_work: Workshop) -> None:
+    at_work.work("feat/x", f"What is this? {FAILED}", "The registry of the cache backends lacks an entry for valkey.")
+    at_work.work(
+        "feat/x",
+        "Run the tests",
+        bash("make test", FAILED, failed=True),
+        edit(at_work.repository.root / "registry.py"),
+        bash("make test", "ok"),
+        session="two",
+    )
+
+    assert [fix["is_proven"] for fix in run_json("fix", FAILED)["fixes"]] == [True, False]
 
 
 @pytest.mark.parametrize(

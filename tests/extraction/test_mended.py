@@ -147,6 +147,14 @@ def test_the_sentence_that_says_what_mended_it_is_kept_too(make: type[Make]) -> 
     assert f"{CAUSE} The fix is a key of branch and path. It passed" in found.summary
 
 
+def test_the_next_sentence_may_say_what_has_to_be_done(make: type[Make]) -> None:
+    (found,) = kept(mended(make, f"{CAUSE} I need to use `sweep=auto` there."))
+    (vague,) = kept(mended(make, f"{CAUSE} I need to add it there somehow."))
+
+    assert f"{CAUSE} I need to use `sweep=auto` there. It passed" in found.summary
+    assert f"{CAUSE} It passed" in vague.summary
+
+
 def test_an_error_line_is_never_told(make: type[Make]) -> None:
     steps = [
         make.run("pytest", fails="E zebra", uuid="u1"),

@@ -56,6 +56,12 @@ _CAUSE = lazy_regex(
 _LABEL = lazy_regex(r"^(?:the )?(?:root |real |actual )?(?:cause|problem|issue|reason|bug)\s*[:—–-]\s+", re.IGNORECASE)
 #: The sentence after a cause that says what fixed it.
 _REPAIR = lazy_regex(r"(?:the (?:fix|solution|remedy)\b|fixed (?:it )?by\b|fixed in\b)", re.IGNORECASE)
+#: Or one with which the assistant says what it has to do about it, if the sentence names something.
+_REMEDY = lazy_regex(
+    r"(?:so )?(?:i|we) (?:need|have) to (?:use|set|add|pass|call|move|rename|replace|remove|return|register|import|"
+    r"export|include|exclude|install|define|change|wrap|mock|escape|reset|update|pin|upgrade|switch|make)\b[^`]*`[^`]+`",
+    re.IGNORECASE,
+)
 #: A guess, a question, a plan or a momentary status report.
 _UNSURE = lazy_regex(
     r"\b(?:might|may|maybe|perhaps|probably|possibly|likely|seems?|appears?|looks? like|suspect|guess|i think|"
@@ -206,7 +212,7 @@ def _fix(turn: Turn, memory: FixMemory, said: TextBlock, cause: str) -> Candidat
     changed = ", ".join(names[:MAX_FILES]) + (f" and {len(names) - MAX_FILES} more" if len(names) > MAX_FILES else "")
     proof = f"It passed after a change of {changed}."
     repair = [after for before, after in pairwise(quotable_sentences(said.text)) if before.endswith(cause)][:1]
-    repair = [sentence for sentence in repair if _REPAIR.match(sentence)]
+    repair = [sentence for sentence in repair if _REPAIR.match(sentence) or _REMEDY.match(sentence)]
     summary = fitting([f"`{short_command(memory.command)}` failed: {cause}", *repair, proof])
     return sure(
         Kind.FIX,

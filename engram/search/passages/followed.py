@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from engram.models.engine.transaction import Reader
 from engram.models.sessions.passage_rows import LaterText, normalised_text, said_after
+from engram.models.sessions.quotation_ids import quotation_id_of
 from engram.models.sessions.stored_quotations import barred_quotations
 from engram.models.sessions.stored_turns import turns_by_row
 from engram.search.hit_lines import may_be_planted
@@ -191,19 +192,38 @@ def ends_of_turns(store: Reader, hits: Sequence[Hit], wanted: Coverage) -> dict[
     ends: dict[str, str] = {}
     for stored in turns_by_row(store, list(best)):
         hit = best[stored.id]
-        text = _end_of_turn(stored.turn, hit.text, wanted, barred)
-        says_enough = wanted.share(wanted.stems_in(text)) >= wanted.share(wanted.stems_in(hit.text))
-        if says_enough and len(topic_words(text)) >= MIN_TELLING_WORDS and not may_be_planted(text):
-            ends[hit.id] = text
+        end = end_of_turn(stored.turn, hit.text, wanted, barred)
+        if end and wanted.share(wanted.stems_in(end.text)) >= wanted.share(wanted.stems_in(hit.text)):
+            ends[hit.id] = end.text
     return ends
 
 
-def _end_of_turn(turn: Turn, said: str, wanted: Coverage, barred: Collection[str]) -> str:
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """How a turn ended."""
+
+    #: Statements of the assistant's last message.
+    text: str
+    #: Id of the passage with the first of them.
+    quotation_id: str
+    #: When the message was written, in milliseconds since 1970; 0 if unknown.
+    at_ms: int
+
+
+def end_of_turn(turn: Turn, said: str, wanted: Coverage, barred: Collection[str]) -> TurnEnd | None:
     """Return the statements in a turn's last message that cover most of the question and are not in ``said``.
 
-    Statements in ``barred``, the texts that were judged wrong, are left out.
+    None if they don't say enough, or read like an instruction that somebody planted.
+
+    Args:
+        wanted: the weights of the question's words.
+        barred: the texts that were judged wrong; statements in them are left out.
     """
-    message = next((block.text for block in reversed(turn.said) if block.role is Role.ASSISTANT), "")
+    number = next((place for place, block in reversed([*enumerate(turn.said)]) if block.role is Role.ASSISTANT), None)
+    if number is None:
+        return None
+    block = turn.said[number]
+    message = block.text
     known = [stems(topic_words(said))]
     statements = [
         statement.text
@@ -215,4 +235,10 @@ def _end_of_turn(turn: Turn, said: str, wanted: Coverage, barred: Collection[str
         # A lead-in, such as "Sources:", is left out, since what it introduces is not shown.
         kept.pop()
     words = " ".join(kept).split()
-    return " ".join(words if len(words) <= MAX_OUTCOME_WORDS else [*words[: MAX_OUTCOME_WORDS - 1], "…"])
+    text = " ".join(words if len(words) <= MAX_OUTCOME_WORDS else [*words[: MAX_OUTCOME_WORDS - 1], "…"])
+    if len(topic_words(text)) < MIN_TELLING_WORDS or may_be_planted(text):
+        return None
+    # The text blocks of an entry count as one, with one character between them.
+    before = sum(len(earlier.text) + 1 for earlier in turn.said[:number] if earlier.uuid == block.uuid)
+    name = quotation_id_of(block.uuid or turn.key, before + max(message.find(kept[0]), 0))
+    return TurnEnd(text, name, block.at_ms or turn.ended_at_ms or turn.started_at_ms or 0)

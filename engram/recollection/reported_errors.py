@@ -1,0 +1,112 @@
+"""Find the errors that people reported in prompts, and how the assistant answered, for ``engram fix``.
+
+Unlike the fixes of ``past_fixes``, nothing proves that these answers helped: no command failed and later passed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+
+from engram.enums import Kind
+from engram.models.engine.transaction import Store
+from engram.models.search.fulltext import search_passages
+from engram.models.sessions.failures_and_commits import turns_from
+from engram.models.sessions.passage_rows import PassageRow, passage_rows
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.stored_quotations import barred_quotations
+from engram.recollection.branch_state import resume_of
+from engram.recollection.past_fixes import MAX_TURNS, MIN_SHARED_LINES, PastFix, name_of
+from engram.search.passages.followed import end_of_turn
+from engram.search.question import coverage_of_words
+from engram.system.lazy_regex import lazy_regex
+from engram.text.shell import error_keys, telling_lines
+from engram.transcripts.turns import OPENING_ROLES, Role
+
+#: Maximum number of passages to examine for a line of an error, best first.
+MAX_PASSAGES = 50
+#: Roles of texts in which errors are reported: prompts, and what was pasted into them.
+_REPORTING = (*OPENING_ROLES, Role.CONTEXT)
+_SIGNS = lazy_regex(r"^\W+|\W+$")
+_LETTERS = lazy_regex(r"[^\W\d_]+")
+
+
+def find_answers(
+    store: Store, error: str, project_ids: Collection[int], *, branches: Collection[str] = ()
+) -> list[PastFix]:
+    """Return what the assistant said in the end after prompts that contain an error, best match first.
+
+    Args:
+        branches: the current branch, which may be part of the error.
+    """
+    lines = [line for line in telling_lines(error) or (error,) if error_keys((line,), branches)]
+    reports: dict[int, PassageRow] = {}
+    shared: Counter[int] = Counter()
+    for project_id in project_ids:
+        for line in lines:
+            found = {row.turn_id: row for row in _reports(store, line, project_id)}
+            reports |= found
+            shared.update(found.keys())
+    answers = [
+        answer
+        for turn_id, row in reports.items()
+        if shared[turn_id] >= MIN_SHARED_LINES * len(lines)
+        for answer in _answer(store, row, error, shared[turn_id] / len(lines))
+    ]
+    return sorted({answer.id: answer for answer in answers}.values(), key=lambda one: (-one.match, -one.at_ms))
+
+
+def is_stated(line: str, text: str) -> bool:
+    """Return True if a text contains the words of a line of an error, in order.
+
+    Numbers, punctuation and line breaks are ignored, and a few more words may be in between, such as the name of a
+    file.
+    """
+    wanted, words = _words(line), _words(text)
+    if not wanted:
+        return False
+    longest = len(wanted) + len(wanted) // 2
+    for start, word in enumerate(words):
+        if word == wanted[0]:
+            following = iter(words[start : start + longest])
+            if all(one in following for one in wanted):
+                return True
+    return False
+
+
+def _words(text: str) -> list[str]:
+    words = (_SIGNS.sub("", word).lower() for word in text.split())
+    return [word for word in words if _LETTERS.search(word)]
+
+
+def _reports(store: Store, line: str, project_id: int) -> Iterator[PassageRow]:
+    """Yield the passages of prompts that contain a line of an error."""
+    terms = tuple(dict.fromkeys(_LETTERS.findall(line)))
+    found = search_passages(store, [terms], MAX_PASSAGES, project_id=project_id, weights=(1.0, 0.0, 0.0))
+    for row in passage_rows(store, [row_id for row_id, _ in found]).values():
+        if row.role in _REPORTING and is_stated(line, row.text):
+            yield row
+
+
+def _answer(store: Store, report: PassageRow, error: str, match: float) -> Iterator[PastFix]:
+    """Yield what the assistant said in the end of the turn of a report, or else of one of the next turns."""
+    wanted = coverage_of_words(error)
+    _, barred = barred_quotations(store)
+    for stored in turns_from(store, report.turn_id, MAX_TURNS):
+        end = end_of_turn(stored.turn, error, wanted, barred)
+        if end is None:
+            continue
+        session = find_session(store, stored.turn.session_id)
+        yield PastFix(
+            id=end.quotation_id,
+            project=name_of(store, stored.project_id),
+            kind=Kind.FIX,
+            text=end.text,
+            words="",
+            at_ms=end.at_ms,
+            session_id=stored.turn.session_id,
+            resume="" if session is None else resume_of(store, session),
+            match=match,
+            is_proven=False,
+        )
+        return
