@@ -69,7 +69,9 @@ def recall(
 
     Each hit shows its title, day, project, the relevant sentences and the command that resumes its session. Memories
     come before verbatim passages. An arrow introduces how a passage's turn ended. The id in the last line is for
-    `engram expand`. If the question names a day, that day's commits come first. Exits with 1 if nothing is found.
+    `engram expand`. If the question names a day, that day's commits come first; if it names nothing else, all hits are
+    of that day. What was replaced or archived is shown with -v, or if nothing else is found. Exits with 1 if nothing is
+    found.
 
     The running worker answers. Without a worker, this command loads the model; without a model, it searches text only.
 
@@ -166,12 +168,14 @@ def _print(answer: RecallResponse, *, limit: int | None, is_verbose: bool, with_
     elif answer.hits and all(hit.is_doubtful for hit in answer.hits):
         click.echo(DOUBTFUL)
     here = current_folder()
-    results = [hit_result(hit, here, with_parts=with_parts) for hit in answer.hits]
-    shown_hits = answer.hits if is_verbose or limit else answer.hits[:MAX_RESULTS]
+    in_force = [hit for hit in answer.hits if not hit.is_retired]
+    hits = in_force if in_force and not is_verbose else answer.hits
+    results = [hit_result(hit, here, with_parts=with_parts) for hit in hits]
+    shown_hits = hits if is_verbose or limit else hits[:MAX_RESULTS]
     shown = results if is_verbose or limit else results[:MAX_RESULTS]
     print_results(shown, is_verbose=is_verbose)
-    if len(shown) < len(results):
-        click.secho(f"\n{len(results) - len(shown)} more; add -v to see them and where each was said", dim=True)
+    if len(shown) < len(answer.hits):
+        click.secho(f"\n{len(answer.hits) - len(shown)} more; add -v to see them and where each was said", dim=True)
     if with_parts and any(hit.parts for hit in shown_hits):
         say_lines(_LEGEND, dim=True)
     if answer.note:

@@ -45,6 +45,7 @@ from engram.redaction import redact
 from engram.reports.memory_report import whole_id
 from engram.reports.session_report import REASONS, candidate_to_json, find_session_row
 from engram.settings import Settings
+from engram.text.shell import without_heredocs
 from engram.transcripts.git_commands import MAX_STATUS_SECONDS
 from engram.transcripts.git_files import read_branch
 from engram.trust.display import as_arguments, number_of
@@ -237,12 +238,15 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
         tried = f"; it failed {number_of(len(history.failed), 'time')}" if history.failed else ""
         unknown = f" {_how_it_ended(history)}" if history.unknown else ""
         end_with_nothing(f"No command that ran {one_line(tool, 60)} and passed is known in {where}{tried}.{unknown}")
+    resumed = ""
     for run in runs:
         times = f", {number_of(run.times, 'time')}" if run.times > 1 else ""
         of_project = f"{one_line(run.project, 60)}  " if place is None else ""
-        say(f"{when(run.at_ms)}  exit {run.exit_code}{times}  {of_project}{one_line(redact(run.command), 300)}")
-        if run.resume:
-            say(f"  resume: {run.resume}")
+        command = one_line(redact(without_heredocs(run.command)), 300)
+        say(f"{when(run.at_ms)}  exit {run.exit_code}{times}  {of_project}{command}")
+        if run.resume not in ("", resumed):
+            resumed = run.resume
+            say(f"  resume: {resumed}")
     print_rest(len(history.passed), len(runs))
     if history.failed:
         say(f"It also failed {number_of(len(history.failed), 'time')}.")

@@ -20,7 +20,7 @@ from engram.recollection.branch_state import resume_of
 from engram.recollection.briefing_lines import is_about, is_in_force
 from engram.recollection.past_fixes import find_fixes
 from engram.system.clock import iso_or_none
-from engram.text.shell import runs_program, told_part
+from engram.text.shell import count_runs, runs_program, telling_lines, told_part
 from engram.transcripts.turns import Action
 
 #: Maximum number of a tool's distinct errors for which a fix is sought, newest first.
@@ -192,10 +192,10 @@ def find_runs(store: Store, projects: Sequence[ProjectRow], tool: str) -> ToolHi
         for call in reversed(turn.calls):
             if not runs_program(call.command, tool) or call.is_refused:
                 continue
-            is_told = runs_program(told_part(call.command, has_failed=bool(call.is_error)), tool)
-            if is_told and call.is_error:
+            told = count_runs(told_part(call.command, has_failed=bool(call.is_error)), tool)
+            if told and call.is_error:
                 failed.append(call)
-            elif is_told and call.exit_code == 0:
+            elif told == count_runs(call.command, tool) and call.exit_code == 0:
                 known = runs.get(call.command)
                 runs[call.command] = (
                     replace(known, times=known.times + 1)
@@ -222,7 +222,7 @@ def fixed_error(store: Store, failed: Iterable[Action], project_ids: Collection[
     Args:
         branches: as for ``find_fixes``.
     """
-    errors = dict.fromkeys(call.error_line for call in failed if call.error_line)
+    errors = dict.fromkeys(call.error_line for call in failed if telling_lines(call.error_line))
     tried = islice(errors, MAX_TRIED_ERRORS)
     return next((error for error in tried if find_fixes(store, error, project_ids, branches=branches)), "")
 

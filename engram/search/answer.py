@@ -7,15 +7,15 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
 
 from engram.models.engine.transaction import Reader
 from engram.models.memories.judgements import judged_of_session
-from engram.models.sessions.failures_and_commits import Commit, commits_between, last_commits_of, pull_requests_of
+from engram.models.sessions.failures_and_commits import last_commits_of, pull_requests_of
 from engram.models.sessions.sessions import SessionRow, session_titles, sessions_of
+from engram.search.day_commits import day_logs, of_named_day
 from engram.search.hit_lines import (
-    COMMIT_CHARACTERS,
     DOUBTFUL,
     HEADING,
     RETIRED,
@@ -32,7 +32,6 @@ from engram.search.passages.followed import MAX_FOLLOWED_CHARACTERS, ends_of_tur
 from engram.search.passages.passage_search import excerpt
 from engram.search.question import Coverage, Query, coverage_of_words, parse_date_range
 from engram.search.searcher import Searcher, with_places
-from engram.system.clock import day_of
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_spans
 from engram.text.words import words_of
@@ -40,83 +39,6 @@ from engram.transcripts.agents import PullRequest
 from engram.transcripts.turns import Role
 from engram.trust.display import one_line
 from engram.trust.suspicion import why_suspect
-
-# -- List the commits of the days that a question names: "what was the last thing committed on 23 February?".
-#
-# Ranking takes into account how close a passage is in time, but no passage says which commit was first or last, or how
-# many there were.
-
-#: Longest period for which commits are listed, in days.
-MAX_RANGE_DAYS = 10
-#: Maximum number of lists shown (one for each day and project); the latest are kept.
-MAX_DAYS = 3
-#: Maximum number of words in one list; the earliest commits are left out.
-MAX_DAY_WORDS = 60
-
-_DAY_MS = 86_400_000
-_START = "committed, in this order: "
-_LEFT_OUT = "… "
-#: Follows a subject that is known only from the command, whose output is not stored.
-_UNNAMED = "(no hash seen)"
-
-
-def day_logs(store: Reader, query: Query) -> list[PublicHit]:
-    """Return a hit that lists the commits, for each project and each day that a question names; earliest day first."""
-    now_ms = store.now_ms() if query.now_ms is None else query.now_ms
-    date_range = parse_date_range(query.text, now_ms)
-    if date_range is None or date_range.stop_ms - date_range.start_ms > MAX_RANGE_DAYS * _DAY_MS:
-        return []
-    for start_ms, stop_ms in date_range.occurrences(now_ms):
-        commits = [
-            commit
-            for commit in commits_between(store, query.project_id, start_ms, stop_ms)
-            # The subject was read from a command's output, but the assistant wrote it.
-            if commit.subject and why_suspect(commit.subject, is_typed=False, is_assistant=True) is None
-        ]
-        if commits:
-            commits.sort(key=lambda commit: (*_day_and_project(commit), commit.turn_at_ms))
-            days = [(of_day, list(made)) for of_day, made in groupby(commits, _day_and_project)]
-            return [_hit(day, project, made) for (day, project), made in days[-MAX_DAYS:]]
-    return []
-
-
-def _day_and_project(commit: Commit) -> tuple[str, str]:
-    return day_of(commit.turn_at_ms), commit.project
-
-
-def _hit(day: str, project: str, commits: Sequence[Commit]) -> PublicHit:
-    entries = list(_commit_entries(commits))
-    words, kept = count_words(_START, _LEFT_OUT), 0
-    while kept < len(entries) and words + count_words(entries[-kept - 1]) <= MAX_DAY_WORDS:
-        kept += 1
-        words += count_words(entries[-kept])
-    # A single subject always fits: subjects are truncated when they are stored.
-    kept = max(kept, 1)
-    text = _START + (_LEFT_OUT if kept < len(entries) else "") + "; ".join(entries[-kept:])
-    return PublicHit.of(
-        Hit(
-            id=f"commits#{day}",
-            kind="commits",
-            text=text,
-            score=0.0,
-            parts={},
-            project=project,
-            created_at_ms=commits[-1].turn_at_ms,
-        )
-    )
-
-
-def _commit_entries(commits: Sequence[Commit]) -> Iterable[str]:
-    """Yield one entry per subject, at the position of its last commit. Amending a commit repeats its subject."""
-    last = {commit.subject: commit for commit in commits}
-    counts = {subject: sum(commit.subject == subject and bool(commit.sha) for commit in commits) for subject in last}
-    for commit in commits:
-        if commit is last[commit.subject]:
-            again = f" ({counts[commit.subject]} times)" if counts[commit.subject] > 1 else ""
-            sha = commit.sha[:COMMIT_CHARACTERS]
-            named = f"{sha} {commit.subject}" if sha else f"{commit.subject} {_UNNAMED}"
-            yield f"{named}{again}"
-
 
 # -- The summaries that a language model keeps of the sessions with the best passages.
 #
@@ -248,6 +170,8 @@ def answer_question(
 ) -> Answer:
     """Return the hits that answer a question, chosen so that ``answer_text`` fits the budget.
 
+    If the question names only a day, and anything of that day is found, only hits of that day are returned.
+
     The evidence of memories and the summaries of sessions are included only if ``with_passages`` is set.
 
     Args:
@@ -260,9 +184,14 @@ def answer_question(
         changes_of: returns how many of the files that each turn edited have changed since.
     """
     found = searcher.search(replace(query, limit=MAX_CANDIDATES)) if with_passages else []
-    if parse_date_range(query.text, query.now_ms or store.now_ms()) is None:
+    named = parse_date_range(query.text, query.now_ms or store.now_ms())
+    if named is None:
         found = without_daily_log(found)
     candidates = searcher.recall(replace(query, limit=MAX_CANDIDATES) if found else query)
+    logs = day_logs(store, query) if with_passages else []
+    of_day = of_named_day(found, query.text, named), of_named_day(candidates, query.text, named)
+    if logs or any(of_day):
+        found, candidates = of_day
     wanted = coverage_of_words(query.text)
     asked_for = searcher.coverage_of(query.text)
     near = near_as_passages(raise_with_source(candidates, found), found, asked_for)
@@ -270,7 +199,6 @@ def answer_question(
     of_both = public_hits(store, [*best, *found[:MAX_PASSAGES]], query.project_id)
     recalled, said = of_both[: len(best)], of_both[len(best) :]
     recalled = [replace(hit, standing=Standing(*standing_of(hit.text))) for hit in recalled]
-    logs = day_logs(store, query) if with_passages else []
     turns = {hit.id: hit.turn_id for hit in (*candidates, *found)}
     changes = changes_of({turn for hit in (*recalled, *said[:MAX_CHECKED]) if (turn := turns[hit.id]) is not None})
     recalled, said = (

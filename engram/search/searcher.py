@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from engram.models.engine.transaction import Reader, Store
 from engram.models.memories.branches import open_branches
 from engram.models.memories.memory_records import evidence_by_row, memories_by_row
 from engram.models.memories.usefulness import usefulness_of
+from engram.models.projects.projects import project_by_id
 from engram.models.search.fulltext import MemoryRow, Term, has_all_words, search_memories, search_passages, search_rows
 from engram.models.search.vector_rows import vectors_of
 from engram.models.sessions.passage_rows import EvidencePlace, passage_rows, places_of, texts_of_blocks
@@ -88,10 +90,11 @@ SUPPORTING_PASSAGES = 40
 MIN_SAID_SHARE = 0.999
 #: Introductions to the closest texts if none contains the phrase, all of the words together, some of them, or any of
 #: them.
-NOBODY_SAID_PHRASE = "Nobody said this; closest:"
-NOBODY_SAID_WORDS = "Nobody said all of these words together; closest:"
-NOBODY_SAID_SOME = "Nobody said {}; closest:"
-NOBODY_SAID_ANY = "Nobody said any of these words; closest:"
+_CLOSEST = "; closest:"
+NOBODY_SAID_PHRASE = f"Nobody said this{_CLOSEST}"
+NOBODY_SAID_WORDS = f"Nobody said all of these words together{_CLOSEST}"
+NOBODY_SAID_SOME = f"Nobody said {{}}{_CLOSEST}"
+NOBODY_SAID_ANY = f"Nobody said any of these words{_CLOSEST}"
 #: Maximum length at which such a word is shown, in characters.
 MAX_WORD_CHARACTERS = 40
 #: Maximum number of words of a question that are looked up one by one.
@@ -237,14 +240,21 @@ class Searcher:
         if exact and is_phrase:
             return exact, ""
         if is_phrase:
-            return self._closest(query, words), NOBODY_SAID_PHRASE
+            return self._closest(query, words), self._of_project(NOBODY_SAID_PHRASE, query.project_id)
         if exact:
             shown = set(map(_message_of, exact))
             others = [hit for hit in self.search(query) if _message_of(hit) not in shown]
             return [*exact, *others][: query.limit], ""
         if self._is_said(words, query.project_id):
             return self.search(query), ""
-        return self._closest(query, words), self._unsaid_line(words, query.project_id)
+        typed = {word.lower(): word for word in re.findall(r"\w+", query.text)}
+        line = self._unsaid_line([typed.get(word, word) for word in words], query.project_id)
+        return self._closest(query, words), self._of_project(line, query.project_id)
+
+    def _of_project(self, line: str, project_id: int | None) -> str:
+        """Return an introduction to the closest texts that names the only project that was searched."""
+        project = None if project_id is None else project_by_id(self._store, project_id)
+        return line if project is None else line.replace(_CLOSEST, f" in {one_line(project.name, 60)}{_CLOSEST}")
 
     def _closest(self, query: Query, words: Sequence[str]) -> list[Hit]:
         """Return the texts that come closest to a question, if none contains all of its words."""

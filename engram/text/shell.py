@@ -253,8 +253,13 @@ def runs_program(command: str, tool: str) -> bool:
 
     If ``tool`` has several words, the others must follow the program, ignoring options and the value of one option.
     """
+    return count_runs(command, tool) > 0
+
+
+def count_runs(command: str, tool: str) -> int:
+    """Return how many times a command runs a program, counted as by ``runs_program``."""
     name, *rest = tool.split() or [""]
-    return any(_is_run(words, name, rest) for words, _ in _simple_commands(command))
+    return sum(_is_run(words, name, rest) for words, _ in _simple_commands(command))
 
 
 def _is_run(words: list[str], name: str, rest: list[str]) -> bool:
@@ -341,6 +346,11 @@ def tells_passing(command: str, failed: str) -> bool:
     If a filter hides the status, success counts only if ``failed`` reported its failure through such a filter.
     """
     return not hides_status(command) or (hides_status(failed) and not hides_status(failed, has_failed=True))
+
+
+def without_heredocs(command: str) -> str:
+    """Return a command without the contents of its here-documents, such as the message of a commit."""
+    return _HEREDOC.sub(r"\1 …", command)
 
 
 def _blanked(command: str) -> str:

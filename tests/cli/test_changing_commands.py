@@ -100,6 +100,20 @@ def test_a_change_of_what_was_replaced_says_what_is_shown_instead(run: Run, run_
     assert "· replaced" in run("expand", old).stdout
 
 
+def test_what_was_replaced_is_no_answer_unless_nothing_else_is_found(run: Run, run_json: RunJson) -> None:
+    old = run_json("save", "--global", "The mast is cedar.")["id"]
+    new = run_json("correct", old, "The mast is oak.", "--why", "new mast")["id"]
+
+    question = "what is the mast made of"
+    shown, whole = run("recall", question).stdout, run("recall", question, "-v").stdout
+    run("forget", new, "--yes")
+
+    assert ("oak" in shown, "cedar" in shown, "1 more; add -v" in shown) == (True, False, True)
+    assert "oak" in whole
+    assert "cedar" in whole
+    assert "cedar" in run("recall", question).stdout
+
+
 def test_saving_can_replace_a_memory(filled: Store, run: Run, run_json: RunJson) -> None:
     old = run_json("save", "--global", "Deploy on Friday.")["id"]
 

@@ -377,6 +377,41 @@ def test_how_counts_no_exit_code_that_is_another_programs(at_work: Workshop) -> 
     assert (told["failed"], told["unknown"]) == (0, 3)
 
 
+def test_how_shows_no_command_as_passed_of_which_one_run_is_unknown(at_work: Workshop) -> None:
+    at_work.work("feat/x", "Build it", bash("mix compile && mix dialyzer | grep lib/"), bash("mix compile && mix test"))
+
+    told = run_json("how", "mix")
+
+    assert [one["command"] for one in told["runs"]] == ["mix compile && mix test"]
+    assert told["unknown"] == 1
+    assert len(run_json("how", "mix compile")["runs"]) == 2
+
+
+def test_how_resumes_each_session_once_and_leaves_out_here_documents(at_work: Workshop) -> None:
+    message = "git commit -m \"$(cat <<'EOF'\nAdd the mast\n\nIt was asked for.\nEOF\n)\""
+    at_work.work("feat/x", "Commit it", bash("git add mast.py"), bash(message))
+
+    shown = run("how", "git").stdout
+
+    assert shown.count("resume:") == 1
+    assert "git commit -m" in shown
+    assert "It was asked for" not in shown
+
+
+def test_how_names_no_error_that_states_none(at_work: Workshop) -> None:
+    progress = "Compiling the harbour module of the lighthouse"
+    at_work.work(
+        "feat/x",
+        "Build it",
+        bash("make build", progress, failed=True),
+        edit(at_work.repository.root / "registry.py"),
+        bash("make build", "ok"),
+    )
+    at_work.learn(f"Fixed {progress}", kind=Kind.FIX)
+
+    assert "How that was once fixed" not in run("how", "make").stdout
+
+
 def test_where_takes_no_failure_of_a_search_for_one_of_the_tool(at_work: Workshop) -> None:
     at_work.work("feat/x", "Test it", bash("make test | grep FAILED", failed=True))
 

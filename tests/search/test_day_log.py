@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from transcript_lines import line
 
 from engram.ingest.read_sources import ingest_path
@@ -9,11 +10,14 @@ from engram.models.engine.transaction import Store
 from engram.models.projects.projects import list_projects
 from engram.models.sessions.failures_and_commits import commits_between
 from engram.redaction import redact
-from engram.search.answer import MAX_DAY_WORDS, answer_question, day_logs
+from engram.search.answer import answer_question
+from engram.search.day_commits import MAX_DAY_WORDS, day_logs, of_named_day
 from engram.search.hit_lines import answer_text
-from engram.search.question import Query
+from engram.search.hits import Hit
+from engram.search.question import Query, parse_date_range
 from engram.search.searcher import Searcher
 from engram.settings import Settings
+from engram.system.clock import day_of, noon_of
 
 SESSION, OTHER_SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9e", "22582f02-0391-4a88-b729-f218fbfb8d9f"
 
@@ -65,9 +69,7 @@ def test_a_commit_whose_command_printed_no_hash_is_told_by_its_message(settings:
     path.write_text("".join(lines))
     ingest_path(store, path, settings=settings, redact=redact, close=True)
 
-    assert texts(store, "What was committed on 23 February 2026?") == [
-        "committed, in this order: Add the menu (no hash seen)"
-    ]
+    assert texts(store, "What was committed on 23 February 2026?") == ["committed, in this order: Add the menu"]
 
 
 def test_the_commits_of_a_day_are_told_in_order_and_a_repeated_one_once(settings: Settings, store: Store) -> None:
@@ -81,7 +83,7 @@ def test_the_commits_of_a_day_are_told_in_order_and_a_repeated_one_once(settings
     )
 
     assert texts(store, "What was the last thing committed on 23 February 2026?") == [
-        "committed, in this order: 3333333 Shorten the title; 4444444 Add the menu (2 times)"
+        "committed, in this order: 3333333 Shorten the title; 4444444 Add the menu (2 commits)"
     ]
     assert texts(store, "What did we do on February 22, 2026?") == [
         "committed, in this order: 1111111 Write the footer"
@@ -90,6 +92,51 @@ def test_the_commits_of_a_day_are_told_in_order_and_a_repeated_one_once(settings
     assert texts(store, "What was committed on 25 February 2026?") == []
     assert texts(store, "What was committed in February 2026?") == []
     assert texts(store, "What was the last thing committed?") == []
+
+
+def test_a_question_about_a_subject_gets_only_the_commits_of_days_that_name_it(
+    settings: Settings, store: Store
+) -> None:
+    work(
+        settings,
+        store,
+        ("2026-02-22T12:00:00Z", ["1111111 Write the footer"]),
+        ("2026-02-23T12:00:00Z", ["2222222 Add the menu"]),
+    )
+
+    assert texts(store, "What did we decide about telemetry on 23 February 2026?") == []
+    assert texts(store, "What did we decide about the menu at the end of February 2026?") == [
+        "committed, in this order: 2222222 Add the menu"
+    ]
+    assert len(texts(store, "What did we decide at the end of February 2026?")) == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "days"),
+    [
+        ("What did we do on 23 February 2026?", ["2026-02-23"]),
+        ("Which commits did we make on 23 February 2026?", ["2026-02-23"]),
+        ("What became of the homepage of 23 February 2026?", ["2026-02-22", "2026-02-23"]),
+        ("What did we do in February 2026?", ["2026-02-22", "2026-02-23"]),
+        ("What did we do?", ["2026-02-22", "2026-02-23"]),
+    ],
+)
+def test_a_question_that_names_only_a_day_is_answered_by_that_day(question: str, days: list[str]) -> None:
+    times = (noon_of("2026-02-22"), noon_of("2026-02-23"))
+    hits = [Hit(f"q_{at}", "turn", "The homepage is done.", 1.0, {}, created_at_ms=at) for at in times if at]
+
+    found = of_named_day(hits, question, parse_date_range(question, 0))
+
+    assert [day_of(hit.created_at_ms) for hit in found] == days
+
+
+def test_an_answer_about_a_day_has_nothing_of_another_day(settings: Settings, store: Store) -> None:
+    work(settings, store, ("2026-02-22T12:00:00Z", []), ("2026-02-23T12:00:00Z", []))
+    searcher = Searcher(store, settings)
+
+    of_day = answer_question(store, searcher, Query("What did we do on 22 February 2026?")).hits
+
+    assert {day_of(hit.created_at_ms) for hit in of_day} == {"2026-02-22"}
 
 
 def test_other_projects_have_commits_of_their_own(settings: Settings, store: Store) -> None:

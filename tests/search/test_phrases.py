@@ -136,8 +136,12 @@ def test_a_phrase_of_another_project_is_not_found(searcher: Searcher, store: Sto
         other = ensure_project(tx, "id-other", "other").id
 
     assert entries_of(searcher, '"insert or ignore"', other) == ({"t4-a"}, "")
-    assert entries_of(searcher, '"walrus proxy\'s limit"', other)[1] == NOBODY_SAID_PHRASE
-    assert entries_of(searcher, "walrus proxy", other)[1] == NOBODY_SAID_ANY
+    assert entries_of(searcher, '"walrus proxy\'s limit"', other)[1] == "Nobody said this in other; closest:"
+    assert entries_of(searcher, "walrus proxy", other)[1] == "Nobody said any of these words in other; closest:"
+
+
+def test_a_word_that_nobody_said_is_named_as_it_was_typed(searcher: Searcher) -> None:
+    assert entries_of(searcher, "NoKubernetesVal")[1] == "Nobody said “NoKubernetesVal”; closest:"
 
 
 def test_the_hit_shows_the_phrase_though_it_stands_behind_a_long_text(searcher: Searcher) -> None:
