@@ -78,6 +78,7 @@ SEARCH_FLOORS = {
     "engram.search.hit_lines": 1,
     "engram.search.ranking": 1,
     "engram.search.support": 1,
+    "engram.search.day_commits": 2,
     "engram.search.abstain": 2,
     "engram.search.passages": 3,
     "engram.search.searcher": 4,

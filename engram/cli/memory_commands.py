@@ -10,7 +10,7 @@ from operator import itemgetter
 import click
 
 from engram.cli.options import json_option, limit_option, project_option
-from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
+from engram.cli.output import one_line, print_facts, print_json, print_table, safe, say, when
 from engram.cli.results import (
     Result,
     in_folder,
@@ -185,7 +185,7 @@ def _print_reasons(report: MemoryReport, why_not: str) -> None:
     click.echo()
     print_facts(
         [
-            ("use", describe_uses(report.uses, report.memory.episode_id) or "never shown"),
+            ("use", describe_uses(report.uses, report.memory.episode_id)),
             ("MEMORY.md", f"not in it: {why_not}" if why_not else "will be added to it"),
         ]
     )
@@ -198,11 +198,13 @@ def _print_reasons(report: MemoryReport, why_not: str) -> None:
 
 
 def _print_places(places: Sequence[EvidencePlace]) -> None:
-    print_table(
-        ["evidence", "line#", "uuid"],
-        [(_source_of(place), place.line or f"at {place.position}", place.uuid) for place in places],
-        empty="No evidence: it was saved by hand.",
-    )
+    if not places:
+        say("No evidence: it was saved by hand.")
+        return
+    say("evidence", bold=True)
+    for place in places:
+        # Lines that are not wrapped can be copied.
+        click.echo(f"  {safe(place.text if place.path else '(the transcript is gone)')}\n    {safe(place.uuid)}")
 
 
 def _print_history(history: Sequence[Change], extractor: str = "") -> None:
@@ -214,7 +216,7 @@ def _print_history(history: Sequence[Change], extractor: str = "") -> None:
                 done_of(change),
                 who_changed(change, extractor),
                 change.reason,
-                ", ".join(change.before),
+                ", ".join(name.removeprefix("is_").removesuffix("_ms").replace("_", " ") for name in change.before),
             )
             for change in history
         ],
@@ -239,13 +241,6 @@ def _print_injections(injections: Sequence[Injection]) -> None:
         ],
         empty="It was never shown to Claude.",
     )
-
-
-def _source_of(place: EvidencePlace) -> str:
-    """Return the file of an entry, and which part of the file if it contains several sessions."""
-    if not place.path:
-        return "(the transcript is gone)"
-    return f"{place.path} {place.part}" if place.part else place.path
 
 
 # -- ``engram timeline``: memories in chronological order.

@@ -20,7 +20,7 @@ from engram.paths import absolute_path
 from engram.system.atomic import write_atomic
 from engram.system.clock import parse_time_ms
 from engram.system.lazy_regex import lazy_regex
-from engram.trust.display import escape_hidden, visible
+from engram.trust.display import cut_at_word, escape_hidden, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -114,7 +114,7 @@ def say_wrapped(text: str, *, first: str = "", rest: str = "") -> None:
 def one_line(text: str, limit: int = 120) -> str:
     """Return a stored text on one line of at most ``limit`` characters."""
     line = " ".join(visible(text).split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    return cut_at_word(line, limit)
 
 
 def print_json(value: Any) -> None:

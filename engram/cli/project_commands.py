@@ -522,7 +522,10 @@ def _print_session(report: SessionReport, resume: str) -> None:
                 "memories",
                 f"{summary.totals.memories}" + (f", and {ended} that were replaced or archived" if ended else ""),
             ),
-            ("shown", f"{number_of(summary.totals.shown, 'memory')}, at the start and later"),
+            (
+                "shown",
+                f"{number_of(summary.totals.shown, 'memory')}, at the start and later" if summary.totals.shown else "",
+            ),
             ("at prompts", report.prompts),
             ("summary", one_line(session.rolling_summary, MAX_ROLLING_SUMMARY_CHARACTERS)),
         ]

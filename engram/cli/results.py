@@ -151,6 +151,9 @@ def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> R
     kind = "" if hit.kind in ("turn", "commits") else hit.kind
     about = [day, hit.project, _SPEAKERS.get(hit.role, hit.role) or kind]
     title, text = _title_and_text(hit, about)
+    if hit.kind == "note":
+        # The headings of a daily log name the day and the project.
+        about = [part for part in about if not part or part not in title]
     resume = in_folder(hit.origin.resume, hit.origin.folder, here)
     commit = f"commit {hit.origin.commit}" if hit.origin.commit else ""
     return Result(
@@ -185,8 +188,11 @@ def print_titles(results: Sequence[Result], *, empty: str) -> None:
             print_lines(result.text, indent=indent, max_lines=_MAX_LISTED_LINES, bold=not result.title)
         elif result.text:
             click.echo(indent + _plain(result.text))
-        told = _BETWEEN.join(_plain(part) for part in (*result.about, result.id) if part)
-        say_lines(told, indent=_INDENT, dim=True)
+        about, name = _BETWEEN.join(_plain(part) for part in result.about if part), _plain(result.id)
+        told = _BETWEEN.join(part for part in (about, name) if part)
+        is_short = not is_terminal() or columns_of(told) <= paragraph_width() - len(_INDENT)
+        for line in [told] if is_short else filter(None, (about, name)):
+            say_lines(line, indent=_INDENT, dim=True)
     if not results:
         advise(empty)
 

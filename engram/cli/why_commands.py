@@ -56,8 +56,6 @@ from engram.worker.worker_client import ask_worker
 
 #: Maximum length of a printed prompt, command or error, in characters.
 _SHOWN_CHARACTERS = 200
-#: Maximum length of a printed summary, in characters.
-_SUMMARY_CHARACTERS = 400
 #: Maximum number of files that are listed.
 _MAX_FILES = 20
 
@@ -70,7 +68,7 @@ def where(workspace: Workspace, as_json: bool) -> None:
 
     Also shows what is open on other branches, and the last session on this branch and the latest session overall, each
     with its last prompt and the command that resumes it. Work that has been finished since is not shown. Git is only
-    queried, and runs no program that the repository configures. Exits with 1 if nothing is open and no session is known.
+    queried, and runs no program that the repository configures. Exits with 1 if nothing is open or known.
 
     Example: engram where
     """
@@ -111,12 +109,12 @@ def _print_where(state: Where) -> None:
     for todo in state.todos:
         say(f"To do: {one_line(todo, _SHOWN_CHARACTERS)}")
     for memory in state.threads:
-        say(f"Open: {one_line(memory.summary, _SUMMARY_CHARACTERS)} ({memory.episode_id})")
+        say(f"Open: {one_line(memory.summary, 2 * _SHOWN_CHARACTERS)} ({memory.episode_id})")
     if not state.is_unfinished:
         say("Nothing is open on this branch." if state.threads_elsewhere else "Nothing is open.")
     for memory, branch in state.threads_elsewhere:
         place = f"Open on branch {one_line(branch)}" if branch else "Open outside of any branch"
-        say(f"{place}: {one_line(memory.summary, _SUMMARY_CHARACTERS)} ({memory.episode_id})")
+        say(f"{place}: {one_line(memory.summary, 2 * _SHOWN_CHARACTERS)} ({memory.episode_id})")
     here, elsewhere = state.last, state.last_elsewhere
     if here is not None:
         _print_last_session("Last session on this branch" if elsewhere else "Last session", here)
@@ -373,6 +371,8 @@ def _print_last_prompt(workspace: Workspace, store: Store, as_json: bool) -> Non
 
 #: How many of the latest sessions are searched for one that a person started; subagents have sessions, too.
 _LATEST = 100
+#: Minimum relevance of a memory that is listed; less is printed as 0.00.
+_LEAST_RELEVANCE = 0.005
 #: What `engram why` can be asked.
 _ASK_WHY = "Also: engram why ID of a memory, or engram why --prompt TEXT for what Claude would be shown now."
 
@@ -410,15 +410,17 @@ def _print_explanation(explanation: Explanation, reason: str) -> None:
             ("took", f"{explanation.duration_ms} ms"),
         ]
     )
-    if explanation.memories:
+    # A memory of relevance 0.00 says nothing about the prompt.
+    considered = [memory for memory in explanation.memories if memory.candidate.score >= _LEAST_RELEVANCE]
+    if considered:
         click.echo()
         print_table(
             ["memory", "relevance#", "needed#", "verdict", "summary"],
-            [(*_candidate_cells(memory.candidate), one_line(memory.summary, 80)) for memory in explanation.memories],
+            [(*_candidate_cells(memory.candidate), one_line(memory.summary, 80)) for memory in considered],
             empty="",
         )
-        if explanation.candidates > len(explanation.memories):
-            say(f"and {explanation.candidates - len(explanation.memories)} more, less relevant")
+        if explanation.candidates > len(considered):
+            say(f"and {explanation.candidates - len(considered)} more, less relevant")
     if explanation.shown:
         click.echo()
         say(explanation.shown)
@@ -569,9 +571,7 @@ def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bo
         }
         branches = {read_branch(current_folder())}
         found = find_fixes(store, redact(error), places, relevance_of=relevance_of, branches=branches)
-        answers = find_answers(store, redact(error), places, branches=branches)
-        known = {fix.session_id for fix in found}
-        fixes = [*found, *(answer for answer in answers if answer.session_id not in known)][:limit]
+        fixes = [*found, *find_answers(store, redact(error), places, but=found, branches=branches)][:limit]
     if as_json:
         print_json({"fixes": [found.to_json() for found in fixes]})
         end_answer(is_known=bool(fixes))

@@ -22,7 +22,7 @@ from engram.system.clock import day_of, moment_of
 from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import hides_status
 from engram.transcripts.turns import Turn
-from engram.trust.display import fence_safe, one_line
+from engram.trust.display import cut_at_word, fence_safe, one_line
 
 # -- Files for a day. They have one writer at a time, and are never rewritten after a partial read.
 
@@ -373,4 +373,4 @@ def _short(text: str) -> str:
 def _one_line(text: str) -> str:
     """Return a text on one line without Markdown or comments, redacted again in case a rule is newer than the text."""
     line = re.sub(r"[`<>]+", " ", fence_safe(redact(text[:MAX_READ_CHARACTERS]))).strip()
-    return line if len(line) <= MAX_LINE_CHARACTERS else line[: MAX_LINE_CHARACTERS - 1] + "…"
+    return cut_at_word(line, MAX_LINE_CHARACTERS)

@@ -23,7 +23,7 @@ from engram.reports.memory_report import Span
 from engram.system.clock import parse_time_ms
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.turns import Role
-from engram.trust.display import is_hidden, number_of, span
+from engram.trust.display import cut_at_word, is_hidden, number_of, span
 
 # -- Stored text as the page shows it: without characters that hide or reorder anything.
 
@@ -161,8 +161,7 @@ def headline(memory: Memory) -> tuple[str, str]:
 
 
 def to_line(text: str, limit: int = MAX_LINE_CHARACTERS) -> str:
-    line = " ".join(str(text).split())
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+    return cut_at_word(" ".join(str(text).split()), limit)
 
 
 def when(at_ms: int | None) -> str:

@@ -32,11 +32,17 @@ _LETTERS = lazy_regex(r"[^\W\d_]+")
 
 
 def find_answers(
-    store: Store, error: str, project_ids: Collection[int], *, branches: Collection[str] = ()
+    store: Store,
+    error: str,
+    project_ids: Collection[int],
+    *,
+    but: Collection[PastFix] = (),
+    branches: Collection[str] = (),
 ) -> list[PastFix]:
     """Return what the assistant said in the end after prompts that contain an error, best match first.
 
     Args:
+        but: fixes whose sessions are left out.
         branches: the current branch, which may be part of the error.
     """
     lines = [line for line in telling_lines(error) or (error,) if error_keys((line,), branches)]
@@ -53,7 +59,9 @@ def find_answers(
         if shared[turn_id] >= MIN_SHARED_LINES * len(lines)
         for answer in _answer(store, row, error, shared[turn_id] / len(lines))
     ]
-    return sorted({answer.id: answer for answer in answers}.values(), key=lambda one: (-one.match, -one.at_ms))
+    known = {fix.session_id for fix in but}
+    by_id = {answer.id: answer for answer in answers if answer.session_id not in known}
+    return sorted(by_id.values(), key=lambda one: (-one.match, -one.at_ms))
 
 
 def is_stated(line: str, text: str) -> bool:

@@ -46,8 +46,9 @@ _FRAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
 #: Polite phrases before a request.
 _COURTESY = lazy_regex(r"^(?:(?:can|could|would|will) you |please |let['’]?s )+(?=\w)", re.IGNORECASE)
 _ADDRESS = lazy_regex(r"<?https?://\S+")
-_MARKUP = lazy_regex(r"^(?:[#>*\-+]+\s+|\d+[.)]\s+)+")
-_EDGES = ' \t.,;:—–-…。、，；："“”'
+_MARKUP = lazy_regex(r"^(?:[#>*•\-+]+\s+|\d+[.)]\s+)+")
+_EDGES = " \t.,;:—–-…。、，；："
+_QUOTES = '"“”'
 
 
 def clean_title(given: str) -> str:
@@ -76,7 +77,7 @@ def title_from(text: str) -> str:
 def _first_clause(line: str, label: str = "") -> str:
     """Return the first clause of a line, or its first words and "…", after the label if there is one."""
     head = f"{label}: " if label else ""
-    line = line.strip(_EDGES) if label else line
+    line = _trim(line) if label else line
     if (asked := _COURTESY.sub("", line)) != line and _is_long_enough(asked):
         line = asked.rstrip("?？")  # It is a request in the form of a question.
     # A clause that ends with a question mark keeps it.
@@ -84,8 +85,18 @@ def _first_clause(line: str, label: str = "") -> str:
     clauses = [line[:end] for end in ends if _fits(head + line[:end])]
     said = [clause for clause in clauses if _is_long_enough(clause)] or ([line] if _fits(head + line) else [])
     title = said[0] if said else _first_words(line, head)
-    title = title if title.endswith("…") else title.strip(_EDGES) or line[:MAX_TITLE_CHARACTERS]
+    title = title if title.endswith("…") else _trim(title) or line[:MAX_TITLE_CHARACTERS]
     return head + title if title else ""
+
+
+def _trim(title: str) -> str:
+    """Return a title without punctuation and quotes around it, and without an unpaired quote."""
+    title = title.strip(_EDGES)
+    inner = title.strip(_QUOTES + _EDGES)
+    if inner != title and not any(quote in inner for quote in _QUOTES):
+        return inner
+    is_paired = title.count('"') % 2 == 0 and title.count("“") == title.count("”")
+    return title if is_paired else title.translate(dict.fromkeys(map(ord, _QUOTES))).strip(_EDGES)
 
 
 def _fits(clause: str) -> bool:
@@ -103,7 +114,7 @@ def _first_words(line: str, head: str) -> str:
     words = line.split()[: MAX_TITLE_WORDS - len(head.split())]
     while len(words) > _MIN_CLAUSE_WORDS and words[-1].lower() in QUESTION_STOP_WORDS:
         words.pop()
-    text = " ".join(words)[: MAX_TITLE_CHARACTERS - 1 - len(head)].rstrip(_EDGES)
+    text = _trim(" ".join(words)[: MAX_TITLE_CHARACTERS - 1 - len(head)])
     return f"{text}…" if text else ""
 
 

@@ -97,7 +97,7 @@ def one_line(text: str, limit: int) -> str:
         text = _SCHEME_ONLY.sub("(link)", _URL.sub(_host_of, text))
     text = _BLANKS.sub(" ", text).strip()
     if len(text) > limit:
-        text = _cut(text, limit)
+        text = cut_at_word(text, limit)
     if text.count("`") % 2:
         at = text.rindex("`")
         text = (text[:at] + text[at + 1 :]).strip()
@@ -142,7 +142,10 @@ def _host_of(match: re.Match[str]) -> str:
     return name if name.strip(".") else "(link)"
 
 
-def _cut(text: str, limit: int) -> str:
+def cut_at_word(text: str, limit: int) -> str:
+    """Return at most `limit` characters of a text: cut at the end of a word if there is one in the last fifth."""
+    if len(text) <= limit:
+        return text
     if limit <= 0:
         return ""
     kept = text[: limit - 1]

@@ -300,3 +300,9 @@ def test_what_a_memory_quotes_is_evidence_and_printed_with_v_only(capsys: pytest
     assert short[1:] == ["   The mast is cedar.", "   ep_000000000001 claude --resume s-1"]
     assert whole[: len(short)] == short
     assert "   “then take cedar, please”" in whole
+
+
+def test_a_line_is_cut_at_the_end_of_a_word() -> None:
+    assert output.one_line("The lighthouse keeper counts the green barrels", 44) == (
+        "The lighthouse keeper counts the green…"
+    )

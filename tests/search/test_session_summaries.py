@@ -256,6 +256,12 @@ def test_a_turn_is_told_with_its_end_if_that_says_as_much_of_the_question(
     assert len(end.split()) <= MAX_OUTCOME_WORDS
 
 
+def test_an_end_leaves_out_what_introduces_only_what_was_said_before(settings: Settings, store: Store) -> None:
+    result = f"What I looked at first:\n\n{LEAD}\n\nThe walrus proxy dropped headers since its parser kept one page."
+
+    assert end_of_turn(settings, store, result) == "The walrus proxy dropped headers since its parser kept one page."
+
+
 def test_an_end_that_was_judged_wrong_is_not_told(settings: Settings, store: Store) -> None:
     cause = "The walrus proxy dropped headers: its parser kept one page."
     assert end_of_turn(settings, store, cause) == cause

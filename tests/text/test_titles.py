@@ -72,3 +72,17 @@ def test_a_title_that_somebody_wrote_is_kept_if_it_is_short(given: str, title: s
 )
 def test_a_title_leaves_out_courtesies_and_does_not_end_in_mid_phrase(prompt: str, title: str) -> None:
     assert title_from(prompt) == title
+
+
+@pytest.mark.parametrize(
+    ("prompt", "title"),
+    [
+        ("• by using this software you agree", "by using this software you agree"),
+        ('"harbor list --agent" prints nothing at all', '"harbor list --agent" prints nothing at all'),
+        ('harbor list --agent" prints nothing at all', "harbor list --agent prints nothing at all"),
+        ('"The mast is oak."', "The mast is oak"),
+        ('say "ahoy" to the "pilot"', 'say "ahoy" to the "pilot"'),
+    ],
+)
+def test_a_title_has_no_bullet_and_no_unpaired_quote(prompt: str, title: str) -> None:
+    assert title_from(prompt) == title

@@ -225,10 +225,13 @@ def end_of_turn(turn: Turn, said: str, wanted: Coverage, barred: Collection[str]
     block = turn.said[number]
     message = block.text
     known = [stems(topic_words(said))]
+    told = [statement.text for statement in split(message)]
+    is_new = [not is_said(text, known) and not any(normalised_text(text) in other for other in barred) for text in told]
+    # A lead-in is left out if what it introduces is.
     statements = [
-        statement.text
-        for statement in split(message)
-        if not is_said(statement.text, known) and not any(normalised_text(statement.text) in other for other in barred)
+        text
+        for text, is_kept, is_next in zip(told, is_new, [*is_new[1:], False], strict=True)
+        if is_kept and (is_next or not text.rstrip("* ").endswith(":"))
     ]
     kept = excerpt("\n".join(statements), wanted, MAX_OUTCOME_WORDS).splitlines()
     while kept and kept[-1].rstrip().endswith(":"):
