@@ -9,7 +9,7 @@ from typing import Protocol
 
 from engram.enums import Importance, Judgement, Kind, Scope, Status, Voice
 from engram.models.memories.judgements import JudgedMemory
-from engram.models.memories.memory_records import Memory
+from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS, Memory
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.turns import Turn
 
@@ -211,3 +211,12 @@ class Extractor(Protocol):
         Returns:
             At most as many candidates as the context's cap allows; none if nothing is worth keeping.
         """
+
+
+def cut_content(text: str) -> str:
+    """Return as many whole words from the beginning of a text as a memory's content may have."""
+    kept = text[:MAX_CONTENT_CHARACTERS]
+    if len(kept) == len(text) or text[len(kept)].isspace():
+        return kept.rstrip()
+    words = kept.rsplit(None, 1)
+    return words[0] if len(words) > 1 and len(words[0]) > MAX_CONTENT_CHARACTERS // 2 else kept

@@ -8,7 +8,12 @@ import pytest
 from made_turns import Make
 
 from engram.enums import Importance, Kind, Scope, Status, Voice
-from engram.extraction.candidate import INJECTION_MARKER, MAX_CANDIDATE_SUMMARY_CHARACTERS, ExtractionContext
+from engram.extraction.candidate import (
+    INJECTION_MARKER,
+    MAX_CANDIDATE_SUMMARY_CHARACTERS,
+    ExtractionContext,
+    cut_content,
+)
 from engram.extraction.local.local_extractor import LocalExtractor
 from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS
 
@@ -166,3 +171,11 @@ def test_only_rules_of_a_session_without_a_project_are_global(make: type[Make]) 
 
 def test_no_turns_make_nothing() -> None:
     assert keep() == []
+
+
+def test_content_that_is_too_long_ends_with_a_whole_word() -> None:
+    text = "lighthouse " * 400
+
+    assert cut_content(text) == " ".join(["lighthouse"] * 363)
+    assert cut_content("The mast is oak.") == "The mast is oak."
+    assert len(cut_content("x" * 5_000)) == 4_000

@@ -155,6 +155,13 @@ def test_the_next_sentence_may_say_what_has_to_be_done(make: type[Make]) -> None
     assert f"{CAUSE} It passed" in vague.summary
 
 
+def test_an_abbreviation_is_no_name(make: type[Make]) -> None:
+    (found,) = kept(mended(make, f"{CAUSE} The fix is a key of branch and path (e.g. in sweeper.py)."))
+
+    assert "sweeper.py" in found.entities
+    assert "e.g" not in found.entities
+
+
 def test_an_error_line_is_never_told(make: type[Make]) -> None:
     steps = [
         make.run("pytest", fails="E zebra", uuid="u1"),

@@ -8,8 +8,7 @@ from itertools import dropwhile
 
 from engram.enums import Kind, Status, Voice
 from engram.extraction import languages
-from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate
-from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS
+from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate, cut_content
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import Block, as_said, plain, sentences, split, whole_sentences
 from engram.text.words import content_words
@@ -25,7 +24,7 @@ MIN_WORDS = 5
 MIN_SUPPORT_SHARE, MAX_SUPPORTS, MAX_SUPPORT_CHARACTERS = 0.3, 2, 300
 
 _SYMBOL = lazy_regex(
-    r"`([^`\n]{2,60})`|((?:[\w.~-]*[\w~-])?(?:/[\w.@-]+)+|\b[\w-]+\.[a-z]{1,5}\b|\b[a-z]+[A-Z]\w+|"
+    r"`([^`\n]{2,60})`|((?:[\w.~-]*[\w~-])?(?:/[\w.@-]+)+|\b(?!(?:e\.g|i\.e)\b)[\w-]+\.[a-z]{1,5}\b|\b[a-z]+[A-Z]\w+|"
     r"\b[A-Z][a-z0-9]+[A-Z]\w*|\b[A-Za-z0-9]+_\w+)"
 )
 #: First words of a sentence that refer to something outside it.
@@ -149,7 +148,7 @@ def sure(
     return Candidate(
         kind=kind,
         summary=summary,
-        content=body[:MAX_CONTENT_CHARACTERS],
+        content=cut_content(body),
         evidence=tuple(dict.fromkeys(uuid for uuid in evidence if uuid)),
         turn_keys=(turn.key,),
         facts=tuple(dict.fromkeys(line for line in lines if line))[:5],

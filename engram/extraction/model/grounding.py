@@ -12,6 +12,7 @@ from engram.extraction.candidate import (
     Candidate,
     ExtractionContext,
     NearMemory,
+    cut_content,
     is_log,
     is_own,
     says_the_same,
@@ -26,7 +27,6 @@ from engram.extraction.model.model_answer import (
 )
 from engram.extraction.model.model_request import Ids
 from engram.extraction.user_rules import lays_down_for_all_projects, only_asks, without_questions
-from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS
 from engram.redaction import redact
 from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import hides_status
@@ -282,7 +282,7 @@ def _candidate(
     return Candidate(
         kind=kind,
         summary=summary,
-        content=redact(content)[:MAX_CONTENT_CHARACTERS],
+        content=cut_content(redact(content)),
         evidence=evidence.uuids,
         turn_keys=tuple(turn.key for turn in evidence.turns),
         entities=tuple(dict.fromkeys(e[:80] for raw in proposed.entities[:20] if (e := redact(cleaned(raw)).strip()))),
