@@ -14,6 +14,7 @@ from engram.search.hit_lines import DOUBTFUL
 from engram.search.hits import MAX_HITS
 from engram.transcripts.git_files import read_branch
 from engram.trust.display import number_of, visible
+from engram.vaults import own_vault
 from engram.worker.recall_client import (
     AnsweredBy,
     Operation,
@@ -132,7 +133,7 @@ def _run(
         with_worker = not set(workspace.flags) - _FLAGS_OF_WORKER
         answer = ask_memory(store, workspace.settings, request, with_worker=with_worker)
         unread = 0
-        if not answer.hits:
+        if not answer.hits and not as_json and own_vault(workspace.places) is None:
             from engram.reports.health import count_unread  # an answer with hits does not need it
 
             unread = count_unread(store, workspace.settings).files

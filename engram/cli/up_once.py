@@ -398,15 +398,15 @@ class OwnQuestion:
 def history_lines(workspace: Workspace, existing: Existing) -> list[str]:
     """Return what is stored of the user's history, one sentence per line."""
     retention = existing.retention
-    sources = (*existing.first, *existing.rest)
+    sources = [source for source in registry.discover(workspace.settings) if source.agent != HISTORY_AGENT]
     with workspace.store() as store:
         totals = count_totals(store)
         projects = [project for project in count_projects(store) if project.turns and project.name]
         prompts = sum(project.prompts for project in count_projects(store))
         own = sum(number for agent, number in count_agents(store).items() if agent != HISTORY_AGENT)
         recovered, recovered_prompts = count_of_agent(store, HISTORY_AGENT)
-        unread = len(unread_of(store, (source for source in sources if source.agent != HISTORY_AGENT)))
-        endangered = len(unread_of(store, retention.expiring))
+        unread = {source.place for source in unread_of(store, sources)}
+    endangered = len(unread & {source.place for source in retention.expiring})
     if not totals.sessions:
         return []
     memories = counted(totals.memories, "memory") or "no memories"
@@ -414,9 +414,9 @@ def history_lines(workspace: Workspace, existing: Existing) -> list[str]:
         f"{counted(totals.sessions, 'session')} with {counted(prompts, 'prompt')} in "
         f"{counted(len(projects), 'project')}; {memories} so far."
     ]
-    silent = sum(source.agent != HISTORY_AGENT for source in sources) - own - unread
+    silent = len(sources) - own - len(unread)
     if unread:
-        lines.append(f"{counted(unread, 'more transcript')} {'is' if unread == 1 else 'are'} not read yet.")
+        lines.append(f"{counted(len(unread), 'more transcript')} {'is' if len(unread) == 1 else 'are'} not read yet.")
     elif silent > 0:
         lines.append(
             f"{counted(silent, 'more transcript')} "
@@ -425,7 +425,8 @@ def history_lines(workspace: Workspace, existing: Existing) -> list[str]:
         )
     if expiring := len(retention.expiring):
         safe = f"{'It is' if expiring == 1 else 'They are'} safe in Engram now."
-        unsafe = f"{endangered} of them {'is' if endangered == 1 else 'are'} not read yet."
+        some = "It is" if expiring == 1 else f"{endangered} of them {'is' if endangered == 1 else 'are'}"
+        unsafe = f"{some} not read yet."
         lines.append(
             f"Claude Code deletes {expiring} of its {counted(retention.sessions, 'session')} within "
             f"{SOON_DAYS} days (it keeps them for {retention.days}). {unsafe if endangered else safe}"

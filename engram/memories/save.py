@@ -148,7 +148,7 @@ def replace_memory(tx: Tx, old: Memory, new: Memory, *, actor: Actor, action: st
         new = dataclasses.replace(new, status=Status.PROVISIONAL, is_pinned=False)
         made = memory_changes.add_memory(tx, new, evidence, actor=actor, action=action, reason=reason, run_id=run_id)
         number = note_contradiction(tx, old.episode_id, made.episode_id, reason)
-        close_run(tx, run_id, [f"contradiction of {old.episode_id} and {made.episode_id}"])
+        close_run(tx, run_id, [f"contradiction between {old.episode_id} and {made.episode_id}"])
         return made, number
     made = memory_changes.add_memory(tx, new, evidence, actor=actor, action=action, reason=reason, run_id=run_id)
     memory_changes.supersede(tx, old, made, reason, actor=actor, run_id=run_id)

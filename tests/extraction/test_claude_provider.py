@@ -154,20 +154,26 @@ def test_a_login_is_found_in_the_file_that_claude_code_reads(
 
 
 @pytest.mark.parametrize(
-    ("file", "kept"),
+    ("file", "more", "is_dropped"),
     [
-        (None, {"PATH": "/bin", "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "u"}),
-        (".credentials.json", {"PATH": "/bin"}),
+        (None, {}, False),
+        (".credentials.json", {}, True),
+        (".credentials.json", {"ANTHROPIC_MODEL": "m"}, True),
+        (".credentials.json", {"ANTHROPIC_BASE_URL": "https://gateway.example"}, False),
+        (".credentials.json", {"CLAUDE_CODE_USE_VERTEX": "1"}, False),
     ],
 )
-def test_a_key_is_passed_on_only_without_a_login(tmp_path: Path, file: str | None, kept: dict[str, str]) -> None:
+def test_a_key_is_passed_on_only_where_no_login_serves(
+    tmp_path: Path, file: str | None, more: dict[str, str], is_dropped: bool
+) -> None:
     if file:
         (tmp_path / file).write_text("{}")
-    environ = {"PATH": "/bin", "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "u", "CLAUDE_CONFIG_DIR": str(tmp_path)}
+    others = {"PATH": "/bin", "CLAUDE_CONFIG_DIR": str(tmp_path)} | more
+    key = {"ANTHROPIC_API_KEY": "k"}
 
-    left = drop_keys_beside_login(Settings(claude_folder=tmp_path), environ)
+    left = drop_keys_beside_login(Settings(claude_folder=tmp_path), others | key)
 
-    assert left == kept | {"CLAUDE_CONFIG_DIR": str(tmp_path)}
+    assert left == (others if is_dropped else others | key)
 
 
 @pytest.mark.parametrize("name", ["closed", "x" * 300])

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from engram.errors import HubUnreachable
-from engram.hub.client.connection import Connection, proxy_of
+from engram.hub.client.connection import Connection, HttpProxy, proxy_of
 from engram.hub.protocol.requests import REQUEST_HEADER, to_bytes
 
 HUB = "hub.example.org"
@@ -151,7 +151,7 @@ def test_a_proxy_that_refuses_is_named_as_the_reason(proxy: CompanyProxy, monkey
     monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy.address}")
     proxy.reply = b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n"
 
-    refused = pytest.raises(HubUnreachable, match="407 Proxy Authentication Required")
+    refused = pytest.raises(HubUnreachable, match=rf"through the proxy {proxy.address}: .*407 Proxy Auth")
     with Connection(f"https://{HUB}") as connection, refused:
         connection.send("any", to_bytes({}))
 
@@ -159,19 +159,29 @@ def test_a_proxy_that_refuses_is_named_as_the_reason(proxy: CompanyProxy, monkey
 @pytest.mark.parametrize(
     ("url", "environ", "wanted"),
     [
-        ("https://hub.example.org", {"HTTPS_PROXY": "http://p:1"}, "http://p:1"),
-        ("https://hub.example.org", {"all_proxy": "http://p:2"}, "http://p:2"),
-        ("https://hub.example.org", {"HTTP_PROXY": "http://p:1"}, ""),
-        ("https://hub.example.org", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": ".example.org"}, ""),
-        ("https://127.0.0.1:8750", {"HTTPS_PROXY": "http://p:1"}, ""),
-        ("http://localhost:8750", {"HTTPS_PROXY": "http://p:1", "HTTP_PROXY": "http://p:1"}, ""),
+        ("https://hub.example.org", {"HTTPS_PROXY": "http://p:1"}, HttpProxy("p", 1)),
+        ("https://hub.example.org", {"HTTPS_PROXY": "p:1"}, HttpProxy("p", 1)),
+        ("https://hub.example.org", {"all_proxy": "http://a:b%40@p"}, HttpProxy("p", 80, "a:b@")),
+        ("https://hub.example.org", {"ALL_PROXY": "socks5://p:1"}, None),
+        ("https://hub.example.org", {"HTTP_PROXY": "http://p:1"}, None),
+        ("https://hub.example.org", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": ".example.org"}, None),
+        ("https://127.0.0.1:8750", {"HTTPS_PROXY": "http://p:1"}, None),
+        ("http://localhost:8750", {"HTTPS_PROXY": "http://p:1", "HTTP_PROXY": "http://p:1"}, None),
     ],
 )
 @pytest.mark.usefixtures("proxy")
 def test_which_proxy_leads_to_a_hub(
-    monkeypatch: pytest.MonkeyPatch, url: str, environ: dict[str, str], wanted: str
+    monkeypatch: pytest.MonkeyPatch, url: str, environ: dict[str, str], wanted: HttpProxy | None
 ) -> None:
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
 
     assert proxy_of(url) == wanted
+
+
+@pytest.mark.usefixtures("proxy")
+def test_a_variable_without_an_address_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://p:port")
+
+    with pytest.raises(HubUnreachable, match="HTTPS_PROXY or ALL_PROXY does not contain"):
+        Connection(f"https://{HUB}").send("any", b"")

@@ -113,14 +113,15 @@ def _has_stored_login(settings: Settings, environ: Mapping[str, str]) -> bool:
 
 
 def drop_keys_beside_login(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without the ``ANTHROPIC_…`` variables if Claude Code has a login that serves instead.
+    """Return an environment without a key if Claude Code has a login that serves instead.
 
-    They belong to the session that starts a background process, and a key among them would be billed for the
-    requests of all other sessions.
+    The key belongs to the session that starts a background process, and would be billed for the requests of all other
+    sessions. Nothing is dropped if the environment names a gateway or a cloud provider, which may need it.
     """
-    if not _has_stored_login(settings, environ):
+    is_needed = any(environ.get(name) for name in _LOGIN_NAMES if name not in _KEY_NAMES)
+    if is_needed or not _has_stored_login(settings, environ):
         return dict(environ)
-    return {name: value for name, value in environ.items() if not name.startswith("ANTHROPIC_")}
+    return {name: value for name, value in environ.items() if name not in _KEY_NAMES}
 
 
 def drop_session(environ: Mapping[str, str]) -> dict[str, str]:

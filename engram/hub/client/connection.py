@@ -83,14 +83,36 @@ def _is_loopback(host: str) -> bool:
     return host == "localhost"
 
 
-def proxy_of(url: str) -> str:
-    """Return the URL of the proxy that the environment names for a hub; "" if there is none, or for http."""
+@dataclass(frozen=True, slots=True)
+class HttpProxy:
+    """A company's proxy, which opens a tunnel to a host."""
+
+    host: str
+    port: int
+    #: ``user:password``, or "".
+    login: str = ""
+
+
+def proxy_of(url: str) -> HttpProxy | None:
+    """Return the proxy that the environment names for a hub; None if there is none, for http, and for SOCKS.
+
+    Raises:
+        HubUnreachable: the variable contains no address.
+    """
     parts = urlsplit(url)
     host = parts.hostname or ""
     if parts.scheme != "https" or _is_loopback(host) or urllib.request.proxy_bypass(host):
-        return ""
+        return None
     proxies = urllib.request.getproxies()
-    return proxies.get("https") or proxies.get("all") or ""
+    named = proxies.get("https") or proxies.get("all") or ""
+    try:
+        proxy = urlsplit(named if "://" in named or not named else f"http://{named}")
+        if proxy.scheme != "http":
+            return None
+        login = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}" if proxy.username else ""
+        return HttpProxy(proxy.hostname or "", proxy.port or http.client.HTTP_PORT, login)
+    except ValueError as error:
+        raise HubUnreachable("HTTPS_PROXY or ALL_PROXY does not contain the address of a proxy") from error
 
 
 class Transport(Protocol):
@@ -255,9 +277,11 @@ class Connection(Transport):
 
     def _unreachable(self, what: str, error: Exception) -> HubUnreachable:
         self.close()
+        proxy = proxy_of(self.url)
+        way = "" if proxy is None else f" through the proxy {proxy.host}:{proxy.port}"
         if isinstance(error, TimeoutError):
-            return HubUnreachable(f"{self.url} took too long to answer ({what})")
-        return HubUnreachable(f"{self.url} can't be reached: {error or type(error).__name__}")
+            return HubUnreachable(f"{self.url} took too long to answer ({what}){way}")
+        return HubUnreachable(f"{self.url} can't be reached{way}: {error or type(error).__name__}")
 
     def _send(self, what: str, body: bytes, until: float, extra_seconds: float) -> bytes:
         connection = self._connected(until)
@@ -312,14 +336,12 @@ class _Http(http.client.HTTPConnection):
         self._until = self._silence_seconds = 0.0
         self.response_class = self._response  # type: ignore[assignment]
 
-    def connect_by(self, until: float, proxy: str) -> None:
+    def connect_by(self, until: float, proxy: HttpProxy | None) -> None:
         """Connect, if need be through a tunnel of a proxy, which sees only the name of the host."""
-        if proxy:
-            parts = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-            login = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}" if parts.username else ""
-            named = {"Proxy-Authorization": f"Basic {b64encode(login.encode()).decode()}"} if login else {}
-            self.set_tunnel(self.host, self.port, named)
-            self.host, self.port = parts.hostname or "", parts.port or http.client.HTTP_PORT
+        if proxy is not None:
+            login = b64encode(proxy.login.encode()).decode()
+            self.set_tunnel(self.host, self.port, {"Proxy-Authorization": f"Basic {login}"} if login else {})
+            self.host, self.port = proxy.host, proxy.port
         self._until, self._silence_seconds = until, float(self.timeout or 0)
         self.connect()
 
