@@ -53,7 +53,7 @@ from engram.setup.installing.preflight import (
     run_self_test,
 )
 from engram.setup.old_engram.find import EarlierEngram, find_earlier
-from engram.setup.services.service_definition import SystemName, network_variables
+from engram.setup.services.service_definition import SystemName, has_login, network_variables
 from engram.setup.services.service_plan import best_system
 from engram.version import VERSION
 from engram_hooks.block import link_interpreter
@@ -212,7 +212,7 @@ def variable_notes(workspace: Workspace) -> list[str]:
     return settings + [
         f"The service does not see this shell's {name}, because its value contains a login."
         for name, value in network_variables(os.environ).items()
-        if "@" in value
+        if has_login(value)
     ]
 
 

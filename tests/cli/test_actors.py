@@ -225,18 +225,21 @@ def test_merging_projects_moves_their_memories_for_the_user(filled: Store, run: 
         assert now == revision + 1  # what was read before the move is not written over it
 
 
+@pytest.mark.parametrize("more", [["--mine"], []])
 def test_an_import_is_the_users(
-    filled: Store, run: Run, run_json: RunJson, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    filled: Store, run: Run, run_json: RunJson, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
 ) -> None:
     file = tmp_path / "memories.jsonl"
     run("export", "--output", str(file))
     episode_id = json.loads(file.read_text().splitlines()[0])["id"]
     monkeypatch.setenv("ENGRAM_HOME", str(tmp_path / "other"))
 
-    run("import", str(file))
+    run("import", str(file), *more)
 
     history = run_json("expand", episode_id)["history"]
-    assert [(change["action"], change["actor"]) for change in history] == [("extract", "rules"), ("import", "user")]
+    # What somebody else's file says of its past is not this user's.
+    before = [("extract", "rules")] if more else []
+    assert [(change["action"], change["actor"]) for change in history] == [*before, ("import", "user")]
 
 
 def test_what_a_restore_carries_over_is_the_users(filled: Store, run: Run, run_json: RunJson, home: Home) -> None:

@@ -65,6 +65,7 @@ def test_every_path_is_absolute_and_no_file_holds_a_secret(
     monkeypatch.setenv("HTTP_PROXY", "http://me:very-secret@proxy.example:3128")
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
     monkeypatch.setenv("no_proxy", "localhost")
+    monkeypatch.setenv("SSL_CERT_FILE", "/etc/ca\n.pem")
     monkeypatch.setenv("PATH", f"{tmp_path}/project/.venv/bin:.:relative:/usr/bin")
     services = define_services(settings)
     changes = [*agent_files(services, tmp_path), *unit_files(services, tmp_path)]

@@ -211,7 +211,7 @@ class _Sender:
         push = Push(self._space.ns_id, push_id, self._connection.last_push or NO_PUSH, tuple(rows))
         answers = self._connection.push(push)
         if len(answers.answers) != len(rows):
-            raise HubRefused("the hub answered a different number of rows than were sent")
+            raise HubRefused("the hub answered for a different number of rows than were sent")
         taken = [row for row, answer in zip(rows, answers.answers, strict=True) if answer in (TAKEN, KNOWN, FORGOTTEN)]
         with store.transaction() as tx:
             mark_pushed(tx, space_id, [(row.author, row.memory_id, row.version) for row in taken])

@@ -383,7 +383,7 @@ class Store(Reader):
         super().__init__(database, path, driver=chosen, clock=clock)
         self._busy_ms = busy_ms
         self._may_upgrade = may_upgrade
-        self._begins_anew = may_start_over
+        self._may_start_over = may_start_over
         self._log_path = f"{path}-wal"
         self._log_kept_seconds = -LOG_AGAIN_SECONDS
 
@@ -402,7 +402,7 @@ class Store(Reader):
         """
         self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         finish_replacement(self.path)
-        if not self._begins_anew and is_deleted(self.path) and not is_replaced(self.path):
+        if not self._may_start_over and is_deleted(self.path) and not is_replaced(self.path):
             raise MissingDatabase()
         if is_no_file(self.path):
             raise BrokenDatabase(f"{self.path} is not a regular file")

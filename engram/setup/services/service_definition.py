@@ -93,7 +93,7 @@ def define_services(
         "PATH": service_path(settings, environ),
         "ENGRAM_HOME": str(settings.home),
         **folder_variables(settings),
-        **{name: value for name, value in network_variables(environ).items() if "@" not in value},
+        **{name: value for name, value in network_variables(environ).items() if not has_login(value)},
     }
     memory_mb = {"work": settings.limit_rss_mb + WORKER_MORE_MB, "watch": WATCHER_MB}
     services = tuple(
@@ -117,9 +117,14 @@ def folder_variables(settings: Settings) -> dict[str, str]:
 
 
 def network_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables for proxies and certificates. One with an ``@`` contains a login, which no file should."""
+    """Return the variables for proxies and certificates that a service file could contain."""
     names = [*NETWORK_VARIABLES, *map(str.lower, NETWORK_VARIABLES)]
-    return {name: environ[name] for name in names if environ.get(name)}
+    return {name: value for name in names if (value := environ.get(name, "")) and value.isprintable()}
+
+
+def has_login(address: str) -> bool:
+    """Return True if a proxy's address contains a login, which no service file should contain."""
+    return "@" in address
 
 
 def process_command(arguments: Sequence[str], name: str = "", python: Path | None = None) -> tuple[str, ...]:
