@@ -51,7 +51,7 @@ NONCE_BYTES = 16
 
 
 class Guard:
-    """Passes a request on only if it passes every check. Logs nothing, because addresses contain secrets."""
+    """Forwards a request only if it passes every check. Logs nothing, because addresses contain secrets."""
 
     def __init__(
         self,

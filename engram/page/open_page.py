@@ -24,7 +24,7 @@ from engram.system.atomic import read_regular, write_atomic
 
 #: First word that the page's process prints for the command that started it; a reason follows ``FAILED``.
 READY, RUNNING, FAILED = "ready", "running", "failed"
-#: Maximum number of bytes read from that file.
+#: Maximum number of bytes read from the file.
 MAX_STATE_BYTES = 10_000
 
 
@@ -72,7 +72,7 @@ def find_page(places: Home) -> PageState | None:
 
 
 def ensure_page(places: Home, flags: Mapping[str, str], vault: str | None = None) -> PageState:
-    """Return where the page listens, and start it first if none of this version of Engram is running.
+    """Return where the page listens, starting it first if none of this version of Engram is running.
 
     Args:
         flags: settings for a new process that were given as flags, by name.
@@ -83,7 +83,7 @@ def ensure_page(places: Home, flags: Mapping[str, str], vault: str | None = None
     """
     page = find_page(places)
     if page is not None and is_elsewhere(places.page_lock):
-        raise EngramError(f"the page runs in another container (process {page.pid}); use it, or stop it there")
+        raise EngramError(f"the page is running in another container (process {page.pid}); use it, or stop it there")
     if page is not None and page.version == own_version():
         return page
     if page is not None:
@@ -106,7 +106,7 @@ def stop_page(places: Home) -> bool:
     until = time.monotonic() + MAX_END_SECONDS
     while is_held(places.page_lock):
         if time.monotonic() > until:
-            raise EngramError(f"the page (process {page.pid}) does not stop; stop it with: kill -9 {page.pid}")
+            raise EngramError(f"the page (process {page.pid}) did not stop; stop it with: kill -9 {page.pid}")
         time.sleep(LOOK_SECONDS)
     return True
 
@@ -150,4 +150,4 @@ def _start(flags: Mapping[str, str], vault: str | None) -> None:
             rest = (output.read().decode("utf-8", "replace").strip().splitlines() or [word])[-1]
     process.kill()
     process.wait()
-    raise EngramError(f"the page can't start: {rest or 'it does not answer'}")
+    raise EngramError(f"the page can't start: {rest or 'it did not answer'}")

@@ -22,7 +22,7 @@ from engram.system.atomic import make_private_folder, write_atomic
 ADDRESS = "127.0.0.1"
 #: Name of the cookie that opens the page.
 COOKIE = "engram_page"
-#: Path of the one-time entry, the only one outside the secret path.
+#: Path of the one-time entry, the only path that is not below the secret one.
 ENTRY_PATH = "/enter"
 #: Bytes of randomness in the secret path and in the cookie.
 SECRET_BYTES = 24
@@ -95,13 +95,13 @@ def check_host(access: Access, head: RequestHead) -> Refusal | None:
 
 
 def check_site(access: Access, head: RequestHead) -> Refusal | None:
-    """Refuse requests from other pages, even on another port of this machine, which counts as the same site."""
+    """Refuse requests from other pages, even those from other ports of this machine, which count as the same site."""
     if head.is_entry:
         return None
     allowed = OWN_SITES[:1] if head.is_write else OWN_SITES
     if head.headers.get("sec-fetch-site") in allowed:
         return None
-    return Refusal(403, "the request came from another page, or from a browser that is too old: open it with engram ui")
+    return Refusal(403, "the request came from another page, or from a browser that is too old; use: engram ui")
 
 
 def check_cookie(access: Access, head: RequestHead) -> Refusal | None:

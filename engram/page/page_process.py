@@ -45,7 +45,7 @@ async def serve(server: uvicorn.Server, listener: socket.socket, activity: Activ
 
 
 def make_config(app: ASGIApp) -> uvicorn.Config:
-    """Return the server's configuration, without an address log and without protocols that the page doesn't use."""
+    """Return the server's configuration, without a log of addresses and without unused protocols."""
     return uvicorn.Config(
         app,
         log_config=None,
@@ -68,7 +68,8 @@ async def _end_when_idle(server: uvicorn.Server, activity: Activity, idle_second
 def listen() -> socket.socket:
     """Listen on a random port of this machine only.
 
-    asyncio needs the protocol to turn off Nagle's algorithm, which delays the second part of a response by 40 ms.
+    asyncio turns off Nagle's algorithm, which delays the second part of a response by 40 ms, only if the protocol is
+    given.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind((ADDRESS, 0))

@@ -54,7 +54,7 @@ TEMPLATES = Path(__file__).resolve().parent / "templates"
 #: A sentence of at least 12 characters, which shouldn't end at an abbreviation.
 _SENTENCE = lazy_regex(r".{12,}?(?<!e\.g)(?<!i\.e)[.!?](?=\s)|.{12,}?[。！？]", re.DOTALL)
 _PAUSE = lazy_regex(r"[:;](?=\s)")
-#: Minimum length of a sentence that is cut at a pause, in characters.
+#: Minimum length of what remains of a sentence that is cut at a pause, in characters.
 MIN_HEAD_CHARACTERS = 30
 #: Role of a text → the name shown above it.
 SPEAKERS = {
@@ -70,7 +70,7 @@ MAX_LINE_CHARACTERS = 160
 
 
 def make_environment(*, autoescape: bool = True) -> Environment:
-    """Return the templates' environment, with this memory's command as ``engram``. Only tests turn escaping off."""
+    """Return the templates' environment, in which ``engram`` is the command. Only tests turn escaping off."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=autoescape,
@@ -152,7 +152,7 @@ def headline(memory: Memory) -> tuple[str, str]:
     title, summary = memory.shown_title, memory.summary
     named = title.rstrip("…")
     if named != title and not memory.title:
-        # The title broke off: the line does so only at the end of its first sentence, if that is short enough.
+        # The title was cut off: divide the line at the end of its first sentence instead, if that is short enough.
         head, _ = first_sentence(summary)
         named = head if summary.startswith(head) and len(head) > len(named) else named
     # A title taken from the summary may omit the summary's first word, the name of a kind.
@@ -165,7 +165,7 @@ def to_line(text: str, limit: int = MAX_LINE_CHARACTERS) -> str:
 
 
 def when(at_ms: int | None) -> str:
-    """Return a time for display: only hours and minutes for today, and the year only if it isn't this year.
+    """Return a time for display: hours and minutes for today, otherwise the date; a date before this year has no time.
 
     The time is local. The page's script rewrites it if the browser is in another time zone.
     """
@@ -233,10 +233,10 @@ LABELS: Mapping[str, str] = {
     "todo list": "To do",
 }
 _LABEL = lazy_regex(rf"^\[({'|'.join(LABELS)})\][ \n]?", re.MULTILINE)
-#: Private characters around the part of a quotation that is marked, while it is parsed.
+#: Private-use characters that enclose the marked parts of a quotation while it is parsed.
 _MARK, _END = "\ue000", "\ue001"
 _MARKS = lazy_regex(f"([{_MARK}{_END}])")
-#: What is parsed at the beginning and the end of what is marked: a list item, a heading, the fence of a code block.
+#: Markup at the beginning and the end of a marked part, which stays unmarked: a list item, a heading, a code fence.
 _LINE_START = lazy_regex(r"\s*(?:[-*+][ \t]+|#{1,6}[ \t]+|(?:`{3,}|~{3,})[^\n]*\n)?")
 _LINE_END = lazy_regex(r"(?:\n[ \t]*(?:`{3,}|~{3,}))?\s*\Z")
 #: A code block, or a table.
@@ -245,15 +245,15 @@ _FENCE = lazy_regex(
     rf"|^((?:[ \t{_MARK}{_END}]*\|[^\n]*\|[ \t{_MARK}{_END}]*(?:\n|\Z)){{2,}})",
     re.MULTILINE | re.DOTALL,
 )
-#: Code in backticks, even if the end was cut off; words between double asterisks; and the fence of a code block in a
-#: text that was made one line, which is left out.
+#: Code in backticks, even if the end was cut off; words between double asterisks; and, in text that was put on
+#: one line, the fences of code blocks, which are left out.
 _INLINE = lazy_regex(
     r"`{3,}|``(?P<two>[^\n]+?)``|`(?P<one>[^`\n]+)`|`(?P<cut>[^`\n]*…)$|\*\*(?P<bold>\S(?:[^*\n]*\S)?)\*\*"
 )
 _HEADING = lazy_regex(r"^#{1,6}[ \t]+(.+)$")
 _BLANK_LINES = lazy_regex(r"\n[ \t]*\n(?:[ \t]*\n)+")
 _BULLET = lazy_regex(r"^([ \t]*)[-*+][ \t]+")
-#: A line of at least this many characters continues on the next if that begins like the middle of a sentence.
+#: A line with at least this many characters is joined to the next one, unless that is blank or begins a new item.
 MIN_WRAPPED_CHARACTERS = 50
 _GOES_ON = lazy_regex(r"^[ \t]{0,3}[^\s#>|*+\-\d]")
 #: Maximum length of a text that is parsed, in characters; a longer one is shown unchanged.
@@ -312,7 +312,7 @@ def text_blocks(text: str, is_wrapped: bool = False) -> list[Passage]:
 
 
 def quoted_blocks(quotation: Iterable[Span]) -> list[Passage]:
-    """Split a quotation into the parts to show; what is marked in it stays marked."""
+    """Split a quotation into the parts to show; marked text stays marked."""
     text = ""
     for part in quotation:
         plain = _MARKS.sub("", part.text)
@@ -400,7 +400,7 @@ ASSETS: Mapping[str, Asset] = {
     "page.js": Asset((STATIC / "page.js",), "text/javascript"),
     "icon.svg": Asset((STATIC / "icon.svg",), "image/svg+xml"),
     # htmx processes the document in a separate task. If its gate, hx-csp, were in another file, that task could run
-    # first: a browser under load then sent requests without a valid nonce.
+    # first, and a browser under load would send requests without a valid nonce.
     "htmx.js": Asset(
         tuple(VENDOR / f"{name}-4.0.1.min.js" for name in ("htmx", "hx-sse", "hx-csp")), "text/javascript"
     ),
@@ -480,7 +480,7 @@ def _tick(start_ms: int, days_ago: int) -> str:
 
 
 def _round_up(value: float, *, is_whole: bool) -> float:
-    """Return the next larger of 1, 2, 4, 6 or 8 times a power of ten, so that half of it is a round number, too."""
+    """Round up to 1, 2, 4, 6 or 8 times a power of ten, so that half of the result is a round number, too."""
     if value <= 0:
         return 2.0 if is_whole else 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -493,14 +493,14 @@ def _round_up(value: float, *, is_whole: bool) -> float:
 NAMES: Mapping[str, str] = {
     "meaning": "closer in meaning",
     "source": "its source fits",
-    "turn": "the talk around it fits",
+    "turn": "the conversation around it fits",
     "rare": "rare words in common",
     "words": "words in common",
     "length": "length of the prompt",
     "unknown": "meaning not compared",
     "shared_alone": "share of its words",
     "words_alone": "words in common, no meaning",
-    "support_alone": "words of the talk around it",
+    "support_alone": "words of the conversation around it",
 }
 
 

@@ -50,7 +50,7 @@ R = TypeVar("R")
 
 #: Maximum size of a form, in bytes: the longest memory with every character encoded.
 MAX_FORM_BYTES = 400_000
-#: Maximum number of threads that read the memory at the same time, each with its own connection and cache.
+#: Maximum number of threads that use the memory at the same time, each with its own connection and cache.
 MAX_THREADS = 2
 #: Maximum number of commands that run at the same time, each with its own thread.
 MAX_COMMANDS = 1
@@ -141,7 +141,7 @@ class Page:
             return frame.respond_error("Engram has a bug here. `engram logs --errors` shows it.", 500)
 
     async def _live(self, request: Request) -> Response:
-        """Stream the number of items newer than a given time whenever memory.db changes."""
+        """Stream the number of items that are newer than a given time, whenever that number changes."""
         view = next((view for view in self.views if view.name == request.path_params["name"]), None)
         since = number_in(request.query_params.get("since", ""))
         if view is None or view.count_new is None or since is None:
@@ -214,7 +214,7 @@ class Frame:
         return response
 
     def respond_error(self, sentence: str, status: int) -> Response:
-        """Return a page with one sentence; if htmx asks for a part of a page, a notice."""
+        """Return a page with one sentence or, if htmx requested a part of a page, a notice."""
         if self.is_fragment:
             values = {"sentence": sentence, "nonce": self._nonce, "link": self._link(None)}
             html = self._render("failed.html", values, "sentence")

@@ -33,7 +33,7 @@ MAX_DIGITS = 15
 
 
 def number_in(text: str) -> int | None:
-    """Return the number that a part of an address is; None if it is none, or has more than ``MAX_DIGITS`` digits."""
+    """Parse part of an address as a number; return None if it isn't one, or has more than ``MAX_DIGITS`` digits."""
     return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else None
 
 
@@ -65,7 +65,7 @@ class PageRequest:
         return number_in(self.query.get(name, "")) or 0
 
     def answer(self, template: str, values: Mapping[str, Any], notice: Notice | None = None) -> Answer:
-        """Return a template with its values, or only its main block for an htmx request; a notice reports a change."""
+        """Return an answer that renders a template, or only its main block for htmx. A notice marks it as a change."""
         block = "main" if self.is_fragment else ""
         return Answer(template, values, block=block, notice=notice, is_change=notice is not None)
 
@@ -75,7 +75,7 @@ class Notice:
     """A sentence about what was just done, shown for eight seconds, with an undo."""
 
     text: str
-    #: Path from the root that undoes it, such as ``("m", "ep_…", "undo")``; empty if it can't be undone.
+    #: Path of the request that undoes it, in parts, such as ``("m", "ep_…", "undo")``; empty if it can't be undone.
     undo: tuple[str, ...] = ()
     #: Id of the element that the response to the undo replaces.
     target: str = "main"
@@ -88,11 +88,11 @@ class Answer:
     #: The block of the template to render; "" for the whole page.
     block: str = ""
     notice: Notice | None = None
-    #: The browser's new address, as parts and a query; None leaves it unchanged. A different path becomes a step in its
-    #: history.
+    #: The browser's new address, as parts and a query; None leaves it unchanged. A path other than the current one
+    #: adds an entry to its history.
     replace_url: tuple[tuple[str, ...], Mapping[str, str]] | None = None
     status: int = 200
-    #: True if something was changed, so that the worker must be notified.
+    #: True if something changed, in which case the worker must be notified.
     is_change: bool = False
 
 
@@ -116,7 +116,7 @@ class Route:
     method: str = "GET"
     #: True if it returns a part of a page, never a full one.
     is_part: bool = False
-    #: True if it waits for an Engram command, which has a separate queue, so that other requests don't wait.
+    #: True if it runs an Engram command. Such requests have a queue of their own, so that they don't delay others.
     runs_command: bool = False
 
 
@@ -144,7 +144,7 @@ def latest_project(store: Store) -> ProjectRow | None:
     return None if latest is None or latest.project_id is None else project_by_id(store, latest.project_id)
 
 
-# -- The frame of every view: the projects to choose from, whether Engram works, and what needs attention.
+# -- The frame of every view: the projects to choose from, whether Engram is working, and what needs attention.
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class Need:
     #: Path of the view.
     path: str
     number: int = 1
-    #: True if Engram does not work properly; False for a decision that can wait.
+    #: True if Engram is not working properly; False for a decision that can wait.
     is_trouble: bool = False
 
 
@@ -176,7 +176,7 @@ def list_needs(store: Store, vitals: Vitals, *, with_folders: bool = False) -> l
     moves = find_moves(store) if with_folders else []
     both, orders = "that can't both be true", "like an instruction"
     for number, path, one, many in (
-        (dead, "tasks", "task was given up on", "tasks were given up on"),
+        (dead, "tasks", "task failed and was given up", "tasks failed and were given up"),
         (len(open_contradictions(store)), "decide", f"pair of memories {both}", f"pairs of memories {both}"),
         (len(suspect_memories(store)), "decide", f"memory that reads {orders}", f"memories that read {orders}"),
         (len(moves), "projects", "project may have moved", "projects may have moved"),
@@ -191,7 +191,7 @@ BOTH = "watcher and worker"
 
 
 def list_troubles(vitals: Vitals) -> list[Trouble]:
-    """Return all problems. If neither process runs, that is one problem, because one command starts both."""
+    """Return all problems. If neither process is running, that is one problem, because one command starts both."""
     troubles = vitals.troubles()
     stopped = [trouble for trouble in troubles if is_process(trouble)]
     if len(stopped) < 2:
@@ -208,7 +208,7 @@ def is_process(trouble: Trouble) -> bool:
 
 
 def start_of(vitals: Vitals) -> str:
-    """Return the command that starts the processes that are not running; "" if both are."""
+    """Return the command that starts the processes that are not running; "" if both are running."""
     return vitals.start_command if any(map(is_process, vitals.troubles())) else ""
 
 
@@ -287,9 +287,10 @@ _Stamp = tuple[tuple[int, int, int] | None, ...]
 
 
 def stamp_of(path: Path) -> _Stamp:
-    """Return the inode, size and time of memory.db and of its write-ahead log, which change with every commit.
+    """Return the inode, size and modification time of memory.db and of its write-ahead log.
 
-    ``PRAGMA data_version`` would need a connection that is kept open, and a restore would wait for it.
+    Every commit changes at least one of them. ``PRAGMA data_version`` would need a connection that is kept open, and a
+    restore would wait for it.
     """
     return tuple(_stamp(f"{path}{suffix}") for suffix in ("", "-wal"))
 
@@ -315,9 +316,10 @@ class Activity:
 
 
 async def changes(path: Path, activity: Activity) -> AsyncIterator[bool]:
-    """Yield True after each change of memory.db, and False now and then without one, until the process is stopping.
+    """Yield True after each change to memory.db, and False after ``KEEP_ALIVE_SECONDS`` without one.
 
-    The first check yields True, so that changes since the page was rendered are sent immediately.
+    The first check yields True, so that changes since the page was rendered are sent immediately. The stream ends when
+    the process begins to stop.
     """
     activity.streams += 1
     try:
@@ -353,7 +355,7 @@ def ask_command(settings: Settings, *arguments: str) -> dict[str, Any]:
     """Run ``engram … --json`` on the same memory and return its output. No process it started outlives this call.
 
     Raises:
-        EngramError: it took too long, or printed no JSON object.
+        EngramError: it took too long, or did not print a JSON object.
     """
     vault = own_vault(settings.places)
     # A vault uses the settings of the memory folder that contains it.
@@ -369,7 +371,7 @@ def ask_command(settings: Settings, *arguments: str) -> dict[str, Any]:
         answer = json.loads(done.output)
     except ValueError:
         lines = done.errors.decode("utf-8", "replace").strip().splitlines()
-        raise EngramError(f"`{name}` failed: {lines[-1] if lines else 'it said nothing'}") from None
+        raise EngramError(f"`{name}` failed: {lines[-1] if lines else 'it printed nothing'}") from None
     if not isinstance(answer, dict):
-        raise EngramError(f"`{name}` printed no object")
+        raise EngramError(f"`{name}` did not print a JSON object")
     return answer

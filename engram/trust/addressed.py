@@ -3,11 +3,11 @@
 `conduct` recognises wordings of orders in any text that the user did not type. For memories from teammates, packs,
 imports and agents, the burden of proof is reversed: a sentence is above suspicion only if it is plainly not about
 conduct. It must not combine concepts of two kinds (`conduct_concepts`): on the one hand, who reads, decides or checks,
-and what is secret or was said here; on the other hand, informing, allowing, doing without, giving away. Their order and
-form do not matter: an order, a passive, a question, a condition and a noun phrase are judged alike. In addition, an
-order must mention something that projects are made of, and no person. Statements of what a program does ("the worker
-ignores …"), of what is forbidden ("never log tokens") and of what protects a secret or a check are the project's own
-matters.
+and what is secret or was said here; on the other hand, informing, allowing, doing without, giving away. The order and
+form of the concepts do not matter: a command, a passive, a question, a condition and a noun phrase are judged alike. In
+addition, an order must mention something that projects are made of, and no person. Statements of what a program does
+("the worker ignores …"), of what is forbidden ("never log tokens") and of what protects a secret or a check are the
+project's own matters.
 
 Such orders come in more forms than anyone can list ("an empty field means yes"), and so do harmless sentences with the
 same words ("never log tokens"). Therefore a linear model of a sentence's words has the final say.
@@ -130,7 +130,7 @@ _KINDS = lazy_regex(
     r"git) (?:keys?|tokens?|hooks?|policies|policy)\b|\bpush notif"
 )
 _CODE = lazy_regex(r"`[^`\n]*`")
-#: Words that are not followed by a verb: "signatures of commits".
+#: A word that is followed by a noun, not a verb: "signatures of commits".
 _PHRASE = lazy_regex(r"(?:^| )(?:of|for|in|to|with|from|by|at|on|and|or) $")
 #: "Tests are skipped on Windows."
 _SOMEWHERE = lazy_regex(
@@ -329,7 +329,7 @@ def _is_of_project(sentence: str) -> bool:
 
 
 def directs(text: str) -> bool:
-    """Return whether a text directs its reader in a matter outside the project.
+    """Return True if a text directs its reader in a matter outside the project.
 
     Args:
         text: any text; only the first 20,000 characters are read.
@@ -345,7 +345,7 @@ def directs(text: str) -> bool:
 
 
 def passages(text: str) -> list[str]:
-    """Return each sentence of a text with the next one, which helps to understand it; a single sentence on its own.
+    """Return each sentence of a text joined with the next one, which helps to understand it; a lone one as it is.
 
     Long passages are split at the ends of clauses, so that an order is not hidden among many other words.
     """

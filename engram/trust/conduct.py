@@ -4,8 +4,8 @@ Such text may state firm rules about a project ("use uv, not pip", "never log to
 the user to run code from elsewhere, to reveal secrets, to hide something from someone, to skip questions or checks, to
 believe or obey, to speak in someone's name, or to store the text itself.
 
-Most rules look for one of two kinds of acts: harmful ones, which are harmless when forbidden ("never skip the hooks"),
-and protective ones, where forbidding them is the order ("do not ask first").
+Most rules look for one of two kinds of acts: harmful ones, which are harmless if forbidden ("never skip the hooks"),
+and protective ones, for which the prohibition is the order ("do not ask first").
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Conduct(NamedTuple):
     reason: str
     source: str
     is_harmless_if_negated: bool = True
-    #: Strings of which every such order contains at least one, so that most texts need no regex search; () if there are
-    #: none.
+    #: Strings of which every such order contains at least one, so that most texts need no regex search; () if no such
+    #: strings are known.
     marks: tuple[str, ...] = ()
 
 
 def order_in(text: str) -> str | None:
-    """Return a short description of what text orders; None if it does not order anything about anyone's conduct.
+    """Return a short description of what a text orders; None if it orders nothing about anyone's conduct.
 
     Args:
         text: text in lower case, at most about 20,000 characters.

@@ -103,7 +103,7 @@ CONCEPTS: dict[str, Concept] = {
         ),
         words("-"),
     ),
-    # Checks that may be left out in some places; the place is specified by code or a part of the project.
+    # Checks that may be omitted in some places; code or a part of the project specifies the place.
     "checks": Concept(
         words("""
         checks? tests? warnings? hooks? pre-commit linters? lint linting type_checkers? rules? diffs?
@@ -145,7 +145,7 @@ CONCEPTS: dict[str, Concept] = {
     ),
     # -- what is done
     "you": Concept(words("you yours yourself"), words("vous usted")),
-    # Verbs for what can be said only to persons.
+    # Verbs for communication that only persons can receive.
     "tell": Concept(
         words("""
         tell tells telling told mention* inform informing informed disclos* reveal* admit* confess* announc* bother*

@@ -1,4 +1,4 @@
-"""Make text safe to show (no control characters, nothing that closes a fence, no links, one line) and to type."""
+"""Make text safe to show (no control characters, nothing that closes a fence, no links, one line), and safe to type."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HOST = lazy_regex(r"[\w.-]+")
 _ENTITY = lazy_regex(r"(?i)&(?:amp;)*(lt|gt|#0*60|#0*62|#x0*3c|#x0*3e|grave|#0*96|#x0*60);?")
 #: Characters that could open or close a fence, and their replacements.
 _ANGLES = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›", "﹤": "‹", "﹥": "›", "｀": "'"})
-#: Any text of plain characters that needs a change contains one of these.
+#: Any text of plain characters that must be changed contains at least one of these.
 _FENCE_MARK = lazy_regex("[<>&`~]")
 _BACKTICKS = lazy_regex(r"`{2,}")
 _TILDES = lazy_regex(r"~{3,}")
@@ -159,7 +159,7 @@ def as_arguments(*values: str) -> str:
 
 
 def nearest_names(word: str, known: Iterable[str], most: int = 1) -> list[str]:
-    """Return the known names that a mistyped name may mean, nearest first, treating case and - or _ as equal."""
+    """Return the known names that a mistyped name may mean, nearest first; case is ignored, and - equals _."""
     from difflib import get_close_matches  # needed only for an error message
 
     plain = {_without_style(name): name for name in known}

@@ -1,4 +1,4 @@
-"""Recognise pasted mails, chats and tickets without headers by their greetings, endings and speakers' names."""
+"""Recognise pasted emails, chats and tickets that lack headers by their greetings, sign-offs and speakers' names."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from engram.system.lazy_regex import lazy_regex
 
-#: Maximum length of a line that is a greeting, the end of a letter or a name, in characters.
+#: Maximum length of a line that is a greeting, a sign-off or a name, in characters.
 _MAX_GREETING_CHARS = 70
-#: Maximum number of lines between the end of a letter and the writer's name.
+#: The writer's name is at most this many lines below the sign-off.
 _NAME_LINES = 3
 
 _GREETING = (
@@ -25,7 +25,7 @@ _GREETING = (
 #: A greeting to someone by name, on a separate line or followed by text.
 _SALUTATION = lazy_regex(rf"(?i)\s*(?:{_GREETING})\s+(?P<name>[^\s,:;!.?]+(?: [^\s,:;!?]+){{0,5}})[,:;!.—–-]*\s*$")
 _SALUTATION_BEFORE_TEXT = lazy_regex(r"\s*(?:Hi|Hello|Hey|Dear|Hallo|Hola|Bonjour|Ciao) (?P<name>[A-Z]\w+), \S")
-#: An address without a greeting.
+#: A form of address alone ("team,"), or a greeting in Chinese, Japanese or Korean.
 _ADDRESS = lazy_regex(
     r"(?i)\s*(?:(?:team|all|everyone|everybody|folks|colleagues|guys|prezados|kollegen|equipo|chers "
     r"tous)\s*[,:—–-]+\s*$)|.{0,12}(?:您好|你好|各位\w{0,4}|尊敬的.{0,12})[：:，,！!]?\s*$|\s*\w{1,8}(?:さん|様|殿|先生)[、,]?\s*$|"
@@ -73,10 +73,10 @@ _TIME_ALONE = lazy_regex(
     rf"(?i)\s*(?::\w{{1,30}}:\s*)?(?:(?:(?:today|yesterday|\w{{3,10}}day)(?: at)? )?{_CLOCK}(?: (?:today|yesterday))?|"
     rf"{_AGO}(?: ago)?)\s*$"
 )
-#: The name of somebody on a page, on its own line, and what stands between it and the time.
+#: A user name on a line of its own, and a separator line between it and the time.
 _HANDLE = lazy_regex(r"\s*(?:@|u/)[\w.-]+\s*$")
 _DOT = lazy_regex(r"\s*[·•|]\s*$")
-#: A time in brackets with a day, or before only a name: "[Tuesday 9:12 AM] Bob Lee".
+#: A time in brackets, possibly with a day, before a name: "[Tuesday 9:12 AM] Bob Lee".
 _TIME_THEN_NAME = lazy_regex(
     rf"\s*\[(?:\w{{3,12}},? )?(?:{_DAY},? )?{_CLOCK}\]\s*[^\W\d_a-z][\w.'-]*(?: [\w.'-]+){{0,3}}(?:\s*$|:\s)"
 )
@@ -161,8 +161,8 @@ def letter_spans(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
     if start is not None:
         yield start, len(lines)
     end = _ending(lines)
-    # A letter that is quoted in another one is not a separate letter; any other beginning separates the user's words
-    # from the letter.
+    # If a letter begins above the ending, the text above it is the user's, unless the beginning only introduces a
+    # quotation in the letter ("Anna wrote:").
     if end is not None and (start is None or end <= start or _WROTE.match(lines[start])):
         yield 0, end
     for number, line in enumerate(lines):
@@ -199,7 +199,7 @@ def _beginning(lines: Sequence[str]) -> int | None:
 
 
 def _name_above(lines: Sequence[str], number: int) -> int | None:
-    """Return the line above a time that holds a name; None if there is none."""
+    """Return the line above a time if it contains a name; otherwise None."""
     above = number - 1
     if above > 0 and _DOT.match(lines[above]):
         above -= 1
@@ -234,7 +234,7 @@ def _speakers(lines: Sequence[str]) -> set[int]:
 
 
 def _ending(lines: Sequence[str]) -> int | None:
-    """Return the line after a letter, which ends with a name, or has an open greeting above and an ending below."""
+    """Return the line after a letter that ends with a footer, or with a sign-off or dash and a name; None for none."""
     for number in range(len(lines) - 1, -1, -1):
         line = lines[number]
         if len(line) > _MAX_GREETING_CHARS:

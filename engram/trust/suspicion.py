@@ -1,7 +1,7 @@
 """Apply the rules against planted instructions: does text that would become a memory try to give orders?
 
-No text may contain forged roles, hidden characters, orders to forget the rules, or commands that fetch and run. Pasted,
-quoted, relayed or imported text may say anything about a project, but must not direct the agent or the user
+No text may contain forged roles, hidden characters, orders to forget the rules, or commands that fetch and run code.
+Pasted, quoted, relayed or imported text may say anything about a project, but must not direct the agent or the user
 (`engram.trust.conduct`). Text from outside is judged as a whole, including its names.
 """
 
@@ -278,7 +278,7 @@ def why_any_suspect(texts: Iterable[str], names: Iterable[str] = (), *, is_assis
     return reason or next((reason for name in names if (reason := why_name_suspect(name))), None)
 
 
-#: Cached because names recur, since memories mention the same files and tools.
+#: Cached, because memories mention the same files and tools again and again.
 @lru_cache(maxsize=4_096)
 def why_name_suspect(name: str) -> str | None:
     """Return why a name that reads like an order must not be shown; None if it may be shown.
@@ -291,7 +291,7 @@ def why_name_suspect(name: str) -> str | None:
 
 
 def _allowed_hidden(text: str) -> int:
-    """Return the number of harmless hidden characters: joiners, emoji selectors, carriage returns, icon fonts."""
+    """Return the number of harmless hidden characters: joiners, emoji selectors, and characters of icon fonts."""
     return sum(1 for c in text if c in "\ufe0f\ufe0e\u200d" or 0xE000 <= ord(c) <= 0xF8FF)
 
 
@@ -327,7 +327,7 @@ def _first_reason(text: str, *, is_relayed: bool) -> str | None:
 
 
 def _encoded(text: str, *, is_relayed: bool) -> str | None:
-    """Return why an encoded payload is suspect: its decoded content or, in relayed text, its mere presence."""
+    """Return "encoded text" if a text hides an order or, in relayed text, anything in an encoding; otherwise None."""
     for decoded in _decoded(text):
         if _TALKATIVE.search(decoded) and (is_relayed or _first_reason(decoded, is_relayed=True)):
             return "encoded text"

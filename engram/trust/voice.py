@@ -16,9 +16,9 @@ from engram.trust.pasted_letters import letter_spans
 
 #: A line with more characters than this counts as pasted.
 MAX_TYPED_LINE_CHARS = 1_200
-#: In a prompt with more characters than this, only the first and last paragraphs may be typed.
+#: In a prompt with more characters than this, only the first and last paragraphs can count as typed.
 MAX_TYPED_PROMPT_CHARS = 6_000
-#: Number of consecutive indented lines that count as pasted.
+#: Minimum number of consecutive indented lines that count as pasted.
 _INDENTED_LINES = 3
 
 _FENCE = lazy_regex(r"\s{0,12}(?:[-*+]\s+|\d+[.)]\s+)?(`{3,}|~{3,}|\"{3}|'{3})")
@@ -52,30 +52,31 @@ _CODE = lazy_regex(
 _QUOTE = lazy_regex(r"\s{0,8}(?:>|\|)")
 #: A comment in code, even without code next to it.
 _COMMENT = lazy_regex(r"\s*(?:/\*|\*/|//\s|<!--|--\s|;;?\s|%\s)")
-#: A line that a diff adds or removes, where the lines that name its files are missing.
+#: A line added or removed by a diff that lacks its file headers.
 _CHANGED = lazy_regex(r"([+-])(?:\s|$)")
 #: A line that begins or ends text from elsewhere: "--- Context from: notes.md ---", "=== END OF FILE ===".
 _FRAME = lazy_regex(r"\s{0,8}([-=*~])\1{2,} .{1,200} \1{3,}\s*$")
 _FRAME_END = lazy_regex(r"(?i)\s{0,8}([-=*~])\1{2,} end\b.{0,200} \1{3,}\s*$")
-#: A line with which Claude's apps mark text that a page or a comment sends in the user's place.
+#: A line with which Claude's apps mark text that a page or a comment sends on the user's behalf.
 _SENT = lazy_regex(r"(?i)\s*\[(?:[^\]\n]{0,80}\bsent to claude\b|review comment context\b)[^\n]*$")
-#: Values between separators, and the number of such lines that form a table.
+#: A line of values between separators, and the minimum number of such lines that form a table.
 _VALUES = lazy_regex(r"\s*[^\s,;\t][^,;\t\n]*(?:[,;\t][^\s,;\t][^,;\t\n]*)+\s*$")
 _TABLE_ROWS = 3
 _HEADING = lazy_regex(r"#{1,6} \S|[=-]{3,}\s*$|\s{0,6}(?:[-*+]\s+|\d+[.)]\s+)?\*\*[^*\n]{2,80}\*\*")
-#: A request about text that follows on several lines.
+#: A lead-in that states a purpose, such as "to understand:", and so introduces no paste.
 _PURPOSE = lazy_regex(
     r"(?i)\b(?:to|please|and)\s+(?:understand|know|do|ensure|check|verify|make|add|change|fix|implement|create|"
     r"update|consider)(?:\s+(?:the following|this|it|that|sure))?\s*:\s*$"
 )
+#: A request about a text that follows, on several lines.
 _REQUEST = lazy_regex(
     r"(?i)[^\n]{0,40}\b(?:summari[sz]e|review|explain|translate|rewrite|proofread|improve|convert|parse|format|"
     r"analy[sz]e|check|read|look at|what does|what is|what do you|thoughts on|opinion on|is|are|about|have|got|"
     r"found)\b[^\n]{0,60}\b(?:this|these|below|following|attached)\b[^\n]{0,40}$"
 )
-#: Number of lines after such a request that count as pasted.
+#: With fewer lines of text after it, such a request introduces no paste.
 _REQUESTED_LINES = 3
-#: A request about a text that follows, in however few lines: "translate to German".
+#: A request about a text that follows, however short: "translate to German".
 _TEXT_REQUEST = lazy_regex(
     r"(?i)\s*(?:(?:please|pls|can you|could you) )*(?:translate|proofread|paraphrase|rephrase|reword|tl;?dr|eli5|"
     r"(?:check|fix) (?:the )?(?:grammar|spelling))(?: (?:this|it|that|please|for me))*(?: (?:in)?to \w+| in \w+)?"
@@ -93,12 +94,13 @@ _LEAD_IN = lazy_regex(
     r"\b(?:says?|said|wrote|writes|replied|answered|told (?:me|us)|suggest(?:s|ed)|recommend(?:s|ed)|asks?|asked|"
     r"wants)\b[^\n]{0,40}):\s*$"
 )
-#: The same in German, French, Spanish, Italian and Portuguese. Introducing one's own wishes is not a lead-in.
+#: The user's own wishes ("meine Regeln"); a line that introduces them is not a lead-in.
 _OWN_WISHES = lazy_regex(
     r"(?i)\b(?:meine?r?|unsere?|mes|nos|mis|nuestr[oa]s|(?:le )?mie|(?:i )?miei|nostr[ei]|(?:as )?minhas|(?:os )?meus|"
     r"noss[oa]s)\s+(?:regeln|wünsche|vorgaben|règles|souhaits|préférences|reglas|preferencias|regole|preferenze|"
     r"regras|preferências)\b"
 )
+#: Lead-ins in German, French, Spanish, Italian and Portuguese.
 _LEAD_IN_ELSEWHERE = lazy_regex(
     r"(?i)(?:\b(?:hier(?: (?:ist|sind|kommt|kommen|der|die|das|ein|eine))?|anbei|unten|folgendes|voici|voilà|"
     r"ci-dessous|aquí|abajo|ecco|qui|di seguito|aqui|abaixo|segue|eis)\b[^\n]{0,120}|\b(?:readme|wiki|doku\w*|handbuch|"
@@ -129,7 +131,7 @@ _HANDED_ON = lazy_regex(
     r"(?:me )?(?:mandou|enviou|escreveu|mandaram)(?:-me)? (?:isto|isso|o seguinte)|isto (?:é|vem) d[aoe])"
     r"[^\n.!?]{0,60}[.:]?\s*$"
 )
-#: Beginnings that show that the user speaks again, after a blank line.
+#: Beginnings of lines after a blank one that show that the user is speaking again.
 _FIRST_PERSON = lazy_regex(
     r"(?i)\s*(?:(?:so|now|and|but|please|ok(?:ay)?|also|und|nun|jetzt|aber|et|maintenant|y|ahora|pero|e|ora|ma|agora|"
     r"mas)[, ]+)?(?:i|i['’](?:m|d|ve|ll)|my|ich|meine?[rmns]?|je|j['’]\w+|mon|mes|moi|yo|mis?|io|mi[oa]|miei|eu|meus?|"
@@ -211,12 +213,12 @@ _SELF = lazy_regex(
     r"\b(?:he|hemos|ho|abbiamo) (?:dicho|escrito|detto|scritto)\b|\beu (?:disse|escrevi)\b"
 )
 _SENTENCE_END = lazy_regex(r"(?<=[.!?])\s+(?=[A-Z\"'“(])")
-#: Matching quotation marks on one line.
+#: A quotation on one line; most kinds extend to the end of the line if they aren't closed.
 _QUOTATION = lazy_regex(
     r"\"[^\"\n]*(?:\"|$)|„[^“”\n]*(?:[“”]|$)|“[^”\n]*(?:”|$)|«[^»\n]*(?:»|$)|»[^«»\n]*«|[「『][^」』\n]*(?:[」』]|$)|"
     r"‚[^‘’\n]*[‘’](?!\w)|‘[^’\n]*(?:’\w[^’\n]*)*’(?!\w)|(?<!\w)'[^'\n]{24,2000}'(?!\w)"
 )
-#: A quotation with fewer characters is a name or a word; in Chinese and Japanese, a character carries more meaning.
+#: A quotation with fewer characters counts as a name or a word; in Chinese and Japanese, characters carry more meaning.
 _LONG_QUOTATION = 16
 _LONG_CORNERED = 8
 _OPEN_QUOTE = lazy_regex(r"^[^\"]*(?:^|[\s:(])\"(?=\w)[^\"]*$")
@@ -232,13 +234,14 @@ _BLOB = lazy_regex(r"[A-Za-z0-9+/=_-]{120,}")
 def split_typed(text: str) -> list[tuple[str, bool]]:
     """Split a prompt into segments, each with a flag that is True if the user typed it.
 
-    Joined, the segments yield the prompt again.
+    Joined, the segments are equal to the prompt.
 
     These count as not typed: code fences, quoted lines, tags and their content, diffs, logs, stack traces, shell
     sessions, code, indented blocks, e-mail and chat headers, tickets, documents with headings, very long lines,
-    sentences that relay ("the README says …"), long quotations, and the text after a line such as "here is the
-    output:", up to a blank line followed by the first person. Relaying, lead-ins and quotation marks are recognised in
-    English, German, French, Spanish, Italian, Portuguese, Dutch, Polish, Russian, Japanese and Chinese.
+    sentences that relay someone else's words ("the README says …"), long quotations, and the text after a line such as
+    "here is the output:", up to a blank line after which the user writes in the first person. Relaying, lead-ins and
+    quotation marks are recognised in English, German, French, Spanish, Italian, Portuguese, Dutch, Polish, Russian,
+    Japanese and Chinese.
     """
     lines = _pieces(text)
     typed = _judge_lines(lines)
@@ -282,13 +285,16 @@ def _pieces(text: str) -> list[str]:
 
 
 def _is_within(place: int, spans: list[tuple[int, int]]) -> bool:
-    """Return True if the last span that begins at or before a position extends beyond it; the spans are in order."""
+    """Return True if a position is inside one of the spans, after its start; they are sorted and don't overlap."""
     before = bisect_right(spans, (place, 0)) - 1
     return before >= 0 and place < spans[before][1]
 
 
 def _tag_ends(lines: list[str]) -> dict[int, int]:
-    """Return where each tag's content ends: after nested tags, at the last closing tag before it is opened again."""
+    """Return the line of each tag → the line after its content.
+
+    The content ends at the last closing tag before the tag is opened again. Nested tags of the same name are skipped.
+    """
     opened: dict[str, tuple[int, int]] = {}
     ends: dict[int, int] = {}
     for number, line in enumerate(lines):
@@ -338,7 +344,7 @@ def _introduces(line: str) -> bool:
 
 
 def _asks_about(lines: list[str], at: int) -> bool:
-    """Return True if the line asks about text that follows, for most requests after a blank line."""
+    """Return True if the line asks about text that follows. Most requests count only if a blank line comes next."""
     if _TEXT_REQUEST.match(lines[at].rstrip()):
         return any(line.strip() for line in lines[at + 1 :])
     if lines[at + 1].strip() or not _REQUEST.match(lines[at].rstrip()):
@@ -347,7 +353,10 @@ def _asks_about(lines: list[str], at: int) -> bool:
 
 
 def _after_lead_in(lines: list[str], at: int, typed: list[bool], tag_ends: dict[int, int]) -> int:
-    """Return the end of the paste after "here is the file:": after a fence, or where the user says "I" again."""
+    """Mark the text after a lead-in such as "here is the file:" as pasted, and return where it ends.
+
+    That is after a fence or a tag, or where the user writes in the first person again.
+    """
     following = at + 1
     while following < len(lines) and not lines[following].strip():
         following += 1
@@ -361,7 +370,7 @@ def _after_lead_in(lines: list[str], at: int, typed: list[bool], tag_ends: dict[
 
 
 def _first_person(lines: list[str], at: int, tag_ends: dict[int, int]) -> int:
-    """Return the first line from `at` on that begins with the first person, after a blank line, outside any paste."""
+    """Return the first line from `at` on that follows a blank line, begins in the first person, and isn't pasted."""
     while at < len(lines):
         if at and not lines[at - 1].strip() and _FIRST_PERSON.match(lines[at]):
             return at
@@ -400,7 +409,8 @@ def _paste_end(lines: list[str], at: int, tag_ends: dict[int, int]) -> int:
         rows += 1
     if rows - at >= _TABLE_ROWS:
         return rows
-    # A prompt of one line that begins with "#" is a note to remember, as Claude Code took it; root's shell shows more.
+    # A one-line prompt that begins with "#" is a note to remember, as it used to be in Claude Code; text pasted from a
+    # root shell has more lines.
     if _LOG.match(line) or (_SHELL.match(line) and not (len(lines) == 1 and line.startswith("#"))):
         return _run_end(lines, at)
     closing = _closing(line)
@@ -425,7 +435,7 @@ def _fence_end(lines: list[str], at: int, fence: str) -> int:
 
 
 def _changed_end(lines: list[str], at: int) -> int:
-    """Return where lines end of which a diff removes some and adds others; `at` if these are the points of a list."""
+    """Return the end of a run of lines that a diff removes and adds; `at` if all have the same sign, as in a list."""
     end, signs = at, set()
     while end < len(lines) and (sign := _CHANGED.match(lines[end])):
         signs.add(sign[1])
@@ -504,8 +514,8 @@ def _sentences(text: str) -> Iterator[tuple[str, bool]]:
     for cut in [m.end() for m in _SENTENCE_END.finditer(text)] + [len(text)]:
         inverted = _RELAYED_VERB_FIRST.search(text[at:cut])
         if inverted and not _SELF.search(text, at, cut):
-            # At the beginning of a sentence, the following text may also be relayed; at its end, only the sentence
-            # itself.
+            # If the attribution begins the sentence, the text after the sentence may be relayed, too; otherwise, only
+            # the sentence itself is.
             end = cut if inverted.start() else len(text)
             yield text[at:end], False
             at = end

@@ -337,7 +337,7 @@ def test_what_waits_is_one_list_whose_numbers_agree_everywhere(
     needs = needs_of(today)
 
     assert {
-        "1 task was given up on",
+        "1 task failed and was given up",
         "1 pair of memories that can't both be true",
         "2 memories that read like an instruction",
     } <= set(needs)

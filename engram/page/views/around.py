@@ -1,4 +1,4 @@
-"""Actions in every view: pause the news, and turn off single-letter keys."""
+"""Actions available in every view: pause the news, and turn off single-letter keys."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def switch_letters(request: PageRequest) -> Answer | Redirect:
 
 
 def pause_news(request: PageRequest) -> Answer:
-    """Pause or resume the stream of news, without changing the time from which it counts."""
+    """Pause or resume the stream of news, without changing the time from which news is counted."""
     since = number_in(request.query.get("since", ""))
     if since is None:
-        raise BadRequest("say since when")
+        raise BadRequest("give the time from which to count news")
     is_paused = request.query.get("paused") == "yes"
     return Answer("parts/live.html", {"live_view": request.path["name"], "since_ms": since, "is_paused": is_paused})
 

@@ -20,7 +20,7 @@ MAX_SHOWN = 20
 
 
 def show_files(request: PageRequest) -> Answer:
-    """Show the memories that the user's files contradict, or their number.
+    """Show the memories that the user's files contradict, or only how many there are.
 
     All memories are compared, ``COMPARED_AT_ONCE`` per request.
     """

@@ -1,4 +1,4 @@
-"""Whether Engram works: the stages with their lag, the processes, the checks, and the latest runs."""
+"""Whether Engram is working: the stages with their lag, the processes, the checks, and the latest runs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def preview(request: PageRequest) -> Answer:
 
 
 def _named(store: Store, lines: Sequence[str]) -> list[list[tuple[str, Memory | None]]]:
-    """Return lines of a report as plain texts and, in place of their ids, memories; at most ``MAX_LINES``."""
+    """Return at most ``MAX_LINES`` lines of a report, split into texts and, in place of ids, memories."""
     pieces = [_ID.split(line) for line in map(_begun, lines[:MAX_LINES])]
     memories = memories_of_ids(store, sorted({piece for line in pieces for piece in line[1::2]}))
     return [[(piece, memories.get(piece)) for piece in line] for line in pieces]
@@ -103,7 +103,7 @@ def show_run(request: PageRequest) -> Answer:
 
 
 def undo(request: PageRequest) -> Answer:
-    """Undo everything that a run changed; the undo is a run, too."""
+    """Undo everything that a run changed; the undo is itself a run."""
     from engram.consolidation.undo import undo_run  # it takes a while to load
 
     number = _number(request)

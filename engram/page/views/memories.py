@@ -26,7 +26,7 @@ from engram.worker.worker_client import ask_worker
 MAX_ROWS = 25
 #: Maximum number of hits in an answer, of texts that contain the words, and of passages read to find them.
 MAX_HITS, MAX_SAID, MAX_READ = 8, 5, 20
-#: Maximum number of memories listed that have only some of the words.
+#: Maximum number of memories listed for a search without matches.
 MAX_NEAREST = 5
 #: Kind → what it means.
 KINDS: Mapping[str, str] = {
@@ -91,7 +91,7 @@ def show(request: PageRequest) -> Answer:
 
 
 def show_answer(request: PageRequest) -> Answer:
-    """Answer a question that was typed, and list the memories that the answer does not have."""
+    """Answer a question that was typed, and list the memories that the answer does not contain."""
     selection = _selection(request)
     values = _list_values(request, selection) | _answer_values(request, selection)
     return Answer("parts/answered.html", _not_twice(values) | {"is_late": True})
@@ -121,13 +121,13 @@ def _list_values(request: PageRequest, selection: Selection) -> dict[str, Any]:
 
 
 def _is_question(text: str, is_found: bool) -> bool:
-    """Return True unless the text is too short, or a single word that memories contain: that is looked up."""
+    """Return True unless the text is too short, or a single word that memories contain, which is looked up."""
     is_word = len(text.split()) == 1 and not is_unspaced(text)
     return len(text) >= MIN_ASKED_CHARACTERS and not (is_word and is_found)
 
 
 def _not_twice(values: dict[str, Any]) -> dict[str, Any]:
-    """Leave out of the list the memories that the answer above it has."""
+    """Remove memories from the list that the answer above it contains."""
     told = {hit.path[-1] for hit in values.get("hits", ()) if hit.path[:1] == ("m",)}
     rest = [memory for memory in values["memories"] if memory.episode_id not in told]
     return values | {"memories": rest, "answered": len(values["memories"]) - len(rest)}
@@ -150,7 +150,7 @@ def _answer_values(request: PageRequest, selection: Selection) -> dict[str, Any]
         said = _said(request, selection.text)
         return {"is_missing": True, "hits": [], "is_doubtful": False, "said": said, "start": start}
     found = [shown for hit in hits if (shown := _found(request.store, hit)) is not None]
-    # The command that resumes a session is told once.
+    # The command that resumes a session is shown only with its first hit.
     first = {hit.resume: index for index, hit in reversed(list(enumerate(found)))}
     found = [hit if first[hit.resume] == index else replace(hit, resume="") for index, hit in enumerate(found)]
     is_doubtful = all(hit["doubtful"] for hit in hits)
@@ -213,7 +213,7 @@ def _said(request: PageRequest, text: str) -> list[Said]:
 
 
 def _nearest(request: PageRequest, selection: Selection) -> tuple[Memory, ...]:
-    """Return the best memories with all informative words, or else with some, for a search without matches."""
+    """For a search without matches, return the best memories with all informative words or, failing that, with some."""
     terms = terms_of(selection.text)
 
     def search(wanted: Sequence[Term]) -> list[tuple[int, float]]:

@@ -91,7 +91,7 @@ def supersede(request: PageRequest) -> Answer:
 
 
 def undo(request: PageRequest) -> Answer:
-    """Undo the last change to a memory if it is still the one that the user saw."""
+    """Undo the last change to a memory, provided that it is the change that the user saw."""
     memory, step = _memory(request), number_in(request.path["step"])
     if step is None:
         raise BadRequest("say which change to undo")
@@ -131,7 +131,7 @@ def _memory(request: PageRequest) -> Memory:
 
 
 def _changed(request: PageRequest, memory: Memory, sentence: str) -> Answer:
-    """Return the memory after a change, with a notice to undo it."""
+    """Return the view of a memory after a change, with a notice that offers to undo the change."""
     step = plan_undo(request.store, memory).change.id
     notice = Notice(sentence, undo=("m", memory.episode_id, "undo", str(step)), target=request.target)
     if request.target == "detail":
@@ -161,11 +161,11 @@ ROUTES = (
 )
 
 
-#: Label of the button that undoes any other change.
+#: Label of the button that undoes a change that is not in ``UNDOS``.
 UNDO_LAST = "Undo the last change"
-#: Maximum number of prompts listed for which the memory was considered.
+#: Maximum number of listed prompts for which the memory was considered.
 MAX_MOMENTS = 4
-#: Maximum number of steps listed of the memory's history, latest first.
+#: Maximum number of listed steps of the memory's history, latest first.
 MAX_STEPS = 10
 #: Field that a user edits → its name in the form.
 FIELDS: Mapping[str, str] = {
@@ -254,7 +254,7 @@ def _letters(text: str) -> str:
 
 
 def _moment(store: Store, outcome: Outcome) -> dict[str, Any]:
-    """Return an outcome with its prompt, if that is still stored."""
+    """Return an outcome, with its prompt if that is still stored."""
     candidate = outcome.considered[0]
     return {
         "outcome": outcome,

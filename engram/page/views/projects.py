@@ -16,7 +16,7 @@ from engram.trust.display import number_of
 
 
 def show_one(request: PageRequest, notice: Notice | None = None, number: str = "") -> Answer:
-    """Show the project with this row id; "" for the one in the path."""
+    """Show the project whose row id is ``number``; if that is "", the one in the path."""
     report = _find(request, number or request.path["number"])
     others = [other for other in list_project_reports(request.store) if other.project.id != report.project.id]
     merges = [merge for merge in list_merges(request.store) if merge.into_id == report.project.id]
@@ -55,7 +55,7 @@ def resume(request: PageRequest) -> Answer:
 
 
 def ask_merge(request: PageRequest) -> Answer:
-    """Show exactly what a merge moves, and ask for confirmation."""
+    """Show exactly what a merge would move, and ask for confirmation."""
     source, into = _pair(request)
     return Answer("merge.html", {"source": source, "into": into}, block="question" if request.is_fragment else "")
 

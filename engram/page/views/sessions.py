@@ -42,7 +42,7 @@ TRIAL_REASONS = {
 }
 
 
-#: Reasons for one of the memories considered, which need not be the best.
+#: Reasons for one of the memories considered, not necessarily the best.
 CANDIDATE_REASONS = {**REASONS, Verdict.BELOW_FLOOR: "it is not relevant enough"}
 
 
@@ -67,7 +67,7 @@ class TraceMoment:
     #: "" for a prompt from before Engram was installed.
     reason: str
     lines: tuple[TraceLine, ...]
-    #: What was kept from its turn, unless it was kept from an earlier one of those listed.
+    #: Memories kept from its turn, except those listed with an earlier turn.
     kept: tuple[Memory, ...]
 
 
@@ -85,7 +85,7 @@ def show_all(request: PageRequest) -> Answer:
                 (name, list(some)) for name, some in groupby(listed, lambda summary: month(summary.session.last_at_ms))
             ],
             "made_ms": made_ms,
-            # The heading for sessions from before Engram appears once, on the page where they start.
+            # The heading for sessions that are older than Engram appears once, on the page on which they begin.
             "is_later": bool(offset) and rows[offset - 1].last_at_ms < made_ms if len(rows) > offset else False,
             "next": upto if len(rows) > upto else 0,
         },
@@ -173,7 +173,7 @@ def show_try_form(request: PageRequest) -> Answer:
 
 
 def try_prompt(request: PageRequest) -> Answer:
-    """Show what Claude would be shown for a prompt, by the same decision as for a hook. Stores nothing."""
+    """Show what Claude would be shown for a prompt, decided as for a hook. Nothing is stored."""
     prompt = request.form.get("prompt", "").strip()
     if not prompt or len(prompt) > MAX_PROMPT_CHARACTERS:
         raise BadRequest(f"type a prompt of 1 to {MAX_PROMPT_CHARACTERS:,} characters")
@@ -197,7 +197,7 @@ def try_prompt(request: PageRequest) -> Answer:
             ],
         }
     elif answer is not None:
-        raise BadRequest(f"the worker can't answer: {answer.get('error', 'it runs another version')}")
+        raise BadRequest(f"the worker can't answer: {answer.get('error', 'it is running another version')}")
     return Answer("try.html", values, block="result")
 
 

@@ -1,4 +1,4 @@
-"""The tasks: what is running, waiting, failed or given up on, with tracebacks."""
+"""The tasks: what is running or waiting, and what failed or was given up, with tracebacks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ WHAT = {
     "scan": "Look for work",
     "sync": "Exchange with other machines",
 }
-#: Name of a pause → its length in seconds; 0 means until it is resumed.
+#: Name of a pause → its length in seconds; 0 for a pause without an end.
 PAUSES = {"30m": 1_800, "1h": 3_600, "": 0}
 
 
@@ -96,7 +96,7 @@ def put_back(request: PageRequest) -> Answer:
         piece, state=WorkState(asked["state"]), due_at_ms=due_at_ms, attempts=attempts, version=version
     )
     if not work.put_back(request.store, before, version=left):
-        raise BadRequest(f"the work {piece.id} has changed since; this can't be undone")
+        raise BadRequest(f"the work {piece.id} has changed since then, so this can't be undone")
     return show(request, Notice("The work is as it was before."))
 
 
@@ -149,12 +149,12 @@ def show(request: PageRequest, notice: Notice | None = None) -> Answer:
 
 
 def _folded(rows: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any], int]]:
-    """Merge consecutive equal runs; return the latest of each group with their number."""
+    """Merge consecutive equal runs; return the latest of each group with the number of runs in it."""
     runs = groupby(rows, key=lambda row: (row["name"], row["args"], row["state"], row["outcome"]))
     return [(same[0], sum(max(1, row["times"]) for row in same)) for same in (list(some) for _, some in runs)]
 
 
-#: States in the order of the list: what needs the user comes first.
+#: States in the order of the list: what needs the user's attention comes first.
 _ORDER = ("dead", "failed", "running", "pending", "scheduled", "done")
 
 VIEW = View(

@@ -150,7 +150,7 @@ def _prompt_event(
 
 
 def _day_of(at_ms: int, days: Sequence[tuple[int, int]]) -> int:
-    """Return the start of a day, or its noon (UTC) for a day before the charts."""
+    """Return the start of the day that contains a time, or noon (UTC) of that day if it is before the charts begin."""
     day = next((start for start, end in reversed(days) if start <= at_ms < end), None)
     return at_ms // 86_400_000 * 86_400_000 + 43_200_000 if day is None else day
 
