@@ -56,7 +56,8 @@ def ingest_source(
     cannot be read, stored data is not changed.
 
     Args:
-        redact: called with each text before it is stored, and with known hashes; returns the redacted text.
+        redact: called with each text before it is stored and the hashes of known environment values; returns the
+            redacted text.
         close: whether to close the session's open turn at the end (after Stop, a flush, or silence).
         max_bytes: approximately how many bytes of the source go into one transaction.
 
@@ -113,9 +114,10 @@ def ingest_all(
     progress: Callable[[int, int, IngestResult], None] = lambda done, total, result: None,
     sources: Iterable[Source | Path] | None = None,
 ) -> list[IngestResult]:
-    """Read every source of every agent, or only ``sources``, oldest change first; a path stands for all sources in it.
+    """Read every source of every agent, oldest change first, or only ``sources``, in the given order.
 
-    Sessions are sorted at the end, because one session may reveal to which project another one belongs.
+    A path stands for all sources in it. Sessions are sorted into projects again at the end, because one session may
+    reveal which project another belongs to.
 
     After each source, ``progress`` is called with the number of finished sources, the total, and the last result.
     """
@@ -149,7 +151,7 @@ def sources_of_session(store: Store, session_id: str, settings: Settings) -> lis
 
 
 def _follow_move(store: Store, source: Source, settings: Settings) -> None:
-    """Continue from the cursor of a file that was moved or that replaces a compressed one."""
+    """If a file was moved, compressed or decompressed, continue from the cursor of the old file."""
     if load_progress(store, source.place).transcript_id:
         return
     for old in places_of_session(store, source.session_id):

@@ -38,11 +38,11 @@ REASONS: Mapping[Verdict, str] = {
     Verdict.SHOWN: "Claude was shown it",
     Verdict.PENDING: "it is waiting for the next tool call",
     Verdict.WITHDRAWN: "it was waiting for a tool call that did not come in time",
-    Verdict.TOO_LATE: "the hook had ended before the answer came",
+    Verdict.TOO_LATE: "the hook ended before the answer came",
     Verdict.INJECT_OFF: "showing memories is switched off (inject = false)",
     Verdict.EXCLUDED: "the folder is excluded (exclude)",
     Verdict.PAUSED: "Engram was paused (`engram pause`)",
-    Verdict.NOT_TYPED: "no person typed it",
+    Verdict.NOT_TYPED: "it was not typed by a person",
     Verdict.SUBAGENT: "a subagent sent it",
     Verdict.TOO_SHORT: "it has no topic to search for",
     Verdict.ASKED_BEFORE: "the same prompt was answered before",
@@ -50,12 +50,13 @@ REASONS: Mapping[Verdict, str] = {
     Verdict.UNREAD_FORK: "the session is a fork whose transcript has not been read yet",
     Verdict.REPLAYED: "the session replays its context, including what it was shown",
     Verdict.USED_UP: "this prompt already has the maximum number of memories (bites)",
-    Verdict.NO_RECORD: "no hook ran, no worker answered, or the record is not written yet or deleted (outcome_days)",
-    Verdict.BEFORE_ENGRAM: "Engram was not installed then, or had another memory",
+    Verdict.NO_RECORD: "no hook ran, no worker answered, or the record has not been written yet or has been deleted "
+    "(outcome_days)",
+    Verdict.BEFORE_ENGRAM: "Engram's memory did not exist yet",
     Verdict.NOTHING_NEAR: "no memory is related to it",
     Verdict.BELOW_FLOOR: "the best memory is not relevant enough",
     Verdict.NOT_NAMED: "no memory names the file, command or error",
-    Verdict.ALREADY_SHOWN: "the session has already been shown it",
+    Verdict.ALREADY_SHOWN: "it has already been shown in the session",
     Verdict.IN_CONTEXT: "the session still contains what it was made from",
     Verdict.SUSPECT: "it reads like an order from someone else",
     Verdict.NOT_CURRENT: "it no longer counts: replaced, contradicted, archived, marked wrong, expired, or doubtful",
@@ -101,7 +102,7 @@ def candidate_to_json(candidate: Candidate, summaries: Mapping[str, str]) -> dic
 
 
 def summarize_verdicts(counts: Mapping[tuple[Channel, Verdict], int], channel: Channel) -> str:
-    """Summarise a channel, such as ``3 shown, 5 silent (3 too short, 2 below floor)``; "" if there is nothing."""
+    """Summarise a channel's verdicts: ``3 shown, 5 silent (3 too short, 2 below floor)``; "" if there are none."""
     shown = sum(number for (of, verdict), number in counts.items() if of is channel and verdict in SHOWN_VERDICTS)
     silent = {
         verdict: number for (of, verdict), number in counts.items() if of is channel and verdict not in SHOWN_VERDICTS

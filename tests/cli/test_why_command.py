@@ -82,7 +82,7 @@ def test_a_session_shows_the_outcome_of_every_prompt(filled: Store, run: Run, ru
     assert {moment["verdict"] for moment in report["moments"]} == {"shown", "before engram"}
     assert "relevance 0.43, needed 0.18" in printed
     assert episode_id in printed
-    assert "before engram: Engram was not installed then" in printed
+    assert "before engram: Engram's memory did not exist yet" in printed
 
 
 def test_without_a_question_it_explains_the_last_prompt_and_names_the_questions(

@@ -1,7 +1,7 @@
 """The interface through which a round talks to a hub, and its implementation over HTTPS, with deadlines.
 
-A hub that is slow, trickles bytes, or sends truncated or unexpected responses can only cost a limited time. The request
-then fails with a ``HubError``, and no part of the response is used.
+A hub that is slow, trickles bytes, or sends truncated or unexpected responses costs only a limited amount of time.
+The request then fails with a ``HubError``, and no part of the response is used.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_PAGE_ANSWER_BYTES, MAX_ANSWER_BYTES = 32_000_000, 4_000_000
 #: A connection that has been idle for longer than this, in seconds, is reopened, because services close idle
 #: connections after five seconds.
 _IDLE_SECONDS = 2.0
-#: Requests that carry or return pages of rows.
+#: Requests that send or return pages of rows.
 _PAGES = ("pull", "push")
 #: Requests that are never resent automatically, because repeating one would create or change something twice.
 _ONCE = ("code", "team-make", "team-invite", "team-join", "team-role", "team-report")
@@ -50,7 +50,7 @@ class Limits:
     #: rows.
     message: float = 45.0
     page: float = 120.0
-    #: For all requests over one connection, such as a round. The next round does whatever is left.
+    #: For all requests over one connection, such as those of a round. The next round does whatever is left.
     round: float = 300.0
 
 
@@ -71,7 +71,7 @@ def check_url(url: str) -> str:
     if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
         raise BadRequest(f"{url[:80]!r} is not the address of a hub: use one like https://hub.example.org")
     if parts.username or parts.password:
-        raise BadRequest("a hub's address must not contain a user or password: the code lets you in")
+        raise BadRequest("a hub's address must not contain a user name or password: join with a code instead")
     if parts.scheme == "http" and not _is_loopback(host):
         raise BadRequest(f"{host} would be contacted without encryption: use https (http is for this machine only)")
     return f"{parts.scheme}://{parts.netloc.lower()}{parts.path.rstrip('/')}"
@@ -147,7 +147,7 @@ class Transport(Protocol):
         """Begin a round."""
 
     def membership(self, what: str, value: Mapping[str, Any]) -> Membership:
-        """Send a request to become a device, which is either ``join`` or ``renew``."""
+        """Send a request to become a device: either ``join`` or ``renew``."""
 
     def pull(self, ns_id: int, after: int, limit: int) -> Page:
         """Return the next page of a space."""
@@ -337,7 +337,7 @@ class _Http(http.client.HTTPConnection):
         self.response_class = self._response  # type: ignore[assignment]
 
     def connect_by(self, until: float, proxy: HttpProxy | None) -> None:
-        """Connect, if need be through a tunnel of a proxy, which sees only the name of the host."""
+        """Connect, through a proxy tunnel if necessary; the proxy sees only the host name."""
         if proxy is not None:
             login = b64encode(proxy.login.encode()).decode()
             self.set_tunnel(self.host, self.port, {"Proxy-Authorization": f"Basic {login}"} if login else {})

@@ -20,7 +20,7 @@ from engram.transcripts.turns import Action, Opening, Role
 
 
 def latest_turn(store: Reader, session_id: str) -> StoredTurn | None:
-    """Return the latest turn of a session that began with a prompt."""
+    """Return the latest of a session's turns that began with a prompt."""
     row_id = store.fetch_value(_latest_turn_of(session_id))
     return None if row_id is None else load_turn_row(store, int(row_id))
 
@@ -90,7 +90,7 @@ class CitedText:
 
 @asks_rows(lambda rows: [CitedText(Role(row.role), row.text) for row in rows])
 def texts_of_evidence(episode_ref: int) -> Query:
-    """Return the texts that a memory rests on, in the order of the turns, without tool calls and deleted texts."""
+    """Return the texts that a memory rests on, in the order of the turns, without tool calls or deleted texts."""
     block, evidence = tables.TextBlock, tables.Evidence
     is_cited = (evidence.turn_id == block.turn) & (evidence.uuid == block.uuid)
     query = block.select(block.role, block.text).join(evidence, on=is_cited)
@@ -103,7 +103,7 @@ def user_texts_elsewhere(
     """Return the user's text blocks that contain the given passages, except those of one session.
 
     Args:
-        but_at_ms: times; a text from one of them is a copy of the session's own text from that time, and is left out.
+        but_at_ms: times of texts in that session; a text with one of these times is a copy, and is left out.
     """
     block, passage = tables.TextBlock, tables.Passage
     is_users = (passage.role == Role.USER.value) & (passage.session_ref != session_ref)
@@ -114,7 +114,7 @@ def user_texts_elsewhere(
 
 @asks_rows(lambda rows: str(rows[0].text) if rows else "")
 def prompt_near(session_id: str, at_ms: int, within_ms: int = 10000) -> Query:
-    """Return the prompt that was sent in a session at about a time; "" if none is stored."""
+    """Return the prompt of a session that was sent nearest to a time; "" if there is none within ``within_ms``."""
     block, turn, session = tables.TextBlock, tables.Turn, tables.Session
     distance = fn.ABS(turn.started_at_ms - at_ms)
     is_prompt = (session.session_id == session_id) & (block.role == Role.USER.value) & (block.message_id == "")
@@ -133,7 +133,7 @@ def latest_prompts(session_ref: int, project_id: int, limit: int) -> Query:
 
 
 def recent_files(store: Reader, project_id: int, turns: int = 12) -> list[str]:
-    """Return the distinct files that a project's latest turns changed, as written, latest turn first."""
+    """Return the distinct files that a project's latest turns changed, named as in the tool calls, latest first."""
     files: dict[str, None] = {}
     turn = tables.Turn
     query = turn.select(turn.actions).where(turn.project == project_id).order_by(turn.started_at_ms.desc()).limit(turns)
@@ -180,7 +180,7 @@ def latest_sessions_of(project_id: int, limit: int) -> Query:
 def start_of_late_sessions(store: Reader, project_id: int, number: int, but_session: str) -> int:
     """Return when the earliest of the last ``number`` sessions of a project began; 0 if there are fewer sessions.
 
-    In milliseconds since 1970. Sessions of subagents and ``but_session`` don't count.
+    The time is in milliseconds since 1970. Sessions of subagents and ``but_session`` don't count.
     """
     session = tables.Session
     is_own = (session.project == project_id) & ~session.session_id.contains(".") & (session.session_id != but_session)

@@ -69,7 +69,7 @@ def all_cosines(view: View, visible: Sequence[Flags | None], query: Floats) -> t
 def shortlisted_cosines(
     view: View, visible: Sequence[Flags | None], query: Floats, shortlist: int
 ) -> tuple[Ids, Floats]:
-    """Return the ids and cosines of the ``shortlist`` visible rows of quantised blocks whose estimates are largest."""
+    """From quantised blocks, return ids and cosines of the ``shortlist`` visible rows with the largest estimates."""
     blocks = [(block, count) for block, count in view if isinstance(block, QuantisedBlock)]
     rotated = blocks[0][0].rotation.apply(query)
     places, estimates = _estimates(blocks, visible, rotated)
@@ -127,7 +127,10 @@ def _largest(values: Floats, count: int) -> Places:
 
 
 def best_per_id(ids: Ids, cosines: Floats, limit: int) -> tuple[Ids, Floats]:
-    """Return the best ``limit`` ids, each only once, with its best cosine; best first, with ties in row order."""
+    """Return the ``limit`` ids with the highest cosines, each once with its highest, in descending order.
+
+    Ties keep the order of the rows.
+    """
     take = min(len(ids), 4 * max(limit, 0))
     while take:
         places = np.argpartition(-cosines, take - 1)[:take]
@@ -181,9 +184,7 @@ class VectorIndex:
         return joined_ids([block.ids[:count][block.alive[:count]] for block, count in self._view])
 
     def expect(self, rows: int) -> None:
-        """Announce how many rows will be added, so that the first rows are already stored in the format suited to that
-        number.
-        """
+        """Announce how many rows the index will have, so that even the first ones get the format for that number."""
         self._expected_rows = rows
 
     def add(self, ids: ArrayLike, rows: ArrayLike, groups: ArrayLike | None = None) -> None:
@@ -351,5 +352,5 @@ class VectorIndex:
 
 
 def _places(flags: Flags | None, count: int) -> Places:
-    """Return the places of the rows whose flag is set; of all ``count`` rows if ``flags`` is None."""
+    """Return the places of the rows whose flags are set, or of all ``count`` rows if ``flags`` is None."""
     return np.arange(count) if flags is None else np.flatnonzero(flags)

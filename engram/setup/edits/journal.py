@@ -1,8 +1,8 @@
 """An installation's journal, in the memory folder: what was there before, what was written, and how far it got.
 
-It is written before each change, so that the next run can finish or undo a killed installation. Next to it are the
-previous contents of changed files, by their digest. They may contain keys, as the files did, and uninstall deletes
-them.
+It is written before each change, so that the next run can finish or undo a killed installation. The previous contents
+of changed files are stored next to it, in files named after their digests. They may contain keys, as the original files
+did, and uninstall deletes them.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class FileRecord:
     """One changed file."""
 
     path: str
-    #: The file that links lead to.
+    #: The file that ``path`` resolves to.
     real: str
     step: str
-    #: Its state before Engram.
+    #: Its state before Engram changed it.
     original: FileState
     #: Its state as Engram wrote it.
     written: FileState
@@ -110,9 +110,9 @@ class Journal:
     #: The user's choices, for the next installation.
     options: dict[str, Any] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=Ledger)
-    #: The installation before the running one, which is restored after a failure.
+    #: The previous installation, which is restored if the current one fails.
     previous: Ledger = field(default_factory=Ledger)
-    #: Path of each file that the running installation changed → its state before.
+    #: Path of each file that the current installation changed → its state before.
     before: dict[str, FileState] = field(default_factory=dict)
     #: Version of Engram that wrote it.
     engram: str = ""
@@ -151,7 +151,8 @@ def load_journal(home: Home) -> Journal | None:
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InstallError(
-            f"{path} is damaged ({error}). The files as they were before Engram are in {folder_of(home) / 'originals'}"
+            f"{path} is damaged ({error}). The files as they were before Engram changed them are in "
+            f"{folder_of(home) / 'originals'}"
         ) from error
 
 
@@ -199,7 +200,7 @@ def drop_contents(home: Home, states: Iterable[FileState]) -> None:
 
 
 def drop_journal(home: Home) -> None:
-    """Delete the journal, then everything next to it. Raises OSError."""
+    """Delete the journal, then the stored contents, and the folder if it is empty. Raises OSError."""
     folder = folder_of(home)
     home.install_journal.unlink(missing_ok=True)
     shutil.rmtree(folder / "originals", ignore_errors=True)
@@ -223,15 +224,24 @@ def explain_half_done(home: Home) -> tuple[str, str] | None:
     open_steps = [step.name for step in steps if not step.is_done]
     match journal.phase:
         case Phase.INSTALLING:
-            what = f"an installation was interrupted: {_listed(done) or 'no step'} done, {_listed(open_steps)} open"
+            what = (
+                "an installation was interrupted. "
+                f"Completed steps: {_listed(done)}; remaining steps: {_listed(open_steps)}"
+            )
             return what, "run `engram install` to finish it, or `engram uninstall` to undo it"
         case Phase.UNDOING:
-            what = f"a failed installation was not undone completely: {_listed(list(journal.before))} may be left"
+            what = (
+                "a failed installation was not undone completely. "
+                f"These files may still be changed: {_listed(list(journal.before))}"
+            )
             return what, "run `engram install` to undo it and try again, or `engram uninstall`"
         case _:
-            what = f"an uninstallation was interrupted: {_listed([step.name for step in steps])} may be left"
+            what = (
+                "an uninstallation was interrupted. "
+                f"These steps may not have been undone: {_listed([step.name for step in steps])}"
+            )
             return what, "run `engram uninstall` to finish it, or `engram install` to install again"
 
 
 def _listed(names: list[str]) -> str:
-    return ", ".join(names)
+    return ", ".join(names) or "none"

@@ -26,9 +26,10 @@ from engram.transcripts.turns import (
 
 #: The tool that requests further output of a command that is still running.
 POLL_TOOL = "write_stdin"
-#: The tool that asks the user questions and waits for the answers. Tools of servers have a namespace.
+#: The tool that asks the user questions and waits for the answers. No tool of an MCP server has this name, because
+#: theirs begin with a namespace.
 QUESTION_TOOL = "request_user_input"
-#: How Codex begins what the user typed, as an answer or next to a label, and its own label for no option.
+#: Codex's prefix for what the user typed, as an answer or in addition to a label, and its label for choosing no option.
 _TYPED = "user_note: "
 _NO_OPTION = "None of the above"
 _PLAN_TOOL = "update_plan"
@@ -58,7 +59,7 @@ class Result(NamedTuple):
     is_error: bool = False
     exit_code: int | None = None
     is_refused: bool = False
-    #: Codex's number of the process, if the command is still running.
+    #: Codex's id for the process, if the command is still running; otherwise "".
     process: str = ""
 
 
@@ -106,7 +107,7 @@ def finish_action(action: Action, result: Result, uuid: str) -> Action:
 
 
 def asked_in(action: Action, payload: dict[str, Any]) -> Iterator[tuple[Role, str, str]]:
-    """Yield role, text and link of each question that a call asks the user, without those that ask for a secret."""
+    """Yield the role, text and link of each question that a call asks the user, except those that ask for a secret."""
     questions = arguments_of(payload).get("questions") if action.tool == QUESTION_TOOL else None
     for question in questions if isinstance(questions, list) else ():
         name = storable_id(question.get("id")) if isinstance(question, dict) else ""
@@ -121,7 +122,7 @@ def asked_in(action: Action, payload: dict[str, Any]) -> Iterator[tuple[Role, st
 
 
 def answered_in(action: Action, result: Result, proposed: Sequence[TextBlock]) -> Iterator[tuple[Role, str, str]]:
-    """Yield role, text and link of what the user chose and typed, according to the result of a call that asked.
+    """Yield the role, text and link of each answer that the user chose or typed, from the result of a call that asked.
 
     Args:
         proposed: the questions that the call asked.
@@ -186,7 +187,7 @@ def finished_action(item: dict[str, Any], uuid: str) -> tuple[Action, Result] | 
 
 
 def arguments_of(payload: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a function call, which are a string of JSON; {} if they aren't."""
+    """Return the arguments of a function call, decoded from JSON if they are a string; {} if they are not an object."""
     text = payload.get("arguments")
     try:
         given = json.loads(text) if isinstance(text, str) else text
@@ -206,7 +207,7 @@ def _of_command(payload: dict[str, Any], exit_code: object, status: object) -> R
 
 
 def _of_json(text: str) -> Result | None:
-    """Return a result that a version of Codex wrote as JSON, with output and exit status; None for other text."""
+    """Return a result in the JSON of some versions of Codex, with output and exit status; None for other text."""
     if not text.startswith('{"output":'):
         return None
     try:
