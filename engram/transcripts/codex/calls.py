@@ -116,8 +116,10 @@ def asked_in(action: Action, payload: dict[str, Any]) -> Iterator[tuple[Role, st
         lines = [storable_text(question.get("question")).strip()]
         options = question.get("options")
         for option in options if isinstance(options, list) else ():
-            texts = (storable_text(option.get(key)).strip() for key in ("label", "description") if option.get(key))
-            lines.append("- " + ": ".join(texts))
+            given = option if isinstance(option, dict) else {}
+            texts = (storable_text(given.get(key)).strip() for key in ("label", "description"))
+            if text := ": ".join(filter(None, texts)):
+                lines.append(f"- {text}")
         yield Role.PROPOSED, "\n".join(lines), f"{action.tool_use_id}#{name}"
 
 

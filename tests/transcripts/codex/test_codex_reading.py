@@ -338,6 +338,30 @@ def test_answers_to_codexs_questions_are_the_users(
 
 
 @pytest.mark.parametrize(
+    ("questions", "asked"),
+    [
+        ([{"id": "merge", "question": "How?", "options": ["Squash", "Rebase"]}], ["How?"]),
+        ([{"id": "merge", "question": "How?", "options": [None, 7, [], {}, {"label": "Squash"}]}], ["How?\n- Squash"]),
+        ([{"id": "merge", "question": "How?", "options": [{"label": ["Squash"], "description": 1}]}], ["How?"]),
+        ([{"id": "merge", "question": "How?", "options": {"label": "Squash"}}, "pin", None, []], ["How?"]),
+        ([{"id": ["merge"], "question": "How?"}], []),
+        ({"id": "merge", "question": "How?"}, []),
+        ("How?", []),
+    ],
+)
+def test_a_question_in_another_form_does_not_make_a_rollout_unreadable(
+    rollout: Rollout, read: Read, questions: object, asked: list[str]
+) -> None:
+    rollout.head().user("Plan it.")
+    rollout.output(rollout.call("request_user_input", questions=questions), "{}")
+    rollout.says("Done.")
+
+    (turn,) = read()
+
+    assert [said.text for said in turn.said] == ["Plan it.", *asked, "Done."]
+
+
+@pytest.mark.parametrize(
     ("name", "head"),
     [
         ("request_user_input", {"source": "exec"}),
