@@ -44,6 +44,18 @@ def absolute_path(name: str | Path) -> Path:
     return Path(plain) if ".." in path.parts and os.path.realpath(plain) == os.path.realpath(path) else path
 
 
+def spellings_of(path: str) -> tuple[str, ...]:
+    """Return a path as written, with composed letters, and with their marks apart: on a Mac, all are one folder.
+
+    Identities of folders have composed letters, but earlier versions stored them as they were written.
+    """
+    if path.isascii():
+        return (path,)
+    import unicodedata  # here, because hooks import this module
+
+    return tuple(dict.fromkeys((path, unicodedata.normalize("NFC", path), unicodedata.normalize("NFD", path))))
+
+
 def is_text(name: str) -> bool:
     """Return False for a name that isn't valid UTF-8, which can't be stored in a database, settings or service file."""
     return not any("\ud800" <= letter <= "\udfff" for letter in name)

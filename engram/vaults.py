@@ -16,7 +16,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from engram.errors import HomeError, NotFound
-from engram.paths import Home
+from engram.paths import Home, spellings_of
 from engram.settings import ConfigFault, Loaded, Settings, load
 from engram.system.atomic import make_private_folder, read_regular, write_atomic
 
@@ -45,9 +45,17 @@ class Vault:
         """The memory folder that contains it."""
         return self.folder.parent.parent
 
+    @property
+    def spellings(self) -> frozenset[str]:
+        """All spellings of its project's identities."""
+        return frozenset(spelling for identity in self.identities for spelling in spellings_of(identity))
+
+    def has_identity(self, identity: str) -> bool:
+        return not self.spellings.isdisjoint(spellings_of(identity))
+
     def holds_folder(self, folder: str) -> bool:
-        path = PurePath(os.path.normpath(folder)) if folder else None
-        return path is not None and any(path.is_relative_to(identity) for identity in self.identities)
+        paths = [PurePath(os.path.normpath(spelling)) for spelling in spellings_of(folder)] if folder else []
+        return any(path.is_relative_to(identity) for path in paths for identity in self.spellings)
 
 
 def list_vaults(home: Home) -> tuple[Vault, ...]:
@@ -73,12 +81,12 @@ def config_home(home: Path) -> Path:
 
 def find_vault(home: Home, name: str) -> Vault | None:
     """Find a vault by the name or folder of its project, or by its own folder's name."""
-    fitting = [vault for vault in list_vaults(home) if name in (vault.name, vault.folder.name, *vault.identities)]
+    fitting = [vault for vault in list_vaults(home) if name in (vault.name, vault.folder.name, *vault.spellings)]
     return fitting[0] if fitting else None
 
 
 def vault_of_identity(home: Home, identity: str) -> Vault | None:
-    return next((vault for vault in list_vaults(home) if identity in vault.identities), None)
+    return next((vault for vault in list_vaults(home) if vault.has_identity(identity)), None)
 
 
 def vault_of_folder(home: Home, folder: str) -> Vault | None:
@@ -90,7 +98,7 @@ def keeps_out(home: Home, identity: str, folder: str = "") -> bool:
     """Return True if a memory folder must not store a project: the project has a vault, or this is another's vault."""
     own = own_vault(home)
     if own is not None:
-        return identity not in own.identities and not own.holds_folder(folder)
+        return not own.has_identity(identity) and not own.holds_folder(folder)
     return vault_of_identity(home, identity) is not None or vault_of_folder(home, folder) is not None
 
 

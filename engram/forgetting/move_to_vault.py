@@ -131,7 +131,7 @@ def move_out_of_vault(store: Store, settings: Settings, vault: Vault) -> Moved:
         project = next(
             (
                 found
-                for identity in vault.identities
+                for identity in sorted(vault.spellings)
                 if (found := find_project_of_identity(inner, identity)) is not None
             ),
             None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -56,9 +55,6 @@ def project_for(store: Store, cwd: str, settings: Settings, roots: Iterable[Know
     if not project.identity or project.is_global:
         return project
     claims, root = claims_of(store, project.identity), Path(project.root)
-    if not claims and not project.identity.isascii():
-        # Earlier versions stored the letters of a path as they were written.
-        claims = claims_of(store, unicodedata.normalize("NFD", project.identity))
     is_there = os.path.isdir(root)
     for claim in claims:
         if not is_there or claim.is_by_hand:
@@ -226,7 +222,7 @@ def _began_outside_vault(cwd: str, settings: Settings) -> bool:
     own = own_vault(settings.places)
     if own is None or own.holds_folder(cwd):
         return False
-    return identify_folder(cwd, settings).identity not in own.identities
+    return not own.has_identity(identify_folder(cwd, settings).identity)
 
 
 def why_not_project(store: Store, cwd: str, project: Project, settings: Settings) -> str:

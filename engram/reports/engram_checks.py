@@ -39,7 +39,7 @@ from engram.models.rescue.backup import earlier_backups
 from engram.models.rescue.restore import list_rescues
 from engram.models.rescue.soundness import find_all_damage, quick_damage
 from engram.models.sessions import reading_progress
-from engram.models.work.pauses import paused_scopes
+from engram.models.work.pauses import current_pauses
 from engram.models.work.task_runs import note_failure
 from engram.models.work.work import WorkState, list_work
 from engram.reports.health import SEE_LOG, Health
@@ -373,7 +373,7 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
             command="engram review",
             public=number_of(totals.suspects, "memory"),
         )
-    for scope in sorted(paused_scopes(store)):
+    for scope in current_pauses(store):
         what = scope or "everything"
         project = f" --project {scope}" if scope else ""
         command = "engram tasks resume" if scope == "tasks" else f"engram pause --off{project}"

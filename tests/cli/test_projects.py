@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from planting import plant
 from repositories import repository, worktree
 
 from engram.models.engine.transaction import Store
-from engram.models.projects.projects import find_project, list_projects
+from engram.models.projects.projects import ensure_project, find_project, list_projects
 from engram.paths import Home
 
 Run = Callable[..., Result]
@@ -103,6 +104,14 @@ def test_a_new_folder_may_be_linked_and_a_known_one_is_to_be_merged(
     assert "already" in run("projects", "link", str(folder), "harbor", code=1).stderr
     known = run_json("projects", "show", "lantern")["folder"]
     assert "projects merge lantern harbor" in run("projects", "link", known, "harbor", code=1).stderr
+
+
+def test_a_folder_whose_project_is_stored_in_another_spelling_is_to_be_merged(filled: Store, run: Run) -> None:
+    apart, composed = (unicodedata.normalize(form, "/gone/Äpfel") for form in ("NFD", "NFC"))
+    with filled.transaction() as tx:
+        ensure_project(tx, apart, "apples", apart)
+
+    assert "projects merge apples harbor" in run("projects", "link", composed, "harbor", "--yes", code=1).stderr
 
 
 def test_a_printed_command_can_be_typed_whatever_a_project_is_called(

@@ -18,12 +18,20 @@ from engram.enums import Actor
 from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
 from engram.forgetting.forget_project import forget_project
-from engram.ingest.session_project import named_project, scope_of_folder
+from engram.ingest.session_project import (
+    named_project,
+    project_for,
+    scope_of_folder,
+    spans_of,
+    vault_of,
+    why_not_project,
+)
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, memories_of_session, new_memory_id
+from engram.models.memories.tombstones import TombstoneKind, add_tombstones
 from engram.models.projects.project_folders import list_merges, merge_projects, undo_merge
-from engram.models.projects.projects import ensure_project, list_projects
+from engram.models.projects.projects import ensure_project, find_project_of_identity, list_projects
 from engram.models.sessions.failures_and_commits import earlier_failures
 from engram.models.sessions.recent_work import (
     calls_of_session,
@@ -33,7 +41,7 @@ from engram.models.sessions.recent_work import (
     turns_naming,
 )
 from engram.models.sessions.sessions import find_session, list_sessions
-from engram.models.work.pauses import pause
+from engram.models.work.pauses import FOREVER_MS, pause, resume
 from engram.notes.daily_log import log_session
 from engram.recollection.blame import blame_file
 from engram.recollection.prompts import SessionScope
@@ -41,6 +49,7 @@ from engram.reports.session_report import summarize_rows
 from engram.search.searcher import Query, Searcher
 from engram.settings import Settings
 from engram.system.clock import FixedClock
+from engram.vaults import Vault, free_folder, keeps_out, vault_of_identity, write_vault
 
 RULE = "We always use the winch library 4.2 here, never 5."
 
@@ -463,16 +472,53 @@ def test_a_folder_that_is_called_like_a_project_is_none_of_it(
     assert scope_of_folder(store, settings, cwd).project is None
 
 
-def test_a_project_stored_in_another_spelling_goes_on(
-    store: Store, settings: Settings, make_transcript: MakeTranscript, ingest: Ingest
-) -> None:
-    apart, composed = (unicodedata.normalize(form, "/gone/Äpfel") for form in ("NFD", "NFC"))
-    with store.transaction() as tx:
-        ensure_project(tx, apart, "Äpfel", apart)
+#: The identity of a folder as earlier versions stored it, with the marks of its letters apart, and as it is now.
+APART, COMPOSED = (unicodedata.normalize(form, "/gone/Äpfel") for form in ("NFD", "NFC"))
 
-    for name, cwd in (("s1", composed), ("s2", apart)):
+
+def test_a_project_stored_in_another_spelling_goes_on(
+    store: Store, make_transcript: MakeTranscript, ingest: Ingest
+) -> None:
+    with store.transaction() as tx:
+        ensure_project(tx, APART, "Äpfel", APART)
+
+    for name, cwd in (("s1", COMPOSED), ("s2", APART)):
         transcript = make_transcript(name, cwd=cwd)
         transcript.user(RULE)
         ingest(transcript)
 
-    assert [project.identity for project in list_projects(store)] == [apart]
+    assert [project.identity for project in list_projects(store)] == [APART]
+    assert find_project_of_identity(store, COMPOSED) == list_projects(store)[0]
+
+
+@pytest.mark.parametrize(("stored", "cwd"), [(APART, COMPOSED), (COMPOSED, APART), (COMPOSED, COMPOSED)])
+def test_a_pause_and_a_tombstone_apply_in_either_spelling_without_their_project(
+    store: Store, settings: Settings, stored: str, cwd: str
+) -> None:
+    with store.transaction() as tx:
+        add_tombstones(tx, TombstoneKind.PROJECT, [stored.encode()])
+    project = project_for(store, cwd, settings)
+    (forgotten,) = spans_of(store, project.identity)
+
+    pause(store, stored, FOREVER_MS)
+    now = store.now_ms()
+    assert why_not_project(store, cwd, project, settings) == "paused"
+    assert spans_of(store, project.identity) == [(now, FOREVER_MS), forgotten]
+
+    assert resume(store, project.identity)
+    assert why_not_project(store, cwd, project, settings) == ""
+
+
+@pytest.mark.parametrize(("stored", "cwd"), [(APART, COMPOSED), (COMPOSED, APART)])
+def test_a_vault_holds_its_folder_in_either_spelling(
+    store: Store, settings: Settings, make_transcript: MakeTranscript, ingest: Ingest, stored: str, cwd: str
+) -> None:
+    vault = Vault("Äpfel", (stored,), free_folder(settings.places, "Äpfel"), is_sealed=True)
+    write_vault(vault)
+    transcript = make_transcript("s1", cwd=f"{cwd}/src")
+    transcript.user(RULE)
+    ingest(transcript)
+
+    assert list_projects(store) == []
+    assert vault_of(settings, cwd) == vault_of_identity(settings.places, cwd) == vault
+    assert not keeps_out(vault.home, cwd)

@@ -14,6 +14,7 @@ from engram.models.engine.packed import pack_uuid, unpack_uuid
 from engram.models.engine.statement import prepared
 from engram.models.engine.transaction import Reader, Tx
 from engram.models.work.pauses import Span
+from engram.paths import spellings_of
 
 
 class TombstoneKind(StrEnum):
@@ -155,8 +156,9 @@ def _has_any(store: Reader, kinds: Sequence[TombstoneKind], key: str) -> bool:
 
 def project_forgotten_ms(store: Reader, identity: str) -> int | None:
     """Return until when a project was forgotten, in milliseconds since 1970; None if it never was."""
-    until_ms = store.fetch_value(_select_tombstone(TombstoneKind.PROJECT.value, identity.encode()))
-    return None if until_ms is None else int(until_ms)
+    kind = TombstoneKind.PROJECT.value
+    found = (store.fetch_value(_select_tombstone(kind, spelling.encode())) for spelling in spellings_of(identity))
+    return max((int(until_ms) for until_ms in found if until_ms is not None), default=None)
 
 
 def forgotten_span(store: Reader, identity: str | None) -> list[Span]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import unicodedata
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,7 @@ from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Store, Tx, asks_record, asks_records, asks_rows
 from engram.models.shown.usage import holds_anything
 from engram.models.work.pauses import move_pauses, paused_scopes
+from engram.paths import spellings_of
 from engram.transcripts.project import KnownRoot
 
 #: Project id for queries that return only global memories. (None would search all projects.)
@@ -103,8 +105,20 @@ def find_project(store: Reader, name_or_identity: str) -> ProjectRow | None:
 
 def find_project_of_identity(store: Reader, identity: str) -> ProjectRow | None:
     """Return a project by its identity, or by that of a folder joined to it."""
-    project = store.fetch_record(PROJECTS, _of_identity(identity))
-    return project or store.fetch_record(PROJECTS, _of_joined_folder(identity))
+    for stored in _stored_forms(identity):
+        project = store.fetch_record(PROJECTS, _of_identity(stored))
+        project = project or store.fetch_record(PROJECTS, _of_joined_folder(stored))
+        if project is not None:
+            return project
+    return None
+
+
+def _stored_forms(identity: str) -> tuple[str, ...]:
+    """Return the spellings under which a project may be stored.
+
+    An identity whose marks are apart is that of a folder on a disk that tells the spellings apart.
+    """
+    return spellings_of(identity) if unicodedata.is_normalized("NFC", identity) else (identity,)
 
 
 #: Separates the path in an identity from the suffix that distinguishes successive repositories at that path. No
@@ -139,6 +153,10 @@ class Claim:
 
 def claims_of(store: Reader, identity: str) -> list[Claim]:
     """Return the projects that are or were at a path, including those to which the path was joined."""
+    rows = (
+        store.fetch(_at_path(stored, stored + AT_SAME_PATH, stored + _BEHIND_SAME_PATH))
+        for stored in _stored_forms(identity)
+    )
     claims = [
         Claim(
             project=ProjectRow(id=row.id, identity=row.identity, name=row.name, root=row.root),
@@ -146,7 +164,7 @@ def claims_of(store: Reader, identity: str) -> list[Claim]:
             first_commit=row.first_commit,
             reason=row.reason,
         )
-        for row in store.fetch(_at_path(identity, identity + AT_SAME_PATH, identity + _BEHIND_SAME_PATH))
+        for row in next(filter(None, rows), ())
     ]
     # Projects with a recognisable repository come first, and among these the one that has the folder now.
     return sorted(claims, key=lambda claim: (not (claim.remote or claim.first_commit), not claim.project.root))

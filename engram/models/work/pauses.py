@@ -13,6 +13,7 @@ from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.statement import prepared
 from engram.models.engine.transaction import Reader, Store, Tx
+from engram.paths import spellings_of
 
 #: Maximum number of pauses that are stored; the oldest are dropped first.
 MAX_PAUSES = 2_000
@@ -35,11 +36,12 @@ def resume(store: Store, scope: str) -> bool:
     """End a pause; return False if there was none."""
     with store.transaction() as tx:
         note_end(tx, scope)
-        return tx.run(tables.Pause.delete().where(tables.Pause.scope == scope)) > 0
+        return tx.run(tables.Pause.delete().where(tables.Pause.scope.in_(spellings_of(scope)))) > 0
 
 
 def paused_scopes(store: Reader) -> frozenset[str]:
-    return frozenset(current_pauses(store))
+    """Return what is paused, in every spelling of a project's identity."""
+    return frozenset(spelling for scope in current_pauses(store) for spelling in spellings_of(scope))
 
 
 def current_pauses(store: Reader) -> dict[str, int]:
@@ -63,13 +65,14 @@ def note_pause(tx: Tx, scope: str, until_ms: int) -> None:
 
 def note_end(tx: Tx, scope: str) -> None:
     """End the pause of a scope now."""
-    now = tx.now_ms()
-    _save(tx, [(paused, begin, min(end, now) if paused == scope else end) for paused, begin, end in _load(tx)])
+    now, scopes = tx.now_ms(), spellings_of(scope)
+    _save(tx, [(paused, begin, min(end, now) if paused in scopes else end) for paused, begin, end in _load(tx)])
 
 
 def pauses_of(store: Reader, scope: str | None) -> list[Span]:
     """Return when a scope was or is paused, including pauses of everything; for None, only the latter."""
-    return [(begin, end) for paused, begin, end in _load(store) if paused in ("", scope)]
+    scopes = ("", *spellings_of(scope or ""))
+    return [(begin, end) for paused, begin, end in _load(store) if paused in scopes]
 
 
 def carry_pauses(tx: Tx, source: Store, *, is_newer: bool) -> None:
@@ -90,7 +93,8 @@ def carry_pauses(tx: Tx, source: Store, *, is_newer: bool) -> None:
 
 def move_pauses(tx: Tx, scope: str, to_scope: str) -> None:
     """Assign the pauses of one scope to another one, because the two have become one project."""
-    _save(tx, [(to_scope if paused == scope else paused, begin, end) for paused, begin, end in _load(tx)])
+    scopes = spellings_of(scope)
+    _save(tx, [(to_scope if paused in scopes else paused, begin, end) for paused, begin, end in _load(tx)])
 
 
 def _load(store: Reader) -> list[tuple[str, int, int]]:
