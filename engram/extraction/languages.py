@@ -33,6 +33,8 @@ class Language:
     decides: str
     #: Words that withdraw what was said before.
     takes_back: str
+    #: Words that tie a sentence to this code base.
+    local: str
     #: Words that mean all of the user's projects.
     universal: str
     is_spaced: bool = True
@@ -55,6 +57,7 @@ LANGUAGES = {
         r"stimmt (?:gar )?nicht|streich das|wenn ich (?:es )?mir (?:es )?(?:recht |genau )?überlege|bei (?:näherer|"
         r"genauer\w*) \w+|besser doch|falsche[rs]? (?:fenster|chat|projekt|terminal|tab)|war falsch|kommando zurück|"
         r"ich habe mich (?:geirrt|vertan)|sehe ich anders",
+        local=r"hier|dies\w* (?:projekt|repo\w*|datei|code)|unser\w*",
         universal=r"(?:in |für |bei )?(?:all(?:en)?|jedem|jedes) (?:meine[rn]? |unserer )?(?:\w+)?(?:projekt\w*|"
         r"repo\w*)|überall,? wo ich arbeite|egal in welchem (?:projekt|repo\w*)",
     ),
@@ -71,6 +74,7 @@ LANGUAGES = {
         r"retiro (?:lo|la|"
         r"eso|esa)|me equivoqué|cambié de (?:idea|opinión)|borra eso|no estoy de acuerdo|pensándolo (?:bien|mejor)|"
         r"ahora que lo pienso|(?:ventana|chat|proyecto|terminal) equivocad[oa]",
+        local=r"aquí|est[ae] (?:proyecto|repo\w*|archivo|código)|nuestr\w+",
         universal=r"(?:en )?todos (?:los|mis) (?:\w+ )?(?:proyectos|repo\w*)|"
         r"en cualquier(?:a de mis)? (?:proyectos?|repo\w*)",
     ),
@@ -89,6 +93,7 @@ LANGUAGES = {
         r"non,? (?:en fait|finalement)|je (?:rigole|plaisante|blague)|c['’]était (?:une )?(?:blague|plaisanterie|"
         r"erreur)|je voulais dire|je me suis trompée?|je retire|j['’]ai changé d['’]avis|mauvaise fenêtre|"
         r"réflexion faite|à la réflexion|je ne suis pas d['’]accord",
+        local=r"ici|ce (?:projet|dépôt|repo\w*|fichier|code)|notre|nos",
         universal=r"(?:dans |pour |sur )?(?:tous (?:les|mes|nos) (?:\w+ )?(?:projets|dépôts|repos)|chaque projet|"
         r"n['’]importe quel projet)|partout où je travaille",
     ),
@@ -103,6 +108,7 @@ LANGUAGES = {
         r" (?:quello|questo|tutto|la regola))|no,? aspetta|"
         r"aspetta,? no|anzi,? no|scherz(?:o|avo)|era (?:uno scherzo|una battuta)|volevo dire|mi sono sbagliat[oa]|"
         r"ci ho ripensato|ripensandoci|ritiro (?:tutto|quello)|(?:finestra|chat) sbagliata|non sono d['’]accordo",
+        local=r"quest[oa] (?:progetto|repo\w*|file|codice)|nostr\w+",
         universal=r"(?:in |per )?tutti i (?:miei |nostri )?(?:progetti|repo\w*)|(?:in |per )?ogni progetto|"
         r"ovunque lavor[io]",
     ),
@@ -120,6 +126,7 @@ LANGUAGES = {
         r"estava) (?:a )?brinca\w*|era (?:brincadeira|piada)|quis dizer|queria dizer|enganei-me|me enganei|"
         r"mudei de ideia|pensando (?:bem|melhor)|retiro (?:o que|isso)|janela errada|chat errado|não concordo|"
         r"melhor não(?=\W*$|[,.;:!])",
+        local=r"aqui|[nd]?est[ea] (?:projeto|repo\w*|arquivo|ficheiro|código)|noss[oa]s?",
         universal=r"(?:em |para )?todos os (?:meus |nossos )?(?:projetos|projectos|repo\w*)|"
         r"(?:em |para )?(?:qualquer|cada) projeto",
     ),
@@ -128,6 +135,7 @@ LANGUAGES = {
         order=r"しないで|使わないで|書かないで|ようにして|ではなく|の代わりに|禁止|避けて",
         decides=r"(?:使います|使っています|採用しました|に決めました|にしました)",
         takes_back=r"やっぱり|冗談|忘れて(?!は)|撤回|取り消|いや、|間違え(?!な)|間違いでした|じゃなくて|訂正",
+        local=r"この(?:プロジェクト|リポジトリ|ファイル|コード)|ここでは",
         universal=r"(?:すべて|全て|全部|どの)の?プロジェクト",
         is_spaced=False,
     ),
@@ -137,6 +145,7 @@ LANGUAGES = {
         decides=r"우리는? .{1,40}(?:사용|쓰기로|하기로|채택)\w*",
         takes_back=r"취소(?=할|해|합|함|요|\W*$)|농담|아니(?:다|야|,)|잊어(?= ?(?:줘|버려|주세요)|\W*$)|철회|"
         r"잘못 (?:말|보냈|썼)|실수(?=였|야|예|입|했|로 (?:보|썼|쓴))|다시 생각|생각해 ?보니|정정",
+        local=r"이 (?:프로젝트|저장소|리포|코드)|여기",
         universal=r"모든 (?:내 |우리 )?(?:프로젝트|저장소|리포)",
         is_spaced=False,
     ),
@@ -152,6 +161,7 @@ LANGUAGES = {
         r"wacht,? nee|grapje|was een grap|ik bedoel(?:de)?|neem (?:dat|het|de \w+) terug|ik vergis(?:te)? me|"
         r"bij nader inzien|ik heb me vergist|(?:verkeerde?) (?:venster|chat|project|terminal)|streep dat door|"
         r"ben het er niet mee eens",
+        local=r"(?:dit|deze) (?:project|repo\w*|bestand|code)|onze?",
         universal=r"(?:in |voor |bij )?(?:al (?:mijn|onze)|alle) (?:projecten|repo\w*)|"
         r"(?:in |voor |bij )?elk project|overal waar ik werk",
     ),
@@ -166,6 +176,7 @@ LANGUAGES = {
         r"jednak nie|nie,? (?:czekaj|zaczekaj)|czekaj,? nie|żart\w*|"
         r"chodziło mi|miał[ea]m na myśli|cofam|pomyłka|pomylił[ea]m|zmienił[ea]m zdanie|po namyśle|nie to okno|"
         r"nie zgadzam się",
+        local=r"tutaj|(?:ten|tym|tego|tej|ta) (?:projek\w+|repo\w*|plik\w*|kod\w*)|nasz\w*",
         universal=r"(?:we |w |dla )?wszystkich (?:moich |naszych )?(?:projekt\w+|repo\w*)|w każdym (?:moim |naszym )?"
         r"(?:projekcie|repo\w*)|gdziekolwiek pracuję",
     ),
@@ -180,6 +191,7 @@ LANGUAGES = {
         r"неважно(?=\W*$|[.;!])|проехали|хотя,? нет|нет,? (?:стой|подожди|погоди)|(?:стой|подожди|"
         r"погоди),? нет|шучу|шутка|(?:я )?имел[аи]? в виду|беру (?:свои )?(?:слова|это)|передумал\w*|ошиб(?:ся|лась)|"
         r"не (?:то окно|тот чат)|если подумать|не согласен|не согласна",
+        local=r"здесь|тут|эт(?:от|ом|ого|ой) (?:проект\w*|репо\w*|файл\w*|код\w*)|наш\w*",
         universal=r"(?:во |для )?всех (?:моих |наших )?(?:проект\w+|репо\w*)|в (?:каждом|любом) "
         r"(?:(?:моём|моем|нашем) )?(?:проекте|репо\w*)|везде,? где я работаю",
     ),
@@ -190,6 +202,7 @@ LANGUAGES = {
         takes_back=r"[哦噢啊]不|不用了(?!的)|更正|纠正|忘了吧|忘掉(?=吧|它|这|那|我|\W*$)|算了|还是不|(?<![以今]后)还是用|开玩笑|"
         r"撤回|[说搞弄]错(?=了|\W*$)|收回|改(?:变)?主意|不对(?=[，。！,]|$)|"
         r"等等[，,]|我的意思是|发错|不同意",
+        local=r"这里|[这本此该]个?(?:项目|仓库|文件|代码)|我们",
         universal=r"(?:所有|每个|任何|全部)(?:的|我的|我们的)?(?:项目|仓库)",
         is_spaced=False,
     ),
@@ -211,6 +224,7 @@ LASTING = pattern(lambda language: language.lasting)
 ORDER = pattern(lambda language: language.order)
 DECIDES = pattern(lambda language: language.decides)
 TAKES_BACK = pattern(lambda language: language.takes_back)
+LOCAL = pattern(lambda language: language.local)
 UNIVERSAL = pattern(lambda language: language.universal)
 
 

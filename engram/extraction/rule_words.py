@@ -333,10 +333,20 @@ CORRECTS = lazy_regex(
 LIFTS = lazy_regex(
     r"^(?:(?:ok(?:ay)?|please|actually|well|now|and|but)[, ]+)*(?:stop \w+ing|no need to|no longer|(?:you|we) (?:may|"
     r"can) \w+ .*\b(?:again|after all|anyway|as well|of course|too)|you don'?t (?:have|need) to)\b|^actually,? "
-    r"(?:you (?:may|can)|it'?s (?:ok|okay|fine))\b|\b(?:is|are|was|were) (?:actually |totally |perfectly |just |also )?"
-    r"(?:fine|ok(?:ay)?|allowed|acceptable|good enough|better)\b",
+    r"(?:you (?:may|can)|it'?s (?:ok|okay|fine))\b",
     _ANY,
 )
+#: Says that something is permitted ("ORMs are fine"). "The tests are fine" tells how something at hand is.
+PERMITS = lazy_regex(
+    r"(?:^|[,.;:–—]\s*|\b(?:so|but|and|because|then) )(?!(?:the|this|that|these|those|your|my|our|it|all|everything)\b)"
+    r"(?P<about>[^,.;:–—]+?) (?:is|are|was|were) (?:actually |totally |perfectly |just |also )?(?:fine|ok(?:ay)?|"
+    r"allowed|acceptable|good enough)\b",
+    _ANY,
+)
+#: Says that something was better than what a rule demands.
+WAS_BETTER = lazy_regex(r"(?:^|[,.;:–—]\s*)(?P<about>[^,.;:–—]+) were better\W*$", _ANY)
+#: Says that something is better than what a rule demands.
+IS_BETTER = lazy_regex(r"\b(?:is|are|was|were) better (?:\w+ ){0,3}?than (?P<about>(?:[\w-]+ ){0,2}[\w-]+)\W*$", _ANY)
 #: Wordings that say that something no longer applies, whenever it was stipulated.
 OVER = lazy_regex(
     r"\b(?:we|you|i) (?:no longer|(?:don'?t|do not) (?:\w+ ){1,12}?(?:any ?more|any longer)|(?:(?:have |'ve )?"
@@ -369,6 +379,13 @@ OVER_WORDS = content_words(
 DENIES = lazy_regex(
     r"\b(?:not|never|no|avoid|stop|don'?t|doesn'?t|won'?t|mustn'?t|without|instead of|rather than|in place of)\b", _ANY
 )
+#: Words by which a withdrawal means more than the last rule, at the end of a clause.
+ALL_OF_IT = lazy_regex(
+    r"\b(?:all|everything|both|these|those)(?: (?:of|it|that|this|these|those|them|the|my|two|three|i|i'?ve|you|just|"
+    r"said|wrote|told|asked|back|above|please|again|rules?|conventions?|preferences?|instructions?|so far))*"
+    r"(?=\W*$|[,.;:!])",
+    _ANY,
+)
 #: A rule that demands one thing by forbidding another without it.
 DEMANDS = lazy_regex(r"\b(?:never|no|not|don'?t)\b.*\bwithout\b", _ANY)
 #: Wordings by which a later withdrawal names its subject, which it must do.
@@ -395,6 +412,8 @@ SOFT_END = lazy_regex(
     r"(?<=[\w)`\"'][.!?;])\s+(?=[a-zäöü])|(?<=\.\.\.)\s+|(?<=…)\s*|\s+[–—]\s+(?=(?i:just kidding|no|wait|sorry|"
     r"actually|scratch)\b)"
 )
+#: A line of prose that ends without a full stop.
+PLAIN_LINE = lazy_regex(r"^(?!\s*(?:[-*+•|>#]|\d{1,3}[.)]\s|```|~~~)).*[\w)`\"']$")
 #: The end of a clause within a sentence.
 CLAUSE_END = lazy_regex(r"\s*(?:[,;:、，；：]|\s[–—-](?=\s))\s*")
 ABBREVIATION = lazy_regex(r"\b(?:e\.g|i\.e|vs|etc|cf|approx|resp|bzw|z\.b|d\.h|p\.ej)\.$", _ANY)

@@ -255,7 +255,7 @@ def scope_of(sentence: str, project: str = "") -> Scope:
         return Scope.PROJECT
     # A tool in backticks may belong to any project; a path, a file or a symbol belongs to this one.
     rest = languages.UNIVERSAL.sub(" ", words.UNIVERSAL.sub(" ", sentence)).replace("`", "")
-    return Scope.PROJECT if words.LOCAL.search(rest) else Scope.GLOBAL
+    return Scope.PROJECT if words.LOCAL.search(rest) or languages.LOCAL.search(rest) else Scope.GLOBAL
 
 
 def _judge(sentence: str, statement: Statement, after: str, project: str, model: LinearModel) -> Judgement | None:
@@ -366,6 +366,10 @@ def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], fo
             _refuse(judged, last + 1, sentence, within=last + 1, only_shared=True)
         elif number == 0 and words.LIFTS.search(sentence):
             _refuse(judged, last + 1, sentence, within=last + 1, only_shared=True)
+        elif number == 0 and (permits := words.PERMITS.search(sentence)):
+            _refuse(judged, last + 1, permits["about"], within=last + 1, only_shared=True, forbids=True)
+        elif number == 0 and (better := words.WAS_BETTER.search(sentence) or words.IS_BETTER.search(sentence)):
+            _refuse(judged, last + 1, better["about"], within=last + 1, only_shared=True, forbids=False)
 
 
 def _named(sentence: str) -> frozenset[str]:
@@ -373,6 +377,11 @@ def _named(sentence: str) -> frozenset[str]:
     match = words.TAKES_BACK.search(sentence) or languages.TAKES_BACK.search(sentence)
     subject = words.SUBJECT.search(sentence, match.start()) if match else None
     return prefixes(content_words(subject.group(1)) - words.EMPTY_WORDS) if subject else frozenset()
+
+
+def _forbids(rule: str) -> bool:
+    """Return True if a rule forbids something; "never … without …" demands something."""
+    return bool(words.DENIES.search(rule)) and not words.DEMANDS.search(rule)
 
 
 def _takes_back(sentence: str) -> bool:
@@ -387,6 +396,7 @@ def _refuse(
     within: int,
     only_shared: bool = False,
     with_own: bool = True,
+    forbids: bool | None = None,
 ) -> None:
     """Refuse the rules that a sentence withdraws: those that share words with it, otherwise the last one before it.
 
@@ -395,15 +405,20 @@ def _refuse(
         within: how many sentences before it to consider.
         only_shared: refuse only rules with common words.
         with_own: also refuse the sentence itself.
+        forbids: True to refuse only rules that forbid something, False to refuse only others; None for any rule.
     """
     rules_before = [
         n
         for n, (place, found) in enumerate(judged)
-        if at - within <= place < at + with_own and found.refusal in (None, Refusal.ORDER)
+        if at - within <= place < at + with_own
+        and found.refusal in (None, Refusal.ORDER)
+        and forbids in (None, _forbids(found.sentence))
     ]
     said = prefixes(content_words(sentence) - words.EMPTY_WORDS)
     shared = [n for n in rules_before if judged[n][0] != at and said & prefixes(content_words(judged[n][1].sentence))]
-    if only_shared or shared or _named(sentence):
+    if _takes_back(sentence) and words.ALL_OF_IT.search(sentence):
+        chosen = rules_before
+    elif only_shared or shared or _named(sentence):
         chosen = shared
     else:
         chosen = [n for n in rules_before if judged[n][0] != at][-1:]
@@ -414,8 +429,11 @@ def _refuse(
 
 
 def sentences_in(typed: str) -> Iterator[tuple[str, Statement]]:
-    """Yield the sentences of a prompt with the statements that contain them."""
+    """Yield the sentences of a prompt with the statements that contain them; a separate line is also a statement."""
     lines = [line for line in words.STRUCK.sub("", typed).splitlines() if not words.TO_DO.match(line)]
+    for at in range(len(lines) - 1):
+        if words.PLAIN_LINE.match(lines[at]) and lines[at + 1][:1].isupper():
+            lines[at] += "."
     for statement in split("\n".join(lines)):
         for part in languages.sentences_of(statement.text):
             start = 0

@@ -9,7 +9,7 @@ from engram.enums import Kind, Scope, Status, Voice
 from engram.extraction.candidate import ExtractionContext
 from engram.extraction.languages import sentences_of, word_count
 from engram.extraction.local.local_extractor import LocalExtractor
-from engram.extraction.user_rules import Refusal, judge, rules
+from engram.extraction.user_rules import Refusal, judge, lays_down_for_all_projects, rules, scope_of
 
 #: Language → prompt with a directive, and the rule in it.
 SESSIONS = {
@@ -83,6 +83,28 @@ def test_a_rule_for_every_project_is_global_in_other_languages() -> None:
         "すべてのプロジェクトで必ずテストを先に書くようにしてください。",
     ):
         assert [found.scope for found in rules(rule, project="demo")] == [Scope.GLOBAL], rule
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "In allen Projekten dieses Repos immer den Linter laufen lassen.",
+        "Wir verwenden in allen Projekten unserer Werft immer Tabs.",
+        "En todos los proyectos de este repositorio usa siempre tabuladores.",
+        "Dans tous les projets de ce dépôt, utilise toujours des tabulations.",
+        "In tutti i progetti di questo repo usa sempre i tab.",
+        "Em todos os projetos deste repositório usa sempre tabs.",
+        "In alle projecten van deze repo altijd tabs gebruiken.",
+        "W każdym projekcie tego repo zawsze używaj tabulatorów.",
+        "Во всех проектах этого репозитория всегда используй табы.",
+        "このリポジトリのすべてのプロジェクトで必ずタブを使ってください。",
+        "이 저장소의 모든 프로젝트에서 항상 탭을 사용해.",
+        "在这个仓库的所有项目中，今后一律使用制表符，不要用空格。",
+    ],
+)
+def test_a_rule_for_every_project_of_one_place_is_not(rule: str) -> None:
+    assert scope_of(rule, "demo") == Scope.PROJECT
+    assert not lays_down_for_all_projects(rule, rule, "demo")
 
 
 def test_a_script_without_spaces_has_words_and_sentences() -> None:

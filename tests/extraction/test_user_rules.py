@@ -566,6 +566,8 @@ def test_what_does_not_sound_like_a_rule_is_not_judged(prompt: str) -> None:
         ("Always write commit messages in German.", "actually english please"),
         ("Always run the slow tests.", "no don't, they take an hour"),
         ("Usa siempre yarn.", "mejor npm, olvida lo anterior"),
+        ("Always use tabs for indentation.", "spaces are better than tabs"),
+        ("Never write raw SQL.", "The report is too slow, so raw SQL is fine after all."),
     ],
 )
 def test_the_next_prompt_withdraws_a_rule(rule: str, following: str) -> None:
@@ -599,10 +601,46 @@ def test_the_next_prompt_withdraws_a_rule(rule: str, following: str) -> None:
         ("Nooit deployen op vrijdag.", "Laat maar weten of het werkt."),
         ("항상 pnpm을 써.", "취소 버튼이 안 보여, 고쳐줘."),
         ("Never rebase a branch.", "The wrong project file is loaded, see why."),
+        ("Never ship without weighing the crates.", "Crates are ok now, ship them."),
+        ("Never leave prints in the parser.", "The parser is fine, commit it."),
+        ("Always weigh the crates before you ship.", "crates are fine, thanks"),
+        ("We use uv for installs.", "uv is better, go on"),
+        ("Always use uv instead of pip.", "right, uv is better than pip"),
     ],
 )
 def test_a_next_prompt_about_something_else_withdraws_nothing(rule: str, following: str) -> None:
     assert rules(rule, following=following)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "following"),
+    [
+        ("Always use uv. Never ship on Fridays. Forget all that.", ""),
+        ("Always use uv. Never ship on Fridays.", "Forget everything I told you."),
+        ("Always use uv. Never ship on Fridays.", "ok scratch all of it"),
+        ("Always use uv. Never ship on Fridays.", "only kidding, ignore both rules"),
+    ],
+)
+def test_every_rule_is_withdrawn_where_all_are_meant(prompt: str, following: str) -> None:
+    assert [found.refusal for found in judge(prompt, following=following)] == [Refusal.TAKEN_BACK] * 2
+
+
+def test_all_of_something_else_withdraws_the_last_rule_alone() -> None:
+    prompt = "Always use uv. Never ship on Fridays. Forget it, run all the checks."
+
+    assert [found.sentence for found in rules(prompt)] == ["Always use uv."]
+
+
+def test_lines_without_a_full_stop_are_sentences() -> None:
+    prompt = "mend the lexer\nAlways use uv\nNever ship on Fridays\nthanks a lot"
+    listed = "Rules:\nAlways weigh in kilograms\nNever ship on Fridays\nWe use uv"
+
+    assert [found.sentence for found in rules(prompt)] == ["Always use uv.", "Never ship on Fridays thanks a lot"]
+    assert [found.sentence for found in rules(listed)] == [
+        "Rules: Always weigh in kilograms.",
+        "Never ship on Fridays.",
+        "We use uv",
+    ]
 
 
 def test_only_the_rule_that_is_meant_is_withdrawn() -> None:
