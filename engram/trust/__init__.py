@@ -1,1 +1,1 @@
-"""Decide whose voice text is in and what is safe to show, and find orders in text that the user did not type."""
+"""Decide in whose voice a text is written and what is safe to show, and find orders in text the user did not type."""

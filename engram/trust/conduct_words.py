@@ -112,7 +112,7 @@ PROTECTION = (
     r"validation)|tls\b|ssl\b|firewall|antivirus|audit (?:logs?|trail)|branch protection|two-factor|2fa\b|"
     r"human in the loop|bestätigung\w*|berechtigung\w*|freigaben?\b|rückfragen?\b|sicherheitsprüfung\w*)"
 )
-#: Checks that find mistakes before others do, with words for giving up these checks for more than a moment.
+#: Checks that find mistakes before people do.
 CHECKS = (
     r"(?:(?:the|any|your|our|all) )?(?:(?:unit|integration|slow|style) )?(?:tests?(?: suite)?|linters?|linting|"
     r"type[ -]?check(?:er|ing|s)?|checks|ci|pre-commit(?: hooks?)?)\b"
@@ -123,7 +123,7 @@ NEGATED_ORDER = (
     r"need(?: not|n['’]t)|not (?:necessary|needed|required|important|allowed) to|stop|avoid|refrain from|quit|"
     r"does(?: not|n['’]t) need to|skip|please not)\b"
 )
-#: Wordings for leaving out such checks.
+#: Wordings for omitting such checks for more than a moment.
 LEAVES_OUT_CHECKS = (
     rf"{NEGATED_ORDER}[^.\n]{{0,12}}\b(?:run|running|execute|use|start)\b {CHECKS}[^.\n]{{0,40}}{FOR_GOOD}|"
     rf"\bstop (?:running|using|executing) {CHECKS}|\bnever again (?:run|check|test|lint)\b|"

@@ -11,7 +11,7 @@
   const isTyping = (element) => element.matches("input:not([type=checkbox]):not([type=radio]), textarea, select");
   let goUntil = 0;
 
-  // Rows: j and k move among the links of a list, and stay at its ends.
+  // Rows: j and k move among the links of a list, and stop at its ends.
   function step(by) {
     const link = first(`[data-key="${by > 0 ? "j" : "k"}"]`);
     if (link) return link.click();
@@ -22,7 +22,7 @@
     if (target) { target.focus(); target.scrollIntoView({ block: "nearest" }); }
   }
 
-  // A notice comes first, and what was opened last is left first.
+  // Of several elements with the same key, one in a notice is pressed, or, for Escape, the last on the page.
   function press(key) {
     const found = [...document.querySelectorAll(`#notice [data-key="${key}"]`), ...document.querySelectorAll(`main [data-key="${key}"]`)].filter(isShown);
     const target = key === "Escape" ? found.at(-1) : found[0];
@@ -62,7 +62,8 @@
     else location.reload();
   });
 
-  // A memory opens beside its list when its link has the focus, or at once by a click; in a narrow window, as a page.
+  // A memory opens beside its list when its link has the focus, or immediately when it is clicked; in a narrow window,
+  // it opens as a page.
   let besideTimer = 0;
   function openBeside(link, wait) {
     const detail = one(".beside");
@@ -87,14 +88,14 @@
     if (event.target.matches("[data-submit]")) event.target.form.submit();
   });
 
-  // A notice goes after a while, but not while somebody reads it with the pointer or the keyboard on it.
+  // A notice disappears after a while, but not while the pointer or the focus is on it.
   function fade(notice) {
     setTimeout(() => {
       if (notice.matches(":hover, :focus-within")) fade(notice); else notice.remove();
     }, NOTICE_MS);
   }
 
-  // Times are written in the zone of whoever reads them: anew where the server's is another one.
+  // Times are shown in the time zone of the browser: they are rewritten if the server's is different.
   const forms = { clock: { timeStyle: "short" }, day: { dateStyle: "full" }, date: { dateStyle: "medium" }, when: { dateStyle: "medium", timeStyle: "short" } };
   function localize() {
     for (const time of document.querySelectorAll("time[data-form]")) {
@@ -107,7 +108,7 @@
   }
   localize();
 
-  // The days of a chart: one is in the order of the Tab key, the arrows go on from there.
+  // The days of a chart: Tab reaches one of them, and the arrow keys move on from there.
   document.addEventListener("keydown", (event) => {
     const by = { ArrowLeft: "previousElementSibling", ArrowRight: "nextElementSibling" }[event.key];
     const next = by && event.target.matches("[data-chart] > li") && event.target[by];
@@ -120,7 +121,7 @@
 
   document.addEventListener("htmx:after:swap", () => {
     localize();
-    // What was searched from another view is a list of memories.
+    // A search from another view shows the list of memories, which thereby becomes the current view.
     setTimeout(() => {
       for (const link of document.querySelectorAll("nav a[data-go]")) {
         if (link.pathname === location.pathname) link.setAttribute("aria-current", "page");
