@@ -34,7 +34,8 @@ _ADDRESS = lazy_regex(
 _CLAUDE = lazy_regex(
     r"(?i)(?:there|again|claude|agent|assistant|ai|bot|buddy|friend|opus|sonnet|haiku|mate|god|lord)\b"
 )
-_END = (
+#: How letters end before the name, as a pattern.
+ENDING = (
     r"best|(?:all the|my) best|(?:with )?(?:best|kind|warm|many)?\s*(?:regards|wishes)|many thanks|thanks|thank you|"
     r"thx|ty|cheers|(?:yours )?(?:sincerely|faithfully|truly)|yours|take care|respectfully|br|"
     r"(?:viele|beste|liebe|herzliche|freundliche|schöne)n? grü(?:ß|ss)en?|mit (?:freundlich|best|lieb|viel)\w* "
@@ -47,8 +48,10 @@ _END = (
     r"pozdrawiam|z poważaniem|с уважением|всего доброго|спасибо|saygılarımla|"
     r"此致|敬礼|谢谢|祝好|敬具|(?:以上、)?よろしくお願い\w*|감사합니다"
 )
-_END_LINE = lazy_regex(rf"(?i)\s*(?:{_END})[\s,.!。]*$")
-_END_WITH_NAME = lazy_regex(rf"\s*(?i:{_END})[,!.]?\s+(?P<name>[^\W\d_a-z][\w.'-]*(?: [^\W\d_a-z][\w.'-]*){{0,3}})\s*$")
+_END_LINE = lazy_regex(rf"(?i)\s*(?:{ENDING})[\s,.!。]*$")
+_END_WITH_NAME = lazy_regex(
+    rf"\s*(?i:{ENDING})[,!.]?\s+(?P<name>[^\W\d_a-z][\w.'-]*(?: [^\W\d_a-z][\w.'-]*){{0,3}})\s*$"
+)
 _DASHED_NAME = lazy_regex(r"\s*[-–—]{1,2}\s*[A-Z][\w.'-]+(?: [A-Z][\w.'-]+)?\s*$")
 _NAME = lazy_regex(r"\s*(?:[^\W\d_a-z][\w.'’-]*)(?: (?:[^\W\d_][\w.'’-]*)){0,4}\s*$")
 
@@ -68,11 +71,14 @@ _SPEAKER_AGO = lazy_regex(
     r"w|weeks?) ago(?: \|.*)?\s*$|\s*@[\w.-]+\s*[·•|]\s*\d{1,3}\s?[a-z]{1,3}\s*$"
 )
 _NICK_AT = lazy_regex(rf"\s*[\[(]?{_CLOCK}[\])]?\s*<[@+~&%]?[\w\[\]\\`^{{}}|-]+>\s")
-_AGO = r"\d{1,3}\s?(?:s|secs?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|wks?|weeks?|mo|months?|y|yrs?|years?)\.?"
+_MINUTES = r"s|secs?|seconds?|m|mins?|minutes?"
+_AGO = rf"\d{{1,3}}\s?(?:{_MINUTES}|h|hrs?|hours?|d|days?|w|wks?|weeks?|mo|months?|y|yrs?|years?)\.?"
 _TIME_ALONE = lazy_regex(
     rf"(?i)\s*(?::\w{{1,30}}:\s*)?(?:(?:(?:today|yesterday|\w{{3,10}}day)(?: at)? )?{_CLOCK}(?: (?:today|yesterday))?|"
     rf"{_AGO}(?: ago)?)\s*$"
 )
+#: A time that is often the value of a setting named on the line above: "Timeout", "30 s".
+_SHORT_TIME = lazy_regex(rf"(?i)\s*\d{{1,3}}\s?(?:{_MINUTES})\.?\s*$")
 #: A user name on a line of its own, and a separator line between it and the time.
 _HANDLE = lazy_regex(r"\s*(?:@|u/)[\w.-]+\s*$")
 _DOT = lazy_regex(r"\s*[·•|]\s*$")
@@ -93,7 +99,7 @@ _TICKET_FIELD = lazy_regex(
     r"\s*(?:Reporter|Reported by|Assignee|Assigned to|Story [Pp]oints|Affects [Vv]ersions?|Fix [Vv]ersions?|Sprint|"
     r"Melder|Bearbeiter|Rapporteur|Responsable|Informador|Assegnatario|Relator)\s*:?\s+\S.{0,60}$|"
     # Minutes of a meeting.
-    r"\s*(?:Attendees|Participants|Present|Teilnehmer|Anwesend|Participants|Présents|Asistentes|Participantes|Presenti|"
+    r"\s*(?:Attendees|Participants|Present|Teilnehmer|Anwesend|Présents|Asistentes|Participantes|Presenti|"
     r"Partecipanti|Aanwezig|Obecni|Присутствовали)\s*:\s*\S"
 )
 #: Text that mail programs append to a letter.
@@ -201,9 +207,12 @@ def _beginning(lines: Sequence[str]) -> int | None:
 def _name_above(lines: Sequence[str], number: int) -> int | None:
     """Return the line above a time if it contains a name; otherwise None."""
     above = number - 1
-    if above > 0 and _DOT.match(lines[above]):
-        above -= 1
-    return above if above >= 0 and (_NAME.match(lines[above]) or _HANDLE.match(lines[above])) else None
+    has_dot = above > 0 and _DOT.match(lines[above]) is not None
+    above -= has_dot
+    if above < 0:
+        return None
+    is_name = _NAME.match(lines[above]) and (has_dot or not _SHORT_TIME.match(lines[number]))
+    return above if is_name or _HANDLE.match(lines[above]) else None
 
 
 def _paragraph(lines: Sequence[str], number: int) -> int:

@@ -112,6 +112,9 @@ LATER: tuple[tuple[str, str], ...] = (
     (f"@annaberg\n3 weeks ago\n{EN}", EN),
     (f"@annaberg · 3h\n{EN}", EN),
     (f"u/annaberg\n•\n3 hr. ago\n{EN}", EN),
+    (f"Anna Berg\n·\n5m\n{EN}", EN),
+    (f"@annaberg\n5 min\n{EN}", EN),
+    (f"Anna Berg\n30 seconds ago\n{EN}", EN),
     (f"annaberg 3 hours ago | parent | next [-]\n{EN}", EN),
     (f"12\n\n{EN}\n\nShare\nImprove this answer\nFollow\nanswered Nov 27, 2026 at 10:32\nAnna Berg", EN),
     (f"Minutes 2026-11-27\nAttendees: Anna, Ben\n{EN}", EN),
@@ -135,4 +138,7 @@ TYPED: tuple[str, ...] = (
     "we got a mail feature to build; always write its tests first",
     "Fix the login.\n5 tests fail\nand always run them twice",
     "Participants must always confirm, so never skip that test",
+    "Timeouts\n30 s\nFrom now on always use uv.",
+    "Timeouts\n90 seconds\nFrom now on always use uv.",
+    "Set this:\n\nRetry\n5 min\n\nFrom now on always use uv.",
 )
