@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from engram.system.lazy_regex import lazy_regex
-from engram.trust.pasted_letters import letter_spans
+from engram.trust.pasted_letters import ENDING, letter_spans
 
 #: A line with more characters than this counts as pasted.
 MAX_TYPED_LINE_CHARS = 1_200
@@ -82,6 +82,15 @@ _TEXT_REQUEST = lazy_regex(
     r"(?:check|fix) (?:the )?(?:grammar|spelling))(?: (?:this|it|that|please|for me))*(?: (?:in)?to \w+| in \w+)?"
     r"(?: please)?\s*[?:.!]{0,3}\s*$"
 )
+#: Words in such a request that point to the text.
+_POINTS = lazy_regex(r"(?i)\b(?:this|it|that)\b|:\s*$")
+#: Beginnings of a rule, which is the user's if it is directly below such a request that points to nothing.
+_BEGINS_RULE = lazy_regex(
+    r"(?i)\s*(?:[-*+]\s+)?(?:(?:and|also|please|ok(?:ay)?|important|note)[,:]?\s+)*(?:from (?:now|here|today)|"
+    r"(?:going|moving) forward|in (?:the )?future|always|never|remember|do(?:n['’]t| not)|(?:every|each) time|whenever|"
+    r"(?:our|my) \w+|ab (?:jetzt|sofort|heute)|künftig|immer|nie(?:mals)?|à partir de|désormais|dorénavant|toujours|"
+    r"jamais|a partir de|(?:de|desde) ahora|siempre|nunca|d['’]ora in|sempre|vanaf nu|altijd|nooit)\b"
+)
 _LEAD_IN = lazy_regex(
     r"(?i)(?:\b(?:here(?:'s|’s| is| are| comes)(?! (?:my|our) (?:rules?|preferences?|conventions?|requirements?|"
     r"wishes)| (?:what|how|the way) (?:i|we)(?:['’]d)? (?:want|need|expect|like|prefer|work|do)\b)|below(?: is| are)?|"
@@ -137,6 +146,18 @@ _FIRST_PERSON = lazy_regex(
     r"mas)[, ]+)?(?:i|i['’](?:m|d|ve|ll)|my|ich|meine?[rmns]?|je|j['’]\w+|mon|mes|moi|yo|mis?|io|mi[oa]|miei|eu|meus?|"
     r"minhas?)\b(?!\s*[:/.)])"
 )
+#: Owners whose rules are the user's own ("our app's"), words that are no owner ("here's"), and owners that are other
+#: people, even if they are "my vendor".
+_OWN = (
+    r"(?:team|project|repo\w*|company|codebase|app|application|service|backend|frontend|server|site|product|workspace|"
+    r"here|let|it|that|what|there|today)['’]"
+)
+_OTHERS = (
+    r"vendors?|suppliers?|providers?|customers?|clients?|partners?|boss(?:es)?|managers?|chief|c[eto]o|leads?|"
+    r"colleagues?|co-?workers?|teammates?|reviewers?|authors?|maintainers?|contributors?|contractors?|consultants?|"
+    r"auditors?|lawyers?|teachers?|professors?|friends?|employers?|competitors?|upstream|bank|agency|someone|somebody"
+)
+_RULES = r"\s+(?:[\w-]+\s+){0,3}(?:rules?|polic(?:y|ies)|guide(?:lines?)?|conventions?|contract|standards?)\s*:\s"
 _RELAYED = lazy_regex(
     r"(?i)(?:\b(?:the|this|that|his|her|their|its|my|our|a|an|some)\s+(?:[\w.'-]+\s+){0,4}|\b(?!(?:nobody|"
     r"none)\b)(?<!\bno )[\w.-]+\s+)(?:says(?! nothing\b)|said|stated|states that|wrote(?=\s+(?:that|to|this|in)\b|"
@@ -153,12 +174,14 @@ _RELAYED = lazy_regex(
     r"spec|guide|handbook|manual|e-?mail|ticket|issue|thread|changelog|confluence|"
     r"slack)(?:,? [\w.-]+){0,3}\s*[:–—-]\s|\b(?:via|per) (?:slack|teams|discord|chat|"
     r"e-?mail|phone|jira|whatsapp|(?-i:[A-Z])[\w.-]+)\s*:\s|"
-    r"\btl;?dr (?:of|from) [^:\n]{1,40}:\s|\b(?:PEP|RFC|WCAG|OWASP|MISRA|ISO)[ -]?[\d.-]*(?: section [\d.]+)?\s*:\s|"
-    r"\b(?:their|his|her|(?!(?:team|project|repo\w*|company|codebase|here|let|it|that|what|there|"
-    r"today)['’])[\w.-]+['’]s)\s+"
-    r"(?:[\w-]+\s+){0,3}(?:rules?|polic(?:y|ies)|guide(?:lines?)?|conventions?|contract|advice|motto|opinion|"
-    r"standards?|docs|"
-    r"documentation|handbook|manual|spec)\s*:\s"
+    r"\btl;?dr (?:of|from) [^:\n]{1,40}:\s|\b(?:(?:PEP|RFC|ISO)(?=[ -]?\d| section)|WCAG|OWASP|MISRA)"
+    r"[ -]?[\d.-]*(?: ?section [\d.]+)?\s*:\s|"
+    rf"\b(?:their|his|her|(?!{_OWN})[\w.-]+['’]s)\s+"
+    r"(?:[\w-]+\s+){0,3}(?:advice|motto|opinion|docs|documentation|handbook|manual|spec)\s*:\s|"
+    rf"\b(?:(?:their|his|her)|(?:{_OTHERS})['’]s?){_RULES}|"
+    # Any owner with a name. In lower case and after another word, it is a thing of the user's: "our new app's".
+    rf"(?<![\w.@/-])(?!{_OWN})(?:(?-i:[A-Z])[\w.-]*|(?:(?<!\w\s)(?<!\s\s)|"
+    rf"(?<=\bper )|(?<=\bsee )|(?<=\bby )|(?<=\bfrom )|(?<=\bfollow )|(?<=\band ))[^\W\d_]+)['’]s{_RULES}"
 )
 _SAYERS = (
     r"readme|wiki|confluence|jira|doku\w*|handbuch|anleitung|richtlinie\w*|ticket|e-?mail|vertrag|chef\w*|kolleg\w+|"
@@ -205,6 +228,8 @@ _RELAYED_VERB_FIRST = lazy_regex(
     r"se diz)|come si dice)[.!]?\s*$|,\s*(?:says|said|writes|wrote|recommends|insists|thinks)\s+(?:(?:the|my|our|a|"
     r"an|his|"
     r"her|their|one of)\s+|(?-i:(?=[A-Z])))(?:[\w'’-]+\s+){0,3}[\w'’-]+[.!]?\s*$|[.!?…\"”]\s*(?:[–—~]\s?|-{1,2}(?=\S))"
+    rf"(?!(?:{ENDING}|please|ok(?:ay)?|no|yes|always|never|really|seriously|period|important|urgent|bitte|prego|"
+    rf"por favor)(?:,? claude)?\W*$)"
     r"(?-i:[A-Z][\w.'-]+(?: [A-Z][\w.'-]+)?)(?:,? (?:from|in|at|of) [\w ]{1,20})?\s*$"
 )
 _SELF = lazy_regex(
@@ -346,7 +371,8 @@ def _introduces(line: str) -> bool:
 def _asks_about(lines: list[str], at: int) -> bool:
     """Return True if the line asks about text that follows. Most requests count only if a blank line comes next."""
     if _TEXT_REQUEST.match(lines[at].rstrip()):
-        return any(line.strip() for line in lines[at + 1 :])
+        is_own = _BEGINS_RULE.match(lines[at + 1]) and not _POINTS.search(lines[at])
+        return not is_own and any(line.strip() for line in lines[at + 1 :])
     if lines[at + 1].strip() or not _REQUEST.match(lines[at].rstrip()):
         return False
     return sum(1 for line in lines[at + 1 :] if line.strip()) >= _REQUESTED_LINES
