@@ -246,9 +246,11 @@ _FENCE = lazy_regex(
     re.MULTILINE | re.DOTALL,
 )
 #: Code in backticks, even if the end was cut off; words between double asterisks; and, in text that was put on
-#: one line, the fences of code blocks, which are left out.
+#: one line, the fences of code blocks, which are left out: a pair, or one whose other half was cut off. Any other run
+#: of backticks is part of the text.
 _INLINE = lazy_regex(
-    r"`{3,}|``(?P<two>[^\n]+?)``|`(?P<one>[^`\n]+)`|`(?P<cut>[^`\n]*…)$|\*\*(?P<bold>\S(?:[^*\n]*\S)?)\*\*"
+    r"(?P<fence>`{3,}+)(?P<fenced>[^\n]*?[^`\n])(?P=fence)(?!`)|\A`{3,}|`{3,}+(?=[^`\n]*…$)|(?P<run>`{3,})|"
+    r"``(?P<two>[^\n]+?)``|`(?P<one>[^`\n]+)`|`(?P<cut>[^`\n]*…)$|\*\*(?P<bold>\S(?:[^*\n]*\S)?)\*\*"
 )
 _HEADING = lazy_regex(r"^#{1,6}[ \t]+(.+)$")
 _BLANK_LINES = lazy_regex(r"\n[ \t]*\n(?:[ \t]*\n)+")
@@ -281,9 +283,13 @@ def inline_spans(text: str) -> list[TextSpan]:
     """Split a text into plain, code and strong parts, without their markers."""
     spans, end = [], 0
     for found in _INLINE.finditer(text):
+        if found["run"]:
+            continue
         if found.start() > end:
             spans.append(TextSpan(text[end : found.start()]))
-        if bold := found["bold"]:
+        if fenced := found["fenced"]:
+            spans += inline_spans(fenced)
+        elif bold := found["bold"]:
             spans += strong(inline_spans(bold))
         elif code := found["two"] or found["one"] or found["cut"]:
             spans.append(TextSpan(code.strip(" "), "code"))
@@ -295,16 +301,17 @@ def strong(spans: Iterable[TextSpan]) -> list[TextSpan]:
     return [TextSpan(span.text, span.style or "strong") for span in spans]
 
 
-def text_blocks(text: str, is_wrapped: bool = False) -> list[Passage]:
+def text_blocks(text: str, is_wrapped: bool = False, *, is_labelled: bool = True) -> list[Passage]:
     """Split the text of a memory or turn into the parts to show.
 
     Args:
         is_wrapped: True if lines may be hard-wrapped, as in a commit message, and must be joined.
+        is_labelled: True for a memory, in which ``LABELS`` stand; in a transcript, the same words are what was said.
     """
     text = text.replace("\r\n", "\n")
     if len(text) > MAX_RICH_CHARACTERS:
         return [Passage("prose", (TextSpan(text),))]
-    parts = _LABEL.split(text)
+    parts = _LABEL.split(text) if is_labelled else [text]
     blocks = [*_prose_and_code(parts[0], is_wrapped)]
     for label, part in zip(parts[1::2], parts[2::2], strict=True):
         blocks += [Passage("label", (TextSpan(LABELS[label]),)), *_prose_and_code(part, is_wrapped)]
@@ -323,7 +330,7 @@ def quoted_blocks(quotation: Iterable[Span]) -> list[Passage]:
             plain = f"{plain[:start]}{_MARK}{plain[start:stop]}{_END}{plain[stop:]}"
         text += plain
     blocks, is_marked = [], False
-    for block in text_blocks(text):
+    for block in text_blocks(text, is_labelled=False):
         pieces = []
         for whole in block.spans:
             for piece in _MARKS.split(whole.text):

@@ -312,6 +312,8 @@ MIN_SAID_SHARE = 0.25
 MAX_AROUND_CHARACTERS = 300
 #: Maximum number of characters shown of a text without a mark.
 MAX_PLAIN_CHARACTERS = 400
+#: The first or the last line of a code block.
+_FENCE = lazy_regex(r"^[ \t]*(`{3,}|~{3,})([^\n`]*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,7 +395,10 @@ def _source_turn(store: Reader, stored: StoredTurn, cited: Sequence[str], memory
 
 
 def _shorten(spans: Sequence[Span]) -> list[Span]:
-    """Shorten the text around the mark; without one, keep the beginning."""
+    """Shorten the text around the mark; without one, keep the beginning.
+
+    If the text begins in the middle of a code block, the fence of the block is kept.
+    """
     if not any(span.is_marked for span in spans):
         text = "".join(span.text for span in spans)
         return [Span(text if len(text) <= MAX_PLAIN_CHARACTERS else text[:MAX_PLAIN_CHARACTERS].rstrip() + " …")]
@@ -407,9 +412,22 @@ def _shorten(spans: Sequence[Span]) -> list[Span]:
             # No word is cut in two.
             near = text[-MAX_AROUND_CHARACTERS:] if is_before else text[:MAX_AROUND_CHARACTERS]
             words = re.split(r"\s", near, maxsplit=1)[-1] if is_before else re.split(r"\s\S*\Z", near)[0]
-            text = f"… {words or near}" if is_before else f"{words or near} …"
+            text = words or near
+            fence = _open_fence(span.text[: -len(text)]) if is_before else ""
+            text = f"{fence}\n…\n{text}" if fence else f"… {text}" if is_before else f"{text} …"
         kept.append(Span(text, span.is_marked))
     return kept
+
+
+def _open_fence(text: str) -> str:
+    """Return the fence of the code block in which a text ends; "" if it does not end in one."""
+    fence = ""
+    for found in _FENCE.finditer(text):
+        if not fence:
+            fence = found[1]
+        elif found[1].startswith(fence) and not found[2].strip(" \t~"):
+            fence = ""
+    return fence
 
 
 # -- Ids as people type them: a prefix is enough.

@@ -86,6 +86,28 @@ def test_code_that_was_cut_off_is_code_and_a_fence_in_a_line_is_left_out() -> No
     assert "".join(span.text for span in inline_spans("So: ``` make ``` it")) == "So:  make  it"
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Use ``` to open a block, and ```` too", "Use ``` to open a block, and ```` too"),
+        ("Close it with ``` and `go` on", "Close it with ``` and go on"),
+        ("```sh make it", "sh make it"),
+        ("So: ```sh make i…", "So: sh make i…"),
+        ("So: ```sh `make` it``` **now**", "So: sh make it now"),
+    ],
+)
+def test_only_the_fences_of_code_in_a_line_are_left_out(text: str, expected: str) -> None:
+    assert "".join(span.text for span in inline_spans(text)) == expected
+
+
+def test_a_text_of_a_transcript_has_no_labels() -> None:
+    said = "It printed:\n[also] one\n[asked] two"
+
+    assert [block.kind for block in quoted_blocks([Span(said[:14]), Span(said[14:], True)])] == ["prose"]
+    assert text_blocks(said, is_labelled=False) == quoted_blocks([Span(said)])
+    assert [block.kind for block in text_blocks(said)] == ["prose", "label", "prose", "label", "prose"]
+
+
 def test_what_is_marked_in_a_quotation_stays_marked_in_its_parts() -> None:
     quotation = [
         Span("See:\n"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from engram.page.rendering import quoted_blocks
 from engram.reports.memory_report import MAX_AROUND_CHARACTERS, mark_sentences
 
 
@@ -33,6 +34,23 @@ def test_a_statement_that_stands_there_is_marked_whole() -> None:
 )
 def test_the_sentence_that_says_the_most_is_marked(text: str, wanted: str, expected: list[str]) -> None:
     assert marked(text, wanted) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "after"), [("", "Hence. "), ("x = int(y)\n" * 60, "Hence. "), ("x = int(y)\n" * 60, "")]
+)
+def test_code_whose_beginning_is_cut_off_stays_code_and_nothing_else_becomes_it(code: str, after: str) -> None:
+    from engram.reports.memory_report import _shorten
+
+    told = "The export loses the cents."
+    text = f"{'before. ' * 60}\n```py\n{code}z = 1\n```\n{after}{told} So it is."
+    blocks = quoted_blocks(_shorten(mark_sentences(text, told)))
+    shown = [(block.kind, "".join(span.text for span in block.spans)) for block in blocks]
+
+    assert shown[-1] == ("prose", f"{after}{told} So it is.")
+    assert shown[-2][0] == "code"
+    assert shown[-2][1].startswith(("…\nx", "…\nint(y)\n") if code else "z = 1")
+    assert shown[-2][1].endswith("z = 1")
 
 
 def test_around_the_mark_a_long_text_is_cut() -> None:
