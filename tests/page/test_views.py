@@ -23,7 +23,7 @@ from engram.models.hub.shares import add_rule, add_share
 from engram.models.hub.spaces import list_spaces
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_history import history_of
-from engram.models.memories.memory_records import Memory, find_memory, new_memory_id
+from engram.models.memories.memory_records import Evidence, Memory, find_memory, new_memory_id
 from engram.models.projects.projects import project_by_id
 from engram.models.sessions.sessions import find_session, set_rolling_summary
 from engram.models.shown.usage import note_late
@@ -32,10 +32,10 @@ from engram.page.rendering import SPEAKERS
 from engram.page.views import health, memories, sessions
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.transcripts.turns import Role
+from engram.transcripts.turns import EntryRef, Role, TextBlock
 from tests.models.conversations import make_turn, store_session, store_turn
 from tests.models.hub_spaces_made import join_made_up, join_team_made_up
-from tests.page.lived import PROMPT, QUIET, SESSION, SUMMARY, Lived, live, live_earlier
+from tests.page.lived import PROMPT, QUIET, SESSION, SUMMARY, Lived, live, live_earlier, uuid_of
 from tests.page.serving import ServedPage, serve_page
 from tests.page.test_later_views import give_work
 
@@ -103,6 +103,17 @@ def test_whoever_said_a_text_is_named_above_it(page: ServedPage, lived: Lived, s
 
     for shown in (page.see("m", lived.fix.episode_id), page.see("s", SESSION, "t", str(lived.turn_id))):
         assert f"<strong>{SPEAKERS[role]}</strong>" in shown.text
+
+
+def test_what_looks_like_a_label_in_a_transcript_is_shown_as_it_was_said(
+    page: ServedPage, lived: Lived, store: Store
+) -> None:
+    with store.transaction() as tx:
+        tx.run("UPDATE said SET text = '[also] ' || text")
+
+    for shown in (page.see("m", lived.fix.episode_id), page.see("s", SESSION, "t", str(lived.turn_id))):
+        assert "[also] " in shown.text
+        assert "Also said" not in shown.text
 
 
 def test_a_memory_says_who_said_it_where_it_is_shared_and_what_waits(
@@ -489,6 +500,51 @@ def test_the_list_below_an_answer_has_nothing_twice(
     asked.clear()
     assert link in page.see("m", q="vat_cents").text  # a word is looked up
     assert not asked
+
+
+def test_what_stands_in_no_open_part_of_an_answer_stays_in_the_list(
+    page: ServedPage, lived: Lived, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = [hit(id=f"q_{number:014x}", role="user", text=f"text {number}") for number in range(3)]
+    folded = [*said, hit(id=lived.fix.episode_id, kind="fix", text=SUMMARY)]
+    doubtful = [hit(id=lived.fix.episode_id, kind="fix", text=SUMMARY, doubtful=True)]
+    link = f'<a href="{page.access.root}/m/{lived.fix.episode_id}" data-beside>'
+
+    for hits, heading in ((folded, "Answer"), (doubtful, "No close answer")):
+        monkeypatch.setattr(memories, "ask_worker", lambda *_, hits=hits, **__: {"hits": hits})
+        for path in (("m",), ("m", "answer")):
+            shown = page.see(*path, q="half cent vat_cents").text
+            assert f"<h2>{heading}</h2>" in shown
+            assert shown.count("<details>") == 1
+            assert link in shown
+            assert "in the answer above" not in shown
+
+
+def test_the_answer_to_a_question_keeps_the_filters(
+    page: ServedPage, lived: Lived, store: Store, keep: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fact = keep("The half cent of vat_cents is a fact.", kind=Kind.FACT)
+    monkeypatch.setattr(memories, "ask_worker", lambda *_, **__: {"hits": []})
+
+    typed = page.ask(f"{page.access.root}/m?q=half+cent+vat_cents&kind=fact&state=active", hx_request="true").text
+    late = page.ask(html.unescape(re.findall(r'id="answer"[^>]* hx-get="([^"]+)"', typed)[0]), hx_request="true").text
+    for shown in (typed, late):
+        assert fact.episode_id in shown
+        assert lived.fix.episode_id not in shown
+
+
+def test_of_many_lines_the_first_four_are_linked(page: ServedPage, lived: Lived, store: Store) -> None:
+    said = tuple(TextBlock(uuid_of(100 + index), Role.USER, f"Point {index}.", line=40 + index) for index in range(6))
+    entries = tuple(EntryRef(block.uuid, index * 6, 5, block.line) for index, block in enumerate(said))
+    turn = make_turn(uuid_of(100), "Point 0.", session_id=SESSION, said=said, entries=entries)
+    turn_id = store_turn(store, turn, "harbor")
+    with store.transaction() as tx:
+        made = dataclasses.replace(lived.fix, id=0, episode_id=new_memory_id(), stable_id="", summary="Six points.")
+        evidence = [Evidence(block.uuid, SESSION, turn_id) for block in said]
+        made = add_memory(tx, made, evidence, actor=Actor.MODEL, action="extract")
+
+    shown = page.see("m", made.episode_id).text
+    assert re.findall(r">line (\d+)</a>", shown) == ["40", "41", "42", "43"]
 
 
 def test_memories_that_count_are_told_from_those_that_do_not(page: ServedPage, lived: Lived) -> None:

@@ -26,6 +26,8 @@ from engram.worker.worker_client import ask_worker
 MAX_ROWS = 25
 #: Maximum number of hits in an answer, of texts that contain the words, and of passages read to find them.
 MAX_HITS, MAX_SAID, MAX_READ = 8, 5, 20
+#: Maximum number of hits that are not folded away.
+MAX_OPEN_HITS = 3
 #: Maximum number of memories listed for a search without matches.
 MAX_NEAREST = 5
 #: Kind → what it means.
@@ -127,7 +129,7 @@ def _is_question(text: str, is_found: bool) -> bool:
 
 
 def _not_twice(values: dict[str, Any]) -> dict[str, Any]:
-    """Remove memories from the list that the answer above it contains."""
+    """Remove memories from the list that the answer above it shows without being unfolded."""
     told = {hit.path[-1] for hit in values.get("hits", ()) if hit.path[:1] == ("m",)}
     rest = [memory for memory in values["memories"] if memory.episode_id not in told]
     return values | {"memories": rest, "answered": len(values["memories"]) - len(rest)}
@@ -148,13 +150,13 @@ def _answer_values(request: PageRequest, selection: Selection) -> dict[str, Any]
     if not isinstance(hits, list):
         start = start_of(take_vitals(request.store, request.settings, with_files=False))
         said = _said(request, selection.text)
-        return {"is_missing": True, "hits": [], "is_doubtful": False, "said": said, "start": start}
+        return {"is_missing": True, "hits": [], "folded": [], "said": said, "start": start}
     found = [shown for hit in hits if (shown := _found(request.store, hit)) is not None]
     # The command that resumes a session is shown only with its first hit.
     first = {hit.resume: index for index, hit in reversed(list(enumerate(found)))}
     found = [hit if first[hit.resume] == index else replace(hit, resume="") for index, hit in enumerate(found)]
-    is_doubtful = all(hit["doubtful"] for hit in hits)
-    return {"is_missing": False, "hits": found, "is_doubtful": is_doubtful, "said": []}
+    open_hits = 0 if all(hit["doubtful"] for hit in hits) else MAX_OPEN_HITS
+    return {"is_missing": False, "hits": found[:open_hits], "folded": found[open_hits:], "said": []}
 
 
 def _found(store: Store, hit: Mapping[str, Any]) -> Found | None:
