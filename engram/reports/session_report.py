@@ -214,8 +214,13 @@ def find_session_row(store: Store, text: str) -> SessionRow:
     if matches:
         titles = session_titles(store, matches[: MAX_CANDIDATES + 1])
         raise NotFound(several_begin(text, [(name, title) for name, title in titles.items()]))
-    for copy, original in copies_beginning_with(store, text):
-        raise NotFound(f"session {copy} only repeats what was said in another one: engram sessions {original}")
+    # Of the sessions that a copy repeats, name the one that it repeats longest.
+    copies = dict(reversed(copies_beginning_with(store, text))) if text else {}
+    if len(copies) == 1 or text in copies:
+        copy = text if text in copies else next(iter(copies))
+        raise NotFound(f"session {copy} only repeats what was said in another one: engram sessions {copies[copy]}")
+    if copies:
+        raise NotFound(several_begin(text, [(name, f"a copy of {original}") for name, original in copies.items()]))
     raise NotFound(f"there is no session {text!r}; `engram sessions` lists them")
 
 

@@ -534,6 +534,20 @@ def test_a_session_that_only_repeats_another_one_leads_to_it(filled: Store, run:
     )
 
 
+@pytest.mark.parametrize("command", ["sessions", "why"])
+def test_of_several_copies_none_is_chosen_at_random(filled: Store, run: Run, command: str) -> None:
+    first, second = (row.session_id for row in list_sessions(filled)[:2])
+    with filled.transaction() as tx:
+        for copy, original, until_ms in (("c0ffee-1", first, 1), ("c0ffee-2", first, 2), ("c0ffee-2", second, 3)):
+            note_copied_history(tx, copy, original, until_ms)
+
+    said = run(command, "c0ffee", code=1).stderr
+    assert "several ids begin with c0ffee: " in said
+    assert f"c0ffee-1 “a copy of {first}”" in said
+    assert f"c0ffee-2 “a copy of {second}”" in said
+    assert run(command, "c0ffee-2", code=1).stderr.endswith(f" in another one: engram sessions {second}\n")
+
+
 def test_an_export_into_a_missing_folder_and_an_import_of_other_text_say_what_is_wrong(
     filled: Store, run: Run, tmp_path: Path
 ) -> None:
