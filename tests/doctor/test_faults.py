@@ -122,7 +122,7 @@ def test_a_half_done_installation_is_named(doctor: Doctor) -> None:
     finding = doctor.findings()["installation"]
 
     assert (finding["state"], finding["command"]) == ("bad", "engram install")
-    assert "service done, plugin open" in finding["detail"]
+    assert "Completed steps: service; remaining steps: plugin" in finding["detail"]
     save_journal(doctor.home, Journal(phase=Phase.UNINSTALLING, ledger=Ledger(steps=steps)))
     assert doctor.findings()["installation"]["command"] == "engram uninstall"
     save_journal(doctor.home, Journal(phase=Phase.INSTALLED, ledger=Ledger(steps=steps)))
