@@ -94,6 +94,8 @@ UNIVERSAL = lazy_regex(
     r"\bhere (?:or|and) (?:elsewhere|everywhere else)\b",
     _ANY,
 )
+#: Wordings that mention this project only to say that others are also meant.
+NOT_ONLY_HERE = lazy_regex(r"\bnot (?:just|only)?(?: in| for)? ?(?:here|this (?:repo\w*|project|one|app))\b", _ANY)
 #: Words that cancel words for all projects: "not in all my projects", "in every project of the solution".
 NOT_UNIVERSAL = lazy_regex(
     rf"\b(?:not|n'?t|hardly|except|but|unlike|other than|apart from)(?: \w+)? {_EVERYTHING}|"
@@ -174,6 +176,12 @@ MAKES = lazy_regex(
     r"^\W*(?:please |can you |could you |let'?s )*(?:create|write|make|add|define|draft|generate|build|set up)\b", _ANY
 )
 DICTATES = lazy_regex(r"\b(?:prompts?|instructions?|persona|system message)\b[^.!?:]{0,40}:(?=\s)", _ANY)
+#: Begins what the user says beside a text that is dictated.
+BESIDES = lazy_regex(
+    r"^\W*(?:(?:also|and|besides),? (?:from now on|going forward|in (?:the )?future)|btw|by the way|besides|"
+    r"(?:apart|aside) from that|other than that|separately|unrelated)\b",
+    _ANY,
+)
 #: Text that is struck through, and a sentence that is nothing but code or a quotation in backticks.
 STRUCK = lazy_regex(r"~~[^~]+~~")
 IN_BACKTICKS = lazy_regex(r"^\W*`[^`]+`\W*$")
@@ -197,17 +205,29 @@ DANGLING = lazy_regex(
     r"(?: (?:again|please|ever|from now on|always|in future))*\W*$",
     _ANY,
 )
-#: Asks what a rule is worth, so that the rule beside it is put to the question.
+_WORTH = (
+    r"(?:good|bad|right|wrong|true|correct|sensible|reasonable|wise|smart|outdated|normal|common|best|better|worth it|"
+    r"sound|strict|overkill|fair|realistic)"
+)
+_KIND_OF_RULE = r"(?:rules?|ideas?|practices?|conventions?|polic(?:y|ies)|standards?|principles?|advice|habits?)"
+_SO_AND = r"^\W*(?:(?:so|and|or|hm+|but|btw|claude)[, ]+)*"
+_IS_THAT = r"(?:is|was|would|isn'?t) (?:that|this|it)(?: still| really| even| also| be)? (?:an? |the |too )?"
+#: Asks what the rule before it is worth.
 QUESTIONED = lazy_regex(
-    r"^\W*(?:(?:so|and|or|hm+|but|btw|claude)[, ]+)*(?:(?:is|was|would|isn'?t) (?:that|this|it)(?: still| really|"
-    r" even| "
-    r"also| be)? (?:an? |the |too )?(?:\w+ ){0,2}?(?:good|bad|right|wrong|true|correct|sensible|reasonable|wise|smart|"
-    r"outdated|normal|common|best|better|worth|sound|strict|overkill|idea|practice|fair|realistic)\b[^?]*\?|(?:what|"
-    r"how) "
-    r"(?:do|would|are|is) (?:you|your) (?:think|feel|say|thoughts?|opinion|take)\b|(?:any )?(?:thoughts|"
-    r"opinions?)\b[^?]*"
-    r"\?|(?:do you )?(?:dis)?agree(?:d)?\s*\?|(?:true|right|good|yes) or (?:false|wrong|bad|no)\b|(?:good|bad) (?:rule|"
-    r"idea|practice|advice)\b[^?]*\?|true\s*\?|not (?:so |too |really |quite |entirely )?sure\b)",
+    rf"{_SO_AND}(?:{_IS_THAT}(?:\w+ ){{0,2}}?(?:{_WORTH}|{_KIND_OF_RULE})(?: {_KIND_OF_RULE})?(?: (?:for|in) (?:a|an|"
+    r"the|our|my|us|this) [^?,]{1,30}| (?:here|then|though|too|now|at all|any ?more|or (?:not|wrong|bad|too \w+)))*"
+    r"\W*\?|(?:what|how) (?:do|would|are|is) (?:you|your) (?:think|feel|say|thoughts?|opinion|take)(?: (?:about|of|on) "
+    rf"(?:that|this|it|(?:that|this|the|my) {_KIND_OF_RULE}))?\W*$|(?:any )?(?:thoughts|opinions?)(?: (?:about|of|on) "
+    r"(?:that|this|it))?\W*\?|(?:do you )?(?:dis)?agree(?:d)?\s*\?|(?:true|right|good|yes) or (?:false|wrong|bad|no)\b|"
+    rf"(?:good|bad) {_KIND_OF_RULE}(?: or (?:a )?\w+(?: {_KIND_OF_RULE})?)?\W*\?|true\s*\?|"
+    r"not (?:so |too |really |quite |entirely )?sure(?: (?:though|yet|tbh|honestly|about (?:that|this|it)(?: one)?|"
+    rf"(?:if|whether) (?:that|this|it)(?:'?s| is) (?:an? |the )?(?:\w+ )?{_WORTH}(?: {_KIND_OF_RULE})?))*\W*$)",
+    _ANY,
+)
+#: Announces a rule and asks what it is worth.
+ANNOUNCES = lazy_regex(
+    rf"{_SO_AND}(?:{_IS_THAT}(?:\w+ ){{0,2}}?{_KIND_OF_RULE}\W*\?|(?:what|how) do you (?:think|feel) (?:about|of) "
+    rf"(?:this|the following)(?: {_KIND_OF_RULE})?\W*$)",
     _ANY,
 )
 #: Dismisses something at hand, although it begins like a prohibition.
@@ -255,6 +275,8 @@ KEEPS = lazy_regex(
 HASH = lazy_regex(r"\s*#{1,3}\s*(?=[^\s#][^\n]*\s*$)")
 #: "1. … 2. …" within a paragraph.
 ENUMERATION = lazy_regex(r"(?:^|\s)\(?(?:1|a)[.)]\s.*\s\(?(?:2|b)[.)]\s", _ANY)
+#: A remark in parentheses, which makes no question of a sentence.
+PARENTHESIS = lazy_regex(r"\([^()]{0,300}\)")
 #: Headings of a list of rules.
 RULES_HEADING = lazy_regex(
     r"\b(?:rules?|conventions?|preferences?|guidelines?|standards?|habits?|polic(?:y|ies)|always|never|from now on|"
@@ -271,11 +293,11 @@ OPTIONS_HEADING = lazy_regex(
 # --- Withdrawing ------------------------------------------------------------------------------------------------------
 
 #: Wordings that say that the preceding text was meant for another place, or only for the current task.
+_PLACE = r"(?:window|chat|tab|terminal|project|repo|session|channel|thread|person)"
 _ELSEWHERE_MEANT = (
     r"^(?:(?:oops|sorry|ups|ah|oh|uh|no|wait|hold on|hm+|my bad)\W+)*(?:(?:that|this|it)(?:'?s| is|"
-    r" was) (?:meant )?(?:for )?)?(?:the )?"
-    r"(?:wrong|other|another) (?:window|chat|tab|terminal|project|repo|session|channel|thread|person)"
-    r"(?:\W+(?:sorry|my bad|oops|ignore (?:it|that)))*(?=\W*$|[,.;:!–—])",
+    rf" was) (?:meant )?(?:for )?)?(?:wrong {_PLACE}(?=[,.;:!–—])|(?:the )?(?:wrong|other|another) {_PLACE}"
+    r"(?:\W+(?:sorry|my bad|oops|ignore (?:it|that)))*(?=\W*$))",
     r"^(?:(?:no|oh|well|sorry|but|and|i mean|i meant|that'?s|that is|that was|it'?s|this is)\W+)*(?:only|just) "
     r"(?:for|in|on) (?:this|that|the current) (?:one|file|branch|test|commit|pr|pull request|change|task|step|ticket|"
     r"issue|sprint|release|demo|week|session)(?:\W+(?:i mean|i meant|though|sorry|please))*\W*$",
@@ -309,6 +331,7 @@ TAKES_BACK = lazy_regex(
     r"just )?(?:a joke|sarcas\w+|ironic|a mistake|wrong|nonsense)|i(?:'m| am| was) (?:only |just )?(?:joking|kidding|"
     r"sarcastic)|i was (?:wrong|too (?!\w+ to\b))|my (?:bad|mistake)\b|not (?:really|seriously|serious)(?=[.!,]|$)|"
     r"undo (?:that|the) rule|"
+    r"(?:that|this|it) was an? (?:bad|dumb|stupid|silly|terrible|poor) idea|"
     r"(?:that|the|my) rule (?:about .{1,40})?(?:no longer|doesn'?t|does not) (?:hold|appl\w+|count)\w*|lol,? no|"
     r"haha,? no|i didn'?t mean (?:that|it)|don'?t (?:do|follow) what i (?:just )?said|that'?s not what i (?:meant|"
     r"want\w*))\b|\b(?:wasn'?t|not) meant for (?:you|here|this)\b|"
@@ -351,17 +374,21 @@ IS_BETTER = lazy_regex(r"\b(?:is|are|was|were) better (?:\w+ ){0,3}?than (?P<abo
 OVER = lazy_regex(
     r"\b(?:we|you|i) (?:no longer|(?:don'?t|do not) (?:\w+ ){1,12}?(?:any ?more|any longer)|(?:(?:have |'ve )?"
     r"(?:stopped|given up|gave up|quit) \w+ing|(?:have |'ve )?(?:got rid of|moved away from|said goodbye to)))\b|"
-    r"\b(?:there is |there'?s )?no (?:longer a )?need (?:to|for) .*(?:any ?more|any longer)\b|"
-    r"\b(?:we|i)(?: have|'ve)? (?:dropped|lifted|abolished|retired|scrapped|abandoned|revoked) (?:the|our|my|that) .*"
-    r"\b(?:rule|convention|policy|requirement)\b|^\W*(?:please )?ignore (?:the|our|my|that) .*\b(?:rule|convention|"
-    r"policy|"
-    r"requirement)\W*$|\b(?:the|our|my|that) (?:[\w-]+ ){1,6}(?:rule|convention|policy|requirement) (?:is|"
-    r"was) (?:gone|over|"
-    r"history|obsolete|off|void|dropped|lifted|withdrawn|cancelled)\b|\b(?:rule|convention|policy|"
-    r"requirement) (?:no longer|"
-    r"doesn'?t|does not) (?:hold|appl\w+|count)",
+    r"\b(?:there is |there'?s )?no (?:longer a )?need (?:to|for) .*(?:any ?more|any longer)\b",
     _ANY,
 )
+_RULE = r"(?:rule|convention|policy|requirement)"
+_A_NAMED_RULE = rf"(?:the|our|my|that) (?:(?!(?:of|from|in)\b)[\w'’-]+ ){{1,4}}{_RULE}"
+#: Wordings that say that a rule, which they name, no longer applies.
+RULE_OVER = lazy_regex(
+    rf"\b(?:we|i)(?: have|'ve)? (?:dropped|lifted|abolished|retired|scrapped|abandoned|revoked) {_A_NAMED_RULE}"
+    r"(?=\W*$|[,.;!]| (?:about|on|for|that|now|any ?more|again|last|since|because|as|and|so)\b)|"
+    rf"^\W*(?:please )?ignore {_A_NAMED_RULE}\W*$|\b{_A_NAMED_RULE} (?:is|was) (?:gone|over|history|obsolete|off|void|"
+    rf"dropped|lifted|withdrawn|cancelled)\b|\b{_RULE} (?:no longer|doesn'?t|does not) (?:hold|appl\w+|count)",
+    _ANY,
+)
+#: What a rule is about that can be named by one word: "always squash the merges" is the squash rule.
+WHAT_IT_DOES = lazy_regex(r"\b(?:always|never) (?P<verb>\w+)", _ANY)
 #: Wordings that say that something is no longer forbidden.
 ALLOWED_AGAIN = lazy_regex(
     r"\b(?:you|we) (?:may|can|are allowed to) (?:now )?(?:\w+ ){1,8}?again\b|"
@@ -407,6 +434,8 @@ LOCAL = lazy_regex(
     r"(?i:\b(?:this|these|here|our|the (?:repo\w*|project|app\w*|file|cli|api|server|page|button|component|"
     r"branch|table|database|function|method|module|package|service))\b)"
 )
+#: Names of naming styles, which are not symbols of a project.
+CASES = lazy_regex(r"\b(?:camelCase|snake_case|PascalCase|kebab-case|SCREAMING_SNAKE_CASE|UPPER_CASE)\b")
 #: The end of a sentence, if no capital letter follows.
 SOFT_END = lazy_regex(
     r"(?<=[\w)`\"'][.!?;])\s+(?=[a-zäöü])|(?<=\.\.\.)\s+|(?<=…)\s*|\s+[–—]\s+(?=(?i:just kidding|no|wait|sorry|"

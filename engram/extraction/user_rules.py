@@ -91,13 +91,21 @@ class TakingBack:
     least: float = 0.0
     #: True if the sentence is only about prohibitions, False if it is only about other rules; None for any rule.
     of_prohibitions: bool | None = None
+    #: True if these words name a rule ("the squash rule is gone").
+    is_name: bool = False
 
     def is_about(self, rule: str) -> bool:
         return self.shared(rule) > 0
 
     def shared(self, rule: str) -> int:
-        """Return how many words a rule has in common with what is withdrawn; 0 if the rule is not meant."""
+        """Return how many words a rule has in common with what is withdrawn; 0 if the rule is not meant.
+
+        A single word names only a rule that always or never does just that.
+        """
         shared = len(self.about & prefixes(content_words(rule)))
+        does = words.WHAT_IT_DOES.search(rule)
+        if self.is_name and shared == 1 and not (does and self.about & prefixes([does["verb"].lower()])):
+            return 0
         is_either = self.of_prohibitions is None or bool(words.DEMANDS.search(rule))
         is_other = not is_either and self.of_prohibitions != bool(words.DENIES.search(rule))
         return 0 if is_other or shared < self.least * len(self.about) else shared
@@ -144,20 +152,22 @@ def judge(
     judged: list[tuple[int, Judgement]] = []
     lead = ""
     first = sentences[0][0] if sentences else ""
-    plays = bool(words.PART.search(first) or (words.MAKES.search(first) and words.DICTATES.search(first)))
+    plays = bool(words.PART.search(first))
+    is_dictated = bool(words.MAKES.search(first) and words.DICTATES.search(first))
     for place, (sentence, statement) in enumerate(sentences):
         if statement.block is Block.PROSE:
             lead = sentence
+        is_dictated = is_dictated and not words.BESIDES.search(sentence)
         before = sentences[place - 1][0] if place else ""
         after = sentences[place + 1][0] if place + 1 < len(sentences) else ""
         found = _judge(sentence, statement, after, project, model)
-        if found is not None and any(map(words.QUESTIONED.search, (before, after))):
+        if found is not None and (words.ANNOUNCES.search(before) or words.QUESTIONED.search(after)):
             found = replace(found, refusal=Refusal.QUESTION)
         is_option = statement.block is Block.BULLET and words.OPTIONS_HEADING.search(lead)
         if found is not None and found.refusal is None and (is_option or statement.group in enumerated):
             found = replace(found, refusal=Refusal.LIST)
         if found is not None:
-            if plays and found.refusal in (None, Refusal.ORDER):
+            if (plays or is_dictated) and found.refusal in (None, Refusal.ORDER):
                 found = replace(found, refusal=Refusal.PART)
             if place == 0 and found.refusal is None and command is not None and not words.KEEPS.search(command[0]):
                 # The first words after a command concern only this run of the command, until they are said again.
@@ -218,12 +228,14 @@ def takings_back(typed: str) -> list[TakingBack]:
     """Return the sentences that withdraw something specific from an earlier prompt or say that it is over."""
     found = []
     for sentence, _ in sentences_in(typed):
+        is_rule_over = bool(words.RULE_OVER.search(sentence))
         if about := _named(sentence):
             found.append(TakingBack(sentence, about))
-        elif (is_over := words.OVER.search(sentence)) or words.ALLOWED_AGAIN.search(sentence):
+        elif is_rule_over or words.OVER.search(sentence) or words.ALLOWED_AGAIN.search(sentence):
             about = prefixes(content_words(sentence) - words.EMPTY_WORDS - words.OVER_WORDS)
             if about and not (words.QUESTION.search(sentence) or words.MOMENT.search(sentence)):
-                found.append(TakingBack(sentence, about, MOSTLY, of_prohibitions=not is_over))
+                forbids = None if is_rule_over else not words.OVER.search(sentence)
+                found.append(TakingBack(sentence, about, MOSTLY, of_prohibitions=forbids, is_name=is_rule_over))
     return found
 
 
@@ -254,7 +266,8 @@ def scope_of(sentence: str, project: str = "") -> Scope:
     if not is_for_all_projects(sentence) or (project and project.lower() in sentence.lower()):
         return Scope.PROJECT
     # A tool in backticks may belong to any project; a path, a file or a symbol belongs to this one.
-    rest = languages.UNIVERSAL.sub(" ", words.UNIVERSAL.sub(" ", sentence)).replace("`", "")
+    rest = words.NOT_ONLY_HERE.sub(" ", languages.UNIVERSAL.sub(" ", words.UNIVERSAL.sub(" ", sentence)))
+    rest = words.CASES.sub(" ", rest.replace("`", ""))
     return Scope.PROJECT if words.LOCAL.search(rest) or languages.LOCAL.search(rest) else Scope.GLOBAL
 
 
@@ -305,7 +318,7 @@ def shipped_model() -> LinearModel:
 
 def _refusal(sentence: str, statement: Statement, after: str) -> Refusal | None:
     """Return the reason that disqualifies a sentence, however lasting it sounds; None if there is none."""
-    if words.QUESTION.search(sentence):
+    if words.QUESTION.search(words.PARENTHESIS.sub("", sentence).strip()):
         return Refusal.QUESTION
     if statement.block is Block.ROW or (statement.block is Block.BULLET and not _is_in_rules(statement)):
         return Refusal.LIST
@@ -321,7 +334,7 @@ def _refusal(sentence: str, statement: Statement, after: str) -> Refusal | None:
         return Refusal.UNSURE
     if words.DANGLING.search(sentence):
         return Refusal.DANGLING
-    if words.OVER.search(sentence) or words.ALLOWED_AGAIN.search(sentence) or words.DISMISSES.search(sentence):
+    if any(over.search(sentence) for over in (words.OVER, words.RULE_OVER, words.ALLOWED_AGAIN, words.DISMISSES)):
         return Refusal.TAKEN_BACK
     if words.DISAGREES.search(sentence) or words.DISAGREES.search(after):
         return Refusal.TAKEN_BACK

@@ -310,3 +310,15 @@ def test_a_failed_commit_is_no_memory_and_of_an_amended_one_the_last_message_is_
     found = LocalExtractor().propose([failed, first, amended], ExtractionContext(project="demo"))
 
     assert [candidate.evidence[0] for candidate in found] == ["c2"]
+
+
+def test_of_an_amended_commit_with_another_message_the_last_one_is_kept(make: type[Make]) -> None:
+    reworded = HEREDOC.replace("key entries by branch", "separate the branches").replace(
+        REASON, "Two branches shared one entry, so the second one got an old result."
+    )
+    first = make.turn("commit it", make.run(HEREDOC, uuid="c1"), key="t1")
+    amended = make.turn("amend it", make.run(reworded.replace("git commit", "git commit --amend"), uuid="c2"), key="t2")
+
+    found = LocalExtractor().propose([first, amended], ExtractionContext(project="demo"))
+
+    assert [candidate.evidence[0] for candidate in found] == ["c2"]

@@ -55,7 +55,15 @@ def test_what_was_asked_for_and_not_got_is_left_open(make: type[Make], prompt: s
 
 @pytest.mark.parametrize(
     "prompt",
-    ["continue", "stop, wait", "why does the importer drop the last row?", "yes do it", "the importer does not start"],
+    [
+        "continue",
+        "stop, wait",
+        "why does the importer drop the last row?",
+        "yes do it",
+        "the importer does not start",
+        "From now on always read the last row of every file, please.",
+        "/weigh the importer and tell me which rows of the file it drops",
+    ],
 )
 def test_what_asks_for_no_work_is_not_left_open(make: type[Make], prompt: str) -> None:
     assert left(replace(make.turn(prompt, "Let me look."), is_interrupted=True)) is None

@@ -184,6 +184,9 @@ REFUSED = {
         "We always deploy with ansible. Not sure though.",
         "Never merge on Fridays. What do you think about that?",
         "Always keep a lockfile. Agree?",
+        "Always keep a lockfile. Is that a good practice for a small team?",
+        "Always keep a lockfile. Not sure whether that's a good rule.",
+        "What do you think about this rule? Always keep a lockfile.",
         "We always deploy with ansible I guess.",
         "iirc we never merge without two approvals",
     ],
@@ -567,6 +570,7 @@ def test_what_does_not_sound_like_a_rule_is_not_judged(prompt: str) -> None:
         ("Always run the slow tests.", "no don't, they take an hour"),
         ("Usa siempre yarn.", "mejor npm, olvida lo anterior"),
         ("Always use tabs for indentation.", "spaces are better than tabs"),
+        ("From now on label every crate.", "that was a stupid idea, undo it"),
         ("Never write raw SQL.", "The report is too slow, so raw SQL is fine after all."),
     ],
 )
@@ -606,10 +610,35 @@ def test_the_next_prompt_withdraws_a_rule(rule: str, following: str) -> None:
         ("Always weigh the crates before you ship.", "crates are fine, thanks"),
         ("We use uv for installs.", "uv is better, go on"),
         ("Always use uv instead of pip.", "right, uv is better than pip"),
+        ("We use yarn here. The other repo, harbor, uses npm.", "go on"),
+        ("Always use tabs. The other thread, the weighing one, hangs.", "see why"),
+        ("Never rebase a branch.", "Another tab, another crash: mend the menu."),
+        ("Never rebase a branch.", "The wrong tab, it is grey."),
     ],
 )
 def test_a_next_prompt_about_something_else_withdraws_nothing(rule: str, following: str) -> None:
     assert rules(rule, following=following)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Is that the right port? From now on always bind to localhost.",
+        "What do you think about the new lexer? Never merge on Fridays.",
+        "Not sure what breaks the menu. Never merge on Fridays without asking.",
+        "Never merge on Fridays. Is it a good idea to cache the weights?",
+        "Never merge on Fridays. Is this the best branch?",
+        "Always use tabs. How would you feel about a second harbor?",
+        "Always use tabs. Any thoughts on the lexer?",
+        "Always use tabs. Not sure if the build works.",
+        # A remark in parentheses makes no question of a rule.
+        "Never print a password (as in the handbook, right?).",
+        # What is said beside a dictated text is none of it.
+        "Write a prompt for the weigher: round every weight. Also from now on never use floats here.",
+    ],
+)
+def test_a_question_or_a_text_beside_a_rule_is_not_about_it(prompt: str) -> None:
+    assert len(rules(prompt)) == 1
 
 
 @pytest.mark.parametrize(
@@ -711,6 +740,9 @@ def test_what_the_team_uses_is_a_decision() -> None:
         "Em todos os meus projetos usa sempre tabs.",
         "Every one of my tools must have a `--json` option.",
         "All of my websites must work without JavaScript.",
+        "Always use camelCase in all our codebases.",
+        "In all my projects, always name columns in snake_case.",
+        "Across all projects, not just here, always use tabs.",
         "Not only for the boats: all my programs have to exit with 2 on wrong arguments.",
     ],
 )
@@ -974,6 +1006,9 @@ def test_a_rule_ends_when_a_later_session_withdraws_it(workshop: Workshop) -> No
         ("Never merge without two approvals.", "The merge rule is gone."),
         ("Never merge without two approvals.", "Ignore my merge rule."),
         ("Always squash the merges.", "That squash rule no longer applies."),
+        # Whether it demands or forbids does not matter where it is called a rule.
+        ("Never deploy on Fridays.", "We dropped the no-deploy-on-Fridays rule."),
+        ("Never deploy on Fridays.", "The Friday deploy policy is gone."),
     ],
 )
 def test_a_rule_that_is_over_ends_in_another_session(workshop: Workshop, rule: str, said: str) -> None:
@@ -991,6 +1026,8 @@ def test_a_rule_that_is_over_ends_in_another_session(workshop: Workshop, rule: s
         ("From now on we use pnpm instead of npm.", "We no longer use npm."),
         ("We use Redis for the queue.", "Why do we no longer use Redis for the queue?"),
         ("We use Redis for the queue.", "We dropped the queue of the rule engine."),
+        ("We use Redis for the queue.", "I dropped the Redis queue from the proxy policy."),
+        ("Always use the weights logger.", "The no-weights rule is off."),
         ("Always squash the merges.", "The eslint rule for squash merges is over-eager."),
         ("We use Redis for the queue.", "Bob says we no longer use Redis for the queue."),
         ("We use Redis for the queue.", "For now we no longer use Redis for the queue."),

@@ -29,7 +29,7 @@ from engram.extraction.user_rules import (
 )
 from engram.system import process_limits
 from engram.text.splitting import as_said
-from engram.text.words import content_words, same_words
+from engram.text.words import content_words, overlap
 from engram.transcripts.turns import TextBlock, Turn, standing_turns
 from engram.trust.suspicion import why_suspect
 from engram.trust.voice import typed_text
@@ -38,6 +38,9 @@ from engram.trust.voice import typed_text
 RULE_QUALITY = 0.95
 #: Share of a stopped prompt's words that the next prompt must contain to count as the same prompt sent again.
 RETYPED_SHARE = 0.6
+#: Share of the shorter text's words that two memories must have in common for one to repeat the other. It is lower than
+#: elsewhere, because an amended commit may be reworded.
+REPEATED_SHARE = 0.6
 
 
 class LocalExtractor:
@@ -167,7 +170,7 @@ def _unrepeated(candidates: Iterable[Candidate], known: Sequence[str]) -> list[C
     taken = [content_words(summary) for summary in known]
     for proposed in reversed(list(candidates)):
         words = content_words(proposed.summary)
-        if not words or not any(same_words(words, other) for other in taken):
+        if not any(overlap(words, other) >= REPEATED_SHARE for other in taken):
             kept.append(proposed)
             taken.append(words)
     return kept[::-1]

@@ -10,6 +10,7 @@ from engram.extraction import languages, rule_words
 from engram.extraction.candidate import Candidate
 from engram.extraction.local.proven_fixes import short_command
 from engram.extraction.local.sentences import ended, fitting, quoted, sure
+from engram.extraction.user_rules import rules
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.calls import open_failure, open_todos
 from engram.transcripts.turns import Action, Role, Turn
@@ -70,7 +71,7 @@ def _unanswered(turn: Turn) -> str:
     is_stopped = turn.is_interrupted or not (turn.reply or turn.actions)
     if prompt is None or not prompt.uuid or not is_stopped or is_answered:
         return ""
-    if languages.word_count(typed) < MIN_ASKED_WORDS:
+    if languages.word_count(typed) < MIN_ASKED_WORDS or typed.startswith("/") or rules(typed):
         return ""
     words = quoted(_PAGE.sub(_named_page, typed), ASKED_ROOM)
     is_question = words.endswith("?") or bool(rule_words.QUESTION.search(words))
