@@ -401,8 +401,7 @@ def history_lines(workspace: Workspace, existing: Existing) -> list[str]:
     sources = [source for source in registry.discover(workspace.settings) if source.agent != HISTORY_AGENT]
     with workspace.store() as store:
         totals = count_totals(store)
-        projects = [project for project in count_projects(store) if project.turns and project.name]
-        prompts = sum(project.prompts for project in count_projects(store))
+        counts = count_projects(store)
         own = sum(number for agent, number in count_agents(store).items() if agent != HISTORY_AGENT)
         recovered, recovered_prompts = count_of_agent(store, HISTORY_AGENT)
         unread = {source.place for source in unread_of(store, sources)}
@@ -411,8 +410,8 @@ def history_lines(workspace: Workspace, existing: Existing) -> list[str]:
         return []
     memories = counted(totals.memories, "memory") or "no memories"
     lines = [
-        f"{counted(totals.sessions, 'session')} with {counted(prompts, 'prompt')} in "
-        f"{counted(len(projects), 'project')}; {memories} so far."
+        f"{counted(totals.sessions, 'session')} with {counted(sum(one.prompts for one in counts), 'prompt')} in "
+        f"{counted(sum(bool(one.turns and one.name) for one in counts), 'project')}; {memories} so far."
     ]
     silent = len(sources) - own - len(unread)
     if unread:

@@ -15,8 +15,7 @@ from engram.models.memories.memory_records import Memory
 from engram.models.projects.projects import ProjectRow
 from engram.models.search.memory_lists import current_memories
 from engram.models.sessions.recent_work import prompt_of_turn, turns_naming, turns_with_calls
-from engram.models.sessions.sessions import find_session
-from engram.recollection.branch_state import resume_of
+from engram.recollection.branch_state import resume_of_id
 from engram.recollection.briefing_lines import is_about, is_in_force
 from engram.recollection.past_fixes import find_fixes
 from engram.system.clock import iso_or_none
@@ -101,7 +100,7 @@ def _changes(store: Store, project_id: int, path: str, root: str | None) -> list
                 kind="change",
                 text=" ".join(prompt.split()),
                 session_id=turn.session_id,
-                resume=_resume(store, turn.session_id),
+                resume=resume_of_id(store, turn.session_id),
                 branch=turn.branch,
                 is_unmerged=turn.branch in unmerged,
                 commits=tuple(call.commit for call in turn.calls if call.commit),
@@ -130,7 +129,7 @@ def _of_memory(store: Store, memory: Memory, branch: str) -> Touch:
         kind=memory.kind.value,
         text=memory.summary,
         session_id=memory.session_id,
-        resume=_resume(store, memory.session_id),
+        resume=resume_of_id(store, memory.session_id),
         branch=branch,
         is_unmerged=bool(branch),
     )
@@ -212,7 +211,7 @@ def find_runs(store: Store, projects: Sequence[ProjectRow], tool: str) -> ToolHi
             else:
                 unknown += 1
     passed = sorted(runs.values(), key=lambda run: -run.at_ms)
-    passed = [replace(run, resume=_resume(store, run.session_id)) for run in passed]
+    passed = [replace(run, resume=resume_of_id(store, run.session_id)) for run in passed]
     return ToolHistory(passed, failed=failed, unknown=unknown)
 
 
@@ -225,8 +224,3 @@ def fixed_error(store: Store, failed: Iterable[Action], project_ids: Collection[
     errors = dict.fromkeys(call.error_line for call in failed if telling_lines(call.error_line))
     tried = islice(errors, MAX_TRIED_ERRORS)
     return next((error for error in tried if find_fixes(store, error, project_ids, branches=branches)), "")
-
-
-def _resume(store: Store, session_id: str) -> str:
-    session = find_session(store, session_id) if session_id else None
-    return "" if session is None else resume_of(store, session)

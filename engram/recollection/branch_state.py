@@ -16,7 +16,7 @@ from engram.models.memories.memory_records import Memory
 from engram.models.search.memory_lists import latest_memories
 from engram.models.sessions.reading_progress import files_of_session
 from engram.models.sessions.recent_work import calls_of_session, latest_prompts, latest_sessions_of, latest_sessions_on
-from engram.models.sessions.sessions import SessionRow, session_titles
+from engram.models.sessions.sessions import SessionRow, find_session, session_titles
 from engram.recollection.briefing_lines import is_open_problem, text_of, title_line
 from engram.recollection.prompts import filter_prompt
 from engram.recollection.render_bites import shown_name, shown_text
@@ -254,6 +254,12 @@ def resume_of(store: Store, session: SessionRow) -> str:
     paths = (Path(file.path) for file in files if not file.is_gone and os.path.exists(file.path))
     path = next(paths, None)
     return resume_command(session.agent, session.session_id, path) if path else ""
+
+
+def resume_of_id(store: Store, session_id: str) -> str:
+    """Return the command that resumes the session with an id; "" for an unknown session, or if no file is left."""
+    session = find_session(store, session_id) if session_id else None
+    return "" if session is None else resume_of(store, session)
 
 
 def _last_prompt(store: Store, session: SessionRow, project_id: int) -> str:

@@ -18,9 +18,8 @@ from engram.models.projects.projects import project_by_id
 from engram.models.search.memory_lists import current_memories
 from engram.models.sessions import sessions
 from engram.models.sessions.failures_and_commits import EarlierFailure, earlier_failures, turns_from
-from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import StoredTurn
-from engram.recollection.branch_state import resume_of
+from engram.recollection.branch_state import resume_of_id
 from engram.recollection.briefing_lines import is_in_force
 from engram.recollection.choose_bites import Bite, InjectionRequest, why_barred
 from engram.system.clock import iso_or_none
@@ -486,7 +485,6 @@ def _fixes_of(
         if is_in_force(memory)
     ]
     last = between[-1].turn
-    session = find_session(store, last.session_id)
     seen = PastFix(
         id="",
         project=name_of(store, between[-1].project_id),
@@ -495,7 +493,7 @@ def _fixes_of(
         words=resolution.words,
         at_ms=last.ended_at_ms or last.started_at_ms or 0,
         session_id=last.session_id,
-        resume="" if session is None else resume_of(store, session),
+        resume=resume_of_id(store, last.session_id),
         match=match,
     )
     return [*fixes, seen]
@@ -526,7 +524,6 @@ def _unmarked(text: str) -> str:
 
 
 def _fix_of_memory(store: Store, memory: Memory, match: float) -> PastFix:
-    session = find_session(store, memory.session_id) if memory.session_id else None
     return PastFix(
         id=memory.episode_id,
         project=name_of(store, memory.project_id),
@@ -535,7 +532,7 @@ def _fix_of_memory(store: Store, memory: Memory, match: float) -> PastFix:
         words="",
         at_ms=memory.created_at_ms,
         session_id=memory.session_id,
-        resume="" if session is None else resume_of(store, session),
+        resume=resume_of_id(store, memory.session_id),
         match=match,
     )
 

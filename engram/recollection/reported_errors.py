@@ -13,12 +13,11 @@ from engram.models.engine.transaction import Store
 from engram.models.search.fulltext import search_passages
 from engram.models.sessions.failures_and_commits import turns_from
 from engram.models.sessions.passage_rows import PassageRow, passage_rows
-from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_quotations import barred_quotations
-from engram.recollection.branch_state import resume_of
+from engram.recollection.branch_state import resume_of_id
 from engram.recollection.past_fixes import MAX_TURNS, MIN_SHARED_LINES, PastFix, name_of
 from engram.search.passages.followed import end_of_turn
-from engram.search.question import coverage_of_words
+from engram.search.question import Coverage, coverage_of_words
 from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import error_keys, telling_lines
 from engram.transcripts.turns import OPENING_ROLES, Role
@@ -46,21 +45,21 @@ def find_answers(
         branches: the current branch, which may be part of the error.
     """
     lines = [line for line in telling_lines(error) or (error,) if error_keys((line,), branches)]
-    reports: dict[int, PassageRow] = {}
     shared: Counter[int] = Counter()
     for project_id in project_ids:
         for line in lines:
-            found = {row.turn_id: row for row in _reports(store, line, project_id)}
-            reports |= found
-            shared.update(found.keys())
+            shared.update(list(dict.fromkeys(row.turn_id for row in _reports(store, line, project_id))))
+    if not shared:
+        return []
+    wanted = coverage_of_words(error)
+    _, barred = barred_quotations(store)
     answers = [
-        answer
-        for turn_id, row in reports.items()
-        if shared[turn_id] >= MIN_SHARED_LINES * len(lines)
-        for answer in _answer(store, row, error, shared[turn_id] / len(lines))
+        _answer(store, turn_id, error, number / len(lines), wanted, barred)
+        for turn_id, number in shared.items()
+        if number >= MIN_SHARED_LINES * len(lines)
     ]
     known = {fix.session_id for fix in but}
-    by_id = {answer.id: answer for answer in answers if answer.session_id not in known}
+    by_id = {answer.id: answer for answer in answers if answer is not None and answer.session_id not in known}
     return sorted(by_id.values(), key=lambda one: (-one.match, -one.at_ms))
 
 
@@ -96,25 +95,22 @@ def _reports(store: Store, line: str, project_id: int) -> Iterator[PassageRow]:
             yield row
 
 
-def _answer(store: Store, report: PassageRow, error: str, match: float) -> Iterator[PastFix]:
-    """Yield what the assistant said in the end of the turn of a report, or else of one of the next turns."""
-    wanted = coverage_of_words(error)
-    _, barred = barred_quotations(store)
-    for stored in turns_from(store, report.turn_id, MAX_TURNS):
-        end = end_of_turn(stored.turn, error, wanted, barred)
-        if end is None:
-            continue
-        session = find_session(store, stored.turn.session_id)
-        yield PastFix(
-            id=end.quotation_id,
-            project=name_of(store, stored.project_id),
-            kind=Kind.FIX,
-            text=end.text,
-            words="",
-            at_ms=end.at_ms,
-            session_id=stored.turn.session_id,
-            resume="" if session is None else resume_of(store, session),
-            match=match,
-            is_proven=False,
-        )
-        return
+def _answer(
+    store: Store, turn_id: int, error: str, match: float, wanted: Coverage, barred: Collection[str]
+) -> PastFix | None:
+    """Return what the assistant said at the end of a report's turn, or else of one of the next turns."""
+    for stored in turns_from(store, turn_id, MAX_TURNS):
+        if end := end_of_turn(stored.turn, error, wanted, barred):
+            return PastFix(
+                id=end.quotation_id,
+                project=name_of(store, stored.project_id),
+                kind=Kind.FIX,
+                text=end.text,
+                words="",
+                at_ms=end.at_ms,
+                session_id=stored.turn.session_id,
+                resume=resume_of_id(store, stored.turn.session_id),
+                match=match,
+                is_proven=False,
+            )
+    return None
