@@ -56,6 +56,8 @@ LABELS = lazy_regex(
 )
 #: Files that only show which variables exist.
 _EXAMPLE_FILE = lazy_regex(r"\.env\.(?:example|sample|template|dist|test|ci)\b")
+#: Hosts of addresses, which say nothing about what a sentence wants: writers of examples use reserved names for all.
+_HOST = lazy_regex(r"(?<=://)[\w.-]+|(?<=\w@)[\w-]+(?:\.[\w-]+)+|\b[\w-]+(?:\.[\w-]+)*\.example\b")
 _BLANKS, _EMPTY_LINES = lazy_regex(r"[^\S\n]+"), lazy_regex(r"\s*\n\s*")
 _SENTENCES = lazy_regex(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 #: Combinations that a sentence must not contain: a concept, and all concepts of one of the sets after it; then, whether
@@ -347,9 +349,10 @@ def directs(text: str) -> bool:
 def passages(text: str) -> list[str]:
     """Return each sentence of a text joined with the next one, which helps to understand it; a lone one as it is.
 
-    Long passages are split at the ends of clauses, so that an order is not hidden among many other words.
+    Names of hosts are left out. Long passages are split at the ends of clauses, so that an order is not hidden among many
+    other words.
     """
-    text = unicodedata.normalize("NFKC", LABELS.sub("", text[:_LONGEST]))
+    text = _HOST.sub("host", unicodedata.normalize("NFKC", LABELS.sub("", text[:_LONGEST])))
     sentences = [sentence.strip() for sentence in _PASSAGE_ENDS.split(text) if sentence.strip()]
     pairs = [" ".join(sentences[at : at + 2]) for at in range(max(1, len(sentences) - 1) if sentences else 0)]
     found = [
