@@ -349,8 +349,8 @@ def directs(text: str) -> bool:
 def passages(text: str) -> list[str]:
     """Return each sentence of a text joined with the next one, which helps to understand it; a lone one as it is.
 
-    Names of hosts are left out. Long passages are split at the ends of clauses, so that an order is not hidden among many
-    other words.
+    Names of hosts are left out. Long passages are split at the ends of clauses, so that an order is not hidden among
+    many other words.
     """
     text = _HOST.sub("host", unicodedata.normalize("NFKC", LABELS.sub("", text[:_LONGEST])))
     sentences = [sentence.strip() for sentence in _PASSAGE_ENDS.split(text) if sentence.strip()]
