@@ -401,7 +401,8 @@ class Draft:
         )
         return TurnUpdate(
             turn,
-            said_before=self.said_before,
+            # Words that differ from the stored ones are new, and are judged and redacted like all new words.
+            said_before=0 if self.is_rewritten else self.said_before,
             entries_before=self.entries_before,
             actions_before=self.actions_before,
             is_new=not self.is_stored,

@@ -9,11 +9,15 @@ import pytest
 from growing_transcript import Ingest, Transcript, Turns
 
 from engram.models.engine.transaction import Store
+from engram.models.memories.tombstones import TombstoneKind, add_tombstones, said_key
 from engram.models.sessions.passage_rows import places_of
 from engram.models.sessions.turn_changes import delete_turn
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.watcher.watch import Watcher
+
+TOKEN = "ghp_" + "k3J8s5D1f9G2h7L4q6W0e8R3t5Y7u1I9o2P4"
+VALUE = "mR7xQ4vK9wT2zB6nL3pD"
 
 
 def lines_of(transcript: Transcript) -> list[str]:
@@ -112,6 +116,49 @@ def test_an_entry_whose_words_were_changed_in_place_has_the_new_ones(
     assert said(turns) == [("the key is xxxxxxx", "noted"), ("next", "")]
     assert store.value("SELECT message_count FROM session") == 3
     assert store.value("SELECT count(*) FROM passage_fts WHERE passage_fts MATCH 'hunter2'") == 0
+
+
+@pytest.mark.parametrize("place", ["prompt", "reply", "both"])
+@pytest.mark.parametrize("secret", [TOKEN, f"password: {VALUE}", f"the value is {VALUE}"])
+def test_a_secret_that_was_written_into_a_stored_line_is_masked(
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store, place: str, secret: str
+) -> None:
+    transcript.calls("Read", f"SESSION_KEY={VALUE}", file_path="/p/.env")
+    transcript.user("deploy it with the token of the prompt")
+    transcript.says("deployed with the token of the reply")
+    transcript.user("next")
+    ingest(transcript)
+    lines = lines_of(transcript)
+    for number, role in ((2, "prompt"), (3, "reply")):
+        lines[number] = (
+            lines[number].replace(f"the token of the {role}", secret) if place in (role, "both") else lines[number]
+        )
+
+    rewrite(transcript, lines)
+    ingest(transcript)
+
+    assert [text.count("[secret:") for text in said(turns)[-2]] == [place != "reply", place != "prompt"]
+    stored = "".join(str(row) for table in ("said", "passage") for row in store.rows(f"SELECT * FROM {table}"))
+    assert not [word for word in (TOKEN, VALUE) if word in stored]
+
+
+def test_words_that_were_forgotten_elsewhere_do_not_come_back_by_a_rewritten_line(
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store
+) -> None:
+    transcript.user("the client is called something")
+    transcript.says("noted")
+    transcript.user("next")
+    ingest(transcript)
+    words = "the client is called Wilhelmina"
+    key = said_key(turns()[0].turn.started_at_ms or 0, words)
+    with store.transaction() as tx:
+        add_tombstones(tx, TombstoneKind.SAID, [key])
+
+    rewrite(transcript, [line.replace("the client is called something", words) for line in lines_of(transcript)])
+    ingest(transcript)
+
+    assert store.value("SELECT count(*) FROM said WHERE text LIKE '%Wilhelmina%'") == 0
+    assert said(turns) == [("", "noted"), ("next", "")]
 
 
 def test_what_is_put_into_the_middle_belongs_to_the_turn_before_it(
