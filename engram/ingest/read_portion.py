@@ -251,19 +251,23 @@ class Step:
     redact: Redact
     max_bytes: int
 
-    def run(self, result: IngestResult) -> tuple[IngestResult, bool]:
-        """Read and store one portion; return the totals so far and whether there may be more to read.
-
-        Raises:
-            Conflict: another reader was faster; nothing was written.
-            TranscriptError: the source cannot be read.
-        """
+    def read(self) -> tuple[Progress, Reading]:
+        """Read one portion; return how far the source had been read, and what was found. Raises TranscriptError."""
         before = load_progress(self.store, self.source.place)
         stored = TurnsInStore(self.store, self.source.session_id)
         reading = agent_of(self.source).read(
             self.source, before.cursor, stored, settings=self.settings, max_bytes=self.max_bytes
         )
         reach("ingest.read")
+        return before, reading
+
+    def keep(self, before: Progress, reading: Reading, result: IngestResult) -> tuple[IngestResult, bool]:
+        """Store what ``read`` returned; return the totals so far and whether there may be more to read.
+
+        Raises:
+            Conflict: another reader was faster; nothing was written.
+            TranscriptError: the session belongs to another agent.
+        """
         if reading.is_restart:
             self._restart(before, reading)
             return result, True
@@ -284,7 +288,7 @@ class Step:
                 return result, True  # the cursor was loaded before this deletion
         pauses = pauses_for(self.store, session, project)
         places = places_of(self.store, session, project, self.settings, reading.cwd)
-        portion = replace(self._portion(before, reading, stored, pauses, places), project=project)
+        portion = replace(self._portion(before, reading, pauses, places), project=project)
         written = write_portion(self.store, portion, self.settings)
         bytes_read = max(0, reading.bytes_read - before.bytes_read)
         result = result.plus(written, bytes_read=bytes_read, bad_lines=len(reading.unreadable))
@@ -322,10 +326,9 @@ class Step:
             logger.info("action=drop_unsettled session=%s turns=%d", session.session_id, dropped)
         return dropped > 0
 
-    def _portion(
-        self, before: Progress, reading: Reading, stored: TurnsInStore, pauses: list[Span], places: TurnPlaces
-    ) -> Portion:
+    def _portion(self, before: Progress, reading: Reading, pauses: list[Span], places: TurnPlaces) -> Portion:
         """Return the portion to write, without anything excluded, paused or forgotten, and with all text redacted."""
+        stored = TurnsInStore(self.store, self.source.session_id)
         cleaner = Cleaner(self.redact, salt(self.store), known_values(self.store, self.source.session_id))
         for text in reading.environment:
             cleaner.note_environment(text)

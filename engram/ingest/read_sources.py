@@ -68,9 +68,16 @@ def ingest_source(
     result = IngestResult(source.path, source.session_id, skipped=why_not(store, source.session_id, settings))
     tries = 0
     while not result.skipped:
+        step = Step(store, source, settings, redact, max_bytes)
         try:
             with collector_paused():
-                result, has_more = Step(store, source, settings, redact, max_bytes).run(result)
+                before, reading = step.read()
+            for session_id in reading.others:
+                # It is read before the cursor moves past its lines, so that none is missed.
+                other = replace(source, session_id=session_id, part=session_id)
+                ingest_source(store, other, settings=settings, redact=redact, close=close, max_bytes=max_bytes)
+            with collector_paused():
+                result, has_more = step.keep(before, reading, result)
             tries = 0
             source = replace(source, is_doubtful=False)
         except Conflict:

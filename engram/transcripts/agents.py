@@ -144,6 +144,8 @@ class Reading:
     environment: tuple[str, ...] = ()
     #: Entries that are already stored, with their new positions in a rewritten source.
     moved: tuple[EntryRef, ...] = ()
+    #: Other sessions with entries among those passed over. Each of them is read as the part of the file with its id.
+    others: tuple[str, ...] = ()
     #: ``Source.stamp`` and ``Source.size`` at the time of this read.
     stamp: str = ""
     size: int = 0

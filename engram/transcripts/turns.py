@@ -350,6 +350,20 @@ class Draft:
                 self.said[place] = block
                 self.is_rewritten = self.is_changed = self.has_grown = True
 
+    def say_reply(self, block: TextBlock) -> None:
+        """Add a text of the assistant, or put it in the place of the last one if that is a shorter state of it.
+
+        Some programs write a message again and again while it grows, with one id.
+        """
+        last = self.said[-1] if self.said else None
+        if last is None or not block.message_id or (last.role, last.message_id) != (block.role, block.message_id):
+            self.said.append(block)
+        elif not block.text.startswith(last.text):
+            self.said.append(block)
+        else:
+            self.said[-1] = block
+            self.is_rewritten |= len(self.said) <= self.said_before
+
     def visit(self, folder: str) -> None:
         """Record the working directory of an entry."""
         if not self.cwd:

@@ -117,9 +117,8 @@ def test_a_long_session_is_read_in_portions(
     talk(database_sessions, "one", 20)
     (source,) = registry.discover(settings)
 
-    first, has_more = read_portion.Step(store, source, settings, redact, 700).run(
-        read_portion.IngestResult(source.path)
-    )
+    step = read_portion.Step(store, source, settings, redact, 700)
+    first, has_more = step.keep(*step.read(), read_portion.IngestResult(source.path))
     assert (first.new_turns, has_more) == (3, True)
     assert load_progress(store, source.place).stamp == ""
     read(store, settings, max_bytes=700)

@@ -297,3 +297,53 @@ def test_the_middle_of_a_live_file_is_compared_sweep_by_sweep(
 
     assert store.value("SELECT count(*) FROM said WHERE text LIKE 'stop 49%'") == 1
     assert store.value("SELECT count(*) FROM said") == 102
+
+
+GROWN = ["the advisory", "the advisory lock was", f"the advisory lock was released with {TOKEN}"]
+
+
+def says_as(transcript: Transcript, message_id: str, text: str) -> None:
+    message = {"id": message_id, "content": [{"type": "text", "text": text}]}
+    transcript.add({"type": "assistant", "message": message})
+
+
+@pytest.mark.parametrize("is_read_between", [True, False])
+def test_a_reply_that_is_written_again_while_it_grows_is_one(
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store, is_read_between: bool
+) -> None:
+    transcript.user("why did it hang")
+    for text in GROWN:
+        says_as(transcript, "msg_1", text)
+        if is_read_between:
+            ingest(transcript)
+    says_as(transcript, "msg_2", "the advisory lock was released twice")
+    transcript.user("thanks")
+    ingest(transcript)
+
+    expected = "the advisory lock was released with [secret:github-token]\n\nthe advisory lock was released twice"
+    assert said(turns) == [("why did it hang", expected), ("thanks", "")]
+    assert store.value("SELECT message_count FROM session") == 4
+    assert TOKEN not in str(store.rows("SELECT * FROM said"))
+    before = said(turns)
+    rewrite(transcript, ['{"type":"summary"}\n', *lines_of(transcript)])
+    ingest(transcript)
+    assert said(turns) == before
+
+
+@pytest.mark.parametrize(
+    ("message_ids", "texts"),
+    [
+        (["msg_1", "msg_2"], ["Done.", "Done. And tested."]),
+        (["msg_1", "msg_1"], ["I look at the lock.", "It was never released."]),
+        (["", ""], ["Done.", "Done. And tested."]),
+    ],
+)
+def test_two_replies_stay_two(
+    transcript: Transcript, ingest: Ingest, turns: Turns, message_ids: list[str], texts: list[str]
+) -> None:
+    transcript.user("why did it hang")
+    for message_id, text in zip(message_ids, texts, strict=True):
+        says_as(transcript, message_id, text)
+    ingest(transcript)
+
+    assert said(turns) == [("why did it hang", "\n\n".join(texts))]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from engram.paths import is_session_id
 from engram.settings import Settings
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import (
@@ -33,6 +34,7 @@ from engram.transcripts.claude_code.entry import RECORDS, Entry, Kind, parse_lin
 from engram.transcripts.claude_code.state import ReaderState, dump_cursor, load_cursor
 from engram.transcripts.claude_code.turn_builder import TurnBuilder
 from engram.transcripts.growing_file import Line, Position, holds_prefix
+from engram.transcripts.json_values import storable_id
 from engram.transcripts.line_parsing import chunk_of, parse_lines, reading_of, too_long_lines
 from engram.transcripts.speaker import Speaker, claude_code_speaker
 from engram.transcripts.transcript_files import Skipped, Walk
@@ -120,16 +122,17 @@ class ClaudeCode:
         built = portion.builder.finish()
         return reading_of(
             chunk,
-            dump_cursor(chunk.position, built.state),
+            dump_cursor(chunk.position, replace(built.state, has_own=portion.has_own)),
             updates=built.updates,
             withdrawn=built.withdrawn,
             entries=portion.entries,
-            unreadable=(*too_long_lines(chunk), *portion.unreadable),
+            unreadable=() if source.part else (*too_long_lines(chunk), *portion.unreadable),
             cwd=portion.cwd,
             compacted_at_ms=portion.compacted_at_ms,
             pull_requests=tuple(portion.pull_requests),
             titles=tuple(portion.titles.values()),
             moved=tuple(portion.moved),
+            others=tuple(portion.others),
             environment=tuple(portion.environment),
             has_more=chunk.has_more,
         )
@@ -165,8 +168,12 @@ class _Portion:
         self.environment: list[str] = []
         self.cwd = ""
         self.compacted_at_ms: int | None = None
+        self.has_own = state.has_own
+        #: Other sessions that lines of the file name, in order.
+        self.others: dict[str, None] = {}
         self._stored = stored
         self._session_id = source.session_id
+        self._part = source.part
         self._is_reread = state.is_reread
         self._known: set[str] = set()
         stored_turns = ((key, stored.load(key)) for key in state.turns_to_resume)
@@ -182,7 +189,10 @@ class _Portion:
         )
 
     def add(self, lines: Sequence[Line]) -> None:
+        if self._part:
+            lines = [line for line in lines if self._part.encode() in line.data]
         entries, unreadable = parse_lines(lines, parse_line, RECORDS)
+        entries = [entry for entry in entries if self._is_own(entry)]
         self.unreadable += unreadable
         self._known.update(self._stored.known_entries([entry.uuid for entry in entries if entry.uuid]))
         for entry in entries:
@@ -202,6 +212,22 @@ class _Portion:
             self.builder.add(entry)
         elif (link := entry.pull_request) is not None:
             self.pull_requests.append(link)
+
+    def _is_own(self, entry: Entry) -> bool:
+        """Return True for a line of this session.
+
+        Some versions write lines of one session into the file of another. Other lines that name another session are a
+        copied history: they come before the session's first own line, or the file has another name than its session.
+        """
+        named = storable_id(entry.data.get("sessionId"))
+        if self._part:
+            return named == self._part
+        if named == self._session_id:
+            self.has_own = True
+        elif self.has_own and named and is_session_id(named):
+            self.others[named] = None
+            return False
+        return True
 
     def _load(self, key: str) -> Turn | None:
         turn = self._stored.load(key)

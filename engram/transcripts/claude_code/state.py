@@ -145,6 +145,8 @@ class ReaderState:
     branch: str = ""
     #: True if the session was read before, from a file with other content, so that its stored turns continue.
     is_reread: bool = False
+    #: True once a line named the session itself, after which lines that name another session are not its own.
+    has_own: bool = False
 
     @property
     def turns_to_resume(self) -> tuple[str, ...]:
@@ -172,6 +174,7 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
         cwd=_text(facts.get("cwd")),
         branch=cursor.words,
         is_reread=facts.get("is_reread") is True,
+        has_own=facts.get("has_own") is True,
     )
     return position, state
 
@@ -179,7 +182,7 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
 def dump_cursor(position: Position, state: ReaderState) -> Cursor:
     """Return the cursor that ``load_cursor`` reads."""
     facts = position.to_json() | asdict(state)
-    for name in ("branch", *(() if state.is_reread else ("is_reread",))):
+    for name in ("branch", *(name for name in ("is_reread", "has_own") if not facts[name])):
         del facts[name]
     return Cursor(json.dumps(facts, separators=(",", ":")), words=state.branch)
 

@@ -282,7 +282,7 @@ def add_reply(draft: Draft, entry: Entry, *, with_dialogs: bool) -> None:
             continue
         text = block.get("text")
         if block.get("type") == "text" and is_spoken and isinstance(text, str) and text.strip():
-            draft.said.append(text_block(entry, Role.ASSISTANT, text.strip(), storable_id(message.get("id"))))
+            draft.say_reply(text_block(entry, Role.ASSISTANT, text.strip(), storable_id(message.get("id"))))
         elif block.get("type") == "tool_use":
             # A Code Mode script is not a call of its own: see ``thrown_action``.
             action = start_action(block, entry.uuid, entry.at_ms) if block.get("name") != SCRIPT_TOOL else None
