@@ -92,7 +92,7 @@ _NOT_TYPED = ("textNotTyped", "promptRewritten", "handedOff", "queueSkipAttachme
 _FROM_OTHERS = ("emailSenderTurn", "fromConnector")
 _HARNESS_FLAGS = (
     *("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "repeatsCompactSummary", "turnCompanion"),
-    *("isSynthetic", "isApiErrorMessage"),
+    *("isSynthetic", "isApiErrorMessage", "isVirtual"),
 )
 #: Names of the call of a tool that put its words on the line.
 _OF_A_TOOL = ("sourceToolUseID", "parent_tool_use_id")
@@ -177,6 +177,17 @@ def _without_origin(fields: Mapping[str, Any]) -> Speaker:
     is_program = bool(fields.get("promptSource") or fields.get("turnOrigin"))
     is_program = is_program or entrypoint.startswith(_PROGRAM_ENTRYPOINTS) or bool(_UNATTENDED.search(entrypoint))
     return Speaker.PROGRAM if is_program else Speaker.PERSON
+
+
+#: Fields that every line of a session has and that tell who types in it.
+_OF_SESSION = ("entrypoint", "teamName", "agentName")
+#: Stands for these fields while no line has shown them: until one does, no person is known to type there.
+UNKNOWN_SESSION: dict[str, str] = {"promptSource": "unknown"}
+
+
+def session_fields(fields: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields of a line that apply to lines of its session that have none, such as those of the queue."""
+    return {name: value for name in _OF_SESSION if isinstance(value := fields.get(name), str)}
 
 
 def came_by_messenger(fields: Mapping[str, Any]) -> bool:
@@ -438,8 +449,8 @@ def _judge_elements(text: str, speaker: Speaker, *, is_declared: bool, by_messen
     told = text[lead_in.end() :] if lead_in else text
     first = beginning or _BEGINNING.match(told)
     use = _USES.get(first[1]) if first else None
-    if use is _Use.PERSON or (use is _Use.MESSENGER and by_messenger and speaker is Speaker.PERSON):
-        return Words(speaker, _content(told))
+    if first and (use is _Use.PERSON or (use is _Use.MESSENGER and by_messenger and speaker is Speaker.PERSON)):
+        return Words(speaker, *_without_others(_persons_content(told, first[1])))
     if use in _SPEAKERS and (_fills(told) or not (is_declared or lead_in)):
         return Words(_SPEAKERS[use])
     text, beside = _without_others(text)
@@ -553,6 +564,11 @@ def _fills(text: str) -> bool:
         while at < len(text) and text[at].isspace():
             at += 1
     return bool(text)
+
+
+def _persons_content(text: str, name: str) -> str:
+    """Return the words in every element with this name, and after the last one, without the tags of these elements."""
+    return re.sub(rf"</?{re.escape(name)}(?:\s[^<>]{{0,2000}})?/?>[ \t]*\n?", "\n", text).strip()
 
 
 def _content(text: str) -> str:

@@ -356,13 +356,12 @@ class Draft:
         Some programs write a message again and again while it grows, with one id.
         """
         last = self.said[-1] if self.said else None
-        if last is None or not block.message_id or (last.role, last.message_id) != (block.role, block.message_id):
-            self.said.append(block)
-        elif not block.text.startswith(last.text):
-            self.said.append(block)
-        else:
+        is_of_same_message = last is not None and (last.role, last.message_id) == (block.role, block.message_id)
+        if last is not None and block.message_id and is_of_same_message and block.text.startswith(last.text):
             self.said[-1] = block
             self.is_rewritten |= len(self.said) <= self.said_before
+        else:
+            self.said.append(block)
 
     def visit(self, folder: str) -> None:
         """Record the working directory of an entry."""

@@ -32,6 +32,8 @@ from engram.redaction import redact
 from engram.search.question import Query
 from engram.search.searcher import Searcher
 from engram.settings import Settings
+from engram.transcripts.registry import speaker_at
+from engram.transcripts.speaker import Speaker
 from engram.transcripts.turns import Turn
 
 SESSION = "77777777-2222-4333-8444-555555555555"
@@ -198,3 +200,74 @@ def test_what_comes_back_in_another_session_of_a_program_stays_provisional(
 
     current = [one for one in all_memories(store) if one.is_current]
     assert [one.status for one in current] == [Status.PROVISIONAL] * len(current)
+
+
+def _nothing_yet(transcript: Transcript, fields: dict[str, Any]) -> None:
+    del transcript, fields
+
+
+def _at_work(transcript: Transcript, fields: dict[str, Any]) -> None:
+    transcript.user("Weigh the crates.", **fields)
+    transcript.says("I weigh them.", **fields)
+
+
+def _after_a_command(transcript: Transcript, fields: dict[str, Any]) -> None:
+    _at_work(transcript, fields)
+    transcript.user("<bash-input>ls</bash-input>", **fields)
+    transcript.says("That is a list.", **fields)
+
+
+def _told_by_its_reply_alone(transcript: Transcript, fields: dict[str, Any]) -> None:
+    transcript.says("I go on where I stopped.", **fields)
+
+
+WHERE: list[Callable[[Transcript, dict[str, Any]], None]] = [_at_work, _after_a_command, _told_by_its_reply_alone]
+
+
+@pytest.mark.parametrize("begin", [_nothing_yet, *WHERE])
+@pytest.mark.parametrize("fields", [{"entrypoint": "sdk-ts"}, {"entrypoint": "cli", "teamName": "t", "agentName": "a"}])
+def test_what_waits_in_a_programs_or_teammates_queue_is_no_rule(
+    store: Store, settings: Settings, begin: Callable[..., None], fields: dict[str, Any]
+) -> None:
+    path = settings.projects_folder / "-gone-engine" / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+    transcript = Transcript(path)
+    begin(transcript, fields)
+    transcript.queue("enqueue", RULE)
+
+    turns = read(store, settings, path, SESSION)
+
+    assert [turn.users_prompt for turn in turns if turn.prompt == RULE and turn.is_by_person] == []
+    assert rules(store) == []
+
+
+@pytest.mark.parametrize("begin", WHERE)
+@pytest.mark.parametrize("fields", [{}, {"entrypoint": "cli"}, {"entrypoint": "claude-desktop"}])
+def test_what_a_person_queues_is_a_rule(
+    store: Store, settings: Settings, begin: Callable[..., None], fields: dict[str, Any]
+) -> None:
+    path = settings.projects_folder / "-gone-engine" / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+    transcript = Transcript(path)
+    begin(transcript, fields)
+    ingest_path(store, path, settings=settings, redact=redact)
+    transcript.queue("enqueue", RULE)
+
+    turns = read(store, settings, path, SESSION)
+
+    assert [turn.users_prompt for turn in turns if turn.prompt == RULE] == [RULE]
+    assert [memory.summary for memory in rules(store)] == [RULE]
+
+
+def test_who_queued_a_stored_prompt_is_told_by_its_session(settings: Settings) -> None:
+    found = []
+    for number, entrypoint in enumerate(("cli", "sdk-py", None)):
+        path = settings.projects_folder / "-gone-engine" / f"{number}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        transcript = Transcript(path)
+        transcript.queue("enqueue", RULE)
+        length = path.stat().st_size - 1
+        transcript.user(RULE, **({} if entrypoint is None else {"entrypoint": entrypoint}))
+        found.append(speaker_at("claude-code", path, 0, length))
+
+    assert found == [Speaker.PERSON, Speaker.PROGRAM, Speaker.PERSON]

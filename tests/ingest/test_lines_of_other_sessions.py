@@ -238,7 +238,9 @@ def test_damage_counts_once_and_a_rewritten_file_is_read_again(
     assert store.value("SELECT count(*) FROM bad_line") == 1
 
     lines = transcript.path.read_text().splitlines(keepends=True)
-    transcript.path.write_text("".join([*lines[:1], '{"type":"summary"}\n', *lines[1:-1]]).replace("painted", "varnished"))
+    transcript.path.write_text(
+        "".join([*lines[:1], '{"type":"summary"}\n', *lines[1:-1]]).replace("painted", "varnished")
+    )
     transcript.says("and waxed", **other())
     ingest(transcript)
 

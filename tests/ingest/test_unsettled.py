@@ -38,6 +38,8 @@ def test_it_goes_with_its_memories_as_soon_as_the_folder_is_known(
     clock.at_ms += 1000
     for one, name in sessions:
         one.at_ms = clock.at_ms
+        # It tells that a person may type here, and not where.
+        one.add({"type": "system", "entrypoint": "cli", "cwd": None})
         one.add({"type": "queue-operation", "operation": "enqueue", "content": RULE.format(name), "cwd": None})
         ingest(one)
         if is_extracted:

@@ -74,6 +74,7 @@ def test_a_programs_own_tags_are_not_kept_beside_the_words(text: str, beside: st
         ({"teamName": "dockers", "entrypoint": "cli"}, Speaker.PERSON),
         ({"agentName": "the harbour", "entrypoint": "cli"}, Speaker.PERSON),
         ({**TYPED, "teamName": "dockers", "agentName": "weigher"}, Speaker.PERSON),
+        ({**TYPED, "isVirtual": True}, Speaker.HARNESS),
         # A value that this version does not know is no person's.
         ({"promptSource": "webhook", "entrypoint": "cli"}, Speaker.PROGRAM),
         ({"promptSource": ["typed"]}, Speaker.PROGRAM),
@@ -357,6 +358,25 @@ def test_a_persons_words_through_a_messenger_are_theirs(name: str) -> None:
     words = judge([f'<{name} user="me">fix the parser</{name}>'], Speaker.PERSON, by_messenger=True)
 
     assert (words.speaker, words.text, words.is_prompt) == (Speaker.PERSON, "fix the parser", True)
+
+
+@pytest.mark.parametrize(
+    ("content", "text", "beside"),
+    [
+        ("C one</X>\nC two</X>", "one\n\ntwo", ()),
+        ("C one</X>C two</X> and three", "one\n\ntwo\nand three", ()),
+        ("C fix it\n<teammate-message id='a'>use tabs</teammate-message>\nnow</X>", "fix it\n\nnow", ("use tabs",)),
+        ("C see <pasted_content id='1'>a log</pasted_content></X>", "see", ("a log",)),
+        ("C <task-notification>done</task-notification></X>", "", ("done",)),
+    ],
+)
+def test_messages_in_a_messengers_line_are_told_apart(content: str, text: str, beside: tuple[str, ...]) -> None:
+    for name, opening in (("channel", '<channel source="chat" user="me">'), ("slack-ping", "<slack-ping>")):
+        line = content.replace("C ", opening).replace("</X>", f"</{name}>")
+
+        words = judge([line], Speaker.PERSON, by_messenger=True)
+
+        assert (words.speaker, words.text, words.beside) == (Speaker.PERSON, text, beside)
 
 
 @pytest.mark.parametrize("name", ["review-findings", "handoff_note", "wakeup.context"])

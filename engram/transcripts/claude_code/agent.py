@@ -43,6 +43,7 @@ from engram.transcripts.turns import EntryRef, Turn
 #: Environment variable that must be set for Claude Code to resume a Code Mode session.
 CODE_MODE = "CLAUDE_CODE_EXPERIMENTAL_CODE_MODE"
 _REPL_MODE = lazy_regex(rb'^\{[^{}\n]{0,200}"type":\s*"repl-mode"[^{}\n]{0,200}\}', re.MULTILINE)
+_ENTRYPOINT = lazy_regex(rb'"entrypoint":\s*"([\w-]{1,60})"')
 #: Number of bytes at the beginning and at the end of a transcript in which to look for the session's mode, which is
 #: written at the top and again with each prompt.
 _HEAD_BYTES, _TAIL_BYTES = 8_192, 65_536
@@ -69,11 +70,14 @@ class ClaudeCode:
         """Return who wrote the line of a prompt; a person if it can no longer be read."""
         try:
             with path.open("rb") as file:
+                told = _ENTRYPOINT.search(file.read(_TAIL_BYTES))
                 file.seek(offset)
                 entry = parse_line(Line(offset, length, 0, file.read(length)))
         except OSError:
             return Speaker.PERSON
-        return claude_code_speaker(entry.data) if isinstance(entry, Entry) else Speaker.PERSON
+        # A line of the queue does not tell where its session runs.
+        session = {"entrypoint": told[1].decode()} if told else {}
+        return claude_code_speaker({**session, **entry.data}) if isinstance(entry, Entry) else Speaker.PERSON
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
         return tuple(map(projects_folder, settings.all_claude_folders))

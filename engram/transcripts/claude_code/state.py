@@ -10,6 +10,8 @@ from typing import Any
 from engram.errors import BrokenDatabase
 from engram.transcripts.agents import Cursor
 from engram.transcripts.growing_file import Position
+from engram.transcripts.json_values import storable_id
+from engram.transcripts.speaker import UNKNOWN_SESSION
 
 # -- Keep track of prompts that wait in Claude Code's queue until a line shows their outcome.
 
@@ -128,6 +130,13 @@ def _contains(lines: list[str], prompt: Waiting) -> bool:
     return False
 
 
+def link_of(fields: object) -> str:
+    """Return the id shared by the line that removes a prompt and the attachment that shows it; "" if there is none."""
+    fields = fields if isinstance(fields, dict) else {}
+    names = ("source_uuid", "commandUuid", "delivery_id", "deliveryId")
+    return next((link for name in names if (link := storable_id(fields.get(name)))), "")
+
+
 @dataclass(frozen=True, slots=True)
 class ReaderState:
     """The state of a transcript's turns at the end of a read. It contains no text from the file except the branch."""
@@ -147,6 +156,8 @@ class ReaderState:
     is_reread: bool = False
     #: True once a line named the session itself, after which lines that name another session are not its own.
     has_own: bool = False
+    #: The fields by which the queue's lines, which have none, are judged.
+    fields: dict[str, str] = field(default_factory=lambda: dict(UNKNOWN_SESSION))
 
     @property
     def turns_to_resume(self) -> tuple[str, ...]:
@@ -175,6 +186,8 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
         branch=cursor.words,
         is_reread=facts.get("is_reread") is True,
         has_own=facts.get("has_own") is True,
+        # A cursor of an earlier version does not have them, but some lines have been read.
+        fields=_mapping(facts.get("fields", {} if position.offset else UNKNOWN_SESSION)),
     )
     return position, state
 
@@ -185,6 +198,10 @@ def dump_cursor(position: Position, state: ReaderState) -> Cursor:
     for name in ("branch", *(name for name in ("is_reread", "has_own") if not facts[name])):
         del facts[name]
     return Cursor(json.dumps(facts, separators=(",", ":")), words=state.branch)
+
+
+def _mapping(value: object) -> dict[str, str]:
+    return {str(name): str(part) for name, part in value.items()} if isinstance(value, dict) else {}
 
 
 def _text(value: object) -> str:

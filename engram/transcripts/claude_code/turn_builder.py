@@ -38,9 +38,9 @@ from engram.transcripts.claude_code.calls import (
 )
 from engram.transcripts.claude_code.dialogs import Part, heard_in, is_refused, proposed_in
 from engram.transcripts.claude_code.entry import NO_WORDS, Entry, Kind, queued_words, text_of, words_of
-from engram.transcripts.claude_code.state import Queue, ReaderState, Waiting
+from engram.transcripts.claude_code.state import Queue, ReaderState, Waiting, link_of
 from engram.transcripts.json_values import storable, storable_id, storable_text
-from engram.transcripts.speaker import Speaker, Words, claude_code_speaker, is_interruption
+from engram.transcripts.speaker import Speaker, Words, claude_code_speaker, is_interruption, session_fields
 from engram.transcripts.turns import (
     AT_START,
     BEHIND,
@@ -88,9 +88,13 @@ class OpenTurns:
         self._preamble = self._drafts.get(state.preamble)
         self._cwd = state.cwd
         self._branch = state.branch
+        #: The fields of the session's last line, by which the queue's lines are judged.
+        self.fields = state.fields
 
     def note_place(self, entry: Entry) -> None:
-        """Use an entry's working directory and branch for the following entries."""
+        """Use an entry's working directory, branch and fields for the following entries."""
+        if entry.kind is not Kind.QUEUE:
+            self.fields = session_fields(entry.data)
         if entry.cwd:
             self._cwd = entry.cwd
         if entry.branch:
@@ -246,6 +250,7 @@ class OpenTurns:
             cwd=self._cwd,
             branch=self._branch,
             is_reread=self._is_reread,
+            fields=self.fields,
         )
 
 
@@ -445,7 +450,7 @@ class TurnBuilder:
     def _add_operation(self, entry: Entry) -> None:
         operation, content = entry.data.get("operation"), entry.data.get("content")
         if operation == "enqueue":
-            words = queued_words(content, entry.data)
+            words = queued_words(content, {**self._turns.fields, **entry.data})
             if words.is_prompt:
                 self._enqueue(entry, words)
         elif operation == "remove":
@@ -462,14 +467,14 @@ class TurnBuilder:
         if self._turns.find(key) is not None or self._find_owner(key) is not None:
             # The prompt keeps its former position in the queue, so that the right prompt is handed over later.
             if self._is_reread and all(waiting.key != key for waiting in self._queue.waiting):
-                self._queue.add(key, words.text, entry.at_ms, link=_link(entry.data))
+                self._queue.add(key, words.text, entry.at_ms, link=link_of(entry.data))
             return
         if self._turns.is_program and words.speaker is Speaker.PERSON:
             words = words._replace(speaker=Speaker.PROGRAM)
         draft = self._turns.make(key, Opening.QUEUED, entry)
         self._say(draft, entry, words)
         draft.close()
-        self._queue.add(key, words.text, entry.at_ms, link=_link(entry.data))
+        self._queue.add(key, words.text, entry.at_ms, link=link_of(entry.data))
 
     def _remove(self, entry: Entry) -> None:
         """Hand a queued prompt to the model, or drop it if it never reached the model.
@@ -477,7 +482,7 @@ class TurnBuilder:
         If the line contains an id, the line that shows the prompt follows with the same id.
         """
         content = entry.data.get("content")
-        text, link = queued_words(content, entry.data).text, _link(entry.data)
+        text, link = queued_words(content, entry.data).text, link_of(entry.data)
         waiting = self._queue.find(link, text) if text or not content else None
         draft = self._turns.find(waiting.key) if waiting else None
         if waiting is None or draft is None:
@@ -499,7 +504,7 @@ class TurnBuilder:
         if is_interruption(raw):
             self._note_interruption()
         shown = words.text or words.command or raw
-        link = _link(attachment) if entry.kind is Kind.ATTACHMENT else ""
+        link = link_of(attachment) if entry.kind is Kind.ATTACHMENT else ""
         if not shown and not link:
             return False
         for waiting in self._queue.settle(shown, entry.at_ms, link=link):
@@ -590,10 +595,3 @@ def _blocks(entry: Entry, words: Words) -> list[TextBlock]:
 def _opens(words: Words) -> bool:
     """Return True for words that open a turn: a prompt, or an element that may be recognised as one later."""
     return words.is_prompt or bool(words.unknown and words.text)
-
-
-def _link(fields: object) -> str:
-    """Return the id shared by the line that removes a prompt and the attachment that shows it; "" if there is none."""
-    fields = fields if isinstance(fields, dict) else {}
-    names = ("source_uuid", "commandUuid", "delivery_id", "deliveryId")
-    return next((link for name in names if (link := storable_id(fields.get(name)))), "")
