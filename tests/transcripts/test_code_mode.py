@@ -16,7 +16,7 @@ from engram.settings import Settings
 from engram.transcripts.calls import shows_environment
 from engram.transcripts.claude_code.calls import SCRIPT_TOOL, finish_action, result_text, start_action
 from engram.transcripts.registry import resume_command
-from engram.transcripts.turns import Action
+from engram.transcripts.turns import Action, Role
 
 SESSION = "55555555-6666-4777-8888-999999999999"
 
@@ -215,3 +215,31 @@ def test_the_command_that_resumes_a_session_names_its_mode(
 def test_without_a_transcript_a_session_is_resumed_as_usual(tmp_path: Path) -> None:
     assert resume_command("claude-code", SESSION) == f"claude --resume {SESSION}"
     assert resume_command("claude-code", SESSION, tmp_path / "gone.jsonl") == f"claude --resume {SESSION}"
+
+
+QUESTION: dict[str, Any] = {
+    "questions": [{"question": "Which port?", "options": [{"label": "8080"}, {"label": "9090"}]}]
+}
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"isVirtual": True, "turnCompanion": True}, {"turnCompanion": True}, {"isMeta": True}]
+)
+@pytest.mark.parametrize(
+    ("session", "is_answered"),
+    [({"entrypoint": "cli"}, True), ({}, True), ({"entrypoint": "sdk-ts"}, False), ({"entrypoint": "sdk-cli"}, False)],
+)
+def test_a_program_answers_the_dialogs_of_its_session_within_a_script_too(
+    memory: Memory, script: Script, more: dict[str, Any], session: dict[str, Any], is_answered: bool
+) -> None:
+    script.user("set it up", **session)
+    block = {"type": "tool_use", "id": "repl_1", "name": "AskUserQuestion", "input": QUESTION}
+    script.add({"type": "assistant", "message": {"id": "v1", "content": [block]}} | session | more)
+    result = {"type": "tool_result", "tool_use_id": "repl_1", "content": ""}
+    script.user([result], toolUseResult=QUESTION | {"answers": {"Which port?": "always 7070"}}, **session, **more)
+
+    memory.feed("s", script.entries)
+    (turn,) = memory.turns.values()
+
+    assert ("always 7070" in [text.text for text in turn.users_texts]) == is_answered
+    assert any(text.role is Role.PROPOSED for text in turn.said) == is_answered
