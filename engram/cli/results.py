@@ -325,7 +325,7 @@ def _print_result(begin: str, result: Result, max_lines: int | None, *, is_verbo
     if result.remarks:
         print_lines(f"! {', '.join(result.remarks)}", indent=_INDENT, fg="yellow")
     outcome = f"→ {result.outcome}" if result.outcome and max_lines != MAX_OTHER_LINES else ""
-    for_outcome = (max_lines or 0) // 2 if outcome else 0
+    for_outcome = (max_lines or 0) // 3 if outcome else 0
     if result.text.strip():
         outcome_lines = len(list(_wrapped(outcome, paragraph_width() - len(_INDENT))))
         room = None if max_lines is None else max_lines - min(for_outcome, outcome_lines)

@@ -14,6 +14,7 @@ from engram.models.engine.transaction import Reader
 from engram.models.memories.judgements import judged_of_session
 from engram.models.sessions.failures_and_commits import last_commits_of, pull_requests_of
 from engram.models.sessions.sessions import SessionRow, session_titles, sessions_of
+from engram.models.sessions.stored_quotations import barred_quotations
 from engram.search.day_commits import day_logs, of_named_day
 from engram.search.hit_lines import (
     DOUBTFUL,
@@ -27,7 +28,8 @@ from engram.search.hit_lines import (
     session_line,
     text_of,
 )
-from engram.search.hits import MAX_HITS, Hit, Origin, PublicHit, Standing, is_said, stems_said, without_said
+from engram.search.hits import MAX_HITS, Hit, Origin, Part, PublicHit, Standing, is_said, stems_said, without_said
+from engram.search.passages.answering import WORTH, Wanted, answered, worth_of
 from engram.search.passages.followed import MAX_FOLLOWED_CHARACTERS, ends_of_turns, what_followed
 from engram.search.passages.passage_search import excerpt
 from engram.search.question import Coverage, Query, coverage_of_words, parse_date_range
@@ -194,6 +196,8 @@ def answer_question(
         found, candidates = of_day
     wanted = coverage_of_words(query.text)
     asked_for = searcher.coverage_of(query.text)
+    asks = Wanted.by(query.text, asked_for, barred_quotations(store)[1])
+    found, worth = answered(store, found, asks)
     near = near_as_passages(raise_with_source(candidates, found), found, asked_for)
     best = sorted(near, key=lambda hit: hit.is_retired)[: query.limit]
     of_both = public_hits(store, [*best, *found[:MAX_PASSAGES]], query.project_id)
@@ -205,7 +209,8 @@ def answer_question(
         [replace(hit, changed_files=changes.get(turns[hit.id] or 0, (0, 0))) for hit in hits]
         for hits in (recalled, said)
     )
-    closeness = closeness_of([*recalled, *said], turns, asked_for)
+    worth |= {hit.id: worth_of([Part("", Role.ASSISTANT, hit.text)], asks) for hit in recalled}
+    closeness = _with_worth(closeness_of([*recalled, *said], turns, asked_for), worth)
     closest = sorted((*recalled, *said), key=lambda hit: -closeness[hit.id])[:MAX_CHECKED]
     cosines = [hit.cosine for hit in closest]
     is_unanswered = searcher.is_unanswered(found, cosines)
@@ -229,12 +234,17 @@ def answer_question(
     quoted = MAX_QUOTED if with_passages else 0
     shown = list(_fitting_memories(memories, wanted, quoted, budget))
     sessions = sessions or list(_fitting_sessions(summaries, wanted, budget))
-    outcomes = ends_of_turns(store, found, wanted)
+    outcomes = ends_of_turns(store, found, wanted, {name for name, gain in worth.items() if gain})
     ended = [replace(hit, outcome=outcomes.get(hit.id, "")) for hit in passages]
     by_id = {hit.id: hit for hit in found}
     fitting = list(_fitting_passages(ended, shown, wanted, budget, lambda hit: _followed(store, by_id[hit.id])))
-    closeness = closeness_of([*shown, *sessions, *logs, *passages], turns, asked_for)
+    closeness = _with_worth(closeness_of([*shown, *sessions, *logs, *passages], turns, asked_for), worth)
     return Answer(tuple(shown), tuple(sessions), (*logs, *fitting), closeness)
+
+
+def _with_worth(closeness: Mapping[str, float], worth: Mapping[str, float]) -> dict[str, float]:
+    """Return closeness with what each hit gains by an answer of the form that the question asks for."""
+    return {name: close + WORTH * worth.get(name, 0.0) if close else close for name, close in closeness.items()}
 
 
 def without_daily_log(found: Sequence[Hit]) -> list[Hit]:

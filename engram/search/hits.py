@@ -44,6 +44,27 @@ def with_speaker(run: str, text: str) -> str:
     return _ONLY_NAME.sub("", f"{names[-1]}: {run}" if names and run else run).strip()
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a hit shows of one entry of its turn, word for word."""
+
+    uuid: str
+    role: str
+    text: str
+
+
+def text_of_parts(parts: Sequence[Part]) -> str:
+    """Return the texts, one per line; if there are several speakers, each text starts with its speaker's name."""
+    if len({part.role for part in parts}) == 1:
+        return "\n".join(part.text for part in parts)
+    return "\n".join(f"{SPEAKERS.get(part.role, part.role)}: {part.text}" for part in parts)
+
+
+def role_of_parts(parts: Sequence[Part]) -> str:
+    """Return the role of the speaker; "" if there are several."""
+    return parts[0].role if len({part.role for part in parts}) == 1 else ""
+
+
 #: Maximum number of hits in one answer, for any caller.
 MAX_HITS = 1_000
 
@@ -81,6 +102,8 @@ class Hit:
     row_id: int = 0
     #: The working folder of a passage; "" for other hits.
     cwd: str = ""
+    #: What a passage shows of each entry, in the order of the transcript; empty for other hits.
+    parts_of_turn: tuple[Part, ...] = ()
     #: The question that a quotation answers; "" for other hits.
     asked: str = ""
     #: The unmerged branch that a memory was learned on, if it isn't the asker's branch; otherwise "".

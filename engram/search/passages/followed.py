@@ -174,11 +174,15 @@ def _beginning(text: str) -> str:
 MAX_TURN_ENDS = 5
 #: Maximum number of words shown from the end of a turn.
 MAX_OUTCOME_WORDS = 80
+#: Number of words from the last message in a passage itself, from which on its ending adds nothing.
+MIN_LAST_WORDS = 30
 #: Minimum number of informative words in it: "Fixed." is not worth showing.
 MIN_TELLING_WORDS = 3
 
 
-def ends_of_turns(store: Reader, hits: Sequence[Hit], wanted: Coverage) -> dict[str, str]:
+def ends_of_turns(
+    store: Reader, hits: Sequence[Hit], wanted: Coverage, answered: Collection[str] = ()
+) -> dict[str, str]:
     """Return id → how the turn of a passage ended, for the best passages, leaving out what the passage itself says.
 
     An ending that contains fewer of the question's words than the passage is left out, because the next passage is more
@@ -186,12 +190,20 @@ def ends_of_turns(store: Reader, hits: Sequence[Hit], wanted: Coverage) -> dict[
 
     Args:
         wanted: the weights of the question's words.
+        answered: ids of passages that say what the question asks for. If they take it from the last message, its other
+            words are left out.
     """
     best = {hit.turn_id: hit for hit in reversed(hits[:MAX_TURN_ENDS]) if hit.turn_id is not None}
     _, barred = barred_quotations(store)
     ends: dict[str, str] = {}
     for stored in turns_by_row(store, list(best)):
         hit = best[stored.id]
+        last = next((block.uuid for block in reversed(stored.turn.said) if block.role is Role.ASSISTANT), "")
+        if (
+            hit.id in answered
+            and sum(len(part.text.split()) for part in hit.parts_of_turn if part.uuid == last) >= MIN_LAST_WORDS
+        ):
+            continue
         end = end_of_turn(stored.turn, hit.text, wanted, barred)
         if end and wanted.share(wanted.stems_in(end.text)) >= wanted.share(wanted.stems_in(hit.text)):
             ends[hit.id] = end.text

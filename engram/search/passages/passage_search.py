@@ -24,7 +24,7 @@ from engram.models.sessions.passage_rows import (
     texts_of_blocks,
 )
 from engram.search.abstain import count_likely, is_above_floor, is_unsupported, query_support, shares_words
-from engram.search.hits import SPEAKERS, Hit
+from engram.search.hits import Hit, Part, role_of_parts, text_of_parts
 from engram.search.passages.candidate_set import (
     CandidateSet,
     SearchIndex,
@@ -387,6 +387,7 @@ def _build_hit(
     if best_place is None:
         return None
     in_order = sorted(zip(rows, group.texts, strict=True), key=lambda entry: entry[0].id)
+    shown = tuple(Part(places[row.id].place.uuid if row.id in places else "", row.role, text) for row, text in in_order)
     cosine = float(np.nan_to_num(shortlist.candidates.cosine[shortlist.places[best_index]]))
     parts = ranking.parts_of(best_index)
     if len(rows) > 1:
@@ -394,26 +395,20 @@ def _build_hit(
     return Hit(
         id=best_place.quotation_id,
         kind="turn",
-        text=_text_of([(row.role, text) for row, text in in_order]),
+        text=text_of_parts(shown),
         score=group.score,
         parts=parts,
         project=best_place.project,
         created_at_ms=best_row.at_ms,
         evidence=tuple(places[row.id].place for row in rows if row.id in places),
         session_id=best_place.place.session_id,
-        role="" if len({row.role for row in rows}) > 1 else best_row.role,
+        role=role_of_parts(shown),
         turn_id=best_row.turn_id,
         row_id=best_row.id,
         cwd=best_place.cwd,
+        parts_of_turn=shown,
         cosine=cosine or None,
     )
-
-
-def _text_of(said: Sequence[tuple[str, str]]) -> str:
-    """Return the texts, one per line; if there are several speakers, each line starts with the speaker's name."""
-    if len({role for role, _ in said}) == 1:
-        return "\n".join(text for _, text in said)
-    return "\n".join(f"{SPEAKERS.get(role, role)}: {text}" for role, text in said)
 
 
 # -- Search chunks of notes, ranked by the same features as passages.

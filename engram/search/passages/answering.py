@@ -1,0 +1,333 @@
+"""Choose the sentences of a turn that answer a question, rather than those that only repeat it.
+
+The passages closest to a question are often the question itself, as the user asked it then, and what the assistant said
+before it looked. What answers it follows in the same message, or in a later one of the turn: a reason, if the question
+asks why; a repair, if it asks how something was solved; a name, if it asks for one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from engram.models.engine.transaction import Reader
+from engram.models.sessions.passage_rows import normalised_text, places_of
+from engram.models.sessions.stored_turns import turns_by_row
+from engram.search.hit_lines import may_be_planted
+from engram.search.hits import Hit, Part, is_said, role_of_parts, text_of_parts
+from engram.search.passages.passage_search import excerpt
+from engram.search.question import Coverage
+from engram.system.lazy_regex import lazy_regex
+from engram.text.splitting import sentence_spans
+from engram.text.words import stems, topic_words
+from engram.transcripts.turns import Role, TextBlock
+from engram.trust.display import cut_at_word
+
+# -- What a question asks for, and whether a sentence gives it. Pure.
+
+_ASKS_WHY = lazy_regex(
+    r"\b(?:why|how come|reasons?|causes?d?|what (?:was|is|were|went|goes) (?:the )?(?:wrong|problem|issue|bug|missing|"
+    r"broken)|warum|wieso|weshalb|pourquoi|por qué|perché)\b"
+)
+_GIVES_REASON = lazy_regex(
+    r"\b(?:because|since|due to|so that|(?:root )?causes?d?|reasons?|otherwise|(?:issue|problem|bug) (?:is|was) "
+    r"(?:that|the|a|in)|missing|lacks?|instead of|rather than|means|only (?:when|if|passed|goes|reads?)|never|cannot|"
+    r"no longer|nothing to|weil|denn|fehlt|wegen|"
+    r"(?:is|was|are|were|do|does|did|has|have|had|can|could|would|will|wo)n['’]t|"
+    r"(?:is|was|are|were|do|does|did) not)\b|→"
+)
+_ASKS_HOW = lazy_regex(
+    r"\b(?:how (?:did|do|does|was|were|can|could|should)|what (?:did (?:we|i|you|claude) do|fixed|solved|helped)|"
+    r"wie (?:wurden?|haben|hat|kann)|repariert|behoben|gelöst)\b"
+)
+_GIVES_REPAIR = lazy_regex(
+    r"\b(?:fix(?:ed|es)?|solved|resolved|now|added|adds|removed|removes|replaced?[sd]?|changed|switch(?:ed|es)?|used?s?|"
+    r"using|wrap(?:ped|s)?|instead|moved|passe?[sd]?|renamed|rewrote|via|run|succeeded|requires|behoben|ersetzt)\b"
+)
+_ASKS_NAME = lazy_regex(
+    r"\b(?:which|called|named?|what(?:['’]s| is| was| are| were)? (?:the )?(?:\w+ ){0,2}(?:flag|function|command|file|"
+    r"path|option|setting|field|port|version|url|branch|variable|method|class|key|table|column)|where|welche[rsnm]?|"
+    r"heißt)\b"
+)
+#: What the assistant says about its next step.
+_IS_NARRATION = lazy_regex(
+    r"\W*(?:(?:good|great|perfect|ok(?:ay)?|now|next|first|then|excellent|right|yes|done|and|so|also|wait|but)\b"
+    r"[\s,.!—–:-]*)*(?:let me|let['’]s|i['’]ll|i will|i['’]m going to|i need to|i should|running|waiting)\b"
+)
+#: A sentence that says nothing about its subject, such as "All tests pass."
+_IS_FILLER = lazy_regex(
+    r"\W*(?:done|fixed|committed|pushed|good (?:catch|point|question|idea)|great|perfect|"
+    r"you['’]re (?:absolutely )?right|all (?:\d+ )?(?:tests?|checks|clean|green|good)\b.{0,30}|(?:that )?makes sense|"
+    r"summary|sources?|changes made)\W*"
+)
+_CODE = lazy_regex(r"`[^`\n]*`")
+_MARKER = lazy_regex(r"\s*(?:[-*+•>]|\d{1,3}[.)]|#{1,6})\s*")
+_HEADING = lazy_regex(r"\s*(?:#{1,6}\s|\*\*[^*]{2,80}\*\*:?\s*$)")
+_FENCE = lazy_regex(r"\s*(?:```|~~~)")
+_USERS = frozenset({Role.USER, Role.CONTEXT, Role.PROGRAM})
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a question asks for."""
+
+    coverage: Coverage
+    #: A pattern for sentences that give a reason or a repair; None if the question asks for neither.
+    form: re.Pattern[str] | None
+    #: The question asks for a name, which may follow what contains the question's words.
+    asks_name: bool
+    stems: frozenset[str]
+    #: The texts that were judged wrong, normalised: sentences in them are not shown.
+    barred: frozenset[str] = frozenset()
+
+    @classmethod
+    def by(cls, question: str, coverage: Coverage, barred: Collection[str] = ()) -> Wanted:
+        low = question.lower()
+        form = _GIVES_REASON if _ASKS_WHY.search(low) else _GIVES_REPAIR if _ASKS_HOW.search(low) else None
+        asks_name = form is None and _ASKS_NAME.search(low) is not None
+        return cls(coverage, form, asks_name, stems(topic_words(question)), frozenset(barred))
+
+    def is_given_in(self, text: str) -> bool:
+        """Return whether a text gives the reason or the repair that the question asks for, outside of quoted code."""
+        return self.form is not None and self.form.search(_CODE.sub("", text.lower())) is not None
+
+
+# -- Choose what is shown of a turn. Pure.
+
+#: Maximum number of words that are shown of a turn, of one message in it, and of the user's words that it answers.
+MAX_WORDS, MAX_PART_WORDS, MAX_ASKED_WORDS = 110, 80, 24
+#: Likewise, in characters, because a pasted log has long words.
+MAX_ASKED_CHARACTERS = 150
+#: Number of characters of a turn that are looked at.
+MAX_TURN_CHARACTERS = 60_000
+#: A run of sentences of the wanted form is worth the share of the question's words that it contains, this share of
+#: those in the sentence or heading before it, and what it gains in an entry that the search found, and in the last.
+TAKEN_UP, FOUND, LAST = 0.6, 0.25, 0.15
+#: Minimum worth of such a run, and number of words that it adds to the question.
+MIN_WORTH, MIN_NEW_WORDS = 0.3, 3
+#: How much more such a run must be worth than what was found anyway.
+MIN_GAIN = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A sentence or a line of a message."""
+
+    start: int
+    stop: int
+    size: int
+    #: It says nothing that could answer a question.
+    is_idle: bool
+    is_heading: bool
+    is_code: bool
+
+    def of(self, text: str) -> str:
+        return text[self.start : self.stop]
+
+
+def answering(
+    said: Sequence[TextBlock], parts: Sequence[Part], wanted: Wanted, max_words: int = MAX_WORDS
+) -> list[Part]:
+    """Return what is shown of a turn: the parts that the search found, each continued, and the answer that they lack.
+
+    Args:
+        said: the texts of the turn.
+        parts: what the search found, in the order of the transcript.
+    """
+    blocks = _within(said)
+    places = [_place_of(part, blocks) for part in parts]
+    best = max(_forms_in(blocks, {part.uuid for part in parts}, wanted), key=lambda run: run.worth, default=None)
+    is_answered = any(part.role not in _USERS for part in parts) or best is not None
+    shares = [wanted.coverage.share(wanted.coverage.stems_in(part.text)) for part in parts]
+    # The user's words come last, because they are the question.
+    order = sorted(range(len(parts)), key=lambda number: (parts[number].role in _USERS, -shares[number]))
+    shown: dict[tuple[int, int], Part] = {}
+    left = max_words
+    if best is not None and best.worth >= max((_worth_of(part, wanted) for part in parts), default=0.0) + MIN_GAIN:
+        block = blocks[best.block]
+        text = _continued(block.text, best.start, best.stop, wanted, MAX_PART_WORDS)
+        shown[best.block, best.start] = Part(block.uuid, block.role, text)
+        left -= len(text.split())
+    for number in order:
+        part, place = parts[number], places[number]
+        if place and any(place[0] == block for block, _ in shown):
+            continue
+        known = [stems(topic_words(other.text)) for other in shown.values()]
+        if part.role in _USERS and is_answered:
+            text = cut_at_word(excerpt(part.text, wanted.coverage, MAX_ASKED_WORDS), MAX_ASKED_CHARACTERS)
+        elif place is None:
+            text = part.text
+        else:
+            start, block = place[1], blocks[place[0]]
+            text = _continued(block.text, start, start + len(part.text), wanted, min(left, MAX_PART_WORDS))
+        if text and not (known and is_said(text, known)) and (len(text.split()) <= left or not shown):
+            shown[place or (len(blocks), number)] = replace(part, text=text)
+            left -= len(text.split())
+    return [part for _, part in sorted(shown.items())] or list(parts)
+
+
+def _within(said: Sequence[TextBlock]) -> list[TextBlock]:
+    blocks, room = [], MAX_TURN_CHARACTERS
+    for block in said:
+        blocks.append(block if len(block.text) <= room else replace(block, text=block.text[:room]))
+        room = max(room - len(block.text), 0)
+    return blocks
+
+
+def _place_of(part: Part, blocks: Sequence[TextBlock]) -> tuple[int, int] | None:
+    """Return the number of the text that contains a part, and where the part begins in it."""
+    of_entry = ((number, block.text.find(part.text)) for number, block in enumerate(blocks) if block.uuid == part.uuid)
+    return next(((number, at) for number, at in of_entry if at >= 0), None)
+
+
+def _worth_of(part: Part, wanted: Wanted) -> float:
+    """Return what a part that the search found is worth as an answer: 0 if it lacks what the question asks for."""
+    units = [unit for unit in _units_of(part.text, wanted.barred) if not unit.is_idle]
+    given = [unit for unit in units if part.role not in _USERS and wanted.is_given_in(unit.of(part.text))]
+    if not given:
+        return 0.0
+    return FOUND + max(sum(_shares(part.text, units, units.index(unit), wanted.coverage)) for unit in given)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    block: int
+    start: int
+    stop: int
+    worth: float
+
+
+def _forms_in(blocks: Sequence[TextBlock], found: set[str], wanted: Wanted) -> Iterator[_Run]:
+    """Yield the assistant's sentences that have the form that the question asks for, with their worth."""
+    if wanted.form is None:
+        return
+    last = max((number for number, block in enumerate(blocks) if block.role is Role.ASSISTANT), default=-1)
+    for number, block in enumerate(blocks):
+        if block.role is not Role.ASSISTANT:
+            continue
+        units = [unit for unit in _units_of(block.text, wanted.barred) if not unit.is_idle and not unit.is_code]
+        gain = (FOUND if block.uuid in found else 0.0) + (LAST if number == last else 0.0)
+        for place, unit in enumerate(units):
+            text = unit.of(block.text)
+            if unit.is_heading or not wanted.is_given_in(text):
+                continue
+            if len(stems(topic_words(text)) - wanted.stems) < MIN_NEW_WORDS:
+                continue
+            own, before = _shares(block.text, units, place, wanted.coverage)
+            if own + before >= MIN_WORTH:
+                first = units[place - 1] if before > own and place else unit
+                yield _Run(number, first.start, unit.stop, own + before + gain)
+
+
+def _shares(text: str, units: Sequence[_Unit], place: int, coverage: Coverage) -> tuple[float, float]:
+    """Return the share of the question's words that a sentence contains, and of those that it takes up."""
+    own = coverage.stems_in(units[place].of(text))
+    before: frozenset[str] = frozenset()
+    if place and "\n\n" not in text[units[place - 1].stop : units[place].start]:
+        before = coverage.stems_in(units[place - 1].of(text))
+    heading = next((unit for unit in reversed(units[:place]) if unit.is_heading), None)
+    if heading is not None:
+        before |= coverage.stems_in(heading.of(text))
+    return coverage.share(own), TAKEN_UP * coverage.share(before - own)
+
+
+def _units_of(text: str, barred: Collection[str]) -> list[_Unit]:
+    """Return the sentences and lines of a message, without fences; a list marker belongs to what follows it."""
+    spans: list[tuple[int, int]] = []
+    for start, stop in sentence_spans(text):
+        if spans and _MARKER.fullmatch(text[slice(*spans[-1])]) and "\n" not in text[spans[-1][1] : start]:
+            spans[-1] = (spans[-1][0], stop)
+        else:
+            spans.append((start, stop))
+    units: list[_Unit] = []
+    is_code = False
+    for start, stop in spans:
+        piece = text[start:stop]
+        if _FENCE.match(piece):
+            is_code = not is_code
+            continue
+        low = piece.lower()
+        is_idle = not is_code and bool(_IS_NARRATION.match(low) or _IS_FILLER.fullmatch(low))
+        is_idle = is_idle or (bool(barred) and any(normalised_text(piece) in other for other in barred))
+        is_heading = not is_code and _HEADING.match(piece) is not None
+        units.append(_Unit(start, stop, len(piece.split()), is_idle, is_heading, is_code))
+    return units
+
+
+def _continued(text: str, start: int, stop: int, wanted: Wanted, max_words: int) -> str:
+    """Return a part of a message without sentences that say nothing, and with those that follow it.
+
+    Sentences that stand next to each other keep what is between them; others are on lines of their own.
+    """
+    kept: list[_Unit] = []
+    size = 0
+    is_given = wanted.form is None and not wanted.asks_name
+    for unit in _units_of(text, wanted.barred):
+        if unit.stop <= start:
+            continue
+        is_part = unit.start < stop
+        is_led_in = bool(kept) and kept[-1].of(text).rstrip("* ").endswith(":")
+        if not is_part and (size + unit.size > max_words or unit.is_idle or (is_given and not is_led_in)):
+            break
+        if not unit.is_idle:
+            kept.append(unit)
+            size += unit.size
+            is_given = is_given or wanted.is_given_in(unit.of(text))
+    while kept and kept[-1].start >= stop and (kept[-1].is_heading or kept[-1].of(text).rstrip("* ").endswith(":")):
+        kept.pop()
+    pieces: list[tuple[int, int]] = []
+    for unit in kept:
+        is_next = pieces and not text[pieces[-1][1] : unit.start].strip()
+        pieces = [*pieces[:-1], (pieces[-1][0], unit.stop)] if is_next else [*pieces, (unit.start, unit.stop)]
+    return "\n".join(text[begin:end] for begin, end in pieces)
+
+
+def worth_of(parts: Sequence[Part], wanted: Wanted) -> float:
+    """Return what parts are worth as an answer: the share of the question's words, if they give what it asks for."""
+    if not any(part.role not in _USERS and wanted.is_given_in(part.text) for part in parts):
+        return 0.0
+    return wanted.coverage.share(wanted.coverage.stems_in("\n".join(part.text for part in parts)))
+
+
+# -- The best passages of an answer, each with what its turn says in answer.
+
+#: Number of the best passages that are looked at, because a turn may be long.
+MAX_TURNS = 5
+#: What the worth of an answer adds to the closeness of its hit, and to its place: a passage comes before the one ahead
+#: of it if its answer is worth ``STEP / WORTH`` more.
+WORTH, STEP = 0.3, 0.2
+
+
+def answered(store: Reader, found: Sequence[Hit], wanted: Wanted) -> tuple[list[Hit], dict[str, float]]:
+    """Return passages, best first, each with the sentences of its turn that answer; and id → what its answer is worth.
+
+    Only the best passages are changed, or change places.
+    """
+    best = [hit for hit in found[:MAX_TURNS] if hit.parts_of_turn]
+    turns = {stored.id: stored.turn for stored in turns_by_row(store, [hit.turn_id for hit in best if hit.turn_id])}
+    worth: dict[str, float] = {}
+    changed: list[Hit] = []
+    taken: set[int | None] = set()
+    for hit in found[:MAX_TURNS]:
+        turn = turns.get(hit.turn_id or 0)
+        if turn is None or hit.turn_id in taken:
+            changed.append(hit)
+            continue
+        taken.add(hit.turn_id)
+        parts = answering(turn.said, hit.parts_of_turn, wanted)
+        if may_be_planted(text_of_parts(parts)) and not may_be_planted(hit.text):
+            parts = list(hit.parts_of_turn)
+        worth[hit.id] = worth_of([*hit.parts_of_turn, *parts], wanted)
+        more = {part.uuid for part in parts} - {place.uuid for place in hit.evidence}
+        changed.append(
+            replace(
+                hit,
+                text=text_of_parts(parts),
+                role=role_of_parts(parts),
+                parts_of_turn=tuple(parts),
+                evidence=(*hit.evidence, *places_of(store, more)),
+            )
+        )
+    order = sorted(range(len(changed)), key=lambda n: STEP * n - WORTH * worth.get(changed[n].id, 0.0))
+    return [*(changed[n] for n in order), *found[MAX_TURNS:]], worth
