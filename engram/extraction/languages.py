@@ -24,13 +24,18 @@ _FULL_STOP = lazy_regex(r"(?<=[。！？])\s*(?=\S)")
 class Language:
     """Alternatives for regular expressions. In scripts with spaces, only whole words match."""
 
-    #: Words for something that is meant to last: always, never, from now on, convention. They also occur in other
-    #: sentences.
+    #: Words for something that is meant to last: always, never, convention. They also occur in other sentences.
     lasting: str
+    #: Words for what holds from now on, or for all that the team does.
+    later: str
+    #: The beginning of an order to make something: implement, build, write.
+    builds: str
     #: A prohibition or preference that may be meant only for the moment.
     order: str
     #: Words for how the team does something: we use.
     decides: str
+    #: An order to remember what the sentence then states.
+    remember: str
     #: Words that withdraw what was said before.
     takes_back: str
     #: Words that tie a sentence to this code base.
@@ -42,13 +47,15 @@ class Language:
 
 LANGUAGES = {
     "de": Language(
-        lasting=r"immer|nie(?:mals)?|stets|(?:ab|von) (?:jetzt|sofort|heute|nun|morgen)|(?:zu)?künftig|in zukunft|"
-        r"grundsätzlich|generell|jedes ?mal|merke? dir|denke? dran|vergiss nicht|"
-        r"\w*(?:konvention|regel|standard|richtlinie)\w*|bei uns|dauerhaft|ausnahmslos|pflicht|verboten|"
-        r"nicht mehr",
+        lasting=r"immer|nie(?:mals)?|stets|jedes ?mal|dauerhaft|ausnahmslos|pflicht|verboten|nicht mehr",
+        later=r"(?:ab|von) (?:jetzt|sofort|heute|nun|morgen)|(?:zu)?künftig|in zukunft|grundsätzlich|generell|bei uns|"
+        r"\w*(?:konvention|regel|standard|richtlinie)\w*",
+        builds=r"implementiere?|schreibe?|baue?|erstelle?|entwickle?|programmiere?|mache? (?:mir )?eine?",
         order=r"bitte (?:kein\w*|nicht|verwende|benutze|nimm)|(?:verwende|benutze|nutze|nimm) .{2,60} (?:statt|anstatt|"
         r"anstelle)|vermeide|achte darauf|stell(?:e)? sicher|ich (?:bevorzuge|möchte lieber|will kein\w*)",
         decides=r"wir (?:verwenden|benutzen|nutzen|setzen|nehmen|haben uns)",
+        remember=r"merke?(?: dir)?|denke? (?:dran|daran)|vergiss nicht|behalte? im (?:kopf|hinterkopf|gedächtnis)|"
+        r"(?:notiz |zur info )?für (?:später|die zukunft)",
         takes_back=r"korrektur(?=:)|doch lieber|ach n(?:ee|ein)|nein,? nicht (?:immer|nie)|vergiss (?:(?:das|"
         r"es)(?=\W*$|[,.;:!]| (?:mit|von|wieder|"
         r"bitte|lieber|erst|mal|einfach)\b)|was|die regel)|quatsch|nein,? warte|warte,? nein|doch nicht|"
@@ -62,12 +69,15 @@ LANGUAGES = {
         r"repo\w*)|überall,? wo ich arbeite|egal in welchem (?:projekt|repo\w*)",
     ),
     "es": Language(
-        lasting=r"siempre|nunca|jamás|(?:a partir de|desde|de) (?:ahora|hoy)|en (?:el futuro|adelante)|"
-        r"(?:cada|toda) vez que|recuerda|acuérdate|ten en cuenta|convenci[óo]n\w*|reglas?|norma|por norma|"
-        r"prohibid\w+|sin excepci[óo]n|nada de|acordamos",
+        lasting=r"siempre|nunca|jamás|(?:cada|toda) vez que|prohibid\w+|sin excepci[óo]n|nada de|acordamos",
+        later=r"(?:a partir de|desde|de) (?:ahora|hoy)|en (?:el futuro|adelante)|en general|"
+        r"en el equipo|convenci[óo]n\w*|reglas?|norma",
+        builds=r"implementa|escribe|crea|construye|desarrolla|programa|haz(?:me)? una?",
         order=r"por favor,? no \w+|^no (?:uses|hagas|pongas|toques|cambies|escribas|agregues|añadas|subas|borres|"
         r"edites)|(?:usa|utiliza) .{2,60} en (?:vez|lugar) de|evita|asegúrate|prefiero|no quiero",
         decides=r"(?:usamos|utilizamos|preferimos|decidimos)",
+        remember=r"recuerda|acuérdate(?: de)?|no (?:te )?olvides|ten (?:en cuenta|presente)|toma nota(?: de)?|(?:nota "
+        r")?para (?:el futuro|más adelante)",
         takes_back=r"corrección(?=:)|no,? no siempre|(?:ay|ah),? no|olvida (?:eso|esto|lo (?:que|anterior|de)|"
         r"la regla)|olvídalo|"
         r"no,? espera|espera,? no|perdón|quise decir|quería decir|(?:es|era) (?:una )?broma|mejor no(?=\W*$|[,.;:!])|"
@@ -79,15 +89,17 @@ LANGUAGES = {
         r"en cualquier(?:a de mis)? (?:proyectos?|repo\w*)",
     ),
     "fr": Language(
-        lasting=r"toujours|jamais|d[ée]sormais|dor[ée]navant|"
-        r"[àa] (?:partir de (?:maintenant|aujourd['’]hui)|l['’]avenir)|(?:à )?chaque fois|"
-        r"(?:souviens|rappelle)-toi|n['’]oublie pas|retiens|conventions?|règles?|chez nous|par défaut|"
-        r"sans exception|interdit\w*|plus de|on a décidé",
+        lasting=r"toujours|jamais|(?:à )?chaque fois|par défaut|sans exception|interdit\w*|plus de|on a décidé",
+        later=r"d[ée]sormais|dor[ée]navant|[àa] (?:partir de (?:maintenant|aujourd['’]hui)|l['’]avenir)|chez nous|"
+        r"en général|conventions?|règles?",
+        builds=r"implémente|écris|crée|construis|développe|programme|fais(?:-moi)? une?",
         order=r"n['’](?:utilise|ajoute|écris|efface)z? pas|ne (?:fais|mets|touche|modifie|change|supprime|pousse|"
         r"commite) pas|(?:utilise|prends) .{2,60} (?:au lieu|plutôt que|à la place)|évite|veille à|assure-toi|"
         r"je préfère|je ne veux pas",
         decides=r"(?:nous (?:utilisons|préférons|avons décidé|n['’]utilisons)|on (?:utilise|préfère|a décidé|"
         r"n['’]utilise))",
+        remember=r"(?:souviens|rappelle)-toi|n['’]oublie pas|retiens|garde (?:à l['’]esprit|en tête)|(?:note )?pour "
+        r"(?:plus tard|la suite|l['’]avenir)",
         takes_back=r"(?:ah|oh|euh),? non|non,? pas (?:toujours|forcément)|(?<!n['’])oublie(?:z)?(?: (?:ça|cela|ce que|"
         r"la règle|tout)|(?=\W*$))|laisse tomber|non,? attends|attends,? non|(?:en fait|finalement),? (?:non|oublie)|"
         r"non,? (?:en fait|finalement)|je (?:rigole|plaisante|blague)|c['’]était (?:une )?(?:blague|plaisanterie|"
@@ -98,12 +110,16 @@ LANGUAGES = {
         r"n['’]importe quel projet)|partout où je travaille",
     ),
     "it": Language(
-        lasting=r"sempre|mai|(?:d['’]|da )(?:ora|adesso|oggi) in (?:poi|avanti)|in futuro|"
-        r"(?:ogni volta|tutte le volte) che|ricord\w+|tieni a mente|convenzion\w+|regol\w+|da noi|vietat\w+|"
+        lasting=r"sempre|mai|(?:ogni volta|tutte le volte) che|vietat\w+|"
         r"senza eccezioni|niente più|di default",
+        later=r"(?:d['’]|da )(?:ora|adesso|oggi) in (?:poi|avanti)|in futuro|in generale|da noi|convenzion\w+|"
+        r"regol\w+",
+        builds=r"implementa|scrivi|crea|costruisci|sviluppa|programma|fai una?",
         order=r"non (?:usare|usa|modificare|toccare|scrivere|aggiungere|cancellare)|(?:usa|utilizza) .{2,60} "
         r"(?:invece (?:di|del\w*)|al posto (?:di|del\w*)|anziché)|evita|assicurati|preferisco|non voglio",
         decides=r"(?:usiamo|utilizziamo|preferiamo|abbiamo deciso)",
+        remember=r"ricorda(?:ti)?|non dimenticare|tieni (?:a mente|presente|conto)|prendi nota|(?:nota )?per (?:il "
+        r"futuro|dopo)",
         takes_back=r"correzione(?=:)|(?:ah|oh),? no|no,? non sempre|lascia (?:stare|perdere)|dimentica(?:lo|"
         r" (?:quello|questo|tutto|la regola))|no,? aspetta|"
         r"aspetta,? no|anzi,? no|scherz(?:o|avo)|era (?:uno scherzo|una battuta)|volevo dire|mi sono sbagliat[oa]|"
@@ -113,14 +129,17 @@ LANGUAGES = {
         r"ovunque lavor[io]",
     ),
     "pt": Language(
-        lasting=r"sempre|nunca|jamais|(?:a partir d[eo]|de) (?:agora|hoje)(?: em diante)?|"
-        r"da(?:qui|í) (?:em|para?|pra) (?:a? ?)(?:diante|frente)|doravante|no futuro|"
-        r"(?:de )?(?:cada|toda) vez que|lembr\w+|convenç(?:ão|ões)|regras?|padrão|combinado|proibid\w+|"
+        lasting=r"sempre|nunca|jamais|(?:de )?(?:cada|toda) vez que|combinado|proibid\w+|"
         r"sem exceç(?:ão|ões)|nada de",
+        later=r"(?:a partir d[eo]|de) (?:agora|hoje)(?: em diante)?|da(?:qui|í) (?:em|para?|pra) (?:a? ?)(?:diante|"
+        r"frente)|doravante|no futuro|em geral|convenç(?:ão|ões)|regras?|padrão",
+        builds=r"implement[ae]|escrev[ae]|cri[ae]|constr(?:ói|ua)|desenvolv[ae]|program[ae]|fa[zç]a? uma?",
         order=r"não (?:uses?|mexas?|mexa|alter(?:es?)|apagu(?:es?)|escrev(?:as?)|faças?|adicion(?:es?))|"
         r"(?:us[ae]|utiliz[ae]) .{2,60} (?:em vez d[eoa]|ao invés d[eoa]|no lugar d[eoa])|evit[ae]|prefiro|não quero|"
         r"por favor,? não \w+",
         decides=r"(?:usamos|utilizamos|preferimos|decidimos|a gente usa)",
+        remember=r"lembr[ea](?:-(?:te|se))?(?: de)?|não (?:te |se )?esque[çc]as?(?: de)?|(?:tenha|tem) em (?:mente|"
+        r"conta)|(?:nota )?para (?:o futuro|mais tarde)",
         takes_back=r"correção(?=:)|(?:ah|oh),? não|não,? nem sempre|(?<!não )esque[çc][ae](?: (?:isso|isto|o que|tudo|"
         r"a regra)|(?=\W*$))|deixa (?:pra lá|para lá|isso|estar)|não,? espera|espera,? não|(?:estou|tô|"
         r"estava) (?:a )?brinca\w*|era (?:brincadeira|piada)|quis dizer|queria dizer|enganei-me|me enganei|"
@@ -131,18 +150,24 @@ LANGUAGES = {
         r"(?:em |para )?(?:qualquer|cada) projeto",
     ),
     "ja": Language(
-        lasting=r"必ず|常に|いつも|絶対|決して|今後|これから|毎回|以後|以降|ずっと|覚えて|ルール|規約|方針|原則|禁止|統一",
+        lasting=r"必ず|常に|いつも|絶対|決して|毎回|ずっと|禁止|統一",
+        later=r"今後|これから|以後|以降|うちで?は|ルール|規約|方針|原則",
+        builds=r".{2,60}(?:を実装|を作(?:って|成)|を書いて|を開発)",
         order=r"しないで|使わないで|書かないで|ようにして|ではなく|の代わりに|禁止|避けて",
         decides=r"(?:使います|使っています|採用しました|に決めました|にしました)",
+        remember=r"(?:覚えておいて(?:ください|ね)?|(?:今後のために)?メモ)[、,：:]|.{6,}覚えておいて(?:ください|ね)?[。.!！]?$",
         takes_back=r"やっぱり|冗談|忘れて(?!は)|撤回|取り消|いや、|間違え(?!な)|間違いでした|じゃなくて|訂正",
         local=r"この(?:プロジェクト|リポジトリ|ファイル|コード)|ここでは",
         universal=r"(?:すべて|全て|全部|どの)の?プロジェクト",
         is_spaced=False,
     ),
     "ko": Language(
-        lasting=r"항상|언제나|늘|절대|앞으로|(?:이제|지금|오늘|다음)부터|매번|반드시|무조건|기억해|규칙|원칙|컨벤션|금지",
+        lasting=r"항상|언제나|늘|절대|매번|반드시|무조건|금지",
+        later=r"앞으로|(?:이제|지금|오늘|다음)부터|우리|규칙|원칙|컨벤션",
+        builds=r".{2,60}(?:구현해|만들어|작성해|개발해)",
         order=r"지 ?(?:마|말아|말고|않았으면)|대신 .{1,40}(?:사용|써|쓰)|피해 ?줘|선호|원하지 않",
         decides=r"우리는? .{1,40}(?:사용|쓰기로|하기로|채택)\w*",
+        remember=r"기억해(?: ?(?:둬|두세요|줘|주세요))?[,:]|.{6,}기억해(?: ?(?:둬|두세요|줘|주세요))?[.!]?$",
         takes_back=r"취소(?=할|해|합|함|요|\W*$)|농담|아니(?:다|야|,)|잊어(?= ?(?:줘|버려|주세요)|\W*$)|철회|"
         r"잘못 (?:말|보냈|썼)|실수(?=였|야|예|입|했|로 (?:보|썼|쓴))|다시 생각|생각해 ?보니|정정",
         local=r"이 (?:프로젝트|저장소|리포|코드)|여기",
@@ -150,12 +175,14 @@ LANGUAGES = {
         is_spaced=False,
     ),
     "nl": Language(
-        lasting=r"altijd|nooit|voortaan|(?:vanaf|van) (?:nu|vandaag)|in het vervolg|in de toekomst|telkens|"
-        r"(?:elke|iedere) keer|onthou\w*|denk (?:er ?aan|eraan)|afspraak|regel|conventie|standaard|bij ons|"
-        r"niet meer|geen \w+ meer|zonder uitzondering",
+        lasting=r"altijd|nooit|telkens|(?:elke|iedere) keer|niet meer|geen \w+ meer|zonder uitzondering",
+        later=r"voortaan|(?:vanaf|van) (?:nu|vandaag)|in het vervolg|in de toekomst|bij ons|in het algemeen|"
+        r"afspraak|regel|conventie|standaard",
+        builds=r"implementeer|schrijf|bouw|ontwikkel|programmeer|maak een",
         order=r"gebruik .{2,60} in plaats van|alsjeblieft (?:geen|niet)|vermijd|zorg (?:ervoor|dat)|"
         r"ik (?:wil geen|wil liever|heb liever|geef de voorkeur)",
         decides=r"(?:we|wij) (?:gebruiken|hebben (?:besloten|gekozen)|kiezen)",
+        remember=r"onthoud|vergeet niet|denk er ?aan|hou(?:d)? er rekening mee|(?:notitie )?voor (?:later|de toekomst)",
         takes_back=r"correctie(?=:)|(?:o|oh|ah),? nee|nee,? niet altijd|vergeet (?:(?:dat|het|dit)(?=\W*$|"
         r"[,.;:!]| (?:maar|weer)\b)|(?:wat|de regel)(?! niet))|laat maar(?! weten)|toch (?:maar )?niet|nee,? wacht|"
         r"wacht,? nee|grapje|was een grap|ik bedoel(?:de)?|neem (?:dat|het|de \w+) terug|ik vergis(?:te)? me|"
@@ -166,11 +193,15 @@ LANGUAGES = {
         r"(?:in |voor |bij )?elk project|overal waar ik werk",
     ),
     "pl": Language(
-        lasting=r"zawsze|nigdy|od (?:teraz|dziś|dzisiaj)|odtąd|na przyszłość|w przyszłości|za każdym razem|"
-        r"(?:za)?pamiętaj\w*|konwencj\w+|zasad\w+|reguł\w+|u nas|bez wyjątk\w+|zabronion\w+|nie wolno|umowa",
+        lasting=r"zawsze|nigdy|za każdym razem|bez wyjątk\w+|"
+        r"zabronion\w+|nie wolno|umowa",
+        later=r"od (?:teraz|dziś|dzisiaj)|odtąd|na przyszłość|w przyszłości|ogólnie|u nas|konwencj\w+|"
+        r"zasad\w+|reguł\w+",
+        builds=r"zaimplementuj|napisz|zbuduj|stwórz|utwórz|zaprogramuj",
         order=r"nie (?:używaj|rób|dotykaj|zmieniaj|pisz|dodawaj|usuwaj|pushuj|commituj|edytuj)(?:cie)?|"
         r"(?:używaj|użyj|stosuj)(?:cie)? .{2,60} zamiast|unikaj|upewnij się|wolę|nie chcę|proszę,? nie",
         decides=r"(?:używamy|stosujemy|korzystamy|zdecydowaliśmy|wybraliśmy)",
+        remember=r"(?:za)?pamiętaj|nie zapominaj|miej na uwadze|(?:notatka )?na (?:później|przyszłość)",
         takes_back=r"(?:korekta|poprawka)(?=:)|(?:o|ach),? nie|a nie(?=\W*$|[,.;!])|nie,? nie zawsze|(?<!nie )zapomnij|"
         r"nieważne(?=\W*$|[.;!])|"
         r"jednak nie|nie,? (?:czekaj|zaczekaj)|czekaj,? nie|żart\w*|"
@@ -181,12 +212,16 @@ LANGUAGES = {
         r"(?:projekcie|repo\w*)|gdziekolwiek pracuję",
     ),
     "ru": Language(
-        lasting=r"всегда|никогда|отныне|впредь|с (?:этого момента|сегодняшнего дня)|на будущее|в будущем|каждый раз|"
-        r"(?:за)?помни\w*|правил\w+|соглашени\w+|конвенци\w+|у нас|без исключений|запрещ\w+|принято|"
+        lasting=r"всегда|никогда|каждый раз|без исключений|запрещ\w+|принято|"
         r"больше не",
+        later=r"отныне|впредь|с (?:этого момента|сегодняшнего дня)|на будущее|в будущем|вообще|у нас|"
+        r"правил\w+|соглашени\w+|конвенци\w+",
+        builds=r"реализуй|напиши|создай|построй|разработай|запрограммируй",
         order=r"не (?:используй|трогай|меняй|пиши|добавляй|удаляй|пушь|коммить|редактируй|делай)(?:те)?|"
         r"(?:используй|бери)(?:те)? .{2,60} вместо|избегай|предпочитаю|не хочу|пожалуйста,? не",
         decides=r"мы (?:используем|применяем|решили|выбрали)|^используем",
+        remember=r"(?:за)?помни(?:те)?|не заб(?:удь|ывай)(?:те)?|име(?:й|йте) в виду|учти(?:те)?|"
+        r"(?:заметка )?на будущее",
         takes_back=r"(?:исправление|поправка)(?=:)|(?:а|ой|ах),? нет|нет,? не (?:всегда|надо)|(?<!не )забудь(?:те)?|"
         r"неважно(?=\W*$|[.;!])|проехали|хотя,? нет|нет,? (?:стой|подожди|погоди)|(?:стой|подожди|"
         r"погоди),? нет|шучу|шутка|(?:я )?имел[аи]? в виду|беру (?:свои )?(?:слова|это)|передумал\w*|ошиб(?:ся|лась)|"
@@ -196,9 +231,12 @@ LANGUAGES = {
         r"(?:(?:моём|моем|нашем) )?(?:проекте|репо\w*)|везде,? где я работаю",
     ),
     "zh": Language(
-        lasting=r"总是|始终|永远|绝不|决不|绝对|从不|切勿|务必|一律|从(?:现在|今天)(?:开始|起)|今后|以后|每次|记住|记得|规定|规范|约定|规则|必须|禁止|统一|不许|不准|都[要用得]",
+        lasting=r"总是|始终|永远|绝不|决不|绝对|从不|切勿|务必|一律|每次|必须|禁止|统一|不许|不准|都[要用得]",
+        later=r"从(?:现在|今天)(?:开始|起)|今后|以后|规定|规范|约定|规则",
+        builds=r"(?:请|帮我|给我)*(?:实现|写一?个|做一?个|创建|开发)",
         order=r"不要(?![でなだ。とに])|别[用再动改写]|请勿|避免|而不是|代替|我(?:更喜欢|偏好|不想|不希望)",
         decides=r"我们(?:使用|用|采用|决定|选择)|本项目(?:使用|采用)",
+        remember=r"(?:另外|还有|请|也|要)*记住(?![了吗这那它]|\W*$)",
         takes_back=r"[哦噢啊]不|不用了(?!的)|更正|纠正|忘了吧|忘掉(?=吧|它|这|那|我|\W*$)|算了|还是不|(?<![以今]后)还是用|开玩笑|"
         r"撤回|[说搞弄]错(?=了|\W*$)|收回|改(?:变)?主意|不对(?=[，。！,]|$)|"
         r"等等[，,]|我的意思是|发错|不同意",
@@ -219,10 +257,23 @@ def pattern(choose: Callable[[Language], str], before: str = "") -> re.Pattern[s
 
 
 #: The beginning of a sentence with such a word.
-UNMISTAKABLE = pattern(lambda language: language.lasting, r"^\W*(?:\w+[,:]? )?")
-LASTING = pattern(lambda language: language.lasting)
+UNMISTAKABLE = pattern(lambda language: f"{language.later}|{language.lasting}", r"^\W*(?:\w+[,:]? )?")
+LASTING = pattern(lambda language: f"{language.later}|{language.lasting}")
+#: The beginning of an order to make something, and words of a sentence that is about more than that thing.
+BUILDS = pattern(lambda language: language.builds, r"^\W*(?:\w+[,:]? )?")
+WIDER = pattern(lambda language: f"{language.later}|{language.local}|{language.decides}|{language.universal}")
 ORDER = pattern(lambda language: language.order)
 DECIDES = pattern(lambda language: language.decides)
+#: What follows an order to remember: a colon or a conjunction, and a statement. What "I" and "you" do is so only now.
+_STATES = (
+    r"(?: (?:bitte|aussi|bien|también|anche|também|ook|też|(?:für|in|pour|per|para|por|voor|na|на)\b[^,:.?]{1,30}))?"
+    r"(?:\s?:|,? (?:(?:dass|que|che|dat|że|что)\b|qu['’])(?!\s+(?:ich|du|tu|je|yo|io|eu|ik|я|ты|voor|tienes|tengo|"
+    r"hai|ho|tens|tenho|muszę|musisz|надо)\b))\s*\w+"
+)
+REMEMBERS = pattern(
+    lambda language: f"(?:{language.remember}){_STATES}" if language.is_spaced else language.remember,
+    r"^\W*(?:\w+[,:]? ){0,2}?",
+)
 TAKES_BACK = pattern(lambda language: language.takes_back)
 LOCAL = pattern(lambda language: language.local)
 UNIVERSAL = pattern(lambda language: language.universal)

@@ -45,12 +45,28 @@ _VERB = (
 #: A sentence that begins like this is nearly always meant to last.
 SURE = lazy_regex(
     rf"[,;]\s+(?:(?:and|but|so|please)[, ]+)*from now on,? (?:(?:please|always|never|do not|don'?t) )*"
-    rf"(?!(?:we|you|i|they|just)\b){_VERB}\b|{_START}(?:(?:always|never) {_VERB}|from now on|remember(?: that|"
-    rf":) (?=we\b|(?:the|our|my|every|each|all)\b.*\b"
-    r"(?:is|are|has|have|must|uses?|runs?|needs?)\b)\w+|"
+    rf"(?!(?:we|you|i|they|just)\b){_VERB}\b|{_START}(?:(?:always|never) {_VERB}|from now on|"
     r"(?:our|my) (?:\w+ ){0,2}(?:convention|rule|policy|standard)s?|going forward|in future|"
     r"as a (?:general )?rule|make it a habit|(?:every|each) time you|(?:before|after) (?:every|each)|"
     r"we(?:'ve| have)? (?:decided|agreed))\b",
+    _ANY,
+)
+_LATER = r"(?:(?:the |all |any |every )?(?:future|later|next|further)\b(?: \w+)?)"
+#: Asks to remember something, and marks something as a note for later.
+_REMEMBER = (
+    r"(?:remember|(?:keep|bear) in mind|don'?t forget|make a (?:mental )?note|(?:put|save|store|add) "
+    r"(?:(?:this|that|it) )?(?:to|in|into) (?:your )?memory)(?: (?:for|in) [^,:.?]{1,40}| permanently)?"
+)
+_FOR_LATER = rf"(?:(?:(?:an? |one )?(?:mental )?note|fyi|just so you know(?: it)?) )?for {_LATER}"
+#: Asks to remember what the rest of the sentence states. What the user and Claude do is so only at the moment.
+REMEMBERS = lazy_regex(
+    rf"{_START}(?:(?:{_REMEMBER}(?::| that\b)|{_FOR_LATER}[:,])(?!\W+(?:i|i['’]\w+|my|you|this|that|it|it['’]s|to|for|"
+    rf"one|bug|time)\b)(?:\W+\w+){{3}}|(?:{_REMEMBER}|{_FOR_LATER}),?(?=\s+(?:we\b|there\b|(?:the|our|every|each|all|half|"
+    r"no)\b(?!.*\b(?:that|which|who|where|when)\b).{3,60}?\b(?:is|are|has|have|must|needs?|runs?|uses?|lives?|means?|"
+    r"only)\b)))|"
+    r"^(?!\W*(?:this|that|it|so|do)\b).{12,}[,;:–—-]\s+(?:(?:and|so|but|please) )*(?:remember (?:that|this|it)|"
+    r"(?:keep|bear) (?:that|this|it) in mind|(?:put|save) (?:that|this|it) (?:to|in|into) (?:your )?memory)(?: please)?"
+    rf"(?=\W*$| (?:for (?:all|every|any|{_LATER})|from|whenever|when you)\b)",
     _ANY,
 )
 #: A sentence that begins like this is usually meant to last.
@@ -122,11 +138,12 @@ _PERIOD = (
 )
 #: Words that limit a sentence to the moment or to the current task.
 MOMENT = lazy_regex(
-    r"\b(?:for now|right now|just now|currently|at the moment|for the time being|this (?:time|once)|"
+    r"\b(?:for now|right now|just now|currently|(?:is|are) still \w+ing|at the moment|for the time being|"
+    r"this (?:time|once)|"
     r"(?<!from )(?<!as of )(?<!starting )(?:today|tonight|tomorrow)|(?:in|for|on|during|within|until|as) "
     r"(?:the (?:ticket|spike|hotfix|poc)|(?:this|that|(?:the|your) (?:current|next|following|coming|rest of (?:this|"
     r"the))) (?:one|file|branch|test|commit|pr|pull request|change|task|step|function|session|chat|conversation|"
-    r"answer|reply|response|message|ticket|issue|"
+    r"answer|reply|response|message|ticket|issue|refactor(?:ing)?|rewrite|rename|fix|bug|feature|migration|clean-?up|"
     r"sprint|release|demo|week|meeting)))\b|\bduring (?:the|this|our) (?:\w+ )?(?:freeze|launch|demo|rollout|audit|"
     r"holidays?|sprint|outage|incident|move|transition|trial|pilot)\b|"
     rf"\bfrom now on until\b|\b(?:until|till) (?:(?:the|this|that|our|next) (?:\w+ )?)?{_PERIOD}\b",
@@ -176,7 +193,26 @@ MAKES = lazy_regex(
     r"^\W*(?:please |can you |could you |let'?s )*(?:create|write|make|add|define|draft|generate|build|set up)\b", _ANY
 )
 DICTATES = lazy_regex(r"\b(?:prompts?|instructions?|persona|system message)\b[^.!?:]{0,40}:(?=\s)", _ANY)
-#: Begins what the user says beside a text that is dictated.
+_ASKED = (
+    r"^\W*(?:(?:please|now|then|next|ok(?:ay)?|also|first|hey|hi|can you|could you|let'?s|i (?:want|need) you to|"
+    r"we need to)[,:]? )*"
+)
+_NOT_A_THING = r"(?! (?:sure|it|that|this|a note|an exception)\b)"
+#: Asks to make something; the sentences after it may say what that must do. So does a list after a smaller request.
+BUILDS = lazy_regex(
+    rf"{_ASKED}(?:implement|build|create|develop|design|scaffold|set up|write|generate|code|program|(?:make|i need)"
+    rf"(?: me)? an?)\b{_NOT_A_THING}",
+    _ANY,
+)
+CHANGES = lazy_regex(rf"{_ASKED}(?:add|make|change|update|extend|rewrite|refactor|fix|port)\b{_NOT_A_THING}", _ANY)
+#: Words of a sentence that is about more than the thing to make: what the team does, what Claude shall do from now on.
+WIDER = lazy_regex(
+    r"\b(?:from (?:now|here|today|this point|then) on|(?:going|moving) forward|(?:in|for) (?:the )?future|later|"
+    r"we(?:'\w+)?|our|us|i(?:'\w+)?|my|me|you|your|here|everywhere|in general|generally|rules?|conventions?|"
+    r"polic(?:y|ies)|remember|in mind|(?:this|these|the whole) (?:repo\w*|projects?|code ?base|app|team))\b",
+    _ANY,
+)
+#: Begins what the user says beside a text that is dictated, or a task.
 BESIDES = lazy_regex(
     r"^\W*(?:(?:also|and|besides),? (?:from now on|going forward|in (?:the )?future)|btw|by the way|besides|"
     r"(?:apart|aside) from that|other than that|separately|unrelated)\b",
@@ -198,6 +234,8 @@ DOUBTFUL = lazy_regex(
 )
 #: A sentence that does not say what it is about.
 DANGLING = lazy_regex(
+    r"^\W*(?:(?:and|but|please|so|yes|ok(?:ay)?)[,! ]+)*remember (?:that|this|it|these)(?: one)?"
+    r"(?: (?:for|in|from) (?:[\w'’]+ ){0,4}[\w'’]+)?(?:,? please)?\W*$|"
     r"^\W*(?:(?:and|but|please|so|we|i|you|they) )*(?:always|never) "
     r"(?:\w+ (?:it|them|that|this|those|one)|(?:in|on|at|for|with|without|from|by|to|before|after|during)"
     r"(?: [\w'’-]+){1,3})\W*$|"
@@ -418,7 +456,7 @@ DEMANDS = lazy_regex(r"\b(?:never|no|not|don'?t)\b.*\bwithout\b", _ANY)
 #: Wordings by which a later withdrawal names its subject, which it must do.
 SUBJECT = lazy_regex(
     r"\b(?:about|regarding|concerning|rule (?:on|for|that|with|to)|back (?:the|my|what)|forget (?:the|my|that)|"
-    r"withdraw|revoke|retract|said (?:about|on|that|to)|sobre|über|mit|zu[mr]?)\b(.*)",
+    r"withdraw|revoke|retract|said (?:about|on|that|to)|sobre|über|mit|zu[mr]?)\b([^,;:!?]*)",
     _ANY,
 )
 #: Words in a withdrawal that don't name its subject.

@@ -153,11 +153,12 @@ def judge(
     lead = ""
     first = sentences[0][0] if sentences else ""
     plays = bool(words.PART.search(first))
-    is_dictated = bool(words.MAKES.search(first) and words.DICTATES.search(first))
+    is_dictated, is_built = bool(words.MAKES.search(first) and words.DICTATES.search(first)), False
     for place, (sentence, statement) in enumerate(sentences):
         if statement.block is Block.PROSE:
             lead = sentence
-        is_dictated = is_dictated and not words.BESIDES.search(sentence)
+        if words.BESIDES.search(sentence):
+            is_dictated = is_built = False
         before = sentences[place - 1][0] if place else ""
         after = sentences[place + 1][0] if place + 1 < len(sentences) else ""
         found = _judge(sentence, statement, after, project, model)
@@ -169,12 +170,16 @@ def judge(
         if found is not None:
             if (plays or is_dictated) and found.refusal in (None, Refusal.ORDER):
                 found = replace(found, refusal=Refusal.PART)
+            is_part = is_built or (statement.block is Block.BULLET and words.CHANGES.search(lead))
+            if is_part and found.refusal is None and not _is_wider(sentence):
+                found = replace(found, refusal=Refusal.MOMENT)
             if place == 0 and found.refusal is None and command is not None and not words.KEEPS.search(command[0]):
                 # The first words after a command concern only this run of the command, until they are said again.
                 found = replace(found, refusal=Refusal.ORDER)
             if found.refusal is Refusal.ORDER and sentence in said_before:
                 found = replace(found, refusal=None, is_lasting=False)
             judged.append((place, found))
+        is_built = is_built or bool(words.BUILDS.search(sentence) or languages.BUILDS.search(sentence))
     _take_back(judged, [sentence for sentence, _ in sentences], following)
     return [found for _, found in judged]
 
@@ -294,7 +299,7 @@ def _judge(sentence: str, statement: Statement, after: str, project: str, model:
 
 def _beginning(sentence: str, after: str) -> str:
     """Return the name of the floor for a sentence with this beginning that is followed by ``after``."""
-    if words.SURE.search(sentence):
+    if words.SURE.search(sentence) or words.REMEMBERS.search(sentence) or languages.REMEMBERS.search(sentence):
         return "unmistakable" if words.DOUBTFUL.search(f"{sentence} {after}") else "sure"
     is_unmistakable = words.UNMISTAKABLE.search(sentence) or languages.UNMISTAKABLE.search(sentence)
     return "unmistakable" if is_unmistakable else "rule"
@@ -304,6 +309,11 @@ def _has_lasting_word(sentence: str) -> bool:
     """Return True if a sentence contains a word for something that lasts, in any of the languages."""
     lasting = (words.LASTING, languages.LASTING, languages.DECIDES)
     return is_for_all_projects(sentence) or any(pattern.search(sentence) for pattern in lasting)
+
+
+def _is_wider(sentence: str) -> bool:
+    """Return True if a sentence after a request to make something is about more than that thing."""
+    return is_for_all_projects(sentence) or bool(words.WIDER.search(sentence) or languages.WIDER.search(sentence))
 
 
 @cache
