@@ -13,13 +13,13 @@ from engram.cli.options import (
     as_typed,
     choose,
     end_with_nothing,
-    json_option,
+    json_command,
     project_option,
     require_agreement,
 )
 from engram.cli.output import has_terminal, one_line, print_json, print_table, safe, say, when
 from engram.cli.results import say_masked
-from engram.cli.workspace import Workspace, advise, as_called_here, find_project, pass_workspace
+from engram.cli.workspace import Workspace, advise, as_called_here, find_project
 from engram.enums import Actor, Importance, Judgement, Scope
 from engram.errors import BadRequest, NotFound
 from engram.forgetting.forget import ForgetReport, forget_memory
@@ -53,8 +53,7 @@ from engram.trust.display import number_of
 )
 @click.option("--importance", type=click.Choice(Importance.values()), help="The new importance (default: unchanged).")
 @click.option("--scope", type=click.Choice(Scope.values()), help="The new scope (default: unchanged).")
-@json_option
-@pass_workspace
+@json_command
 def edit(
     workspace: Workspace,
     episode_id: str,
@@ -111,8 +110,7 @@ def _in_editor(store: Store, episode_id: str) -> str:
 @click.argument("episode_id", metavar="ID")
 @click.argument("text")
 @click.option("--why", metavar="REASON", required=True, callback=as_typed, help="The reason, recorded in the history.")
-@json_option
-@pass_workspace
+@json_command
 def correct(workspace: Workspace, episode_id: str, text: str, why: str, as_json: bool) -> None:
     """Replace a wrong memory with TEXT; - reads it from standard input.
 
@@ -138,8 +136,7 @@ def correct(workspace: Workspace, episode_id: str, text: str, why: str, as_json:
     "--why", default="by hand", callback=as_typed, help="The reason, recorded in the history (default: by hand)."
 )
 @click.option("--off", is_flag=True, help="Withdraw the last judgement on the memory (default: judge it).")
-@json_option
-@pass_workspace
+@json_command
 def feedback(workspace: Workspace, memory_id: str, judgement: str | None, why: str, off: bool, as_json: bool) -> None:
     """Judge a memory or a quotation (q_…) as helpful, wrong or outdated, or withdraw the last judgement.
 
@@ -204,8 +201,7 @@ def _judged_line(what: str, judgement: Judgement) -> str:
 )
 @click.option("--yes", is_flag=True, help="Don't ask (default: show what will be deleted, and ask).")
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, word for word (default: delete it).")
-@json_option
-@pass_workspace
+@json_command
 def forget(
     workspace: Workspace, episode_id: str, also_source: bool | None, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
@@ -383,8 +379,7 @@ _LISTED = 50
 @click.option(
     "--yes", is_flag=True, help="Delete them; this can't be undone (default: only show what would be deleted)."
 )
-@json_option
-@pass_workspace
+@json_command
 def purge(
     workspace: Workspace,
     episode_ids: tuple[str, ...],
@@ -482,8 +477,7 @@ def review() -> None:
 
 
 @review.command("list")
-@json_option
-@pass_workspace
+@json_command
 def list_command(workspace: Workspace, as_json: bool) -> None:
     """List what needs your decision.
 
@@ -545,8 +539,7 @@ def _contradiction_lines(one: OpenContradiction) -> Iterator[str]:
 
 @review.command("keep")
 @click.argument("episode_id", metavar="ID")
-@json_option
-@pass_workspace
+@json_command
 def keep(workspace: Workspace, episode_id: str, as_json: bool) -> None:
     """Keep the memory ID; it replaces those that contradict it. `engram consolidate --undo RUN` reverts this.
 
@@ -559,8 +552,7 @@ def keep(workspace: Workspace, episode_id: str, as_json: bool) -> None:
 
 @review.command("both")
 @click.argument("which", metavar="NUMBER|ID")
-@json_option
-@pass_workspace
+@json_command
 def both(workspace: Workspace, which: str, as_json: bool) -> None:
     """Keep both memories of contradiction NUMBER, or of all contradictions of the memory ID. You are not asked again.
 
@@ -573,8 +565,7 @@ def both(workspace: Workspace, which: str, as_json: bool) -> None:
 
 @review.command("trust")
 @click.argument("episode_id", metavar="ID")
-@json_option
-@pass_workspace
+@json_command
 def trust(workspace: Workspace, episode_id: str, as_json: bool) -> None:
     """Allow a suspect memory to be shown to Claude. Its text looks like an order to Claude, so read it first.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engram.cli.options import DefaultGroup, ask_phrase, confirm, json_option, tell, yes_option
+from engram.cli.options import DefaultGroup, ask_phrase, confirm, json_command, json_option, tell, yes_option
 from engram.cli.output import print_json, print_table, say, when
 from engram.cli.sync_commands import hold_rounds, raise_errors, refuse_vault, sync_now, sync_once
 from engram.cli.workspace import Workspace, advise, pass_workspace
@@ -237,8 +237,7 @@ for _command in (serve, work, invite, members, teams_of):
 @click.option(
     "--phrase", is_flag=True, help="Ask for the recovery phrase, if the code has no second half (default: no)."
 )
-@json_option
-@pass_workspace
+@json_command
 def join(workspace: Workspace, url: str, code: str, name: str, phrase: bool, as_json: bool) -> None:
     """Join a hub with a one-time code. All memories on this machine are then sent to your other machines, encrypted.
 
@@ -265,8 +264,7 @@ def join(workspace: Workspace, url: str, code: str, name: str, phrase: bool, as_
 @hub.command("leave")
 @hub_option
 @yes_option
-@json_option
-@pass_workspace
+@json_command
 def leave(workspace: Workspace, url: str | None, yes: bool, as_json: bool) -> None:
     """Leave a hub, and delete its token and keys from this machine. The memories on this machine are kept, and what it
     sent stays on the hub.
@@ -283,8 +281,7 @@ def leave(workspace: Workspace, url: str | None, yes: bool, as_json: bool) -> No
 
 
 @hub.command("status")
-@json_option
-@pass_workspace
+@json_command
 def status(workspace: Workspace, as_json: bool) -> None:
     """Show the hubs and spaces: what is queued to be sent, what was set aside and why, the last sync and the last
     failure.
@@ -339,8 +336,7 @@ def _print_report(report: HubReport) -> None:
 
 
 @hub.command("spaces")
-@json_option
-@pass_workspace
+@json_command
 def spaces(workspace: Workspace, as_json: bool) -> None:
     """List the spaces that this machine has joined.
 
@@ -362,8 +358,7 @@ def spaces(workspace: Workspace, as_json: bool) -> None:
 )
 @hub_option
 @yes_option
-@json_option
-@pass_workspace
+@json_command
 def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None, yes: bool, as_json: bool) -> None:
     """List your machines, add one, or shut one out.
 
@@ -433,8 +428,7 @@ def _ask_devices(workspace: Workspace, store: Store, server: Server, remove: int
     "--rotate", is_flag=True, help="Encrypt the space with a new key and push everything again (default: no)."
 )
 @yes_option
-@json_option
-@pass_workspace
+@json_command
 def key(workspace: Workspace, space: str, show: bool, rotate: bool, yes: bool, as_json: bool) -> None:
     """Ask for a sealed space's recovery phrase and store its key here, show the phrase, or create a new key.
 
@@ -468,8 +462,7 @@ def _newest_key(workspace: Workspace, store: Store, name: str) -> bytes:
 @click.argument("project")
 @click.argument("known_as", metavar="NAME")
 @yes_option
-@json_option
-@pass_workspace
+@json_command
 def link(workspace: Workspace, project: str, known_as: str, yes: bool, as_json: bool) -> None:
     """Link PROJECT, a folder on this machine, to the project that another machine calls NAME. This is needed if the two
     have no git remote in common.

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from engram.cli import options
-from engram.cli.options import agrees, choose_at_prompt, if_stopped, json_option, yes_option
+from engram.cli.options import agrees, choose_at_prompt, if_stopped, json_command, yes_option
 from engram.cli.output import has_terminal, print_json, say, say_wrapped
 from engram.cli.report_commands import can_compare, extractor_settings, offer_comparison, store_settings
 from engram.cli.up_once import (
@@ -25,7 +25,7 @@ from engram.cli.up_once import (
     print_history,
     say_unless,
 )
-from engram.cli.workspace import Workspace, advise, as_called_here, pass_workspace
+from engram.cli.workspace import Workspace, advise, as_called_here
 from engram.enums import ComparisonAnswer
 from engram.errors import BadRequest, InstallError
 from engram.extraction.model.compare_extractors import note_answer
@@ -276,8 +276,7 @@ def _writer(settings: Settings, *, is_writer_chosen: bool) -> str:
     multiple=True,
     help="Also give this agent the memory tools; can be repeated (default: as last time; the first time, none).",
 )
-@json_option
-@pass_workspace
+@json_command
 @click.pass_context
 def install(
     ctx: click.Context,

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 import click
 
-from engram.cli.options import json_option, limit_option, project_option
+from engram.cli.options import json_command, limit_option, project_option
 from engram.cli.output import one_line, print_facts, print_json, print_table, safe, say, when
 from engram.cli.results import (
     Result,
@@ -26,7 +26,7 @@ from engram.cli.results import (
     say_masked,
     speaker_of,
 )
-from engram.cli.workspace import Workspace, advise, find_project, pass_workspace, require_project_id
+from engram.cli.workspace import Workspace, advise, find_project, require_project_id
 from engram.consolidation.graduation import explain_graduation
 from engram.consolidation.undo import UndoPlan, plan_undo, undo_last_change
 from engram.enums import Actor, Importance, Kind, Scope
@@ -72,8 +72,7 @@ from engram.trust.display import number_of
     help="Also show the evidence (transcript, line, uuid), the history, when Claude was shown it, and everything else "
     "that is stored (default: only the memory).",
 )
-@json_option
-@pass_workspace
+@json_command
 def expand(workspace: Workspace, episode_id: str, why: bool, as_json: bool) -> None:
     """Show one memory in full, or the whole turn of a quotation (q_…). Showing a memory counts as using it.
 
@@ -250,8 +249,7 @@ def _print_injections(injections: Sequence[Injection]) -> None:
 @click.argument("around", metavar="[ID|TIME]", required=False)
 @project_option
 @limit_option(20, "memories")
-@json_option
-@pass_workspace
+@json_command
 def timeline(workspace: Workspace, around: str | None, project: str | None, limit: int, as_json: bool) -> None:
     """List memories by time, latest first; with a memory's ID or a time, only those up to that point.
 
@@ -339,8 +337,7 @@ def _time_of(store: Store, around: str | None) -> int | None:
     help="The kind of memory (default: preference or decision for a rule such as “From now on …”, else fact).",
 )
 @click.option("--supersedes", metavar="ID", default=None, help="The memory that this one replaces (default: none).")
-@json_option
-@pass_workspace
+@json_command
 def save(
     workspace: Workspace,
     text: str,
@@ -401,8 +398,7 @@ def save(
 @click.command("pin")
 @click.argument("episode_id", metavar="ID")
 @click.option("--off", is_flag=True, help="Remove the pin (default: pin it).")
-@json_option
-@pass_workspace
+@json_command
 def pin(workspace: Workspace, episode_id: str, off: bool, as_json: bool) -> None:
     """Pin a memory: it never ages, and every briefing begins with it.
 
@@ -430,8 +426,7 @@ def report_change(store: Store, changed: Memory, as_json: bool, sentence: str) -
 @click.command("undo")
 @click.argument("episode_id", metavar="ID")
 @click.option("--dry-run", is_flag=True, help="Show what would be undone (default: undo it).")
-@json_option
-@pass_workspace
+@json_command
 def undo(workspace: Workspace, episode_id: str, dry_run: bool, as_json: bool) -> None:
     """Undo the last change to a memory: an edit, a pin, a judgement, a correction, a merge, a save.
 

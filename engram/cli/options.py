@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from engram.cli.output import fitted, print_json, safe
-from engram.cli.workspace import advise, as_called_here
+from engram.cli.workspace import advise, as_called_here, pass_workspace
 from engram.errors import BadRequest
 from engram.system.lazy_regex import lazy_regex
 
@@ -25,6 +25,11 @@ project_option = click.option(
     "--project", metavar="NAME", default=None, help="Only this project: its name or a folder in it (default: all)."
 )
 yes_option = click.option("--yes", is_flag=True, help="Don't ask (default: show what will change, and ask).")
+
+
+def json_command(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--json`` to a command, and pass it the workspace: nearly every command needs both."""
+    return json_option(pass_workspace(command))
 
 
 def folder_project_option(command: Command) -> Command:

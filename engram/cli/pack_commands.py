@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from engram.cli.options import confirm, json_option, tell, yes_option
+from engram.cli.options import confirm, json_command, tell, yes_option
 from engram.cli.output import check_writable, print_json, print_table, safe, say, write_file
-from engram.cli.workspace import Workspace, check_project, find_project, pass_workspace, require_project_id
+from engram.cli.workspace import Workspace, check_project, find_project, require_project_id
 from engram.errors import BadRequest, NotFound
 from engram.hub.client.installed_packs import (
     PackChange,
@@ -64,8 +65,7 @@ def pack() -> None:
 )
 @click.option("--output", type=_file, default=None, help="The file to write (default: NAME.pack).")
 @yes_option
-@json_option
-@pass_workspace
+@json_command
 def make(
     workspace: Workspace,
     name: str,
@@ -117,8 +117,7 @@ def make(
 
 @pack.command("sign")
 @click.argument("file", type=_file)
-@json_option
-@pass_workspace
+@json_command
 def sign(workspace: Workspace, file: Path, as_json: bool) -> None:
     """Sign a pack with this machine's key, which is created on first use (`pack-key` in the memory folder).
 
@@ -136,8 +135,7 @@ def sign(workspace: Workspace, file: Path, as_json: bool) -> None:
 @click.argument("file", type=_file)
 @project_option
 @yes_option
-@json_option
-@pass_workspace
+@json_command
 def add(workspace: Workspace, file: Path, project: str | None, yes: bool, as_json: bool) -> None:
     """Install a signed pack. Its key is pinned: an update must be signed with the same one.
 
@@ -150,18 +148,14 @@ def add(workspace: Workspace, file: Path, project: str | None, yes: bool, as_jso
         change = plan_pack(store, _read(file), is_update=False)
         hint = ": name one with --project"
         check_project(store, workspace.settings, project, hint=hint)
-
-        def project_of_pack() -> int:
-            return require_project_id(store, workspace.settings, project, hint=hint)
-
+        project_of_pack = partial(require_project_id, store, workspace.settings, project, hint=hint)
         _install(workspace, store, change, project_of_pack, yes=yes, as_json=as_json)
 
 
 @pack.command("update")
 @click.argument("file", type=_file)
 @yes_option
-@json_option
-@pass_workspace
+@json_command
 def update(workspace: Workspace, file: Path, yes: bool, as_json: bool) -> None:
     """Update an installed pack to a newer version; the differences are shown first.
 
@@ -175,8 +169,7 @@ def update(workspace: Workspace, file: Path, yes: bool, as_json: bool) -> None:
 @pack.command("remove")
 @click.argument("name")
 @yes_option
-@json_option
-@pass_workspace
+@json_command
 def remove(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
     """Remove an installed pack and all of its memories.
 
@@ -191,8 +184,7 @@ def remove(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
 
 
 @pack.command("list")
-@json_option
-@pass_workspace
+@json_command
 def list_packs(workspace: Workspace, as_json: bool) -> None:
     """List the installed packs.
 

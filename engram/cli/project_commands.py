@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from engram.cli.options import DefaultGroup, confirm, json_option, limit_option, project_option, tell, yes_option
+from engram.cli.options import DefaultGroup, confirm, json_command, limit_option, project_option, tell, yes_option
 from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
 from engram.cli.results import Result, in_folder, print_head, print_rest, print_titles
-from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
+from engram.cli.workspace import Workspace, advise, find_project
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.forgetting.forget_project import ForgottenProject, forget_project
@@ -56,8 +56,7 @@ from engram.vaults import find_vault, list_vaults
 @click.argument("name")
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted (default: delete it).")
 @yes_option
-@json_option
-@pass_workspace
+@json_command
 def forget(workspace: Workspace, name: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Delete everything in the project NAME for good: turns, memories and notes, including those in backups.
 
@@ -137,8 +136,7 @@ def _forgotten_sentence(report: ForgottenProject) -> str:
 @click.command("vault")
 @click.argument("name")
 @yes_option
-@json_option
-@pass_workspace
+@json_command
 def vault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
     """Move the project NAME to a database of its own, which nothing outside the project can see.
 
@@ -181,8 +179,7 @@ def vault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
 @click.command("unvault")
 @click.argument("name")
 @yes_option
-@json_option
-@pass_workspace
+@json_command
 def unvault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
     """Bring the project NAME back from its vault, and delete the vault.
 
@@ -219,8 +216,7 @@ projects.add_command(unvault)
 
 
 @projects.command("list")
-@json_option
-@pass_workspace
+@json_command
 def list_projects(workspace: Workspace, as_json: bool) -> None:
     """List the projects that are not empty, with folder, sessions and memories, and those that may have moved.
 
@@ -272,8 +268,7 @@ def _sorted_parts(sorting: Sorting) -> str:
 
 @projects.command("show")
 @click.argument("name")
-@json_option
-@pass_workspace
+@json_command
 def show(workspace: Workspace, name: str, as_json: bool) -> None:
     """Show one project: its folders, its remote and first commit, and its sessions and memories.
 
@@ -294,8 +289,7 @@ def show(workspace: Workspace, name: str, as_json: bool) -> None:
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("name")
 @yes_option
-@json_option
-@pass_workspace
+@json_command
 def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool) -> None:
     """Add a folder that is not a project yet to the project NAME.
 
@@ -326,8 +320,7 @@ def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool
 @click.argument("source")
 @click.argument("into")
 @yes_option
-@json_option
-@pass_workspace
+@json_command
 def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool) -> None:
     """Move everything in the project SOURCE to the project INTO. From then on, SOURCE's folder belongs to INTO.
 
@@ -354,8 +347,7 @@ def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool
 
 @projects.command("unmerge")
 @click.argument("name")
-@json_option
-@pass_workspace
+@json_command
 def unmerge(workspace: Workspace, name: str, as_json: bool) -> None:
     """Undo the last merge of the project NAME into another one.
 
@@ -382,8 +374,7 @@ def unmerge(workspace: Workspace, name: str, as_json: bool) -> None:
 @projects.command("sort")
 @click.option("--dry-run", is_flag=True, help="Show what would be sorted (default: sort it).")
 @click.option("--undo", is_flag=True, help="Undo the latest sorting (default: sort).")
-@json_option
-@pass_workspace
+@json_command
 def sort(workspace: Workspace, dry_run: bool, undo: bool, as_json: bool) -> None:
     """Move sessions and turns to the project that they belong to by what is known now.
 
@@ -421,8 +412,7 @@ def sort(workspace: Workspace, dry_run: bool, undo: bool, as_json: bool) -> None
 @projects.command("rename")
 @click.argument("name")
 @click.argument("new_name")
-@json_option
-@pass_workspace
+@json_command
 def rename(workspace: Workspace, name: str, new_name: str, as_json: bool) -> None:
     """Change the display name of a project. Its folder still identifies it.
 
@@ -446,8 +436,7 @@ def _shown(value: object) -> object:
 @click.argument("session_id", metavar="[ID]", required=False)
 @project_option
 @limit_option(30, "sessions")
-@json_option
-@pass_workspace
+@json_command
 def sessions(workspace: Workspace, session_id: str | None, project: str | None, limit: int, as_json: bool) -> None:
     """List the sessions that were read, latest first; with an ID, show everything that is known about that session.
 

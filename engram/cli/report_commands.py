@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engram.cli.options import TimeSpan, agrees, confirm, json_option
+from engram.cli.options import TimeSpan, agrees, confirm, json_command
 from engram.cli.output import has_terminal, one_line, print_facts, print_json, print_table, say, say_wrapped
-from engram.cli.workspace import Workspace, advise, pass_workspace, restart_with_settings
+from engram.cli.workspace import Workspace, advise, restart_with_settings
 from engram.config_file import set_value
 from engram.enums import ComparisonAnswer
 from engram.errors import BadRequest, Conflict, EngramError, NotFound, SettingsError
@@ -54,8 +54,7 @@ HINT = "See one of your sessions as a language model would remember it: engram c
 
 @click.command("compare")
 @click.option("--yes", is_flag=True, help="Send the session without asking (default: show what will be sent, and ask).")
-@json_option
-@pass_workspace
+@json_command
 def compare_command(workspace: Workspace, yes: bool, as_json: bool) -> None:
     """Show one of your sessions both ways: what Engram keeps without a language model, and what it would keep with one.
 
@@ -329,8 +328,7 @@ def _receiver(settings: Settings, offer: Offer) -> str:
 @click.option(
     "--days", type=click.IntRange(1, 3650), default=REPORT_DAYS, metavar="N", help="The number of days (default: 7)."
 )
-@json_option
-@pass_workspace
+@json_command
 def report(workspace: Workspace, days: int, as_json: bool) -> None:
     """Show what memory did in the last few days: what was said, kept, shown and opened, and the most used memory.
 
@@ -400,8 +398,7 @@ def _named(summary: str, episode_id: str, project: str, uses: int) -> str:
     metavar="TIME",
     help="How far back, such as 7d or 12h (default: 30d).",
 )
-@json_option
-@pass_workspace
+@json_command
 def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
     """Show what the language model cost, by day, model, task and project, and how close that is to the caps.
 

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from engram.cli import options
-from engram.cli.options import TimeSpan, json_option, limit_option
+from engram.cli.options import TimeSpan, json_command, limit_option
 from engram.cli.output import print_facts, print_json, safe, say, when
 from engram.cli.results import pauses_in_words
 from engram.cli.workspace import Workspace, advise, as_called_here, find_project, pass_workspace
@@ -55,8 +55,7 @@ def service() -> None:
 
 
 @service.command("start")
-@json_option
-@pass_workspace
+@json_command
 def start(workspace: Workspace, as_json: bool) -> None:
     """Start the worker and the watcher, and wait until they are running.
 
@@ -71,8 +70,7 @@ def start(workspace: Workspace, as_json: bool) -> None:
 
 
 @service.command("stop")
-@json_option
-@pass_workspace
+@json_command
 def stop(workspace: Workspace, as_json: bool) -> None:
     """Stop the worker and the watcher, and wait until they have ended. Interrupted work is done later.
 
@@ -87,8 +85,7 @@ def stop(workspace: Workspace, as_json: bool) -> None:
 
 
 @service.command("restart")
-@json_option
-@pass_workspace
+@json_command
 def restart(workspace: Workspace, as_json: bool) -> None:
     """Stop the worker and the watcher and start them again, for example after an update or a change of settings.
 
@@ -112,8 +109,7 @@ def _leave_terminal_alone(workspace: Workspace, verb: str, instead: str) -> None
 
 
 @service.command("status")
-@json_option
-@pass_workspace
+@json_command
 @click.pass_context
 def status(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
     """Show what runs the worker and the watcher, and whether they are running. The exit code is 1 if either is not
@@ -140,8 +136,7 @@ def status(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
 
 @service.command("logs")
 @limit_option(20, "lines of each source", "--lines")
-@json_option
-@pass_workspace
+@json_command
 def logs(workspace: Workspace, limit: int, as_json: bool) -> None:
     """Show why the worker or the watcher did not start: the system's records, and their latest log records.
 
@@ -240,8 +235,7 @@ def _end_with_parent(lifeline: int) -> None:
     default=None,
     help="The target system (default: launchd on macOS, else systemd).",
 )
-@json_option
-@pass_workspace
+@json_command
 def print_files(workspace: Workspace, system: str | None, as_json: bool) -> None:
     """Print the files that start both processes at login, with absolute paths and without secrets. Writes nothing.
 
@@ -363,8 +357,7 @@ def _describe(state: ProcessState) -> str:
 )
 @click.option("--off", is_flag=True, help="End the pause (default: start one).")
 @click.option("--list", "only_list", is_flag=True, help="Only list what is paused (default: pause).")
-@json_option
-@pass_workspace
+@json_command
 def pause(
     workspace: Workspace, project: str | None, seconds: float | None, off: bool, only_list: bool, as_json: bool
 ) -> None:

@@ -14,9 +14,9 @@ import click
 from click.shell_completion import get_completion_class
 
 from engram.cli import options
-from engram.cli.options import DefaultGroup, as_typed, confirm, if_stopped, json_option, tell, yes_option
+from engram.cli.options import DefaultGroup, as_typed, confirm, if_stopped, json_command, tell, yes_option
 from engram.cli.output import print_json, print_table, say
-from engram.cli.workspace import Workspace, advise, pass_workspace, restart_with_settings
+from engram.cli.workspace import Workspace, advise, restart_with_settings
 from engram.config_file import no_setting, set_value, unset_value
 from engram.errors import BadRequest, InstallError, NotFound, SettingsError, StoreError
 from engram.hub.client.folder_files import folder_of, is_folder
@@ -56,8 +56,7 @@ from engram_hooks.block import link_interpreter, settings_block
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be undone and deleted (default: do it).")
 @yes_option
-@json_option
-@pass_workspace
+@json_command
 @click.pass_context
 def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Undo what `engram install` changed: restore the previous content, mode and links of every file.
@@ -230,8 +229,7 @@ def setup() -> None:
     help="Write a marketplace folder with the plugin to DIR (default: write nothing, show the plugin).",
 )
 @click.option("--mod", is_flag=True, help="Include the mod that shows what was handed to Claude (default: no).")
-@json_option
-@pass_workspace
+@json_command
 def plugin(workspace: Workspace, out: Path | None, mod: bool, as_json: bool) -> None:
     """Show the plugin for Claude Code, or write it as a marketplace folder.
 
@@ -290,8 +288,7 @@ def _write_marketplace(folder: Path, files: dict[str, bytes]) -> Path:
 
 
 @setup.command("hooks")
-@json_option
-@pass_workspace
+@json_command
 def hooks(workspace: Workspace, as_json: bool) -> None:
     """Print the hooks and the MCP server for Claude Code's settings, with absolute paths.
 
@@ -311,8 +308,7 @@ def hooks(workspace: Workspace, as_json: bool) -> None:
 
 @setup.command("model")
 @click.argument("name")
-@json_option
-@pass_workspace
+@json_command
 def model(workspace: Workspace, name: str, as_json: bool) -> None:
     """Download the model NAME from the Hugging Face hub and make it ready to run.
 
@@ -364,8 +360,7 @@ def config() -> None:
 
 @config.command("show")
 @click.argument("name", required=False)
-@json_option
-@pass_workspace
+@json_command
 def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
     """Show every setting with its value: first those that were changed, with the source of each (a flag, the
     environment or config.toml) and its default; then all others, by topic.
@@ -416,8 +411,7 @@ def _print_groups(values: Mapping[str, Any], sources: Mapping[str, str]) -> None
 
 @config.command("explain")
 @click.argument("name")
-@json_option
-@pass_workspace
+@json_command
 def explain(workspace: Workspace, name: str, as_json: bool) -> None:
     """Explain the setting NAME, with its value, the source of the value, and its default.
 
@@ -441,8 +435,7 @@ def explain(workspace: Workspace, name: str, as_json: bool) -> None:
 @config.command("set", context_settings={"ignore_unknown_options": True})
 @click.argument("name")
 @click.argument("value", callback=as_typed)
-@json_option
-@pass_workspace
+@json_command
 def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> None:
     """Check a setting and write it to config.toml. If the worker and the watcher are running, they are restarted with
     it.
@@ -464,8 +457,7 @@ def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> N
 
 @config.command("unset")
 @click.argument("name")
-@json_option
-@pass_workspace
+@json_command
 def unset_setting(workspace: Workspace, name: str, as_json: bool) -> None:
     """Remove a setting from config.toml, so that its default applies again.
 

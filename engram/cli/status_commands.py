@@ -12,10 +12,10 @@ from pathlib import Path
 import click
 
 from engram.cli import options
-from engram.cli.options import json_option, limit_option, tell
+from engram.cli.options import json_command, limit_option, tell
 from engram.cli.output import fitting_lines, print_facts, print_json, print_table, safe, say, to_json, when
 from engram.cli.results import pauses_in_words
-from engram.cli.workspace import Workspace, advise, as_called_here, pass_workspace
+from engram.cli.workspace import Workspace, advise, as_called_here
 from engram.consolidation.rejudge import Picked, picked_memories
 from engram.errors import BadRequest, HomeError, StoreError
 from engram.log import LOG_KINDS, LogKind, read_records
@@ -44,8 +44,7 @@ from engram.worker.worker_client import ask_status
 @click.option(
     "-v", "--verbose", is_flag=True, help="Also show every stage of the work (default: only what failed or is behind)."
 )
-@json_option
-@pass_workspace
+@json_command
 def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
     """Show what is running, how much was read and stored, what is pending, and what failed.
 
@@ -243,8 +242,7 @@ _COLOURS = {State.BAD: "red", State.WARN: "yellow", State.OK: "green"}
     is_flag=True,
     help="Don't read the whole database (default: read it, which takes seconds per 10,000 memories).",
 )
-@json_option
-@pass_workspace
+@json_command
 @click.pass_context
 def doctor(
     ctx: click.Context, workspace: Workspace, is_fixed: bool, is_report: bool, is_quick: bool, as_json: bool
@@ -327,8 +325,7 @@ def _machine(workspace: Workspace, is_quick: bool) -> Iterator[Machine]:
 @click.option(
     "--stop", is_flag=True, help="Stop the page (default: open it; it stops automatically after 30 idle minutes)."
 )
-@json_option
-@pass_workspace
+@json_command
 def ui(workspace: Workspace, no_open: bool, stop: bool, as_json: bool) -> None:
     """Open the page where you see, explain and correct what is remembered.
 
@@ -365,8 +362,7 @@ def ui(workspace: Workspace, no_open: bool, stop: bool, as_json: bool) -> None:
 @click.argument("kind", type=click.Choice(LOG_KINDS), required=False)
 @limit_option(40, "records", "--lines")
 @click.option("--errors", is_flag=True, help="Only warnings and errors (default: all records).")
-@json_option
-@pass_workspace
+@json_command
 def logs(workspace: Workspace, kind: LogKind | None, limit: int, errors: bool, as_json: bool) -> None:
     """Show the latest log records, in chronological order.
 

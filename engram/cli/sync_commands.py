@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engram.cli.options import ask_phrase, confirm, json_option, yes_option
+from engram.cli.options import ask_phrase, confirm, json_command, yes_option
 from engram.cli.output import print_json, say
-from engram.cli.workspace import Workspace, advise, pass_workspace
+from engram.cli.workspace import Workspace, advise
 from engram.errors import BadRequest, HubError, NotFound
 from engram.hub.client.folder_files import GIT, folder_of
 from engram.hub.client.join_folder import begins_git, join_folder, look_into, uses_git
@@ -50,8 +50,7 @@ def refuse_vault(workspace: Workspace) -> None:
 
 
 @click.command("sync-now")
-@json_option
-@pass_workspace
+@json_command
 def sync_now(workspace: Workspace, as_json: bool) -> None:
     """Sync with every hub now: pull what other machines sent, and push what is new on this one.
 
@@ -177,8 +176,7 @@ _PHRASE_NOTE = (
 )
 @click.option("--name", default="", help="This machine's name (default: its host name).")
 @yes_option
-@json_option
-@pass_workspace
+@json_command
 def sync(
     workspace: Workspace, folder: Path | None, phrase: bool, with_git: bool | None, name: str, yes: bool, as_json: bool
 ) -> None:

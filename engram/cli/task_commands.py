@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from engram.cli.options import DefaultGroup, TimeSpan, confirm, json_option, limit_option, tell, yes_option
+from engram.cli.options import DefaultGroup, TimeSpan, confirm, json_command, limit_option, tell, yes_option
 from engram.cli.output import local, one_line, print_facts, print_json, print_table, safe, say, when
 from engram.cli.results import print_rest
-from engram.cli.workspace import Workspace, advise, find_project, pass_workspace, project_of_folder
+from engram.cli.workspace import Workspace, advise, find_project, project_of_folder
 from engram.consolidation.consolidation_run import consolidate as run_consolidation
 from engram.consolidation.undo import undo_run
 from engram.embedding.embedder import duplicate_cosine
@@ -107,8 +107,7 @@ def _duration(milliseconds: int) -> str:
 @click.command("retry")
 @click.argument("task_ids", metavar="ID...", nargs=-1)
 @click.option("--dead", "all_dead", is_flag=True, help="Retry all work that was given up (default: only the IDs).")
-@json_option
-@pass_workspace
+@json_command
 def retry(workspace: Workspace, task_ids: tuple[str, ...], all_dead: bool, as_json: bool) -> None:
     """Make work due now, whether it is waiting, failed, given up or done.
 
@@ -127,8 +126,7 @@ def retry(workspace: Workspace, task_ids: tuple[str, ...], all_dead: bool, as_js
 
 @click.command("cancel")
 @click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
-@json_option
-@pass_workspace
+@json_command
 def cancel(workspace: Workspace, task_ids: tuple[str, ...], as_json: bool) -> None:
     """Mark work as done without doing it; a new change, such as a new turn, makes it due again.
 
@@ -150,8 +148,7 @@ def cancel(workspace: Workspace, task_ids: tuple[str, ...], as_json: bool) -> No
     metavar="TIME",
     help="How long, such as 30m or 2h (default: until `engram tasks resume`).",
 )
-@json_option
-@pass_workspace
+@json_command
 def pause(workspace: Workspace, seconds: float | None, as_json: bool) -> None:
     """Keep the worker from starting work; transcripts are still read, and work that becomes due is left pending.
 
@@ -168,8 +165,7 @@ def pause(workspace: Workspace, seconds: float | None, as_json: bool) -> None:
 
 
 @click.command("resume")
-@json_option
-@pass_workspace
+@json_command
 def resume(workspace: Workspace, as_json: bool) -> None:
     """End the pause that `engram tasks pause` began.
 
@@ -199,8 +195,7 @@ def tasks() -> None:
 @click.option(
     "--all", "with_done", is_flag=True, help="Also list finished work (default: running, waiting, failed or given up)."
 )
-@json_option
-@pass_workspace
+@json_command
 def list_tasks(workspace: Workspace, with_done: bool, as_json: bool) -> None:
     """List running tasks, pieces of work with their state, and messages in the queue.
 
@@ -220,8 +215,7 @@ def list_tasks(workspace: Workspace, with_done: bool, as_json: bool) -> None:
 
 
 @tasks.command("dead")
-@json_option
-@pass_workspace
+@json_command
 def dead(workspace: Workspace, as_json: bool) -> None:
     """List work that was given up after too many failures.
 
@@ -239,8 +233,7 @@ def dead(workspace: Workspace, as_json: bool) -> None:
 @click.argument("name", metavar="[NAME]", default="")
 @click.option("--failed", is_flag=True, help="Only runs that failed or were interrupted (default: all).")
 @limit_option(20, "runs")
-@json_option
-@pass_workspace
+@json_command
 def runs(workspace: Workspace, name: str, failed: bool, limit: int, as_json: bool) -> None:
     """List what ran recently, latest first: when it started, how long it took, and its outcome.
 
@@ -262,8 +255,7 @@ def runs(workspace: Workspace, name: str, failed: bool, limit: int, as_json: boo
 
 @tasks.command("show")
 @click.argument("name", metavar="ID|NAME")
-@json_option
-@pass_workspace
+@json_command
 def show(workspace: Workspace, name: str, as_json: bool) -> None:
     """Show a task with its latest runs and its latest failure, including the traceback.
 
@@ -318,8 +310,7 @@ for command in (retry, cancel, pause, resume):
     is_flag=True,
     help="List the latest runs: of this command, and of extractions, saves and decisions (default: consolidate).",
 )
-@json_option
-@pass_workspace
+@json_command
 def consolidate(workspace: Workspace, dry_run: bool, undo_id: int | None, only_list: bool, as_json: bool) -> None:
     """Archive duplicates, merge similar memories, replace outdated ones, fade unused ones, and graduate proven ones.
 
@@ -421,8 +412,7 @@ def _list(store: Store, as_json: bool) -> None:
 )
 @click.option("--apply", "is_applied", is_flag=True, help="Write the lines after asking (default: only show them).")
 @yes_option
-@json_option
-@pass_workspace
+@json_command
 def propose(
     workspace: Workspace, project: str | None, target: Path | None, is_applied: bool, yes: bool, as_json: bool
 ) -> None:

@@ -7,10 +7,10 @@ import shlex
 import click
 
 from engram.cli.hub_commands import hub_option
-from engram.cli.options import TimeSpan, confirm, json_option, tell, yes_option
+from engram.cli.options import TimeSpan, confirm, json_command, tell, yes_option
 from engram.cli.output import print_json, print_table, safe, say, when
 from engram.cli.sync_commands import sync_once
-from engram.cli.workspace import Workspace, advise, find_project, pass_workspace, project_of_folder
+from engram.cli.workspace import Workspace, advise, find_project, project_of_folder
 from engram.errors import BadRequest, HubError
 from engram.hub.client import team_sharing
 from engram.hub.client.membership import Keyring, require_server
@@ -68,8 +68,7 @@ project_option = click.option(
 @click.option("--stop", is_flag=True, help="With --rule: end the rule; what was shared stays shared (default: no).")
 @click.option("--list", "is_list", is_flag=True, help="List what is shared, and what rules will share (default: no).")
 @yes_option
-@json_option
-@pass_workspace
+@json_command
 def share(
     workspace: Workspace,
     episode_ids: tuple[str, ...],
@@ -248,8 +247,7 @@ def _list(workspace: Workspace, name: str | None, as_json: bool) -> None:
 @click.argument("episode_ids", metavar="ID...", nargs=-1, required=True)
 @space_option
 @yes_option
-@json_option
-@pass_workspace
+@json_command
 def unshare(workspace: Workspace, episode_ids: tuple[str, ...], space: str | None, yes: bool, as_json: bool) -> None:
     """Stop sharing memories: the copies are erased for everyone, and your own memories are kept. A rule never shares
     them again.
@@ -289,8 +287,7 @@ def team() -> None:
     "--sealed", is_flag=True, help="Seal the team: the hub can't read it, and members need its key (default: open)."
 )
 @hub_option
-@json_option
-@pass_workspace
+@json_command
 def make(workspace: Workspace, name: str, sealed: bool, url: str | None, as_json: bool) -> None:
     """Make a team on a hub that you have joined. You become its keeper. Making a team shares nothing.
 
@@ -315,8 +312,7 @@ def make(workspace: Workspace, name: str, sealed: bool, url: str | None, as_json
 @click.option(
     "--role", type=click.Choice(ROLES), default="writer", show_default=True, help="The role of the new member."
 )
-@json_option
-@pass_workspace
+@json_command
 def invite(workspace: Workspace, space: str | None, role: str, as_json: bool) -> None:
     """Print a one-time code for a colleague who is a member of the hub. It can be used once, within a day.
 
@@ -336,8 +332,7 @@ def invite(workspace: Workspace, space: str | None, role: str, as_json: bool) ->
 @team.command("join")
 @click.argument("code")
 @hub_option
-@json_option
-@pass_workspace
+@json_command
 def join(workspace: Workspace, code: str, url: str | None, as_json: bool) -> None:
     """Join a team with a code from one of its keepers. What its members shared arrives with the next sync.
 
@@ -354,8 +349,7 @@ def join(workspace: Workspace, code: str, url: str | None, as_json: bool) -> Non
 
 @team.command("accept")
 @click.argument("name")
-@json_option
-@pass_workspace
+@json_command
 def accept(workspace: Workspace, name: str, as_json: bool) -> None:
     """Add this machine to a team that you joined on another machine. NAME is its name or number in `engram team list`.
 
@@ -371,8 +365,7 @@ def accept(workspace: Workspace, name: str, as_json: bool) -> None:
 
 
 @team.command("list")
-@json_option
-@pass_workspace
+@json_command
 def list_teams(workspace: Workspace, as_json: bool) -> None:
     """List your teams.
 
@@ -402,8 +395,7 @@ def list_teams(workspace: Workspace, as_json: bool) -> None:
 
 @team.command("members")
 @space_option
-@json_option
-@pass_workspace
+@json_command
 def members(workspace: Workspace, space: str | None, as_json: bool) -> None:
     """List the members of a team, and former members who shared something.
 
@@ -427,8 +419,7 @@ def members(workspace: Workspace, space: str | None, as_json: bool) -> None:
 @click.argument("name")
 @click.argument("role", type=click.Choice(ROLES))
 @space_option
-@json_option
-@pass_workspace
+@json_command
 def role_of(workspace: Workspace, name: str, role: str, space: str | None, as_json: bool) -> None:
     """Give a member another role. Only keepers can do this; a team always has at least one keeper.
 
@@ -445,8 +436,7 @@ def role_of(workspace: Workspace, name: str, role: str, space: str | None, as_js
 @click.option("--erase", is_flag=True, help="Erase what the member shared, for everyone (default: keep it).")
 @space_option
 @yes_option
-@json_option
-@pass_workspace
+@json_command
 def expel(workspace: Workspace, name: str, erase: bool, space: str | None, yes: bool, as_json: bool) -> None:
     """Remove a member. They keep what has already reached their machines.
 
@@ -481,8 +471,7 @@ def expel(workspace: Workspace, name: str, erase: bool, space: str | None, yes: 
 @space_option
 @click.option("--erase", is_flag=True, help="Also delete from this machine what teammates shared (default: keep it).")
 @yes_option
-@json_option
-@pass_workspace
+@json_command
 def leave(workspace: Workspace, space: str | None, erase: bool, yes: bool, as_json: bool) -> None:
     """Leave a team. What you shared remains there; to erase it, run `engram unshare` first.
 
@@ -502,8 +491,7 @@ def leave(workspace: Workspace, space: str | None, erase: bool, yes: bool, as_js
 @team.command("mute")
 @click.argument("name")
 @click.option("--off", is_flag=True, help="Unmute the teammate: what they shared comes back (default: mute).")
-@json_option
-@pass_workspace
+@json_command
 def mute(workspace: Workspace, name: str, off: bool, as_json: bool) -> None:
     """Stop storing a teammate's memories on this machine. Nobody is notified, and other members still see them.
 
@@ -525,8 +513,7 @@ def mute(workspace: Workspace, name: str, off: bool, as_json: bool) -> None:
 @click.option(
     "--reason", type=click.Choice(REASONS), default="other", show_default=True, help="What is wrong with the memory."
 )
-@json_option
-@pass_workspace
+@json_command
 def report(workspace: Workspace, episode_id: str, reason: str, as_json: bool) -> None:
     """Report a teammate's memory to the keepers. `engram forget` deletes it from this machine.
 
@@ -542,8 +529,7 @@ def report(workspace: Workspace, episode_id: str, reason: str, as_json: bool) ->
 @team.command("reports")
 @space_option
 @click.option("--settle", metavar="ID", default="", help="Close the report on this memory and keep it (default: list).")
-@json_option
-@pass_workspace
+@json_command
 def reports(workspace: Workspace, space: str | None, settle: str, as_json: bool) -> None:
     """List what members reported. A keeper erases a memory with `engram unshare ID`, or settles the report.
 

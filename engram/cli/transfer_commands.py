@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from engram.cli.hub_commands import say_unknown
-from engram.cli.options import confirm, json_option, project_option
+from engram.cli.options import confirm, json_command, project_option
 from engram.cli.output import (
     check_writable,
     is_open_to_others,
@@ -179,8 +179,7 @@ _MAX_SHOWN = 10
     "--undo", "undo_id", type=click.IntRange(1), metavar="RUN", default=None, help="Undo an import (default: import)."
 )
 @click.option("--list", "only_list", is_flag=True, help="List the latest imports (default: import).")
-@json_option
-@pass_workspace
+@json_command
 def import_memories(
     workspace: Workspace,
     path: str | None,
@@ -353,8 +352,7 @@ def _list(workspace: Workspace, as_json: bool) -> None:
     help="Start a new memory instead of one that was deleted (default: restore a backup).",
 )
 @click.option("--yes", is_flag=True, help="Don't ask (default: ask).")
-@json_option
-@pass_workspace
+@json_command
 def restore(
     workspace: Workspace, file: Path | None, only_list: bool, begins_anew: bool, yes: bool, as_json: bool
 ) -> None:

@@ -16,9 +16,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from engram.cli.options import if_stopped, json_option
+from engram.cli.options import if_stopped, json_command
 from engram.cli.output import console, one_line, print_json, say
-from engram.cli.workspace import Workspace, advise, pass_workspace
+from engram.cli.workspace import Workspace, advise
 from engram.errors import BadRequest, EngramError, StoreError
 from engram.models.open_memory import open_memory
 from engram.paths import absolute_path
@@ -113,8 +113,7 @@ SAMPLES = Path(__file__).resolve().parent.parent / "samples"
     help="If there are no transcripts on this machine, read the sample sessions that ship with Engram, with DIR as "
     "their memory folder (default: wait for transcripts).",
 )
-@json_option
-@pass_workspace
+@json_command
 def up(
     workspace: Workspace, paths: tuple[Path, ...], once: bool, no_memories: bool, samples_in: Path | None, as_json: bool
 ) -> None:

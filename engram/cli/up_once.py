@@ -115,6 +115,7 @@ _STAGES = {"extract": "Making memories", "embed": "Preparing the search by meani
 
 
 def _read(workspace: Workspace, store: Store, bars: Bars, sources: Sequence[Source | Path] | None) -> dict[str, Any]:
+    """Read sources, or all sessions of all agents, and return what was read."""
     todo = find_sources(workspace, ()) if sources is None else sources
 
     def step(done: int, total: int, _: IngestResult) -> None:
@@ -193,13 +194,8 @@ def read_only(workspace: Workspace, paths: Sequence[Path], *, as_json: bool) -> 
     """
     with workspace.store() as store:
         todo = find_sources(workspace, paths)
-        with _bars(as_json) as bar:
-
-            def step(done: int, total: int, _: IngestResult) -> None:
-                bar.show("Reading sessions", done, total)
-
-            results = ingest_all(store, settings=workspace.settings, redact=redact, progress=step, sources=todo)
-        report = ingest_report(store, results)
+        with _bars(as_json) as bars:
+            report = _read(workspace, store, bars, todo)
     if as_json:
         print_json(report)
         return

@@ -14,10 +14,10 @@ from typing import Any
 
 import click
 
-from engram.cli.options import as_typed, end_answer, end_with_nothing, folder_project_option, json_option, limit_option
+from engram.cli.options import as_typed, end_answer, end_with_nothing, folder_project_option, json_command, limit_option
 from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
 from engram.cli.results import Result, in_folder, print_head, print_last, print_lines, print_rest, print_results
-from engram.cli.workspace import Workspace, advise, find_project, pass_workspace, project_of_folder
+from engram.cli.workspace import Workspace, advise, find_project, project_of_folder
 from engram.embedding.load_model import load_model
 from engram.enums import Channel, Kind, Verdict
 from engram.errors import BadRequest, NotFound
@@ -61,8 +61,7 @@ _MAX_FILES = 20
 
 
 @click.command("where")
-@json_option
-@pass_workspace
+@json_command
 def where(workspace: Workspace, as_json: bool) -> None:
     """Show the state of the work in this folder: branch, uncommitted files, open todos, last failure, open problems.
 
@@ -140,8 +139,7 @@ def _print_last_session(heading: str, last: LastSession) -> None:
 @click.command("blame")
 @click.argument("file", type=click.Path())
 @limit_option(20, "results")
-@json_option
-@pass_workspace
+@json_command
 def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
     """Show which memories and sessions touched a file and why, newest first, with their commits.
 
@@ -210,8 +208,7 @@ def _place(store: Store, settings: Settings, project: str | None, *, is_everywhe
 @click.argument("tool")
 @folder_project_option
 @limit_option(10, "commands")
-@json_option
-@pass_workspace
+@json_command
 def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: bool, limit: int, as_json: bool) -> None:
     """Show the commands that ran a tool and passed in earlier sessions, newest first, with exit code and date.
 
@@ -319,8 +316,7 @@ def _parse(answer: Mapping[str, Any] | None) -> Explanation | None:
     help="With --prompt: the project in which it is asked, by name or a folder in it (default: the current folder's).",
 )
 @limit_option(50, "moments")
-@json_option
-@pass_workspace
+@json_command
 def why(
     workspace: Workspace, what: str | None, prompt: str | None, project: str | None, limit: int, as_json: bool
 ) -> None:
@@ -544,8 +540,7 @@ MAX_ERROR_CHARACTERS = 100_000
 @click.argument("error", callback=as_typed)
 @folder_project_option
 @limit_option(5, "results")
-@json_option
-@pass_workspace
+@json_command
 def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bool, limit: int, as_json: bool) -> None:
     """Show what fixed an error before: how the command passed later, memories of fixes, and dead ends.
 
