@@ -34,7 +34,7 @@ PRELOADED = (
     "engram.tasks.session_tasks",
     "engram.tasks.upkeep_tasks",
     "engram.consolidation.consolidation_run",
-    "engram.consolidation.model_steps",
+    "engram.consolidation.tidying_steps",
     "engram.embedding.hashed",
     "engram.extraction.local.local_extractor",
     "engram.recollection.session_start",

@@ -14,8 +14,8 @@ from bench.homes import NO_LIMIT, BenchHomes
 from bench.memories import embed_all
 from bench.prompts import as_one_project, inject_for, read_prompts
 from bench.recorded_provider import RecordedProvider, Unanswered
-from engram.consolidation.model_steps import reconcile
 from engram.consolidation.step_context import Context
+from engram.consolidation.tidying_steps import reconcile
 from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.model.model_extractor import ModelExtractor

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from engram.consolidation.after_extraction import end_open_work
 from engram.consolidation.git_staleness import confirm_merged, mark_stale
 from engram.consolidation.graduation import graduate, not_graduating, retire
-from engram.consolidation.model_steps import distill_again, reconcile
 from engram.consolidation.rejudge import archive_picked, rejudge_elements, rejudge_rules
 from engram.consolidation.step_context import Context, Similar, TimeIsUp
 from engram.consolidation.tidying_steps import (
@@ -19,8 +18,10 @@ from engram.consolidation.tidying_steps import (
     age,
     archive_exact_duplicates,
     confirm_recent,
+    distill_again,
     merge_near_duplicates,
     pack_old,
+    reconcile,
     supersede_pairs,
     write_digests,
 )

@@ -26,8 +26,8 @@ def main() -> None:
 def _start() -> None:
     from engram.reports.processes import is_held
     from engram.settings import load
+    from engram.setup.services.service_definition import is_working, wait_until
     from engram.setup.services.service_plan import installed_system
-    from engram.setup.services.service_tools import is_working, wait_until
     from engram.setup.services.supervisor import Background
 
     settings = load().settings

@@ -14,7 +14,7 @@ from processes import processes_of_home, wait_for, wait_until_gone
 from engram.errors import HomeError
 from engram.reports.processes import holder_of, is_held
 from engram.settings import Settings
-from engram.setup.services import service_tools
+from engram.setup.services import service_definition
 from engram.setup.services.supervisor import Background
 from engram.system.socketpath import socket_address
 
@@ -44,7 +44,7 @@ def test_a_session_starts_both_processes_and_the_next_one_finds_them(hooks: Hook
     hooks.home.config_file.write_text('embedding_model = "hashed"\nstart_with_session=true\n')
     try:
         assert hooks.run(EVENT, CLAUDE_CODE_SESSION_ID="s1", CLAUDECODE="1").is_silent
-        wait_for(lambda: service_tools.is_working(hooks.home))
+        wait_for(lambda: service_definition.is_working(hooks.home))
         supervisor = holder_of(hooks.home.supervisor_lock)
 
         assert hooks.run(EVENT).is_silent
@@ -118,7 +118,7 @@ def test_a_session_brings_a_killed_supervisor_back(hooks: Hooks) -> None:
     background = Background(Settings(home=hooks.home.root))
     try:
         assert hooks.run(EVENT).is_silent
-        wait_for(lambda: service_tools.is_working(hooks.home))
+        wait_for(lambda: service_definition.is_working(hooks.home))
         killed = holder_of(hooks.home.supervisor_lock)
         assert killed is not None
         os.kill(killed, signal.SIGKILL)
@@ -127,6 +127,6 @@ def test_a_session_brings_a_killed_supervisor_back(hooks: Hooks) -> None:
         assert hooks.run(EVENT).is_silent
 
         wait_for(lambda: holder_of(hooks.home.supervisor_lock) not in (None, killed))
-        wait_for(lambda: service_tools.is_working(hooks.home))
+        wait_for(lambda: service_definition.is_working(hooks.home))
     finally:
         background.stop()

@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
-from engram.consolidation.model_steps import reconcile
 from engram.consolidation.step_context import Context
-from engram.consolidation.tidying_steps import archive_exact_duplicates, merge_near_duplicates, supersede_pairs
+from engram.consolidation.tidying_steps import (
+    archive_exact_duplicates,
+    merge_near_duplicates,
+    reconcile,
+    supersede_pairs,
+)
 from engram.enums import Actor, Judgement, Kind, Scope, Source, Status, Voice
 from engram.errors import BadRequest
 from engram.extraction.candidate import Candidate

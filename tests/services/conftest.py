@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from engram.settings import Settings
-from engram.setup.services import launchd, service_tools
+from engram.setup.services import launchd, service_definition
 from engram.system.process_lock import ProcessLock
 
 #: launchctl: an agent takes three looks to unload, and ``bootstrap`` fails as often as the file ``busy`` says.
@@ -121,7 +121,7 @@ def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIns:
         script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.setattr(launchd, "RETRY_SECONDS", 0.01)
-    monkeypatch.setattr(service_tools, "READY_SECONDS", 0.5)
+    monkeypatch.setattr(service_definition, "READY_SECONDS", 0.5)
     return StandIns(folder)
 
 

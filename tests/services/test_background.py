@@ -21,9 +21,9 @@ from engram.errors import ServiceError
 from engram.models.open_memory import open_store
 from engram.reports.processes import holder_of, process_state
 from engram.settings import Settings
-from engram.setup.services import service_tools
+from engram.setup.services import service_definition
+from engram.setup.services.service_definition import last_lines
 from engram.setup.services.service_plan import installed_system, plan_service, restart_if_running
-from engram.setup.services.service_tools import last_lines
 from engram.setup.services.supervisor import Background
 
 #: The acceptance of a killed worker's return, in seconds.
@@ -192,7 +192,7 @@ def test_what_an_up_runs_in_a_terminal_is_named_and_left_alone(settings: Setting
 
 
 def test_a_start_that_fails_says_why(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service_tools, "READY_SECONDS", 3.0)
+    monkeypatch.setattr(service_definition, "READY_SECONDS", 3.0)
     settings.places.config_file.write_text("sqlite_driver = 5\n")
 
     with pytest.raises(ServiceError, match=r"did not start.*sqlite_driver.*engram service logs"):

@@ -56,13 +56,17 @@ def choose_driver(wanted: str) -> str:
     return wanted
 
 
-def sqlite_version(driver: str) -> tuple[int, int, int]:
+def _module_of(driver: str) -> Any:
     if driver == "cysqlite":
         import cysqlite
 
-        major, minor, patch = cysqlite.sqlite_version_info[:3]
-        return int(major), int(minor), int(patch)
-    return sqlite3.sqlite_version_info[0], sqlite3.sqlite_version_info[1], sqlite3.sqlite_version_info[2]
+        return cysqlite
+    return sqlite3
+
+
+def sqlite_version(driver: str) -> tuple[int, int, int]:
+    major, minor, patch = _module_of(driver).sqlite_version_info[:3]
+    return int(major), int(minor), int(patch)
 
 
 def open_database(
@@ -111,20 +115,12 @@ def _read_only_address(path: Path, *, is_at_rest: bool) -> str:
 
 def connect_plainly(path: Path, driver: str) -> Any:
     """Return the driver's own connection, without pragmas, as the target of a copy. The caller closes it."""
-    if driver == "cysqlite":
-        import cysqlite
-
-        return cysqlite.connect(str(path))
-    return sqlite3.connect(path)
+    return _module_of(driver).connect(str(path))
 
 
 def driver_errors(driver: str) -> tuple[type[Exception], ...]:
     """Return the driver's own database errors, which peewee doesn't map while rows are fetched."""
-    if driver == "cysqlite":
-        import cysqlite
-
-        return (cysqlite.Error,)
-    return (sqlite3.Error,)
+    return (_module_of(driver).Error,)
 
 
 #: Parts of SQLite's messages about a file that is damaged, is not a database, or has an unknown format.
@@ -177,21 +173,13 @@ def read_at_rest(path: Path, driver: str, statement: str) -> list[tuple[Any, ...
     """
     connection = None
     try:
-        connection = _connect_by_address(_read_only_address(path, is_at_rest=True), driver)
+        connection = _module_of(driver).connect(_read_only_address(path, is_at_rest=True), uri=True)
         return [tuple(row) for row in connection.execute(statement).fetchall()]
     except DATABASE_ERRORS + driver_errors(driver) + (UnicodeDecodeError,) as error:
         raise BrokenDatabase(f"{path} is damaged: {error}") from error
     finally:
         if connection is not None:
             connection.close()
-
-
-def _connect_by_address(address: str, driver: str) -> Any:
-    if driver == "cysqlite":
-        import cysqlite
-
-        return cysqlite.connect(address, uri=True)
-    return sqlite3.connect(address, uri=True)
 
 
 # -- Check whether a write-ahead log that a crash left behind is complete. SQLite drops everything after a damaged frame

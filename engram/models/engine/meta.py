@@ -6,8 +6,7 @@ from peewee import Query
 
 from engram.models import tables
 from engram.models.engine.migrations import MADE_AT
-from engram.models.engine.statement import prepared
-from engram.models.engine.transaction import Reader, writes
+from engram.models.engine.transaction import Reader, asks_rows, writes
 
 
 def made_at_ms(store: Reader) -> int:
@@ -15,13 +14,9 @@ def made_at_ms(store: Reader) -> int:
     return int(get_meta(store, MADE_AT) or 0)
 
 
-def get_meta(store: Reader, key: str) -> str | None:
-    value = store.fetch_value(_value_of(key))
-    return None if value is None else str(value)
-
-
-@prepared
-def _value_of(key: str) -> Query:
+@asks_rows(lambda rows: str(rows[0].value) if rows else None)
+def get_meta(key: str) -> Query:
+    """Return the value under a key; None if there is none."""
     return tables.MetaValue.select(tables.MetaValue.value).where(tables.MetaValue.key == key)
 
 

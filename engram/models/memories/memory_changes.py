@@ -493,8 +493,14 @@ def add_evidence(
     tx: Tx, memory: Memory, evidence: Sequence[Evidence], reason: str, *, actor: Actor, run_id: int | None = None
 ) -> bool:
     """Add evidence to a memory; return True if any of it is new. Entries without an id are left out."""
+    return _add_evidence(tx, memory, [entry for entry in evidence if entry.uuid], reason, actor, run_id)
+
+
+def _add_evidence(
+    tx: Tx, memory: Memory, evidence: Sequence[Evidence], reason: str, actor: Actor, run_id: int | None
+) -> bool:
     before = len(evidence_of(tx, memory.id))
-    added = memory_writes.insert_evidence(tx, memory.id, [entry for entry in evidence if entry.uuid])
+    added = memory_writes.insert_evidence(tx, memory.id, evidence)
     if added:
         counts = {"count": before}, {"count": before + added}
         add_history(tx, memory.episode_id, ADDED, reason, *counts, actor=actor, run_id=run_id)
@@ -503,10 +509,7 @@ def add_evidence(
 
 def merge_evidence(tx: Tx, kept: Memory, merged: Memory, *, actor: Actor, run_id: int | None = None) -> None:
     """Add the evidence of ``merged`` to ``kept``."""
-    before = len(evidence_of(tx, kept.id))
-    if added := memory_writes.insert_evidence(tx, kept.id, evidence_of(tx, merged.id)):
-        counts = {"count": before}, {"count": before + added}
-        add_history(tx, kept.episode_id, ADDED, f"from {merged.episode_id}", *counts, actor=actor, run_id=run_id)
+    _add_evidence(tx, kept, evidence_of(tx, merged.id), f"from {merged.episode_id}", actor, run_id)
 
 
 def replace_evidence(

@@ -90,22 +90,22 @@ def undo_change(tx: Tx, change: Change, *, actor: Actor, run_id: int | None = No
         return
     action = REDO if change.action == UNDO else UNDO
     reason = reason or f"run {change.run_id}"
+    facts: tuple[Fields, Fields] = {}, {}
     if change.action in JUDGEMENT_ACTIONS.values() or _judgement_taken_back(tx, change) is not None:
         _undo_judgement(tx, memory, change, reason, actor)
-    elif _COUNT in change.before:
+        return
+    if _COUNT in change.before:
         taken = take_out_evidence(tx, memory.id, int(change.before[_COUNT]), int(change.after[_COUNT]))
-        facts: tuple[Fields, Fields] = {_ENTRIES: taken}, {_ENTRIES: []}
-        add_history(tx, memory.episode_id, action, reason, *facts, actor=actor, run_id=run_id, undoes=change.id)
+        facts = {_ENTRIES: taken}, {_ENTRIES: []}
     elif _ENTRIES in change.before:
         first, last = put_back_evidence(tx, memory.id, change.before[_ENTRIES])
         facts = {_COUNT: first}, {_COUNT: last}
-        add_history(tx, memory.episode_id, action, reason, *facts, actor=actor, run_id=run_id, undoes=change.id)
     elif fields := _fields_before(change):
         change_memory(tx, memory, action, reason, actor=actor, run_id=run_id, undoes=change.id, **fields)
-    else:
-        if change.action == "pack":
-            memory_writes.set_packed_content(tx, memory.id, pack_text(memory.content), None)
-        add_history(tx, memory.episode_id, action, reason, {}, {}, actor=actor, run_id=run_id, undoes=change.id)
+        return
+    elif change.action == "pack":
+        memory_writes.set_packed_content(tx, memory.id, pack_text(memory.content), None)
+    add_history(tx, memory.episode_id, action, reason, *facts, actor=actor, run_id=run_id, undoes=change.id)
 
 
 def _fields_before(change: Change) -> dict[str, Any]:

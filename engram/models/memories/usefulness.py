@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from peewee import Query, fn
 
@@ -17,7 +18,7 @@ from engram.enums import Judgement
 from engram.models import tables
 from engram.models.engine.statement import in_json_list, prepared
 from engram.models.engine.transaction import Reader, Tx
-from engram.models.memories.judgements import JUDGEMENTS
+from engram.models.memories.judgements import JUDGEMENTS, judgement_of, standing_judgements
 from engram.models.memories.memory_history import TAKE_BACK
 from engram.models.shown.injections import AT_START
 from engram.system.lazy_regex import lazy_regex
@@ -88,15 +89,12 @@ def _count(rows: Iterable[tuple[bool, int, int | None]], reset_ms: int, judgemen
 
 def _read_history(store: Reader, episode_ids: Collection[str]) -> tuple[dict[str, Judgement], dict[str, int]]:
     """Return the current judgement on each memory, and when each memory was last changed or judged."""
-    standing: dict[str, list[Judgement]] = defaultdict(list)
-    reset_ms: dict[str, int] = {}
+    steps: dict[str, list[Any]] = defaultdict(list)
     for row in store.fetch(_steps(episode_ids)):
-        reset_ms[row.episode_id] = max(row.at_ms, reset_ms.get(row.episode_id, 0))
-        if row.action in JUDGEMENTS:
-            standing[row.episode_id].append(JUDGEMENTS[row.action])
-        elif row.action == TAKE_BACK and standing[row.episode_id]:
-            standing[row.episode_id].pop()
-    return {episode_id: judgements[-1] for episode_id, judgements in standing.items() if judgements}, reset_ms
+        steps[row.episode_id].append(row)
+    standing = {episode_id: standing_judgements(rows) for episode_id, rows in steps.items()}
+    judgements = {episode_id: judgement_of(kept[-1]) for episode_id, kept in standing.items() if kept}
+    return judgements, {episode_id: max(row.at_ms for row in rows) for episode_id, rows in steps.items()}
 
 
 @prepared

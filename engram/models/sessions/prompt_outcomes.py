@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from peewee import SQL, Query, fn
 
 from engram.enums import Channel, Verdict
 from engram.models import tables
-from engram.models.engine.statement import RecordReader, in_json_list, prepared
+from engram.models.engine.statement import RecordReader, in_json_list
 from engram.models.engine.transaction import Reader, Tx
 from engram.models.sessions.quotation_ids import is_quotation_id
 
@@ -209,15 +210,18 @@ def drop_outcomes_of_project(tx: Tx, project_id: int) -> None:
 def drop_old_outcomes(tx: Tx, before_ms: int, max_outcomes: int = MAX_OUTCOMES) -> int:
     """Delete outcomes from before a time, and all but the newest ``max_outcomes`` of each channel; return how many."""
     dropped = tx.run(tables.Outcome.delete().where(tables.Outcome.at_ms < before_ms))
+    outcome = tables.Outcome
     for channel in Channel:
-        dropped += tx.run(_drop_beyond(channel.value, max_outcomes))
+        is_beyond = (outcome.channel == channel.value) & (outcome.id <= _first_beyond(channel, max_outcomes))
+        dropped += tx.run(outcome.delete().where(is_beyond))
     return dropped
 
 
 def has_old_outcomes(store: Reader, before_ms: int, max_outcomes: int = MAX_OUTCOMES) -> bool:
     """Return True if ``drop_old_outcomes`` would delete anything."""
-    return store.has_any(_is_before(before_ms)) or any(
-        store.has_any(_first_beyond(channel.value, max_outcomes)) for channel in Channel
+    outcome = tables.Outcome
+    return store.has_any(outcome.select(outcome.id).where(outcome.at_ms < before_ms).limit(1)) or any(
+        store.has_any(_first_beyond(channel, max_outcomes)) for channel in Channel
     )
 
 
@@ -239,20 +243,8 @@ def _with_candidates(store: Reader, outcomes: Query, episode_id: str | None = No
     return [replace(outcome, considered=tuple(considered.get(outcome.id, ()))) for outcome in found]
 
 
-@prepared
-def _is_before(before_ms: int) -> Query:
-    return tables.Outcome.select(tables.Outcome.id).where(tables.Outcome.at_ms < before_ms).limit(1)
-
-
-@prepared
-def _first_beyond(channel: str, max_outcomes: int) -> Query:
-    outcome = tables.Outcome
-    query = outcome.select(outcome.id).where(outcome.channel == channel).order_by(outcome.id.desc())
+def _first_beyond(channel: Channel, max_outcomes: int) -> Any:
+    """Return a query for the newest outcome of a channel that is not among the ``max_outcomes`` newest ones."""
+    kept = tables.Outcome.alias("kept")
+    query = kept.select(kept.id).where(kept.channel == channel.value).order_by(kept.id.desc())
     return query.limit(1).offset(max_outcomes)
-
-
-@prepared
-def _drop_beyond(channel: str, max_outcomes: int) -> Query:
-    outcome, kept = tables.Outcome, tables.Outcome.alias("kept")
-    newest = kept.select(kept.id).where(kept.channel == channel).order_by(kept.id.desc())
-    return outcome.delete().where((outcome.channel == channel) & (outcome.id <= newest.limit(1).offset(max_outcomes)))

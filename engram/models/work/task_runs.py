@@ -12,7 +12,7 @@ from peewee import EXCLUDED, Query, fn
 
 from engram.errors import StoreError
 from engram.models import tables
-from engram.models.engine.statement import RecordReader, prepared
+from engram.models.engine.statement import RecordReader, in_json_list, prepared
 from engram.models.engine.transaction import Reader, Store, Tx, asks_any
 from engram.models.work.work import MAX_ERROR_CHARS
 
@@ -81,7 +81,7 @@ def end_task_run(
         tx.run(_end(run_id, state.value, duration_ms, outcome[:MAX_OUTCOME_CHARS], error[-MAX_TRACEBACK_CHARS:]))
         if outcome == NOTHING:
             _merge_with_previous(tx, run_id, kind)
-        tx.run(_drop_unsuccessful(kind) if state.value in _UNSUCCESSFUL else _drop_successful(kind))
+        tx.run(_drop_beyond(kind, _UNSUCCESSFUL if state.value in _UNSUCCESSFUL else (RunState.DONE.value,)))
 
 
 def _merge_with_previous(tx: Tx, run_id: int, kind: str) -> None:
@@ -105,7 +105,7 @@ def interrupt_task_runs(store: Store, is_alive: Callable[[int], bool]) -> list[T
             changes = tables.TaskRun.update(state=RunState.INTERRUPTED.value, outcome=outcome)
             tx.run(changes.where(tables.TaskRun.id.in_([run.id for run in runs])))
             for kind in {run.kind for run in runs}:
-                tx.run(_drop_unsuccessful(kind))
+                tx.run(_drop_beyond(kind, _UNSUCCESSFUL))
     return runs
 
 
@@ -159,21 +159,11 @@ def _in_state(state: str) -> Query:
 
 
 @prepared
-def _drop_successful(kind: str) -> Query:
-    return _drop_beyond(kind, (RunState.DONE.value,))
-
-
-@prepared
-def _drop_unsuccessful(kind: str) -> Query:
-    return _drop_beyond(kind, _UNSUCCESSFUL)
-
-
 def _drop_beyond(kind: str, states: tuple[str, ...]) -> Query:
     run, kept = tables.TaskRun, tables.TaskRun.alias("kept")
-    last_id = kept.select(kept.id).where((kept.kind == kind) & kept.state.in_(states)).order_by(kept.id.desc())
-    return run.delete().where(
-        (run.kind == kind) & run.state.in_(states) & (run.id <= last_id.limit(1).offset(KEPT_RUNS))
-    )
+    is_of_kind = (kept.kind == kind) & in_json_list(kept.state, states)
+    last_id = kept.select(kept.id).where(is_of_kind).order_by(kept.id.desc()).limit(1).offset(KEPT_RUNS)
+    return run.delete().where((run.kind == kind) & in_json_list(run.state, states) & (run.id <= last_id))
 
 
 # -- The health of each stage of the pipeline: numbers of items seen and processed, since when it has been failing, and

@@ -17,12 +17,16 @@ from engram.setup.services.service_definition import (
     OPEN_FILES,
     STOP_SECONDS,
     THROTTLE_SECONDS,
+    Finished,
     Service,
     ServiceStatus,
     SystemName,
     define_services,
+    last_lines,
+    run_command,
+    wait_until,
+    wait_until_working,
 )
-from engram.setup.services.service_tools import Finished, last_lines, run_command, wait_until, wait_until_working
 from engram.worker.worker_client import announce_worker
 
 # -- launchd's files (macOS): one agent for the worker, one for the watcher. Rendered by plistlib.

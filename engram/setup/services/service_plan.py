@@ -17,8 +17,7 @@ from engram.reports.processes import OtherProcess, processes_of_other_code, sign
 from engram.settings import Settings
 from engram.setup.edits.install_steps import Step
 from engram.setup.services.launchd import Launchd
-from engram.setup.services.service_definition import AGENT_FOLDERS, ServiceSystem, SystemName
-from engram.setup.services.service_tools import is_working, wait_until
+from engram.setup.services.service_definition import AGENT_FOLDERS, ServiceSystem, SystemName, is_working, wait_until
 from engram.setup.services.supervisor import Background
 from engram.setup.services.systemd import Systemd
 from engram.worker.worker_client import announce_worker

@@ -23,8 +23,15 @@ from engram.redaction import redact
 from engram.reports.processes import holder_of, is_held, parent_of, signal_holder
 from engram.settings import Settings
 from engram.setup.edits.install_steps import FileChange
-from engram.setup.services.service_definition import ServiceStatus, SystemName, folder_variables, process_command
-from engram.setup.services.service_tools import last_lines, wait_until, wait_until_working
+from engram.setup.services.service_definition import (
+    ServiceStatus,
+    SystemName,
+    folder_variables,
+    last_lines,
+    process_command,
+    wait_until,
+    wait_until_working,
+)
 from engram.system.process_lock import EXIT_RESTART, MAX_SILENCE_SECONDS, ProcessLock
 from engram.version import code_version
 from engram.worker.worker_client import announce_worker

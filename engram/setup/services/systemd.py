@@ -15,12 +15,15 @@ from engram.setup.services.service_definition import (
     START_SECONDS,
     STOP_SECONDS,
     THROTTLE_SECONDS,
+    Finished,
     Service,
     ServiceStatus,
     SystemName,
     define_services,
+    run_command,
+    wait_until_working,
+    with_runtime_folder,
 )
-from engram.setup.services.service_tools import Finished, run_command, wait_until_working, with_runtime_folder
 from engram.system.process_lock import MAX_SILENCE_SECONDS
 from engram.worker.worker_client import announce_worker
 
