@@ -28,6 +28,7 @@ FLOORS = {
     # Before the rest of "engram.setup": what planners and reports share.
     "engram.setup.edits.file_state": 1,
     "engram.setup.edits.install_steps": 2,
+    "engram.setup.edits.json_document": 2,
     "engram.setup.edits.journal": 2,
     "engram.transcripts": 2,
     "engram.redaction": 2,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from peewee import Field, IntegrityError, chunked
+from peewee import IntegrityError, chunked
 
 from engram.errors import BrokenDatabase, EngramError, StoreError
 from engram.models import tables
@@ -18,6 +18,7 @@ from engram.models.memories.memory_history import changes_by_row
 from engram.models.memories.memory_records import LIST_FIELDS, memories_by_row
 from engram.models.search.fulltext import rebuild_indexes
 from engram.models.sessions.stored_turns import turns_by_row
+from engram.models.tables.declaring import default_sql
 
 # -- Check memory.db down to the values in each row, because SQLite checks only pages, not the packed values in them.
 
@@ -192,13 +193,5 @@ def _add_missing_columns(source: Store) -> None:
         present = {str(column) for (column,) in source.rows("SELECT name FROM pragma_table_info(?)", (name,))}
         missing = [field for field in table._meta.sorted_fields if field.column_name not in present]
         if present and missing:
-            columns = ", ".join(f'{_literal(field)} AS "{field.column_name}"' for field in missing)
+            columns = ", ".join(f'{default_sql(field)} AS "{field.column_name}"' for field in missing)
             source.rows(f'CREATE TEMP VIEW "{name}" AS SELECT *, {columns} FROM main."{name}"')
-
-
-def _literal(field: Field) -> str:
-    """Return the default of a column as SQL; NULL if it has none."""
-    default: Any = field.default
-    if default is None or callable(default):
-        return "NULL"
-    return "'" + default.replace("'", "''") + "'" if isinstance(default, str) else str(int(default))

@@ -63,11 +63,16 @@ def add_column_constraints(table: type[Model]) -> None:
     """Declare every column's default in SQL too, and restrict flags to 0 and 1."""
     for field in table._meta.sorted_fields:
         constraints = list(field.constraints or ())
-        if field.default is not None and not callable(field.default):
-            constraints.append(SQL(f"DEFAULT {_literal(field.default)}"))
+        if (default := default_sql(field)) != "NULL":
+            constraints.append(SQL(f"DEFAULT {default}"))
         if isinstance(field, BooleanField):
             constraints.append(Check(f"{field.column_name} IN (0, 1)"))
         field.constraints = constraints
+
+
+def default_sql(field: Field) -> str:
+    """Return the default of a column as SQL; NULL if it has none."""
+    return "NULL" if field.default is None or callable(field.default) else _literal(field.default)
 
 
 def _literal(value: object) -> str:

@@ -1,4 +1,8 @@
-"""Plan the MCP server in the configuration of Codex, Gemini CLI and OpenCode, which get no hooks from Engram."""
+"""Plan the MCP server in the configuration of Codex, Gemini CLI and OpenCode, which get no hooks from Engram.
+
+``home`` is a memory folder other than the default; None leaves the choice to the environment. All planners raise
+InstallError if the MCP server is not installed.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +31,6 @@ def plan_codex(codex_folder: Path, home: Home | None = None) -> Step:
     """Plan the MCP server's table in ``config.toml``; the rest of the file is kept byte for byte.
 
     If another program has a server named ``engram``, it is kept, and Engram's gets another name.
-
-    Args:
-        home: a memory folder other than the default; None leaves the choice to the environment.
-
-    Raises:
-        InstallError: the MCP server is not installed.
     """
     values = server_values(home)
     path = codex_folder / "config.toml"
@@ -80,27 +78,13 @@ _NOTE = "{} sessions that are already running load the tools after a restart."
 
 
 def plan_gemini(gemini_folder: Path, home: Home | None = None) -> Step:
-    """Plan the MCP server in Gemini CLI's ``settings.json``; the rest of the file is kept byte for byte.
-
-    Args:
-        home: a memory folder other than the default; None leaves the choice to the environment.
-
-    Raises:
-        InstallError: the MCP server is not installed.
-    """
+    """Plan the MCP server in Gemini CLI's ``settings.json``; the rest of the file is kept byte for byte."""
     values = server_values(home)
     return _step("gemini", "Gemini CLI", gemini_folder / "settings.json", "mcpServers", values)
 
 
 def plan_opencode(folder: Path, home: Home | None = None) -> Step:
-    """Plan the MCP server in OpenCode's configuration; the rest of the file is kept byte for byte.
-
-    Args:
-        home: a memory folder other than the default; None leaves the choice to the environment.
-
-    Raises:
-        InstallError: the MCP server is not installed.
-    """
+    """Plan the MCP server in OpenCode's configuration; the rest of the file is kept byte for byte."""
     server = server_values(home)
     values = {"type": "local", "command": [server["command"], *server["args"]], "enabled": True}
     if "env" in server:

@@ -6,6 +6,8 @@ The two are never combined. Nothing is written here: the installer applies the s
   ``without_our_hooks`` for settings that contain Engram's hooks;
 - ``plan_settings`` for an older version, or if the user does not want a plugin;
 - ``permission_rule`` returns the matching entry of ``permissions.allow`` for either.
+
+``home`` is a memory folder other than the default; None leaves the choice to the environment.
 """
 
 from __future__ import annotations
@@ -129,7 +131,6 @@ def plan_plugin(claude_folder: Path, home: Home | None = None, *, version: str =
 
     Args:
         claude_folder: Claude Code's configuration folder (``CLAUDE_CONFIG_DIR``, or ``~/.claude``).
-        home: a memory folder other than the default; None leaves the choice to the environment.
         version: the output of ``claude --version``; "" if unknown.
     """
     name = read_documents(claude_folder).plugin_name
@@ -171,7 +172,6 @@ def plan_settings(
     Args:
         claude_json: the user file that lists MCP servers (``~/.claude.json``).
         settings: the content of ``settings.json`` in ``claude_folder``; {} if it does not exist.
-        home: a memory folder other than the default; None leaves the choice to the environment.
         servers: the content of ``claude_json``; {} if it does not exist.
     """
     document = servers or {}
@@ -266,11 +266,7 @@ class StatusLineOwner(StrEnum):
 
 
 def statusline_entry(home: Home | None = None) -> dict[str, Any]:
-    """Return the value of ``statusLine`` in Claude Code's settings.
-
-    Args:
-        home: a memory folder other than the default; None leaves the choice to the environment.
-    """
+    """Return the value of ``statusLine`` in Claude Code's settings."""
     script = shlex.quote(str(FOLDER / SCRIPT))
     return {"type": "command", "command": stamped(with_home(home) + f"command . {script} 2>/dev/null; exit 0")}
 
@@ -288,7 +284,6 @@ def plan_statusline(claude_folder: Path, settings: Mapping[str, Any], home: Home
 
     Args:
         settings: the content of ``settings.json`` in ``claude_folder``; {} if it does not exist.
-        home: a memory folder other than the default; None leaves the choice to the environment.
     """
     path = claude_folder / "settings.json"
     summary = f"Show in Claude Code's status line what Engram is doing ({path})"

@@ -53,7 +53,7 @@ def action_from_json(stored: Mapping[str, Any]) -> Action:
 BeforeStep = Callable[[Step], None]
 
 
-def _nothing() -> None:
+def nothing() -> None:
     return
 
 
@@ -78,9 +78,9 @@ class Run:
     outcome: Outcome = field(default_factory=Outcome)
     journal: Journal = field(default_factory=lambda: Journal(Phase.INSTALLED))
     #: Called after all steps, before the installation counts as done; this may fail.
-    check: Callable[[], None] = _nothing
+    check: Callable[[], None] = nothing
     #: Called during an undo, while nothing runs, before the previous processes are started again.
-    put_back: Callable[[], None] = _nothing
+    put_back: Callable[[], None] = nothing
 
     def save(self) -> None:
         """Write the journal. Raises OSError."""

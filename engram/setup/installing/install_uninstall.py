@@ -14,17 +14,13 @@ from engram.paths import Home
 from engram.setup.edits.install_steps import Step
 from engram.setup.edits.journal import Journal, Ledger, Phase, folder_of, load_journal
 from engram.setup.installing.apply_steps import apply_steps
-from engram.setup.installing.install_run import BeforeStep, Outcome, Run
+from engram.setup.installing.install_run import BeforeStep, Outcome, Run, nothing
 from engram.setup.installing.undo_steps import undo_installation, undo_run
 from engram.system.atomic import explain_error, make_private_folder
 from engram.system.process_lock import ProcessLock
 
 
 def _quiet(_: Step) -> None:
-    return
-
-
-def _nothing() -> None:
     return
 
 
@@ -35,8 +31,8 @@ def install_steps(
     options: Mapping[str, Any],
     version: str,
     before_step: BeforeStep = _quiet,
-    check: Callable[[], None] = _nothing,
-    put_back: Callable[[], None] = _nothing,
+    check: Callable[[], None] = nothing,
+    put_back: Callable[[], None] = nothing,
 ) -> Outcome:
     """Bring the machine into the state that the steps describe, and undo earlier steps that are no longer planned.
 

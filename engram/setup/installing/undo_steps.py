@@ -154,7 +154,7 @@ def undo_installation(run: Run, journal: Journal) -> None:
     reach("uninstall.begun")
     for step in reversed(journal.ledger.steps):
         run.tell(Step(step.name, step.summary))
-        undo_actions(run, step.after, run.outcome.problems)
+        undo_actions(run, step.after)
         reach("uninstall.stopped")
     for record in reversed(list(journal.ledger.files.values())):
         with collecting(run.outcome.problems):
@@ -166,6 +166,6 @@ def undo_installation(run: Run, journal: Journal) -> None:
         reach("uninstall.restored")
     drop_folders(journal.ledger.folders)
     for step in reversed(journal.ledger.steps):
-        undo_actions(run, step.before, run.outcome.problems)
+        undo_actions(run, step.before)
     if not run.outcome.problems:
         drop_journal(run.home)

@@ -6,7 +6,6 @@ script that it runs, and a script by its text. This module never writes or runs 
 
 from __future__ import annotations
 
-import json
 import os
 import plistlib
 import xml.parsers.expat
@@ -15,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engram.errors import BadRequest
 from engram.setup.edits.install_steps import Json, JsonEntry
+from engram.setup.edits.json_document import parse
 from engram.system.atomic import read_regular
 from engram.system.lazy_regex import lazy_regex
 
@@ -223,42 +224,10 @@ def _read_document(file: Path) -> Mapping[str, Any] | None:
     try:
         # Follow links, as Claude Code does.
         data = read_regular(Path(os.path.realpath(file)), MAX_SETTINGS_BYTES)
-        document = json.loads(without_comments((data or b"").decode("utf-8-sig")))
-    except (OSError, ValueError, RecursionError):
+        root = parse((data or b"").decode("utf-8-sig"))
+    except (OSError, ValueError, BadRequest):
         return None
-    return document if isinstance(document, dict) else None
-
-
-def without_comments(text: str) -> str:
-    """Return JSON without comments and trailing commas; they become blanks, so that offsets do not change."""
-    result: list[str] = []
-    place, is_string = 0, False
-    last_comma = -1
-    while place < len(text):
-        char = text[place]
-        if is_string:
-            result.append(char)
-            if char == "\\" and place + 1 < len(text):
-                result.append(text[place + 1])
-                place += 1
-            is_string = char != '"'
-        elif text.startswith(("//", "/*"), place):
-            end = text.find("\n" if text[place + 1] == "/" else "*/", place)
-            end = len(text) if end < 0 else end + (2 if text[place + 1] == "*" else 0)
-            result.append(" " * (end - place))
-            place = end
-            continue
-        else:
-            if char == ",":
-                last_comma = len(result)
-            elif char in "]}" and last_comma >= 0:
-                result[last_comma] = " "
-            if not char.isspace() and char != ",":
-                last_comma = -1
-            is_string = char == '"'
-            result.append(char)
-        place += 1
-    return "".join(result)
+    return root.value if root is not None and root.members is not None else None
 
 
 def _hooks(file: Path, document: Mapping[str, Any], user_home: Path) -> Iterator[SettingsEntry]:

@@ -193,27 +193,24 @@ _SUMMARIES = {
 
 
 def _notes(system: ServiceSystem, settings: Settings) -> tuple[str, ...]:
-    up = terminal_run(settings.places)
-    if up is not None:
-        return (
+    notes = []
+    if (up := terminal_run(settings.places)) is not None:
+        notes.append(
             f"`engram up` (pid {up}) already runs them in a terminal, so the service waits. Press Ctrl-C there, then: "
-            "engram service start",
-            *_notes_of(system, settings),
+            "engram service start"
         )
-    return _notes_of(system, settings)
-
-
-def _notes_of(system: ServiceSystem, settings: Settings) -> tuple[str, ...]:
     if isinstance(system, Systemd) and system.is_lingering() is False:
-        return ("The worker and the watcher stop when you log out. To keep them running, run: loginctl enable-linger",)
-    if system.name is SystemName.BACKGROUND and settings.start_with_session:
-        return ("After a restart of this machine, the next Claude Code session starts the worker and the watcher.",)
-    if system.name is SystemName.BACKGROUND:
-        return (
-            "The worker and the watcher will not start after a reboot. Run `engram service start` then, "
-            "or let Claude Code's sessions start them: engram config set start_with_session true",
+        notes.append(
+            "The worker and the watcher stop when you log out. To keep them running, run: loginctl enable-linger"
         )
-    return ()
+    elif system.name is SystemName.BACKGROUND and settings.start_with_session:
+        notes.append("After a restart of this machine, the next Claude Code session starts the worker and the watcher.")
+    elif system.name is SystemName.BACKGROUND:
+        notes.append(
+            "The worker and the watcher will not start after a reboot. Run `engram service start` then, "
+            "or let Claude Code's sessions start them: engram config set start_with_session true"
+        )
+    return tuple(notes)
 
 
 def _system(action: StopServices | StartServices) -> ServiceSystem:
