@@ -349,7 +349,6 @@ def import_earlier(workspace: Workspace) -> str:
 
 
 def say_unless(is_quiet: bool, text: str) -> None:
-    """Print a line unless ``is_quiet``."""
     if not is_quiet:
         say(text)
 

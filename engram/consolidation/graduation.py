@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from engram.consolidation.step_context import Context
-from engram.consolidation.tidying_steps import DAY_MS, TEST_PASSED, USER_AGREED
+from engram.consolidation.tidying_steps import TEST_PASSED, USER_AGREED
 from engram.enums import Actor, Importance, Judgement, Scope, Source, Status, Voice
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
@@ -14,11 +14,10 @@ from engram.models.memories.judgements import standing_judgements
 from engram.models.memories.memory_history import JUDGEMENT_ACTIONS, Change, history_of, standing_steps
 from engram.models.memories.memory_records import Memory
 from engram.models.memories.usefulness import Usefulness, used_ids, usefulness_of
-from engram.notes.daily_log import notes_lock, read_text, write_text
-from engram.notes.note_index import ABOUT_THIS_FILE
+from engram.notes.daily_log import cut_sections, notes_lock, read_text, write_text
+from engram.notes.note_index import ABOUT_THIS_FILE, MEMORY_MARK
 from engram.settings import Settings
-from engram.system.clock import day_of
-from engram.system.lazy_regex import lazy_regex
+from engram.system.clock import DAY_MS, day_of
 from engram.trust.display import fence_safe, one_line
 
 # -- Decide which memories are proven enough for MEMORY.md, and why others are not. Pure.
@@ -83,8 +82,6 @@ def why_not_proven(memory: Memory, uses: Usefulness, history: Sequence[Change], 
 MAX_LINES = 200
 MAX_BYTES = 25_000
 
-_SECTION = lazy_regex(r"(?m)^(?=## )")
-
 
 def add_lines(text: str, heading: str, lines: Sequence[str]) -> str:
     """Return MEMORY.md with lines added under ``## heading``, except for lines that it already contains."""
@@ -92,7 +89,7 @@ def add_lines(text: str, heading: str, lines: Sequence[str]) -> str:
     if not new:
         return text
     text = text or f"# Memory\n\n{ABOUT_THIS_FILE}\n"
-    parts = _SECTION.split(text)
+    parts = cut_sections(text)
     for number, part in enumerate(parts):
         if part.startswith(f"## {heading}\n"):
             parts[number] = part.rstrip("\n") + "\n" + "\n".join(new) + "\n\n"
@@ -105,7 +102,7 @@ def within_limits(text: str) -> tuple[str, str]:
 
     If the only section left is still too large, its first lines are moved.
     """
-    parts = _SECTION.split(text)
+    parts = cut_sections(text)
     head, sections = parts[0], parts[1:]
     moved: list[str] = []
     while sections and not _fits(head + "".join(sections)):
@@ -133,7 +130,6 @@ _MAX_LINE_CHARACTERS = 240
 _MAX_PROJECT_CHARACTERS = 60
 #: Maximum number of memories in the list of those that do not graduate.
 MAX_EXPLAINED = 20
-_MARK = lazy_regex(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
 
 
 def graduate(context: Context) -> None:
@@ -230,7 +226,7 @@ def _retire(context: Context) -> None:
     kept: list[str] = []
     moved: list[str] = []
     for line in text.splitlines(keepends=True):
-        mark = _MARK.search(line)
+        mark = MEMORY_MARK.search(line)
         memory = memory_records.find_memory(context.store, mark.group(1)) if mark else None
         why = _why_out(memory)
         if memory and why:

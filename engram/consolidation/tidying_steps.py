@@ -24,6 +24,7 @@ from engram.models.search import memory_lists
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import StoredTurn, second_chances, turns_of_session
 from engram.notes.daily_log import log_session
+from engram.system.clock import DAY_MS
 from engram.system.failpoint import reach
 from engram.system.lazy_regex import lazy_regex
 from engram.text import subject
@@ -41,7 +42,6 @@ logger = logging.getLogger(__name__)
 
 # -- Age memories. Pure.
 
-DAY_MS = 86_400_000
 #: Number of days for which a memory keeps its full weight.
 ACTIVE_DAYS = 30
 #: Weight of a memory of normal importance after that.
@@ -408,7 +408,7 @@ def age(context: Context) -> None:
 def pack_old(context: Context) -> None:
     """Compress the content, but not the summary or evidence, of memories untouched for ``compress_days`` days."""
     days = context.settings.compress_days
-    for memory in memory_lists.unpacked_before(context.store, context.store.now_ms() - days * 86_400_000):
+    for memory in memory_lists.unpacked_before(context.store, context.store.now_ms() - days * DAY_MS):
         context.check_time()
         if not context.is_dry:
             with context.store.transaction() as tx:

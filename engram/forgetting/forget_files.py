@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from engram.errors import EngramError
 from engram.models.engine.transaction import Tx
@@ -177,17 +178,21 @@ def _clean_markdown_exports(
 
 def _cut_history(line: str, is_kept: Callable[[str], bool]) -> str:
     """Return a memory's line without the steps of its history that quote forgotten words."""
-    if '"history"' not in line or is_kept(line):
+    memory = None if '"history"' not in line or is_kept(line) else _memory_in(line)
+    if memory is None or not isinstance(memory.get("history"), list):
         return line
+    memory["history"] = [
+        step for step in memory["history"] if all(map(is_kept, forget_memories.texts_in_json(json.dumps(step))))
+    ]
+    return json.dumps(memory, ensure_ascii=False) + "\n"
+
+
+def _memory_in(line: str) -> dict[str, Any] | None:
+    """Return the JSON object in a line of an export; None if the line is anything else."""
     with contextlib.suppress(ValueError, RecursionError):
         memory = json.loads(line)
-        steps = memory.get("history") if isinstance(memory, dict) else None
-        if isinstance(steps, list):
-            memory["history"] = [
-                step for step in steps if all(map(is_kept, forget_memories.texts_in_json(json.dumps(step))))
-            ]
-            return json.dumps(memory, ensure_ascii=False) + "\n"
-    return line
+        return memory if isinstance(memory, dict) else None
+    return None
 
 
 def copies_of_memory(places: Home, driver: str) -> list[Path]:
@@ -227,10 +232,8 @@ def _has_match(path: Path, pattern: re.Pattern[bytes]) -> bool:
 def _is_about(line: str, ids: Collection[str]) -> bool:
     if not any(episode_id in line for episode_id in ids):
         return False
-    with contextlib.suppress(ValueError, RecursionError):
-        memory = json.loads(line)
-        return not isinstance(memory, dict) or "id" not in memory or str(memory["id"]) in ids
-    return True
+    memory = _memory_in(line)
+    return memory is None or "id" not in memory or str(memory["id"]) in ids
 
 
 def _cut_line(line: str, forgotten: Forgotten | None) -> str:
@@ -238,21 +241,18 @@ def _cut_line(line: str, forgotten: Forgotten | None) -> str:
     cut = forgotten.cut if forgotten else None
     if forgotten is None or cut is None or cut.episode_id not in line:
         return line
-    with contextlib.suppress(ValueError, RecursionError):
-        memory = json.loads(line)
-        if isinstance(memory, dict) and memory.get("id") == cut.episode_id:
-            memory |= {"summary": cut.summary, "content": cut.content, "entities": list(cut.entities)}
-            memory |= {name: empty for name, empty in (("questions", []), ("title", "")) if name in memory}
-            memory["evidence"] = [uuid for uuid in memory.get("evidence") or [] if uuid not in forgotten.erased]
-            if "rests_on" in memory:
-                memory["rests_on"] = [
-                    entry for entry in memory["rests_on"] if entry.get("uuid") not in forgotten.erased
-                ]
-            if "history" in memory:
-                # The history quotes the previous text, so it is deleted, as in the database.
-                memory["history"] = []
-            return json.dumps(memory, ensure_ascii=False) + "\n"
-    return line
+    memory = _memory_in(line)
+    if memory is None or memory.get("id") != cut.episode_id:
+        return line
+    memory |= {"summary": cut.summary, "content": cut.content, "entities": list(cut.entities)}
+    memory |= {name: empty for name, empty in (("questions", []), ("title", "")) if name in memory}
+    memory["evidence"] = [uuid for uuid in memory.get("evidence") or [] if uuid not in forgotten.erased]
+    if "rests_on" in memory:
+        memory["rests_on"] = [entry for entry in memory["rests_on"] if entry.get("uuid") not in forgotten.erased]
+    if "history" in memory:
+        # The history quotes the previous text, so it is deleted, as in the database.
+        memory["history"] = []
+    return json.dumps(memory, ensure_ascii=False) + "\n"
 
 
 def all_notes(places: Home) -> list[Path]:

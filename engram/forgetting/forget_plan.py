@@ -198,8 +198,7 @@ def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> 
     if also_source:
         turn_ids = forget_memories.turn_ids_of(store, target)
         cluster |= {memory.id: memory for memory in forget_memories.memories_resting_on(store, turn_ids)}
-    for memory in list(cluster.values()):
-        cluster |= {version.id: version for version in _versions_of(store, memory)}
+    cluster = _with_versions(store, cluster.values())
     restored = _restored(store, list(cluster.values()))
     barred = list(dict.fromkeys(source for memory in cluster.values() for source in sources_of(store, memory)))
     needed = _needed(store, barred, cluster, {memory.id for memory in restored}, host, target)
@@ -224,9 +223,7 @@ def _plan_quotation(store: Store, quotation_id: str, *, also_source: bool) -> Fo
     resting = memories_resting_on_source(store, quotation.source)
     going = forget_memories.memories_resting_on(store, turn_ids) if also_source else []
     going += [memory for memory in resting if _is_forgotten_with(store, memory, quotation)]
-    cluster = {memory.id: memory for memory in going}
-    for memory in going:
-        cluster |= {version.id: version for version in _versions_of(store, memory)}
+    cluster = _with_versions(store, going)
     barred = [quotation.source, *(source for memory in cluster.values() for source in sources_of(store, memory))]
     return ForgetPlan(
         memories=tuple(cluster.values()),
@@ -245,9 +242,7 @@ def _plan_session(store: Store, session: SessionRow) -> ForgetPlan:
     turn_ids = [stored.id for stored in turns_of_session(store, session.id)]
     made_here = memory_records.memories_of_session(store, session.session_id)
     resting = forget_memories.memories_resting_on(store, turn_ids)
-    cluster = {memory.id: memory for memory in (*resting, *made_here)}
-    for memory in list(cluster.values()):
-        cluster |= {version.id: version for version in _versions_of(store, memory)}
+    cluster = _with_versions(store, [*resting, *made_here])
     return ForgetPlan(
         memories=tuple(cluster.values()),
         turn_ids=tuple(turn_ids),
@@ -275,6 +270,14 @@ def forgotten_texts(store: Store, plan: ForgetPlan) -> list[str]:
     """Return every text that must not be found any more after the deletion."""
     memories = [text for memory in plan.memories for text in (memory.summary, memory.content, *memory.facts)]
     return [*memories, *source_texts(store, plan.erased), *forget_memories.turn_texts(store, plan.turn_ids)]
+
+
+def _with_versions(store: Store, memories: Iterable[Memory]) -> dict[int, Memory]:
+    """Return row id → memory, for memories and their archived versions."""
+    cluster = {memory.id: memory for memory in memories}
+    for memory in list(cluster.values()):
+        cluster |= {version.id: version for version in _versions_of(store, memory)}
+    return cluster
 
 
 def _versions_of(store: Store, memory: Memory) -> list[Memory]:

@@ -143,7 +143,6 @@ def forget_project(
 
 
 def _erase(store: Store, contents: ProjectContents, actor: Actor) -> None:
-    """Erase the contents of the project in short transactions."""
     with store.transaction() as tx:
         erasing.release_memories(tx, contents, actor=actor)
     with store.transaction() as tx:

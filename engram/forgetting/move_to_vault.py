@@ -15,7 +15,7 @@ from engram.errors import BadRequest
 from engram.forgetting.forget_files import all_notes
 from engram.forgetting.forget_project import forget_project
 from engram.models.engine.transaction import Store
-from engram.models.forgetting.erase_project import contents_of_project
+from engram.models.forgetting.erase_project import ProjectContents, contents_of_project
 from engram.models.memories.memory_records import find_memory
 from engram.models.open_memory import open_memory
 from engram.models.projects.notes import Owner
@@ -80,9 +80,7 @@ def move_into_vault(store: Store, settings: Settings, project: ProjectRow) -> Mo
         copy_project.take_over_salt(inner, store)
         copy_project.copy_project(inner, store.path, project)
     contents = contents_of_project(store, project)
-    moved = Moved(
-        project.name, vault.folder, len(contents.session_ids), len(contents.memories) + len(contents.released)
-    )
+    moved = _moved(vault, project.name, contents)
     _move_notes(store, settings, dataclasses.replace(settings, home=vault.folder), project)
     reach("vault.copied")
     before = _tombstones_before(store, vault)
@@ -104,6 +102,10 @@ def move_into_vault(store: Store, settings: Settings, project: ProjectRow) -> Mo
     seal(vault)
     logger.info("action=vault project=%d memories=%d", project.id, moved.memories)
     return moved
+
+
+def _moved(vault: Vault, name: str, contents: ProjectContents) -> Moved:
+    return Moved(name, vault.folder, len(contents.session_ids), len(contents.memories) + len(contents.released))
 
 
 def seal(vault: Vault) -> None:
@@ -139,9 +141,7 @@ def move_out_of_vault(store: Store, settings: Settings, vault: Vault) -> Moved:
         moved = Moved(vault.name, vault.folder, 0, 0)
         if project is not None:
             contents = contents_of_project(inner, project)
-            moved = Moved(
-                vault.name, vault.folder, len(contents.session_ids), len(contents.memories) + len(contents.released)
-            )
+            moved = _moved(vault, vault.name, contents)
             inner.checkpoint("TRUNCATE")
             copy_project.copy_project(store, inner.path, project)
             _move_notes(inner, inner_settings, settings, project)

@@ -14,7 +14,7 @@ from engram.models.forgetting import forget_memories
 from engram.models.memories import memory_records
 from engram.models.memories.memory_history import add_run
 from engram.models.memories.memory_records import Memory
-from engram.system.clock import day_of, iso_or_none
+from engram.system.clock import DAY_MS, day_of, iso_or_none
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,6 @@ ARCHIVED_DAYS = 180
 PURGEABLE = (Status.ARCHIVED, Status.SUPERSEDED)
 #: Number of memories that are deleted in one transaction; small, so that other writers don't have to wait long.
 _BATCH = 25
-_DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ def plan_purge(
     old: list[Memory] = []
     for status, days in ((Status.ARCHIVED, archived_days), (Status.SUPERSEDED, superseded_days)):
         if days is not None:
-            old += forget_memories.untouched_since(store, status, store.now_ms() - days * _DAY_MS, project_id)
+            old += forget_memories.untouched_since(store, status, store.now_ms() - days * DAY_MS, project_id)
     going = [memory for memory in old if not _is_spared(memory)]
     return PurgePlan(
         memories=tuple(going),

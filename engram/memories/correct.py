@@ -16,7 +16,7 @@ from engram.memories.save import (
     require_memory,
     voice_of,
 )
-from engram.models.engine.transaction import Store
+from engram.models.engine.transaction import Store, Tx
 from engram.models.memories import memory_changes, memory_records
 from engram.models.memories.judgements import BOTH, Contradiction, Ending, ending_of, note_decision, open_contradictions
 from engram.models.memories.memory_history import add_run, close_run
@@ -130,9 +130,7 @@ def keep_one(store: Store, episode_id: str, *, actor: Actor) -> list[str]:
             note_decision(tx, contradiction.id, episode_id, run_id)
             lines.append(f"supersede {other.episode_id} by {episode_id} (decided by hand)")
         if kept.status == Status.PROVISIONAL:
-            memory_changes.change_memory(
-                tx, kept, "confirm", "decided by hand", run_id=run_id, status=Status.ACTIVE, actor=actor
-            )
+            _confirm(tx, kept, run_id, actor)
         close_run(tx, run_id, lines)
     return lines
 
@@ -159,9 +157,7 @@ def keep_both(store: Store, which: str, *, actor: Actor) -> list[str]:
             for episode_id in (contradiction.older_id, contradiction.newer_id):
                 memory = require_memory(store, episode_id)
                 if memory.status == Status.PROVISIONAL:
-                    memory_changes.change_memory(
-                        tx, memory, "confirm", "decided by hand", run_id=run_id, status=Status.ACTIVE, actor=actor
-                    )
+                    _confirm(tx, memory, run_id, actor)
                 else:
                     reason = f"both hold: {contradiction.older_id} and {contradiction.newer_id}"
                     memory_changes.note_kept(tx, memory, reason, actor=actor, run_id=run_id)
@@ -169,6 +165,12 @@ def keep_both(store: Store, which: str, *, actor: Actor) -> list[str]:
             lines.append(f"keep both {contradiction.older_id} and {contradiction.newer_id}")
         close_run(tx, run_id, lines)
     return lines
+
+
+def _confirm(tx: Tx, memory: Memory, run_id: int, actor: Actor) -> None:
+    memory_changes.change_memory(
+        tx, memory, "confirm", "decided by hand", run_id=run_id, status=Status.ACTIVE, actor=actor
+    )
 
 
 def _open_contradictions(store: Store, episode_id: str) -> list[Contradiction]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from engram.enums import Kind, Scope
@@ -14,11 +14,11 @@ from engram.models.memories.memory_records import memories_of_session
 from engram.models.projects.projects import project_by_id
 from engram.models.sessions.sessions import SessionRow, find_session
 from engram.models.sessions.stored_turns import turns_of_session
-from engram.notes.note_index import nest_text
+from engram.notes.note_index import Redact, nest_text
 from engram.paths import Home
 from engram.redaction import redact
 from engram.system.atomic import locked_folder, read_whole, write_atomic
-from engram.system.clock import day_of, moment_of
+from engram.system.clock import DAY_MS, day_of, moment_of
 from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import hides_status
 from engram.transcripts.turns import Turn
@@ -99,8 +99,6 @@ MAX_NOTE_CHARACTERS = 20_000
 NO_PROJECT = "no project"
 _PROJECT_CHARACTERS = 80
 
-Redact = Callable[[str], str]
-
 
 def save_note(home: Home, text: str, redact: Redact, at_ms: int, project: str = "") -> Path:
     """Add a note to the file of its day; return the file's path.
@@ -149,7 +147,6 @@ MAX_LINE_CHARACTERS = 300
 #: Maximum number of characters of a text that are read to make an item.
 MAX_READ_CHARACTERS = 4_000
 
-_DAY_MS = 86_400_000
 _DAY_FILE = lazy_regex(r"(\d{4}-\d\d-\d\d)(?:-\d+)?")
 _MARK = lazy_regex(r"<!-- session \S+ -->")
 
@@ -305,7 +302,7 @@ def _decided(
 
 def _days_around(session: SessionRow) -> tuple[str, str]:
     """Return the day before a session and the day after it, on which it may have been logged in another time zone."""
-    return day_of(session.first_at_ms - _DAY_MS), day_of(session.last_at_ms + _DAY_MS)
+    return day_of(session.first_at_ms - DAY_MS), day_of(session.last_at_ms + DAY_MS)
 
 
 def _log_files(home: Home, first: str = "", last: str = "~") -> list[Path]:

@@ -88,7 +88,6 @@ EARLIER_PREFIX = "earlier/"
 _EARLIER_MEMORY = f"{EARLIER_PREFIX}MEMORY.md"
 
 _OWNED_HEADING = lazy_regex(r"##?\s+(.*?)\s*")
-_OWNED_FENCE = lazy_regex(r"\s*(?:```|~~~)")
 _SESSION_MARK = lazy_regex(r"<!-- session (\S{1,200}) -->")
 _SAVED_MARK = lazy_regex(r"<!-- saved \d\d:\d\d -->")
 #: Engram's own remark at the top of MEMORY.md.
@@ -96,7 +95,8 @@ ABOUT_THIS_FILE = "Kept by Engram. Edit freely; sections in excess move to archi
 #: Files with graduated memories, and the form of the heading of a project's memories in them.
 _GRADUATED = ("MEMORY.md", "archive/")
 _MONTH_OF_PROJECT = lazy_regex(r"\d{4}-\d\d, (.+)")
-_MEMORY_MARK = lazy_regex(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
+#: The comment at the end of a graduated memory's line.
+MEMORY_MARK = lazy_regex(r"<!-- (ep_[0-9a-f]{12}) -->\s*$")
 
 
 def owners_of_lines(source: str, lines: Sequence[str]) -> list[Owner]:
@@ -116,14 +116,14 @@ def owners_of_lines(source: str, lines: Sequence[str]) -> list[Owner]:
     owners: list[Owner] = []
     current, in_fence = unmarked, False
     for line, following in zip(lines, [*lines[1:], ""], strict=False):
-        if _OWNED_FENCE.match(line):
+        if _FENCE.match(line):
             in_fence = not in_fence
         heading = None if in_fence else _OWNED_HEADING.fullmatch(line)
         if heading:
             month = _MONTH_OF_PROJECT.fullmatch(heading[1]) if source.startswith(_GRADUATED) else None
             named = month[1] if month else heading[1] if is_log else ""
             current = Owner("project", named) if named else _owner_of_section(heading[1], following) or unmarked
-        memory = _MEMORY_MARK.search(line)
+        memory = MEMORY_MARK.search(line)
         own = NOBODY if line.strip() == ABOUT_THIS_FILE else current
         owners.append(Owner("memory", memory[1]) if memory else own)
     return owners

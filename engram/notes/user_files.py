@@ -24,6 +24,7 @@ from engram.models.projects.projects import ProjectRow, list_projects
 from engram.models.sessions.recent_work import recent_files
 from engram.models.work.pauses import paused_scopes
 from engram.notes.daily_log import MAX_NOTE_CHARACTERS, save_note
+from engram.notes.note_index import Redact
 from engram.paths import user_home
 from engram.settings import Settings
 from engram.system.atomic import read_regular
@@ -116,8 +117,6 @@ MAX_CACHED = 20
 
 _IMPORT = lazy_regex(r"(?:^|\s)@((?:~/|\.{0,2}/)?[\w.][\w./-]*)", re.MULTILINE)
 _CODE = lazy_regex(r"```.*?```|`[^`\n]*`", re.DOTALL)
-
-Redact = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)

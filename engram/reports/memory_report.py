@@ -234,7 +234,6 @@ class QuotationReport:
 
     @property
     def judgement(self) -> Judgement | None:
-        """The current judgement, if any."""
         standing = standing_judgements(self.history)
         return judgement_of(standing[-1]) if standing else None
 

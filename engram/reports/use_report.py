@@ -14,12 +14,11 @@ from engram.models.memories.memory_history import Run
 from engram.models.shown.usage import Usage, count_prompts_since, late_since, usage_since
 from engram.models.work.spend import Spending, spending
 from engram.settings import Settings
-from engram.system.clock import iso_or_none
+from engram.system.clock import DAY_MS, iso_or_none
 from engram.trust.display import number_of
 
 #: Default length of the report, in days.
 REPORT_DAYS = 7
-DAY_MS = 86_400_000
 
 
 def late_of_days(store: Store) -> tuple[dict[str, int], int]:

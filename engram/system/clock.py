@@ -49,6 +49,8 @@ class FixedClock:
 
 SYSTEM_CLOCK = SystemClock()
 
+#: A day in milliseconds.
+DAY_MS = 86_400_000
 #: The last time for which every zone has a date, in milliseconds since 1970: a day before the year 10000.
 LAST_MS = 253_402_214_400_000
 

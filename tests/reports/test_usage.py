@@ -23,9 +23,9 @@ from engram.models.sessions import sessions
 from engram.models.shown import injections
 from engram.models.shown.injections import Injection
 from engram.redaction import redact
-from engram.reports.use_report import DAY_MS, report_of_days
+from engram.reports.use_report import report_of_days
 from engram.settings import Settings
-from engram.system.clock import FixedClock
+from engram.system.clock import DAY_MS, FixedClock
 
 USED = "ep_0000000000b1"
 

@@ -42,8 +42,6 @@ _PLAIN = (str, int, float, bytes)
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """SQL and the values of its parameters."""
-
     sql: str
     parameters: Sequence[Any] = ()
 

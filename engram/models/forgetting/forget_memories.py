@@ -41,7 +41,6 @@ def turn_ids_of(store: Reader, memory: Memory) -> list[int]:
 
 
 def memories_resting_on(store: Reader, turn_ids: Sequence[int]) -> list[Memory]:
-    """Return every memory that rests on one of the turns."""
     evidence = tables.Evidence
     resting: dict[int, Memory] = {}
     for turn_id in turn_ids:

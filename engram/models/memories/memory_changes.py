@@ -515,7 +515,6 @@ def merge_evidence(tx: Tx, kept: Memory, merged: Memory, *, actor: Actor, run_id
 def replace_evidence(
     tx: Tx, memory: Memory, evidence: Sequence[Evidence], reason: str, *, actor: Actor, run_id: int | None = None
 ) -> None:
-    """Replace the evidence of a memory with these entries."""
     if evidence_of(tx, memory.id) == list(evidence):
         return
     memory_writes.delete_evidence(tx, memory.id)

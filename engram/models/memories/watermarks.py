@@ -65,8 +65,8 @@ def changed_since(store: Reader, watermark: Watermark) -> frozenset[int]:
 
 def load_heads(store: Reader) -> dict[str, str]:
     """Map each project's stable id to the state of its repository and memories when they were last compared."""
-    stored = get_meta(store, _HEADS)
-    return {} if stored is None else {str(name): str(value) for name, value in json.loads(stored).items()}
+    stored = json.loads(get_meta(store, _HEADS) or "{}")
+    return {str(name): str(value) for name, value in stored.items()}
 
 
 def save_heads(tx: Tx, heads: Mapping[str, str]) -> None:
@@ -101,8 +101,8 @@ def _keep_undone(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
 
 
 def _load_undone(store: Reader) -> list[tuple[str, str]]:
-    stored = get_meta(store, _UNDONE)
-    return [] if stored is None else [(str(action), str(episode_id)) for action, episode_id in json.loads(stored)]
+    stored = json.loads(get_meta(store, _UNDONE) or "[]")
+    return [(str(action), str(episode_id)) for action, episode_id in stored]
 
 
 # -- Memories that have not been compared with the others yet. They are compared in the order in which they were said.

@@ -178,8 +178,7 @@ _COLUMNS = ("stable_id", "identity", "name", "root", "origin", "revision", "remo
 
 def _load(store: Reader, key: str = _KEY) -> list[dict[str, Any]]:
     """Return the stored records of merges or sortings, oldest first."""
-    stored = get_meta(store, key)
-    records: list[dict[str, Any]] = [] if stored is None else json.loads(stored)
+    records: list[dict[str, Any]] = json.loads(get_meta(store, key) or "[]")
     return records
 
 
@@ -369,8 +368,7 @@ def _row_of_project(tx: Tx, stable_id: str) -> int | None:
 
 def kept_apart(store: Reader) -> frozenset[str]:
     """Return what must not be sorted or merged again: identities, ``session ID`` and ``turn STABLE_ID``."""
-    stored = get_meta(store, _KEPT_APART)
-    return frozenset() if stored is None else frozenset(json.loads(stored))
+    return frozenset(json.loads(get_meta(store, _KEPT_APART) or "[]"))
 
 
 def keep_apart(tx: Tx, names: Sequence[str]) -> None:

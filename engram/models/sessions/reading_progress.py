@@ -382,16 +382,13 @@ class TurnsInStore:
     _known: set[str] = field(default_factory=set)
 
     def load(self, key: str) -> Turn | None:
-        """Return a stored turn; None if there is none, or if it was forgotten."""
         stored = load_turn(self.store, key)
         return None if stored is None else stored.turn
 
     def is_known(self, key: str) -> bool:
-        """Return True if the turn with this key is stored or was forgotten."""
         return load_turn(self.store, key) is not None or is_turn_forgotten(self.store, key)
 
     def known_entries(self, uuids: Sequence[str]) -> set[str]:
-        """Return the entries that belong to a stored turn or were forgotten."""
         new = [uuid for uuid in uuids if uuid not in self._asked]
         if new:
             self._asked.update(new)
@@ -399,25 +396,20 @@ class TurnsInStore:
         return self._known.intersection(uuids)
 
     def is_session_known(self) -> bool:
-        """Return True if anything from the session is stored."""
         return find_session(self.store, self.session_id) is not None
 
     def holder(self, uuid: str) -> Turn | None:
-        """Return the stored turn of this session that contains an entry; None if there is none."""
         turn_id = turn_of_entry(self.store, uuid)
         stored = None if turn_id is None else load_turn_row(self.store, turn_id)
         return stored.turn if stored is not None and stored.turn.session_id == self.session_id else None
 
     def texts_of_session(self) -> list[TextBlock]:
-        """Return every stored text of this session."""
         session = find_session(self.store, self.session_id)
         stored = [] if session is None else turns_of_session(self.store, session.id)
         return [block for one in stored for block in one.turn.said]
 
     def is_stored(self, session_id: str) -> bool:
-        """Return True if anything from the given session is stored."""
         return find_session(self.store, session_id) is not None
 
     def prompt_times(self, from_ms: int, to_ms: int) -> list[int]:
-        """Return the times of stored prompts of other sessions in a time span, including both ends."""
         return times_of_prompts(self.store, from_ms, to_ms, self.session_id)

@@ -45,18 +45,21 @@ from engram.models.tables.session_tables import (
     Entry,
     FailedCall,
     FormerName,
+    Injection,
     KnownValue,
     ModelReading,
+    Outcome,
+    OutcomeCandidate,
     Project,
     ProjectFolder,
     ProjectNamed,
     PullRequest,
     Session,
+    Shown,
     TextBlock,
     Transcript,
     Turn,
 )
-from engram.models.tables.shown_tables import Injection, Outcome, OutcomeCandidate, Shown
 from engram.models.tables.work_tables import Lease, MetaValue, Pause, Spend, Stage, TaskRun, Work
 
 #: Every table; a table comes after those that it refers to.

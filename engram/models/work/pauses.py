@@ -99,8 +99,8 @@ def move_pauses(tx: Tx, scope: str, to_scope: str) -> None:
 
 def _load(store: Reader) -> list[tuple[str, int, int]]:
     """Return (scope, begin, end) of every pause."""
-    stored = get_meta(store, _KEY)
-    return [] if stored is None else [(str(scope), int(begin), int(end)) for scope, begin, end in json.loads(stored)]
+    stored = json.loads(get_meta(store, _KEY) or "[]")
+    return [(str(scope), int(begin), int(end)) for scope, begin, end in stored]
 
 
 def _save(tx: Tx, pauses: list[tuple[str, int, int]]) -> None:

@@ -138,13 +138,11 @@ def link_python(machine: Machine) -> str:
 
 
 def start(machine: Machine) -> str:
-    """Start the processes."""
     machine.service.start()
     return "started the worker and the watcher"
 
 
 def restart(machine: Machine) -> str:
-    """Restart the processes."""
     machine.service.restart()
     return "restarted the worker and the watcher"
 

@@ -38,8 +38,6 @@ class Phase(StrEnum):
 
 @dataclass(slots=True)
 class FileRecord:
-    """One changed file."""
-
     path: str
     #: The file that ``path`` resolves to.
     real: str

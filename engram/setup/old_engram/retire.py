@@ -116,7 +116,6 @@ class SetDatabaseAside(Action):
         set_earlier_aside(Path(self.folder))
 
     def undo(self) -> None:
-        """Restore it."""
         bring_back_earlier(Path(self.folder))
 
 
