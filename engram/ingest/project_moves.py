@@ -18,7 +18,7 @@ from pathlib import Path, PurePath
 
 from engram.enums import Actor
 from engram.errors import BadRequest
-from engram.ingest.session_project import TurnPlaces, ensure, project_for
+from engram.ingest.session_project import TurnPlaces, ensure, holds_another, project_for
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.transaction import Store
 from engram.models.hub.shares import list_rules
@@ -41,7 +41,7 @@ from engram.models.sessions.turn_changes import SORTED
 from engram.models.work.pauses import paused_scopes
 from engram.settings import Settings
 from engram.system.failpoint import reach
-from engram.transcripts.git_commands import is_other_repository, read_git_hints
+from engram.transcripts.git_commands import read_git_hints
 from engram.transcripts.git_files import begun_at_ms
 from engram.transcripts.project import KnownRoot, KnownRoots, Project, find_repository, holds_what_is_not_its_own
 from engram.transcripts.turns import Turn
@@ -81,7 +81,8 @@ def read_hints(store: Store, limit: int = MAX_READ) -> int:
     ]
     for hints in sorted(due, key=lambda hints: hints.read_at_ms)[:limit]:
         folder = Path(_present_folder(hints))
-        if str(folder) == hints.project.root and is_other_repository(folder, hints.remote, hints.first_commit):
+        is_own = str(folder) == hints.project.root
+        if is_own and holds_another(store, folder, hints.project, hints.remote, hints.first_commit):
             with store.transaction() as tx:
                 lose_folder(tx, hints.project.id)
             logger.info("action=lose_folder project=%d", hints.project.id)

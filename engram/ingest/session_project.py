@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from engram.models.engine.transaction import Store, Tx
 from engram.models.memories.tombstones import forgotten_span
 from engram.models.projects.projects import (
     AT_SAME_PATH,
+    Claim,
     ProjectRow,
     claims_of,
     ensure_project,
@@ -23,6 +24,7 @@ from engram.models.projects.projects import (
     list_held_projects,
     list_projects,
     path_of,
+    plain_until_ms,
     project_by_id,
     repository_begun_in,
 )
@@ -32,12 +34,14 @@ from engram.paths import Home
 from engram.settings import Settings
 from engram.text.shell import entered_folders
 from engram.transcripts.git_commands import is_other_repository, token_of
-from engram.transcripts.git_files import DETACHED, read_first_commit, read_remote
+from engram.transcripts.git_files import DETACHED, begun_at_ms, read_first_commit, read_remote
 from engram.transcripts.project import KnownRoot, KnownRoots, Project, identify_project, is_excluded
 from engram.transcripts.turns import Action, Turn
 from engram.trust.display import nearest_names, visible
 from engram.vaults import Vault, find_vault, keeps_out, list_vaults, own_vault, vault_of_folder, vault_of_identity
 
+#: Stands for the repository of a folder that is gone and in which there were several.
+_UNKNOWN = "gone"
 #: Maximum number of a turn's folders to examine.
 _MAX_PLACES = 50
 
@@ -56,16 +60,45 @@ def project_for(store: Store, cwd: str, settings: Settings, roots: Iterable[Know
         return project
     claims, root = claims_of(store, project.identity), Path(project.root)
     is_there = os.path.isdir(root)
+    if not is_there:
+        return _project_at_gone(project, claims)
     for claim in claims:
-        if not is_there or claim.is_by_hand:
-            return _as_known(project, claim.project)
-        if not is_other_repository(root, claim.remote, claim.first_commit):
+        if claim.is_by_hand or not holds_another(store, root, claim.project, claim.remote, claim.first_commit):
             return _as_known(project, claim.project)
     if claims:
         project = replace(project, identity=f"{project.identity}{AT_SAME_PATH}{token_of(root)}")
-    if is_there and project.is_repository:
+    if project.is_repository:
         project = replace(project, remote=read_remote(root), first_commit=read_first_commit(root))
     return project
+
+
+def _project_at_gone(project: Project, claims: Sequence[Claim]) -> Project:
+    """Return the project of a folder that is gone; if several repositories were at its path, none of them.
+
+    Such a session may be of any of them: containers mount their repositories at one path.
+    """
+    by_hand = [claim for claim in claims if claim.is_by_hand]
+    recognised = {claim.project.id for claim in claims if claim.remote or claim.first_commit}
+    if by_hand or (claims and len(recognised) < 2):
+        return _as_known(project, (by_hand or claims)[0].project)
+    if claims:
+        return replace(project, identity=f"{project.identity}{AT_SAME_PATH}{_UNKNOWN}", root="", is_repository=False)
+    return project
+
+
+def holds_another(store: Store, root: Path, project: ProjectRow, remote: str, first_commit: str) -> bool:
+    """Return True if the folder of a project now contains something else.
+
+    Args:
+        remote: the remote of the project's repository, and below, its first commit, as far as they are known.
+    """
+    if project.identity.endswith(f"{AT_SAME_PATH}{_UNKNOWN}"):
+        return True
+    if remote or first_commit:
+        return is_other_repository(root, remote, first_commit)
+    plain_ms = plain_until_ms(store, project)
+    begun_ms = None if plain_ms is None else begun_at_ms(root)
+    return plain_ms is not None and begun_ms is not None and begun_ms < plain_ms
 
 
 def project_of_session(store: Store, cwd: str, settings: Settings) -> Project:

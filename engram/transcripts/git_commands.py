@@ -480,8 +480,8 @@ class GitHints:
 def read_git_hints(root: Path) -> GitHints:
     """Return hints about the repository at ``root``, within a time limit; empty if there is no repository or no git."""
     folder = git_folder(root)
-    if folder is None:
-        return GitHints()
+    if folder is None or not os.path.exists(folder):
+        return GitHints(read_remote(root))
     root = root if os.path.exists(root / ".git") else folder
     remote = normal_address(_git(root, "config", "--local", "--get", "remote.origin.url"))
     is_whole = _git(root, "rev-parse", "--is-shallow-repository") == "false"
@@ -495,14 +495,14 @@ def read_git_hints(root: Path) -> GitHints:
 def is_other_repository(root: Path, remote: str, first_commit: str) -> bool:
     """Return True if the repository at ``root`` is not the one with this remote and first commit. Git is not run.
 
-    It is the same one if it has the same remote, or if it contains that first commit. A shallow clone lacks its first
-    commit, so only a different remote proves that it is another repository. A folder that no longer contains a
-    repository counts as a different one.
+    It is the same one if it has the same remote, or if it contains that first commit. If neither is known to be so, it
+    is another one: a shallow clone, which lacks its first commit, is told by its remote alone. A folder that no longer
+    contains a repository counts as a different one.
 
     Args:
         root: main folder, which must exist.
         remote: the normalised URL; "" if there was none.
-        first_commit: its first commit; "" if unknown, in which case only a different remote is proof.
+        first_commit: its first commit; "" if unknown.
     """
     if not (remote or first_commit):
         return False
@@ -513,8 +513,10 @@ def is_other_repository(root: Path, remote: str, first_commit: str) -> bool:
     if remote and remote == present:
         return False
     if first_commit and not os.path.exists(folder / "shallow"):
-        return has_commit(root, first_commit) is False
-    return bool(remote and present)
+        found = has_commit(root, first_commit)
+        if found is not None:
+            return not found
+    return bool(remote or present)
 
 
 def token_of(root: Path) -> str:

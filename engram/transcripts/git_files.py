@@ -154,8 +154,14 @@ def config_value(folder: Path, section: str, key: str, subsection: str = "") -> 
 
 
 def read_remote(root: Path) -> str:
-    """Return the normalised URL of a repository's remote ``origin``; "" if there is none."""
+    """Return the normalised URL of a repository's remote ``origin``; "" if there is none.
+
+    For a worktree that was mounted without its repository, as in a container, it is the path of that repository, which
+    tells it from others.
+    """
     folder = git_folder(root)
+    if folder is not None and not os.path.lexists(folder):
+        return str(folder.parents[1] if folder.parent.name == "worktrees" else folder)
     return "" if folder is None else normal_address(config_value(folder, "remote", "url", "origin"))
 
 

@@ -16,6 +16,7 @@ from engram.models.engine.transaction import Reader, Store, Tx, asks_record, ask
 from engram.models.shown.usage import holds_anything
 from engram.models.work.pauses import move_pauses, paused_scopes
 from engram.paths import spellings_of
+from engram.transcripts.git_files import DETACHED
 from engram.transcripts.project import KnownRoot
 
 #: Project id for queries that return only global memories. (None would search all projects.)
@@ -174,6 +175,19 @@ def repository_begun_in(store: Reader, cwd: str) -> ProjectRow | None:
     """Return the only repository to which sessions that began in a folder belong; None if there is not exactly one."""
     found = store.fetch_records(PROJECTS, _begun_in(cwd))
     return found[0] if len(found) == 1 else None
+
+
+def plain_until_ms(store: Reader, project: ProjectRow) -> int | None:
+    """Return until when a project's folder was known to be no repository; None if it is not known, or if it ever was.
+
+    Outside a repository, Claude Code writes ``HEAD`` as the branch, and a repository is rarely without a branch.
+    """
+    turn = tables.Turn
+    here = (turn.project == project.id) & (turn.cwd == path_of(project.identity))
+    if store.has_any(turn.select(Value(1)).where(here & turn.branch.not_in(["", DETACHED]))):
+        return None
+    latest = store.fetch_value(turn.select(fn.MAX(turn.started_at_ms)).where(here & (turn.branch == DETACHED)))
+    return None if latest is None else int(latest)
 
 
 def lose_folder(tx: Tx, project_id: int) -> None:
