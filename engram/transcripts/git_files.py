@@ -325,3 +325,19 @@ def is_named_by_dot_git(folder: Path, git_folder: Path) -> bool:
     link = folder / ".git"
     target = read_link(link, folder, prefix="gitdir:") if os.path.isfile(link) else None
     return target is not None and Path(os.path.realpath(target)) == git_folder
+
+
+def main_folder_of_submodule(folder: Path, git_folder: Path) -> Path | None:
+    """Return a submodule's folder in the main worktree of its repository, given its folder in another worktree.
+
+    Git keeps the two in ``modules/PATH`` and ``worktrees/NAME/modules/PATH``. Return None for anything else.
+    """
+    parts = git_folder.parts
+    places = [
+        place for place in range(1, len(parts) - 3) if (parts[place], parts[place + 2]) == ("worktrees", "modules")
+    ]
+    if not places or Path(os.path.realpath(git_folder / config_value(git_folder, "core", "worktree"))) != folder:
+        return None
+    module = Path(*parts[: places[0]], *parts[places[0] + 2 :])
+    main = main_folder_of_bare(module) if is_bare(module) else module
+    return None if main == module else main

@@ -26,8 +26,10 @@ from engram.transcripts.git_files import (
     MAX_DEPTH,
     broken_worktree_link,
     describes_moved_worktree,
+    git_folder,
     is_bare,
     main_folder_of_bare,
+    main_folder_of_submodule,
     read_link,
     tracks,
     worktrees_of,
@@ -284,7 +286,8 @@ def _main_folder(worktree: Path, link: Path) -> Path:
     """Return the repository of a worktree if that repository also lists the worktree; otherwise the folder itself.
 
     Anyone can write a ``.git`` file that points anywhere. Only git writes ``worktrees/<name>`` inside a repository,
-    and the ``gitdir`` there points back to the worktree's ``.git`` file. A submodule is its own project.
+    and the ``gitdir`` there points back to the worktree's ``.git`` file. A submodule is its own project, in
+    all worktrees of the repository that contains it.
     """
     if os.path.islink(link):
         return worktree
@@ -294,7 +297,7 @@ def _main_folder(worktree: Path, link: Path) -> Path:
     git_folder = Path(os.path.realpath(git_folder))
     common = read_link(git_folder / "commondir", git_folder)
     if common is None:
-        return worktree
+        return main_folder_of_submodule(worktree, git_folder) or worktree
     common = Path(os.path.realpath(common))
     if git_folder.parent != common / "worktrees" or not os.path.isfile(common / "HEAD"):
         return worktree
@@ -436,9 +439,18 @@ def _repository_that_names(path: PurePath, known: Sequence[KnownRoot]) -> PurePa
         if not _is_repository(root.path):
             continue
         repository = Path(os.path.realpath(root.path))
-        if any(_is_below(path, PurePosixPath(os.path.realpath(folder))) for folder in worktrees_of(repository)):
-            return PurePosixPath(repository)
+        for folder in worktrees_of(repository):
+            if _is_below(path, worktree := PurePosixPath(os.path.realpath(folder))):
+                return _submodule_at(repository, path.parts[len(worktree.parts) :]) or PurePosixPath(repository)
     return None
+
+
+def _submodule_at(repository: Path, inner: Sequence[str]) -> PurePath | None:
+    """Return the repository's own submodule that contains a path within it; None if there is none."""
+    found = _repository_above(PurePosixPath(repository, *inner))
+    git = None if found is None else git_folder(Path(found))
+    is_own = git is not None and git.is_relative_to(repository / ".git" / "modules")
+    return found if is_own else None
 
 
 def _worktree_in(path: PurePath) -> _Worktree | None:
