@@ -216,29 +216,25 @@ def _project_of(memory: Memory) -> str:
 def retire(context: Context) -> None:
     """Move the lines of superseded, archived and lowered memories from MEMORY.md to the archive."""
     with notes_lock(context.settings.places):
-        _retire(context)
-
-
-def _retire(context: Context) -> None:
-    text = _editable(context, is_quiet=True)
-    if not text:
-        return
-    kept: list[str] = []
-    moved: list[str] = []
-    for line in text.splitlines(keepends=True):
-        mark = MEMORY_MARK.search(line)
-        memory = memory_records.find_memory(context.store, mark.group(1)) if mark else None
-        why = _why_out(memory)
-        if memory and why:
-            context.add_line(f"take {memory.episode_id} out of {NOTE} ({why})")
-            moved.append(line)
-        elif memory and line.rstrip("\n") == note_line(replace(memory, scope=_other_scope(memory))):
-            context.add_line(f"correct the scope of {memory.episode_id} in {NOTE}")
-            kept.append(note_line(memory) + "\n")
-        else:
-            kept.append(line)
-    if "".join(kept) != text and not context.is_dry:
-        _write(context, text, "".join(kept), "".join(["## No longer holds\n", *moved]) if moved else "")
+        text = _editable(context, is_quiet=True)
+        if not text:
+            return
+        kept: list[str] = []
+        moved: list[str] = []
+        for line in text.splitlines(keepends=True):
+            mark = MEMORY_MARK.search(line)
+            memory = memory_records.find_memory(context.store, mark.group(1)) if mark else None
+            why = _why_out(memory)
+            if memory and why:
+                context.add_line(f"take {memory.episode_id} out of {NOTE} ({why})")
+                moved.append(line)
+            elif memory and line.rstrip("\n") == note_line(replace(memory, scope=_other_scope(memory))):
+                context.add_line(f"correct the scope of {memory.episode_id} in {NOTE}")
+                kept.append(note_line(memory) + "\n")
+            else:
+                kept.append(line)
+        if "".join(kept) != text and not context.is_dry:
+            _write(context, text, "".join(kept), "".join(["## No longer holds\n", *moved]) if moved else "")
 
 
 def follow_graduation(store: Store, settings: Settings, episode_ids: Sequence[str]) -> None:
