@@ -124,7 +124,8 @@ def reader_facts(row: dict[str, object]) -> dict[str, object]:
 
 def reader_facts_4(row: dict[str, object]) -> dict[str, object]:
     """The same of a row of version 4."""
-    state = dataclasses.asdict(load_cursor(Cursor("", ""))[1])
+    # Some lines were read, so the fields of the session are none, rather than unknown.
+    state = dataclasses.asdict(load_cursor(Cursor("", ""))[1]) | {"fields": {}}
     facts = {"offset": row["cursor"], "lines": row["line_number"], "fingerprint": row["fingerprint"]}
     facts |= {"bytes_read": row["cursor"], "lines_read": row["line_number"], "stamp": str(row["size"])}
     kept = ("id", "path", "session_ref", "generation", "size", "is_gone", "read_at_ms", "last_error")
