@@ -41,7 +41,7 @@ _FRAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     ("Refused", lazy_regex(r"When the user refused .+?, they said: (?P<named>.+)")),
     ("Open", lazy_regex(r"Left open: (?:the user asked “(?P<quoted>[^”]+)”|(?P<named>.+))")),
-    ("Mended", lazy_regex(r"`[^`]+` failed: (?P<named>.+)")),
+    ("Fixed", lazy_regex(r"`[^`]+` failed: (?P<named>.+)")),
 )
 #: Polite phrases before a request.
 _COURTESY = lazy_regex(r"^(?:(?:can|could|would|will) you |please |let['’]?s )+(?=\w)", re.IGNORECASE)

@@ -34,7 +34,7 @@ from engram.text.titles import MAX_TITLE_CHARACTERS, MAX_TITLE_WORDS, clean_titl
         ("When the user refused a change of cfg.py, they said: “keep the old name”", "Refused: keep the old name"),
         ("Left open: write the docs; let it expire.", "Open: write the docs"),
         ("Left open: the user asked “Why is `up` slow?” and stopped before it was done.", "Open: Why is `up` slow?"),
-        ("`make test` failed: The port was taken. It passed after a change of a.py.", "Mended: The port was taken"),
+        ("`make test` failed: The port was taken. It passed after a change of a.py.", "Fixed: The port was taken"),
         ("The user approved the plan.", "The user approved the plan"),
     ],
 )
