@@ -83,7 +83,15 @@ def settings_page() -> str:
     for setting in explained_settings():
         if setting.section != section:
             section = setting.section
-            lines += ["", f"## {section}", "", "| setting | default | |", "|---|---|---|"]
+            lines += [
+                "",
+                f"## {section}",
+                "",
+                f"{setting.about[:1].upper()}{setting.about[1:]}",
+                "",
+                "| setting | default | |",
+                "|---|---|---|",
+            ]
         lines += [f"| `{setting.name}` | {setting.default} | {setting.meaning} |"]
     return "\n".join(lines) + "\n"
 

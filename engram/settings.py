@@ -40,8 +40,13 @@ EXTRACTORS = ("local", *MODEL_EXTRACTORS, "off")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings. Each has a flag, a variable ``ENGRAM_<NAME>`` and a key in config.toml."""
+    """All settings. Each has a flag, a variable ``ENGRAM_<NAME>`` and a key in config.toml.
 
+    Commands, the page and the reference show the comments: ``#:`` explains the next setting, and ``# Title: sentence``
+    begins a group of settings.
+    """
+
+    # Folders: where the memory is, and where your agents keep their sessions.
     #: The memory folder.
     home: Path = field(default_factory=default_home)
     #: Claude Code's configuration folder; its ``projects`` folder contains the transcripts.
@@ -53,15 +58,17 @@ class Settings:
     #: Gemini CLI's folder; its ``tmp`` folder contains the chats of each project.
     gemini_folder: Path = field(default_factory=default_gemini_folder)
 
-    # What is read
+    # What is read: which sessions become part of the memory, and which are left out.
     #: Read transcripts.
     capture: bool = True
     #: Also read the prompts that Claude Code keeps in history.jsonl when it deletes their transcripts.
     prompt_history: bool = True
     #: Also read subagents' transcripts.
     subagents: bool = False
-    #: Globs for working folders whose sessions are never read, stored or injected.
+    #: Globs for working folders whose sessions are never read or stored, and in which Claude is shown nothing.
     exclude: tuple[str, ...] = ()
+    #: Folders with Markdown notes, in addition to the memory folder's own.
+    note_folders: tuple[str, ...] = ()
     #: Folders of projects. A session that was started in such a folder itself has global scope.
     project_roots: tuple[str, ...] = ()
     #: Treat a worktree as part of its repository. If false, each worktree is a separate project.
@@ -71,7 +78,7 @@ class Settings:
     #: Maximum length of a line, in bytes. Longer lines are counted and skipped.
     line_limit_bytes: int = 64_000_000
 
-    # When memories are made
+    # When memories are made: by whom, how soon after something was said, and how many.
     #: Who makes memories: local, claude (the user's own Claude Code), openai (or a compatible server) or off.
     extractor: str = "local"
     #: Messages before the first extraction of a session.
@@ -89,8 +96,10 @@ class Settings:
     #: Maximum number of memories made in one hour.
     hourly_memories: int = 400
 
-    # Embedding
-    #: bundled, hashed (no model), a model's name or its folder.
+    # Search: how many hits it returns, and the model with which it compares texts by meaning.
+    #: Default number of hits of a search, and of memories of a recall.
+    recall_limit: int = 5
+    #: The model that compares texts by meaning: bundled, hashed (no model), a model's name or its folder.
     embedding_model: str = "bundled"
     #: Prefix of each embedded document, for models that need one.
     document_prompt: str = ""
@@ -99,17 +108,13 @@ class Settings:
     #: Threads of the embedding model; 0 means two while the machine is idle and one otherwise.
     embedding_threads: int = 0
 
-    # Search
-    #: Default number of hits of a search, and of memories of a recall.
-    recall_limit: int = 5
-
-    # Recollection
-    #: Inject memories through the hooks.
+    # What Claude is shown: whether memories are added to your prompts, how many, and how long that may take.
+    #: Show Claude memories, through its hooks.
     inject: bool = True
     #: Maximum time that a prompt waits while the worker looks for its memories, in seconds, at most 1.5. It waits only
     #: 0.2 seconds if the worker is dead or hangs, or after two waits without an answer.
     prompt_wait_seconds: float = 1.5
-    #: Maximum number of bites for one prompt, including those at its tool calls.
+    #: Maximum number of bites for one prompt, including those at its tool calls. A bite is a reminder of one memory.
     bites: int = 3
     #: Quote earlier sessions if no memory matches a prompt. Answers to questions quote them in any case.
     quotations: bool = True
@@ -117,17 +122,17 @@ class Settings:
     bite_tokens: int = 120
     #: Maximum number of tokens of the briefing at the start of a session.
     briefing_tokens: int = 200
-    #: A pending recollection older than this is not injected, in seconds.
+    #: What was chosen for a prompt is no longer shown after this time, in seconds.
     stale_seconds: int = 300
     #: Number of days for which the outcome of each prompt is kept (`engram why`): ids and figures, no text. 0 keeps
     #: none.
     outcome_days: int = 180
 
-    # The page (engram ui)
+    # The page: what you see with `engram ui`.
     #: Use single letters as keyboard shortcuts on the page, such as e for edit; / and ? always work.
     page_letters: bool = True
 
-    # Consolidation
+    # How memories age: when they are compared, merged, compressed and archived.
     #: Seconds between two consolidations.
     consolidate_seconds: int = 14_400
     #: Maximum duration of one consolidation, in seconds.
@@ -138,10 +143,8 @@ class Settings:
     compress_days: int = 30
     #: Days without access after which a memory is archived, unless it is pinned or important.
     archive_days: int = 180
-    #: Folders with Markdown notes, in addition to the memory folder's own.
-    note_folders: tuple[str, ...] = ()
 
-    # The language model, if one is chosen
+    # The language model: which one makes memories, and what it may cost. Only used if `extractor` names one.
     #: Command of the claude extractor: a name on PATH or a path.
     claude_command: str = "claude"
     #: Model of the claude extractor, as accepted by `claude --model`.
@@ -175,16 +178,16 @@ class Settings:
     #: Seconds without data after which a call of the openai extractor is abandoned.
     llm_timeout_seconds: float = 30.0
 
-    # Other machines
+    # Other machines: how changes arrive from the machines that share this memory.
     #: Keep a request open at each joined hub, so that changes on other machines arrive at once. If false, the worker
     #: polls every three seconds.
     hub_wait: bool = True
 
-    # The processes
+    # Background processes: how the watcher and the worker start, how much memory they may use, and what they log.
     #: Start the watcher and the worker with a Claude Code session if they are not running. For machines without launchd
     #: or systemd.
     start_with_session: bool = False
-    #: cysqlite, or sqlite3 (the standard library's); auto uses cysqlite if it is installed.
+    #: How the database is read: cysqlite, or sqlite3 (the standard library's); auto uses cysqlite if it is installed.
     sqlite_driver: str = "auto"
     #: Warn when the worker uses more memory than this, in MB.
     warn_rss_mb: int = 400
@@ -193,7 +196,7 @@ class Settings:
     limit_rss_mb: int = DEFAULT_LIMIT_RSS_MB
     #: Seconds that a worker waits for its running tasks before it exits.
     drain_seconds: int = 10
-    #: debug, info, warning or error.
+    #: How much is logged: debug, info, warning or error.
     log_level: str = "info"
 
     @property

@@ -42,21 +42,23 @@ class ExplainedSetting:
 
     name: str
     section: str
+    #: What the settings of the section are for, in a sentence.
+    about: str
     default: str
     meaning: str
 
 
 def explained_settings() -> Iterator[ExplainedSetting]:
     """Yield every setting with its explanation, in the order of the source."""
-    section, texts = "Places", list[str]()
+    section, about, texts = "", "", list[str]()
     for line in inspect.getsource(Settings).splitlines():
         if found := re.match(r"    #: (.*)", line):
             texts.append(found[1])
         elif found := re.match(r"    # (.*)", line):
-            section = found[1]
+            section, _, about = found[1].partition(": ")
         elif found := re.match(r"    (\w+): ", line):
             meaning = " ".join(texts).replace("``", "`")
-            yield ExplainedSetting(found[1], section, default_of(found[1]), meaning)
+            yield ExplainedSetting(found[1], section, about, default_of(found[1]), meaning)
             texts = []
         elif "def " in line:
             return

@@ -376,7 +376,9 @@ def test_settings_are_listed_by_what_they_concern_and_changed_ones_first(home: H
     assert groups[1:] == list(dict.fromkeys(setting.section for setting in explained_settings()))
     (bites,) = (line for line in lines if line.startswith("bites "))
     assert re.split(r" {2,}", bites) == ["bites", "2", "config.toml", "3"]
-    assert lines.index("Recollection") < next(place for place, line in enumerate(lines) if line.startswith("inject "))
+    assert lines.index("What Claude is shown") < next(
+        place for place, line in enumerate(lines) if line.startswith("inject ")
+    )
 
 
 def test_nothing_is_restarted_where_nothing_runs_and_a_terminal_is_named(
