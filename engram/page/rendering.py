@@ -87,6 +87,7 @@ def make_environment(*, autoescape: bool = True) -> Environment:
         "day": day,
         "date": date,
         "zoned": zoned,
+        "short_date": short_date,
         "ms": parse_time_ms,
         "headline": headline,
         "number": number,
@@ -155,8 +156,13 @@ def headline(memory: Memory) -> tuple[str, str]:
         # The title was cut off: divide the line at the end of its first sentence instead, if that is short enough.
         head, _ = first_sentence(summary)
         named = head if summary.startswith(head) and len(head) > len(named) else named
-    # A title taken from the summary may omit the summary's first word, the name of a kind.
     at = -1 if memory.title else summary.find(named)
+    _, _, told = named.partition(": ")
+    if at < 0 and not memory.title and told and told in summary:
+        # The title is a label with a part of the summary, which needn't be repeated.
+        rest = summary.partition(told)[2].lstrip('”" .,:;–-')
+        return title, f" – {rest}" if rest.strip("…”") else ""
+    # A title taken from the summary may omit the summary's first word, the name of a kind.
     return (title, f" – {summary}") if at < 0 else (summary[: at + len(named)], summary[at + len(named) :])
 
 
@@ -208,6 +214,12 @@ def date(at_ms: int) -> str:
 def short_day(at_ms: int) -> str:
     """Return a day for a chart, such as ``24 Nov``."""
     return time.strftime("%-d %b", time.localtime(at_ms / 1000))
+
+
+def short_date(day: str) -> str:
+    """Return a day such as ``2026-11-24`` as other dates are shown: ``24 Nov``, with the year if it isn't this year."""
+    then = datetime.date.fromisoformat(day)
+    return then.strftime("%-d %b" if then.year == time.localtime().tm_year else "%-d %b %Y")
 
 
 def zoned(at_ms: int | None) -> str:
@@ -408,9 +420,7 @@ ASSETS: Mapping[str, Asset] = {
     "icon.svg": Asset((STATIC / "icon.svg",), "image/svg+xml"),
     # htmx processes the document in a separate task. If its gate, hx-csp, were in another file, that task could run
     # first, and a browser under load would send requests without a valid nonce.
-    "htmx.js": Asset(
-        tuple(VENDOR / f"{name}-4.0.1.min.js" for name in ("htmx", "hx-sse", "hx-csp")), "text/javascript"
-    ),
+    "htmx.js": Asset(tuple(VENDOR / f"{name}-4.0.1.min.js" for name in ("htmx", "hx-csp")), "text/javascript"),
 }
 
 

@@ -36,7 +36,6 @@ from engram.page.view import (
     changes,
     frame_values,
     number_in,
-    to_event,
 )
 from engram.page.views import VIEWS
 from engram.paths import Home, absolute_path, default_home
@@ -156,21 +155,20 @@ class Page:
             if not is_changed:
                 yield b": still here\n\n"
                 continue
-            new, html = await self._in_thread(lambda: self._count_news(view, since_ms, request))
+            new = await self._in_thread(lambda: self._count_news(view, since_ms, request))
             if new != sent:
                 sent = new
-                yield to_event(html)
+                yield f"data: {new}\n\n".encode()
 
-    def _count_news(self, view: View, since_ms: int, request: Request) -> tuple[int, str]:
+    def _count_news(self, view: View, since_ms: int, request: Request) -> int:
         assert view.count_new is not None
         try:
             with self._memory() as (store, _):
                 project = _project_of(store, request)
-                new = view.count_new(store, since_ms, None if project is None else project.id)
+                return view.count_new(store, since_ms, None if project is None else project.id)
         except EngramError as error:
             logger.warning("action=page_news view=%s failed=%s", view.name, error)
-            return 0, ""
-        return new, render(self.environment, "parts/news.html", {"new": new})
+            return 0
 
     @contextlib.contextmanager
     def _memory(self) -> Iterator[tuple[Store, Loaded]]:

@@ -23,7 +23,7 @@ from engram.models.projects.projects import ProjectRow, list_held_projects, proj
 from engram.models.search.memory_lists import suspect_memories
 from engram.models.sessions.sessions import list_sessions
 from engram.models.shown.usage import late_since
-from engram.reports.health import Trouble, Vitals, take_vitals
+from engram.reports.health import Trouble, Vitals, is_unconnected, take_vitals
 from engram.settings import Settings
 from engram.trust.display import number_of
 from engram.vaults import own_vault
@@ -159,7 +159,7 @@ class Need:
     is_trouble: bool = False
 
 
-def list_needs(store: Store, vitals: Vitals, *, with_folders: bool = False) -> list[Need]:
+def list_needs(store: Store, vitals: Vitals, settings: Settings, *, with_folders: bool = False) -> list[Need]:
     """Return everything that needs the user's attention, malfunctions first; all views get their counts from this list.
 
     Memories that the user's files contradict are left out, because comparing them for every view would take too long.
@@ -172,6 +172,8 @@ def list_needs(store: Store, vitals: Vitals, *, with_folders: bool = False) -> l
         Need(said(trouble) + ("" if is_process(trouble) else f". {begun(trouble.advice)}"), "health", 1, True)
         for trouble in list_troubles(vitals)
     ]
+    if is_unconnected(store, settings):
+        needs.append(Need("Claude Code is not connected: Claude is shown nothing", "health", 1, True))
     dead = sum(work.dead or 0 for work in vitals.work)
     moves = find_moves(store) if with_folders else []
     both, orders = "that can't both be true", "like an instruction"
@@ -207,8 +209,10 @@ def is_process(trouble: Trouble) -> bool:
     return trouble.about in ("watcher", "worker", BOTH)
 
 
-def start_of(vitals: Vitals) -> str:
-    """Return the command that starts the processes that are not running; "" if both are running."""
+def start_of(store: Store, vitals: Vitals, settings: Settings) -> str:
+    """Return the command that starts the processes and connects Claude Code; "" if both are done."""
+    if is_unconnected(store, settings):
+        return "engram install"
     return vitals.start_command if any(map(is_process, vitals.troubles())) else ""
 
 
@@ -258,7 +262,7 @@ def frame_values(asked: PageRequest) -> FrameValues:
     late = sum(late_since(store, day_spans(store.now_ms(), 1)[0][0]).values())
     return FrameValues(
         projects=tuple(list_held_projects(store)),
-        needs=tuple(list_needs(store, take_vitals(store, asked.settings, with_files=False))),
+        needs=tuple(list_needs(store, take_vitals(store, asked.settings, with_files=False), asked.settings)),
         late=f"{number_of(late, 'answer')} came too late today" if late else "",
         now_ms=store.now_ms(),
         claude_folder=str(asked.settings.projects_folder),
@@ -338,11 +342,6 @@ async def changes(path: Path, activity: Activity) -> AsyncIterator[bool]:
     finally:
         activity.streams -= 1
         activity.last_seconds = time.monotonic()
-
-
-def to_event(html: str) -> bytes:
-    """Return a server-sent event whose data is HTML."""
-    return b"".join(b"data: " + line.encode() + b"\n" for line in html.splitlines() or [""]) + b"\n"
 
 
 # -- Run an Engram command for anything slow or memory-hungry, so that the page itself stays small and fast.

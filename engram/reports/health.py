@@ -12,14 +12,17 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from engram.enums import Channel
 from engram.models.engine.meta import made_at_ms
 from engram.models.engine.transaction import Store
 from engram.models.hub.spaces import list_servers
 from engram.models.sessions import reading_progress
+from engram.models.sessions.prompt_outcomes import count_outcomes_since
 from engram.models.shown import usage
 from engram.models.work.task_runs import list_stages
 from engram.reports.processes import ProcessState, process_state
 from engram.settings import MODEL_EXTRACTORS, Settings
+from engram.system.atomic import read_regular
 from engram.system.clock import iso_or_none
 from engram.transcripts.registry import discover
 from engram.vaults import settings_around
@@ -49,6 +52,10 @@ STAGE_NAMES = {
 _MODEL_STAGES = frozenset({"llm", "second chance"})
 #: Lag above which a stage is reported as late, in seconds.
 MAX_LAG_SECONDS = 600
+#: Maximum size of a settings file of Claude Code in which Engram is looked for, in bytes.
+_SETTINGS_LIMIT_BYTES = 10_000_000
+#: Time during which an answered prompt proves that Claude Code calls Engram, in milliseconds.
+_LATELY_MS = 7 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +175,22 @@ def take_vitals(store: Store, settings: Settings, *, with_files: bool = True) ->
 def start_command(settings: Settings) -> str:
     """Return the command that starts the worker and the watcher on this machine."""
     return "engram service start" if settings_around(settings).places.install_journal.is_file() else "engram up"
+
+
+def is_unconnected(store: Store, settings: Settings) -> bool:
+    """Return True if Claude Code is used here but certainly does not call Engram; quick, unlike the checks of doctor.
+
+    That is so if its settings name neither a hook nor a plugin of Engram, and no prompt was answered lately.
+    """
+    if not settings.projects_folder.is_dir():
+        return False
+    for folder in settings.all_claude_folders:
+        files = [folder / name for name in ("settings.json", "settings.local.json", "plugins/installed_plugins.json")]
+        if any(path.is_symlink() or b"engram" in (read_regular(path, _SETTINGS_LIMIT_BYTES) or b"") for path in files):
+            return False
+        if any((folder / "skills").glob("engram*")):
+            return False
+    return not count_outcomes_since(store, store.now_ms() - _LATELY_MS, None, Channel.PROMPT)
 
 
 def take_health(store: Store, settings: Settings) -> Health:

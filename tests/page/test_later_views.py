@@ -31,8 +31,10 @@ from engram.models.work.task_runs import RunState, begin_task_run, end_task_run
 from engram.models.work.work import TASKS_SCOPE, WorkState, find_work, make_due
 from engram.notes.user_files import read_standing_files
 from engram.page.views import decide
+from engram.page.views.health import TITLES, list_fixes
 from engram.redaction import redact
 from engram.reports.health import STAGE_NAMES
+from engram.reports.settings_report import explained_settings
 from engram.settings import Settings
 from engram.transcripts.agents import Title, TitleRank
 from tests.models.conversations import store_session
@@ -383,6 +385,83 @@ def test_costs_are_drawn_against_the_cap_without_a_style(page: ServedPage, store
     assert "saved" not in text.lower()
 
 
+def test_a_setting_is_explained_with_its_value_its_default_and_its_source(page: ServedPage, settings: Settings) -> None:
+    settings.places.config_file.write_text('exclude = ["~/clients"]\nconsolidate_seconds = 7200\ncapture = false\n')
+
+    shown = page.see("settings").text
+
+    listed, every = shown.split("All settings")
+    assert re.findall(r"<th[^>]*>(\w+)</th>", listed.partition("<tbody>")[2]) == [
+        "home",
+        "claude_folder",
+        "capture",
+        "exclude",
+        "consolidate_seconds",
+    ]
+    assert re.search(r"capture</th><td><strong>off</strong></td><td[^>]*>on</td><td[^>]*>config.toml", listed)
+    assert "engram config unset capture" in html.unescape(listed).replace(f" --home {settings.home}", "")
+    assert "7200 <small>= 2 h</small>" in listed
+    for setting in explained_settings():
+        assert f"<strong>{setting.section}</strong>" in every
+    assert "Folders of projects. A session that was started" in every
+    assert "64000000 <small>= 64 MB</small>" in every
+
+    found = page.ask(
+        f"{page.access.root}/settings?find=Consolidate+seconds", hx_request="true", hx_target="div#found-settings"
+    )
+    assert re.findall(r"<th>(\w+)</th>", found.text) == ["consolidate_seconds", "consolidate_budget_seconds"]
+    assert "<h1" not in found.text
+    assert "No setting has “zeppelin”" in page.see("settings", find="zeppelin").text
+
+
+def test_checks_that_one_command_settles_are_one_thing_to_do() -> None:
+    def check(name: str, state: str, command: str = "", advice: str = "") -> dict[str, str]:
+        return {"name": name, "state": state, "detail": f"{name} is so", "advice": advice, "command": command}
+
+    install = "run: engram install (or by hand)"
+    fixes = list_fixes(
+        [
+            check("permission", "warn", "engram install", install),
+            check("hooks", "bad", "engram install", install),
+            check("python", "ok"),
+            check("suspect", "warn", "engram review", "decide about each: engram review"),
+            check("disk", "warn", "", "free some space"),
+            check("worker", "bad", "engram up", "start both with: engram up"),
+            check("earlier memory", "warn", "engram restore a.db", "if so, run: engram restore a.db. Otherwise, wait"),
+        ],
+        told={"worker"},
+    )
+
+    assert [fix.is_bad for fix in fixes] == [True, False, False, False]
+    assert [title for title, _ in fixes[0].found] == [TITLES["hooks"], TITLES["permission"]]
+    assert "Claude is shown nothing" in fixes[0].found[0][1]
+    assert fixes[0].advice == ("Run:", "engram install", "")
+    assert fixes[1].where == ("decide", "To decide")
+    assert fixes[2].advice == ("Free some space", "", "")
+    assert fixes[3].advice == ("If so, run:", "engram restore a.db", "Otherwise, wait")
+
+
+def test_the_page_says_that_claude_code_is_not_connected(
+    page: ServedPage, store: Store, settings: Settings, keep: Keep
+) -> None:
+    said, repair = "Claude Code is not connected", "<code>engram install</code>"
+    keep("The walrus host listens on port 7070.")
+    assert said not in page.see().text  # Claude Code was never used here
+    settings.projects_folder.mkdir(parents=True)
+    assert said in page.see().text
+    assert "(and 1 more)" in page.see("costs").text
+    assert repair in page.see("health").text
+
+    hooks = settings.claude_folder / "settings.json"
+    hooks.write_text('{"hooks": {"Stop": [{"hooks": [{"command": "python -m engram_hooks.stop"}]}]}}')
+    assert said not in page.see().text
+    assert repair not in page.see("health").text
+    hooks.unlink()
+    assert said in page.see().text
+    live(store)  # a prompt was answered
+    assert said not in page.see().text
+
+
 def test_numbers_are_those_of_the_commands(
     page: ServedPage,
     store: Store,
@@ -396,7 +475,7 @@ def test_numbers_are_those_of_the_commands(
     status, health = command("status"), page.see("health").text
     for number, name in ((status["turns"], "turns read"), (status["episodes"], "memories kept")):
         assert f"<b>{number}</b><span>{name}</span>" in health
-    assert f"<b>{status['missing_vectors']}</b><span>texts not indexed yet</span>" in health
+    assert f"{status['missing_vectors']} texts are found by their words only" in health
     for name, stage in status["stages"].items():
         figure = '<td class="figure"[^>]*>([\\d,]+)</td>'
         cells = re.search(rf'<th scope="row">{STAGE_NAMES.get(name, name)}</th>{figure}{figure}', health)
@@ -413,5 +492,5 @@ def test_numbers_are_those_of_the_commands(
     assert f"{states.count('dead')} given up" in page.see("tasks").text
     shown = page.see("settings").text
     for name, setting in command("config", "show")["settings"].items():
-        assert f"<code>{name}</code>" in shown
+        assert re.search(rf"<th[^>]*>{name}</th>", shown)
         assert setting["source"] in shown

@@ -293,6 +293,44 @@ def test_times_are_those_of_the_readers_zone(browser: Browser, house: House) -> 
         assert moment.strftime("%H:%M") in told
 
 
+def test_times_of_another_zone_are_as_short_as_those_of_this_machine(browser: Browser, house: House) -> None:
+    zone = zoneinfo.ZoneInfo("Asia/Kathmandu")
+    now = datetime.datetime.now(zone).replace(hour=12, minute=5, second=0, microsecond=0)
+    early, day = now.replace(hour=2), datetime.timedelta(days=1)
+    # In the form, the moment in the zone of the machine, and what the reader sees.
+    utc = datetime.UTC
+    expected = (
+        ("when", now, "12:05"),
+        ("when", now - 40 * day, f"{now - 40 * day:%-d %b %H:%M}"),
+        ("when", now - 400 * day, f"{now - 400 * day:%-d %b %Y}"),
+        ("date", now, f"{now:%-d %b %Y}"),
+        ("day", now, "Today"),
+        ("day", now - day, "Yesterday"),
+        ("clock", now, "12:05"),
+        ("clock", early, f"{early:%-d %b} 02:05"),  # for the machine, that is the day before
+    )
+    with browser.new_context(timezone_id=zone.key) as context:
+        tab = context.new_page()
+        tab.goto(house.page.entry())
+        tab.wait_for_selector("h1")
+        told = tab.evaluate(
+            """times => {
+                for (const [form, at] of times) {
+                    const time = document.createElement("time");
+                    [time.dataset.form, time.dateTime, time.className] = [form, at, "tried"];
+                    document.body.append(time);
+                }
+                document.dispatchEvent(new Event("htmx:after:swap"));
+                return [...document.querySelectorAll(".tried")].map(time => time.textContent);
+            }""",
+            [[form, at.astimezone(utc).isoformat()] for form, at, _ in expected],
+        )
+    this_year = [text for (_, at, text) in expected if at.year == now.year]
+    shown = [one for one, (_, at, _) in zip(told, expected, strict=True) if at.year == now.year]
+    assert [one.replace("Sept", "Sep") for one in shown] == this_year
+    assert told[2].replace("Sept", "Sep") == expected[2][2]
+
+
 def test_what_is_new_waits_until_it_is_wanted(person: Person, house: House) -> None:
     tab = person.tab
     tab.goto(f"{house.page.home}/m")

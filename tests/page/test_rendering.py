@@ -170,6 +170,9 @@ def test_a_list_shows_the_summary_with_its_title_first() -> None:
 
     assert headline(memory("Fix the tree: use it directly.")) == ("Fix the tree", ": use it directly.")
     assert headline(memory("Something was done.", title="A title")) == ("A title", " – Something was done.")
+    repaired = memory("`make test` failed: The port was taken. It passed after a change of a.py.")
+    assert headline(repaired) == ("Fixed: The port was taken", " – It passed after a change of a.py.")
+    assert headline(memory("Left open: write the docs.")) == ("Open: write the docs", "")
     crane = "Cranes: Crane 3 must not be used above wind force 7. Ask the harbour."
     assert headline(memory(crane)) == (crane[:51], crane[51:])
     assert "".join(headline(memory("one two three four five six seven eight nine ten eleven twelve"))) == (

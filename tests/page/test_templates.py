@@ -71,7 +71,6 @@ def test_own_assets_load_nothing_from_elsewhere_and_vendored_ones_are_as_publish
     # In one answer, the gate last: htmx starts in a task of its own, which must not come before the gate is there.
     assert [path.name for path in ASSETS["htmx.js"].paths] == [
         "htmx-4.0.1.min.js",
-        "hx-sse-4.0.1.min.js",
         "hx-csp-4.0.1.min.js",
     ]
     assert (STATIC / "vendor" / "LICENSE").read_text().startswith("Zero-Clause BSD")

@@ -271,11 +271,11 @@ def test_a_command_on_the_page_names_a_memory_that_is_not_the_default(
     monkeypatch.setenv("ENGRAM_HOME", str(settings.home.parent / "other"))
 
     with serve_page(settings) as page:
-        assert f"engram --home {settings.home} config set NAME VALUE" in page.see("settings").text
+        assert f"engram --home {settings.home} config set bites 2" in page.see("settings").text
         assert f"engram --home {settings.home} up" in page.see("").text
     monkeypatch.setenv("ENGRAM_HOME", str(settings.home))
     with serve_page(settings) as page:
-        assert "engram config set NAME VALUE" in page.see("settings").text
+        assert "engram config set bites 2" in page.see("settings").text
 
 
 def test_the_start_page_counts_what_happened_today(page: ServedPage, lived: Lived) -> None:

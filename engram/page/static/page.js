@@ -95,18 +95,44 @@
     }, NOTICE_MS);
   }
 
-  // Times are shown in the time zone of the browser: they are rewritten if the server's is different.
-  const forms = { clock: { timeStyle: "short" }, day: { dateStyle: "full" }, date: { dateStyle: "medium" }, when: { dateStyle: "medium", timeStyle: "short" } };
+  // Times are shown in the time zone of the browser: they are rewritten, in the same forms, if the server's is different.
+  const DAY = { day: "numeric", month: "short" }, YEAR = { ...DAY, year: "numeric" }, CLOCK = { hour: "2-digit", minute: "2-digit" };
+  function localTime(at, form, serverDay) {
+    const say = (options) => at.toLocaleString("en-GB", options);
+    const now = new Date(), isThisYear = at.getFullYear() === now.getFullYear();
+    const daysAgo = Math.round((new Date(now).setHours(12, 0, 0) - new Date(at).setHours(12, 0, 0)) / 864e5);
+    if (form === "date") return say(YEAR);
+    if (form === "day") return ["Today", "Yesterday"][daysAgo] || say(isThisYear ? { weekday: "long", day: "numeric", month: "long" } : { ...YEAR, month: "long" });
+    // Below the heading of a day, a time of another day has its date.
+    if (form === "clock" ? at.toLocaleDateString("sv") === serverDay : !daysAgo) return say(CLOCK);
+    return isThisYear ? `${say(DAY)} ${say(CLOCK)}` : say(YEAR);
+  }
   function localize() {
     for (const time of document.querySelectorAll("time[data-form]")) {
       const at = new Date(time.dateTime), zone = /([+-])(\d\d):(\d\d)$/.exec(time.dateTime);
       if (!zone) continue;
       time.title = at.toLocaleString(undefined, { dateStyle: "full", timeStyle: "long" });
-      if (`${zone[1]}1` * (zone[2] * 60 + +zone[3]) !== -at.getTimezoneOffset()) time.textContent = at.toLocaleString(undefined, forms[time.dataset.form]);
+      if (`${zone[1]}1` * (zone[2] * 60 + +zone[3]) !== -at.getTimezoneOffset()) time.textContent = localTime(at, time.dataset.form, time.dateTime.slice(0, 10));
       delete time.dataset.form;
     }
   }
   localize();
+
+  // How many items are newer than the page: the server sends their number while the page is in view.
+  let news;
+  function listen() {
+    const address = document.hidden ? undefined : one("[data-live]")?.dataset.live;
+    if (news?.address === address) return;
+    news?.stream.close();
+    news = address && { address, stream: new EventSource(address) };
+    if (news) news.stream.onmessage = ({ data }) => {
+      const button = one("#news button");
+      button.hidden = data === "0";
+      button.textContent = `${(+data).toLocaleString("en")} new – show`;
+    };
+  }
+  listen();
+  document.addEventListener("visibilitychange", listen);
 
   // The days of a chart: Tab reaches one of them, and the arrow keys move on from there.
   document.addEventListener("keydown", (event) => {
@@ -121,6 +147,7 @@
 
   document.addEventListener("htmx:after:swap", () => {
     localize();
+    listen();
     // A search from another view shows the list of memories, which thereby becomes the current view.
     setTimeout(() => {
       for (const link of document.querySelectorAll("nav a[data-go]")) {

@@ -16,6 +16,8 @@ DAYS = 30
 MAX_CAP_RATIO = 20
 #: Maximum number of rows listed.
 MAX_ROWS = 30
+#: Task of a call of the language model → what it was for.
+TASKS = {"extract": "making memories", "distill": "making memories", "rewrite": "rewriting memories"}
 
 
 def show(request: PageRequest) -> Answer:
@@ -36,6 +38,7 @@ def show(request: PageRequest) -> Answer:
             "tokens": day_chart(spans, [tokens.get(day, 0) for day in days]),
             "caps": {name: money(report.caps[name]) for name in ("day", "hour", "project")},
             "chart": day_chart(spans, dollars, money, limit=cap if 0 < cap <= max(dollars) * MAX_CAP_RATIO else 0.0),
+            "tasks": TASKS,
             "extractor": request.settings.extractor,
         },
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from engram.enums import Actor
@@ -43,6 +43,29 @@ KINDS = {
     "purge": "Purged",
     "import": "Imported",
 }
+#: Check → what it is about, in words that a new user knows.
+TITLES = {
+    "answers in time": "Answers in time",
+    "cleanup": "Sessions that Claude Code will delete",
+    "driver": "Database program",
+    "given up": "Work that was given up",
+    "hooks": "Connection to Claude Code",
+    "MCP server": "Claude's own search",
+    "memory folder": "Privacy of the memory folder",
+    "model": "Search by meaning",
+    "permission": "Permission for Claude's own search",
+    "service": "Start after a reboot",
+    "suspect": "Memories held back from Claude",
+    "unreadable": "Lines that could not be read",
+}
+#: Check that fails → what follows from it, if its detail doesn't say so.
+EFFECTS = {"hooks": "Claude Code does not call Engram at some events, so Claude is shown nothing then:"}
+#: Check → path and title of the view in which it is settled.
+WHERE = {
+    "given up": ("tasks", "Tasks"),
+    "moved project": ("projects", "Projects"),
+    "suspect": ("decide", "To decide"),
+}
 _ID = lazy_regex(r"(ep_[0-9a-f]{12})")
 
 
@@ -52,6 +75,8 @@ class Step:
 
     name: str
     number: int
+    #: What is counted.
+    about: str
     #: What is pending, such as ``3 files to read``; "" for nothing.
     waiting: str
     lag_seconds: float
@@ -60,13 +85,68 @@ class Step:
     #: True if its process is not running.
     is_stopped: bool
 
+    @property
+    def is_late(self) -> bool:
+        return self.is_broken or self.is_stopped or self.has_trouble or self.lag_seconds >= 60 or bool(self.waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Everything that one command or view settles."""
+
+    is_bad: bool
+    #: Title and detail of each check.
+    found: tuple[tuple[str, str], ...]
+    #: The advice before the command, the command, and the advice after it.
+    advice: tuple[str, str, str]
+    #: Path and title of the view in which it is settled; None if there is none.
+    where: tuple[str, str] | None
+
 
 def show_checks(request: PageRequest) -> Answer:
     """Show the checks of ``engram doctor --quick``, without the full check of the database."""
     checks = ask_command(request.settings, "doctor", "--quick")["checks"]
-    troubles = take_vitals(request.store, request.settings).troubles()
-    told = {name for trouble in troubles for name in (trouble.about, f"stage {trouble.about}")}
-    return Answer("parts/checks.html", {"checks": checks, "told": told})
+    vitals = take_vitals(request.store, request.settings)
+    told = {name for trouble in vitals.troubles() for name in (trouble.about, f"stage {trouble.about}")}
+    fixes = list_fixes(checks, told)
+    values = {
+        "bad": [fix for fix in fixes if fix.is_bad],
+        "doubtful": [fix for fix in fixes if not fix.is_bad],
+        "fine": [(_title(check), check["detail"]) for check in checks if check["state"] == "ok"],
+        "troubles": len(list_troubles(vitals)),
+    }
+    return Answer("parts/checks.html", values)
+
+
+def list_fixes(checks: Sequence[Mapping[str, str]], told: Collection[str]) -> list[Fix]:
+    """Return what failed checks call for, with one entry for all that the same command or view settles.
+
+    Args:
+        told: names of checks that are shown elsewhere.
+    """
+    by_way: dict[object, list[Mapping[str, str]]] = {}
+    for check in checks:
+        if check["state"] != "ok" and check["name"] not in told:
+            way = WHERE.get(check["name"]) or check["command"] or check["advice"] or check["name"]
+            by_way.setdefault(way, []).append(check)
+    fixes = []
+    for some in by_way.values():
+        ordered = sorted(some, key=lambda check: check["state"] != "bad")
+        first = ordered[0]
+        before, command, after = first["advice"].partition(first["command"] or "\0")
+        advice = (begun(before.strip()), command, "" if len(some) > 1 else begun(after.strip(" .;,")))
+        found = tuple((_title(check), _detail(check)) for check in ordered)
+        fixes.append(Fix(first["state"] == "bad", found, advice, WHERE.get(first["name"])))
+    return fixes
+
+
+def _title(check: Mapping[str, str]) -> str:
+    return TITLES.get(check["name"], begun(check["name"]))
+
+
+def _detail(check: Mapping[str, str]) -> str:
+    detail, effect = check["detail"], EFFECTS.get(check["name"], "")
+    return f"{effect} {detail}" if effect and check["state"] == "bad" else detail
 
 
 def preview(request: PageRequest) -> Answer:
@@ -117,21 +197,19 @@ def flow_of(health: Health) -> list[Step]:
     totals, unread, stages = health.totals, health.unread, health.stages
     files = f"{number_of(unread.files, 'file')} to read" if unread.files else ""
 
-    def step(name: str, number: int, waiting: str, stage: str) -> Step:
+    def step(name: str, number: int, about: str, waiting: str, stage: str) -> Step:
         known = stages.get(stage) or StageHealth(seen=0, done=0, lag_seconds=0.0)
         process = health.watcher if stage == "ingest" else health.worker
-        return Step(
-            name, number, waiting, known.lag_seconds, bool(known.last_error), known.has_trouble, not process.is_alive
-        )
+        is_broken, is_stopped = bool(known.last_error), not process.is_alive
+        return Step(name, number, about, waiting, known.lag_seconds, is_broken, known.has_trouble, is_stopped)
 
     due = {work.kind: work.due or 0 for work in health.work}
     sessions = f"{number_of(due['extract'], 'session')} to work on" if due.get("extract") else ""
     return [
-        step("transcripts", unread.found, files, "ingest"),
-        step("turns read", totals.turns, "", "ingest"),
-        step("memories kept", totals.memories, sessions, "extract"),
-        step("texts not indexed yet", health.missing_vectors, "", "embed"),
-        step("shown to Claude", totals.injections, "", "recollect"),
+        step("transcripts found", unread.found, "files of your sessions", files, "ingest"),
+        step("turns read", totals.turns, "a prompt with its answer each", "", "ingest"),
+        step("memories kept", totals.memories, "what is worth knowing later", sessions, "extract"),
+        step("times shown to Claude", totals.injections, "where they fit a prompt", "", "recollect"),
     ]
 
 
@@ -154,7 +232,7 @@ def show(request: PageRequest, notice: Notice | None = None) -> Answer:
             (trouble, said(trouble), "" if is_process(trouble) else begun(trouble.advice))
             for trouble in list_troubles(health)
         ],
-        "start": start_of(health),
+        "start": start_of(request.store, health, request.settings),
         "stage_names": STAGE_NAMES,
         "late": list(late.items()),
         "late_days": REPORT_DAYS,

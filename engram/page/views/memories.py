@@ -148,7 +148,9 @@ def _answer_values(request: PageRequest, selection: Selection) -> dict[str, Any]
     answer = ask_worker(request.settings.places, question, timeout_seconds=ANSWER_SECONDS)
     hits = answer.get("hits") if answer is not None else None
     if not isinstance(hits, list):
-        start = start_of(take_vitals(request.store, request.settings, with_files=False))
+        start = start_of(
+            request.store, take_vitals(request.store, request.settings, with_files=False), request.settings
+        )
         said = _said(request, selection.text)
         return {"is_missing": True, "hits": [], "folded": [], "said": said, "start": start}
     found = [shown for hit in hits if (shown := _found(request.store, hit)) is not None]

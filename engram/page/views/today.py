@@ -73,8 +73,8 @@ def show(request: PageRequest) -> Answer:
             "kept_chart": day_chart(days, kept_by_day(store, days, project_id)),
             "shown_chart": day_chart(days, shown_by_day(store, days, project_id)),
             "days": [(at_ms, list(some)) for at_ms, some in groupby(events, lambda event: _day_of(event.at_ms, days))],
-            "needs": list_needs(store, vitals, with_folders=True),
-            "start": start_of(vitals),
+            "needs": list_needs(store, vitals, request.settings, with_folders=True),
+            "start": start_of(store, vitals, request.settings),
             "has_files": bool(list_standing_files(store)),
             "starting": request.project or latest_project(store),
             "is_empty": is_empty,
@@ -150,9 +150,9 @@ def _prompt_event(
 
 
 def _day_of(at_ms: int, days: Sequence[tuple[int, int]]) -> int:
-    """Return the start of the day that contains a time, or noon (UTC) of that day if it is before the charts begin."""
-    day = next((start for start, end in reversed(days) if start <= at_ms < end), None)
-    return at_ms // 86_400_000 * 86_400_000 + 43_200_000 if day is None else day
+    """Return noon of a time's day, which is on the same day in most zones; before the charts begin, of its UTC day."""
+    begun_ms = next((start for start, end in reversed(days) if start <= at_ms < end), at_ms // 86_400_000 * 86_400_000)
+    return begun_ms + 43_200_000
 
 
 VIEW = View(
