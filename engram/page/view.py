@@ -184,7 +184,7 @@ def list_needs(store: Store, vitals: Vitals, settings: Settings, *, with_folders
         (len(moves), "projects", "project may have moved", "projects may have moved"),
     ):
         if number:
-            needs.append(Need(number_of(number, one, many), path, number))
+            needs.append(Need(number_of(number, one, many), path, number, is_trouble=path == "tasks"))
     return needs
 
 

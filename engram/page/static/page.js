@@ -27,7 +27,8 @@
     const found = [...document.querySelectorAll(`#notice [data-key="${key}"]`), ...document.querySelectorAll(`main [data-key="${key}"]`)].filter(isShown);
     const target = key === "Escape" ? found.at(-1) : found[0];
     if (!target) return false;
-    if (isTyping(target)) target.focus(); else target.click();
+    // htmx begins in a task of its own; a click before would be lost.
+    if (isTyping(target)) target.focus(); else setTimeout(() => target.click());
     return true;
   }
 

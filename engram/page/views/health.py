@@ -59,7 +59,7 @@ TITLES = {
     "unreadable": "Lines that could not be read",
 }
 #: Check that fails → what follows from it, if its detail doesn't say so.
-EFFECTS = {"hooks": "Claude Code does not call Engram at some events, so Claude is shown nothing then:"}
+EFFECTS = {"hooks": "Without these hooks, Claude Code does not call Engram, and Claude is shown nothing:"}
 #: Check → path and title of the view in which it is settled.
 WHERE = {
     "given up": ("tasks", "Tasks"),
