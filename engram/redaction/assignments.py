@@ -336,6 +336,8 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: Run)
     value = text[first : min(last, first + _JUDGED)]
     if is_placeholder(value) or is_pattern(value) or is_public_form(text[first:last]):
         return None
+    if not name.chosen and "${" in value:
+        return None
     if inside and name.chosen and " " not in value and _JOINED_ELEMENT.search(value) and not _names(value):
         return Span(first, last, "password")
     if not quoted and text[last : last + 2] in (": ", ":\n") and "\n" in text[name.end : first]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from engram.redaction.public_labels import is_key_id
+from engram.redaction.told_cues import FUNCTION_WORDS
 from engram.redaction.values import (
     Gate,
     Span,
@@ -200,6 +201,8 @@ def command_spans(text: str, low: str, held: int) -> Iterator[Span]:
                 yield from accept(text, match, "password", lenient=not is_encoding)
     if _SQL_WORDS.is_open(low, held):
         for match in _SQL.finditer(text):
+            if FUNCTION_WORDS.intersection(match.group(1).lower().split()):
+                continue  # a sentence
             yield from accept(text, match, "password", lenient=True)
     if "$" in text:
         for match in _CRYPT.finditer(text):
@@ -285,7 +288,7 @@ def accept(text: str, match: re.Match[str], kind: str, *, lenient: bool, first: 
     value = match.group(group)
     if is_placeholder(value) or (group - first == 2 and is_expression(value)) or (" " in value and not lenient):
         return
-    if is_key_id(text, *match.span(group)):
+    if is_key_id(text, *match.span(group)) or (value[-1] == "=" and text.startswith("<", match.end(group))):
         return
     if (lenient and not has_plain_shape(value) and not value.startswith("-")) or (
         is_mixed(value) and not has_plain_shape(value)

@@ -15,6 +15,13 @@ from engram.system.lazy_regex import lazy_regex
 _SYMBOLS = "!@#$%^&*"
 #: A symbol next to a letter or digit; a pair of asterisks is Markdown.
 _SYMBOL = lazy_regex(r"[!@#$%^&*](?:(?<=[A-Za-z0-9][!@#$%^&*])(?<!\*(?=\*))|(?=[A-Za-z0-9])(?<!\*\*))")
+#: A symbol inside a word; a word with letters of both cases and digits, and without signs of code; its greatest length.
+_INNER_SYMBOL = lazy_regex(r"(?<=[^\W_])[!@#$%^&*+~?](?=[^\W_])")
+_MADE_UP = lazy_regex(
+    r"(?![^%]{0,30}%[0-9A-Fa-f]{2})(?=\D{0,30}\d)(?=[^A-Z]{0,30}[A-Z])(?=[^a-z]{0,30}[a-z])"
+    r"[^\s\"'`<>(){}\[\]/\\|;:=]{8,32}[.,;:!?]?(?!\S)"
+)
+_LONGEST_MADE_UP = 33
 _DIGIT = lazy_regex(r"[0-9]")
 _TOKEN = lazy_regex(r"[^\s\"'`<>(){}\[\],;|]{1,64}")
 _EDGE = " \t\n\r\"'`<>(){}[],;|="
@@ -26,7 +33,7 @@ _HARMLESS = lazy_regex(
     r"[A-Z]+-?\d+[!*]?|[A-Za-z]{1,3}\d{1,2}[!*]?|[\w.-]+#[A-Za-z][\w-]*|![A-Za-z_][\w.]*|[A-Za-z_][\w.]*\$\d{1,3}|"
     r".*M-\^?[A-Z].*|.*M-.M-.*|.*(?:A-[FZ]|a-[fz]|0-9){2}.*|\d[\d.]*\*[A-Za-z_]\w*\.[A-Za-z_]\w*"
 )
-_GROUPS = lazy_regex(r"(?<![\w-])[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,8}(?![\w-])")
+_GROUPS = lazy_regex(r"(?<![\w-])(?:[A-Z0-9]{2,6}-)?[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,8}(?![\w-])")
 _SHORT = lazy_regex(
     r"(?<![\w./#+~-])(?=[A-Za-z]{0,15}[0-9])[A-Za-z0-9][A-Za-z0-9~+_-]{11,14}[A-Za-z0-9~+=](?![\w./+~(-])"
 )
@@ -75,6 +82,15 @@ def word_spans(text: str, start: int, end: int) -> Iterator[Span]:
     for token in _SHORT.finditer(text, start, end):
         if is_drawn(token.group()):
             yield Span(token.start(), token.end(), "")
+
+
+def made_up_places(lines: str) -> Iterator[int]:
+    """Yield the position of each word that looks made up in a list of words, one per line; it may be a password."""
+    for symbol in _INNER_SYMBOL.finditer(lines):
+        floor = max(0, symbol.start() - _LONGEST_MADE_UP)
+        first = lines.rfind("\n", floor, symbol.start()) + 1 or floor
+        if (not first or lines[first - 1] == "\n") and _MADE_UP.match(lines, first):
+            yield first
 
 
 def placed_spans(text: str, start: int, end: int) -> Iterator[Span]:

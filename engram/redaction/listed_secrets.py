@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator, Sequence
 
 from engram.redaction.phrases import (
     NAMES_OF_KEYS,
@@ -14,9 +15,11 @@ from engram.redaction.told_cues import FUNCTION_WORDS, kind_of
 from engram.redaction.values import (
     Gate,
     Span,
+    has_digit,
     has_plain_shape,
     is_expression,
     is_placeholder,
+    is_state,
     matches,
     starts_of,
 )
@@ -85,6 +88,13 @@ _HEADING_CELLS = {
 }
 _JOINED_CELL = lazy_regex(r"[^\W_]{2,24}(?:[._-][^\W_]{2,24}){1,4}")
 _ALIGNED = lazy_regex(r"\S++(?: \S++)*+")
+#: The line of dashes below such headings.
+_DASHES = lazy_regex(r"[ \t]{0,8}[-=]{2,60}+(?:[ \t]{1,8}[-=]{2,60}+){1,40}+[ \t]{0,8}\n")
+#: Text before and after a code on a line of its own.
+_BEFORE_ITEM = lazy_regex(r"[ \t]{0,16}(?:(?:[-*+•·]|\d{1,2}[.):])[ \t]{0,4})?[\"'`]?")
+_AFTER_ITEM = lazy_regex(r"[\"'`]?[ \t]{0,4}[.,;]?[ \t]{0,4}(?:[(（#][^\n]{0,60})?(?=\n|\Z)")
+#: Lengths of such a code; maximum length of a line, and maximum number of lines to read before and after it.
+_ITEM_SIZES, _ITEM_LINE, _ITEM_LINES = range(6, 33), 120, 32
 #: Maximum length of a line with such headings, in characters.
 _HEADINGS_LINE = 240
 #: Maximum length of a line in a table, in characters, and maximum number of rows to read.
@@ -142,7 +152,9 @@ def _plain_tables(text: str, low: str, starts: list[int]) -> Iterator[Span]:
         sign = next((sign for sign in ("\t", ";", ",", "  ") if sign in low[line:stop].strip()), "")
         columns = _columns(low, line, stop, sign) if sign else {}
         if columns and all(_HEADING_CELLS[sign].fullmatch(low[a:b]) for a, b in _cells(low, line, stop, sign)):
-            found, done = _rows(text, columns, stop + 1, sign, len(_cells(low, line, stop, sign)))
+            dashes = _DASHES.match(text, stop + 1)
+            first = dashes.end() if dashes else stop + 1
+            found, done = _rows(text, columns, first, sign, len(_cells(low, line, stop, sign)))
             yield from found
 
 
@@ -158,9 +170,11 @@ def _columns(low: str, first: int, last: int, sign: str) -> dict[int, bool]:
 def _rows(text: str, columns: dict[int, bool], at: int, sign: str, size: int = 0) -> tuple[list[Span], int]:
     """Return the secrets in a table's rows from ``at`` on, and where the rows end.
 
-    Each row must have ``size`` cells, unless that is 0.
+    Each row must have ``size`` cells, unless that is 0. If most cells below a password's name are secrets, single words
+    there are, too.
     """
     found: list[Span] = []
+    others: list[Span] = []
     for _ in range(_TABLE_ROWS if columns else 0):
         stop = text.find("\n", at, at + _TABLE_LINE)
         stop = stop if stop >= 0 else min(len(text), at + _TABLE_LINE)
@@ -176,8 +190,64 @@ def _rows(text: str, columns: dict[int, bool], at: int, sign: str, size: int = 0
                     is_chosen and _is_cell(text[first:last])
                 ):
                     found.append(Span(first, last, "password" if is_chosen else "token"))
+                elif first < last and is_chosen:
+                    others.append(Span(first, last, "password"))
         at = stop + 1
+    if len(found) >= len(others):
+        found += [cell for cell in others if _is_word(text[cell.start : cell.end])]
     return found, at
+
+
+def _is_word(value: str) -> bool:
+    """Return True if a cell between passwords is one word that says nothing about a password."""
+    low = value.lower()
+    return (
+        len(value) >= 5
+        and all(piece.isalnum() for piece in low.split("-"))
+        and not (is_placeholder(value) or has_plain_shape(value) or is_state(value))
+        and not (low in FUNCTION_WORDS or kind_of(low))
+    )
+
+
+def alike_spans(text: str, spans: Sequence[Span], kinds: Collection[str]) -> Iterator[Span]:
+    """Yield the codes on lines of their own next to a line with a secret of the same form, as in recovery codes.
+
+    Args:
+        spans: the secrets that were found.
+        kinds: the kinds of those that may be in such a list.
+    """
+    for span in spans:
+        value = text[span.start : span.end]
+        if span.kind not in kinds or len(value) not in _ITEM_SIZES or not has_digit(value):
+            continue
+        first = text.rfind("\n", 0, span.start) + 1
+        if not _BEFORE_ITEM.fullmatch(text, first, span.start) or not _AFTER_ITEM.match(text, span.end):
+            continue
+        sign = r"[^\W_]" if any(map(str.isalpha, value)) else r"\d"
+        form = re.compile("".join(sign if c.isalnum() else re.escape(c) for c in value))
+        for step in (-1, 1):
+            for begin in _lines_from(text, first, step):
+                before = _BEFORE_ITEM.match(text, begin)
+                code = form.match(text, before.end()) if before else None
+                if not code or not _AFTER_ITEM.match(text, code.end()):
+                    break
+                yield Span(*code.span(), span.kind)
+
+
+def _lines_from(text: str, first: int, step: int) -> Iterator[int]:
+    """Yield the beginnings of the lines before or after the line that begins at ``first``; empty lines are left out."""
+    for _ in range(_ITEM_LINES):
+        if step > 0:
+            at = text.find("\n", first, first + _ITEM_LINE) + 1
+            is_line = at > first
+        else:
+            at = text.rfind("\n", max(0, first - _ITEM_LINE), max(0, first - 1)) + 1
+            is_line = at < first and (at > 0 or first <= _ITEM_LINE)
+        if not is_line:
+            return
+        first = at
+        if text[at : at + 1] != "\n":
+            yield at
 
 
 def _is_cell(value: str) -> bool:

@@ -44,10 +44,12 @@ _PLAIN_WORDS = lazy_regex(r"[a-z]++(?:[ \n][a-z]++)*+")
 #: fast.
 _PLAIN, _OTHER = b"p", b"-"
 _PLAIN_MARKS = bytes((_PLAIN if chr(code) in f"{string.ascii_lowercase} \n" else _OTHER)[0] for code in range(256))
-#: Minimum number of such characters before the end of a phrase, the line breaks that end a phrase, and other ends.
+#: Minimum number of such characters before the end of a phrase, the line breaks that end a phrase, other ends, and
+#: ends that follow a space.
 _PLAIN_SIZE = 47
 _PLAIN_LINE_END = lazy_regex(r"\n(?![a-z])")
 _PLAIN_ENDS = "\"'`<.,;)，。"
+_SPACED_ENDS = "-–—("
 _SENTENCE = lazy_regex(
     r"\b(?:the|and|for|are|was|has|not|but|from|its|our|your|their|which|when|then|been|were|does|how|why|who|use|"
     r"uses)\b"
@@ -148,6 +150,8 @@ def _plain_ends(text: str) -> Iterator[int]:
         yield from (end.start() for end in _PLAIN_LINE_END.finditer(text, start + _PLAIN_SIZE, stop))
         if stop == len(text) or text[stop] in _PLAIN_ENDS:
             yield stop
+        elif text[stop] in _SPACED_ENDS and text[stop - 1] == " ":
+            yield stop - 1
         start = marks.find(_PLAIN * _PLAIN_SIZE, stop)
 
 

@@ -55,7 +55,7 @@ _DECLARES = lazy_regex(
 #: Long options that end in "pass" or "password", such as `-srcstorepass`, `--requirepass` and `-RecoveryPassword`, and
 #: Java properties.
 _PASS_OPTION = lazy_regex(
-    r"-(?:(?<=[\s(]-)-?(?!no-|[a-zA-Z-]{0,12}(?:by|com|multi|single|two|first|second|last)-?pass)"
+    r"-(?:(?<=[\s(`]-)-?(?!no-|[a-zA-Z-]{0,12}(?:by|com|multi|single|two|first|second|last)-?pass)"
     r"[a-zA-Z-]{0,24}?"
     r"(?P<tool>store|key|ks|require|admin|root|user|db|bind|trust)?-?(?:[pP]ass(?:word|wd|phrase)?|masterauth)[= ]|"
     r"(?<=[\s\"']-)D[\w.-]{1,60}?[pP]assw(?:or)?d=)" + VALUE

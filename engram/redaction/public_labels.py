@@ -14,7 +14,8 @@ _FINGERPRINT_SIZES = frozenset({22, 27, 38, 43, 64, 86})
 _PUBLIC_LABEL = lazy_regex(
     r"\bpeer:?[ \t]{1,4}$|\b(?:TLSA|SMIMEA|SSHFP|C?DS|C?DNSKEY)(?:[ \t]{1,4}\d{1,5}){2,4}[ \t]{1,4}\(?\s{0,4}$|"
     r"\$oid[\"']?\s{0,3}:\s{0,3}[\"']$|\bObjectI[dD]\([\"']$|"
-    r"(?i:\bcode_challenge|\bserial(?: ?n(?:umber|o\.?))?)[\"']?[ \t]{0,2}[:=][ \t]{0,2}[\"']?$"
+    r"(?i:\bcode_challenge|\bserial(?: ?n(?:umber|o\.?))?|\bserien?nummer|\bn[uú]m[eé]ro de s[eé]rie|"
+    r"\bnumero di serie|\bnumer seryjny|\bсерийный номер)[\"']?[ \t]{0,2}[:=][ \t]{0,2}[\"']?$"
 )
 #: Names that are followed by an id, not by a secret; and HTTP headers that number requests.
 _ID_LABEL = lazy_regex(

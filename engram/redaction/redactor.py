@@ -9,11 +9,11 @@ from itertools import accumulate
 
 from engram.redaction.assignments import name_places, named_spans
 from engram.redaction.command_lines import command_spans
-from engram.redaction.composed import composed_spans, placed_spans, word_spans
+from engram.redaction.composed import composed_spans, made_up_places, placed_spans, word_spans
 from engram.redaction.config_lines import config_spans
 from engram.redaction.fixed_forms import drop_private, key_blocks, link_spans
 from engram.redaction.known_values import SHORTEST, known_spans
-from engram.redaction.listed_secrets import listed_spans
+from engram.redaction.listed_secrets import alike_spans, listed_spans
 from engram.redaction.opaque_tokens import opaque_spans, token_places
 from engram.redaction.phrases import phrase_spans
 from engram.redaction.program_secrets import program_spans
@@ -100,6 +100,7 @@ def _judge(new: set[str]) -> dict[str, int]:
         *((TOKEN, at) for at in token_places(lines)),
         *((PASSWORD, span.start) for span in word_spans(lines, 0, len(lines))),
         *((bit << _ABOVE, at) for at, bit in held_places(low)),
+        *((HINTS << _ABOVE, at) for at in made_up_places(lines)),
     ):
         looks[bisect_right(starts, at) - 1] |= look
     for number, bit in openings(low):
@@ -184,7 +185,7 @@ def _once(text: str, known: Collection[bytes]) -> str:
         all_spans += (Span(s.start + offset, s.end + offset, s.kind) for s in _window_spans(window, known))
     spans = merge(all_spans)
     if spans:
-        spans = merge([*spans, *_repetitions(text, spans)])
+        spans = merge([*spans, *_repetitions(text, spans), *alike_spans(text, spans, _TOLD)])
     return replace(text, outside_placeholders(text, spans)) if spans else text
 
 

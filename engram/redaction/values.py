@@ -291,7 +291,9 @@ _REFERENCE = lazy_regex(
     r"[*&](?=[a-z_]{0,40}_)[a-z][\w-]{0,64}+(?:\s.*)?"
 )
 _PLACEHOLDER_INSIDE = lazy_regex(
-    r"(?i)example|placeholder|your[-_ ]|[-_]here$|xxxx|\*{4}|\.\.\.|…|<[a-z_ -]++>|changeme|redacted|not[-_ ]?set|"
+    r"(?i)(?<![a-z])(?:deine?|ihre?|votre|tw[oó]j[ae]?|jouw|seu|sua|tuo|tua)[-_]|"
+    r"example|placeholder|your[-_ ]|[-_](?:here|hier|ici|aqu[ií]|qui|tutaj)$|xxxx|"
+    r"\*{4}|\.\.\.|…|<[a-z_ -]++>|changeme|redacted|not[-_ ]?set|"
     r"\[secret:|\[opaque:"
 )
 _DUMMY = lazy_regex(
