@@ -17,18 +17,20 @@ CJK = "\u3040-\u30ff\u3400-\u9fff\uff01-\uffef"
 _QUOTES = {"„": "“”", "“": "”", "«": "»", "»": "«", "‘": "’", "‚": "‘’", "「": "」", "『": "』"}
 _QUOTES |= {sign: sign for sign in "\"'`"}
 _QUOTE = lazy_regex("[" + "".join(_QUOTES) + "]")
-_TOKEN = lazy_regex(rf"[^\s\"`<>„“”«»()\[\]{{}}|…‘’\u3001\u3002{CJK}]{{3,64}}+")
+_TOKEN_SIGN = rf"[^\s\"`<>„“”«»()\[\]{{}}|…‘’\u3001\u3002{CJK}]"
+_TOKEN = lazy_regex(rf"(?<!{_TOKEN_SIGN}){_TOKEN_SIGN}{{3,64}}+(?!{_TOKEN_SIGN})")
 _NUMBER = lazy_regex(
     rf"(?:(?<=[{CJK}])|(?<![\w.,:/#+$€£%@=~-])(?<!\d[ ]))"
     r"(?:\d(?:[ -]\d){2,7}|\d{2}(?:[ -]\d\d){1,3}|\d{3,5}(?:[ -]\d{3,5}){1,2}|\d{3,8})"
-    rf"(?:(?=[{CJK}])|(?![\w%€$°]|[.,:/-]\d|[ -]\d|[ ]?(?:ms|kb|mb|gb|px|kg|eur|usd|chars|tokens|lines)\b))"
+    rf"(?:(?=[{CJK}])|(?![\w%€$°]|[.,:/-]\d|[ -]\d|[ ]{{1,4}}[.~]?/\w|"
+    r"[ ]?(?:ms|kb|mb|gb|px|kg|eur|usd|chars|tokens|lines)\b))"
 )
 #: Text before a passphrase, or before a password that is a plain word.
 _INTRODUCTION = lazy_regex(
     r"(?:：|[→—–]|->|[:=,](?=[ \t]))[ \t]{0,3}|"
     r"(?<!\w)(?:is|was|it['’]s|its|that['’]s|are|ist|war|wars|wär|lautet|heißt|heißts|heisst|est|c['’]est|sera|es|era|"
     r"será|é|è|jest|to|это|был|стоит|be|say|says|put|type|use|enter|get|need|needs|serve|metti|mets|pon|poner|digita|zeg|"
-    r"gilt|gelte|galt|with|mit|con|com|avec|met|z|auf|als|as|like|phrase|frase|phrases|zin|fraza|фраза|слову|словом)"
+    r"gilt|gelte|galt|with|mit|con|com|avec|met|z|auf|als|as|like|phrase|frase|phrases|zin|fraza|фраз[ау]|слову|словом)"
     r"[ \t]{1,2}:?[ \t]?"
 )
 _CLAUSE_END = lazy_regex(r"[.,:](?!\d)|[;!?()\n\"“”„«»…。、，]|[ ](?:-|–|—)[ ]")
@@ -36,10 +38,10 @@ _CLAUSE_END = lazy_regex(r"[.,:](?!\d)|[;!?()\n\"“”„«»…。、，]|[ ](
 _SHAPED = lazy_regex(r"\d|[!@#$%^&*+=~?][^!?]|[^\W_][A-ZÄÖÜ_.-][^\W_]|_$")
 #: Links, paths, addresses, options, variables, calls, file names, positions in files, hashes, and counts.
 _ELSE = lazy_regex(
-    r"(?i).*?(?:://|\\\\|/[^/]*/|\\[nrt\"]|\^\[|\[\d)|[~.]{0,2}/|[A-Z]:\\|www\.|--?[a-z]|[$<&\\]|(?-i:[A-Z_]{2,})=|#\d|"
-    r"@[\w/-]+$|[\w.+-]{1,40}@[\w-]+\.[\w.]+$|.*\.[a-z]\w{1,4}(?::\d.*)?$|[\w./-]+:\d+(?:-\d+)?$|"
+    r"(?i).*?(?:://|\\\\|/[^/]*/|\\[nrt\"]|(?-i:\^[\[A-Z])(?!\w)|\[\d)|[~.]{0,2}/|[A-Z]:\\|www\.|--?[a-z]|[$<&\\]|(?-i:[A-Z_]{2,})=|#\d|"
+    r"@[\w/-]+$|[\w.+-]{1,40}@[\w-]+\.[\w.]+$|(?-i:.*\.(?:[a-z]\w{1,4}|[A-Z]{2,5}))(?::\d.*)?$|[\w./-]+:\d+(?:-\d+)?$|"
     r"[0-9a-f]{8}-[0-9a-f]{4}-|(?=[a-f]*\d)[0-9a-f]{7,10}$|(?=\d*[a-f])[0-9a-f]{7,10}$|[0-9a-f]{12}$|[0-9a-f]{16,}$|sha\d+:|"
-    r"(?-i:[A-Z]{2,6})-\d+(?:-\d+)*$|(?-i:[A-Z]{2,4})\d{5,}(?:-\d+)*$|(?:19|20)\d\d-\d+$|\d{8}[_-]\d+$|\w+=\S*$|"
+    r"(?-i:[A-Z]{1,6})-\d+(?:-\d+)*$|\d+;.*|(?:[0-9a-f]{2}:){3,}[0-9a-f]{2}$|(?-i:[A-Z]{2,4})\d{5,}(?:-\d+)*$|(?:19|20)\d\d-\d+$|\d{8}[_-]\d+$|\w+=\S*$|"
     r"(?-i:[A-Za-z][\w.-]*/[A-Za-z][\w.-]*|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[a-z]{1,9}[-_][0-9a-f]{8,17})$|"
     r"(?-i:[a-z]{1,4}_\d{1,6}|#[A-Za-z]+|0x[0-9A-Fa-f]+)$|.*[-_]$|"
     r"1password$|(?:ctrl|strg|alt|shift|cmd|meta|win)[+-]|[a-z_.]\w*\(|[\w.-]+=\S*$|[a-z]+-[a-z]+\.\d{1,2}$|"
@@ -66,7 +68,8 @@ _SETTING = lazy_regex(
 _RECORD = lazy_regex(
     r"[^\n]{0,40}(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\b\d\d:\d\d:\d\d)|"
     r"[^\n]{0,60}(?:\b[a-z][\w.-]{1,30}\[\d{1,7}\]:|\b(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b)|"
-    r"[^\s,;]+(?:[,;][^\s,;]*){2,40}\s*$|[ \t]{0,16}[|│+├└]|[^\t\n]{1,80}\t[^\t\n]{1,80}\t|"
+    rf"[^\s,;{CJK}]+(?:[,;][^\s,;{CJK}]*){{2,40}}\s*$|"
+    r"[ \t]{0,16}[|│+├└]|[^\t\n]{1,80}\t[^\t\n]{1,80}\t|"
     r"[^\n|]{0,200}[ ]\|[ ]|[^\n]{0,200}[A-Za-z_]\([^\n]{0,200}[),;:{]\s*$|"
     r"[^\n]{0,80}\S[ ]{2,40}\S[^\n]{0,80}\S[ ]{2,40}\S"
 )
@@ -179,7 +182,8 @@ def _words(text: str, at: int, stop: int) -> list[Candidate]:
         while end > start and text[end - 1] in ".,;:*'":
             end -= 1
         value = text[start:end]
-        if len(value) < 4 or value.isdigit() or not _SHAPED.search(value) or is_harmless(value):
+        bare = value[:-1] if value[-1:] in "!?" else value
+        if len(value) < 4 or bare.isdigit() or not _SHAPED.search(value) or is_harmless(value):
             continue
         quote = text[start - 1] if start > at and text[start - 1] in _QUOTES else ""
         found.append(Candidate(start, end, quote, "word"))

@@ -25,7 +25,7 @@ CUES: dict[str, str] = {
         "фраз zin$ satz$ wachtzin sleutelzin hoofdzin passphrase パスフレーズ 合言葉 一句话 sentence"
     ),
     "password": (
-        "pwd pw$ pws$ pass$ passe$ mdp şifre passord adgangskod mot_de_passe mots_de_passe senha clave$ claves$ "
+        "pwd pw$ pws$ ww$ pass$ passe$ mdp şifre passord adgangskod mot_de_passe mots_de_passe senha clave$ claves$ "
         "palavra-pass palavra_pass parola$ parolę hasel heslo lösenord кодовое_слово login_with word_is パスは "
         "パスを パス「 暗号化キー"
     ),
@@ -36,7 +36,7 @@ CUES: dict[str, str] = {
     ),
     "pin": (
         "pin$ pins$ pincode pin-code puk$ geheimzahl пин combin kombin szyfr zahlencode zugangscode toegangscode "
-        "türcode alarmcode deurcode 验证码 通行码"
+        "türcode alarmcode deurcode 验证码 通行码 取件码 开门码"
     ),
     "code": (
         "unlock$ entsperr verification sim$ sim- code$ codes$ kod$ kodu$ kody$ kodem$ código codigo codice codici код$ "
@@ -50,18 +50,19 @@ CUES: dict[str, str] = {
         "hekje krzyżyk gwiazdk решётк решетк звёздоч звездоч voicemail mailbox anrufbeantw schrank spind locker "
         "skrytk kłódk padlock cadenas candado lucchett cadeado hangslot schlüsselkasten caixinha шкаф сигнализ "
         "охран 玄関 門 金庫 ロッカー 门禁 門禁 机房 门 柜 保险 警報 アラーム building studio_door entrance "
+        "türschl zahlenschl vorhängeschl schloss$ hash_key hash_sign pound_key star_key "
         "eingang entrée ingresso entrada ingang wejści вход panel_by"
     ),
     "net": (
         "wifi wi-fi wlan ssid router routeur ruter роутер рутер вайф вай-ф ルーター 路由 hotspot 無線 无线 "
         "gästenetz gastnetz réseau rede$ red$ rete$ netwerk sieć сеть vpn box$ fritzbox access_point modem "
-        "гостев guest_net"
+        "гостев guest_net network netz$ netzwerk"
     ),
     "account": (
         "login logins log$ log-in$ log_in$ logon account konto kontem compte$ cuenta conta$ utente utilisateur "
         "usuari usuári benutzer gebruik user$ username admin root$ nazwa_użytk użytkown логин учёт учет аккаунт "
         "пользоват админ рут$ рутом 账号 帐号 账户 用户 帳號 アカウント ユーザ idは ftp ssh rdp panel$ panelu "
-        "paneel backoffice portal nas$ registrar hosting staging"
+        "paneel backoffice portal nas$ backend registrar hosting staging"
     ),
     "enter": (
         "type$ types$ typing typed enter$ enters entering tap$ punch key_in use$ using say$ tipp eintip eingeb "
@@ -71,12 +72,12 @@ CUES: dict[str, str] = {
         "введи вводи ввод набер набир жми вбей 入力 押し 打ち 输入 輸入 输 按 打 déverrouill desbloq sblocc "
         "ontgrendel odblok разблок opens_with get_you_in gets_you_in lets_you get_in get_on rein$ reinkomm "
         "se_abre si_apre s'ouvre geht_auf pide ask$ asks asking prompt fragt demande chiede pede vraagt pyta "
-        "спрашив просит 聞かれ 求め"
+        "спрашив просит 聞かれ 求め get_into gets_into punch"
     ),
     "logs in": (
         "anmeld einlogg connecte$ connecter$ connectez connexion conecta "
         "entrar entras entra$ entri$ entrare accedi acced acess inlog inlogg "
-        "zalog logow wchodz wejd зайд заход войти входи логин 登录 登陆 登錄 ログイン サインイン sign$ sign_in "
+        "zalog loguj logow wchodz wejd зайд заход войти входи логин 登录 登陆 登錄 ログイン サインイン sign$ sign_in "
         "log_into logged_in ssh_in"
     ),
     "old": (
@@ -137,7 +138,9 @@ CUES: dict[str, str] = {
         "rechnung factur fattur fatura faktur счёт 請求 发票 commit hash isbn id$ ids$ uuid row$ rows pr$ build$ "
         "error fehler erreur errore erro$ fout błąd status exit http page seite minut second hour stunde heure "
         "hora ora_ uur godzin час € eur$ usd kg$ mb$ gb$ ms$ px$ tests passed tokens$ chars lines_ pull step "
-        "schritt model modell artikel"
+        "schritt model modell artikel vlan$ сборк hausnummer huisnummer civico kundenn klantn seriennr inventar "
+        "artikeln matricola référence referenc référ ref$ nr$ number$ número$ numéro$ numero$ numer$ nummer$ номер$ "
+        "号室 号楼 型番 型号 订单 threshold schwell seuil umbral soglia drempel próg$ порог sensor sensore firmware"
     ),
     "kept": (
         "1password keepass bitwarden lastpass keychain vault$ vaultwarden key_vault secrets_manager stored "
@@ -167,7 +170,8 @@ FUNCTION_WORDS = frozenset(
         "wenn noch schon nur kein keine werden wurde hat haben kann le la les un une du ou pas en pour par sur "
         "dans est "
         "sont doit ne el los las una del no se con por debe il lo gli uno di non si deve che os um uma do da em "
-        "não para "
+        "não para è quella quello sempre stessa stesso siempre misma mismo même toujours celui celle gleiche selbe "
+        "immer wie jak taki takie samo hetzelfde zelfde altijd mesma mesmo как тот же "
         "com que de het een niet op voor van te wordt moet i lub nie w na z jest od dla и или не в на для от с по это"
     ).split()
 )
@@ -176,7 +180,8 @@ FUNCTION_WORDS = frozenset(
 _COMMON = frozenset(
     (
         "pass$ key$ keys$ root$ code$ codes$ user$ username token combin red$ answer seed sentence phrases$ "
-        "questions$ verification typ building secret activation serial licen[cs]e licence animal inter 番号 コード "
+        "questions$ verification typ building secret activation serial licen[cs]e licence animal inter network "
+        "netzwerk backend 番号 コード "
         "门 柜 用户 ユーザ キー ログイン 登录"
     ).split()
 )
@@ -303,7 +308,7 @@ def cues_in(low: str, first: int, last: int) -> list[Cue]:
     found = [Cue(*match.span(), _JOINED[match.group()]) for match in _EXPRESSION.finditer(low, first, last)]
     for match in _WORD.finditer(low, first, last):
         word = match.group()
-        if kind := kind_of(word):
+        if kind := kind_of(word) or ("'" in word and kind_of(word.rpartition("'")[2])):
             found.append(Cue(*match.span(), kind))
         elif not word.isascii():
             for part, kind in _PARTS:

@@ -36,6 +36,9 @@ _SENTENCE_END = lazy_regex(r"[.!?;](?=\s|$)|[。！？；]")
 _SIGNS = lazy_regex(r"[{}();=<>\\|$]")
 _YEAR = lazy_regex(r"(?:19|20)\d\d\W?$")
 _LETTERS = lazy_regex(r"[^\W\d_]+")
+#: Four groups of four letters, as services issue passwords to programs, and the most bits of random ones.
+_GROUPED = lazy_regex(r"(?<![\w-])[a-z]{4}(?:[ -][a-z]{4}){3}(?![\w-])")
+_RANDOM = -9.0
 #: Forms of words that are common in code and configuration.
 _FORMS = {
     name: lazy_regex(pattern)
@@ -91,6 +94,9 @@ def told_spans(text: str, low: str, places: Mapping[int, bool]) -> Iterator[Span
     """
     model = shipped_model()
     for region in regions(text, places):
+        for groups in _GROUPED.finditer(text, region.first, region.last):
+            if total_bits(groups.group()) < _RANDOM:
+                yield Span(*groups.span(), "password")
         for candidate, score in judged(text, low, region, model):
             if score >= model.floors["secret"]:
                 yield Span(candidate.start, candidate.end, "password")
@@ -146,7 +152,7 @@ def judged(text: str, low: str, region: Region, model: LinearModel) -> Iterator[
     scene = None
     for candidate in found:
         own = _form_of(text[candidate.start : candidate.end], candidate.quote, candidate.how)
-        if _by_form(own) >= model.floors["form"]:
+        if _by_form(own) >= model.floors["form"] or (candidate.how == "behind" and _is_given(text, candidate)):
             scene = scene or _Scene(text, low, region, found, cues)
             if scene.may_be_told(candidate):
                 yield candidate, model.score(Features(scene.around(candidate), own))
@@ -187,21 +193,23 @@ class _Scene:
         near = {cue.kind for cue in self.cues if one.start - _NEAR < cue.end and cue.start < one.end + _NEAR}
         before = {cue.kind for cue in self.cues if one.start - _NEAR < cue.start < one.start}
         is_used = before & _DOING or _USED.search(self.low, max(0, one.start - 8), one.start)
-        return bool(near & _STRONG) or bool(near & _OPENED and is_used)
+        return bool(near & (_STRONG | {"door"})) or bool(near & _OPENED and is_used)
 
     def is_named(self, one: Candidate) -> bool:
         """Return True if a word for a secret is near a candidate and, for a phrase, if the phrase is introduced."""
-        begin, stop = self._sentence(one)
+        begin, stop = self._line(one) if self.is_short else self._sentence(one)
         is_phrase = self.groups[one].startswith("phrase")
+        naming = _STRONG
         if self.groups[one] == "number":
             begin, stop = one.start - _NEARBY, one.end + _NEARBY
+            naming = _STRONG | {"door"} if self.is_short else _STRONG
         elif is_phrase and one.how != "line":
             stop = one.start
         else:
             begin, stop = min(begin, self._above(one)), one.start if is_phrase else stop
-        if not any(cue.kind in _STRONG and begin <= cue.start < stop for cue in self.cues):
+        if not any(cue.kind in naming and begin <= cue.start < stop for cue in self.cues):
             return False
-        return not is_phrase or _GIVEN.search(self.text, max(0, one.start - 12), one.start) is not None
+        return not is_phrase or _is_given(self.text, one)
 
     def _above(self, one: Candidate) -> int:
         """Return the beginning of the line above a candidate's line."""
@@ -257,6 +265,9 @@ class _Scene:
         next_one = after[0][:6] if after else "none"
         yield from (f"+1 {next_one}", f"+1 {next_one} {group}")
         yield from (f"+2 {word[:6]}" for word in after[1:2])
+        second, first_class, next_class = map(_class_of, (*["", "", *before][-2:], after[0] if after else ""))
+        yield from (f"class {first_class} {gap} {group}", f"classes {second} {first_class} {group}")
+        yield from (f"classes {first_class} > {next_class} {group}",)
         yield from (f"before {word[:5]}" for word in before)
         yield from (f"after {word[:5]}" for word in after)
 
@@ -287,8 +298,12 @@ class _Scene:
             following = _WORD.search(self.low, last_cue.end, one.start)
             yield f"{last_cue.kind} of {following.group()[:5] if following else ''}"
             yield f"last {last_cue.kind} {group}"
+        if nearest := next((cue for cue in reversed(self.cues) if cue.end <= one.start and cue.start >= first), None):
+            yield f"nearest {nearest.kind} {group}"
         if not _NAMING.intersection(near):
             yield from ("no cue", f"no cue {group}")
+        elif not any(near.get(kind, 0) > 1 for kind in _NAMING):
+            yield from ("far", f"far {group}")
         together = sorted(kind for kind, level in near.items() if level and kind in _TOGETHER)
         yield from (f"{one} & {other}" for at, one in enumerate(together) for other in together[at + 1 :])
 
@@ -328,6 +343,17 @@ class _Scene:
 
     def _strength(self, one: Candidate) -> int:
         return _STRENGTH.get(self.groups[one], 0) + bool(one.quote)
+
+
+@lru_cache(maxsize=8_192)
+def _class_of(word: str) -> str:
+    """Return what a word means, or else what kind of word it is."""
+    return kind_of(word) or ("common" if word in FUNCTION_WORDS else "number" if word.isdigit() else word and "other")
+
+
+def _is_given(text: str, one: Candidate) -> bool:
+    """Return True if a colon, an arrow or a word such as "is" introduces a candidate."""
+    return _GIVEN.search(text, max(0, one.start - 12), one.start) is not None
 
 
 def _shape(value: str) -> str:

@@ -58,7 +58,36 @@ SECRETS: dict[str, list[tuple[str, str]]] = {
         ("| host | password |\n|---|---|\n| sw1 | Alder.Fen |", "Alder.Fen"),
         ("| Gerät | Kennwort |\n|---|---|\n| Drucker | esel esel |", "esel esel"),
     ],
+    "digits spelled apart": [
+        ("Bike lock is 4 1 7 7, the trailer is in the shed behind the house", "4 1 7 7"),
+        ("Für die Schranke am Parkplatz 7 7 3 1 eintippen, dann Raute", "7 7 3 1"),
+        ("сейф в бухгалтерии открывается на 4471, потом решётка", "4471"),
+    ],
+    "a capital after a dot, which is no file's ending": [
+        ("log in to the NAS as tobias, it wants `heron.Pool7`, then mount the share", "heron.Pool7"),
+        ("le mot de passe c'est Mouette.Grise 2031, avec l'espace", "Mouette.Grise 2031"),
+    ],
+    "Chinese sentences with commas of ASCII": [
+        ("帮我看一下测试后台,账号demo,密码songshu2021,订单列表是空的", "songshu2021"),
+    ],
+    "a phrase behind a colon": [
+        ("mot de passe du coffre: quatre chats dorment au soleil", "quatre chats"),
+        ("passphrase: six quiet goats near the mill", "quiet goats"),
+    ],
+    "issued by a service to a program": [
+        ("вместо пароля там пароль приложения wmtz kqhv xfrb npjd, поставь его в rclone", "wmtz kqhv xfrb npjd"),
+        ("The seat's key is R4-TQ7M-9XBW-H3VD-KP52-N6LC, put it into the pipeline.", "TQ7M-9XBW-H3VD"),
+        ("Redis runs with `--requirepass plover.Pond.31`, the worker without any.", "plover.Pond.31"),
+    ],
+    "a made-up word, whatever else is said": [
+        ("To get into the tracker just type labrat and then Hay&Barn_27.", "Hay&Barn_27"),
+    ],
     "a wallet's words in a sentence": [
+        (
+            "He read the twelve words to me: ribbon oxygen canal vault thunder pencil lemon drift museum shield orbit "
+            "fancy — which tool checks them offline?",
+            "lemon drift museum",
+        ),
         (
             "The wallet, words in order: ribbon oxygen canal vault thunder pencil lemon drift museum shield orbit "
             "fancy. Keep them.",
@@ -74,6 +103,18 @@ LOOK_ALIKES: dict[str, list[str]] = {
         "La porte 12 ferme à 1930, badge obligatoire.",
         "the login page answers 503 since build 2024.11.3",
         "admin panel listens on port 8443",
+    ],
+    "numbers and names of other things near doors and alarms": [
+        "Den Türcode hat Frau Meier, Hausnummer 117, zweite Klingel von oben.",
+        "Alarmanlage: Typ Jablotron JA-107K, Seriennummer 1402 3377 9910.",
+        "Seriennummer: 7200000b4f8c1d3388e5f90000000004\nAussteller: CN=Werk-CA-2",
+    ],
+    "what was said of a password instead of it": [
+        'Il cliente dice che la password "è quella di sempre" e che non entra.',
+    ],
+    "names of keys, and places to fill in": [
+        "const key = `cart:${id}:items:v3`;\nawait redis.get(key);",
+        "lancez `kubectl create secret generic api --from-literal=password=<votre-mot-de-passe>` puis redéployez",
     ],
     "where it is kept, who has it": [
         "the router password is in Bitwarden, entry Staging Router",
@@ -102,6 +143,38 @@ def test_what_people_tell_goes(text: str, secret: str) -> None:
 @pytest.mark.parametrize("text", by_class(LOOK_ALIKES))
 def test_what_only_resembles_it_stays(text: str) -> None:
     assert redact(text) == text
+
+
+def test_all_lines_of_a_list_go_with_one_that_is_a_secret() -> None:
+    text = (
+        "These are the one-time logins for the page:\n1. 8k2m-p4q7\n2. z9x1-c3v5\n\n3. q8w6-e2r4 (used)\n4. none left"
+    )
+
+    masked = redact(text)
+
+    assert masked == (
+        "These are the one-time logins for the page:\n1. [secret:password]\n2. [secret:password]\n\n"
+        "3. [secret:password] (used)\n4. none left"
+    )
+
+
+def test_a_table_may_have_a_line_of_dashes_below_its_headings() -> None:
+    text = "user  password    role\n----- ----------- ----\nann   Brombeer91  rw\njo    Schlehe     ro"
+
+    masked = redact(text)
+
+    assert masked == (
+        "user  password    role\n----- ----------- ----\nann   [secret:password]  rw\njo    [secret:password]     ro"
+    )
+
+
+def test_a_word_between_passwords_in_a_column_is_one_but_not_what_is_said_of_it() -> None:
+    text = "| host | pass |\n|---|---|\n| nas | Quitte77! |\n| ups | Mispel#4 |\n| cam | Holunder |\n| tv | same |"
+
+    masked = redact(text)
+
+    assert "Holunder" not in masked
+    assert masked.endswith("| tv | same |")
 
 
 def test_parts_that_are_read_together_are_judged_by_themselves() -> None:
