@@ -379,9 +379,9 @@ class Draft:
             self.is_changed = True
 
     def add_action(self, action: Action) -> None:
-        """Add a tool call that waits for its result."""
-        self.waiting[action.tool_use_id] = len(self.actions)
-        self.actions.append(action)
+        """Add a tool call that waits for its result; a later state of one that already waits takes its place."""
+        index = self.waiting.setdefault(action.tool_use_id, len(self.actions))
+        self.actions[index : index + 1] = [action]
 
     def drop_action(self, tool: str, result_uuid: str) -> None:
         """Drop the call of a tool that has its result in the entry with this id, if there is one."""

@@ -347,3 +347,25 @@ def test_two_replies_stay_two(
     ingest(transcript)
 
     assert said(turns) == [("why did it hang", "\n\n".join(texts))]
+
+
+@pytest.mark.parametrize("is_read_between", [True, False])
+def test_a_call_that_is_written_again_while_it_grows_is_one(
+    transcript: Transcript, ingest: Ingest, turns: Turns, is_read_between: bool
+) -> None:
+    transcript.user("run the tests")
+    for given in ({}, {"command": "make"}, {"command": f"make test KEY={TOKEN}"}):
+        block = {"type": "tool_use", "id": "t1", "name": "Bash", "input": given}
+        transcript.add({"type": "assistant", "message": {"id": "msg_1", "content": [block]}})
+        if is_read_between:
+            ingest(transcript)
+    transcript.calls("Read", "x", file_path="/p/a")
+    failed = {"type": "tool_result", "tool_use_id": "t1", "content": "Exit code 2\nerror: no rule", "is_error": True}
+    transcript.user([failed])
+    ingest(transcript)
+
+    (stored,) = turns()
+    assert [(action.tool, action.command, action.exit_code) for action in stored.turn.actions] == [
+        ("Bash", "make test KEY=[secret:github-token]", 2),
+        ("Read", "", None),
+    ]
