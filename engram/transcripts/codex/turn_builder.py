@@ -109,6 +109,10 @@ class ReaderState:
     has_head: bool = False
     #: Who writes the prompts, according to the head of the session.
     speaker: Speaker = Speaker.PERSON
+    #: Who wrote those of the session from which this one was forked, according to its head; None if there is none.
+    origins_speaker: Speaker | None = None
+    #: True if the current turn was copied from that session.
+    is_inherited: bool = False
     #: Number of a process that is still running → id of the call that started it.
     running: dict[str, str] = field(default_factory=dict)
     #: Id of a call that requests further output → number of the process.
@@ -152,6 +156,8 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
             is_copied=bool(facts.get("is_copied")),
             has_head=bool(facts.get("has_head")),
             speaker=Speaker(facts.get("speaker", Speaker.PERSON)),
+            origins_speaker=Speaker(origins) if (origins := facts.get("origins_speaker")) else None,
+            is_inherited=facts.get("is_inherited") is True,
             running=dict(facts.get("running", {})),
             polls=dict(facts.get("polls", {})),
             switching=str(facts.get("switching", "")),
@@ -183,6 +189,7 @@ def dump_cursor(position: Position, state: ReaderState) -> Cursor:
 #: Maximum number of texts waiting for their copy in the other log.
 MAX_ECHOES = 24
 _TEXTS = (Kind.PROMPT, Kind.REPLY)
+_TIMED = lazy_regex(r"([0-9a-f]{8})-([0-9a-f]{4})-7")
 
 
 class Identified(NamedTuple):
@@ -243,6 +250,13 @@ def _call_uuid(entry: Entry, session_id: str, naming: Naming) -> str:
     call_id = storable_id(entry.data.get("call_id") or entry.data.get("id"))
     part = "result" if entry.kind is Kind.RESULT else "call"
     return _uuid(naming.turn_id or naming.origin or session_id, part, call_id) if call_id else ""
+
+
+def _is_older(turn_id: str, session_id: str) -> bool:
+    """Return True for a turn that began before the session did, from which the session was forked."""
+    # These are UUIDs of version 7, which begin with the time in milliseconds.
+    turn, session = (match[1] + match[2] if (match := _TIMED.match(name)) else "" for name in (turn_id, session_id))
+    return bool(turn and session) and turn < session
 
 
 def _uuid(*parts: str) -> str:
@@ -312,6 +326,7 @@ class TurnBuilder:
         entry, uuid, is_echo = identified
         if entry.kind in (Kind.BEGIN, Kind.FOLDER) and (turn_id := storable_id(entry.data.get("turn_id"))):
             self._state.is_copied = turn_id.startswith(_COPIED)
+            self._state.is_inherited = _is_older(turn_id, self._session_id.rpartition(".")[2])
         if self._state.is_copied and entry.kind in _OF_TURNS:
             return
         if self._holder is not None and uuid and not is_echo and uuid not in self._seen and self._is_known(uuid):
@@ -328,7 +343,7 @@ class TurnBuilder:
                 self._roll_back(entry)
             case Kind.END | Kind.ABORT:
                 self._end(is_interrupted=entry.kind is Kind.ABORT)
-            case Kind.PROMPT if not self._is_subagent and self._state.speaker is not Speaker.AGENT:
+            case Kind.PROMPT if not self._is_subagent and self._speaker is not Speaker.AGENT:
                 self._add_prompt(entry, uuid, is_echo=is_echo)
             case Kind.REPLY if not is_echo and not self._is_taken(uuid):
                 draft = self._record(entry, uuid)
@@ -339,6 +354,11 @@ class TurnBuilder:
                 self._add_result(entry, uuid)
             case Kind.FINISHED_CALL:
                 self._add_finished_call(entry, uuid)
+
+    @property
+    def _speaker(self) -> Speaker:
+        """Who writes the prompts of the current turn."""
+        return (self._state.is_inherited and self._state.origins_speaker) or self._state.speaker
 
     def finish(self) -> Built:
         """Return the turns so far; ``state`` lists the turns to continue."""
@@ -364,7 +384,7 @@ class TurnBuilder:
         self._open(uuid, Opening.PROMPT, entry)
         draft = self._record(entry, uuid)
         draft.extra[BEHIND] = self._stand(uuid)
-        role = Role.PROGRAM if self._state.speaker is Speaker.PROGRAM else Role.USER
+        role = Role.PROGRAM if self._speaker is Speaker.PROGRAM else Role.USER
         draft.said.append(_text_block(entry, uuid, Role.CONTEXT if entry.element else role))
         draft.said.extend(_text_block(entry._replace(text=text), uuid, Role.CONTEXT) for text in entry.beside)
         if entry.element:
@@ -458,7 +478,7 @@ class TurnBuilder:
 
     def _add_dialog(self, draft: Draft, entry: Entry, uuid: str, parts: Iterable[tuple[Role, str, str]]) -> None:
         """Add questions to the user, or the answers. In a session of a program or agent, a person answers none."""
-        if self._is_subagent or self._state.speaker is not Speaker.PERSON:
+        if self._is_subagent or self._speaker is not Speaker.PERSON:
             return
         for role, text, link in parts:
             draft.said.append(_text_block(entry._replace(text=text), uuid, role, link))
@@ -493,6 +513,7 @@ class TurnBuilder:
     def _note_head(self, entry: Entry) -> None:
         """Read folder and branch from the session's own head; a fork also contains the heads of its originals."""
         if self._state.has_head and entry.data.get("id") != self._session_id.rpartition(".")[2]:
+            self._state.origins_speaker = codex_speaker(entry.data)
             return
         self._state.has_head = True
         self._state.speaker = codex_speaker(entry.data)

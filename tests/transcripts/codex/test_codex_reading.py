@@ -20,6 +20,8 @@ from tests.rollouts import SESSION, Rollout, ended
 
 Read = Callable[..., list[Turn]]
 CHILD = "019f03e0-0000-7eb2-83cc-b54ecd71be23"
+#: Begun after the turns of ``SESSION``, as the times in their ids show.
+LATER_CHILD = "019f03e9-0000-7eb2-83cc-b54ecd71be23"
 
 
 def prompts(turns: list[Turn]) -> list[str]:
@@ -434,6 +436,49 @@ def test_the_history_that_a_fork_begins_with_is_not_read_twice(
 
     assert sorted(prompts(turns)) == sorted(["How heavy is the walrus crate?", "yes", "yes", "And the seal?"])
     assert store.value("SELECT count(*) FROM said WHERE text = 'Noted.'") == 2
+
+
+BY_EXEC = {"source": "exec", "originator": "codex_exec"}
+IN_A_TERMINAL = {"source": "cli", "originator": "codex_cli_rs"}
+
+
+@pytest.mark.parametrize("max_bytes", [1, 1_000_000])
+@pytest.mark.parametrize(
+    ("origin", "fork", "roles"),
+    [
+        (BY_EXEC, IN_A_TERMINAL, [Role.PROGRAM, Role.USER]),
+        (IN_A_TERMINAL, BY_EXEC, [Role.USER, Role.PROGRAM]),
+        ({"source": {"subagent": "review"}}, IN_A_TERMINAL, [Role.USER]),
+        (IN_A_TERMINAL, IN_A_TERMINAL, [Role.USER, Role.USER]),
+        (None, BY_EXEC, [Role.PROGRAM, Role.PROGRAM]),
+    ],
+)
+def test_who_wrote_what_a_fork_begins_with_is_told_by_the_head_of_its_origin(
+    rollout: Rollout,
+    codex_folder: Path,
+    read: Read,
+    origin: dict[str, object] | None,
+    fork: dict[str, object],
+    roles: list[Role],
+    max_bytes: int,
+) -> None:
+    child = Rollout(codex_folder, LATER_CHILD, turn=50)
+    child.write("session_meta", {"id": LATER_CHILD, "forked_from_id": SESSION, "cwd": "/work/harbour"} | fork)
+    if origin is not None:
+        child.write("session_meta", {"id": SESSION, "cwd": "/work/harbour"} | origin)
+    rollout.begin()
+    rollout.user("Always weigh crates twice.")
+    rollout.says("I will.")
+    for line in rollout.lines:
+        child.write(line["type"], line["payload"])
+    rollout.path.unlink()
+    child.begin()
+    child.user("And the seal?")
+
+    turns = read(LATER_CHILD, max_bytes=max_bytes)
+
+    spoken = [text.role for turn in turns for text in turn.said if text.role is not Role.ASSISTANT]
+    assert spoken == roles
 
 
 @pytest.mark.parametrize("is_read_between", [False, True])
