@@ -223,13 +223,13 @@ class _Portion:
         Some versions write lines of one session into the file of another. Other lines that name another session are a
         copied history: they come before the session's first own line, or the file has another name than its session.
         """
-        named = storable_id(entry.data.get("sessionId"))
+        named = entry.data.get("sessionId")
         if self._part:
-            return named == self._part
+            return bool(named == self._part)
         if named == self._session_id:
             self.has_own = True
-        elif self.has_own and named and is_session_id(named):
-            self.others[named] = None
+        elif self.has_own and (session_id := storable_id(named)) and is_session_id(session_id):
+            self.others[session_id] = None
             return False
         return True
 

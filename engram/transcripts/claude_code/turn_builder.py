@@ -88,13 +88,18 @@ class OpenTurns:
         self._preamble = self._drafts.get(state.preamble)
         self._cwd = state.cwd
         self._branch = state.branch
-        #: The fields of the session's last line, by which the queue's lines are judged.
-        self.fields = state.fields
+        self._fields = state.fields
+        self._shown: Mapping[str, Any] = {}
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The session's fields, by which the queue's lines are judged, as its last line of another kind showed them."""
+        return session_fields(self._shown) if self._shown else self._fields
 
     def note_place(self, entry: Entry) -> None:
         """Use an entry's working directory, branch and fields for the following entries."""
         if entry.kind is not Kind.QUEUE:
-            self.fields = session_fields(entry.data)
+            self._shown = entry.data
         if entry.cwd:
             self._cwd = entry.cwd
         if entry.branch:
@@ -407,8 +412,7 @@ class TurnBuilder:
             self._settle(entry, words)
             return
         is_handed_over = self._settle(entry, words) if entry.kind in _SHOWING else False
-        owner = self._find_owner(entry.uuid)
-        if owner is not None:
+        if (owner := self._find_owner(entry.uuid)) is not None:
             self._skip(entry, words, owner)
         elif _opens(words) and not is_handed_over:
             self._open_prompt(entry, words)
@@ -551,16 +555,14 @@ class TurnBuilder:
             add_results(draft, entry, with_dialogs=with_dialogs, note_environment=self._note_environment)
 
     def _note_interruption(self) -> None:
-        if self._turns.current is not None and not self._turns.current.is_interrupted:
-            self._turns.current.is_interrupted = True
-            self._turns.current.is_changed = self._turns.current.has_grown = True
+        current = self._turns.current
+        if current is not None and not current.is_interrupted:
+            current.is_interrupted = current.is_changed = current.has_grown = True
 
     # -- which turn an entry belongs to
 
     def _find_owner(self, uuid: str) -> str | None:
-        if not uuid:
-            return None
-        return self._turns.seen.get(uuid) or self._owner(uuid)
+        return (self._turns.seen.get(uuid) or self._owner(uuid)) if uuid else None
 
     def _skip(self, entry: Entry, words: Words, owner: str) -> None:
         """Leave an entry in the turn that it belongs to. A copied prompt also ends the current turn.
