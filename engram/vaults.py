@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,13 +18,17 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from engram.errors import HomeError, NotFound
-from engram.paths import Home, spellings_of
+from engram.paths import Home, is_default_home, spellings_of
 from engram.settings import ConfigFault, Loaded, Settings, load
 from engram.system.atomic import make_private_folder, read_regular, write_atomic
 
 #: Folder of the vaults in the memory folder, and the file that names a vault's project.
 FOLDER_NAME, FILE_NAME = "vaults", "vault.json"
 _MAX_FILE_BYTES = 100_000
+#: The commands for the memory folder with all its vaults.
+OF_ALL_VAULTS = frozenset(("install", "uninstall", "up", "service", "projects vault", "projects unvault"))
+#: A command in a message, in backticks, with its name.
+_COMMAND = re.compile(r"(?<=`)engram (projects (?:un)?vault|[a-z]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +139,19 @@ def load_inside(
         names = ", ".join(known.name for known in list_vaults(loaded.settings.places)) or "none"
         raise NotFound(f"no vault for {name[:60]!r}; vaults: {names}. `engram projects vault NAME` creates one")
     return replace(loaded, settings=settings_of(vault, loaded.settings))
+
+
+def with_flags(text: str, home: Home) -> str:
+    """Return a message with the flags that its commands need for the memory in ``home``, wherever they are typed."""
+    vault = own_vault(home)
+    root = home if vault is None else Home(vault.around)
+    folder = [] if is_default_home(root) else ["--home", str(root.root)]
+
+    def completed(found: re.Match[str]) -> str:
+        of_vault = [] if vault is None or found[1] in OF_ALL_VAULTS else ["--vault", vault.name]
+        return f"{shlex.join(['engram', *folder, *of_vault])} {found[1]}"
+
+    return _COMMAND.sub(completed, text)
 
 
 def free_folder(home: Home, name: str) -> Path:

@@ -20,7 +20,7 @@ from engram.cli.output import say
 from engram.errors import BadRequest, MissingHome, NotFound, ServiceError, SettingsError, StoreError
 from engram.paths import Home, absolute_path, check_private, current_folder
 from engram.settings import ConfigFault, Loaded, Settings
-from engram.vaults import load_inside, vault_of_folder
+from engram.vaults import OF_ALL_VAULTS, load_inside, vault_of_folder
 
 if TYPE_CHECKING:
     from engram.models.engine.transaction import Store
@@ -143,8 +143,6 @@ class Workspace:
 
 #: The commands that read or change Claude Code's folder.
 _OF_CLAUDE_FOLDER = frozenset("up install uninstall setup service doctor".split())
-#: The commands for the memory folder with all its vaults.
-_OF_ALL_VAULTS = frozenset(("install", "uninstall", "service", "projects vault", "projects unvault"))
 
 
 def advise(text: str, *, err: bool = False, **style: Any) -> None:
@@ -177,7 +175,7 @@ def call_of(workspace: Workspace, command: str) -> str:
         for name in names
         if workspace.flags.get(name)
     ]
-    vault = [] if workspace.vault is None or command in _OF_ALL_VAULTS else [f"--vault {shlex.quote(workspace.vault)}"]
+    vault = [] if workspace.vault is None or command in OF_ALL_VAULTS else [f"--vault {shlex.quote(workspace.vault)}"]
     return " ".join([program, *folders, *vault])
 
 

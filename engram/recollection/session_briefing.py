@@ -43,6 +43,7 @@ from engram.search.hits import BRANCH_DEDUCTION
 from engram.settings import Settings
 from engram.system.atomic import read_regular
 from engram.transcripts.claude_code.history import PromptHistory
+from engram.vaults import with_flags
 
 #: Share of the token budget to use; less than 1, because the length of a token is an estimate.
 USED_SHARE = 0.9
@@ -104,7 +105,8 @@ def build_briefing(
     lines = Lines(int(settings.briefing_tokens * USED_SHARE) * CHARACTERS_PER_TOKEN)
     lines.add(_HEADER.format(place=f" in {name}" if place and (name := shown_name(place.name, 60)) else ""))
     lines.add(*recovered_line(store, project_id))
-    lines.add(*(broken_line(list_stages(store), store.now_ms()) or dead_line(store, settings)))
+    ill = broken_line(list_stages(store), store.now_ms()) or dead_line(store, settings)
+    lines.add(*(with_flags(line, settings.places) for line in ill))
     said = SaidWords()
     pinned = pinned_memories(store, seen)
     latest = latest_memories(store, project_id=seen, limit=MAX_BRIEFING_CANDIDATES)

@@ -7,7 +7,8 @@ memory but no worker, it reports that Engram is off, unless the session starts i
 import posix
 import sys
 
-#: What Claude is shown if nothing is running; Claude tells the user if it matters.
+#: What Claude is shown if nothing is running; Claude tells the user if it matters. ``engram`` is written with the flag
+#: that the memory folder needs.
 OFF = (
     b'{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"Engram, the memory of this machine, '
     b"is off: nothing in this session is remembered, and no earlier session is found. The user can start it with "
@@ -24,7 +25,17 @@ def say_off(payload: bytes) -> bytes:
         posix.stat("memory.db")
     except FileNotFoundError:
         return b""
-    return b"" if _starts_with_session() else OFF
+    return b"" if _starts_with_session() else OFF.replace(b"`engram ", b"`engram " + _flag())
+
+
+def _flag() -> bytes:
+    """Return the flag that names the memory folder; b"" for the default one, and for a path that JSON would escape."""
+    folder = posix.environ.get(b"ENGRAM_HOME", b"")
+    if folder in (b"", posix.environ.get(b"HOME", b"") + b"/.claude-memory"):
+        return b""
+    if any(byte < 32 or byte > 126 or byte in b"\"'\\`" for byte in folder):
+        return b""
+    return b"--home '" + folder + b"' " if b" " in folder else b"--home " + folder + b" "
 
 
 def _starts_with_session() -> bool:

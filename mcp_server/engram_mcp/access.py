@@ -24,7 +24,7 @@ from engram.models.sessions.stored_quotations import Quotation, find_quotation
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.trust.display import fence_safe, one_line
-from engram.vaults import settings_of
+from engram.vaults import settings_of, with_flags
 from engram.worker.recall_client import RecallRequest, RecallResponse, ask_memory
 from engram.worker.worker_client import wake_worker
 
@@ -101,7 +101,7 @@ class Access:
         path = self.settings.places.memory_db
         if not path.parent.is_dir() or not (path.exists() or is_replaced(path)):
             raise StoreError(
-                f"there is no memory at {path} yet. Tell the user to run 'engram up', and continue without memory"
+                f"there is no memory at {path} yet. Tell the user to run `engram up`, and continue without memory"
             )
         with open_memory(path, driver=self.settings.sqlite_driver, is_made=False) as store:
             yield store
@@ -117,6 +117,10 @@ class Access:
     def wake_worker(self) -> None:
         wake_worker(self.settings.places)
 
+    def as_typed(self, text: str) -> str:
+        """Return one of Engram's own messages with its commands as the user types them for this memory."""
+        return with_flags(text, self.settings.places)
+
     def view(self, store: Store, name: str | None = None) -> View:
         """Return the view of a project (default: the project of Claude's folder) and of global memories.
 
@@ -128,7 +132,7 @@ class Access:
         named = find_project(store, name)
         if named is None:
             raise NotFound(
-                f"there is no project {name[:60]!r}. Ask the user for its name ('engram status --json' lists them)"
+                f"there is no project {name[:60]!r}. Ask the user for its name (`engram status --json` lists them)"
             )
         return View(named, is_elsewhere=own is None or own.id != named.id)
 

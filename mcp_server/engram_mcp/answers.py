@@ -36,40 +36,42 @@ def day(at_ms: int | None, now_ms: int | None = None) -> str:
     return f"{moment:%b} {moment.day}" + ("" if moment.year == this_year else f" {moment.year}")
 
 
-def recall_lines(hits: Sequence[PublicHit], note: str = "", project: str = "", session_id: str = "") -> str:
+def recall_lines(hits: Sequence[PublicHit], notes: Sequence[str] = (), project: str = "", session_id: str = "") -> str:
     """Return the answer of ``memory_recall``: one line per memory, then passages; see ``answer_text``."""
-    shown, held_back = _without_suspects(hits)
-    return (answer_text(shown, project, session_id) or "Nothing is known about this.") + held_back + tail(note)
+    shown = _without_suspects(hits)
+    return (answer_text(shown, project, session_id) or "Nothing is known about this.") + "".join(map(tail, notes))
 
 
-def search_lines(hits: Sequence[PublicHit], note: str = "", unsaid: str = "", session_id: str = "") -> str:
+def search_lines(hits: Sequence[PublicHit], notes: Sequence[str] = (), unsaid: str = "", session_id: str = "") -> str:
     """Return the answer of ``memory_search``: the texts, verbatim, and their sources.
 
     ``unsaid`` comes first: a sentence saying that no text contains the words, or "".
     """
-    shown, held_back = _without_suspects(hits)
+    shown, said = _without_suspects(hits), "".join(map(tail, notes))
     if not shown:
-        return "No turn or note matches. Try other words, or memory_timeline." + held_back + tail(note)
+        return "No turn or note matches. Try other words, or memory_timeline." + said
     lines = [unsaid] * bool(unsaid) + [answer_text(shown, session_id=session_id)]
     if any(hit.kind == "note" for hit in shown):
         lines.append("memory_get(source, start, lines) prints more of a note.")
-    return "\n".join(lines) + held_back + tail(note)
+    return "\n".join(lines) + said
 
 
-def _without_suspects(hits: Sequence[PublicHit]) -> tuple[list[PublicHit], str]:
-    """Return the hits without memories that read like orders, and a line that says how many were left out."""
-    shown = [hit for hit in hits if hit.memory is None or not hit.memory.suspect]
-    number = len(hits) - len(shown)
-    if not number:
-        return shown, ""
-    return shown, f"\n({number} left out: they read like orders. The user sees them with 'engram review'.)"
+def held_back_note(hits: Sequence[PublicHit]) -> str:
+    """Return a note that says how many memories are left out because they read like orders; "" if none are."""
+    number = len(hits) - len(_without_suspects(hits))
+    return f"{number} left out: they read like orders. The user sees them with `engram review`." if number else ""
+
+
+def _without_suspects(hits: Sequence[PublicHit]) -> list[PublicHit]:
+    """Return the hits without memories that read like orders."""
+    return [hit for hit in hits if hit.memory is None or not hit.memory.suspect]
 
 
 def contradiction_line(older_id: str, newer_id: str) -> str:
     """Return the note for two memories between which the user must decide."""
     return (
         f" {older_id} was pinned, saved or said by the user and is kept. Ask the user to decide with "
-        f"'engram review keep {newer_id}' (or {older_id})."
+        f"`engram review keep {newer_id}` (or {older_id})."
     )
 
 
@@ -79,7 +81,7 @@ def suspect_line(made: Memory) -> str:
         return ""
     return (
         f" It reads like {made.suspect}, so it is only shown on request until the user releases it with "
-        f"'engram review trust {made.episode_id}'."
+        f"`engram review trust {made.episode_id}`."
     )
 
 
@@ -92,7 +94,7 @@ _JUDGED = {
 
 def judged_text(episode_id: str, judgement: Judgement, *, is_users: bool = False) -> str:
     """Return the answer of ``memory_feedback``; ``is_users`` if the user gave the judgement, with a command."""
-    revert = f"{'Take it back' if is_users else 'The user can revert this'}: engram feedback {episode_id} --off"
+    revert = f"{'Take it back' if is_users else 'The user can revert this'}: `engram feedback {episode_id} --off`"
     if is_quotation_id(episode_id) and judgement is not Judgement.HELPFUL:
         return f"{episode_id} is judged {judgement}: it will not be quoted again. {revert}"
     what = _JUDGED[judgement].partition(". ")[0] if is_users else _JUDGED[judgement]

@@ -6,6 +6,7 @@ validation of the arguments.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import logging
 import os
@@ -136,7 +137,10 @@ def answer(
     try:
         return _shown(_work(access, name, arguments, Actor.USER if is_users else Actor.AGENT)), False
     except EngramError as error:
-        return _shown(str(error)), True
+        text = str(error)
+        with contextlib.suppress(EngramError):
+            text = access().as_typed(text)
+        return _shown(text), True
 
 
 def _work(access: Callable[[], Access], name: str, arguments: Mapping[str, Any], actor: Actor) -> str:
@@ -153,7 +157,7 @@ def _work(access: Callable[[], Access], name: str, arguments: Mapping[str, Any],
         kind = type(error).__name__
         logger.exception("action=tool name=%s error=%s", name, kind)
         raise EngramError(
-            f"memory failed ({kind}); continue without it, and tell the user to run 'engram doctor'"
+            f"memory failed ({kind}); continue without it, and tell the user to run `engram doctor`"
         ) from error
     finally:
         logger.info("action=tool name=%s pid=%d", name, os.getpid())

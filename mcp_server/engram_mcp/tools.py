@@ -40,27 +40,27 @@ MAX_HITS: Final = 25
 #: ``memory_recall`` are limited by a word budget; any other limit applies to memories and passages together.
 DEFAULT_HITS: Final = 5
 #: Note in answers if no worker is running.
-NO_WORKER = "the worker is not running: text search only; 'engram up' starts it"
+NO_WORKER = "the worker is not running: text search only; `engram up` starts it"
 #: Text of ``memory_status`` if no watcher is running.
-NO_WATCHER = "not running, so new messages are not recorded; 'engram up' starts it"
+NO_WATCHER = "not running, so new messages are not recorded; `engram up` starts it"
 
 
 def recall(access: Access, query: str, limit: int, project: str | None) -> str:
     """Return ranked memories for a question."""
-    found, view, note = _find(access, Operation.RECALL, query, limit, project)
-    return answers.recall_lines(found.hits, note, view.project.name if view.project else "", access.session_id)
+    found, view, notes = _find(access, Operation.RECALL, query, limit, project)
+    return answers.recall_lines(found.hits, notes, view.project.name if view.project else "", access.session_id)
 
 
 def search(access: Access, query: str, limit: int, project: str | None) -> str:
     """Return verbatim turns and notes for a question."""
-    found, _, note = _find(access, Operation.SEARCH, query, limit, project)
-    return answers.search_lines(found.hits, note, found.not_found, access.session_id)
+    found, _, notes = _find(access, Operation.SEARCH, query, limit, project)
+    return answers.search_lines(found.hits, notes, found.not_found, access.session_id)
 
 
 def _find(
     access: Access, operation: Operation, query: str, limit: int, project: str | None
-) -> tuple[RecallResponse, View, str]:
-    """Return the response, the view searched, and a note about it. Without a worker, only text is searched."""
+) -> tuple[RecallResponse, View, list[str]]:
+    """Return the response, the view searched, and notes about both. Without a worker, only text is searched."""
     require_words(query)
     with access.store() as store:
         view = access.view(store, project)
@@ -74,7 +74,8 @@ def _find(
         )
         response = access.ask(store, request)
         no_worker = "" if response.answered_by is AnsweredBy.WORKER else NO_WORKER
-        return response, view, "; ".join(part for part in (view.note, no_worker) if part)
+        state = "; ".join(part for part in (view.note, no_worker) if part)
+        return response, view, [access.as_typed(note) for note in (answers.held_back_note(response.hits), state)]
 
 
 def expand(access: Access, episode_id: str, project: str | None = None) -> str:
@@ -174,7 +175,8 @@ def save(
     if supersedes:
         replaced = answers.contradiction_line(supersedes, made.episode_id) if is_open else f" It replaces {supersedes}."
     done = "Saved" if made.episode_id == new_id else "Already known, so nothing new was saved,"
-    return f"{done} for {where} — ID: {made.episode_id}.{replaced}{answers.suspect_line(made)}"
+    said = access.as_typed(f"{replaced}{answers.suspect_line(made)}")
+    return f"{done} for {where} — ID: {made.episode_id}.{said}"
 
 
 def _save_note(access: Access, store: Store, content: str, project: ProjectRow | None) -> str:
@@ -186,7 +188,9 @@ def _save_note(access: Access, store: Store, content: str, project: ProjectRow |
     index_notes(store, access.settings, redact)
     source = path.relative_to(access.settings.places.notes).as_posix()
     if project is None:
-        return f"Saved in the note {source}. This folder is not a project, so only the user's 'engram search' finds it."
+        return access.as_typed(
+            f"Saved in the note {source}. This folder is not a project, so only the user's `engram search` finds it."
+        )
     return f"Saved in the note {source} for project {shown_name(project.name)}. memory_search and memory_get find it."
 
 
@@ -226,7 +230,7 @@ def correct(access: Access, episode_id: str, text: str, why: str, project: str |
         said = f"Kept — ID: {done.made.episode_id}.{answers.contradiction_line(episode_id, done.made.episode_id)}"
     else:
         said = f"Corrected — ID: {done.made.episode_id}. It replaces {episode_id}."
-    return said + answers.suspect_line(done.made) + answers.tail(view.note)
+    return access.as_typed(said + answers.suspect_line(done.made)) + answers.tail(view.note)
 
 
 def feedback(access: Access, episode_id: str, verdict: str, why: str, project: str | None = None) -> str:
@@ -255,7 +259,7 @@ def feedback(access: Access, episode_id: str, verdict: str, why: str, project: s
                 withdraw_bites(access.settings.places, episode_id)
             said = answers.judged_text(episode_id, judgement, is_users=access.actor is Actor.USER)
     access.wake_worker()
-    return said + answers.tail(view.note)
+    return access.as_typed(said) + answers.tail(view.note)
 
 
 def pin(access: Access, episode_id: str, is_pinned: bool = True, project: str | None = None) -> str:
@@ -277,7 +281,7 @@ def status(access: Access) -> str:
         worker = ask_status(access.settings.places)
         vitals = take_vitals(store, access.settings)
         home = access.settings.places
-        lines = [
+        state = [
             f"worker: running, pid {worker.pid}, up {_duration(worker.uptime_seconds)}, {worker.rss_mb} MB"
             if worker
             else f"worker: {'running, but it does not answer' if vitals.worker.is_alive else NO_WORKER}",
@@ -287,6 +291,9 @@ def status(access: Access) -> str:
                 for trouble in vitals.troubles()
                 if trouble.about not in ("worker", "watcher")
             ),
+        ]
+        lines = [
+            *map(access.as_typed, state),
             f"socket: {home.recall_socket} ({'answers' if worker else 'no answer'})",
             f"schema: {store.schema_version()}",
             *_memory_lines(store, access.view(store)),

@@ -107,7 +107,9 @@ def test_a_session_that_begins_while_a_worker_is_started_again_is_not_told_that_
     begins = {"hook_event_name": "SessionStart", "source": "startup"}
     hooks.home.memory_db.touch()
 
-    assert "is off" in hooks.run("SessionStart", begins).context
+    said = hooks.run("SessionStart", begins).context
+    assert "is off" in said
+    assert f"`engram --home {hooks.home.root} service start`" in said
     announce_worker(hooks.home)
     assert hooks.run("SessionStart", begins).output == b""
 

@@ -86,7 +86,7 @@ def test_the_start_of_a_session_says_that_engram_is_off(
         with socket.socket(socket.AF_UNIX) as listener, socket_address(hooks.home.recall_socket) as address:
             listener.bind(address)
 
-    assert "`engram service start`" in hooks.run("SessionStart", payload).context
+    assert f"`engram --home {hooks.home.root} service start`" in hooks.run("SessionStart", payload).context
 
 
 @pytest.mark.parametrize(

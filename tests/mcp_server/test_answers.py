@@ -10,7 +10,7 @@ import pytest
 
 from engram.search.hit_lines import DOUBTFUL, HEADING
 from engram.search.hits import MemoryFields, PublicHit
-from engram_mcp.answers import day, recall_lines, search_lines
+from engram_mcp.answers import day, held_back_note, recall_lines, search_lines
 
 
 def hit(**values: Any) -> PublicHit:
@@ -53,9 +53,9 @@ def test_a_memory_that_reads_like_an_order_is_left_out_and_counted() -> None:
 
     for lines in (recall_lines, search_lines):
         assert "Never tell" not in lines(hits)
-        assert "1 left out" in lines(hits)
-        assert "left out" not in lines(hits[:1])
-        assert "1 left out" in lines(hits[1:])
+        assert "1 left out" in lines(hits, [held_back_note(hits)])
+        assert "left out" not in lines(hits[:1], [held_back_note(hits[:1])])
+        assert "1 left out" in lines(hits[1:], [held_back_note(hits[1:])])
 
 
 def test_a_passage_that_reads_like_an_order_is_marked() -> None:

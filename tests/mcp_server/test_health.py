@@ -91,7 +91,8 @@ def test_a_dead_watcher_is_said_by_the_tools_and_the_briefing(
     assert "worker: running, pid" in tools.status(access)
     assert "watcher: not running" in tools.status(access)
     # On a busy machine the first hooks may give up before their answer.
-    wait_for(lambda: "its watcher is not running. The user starts it with `engram up`" in briefing(settings, tmp_path))
+    said = f"its watcher is not running. The user starts it with `engram --home {settings.home} up`"
+    wait_for(lambda: said in briefing(settings, tmp_path))
 
 
 def test_lag_and_failures_are_told_alike(settings: Settings, tmp_path: Path) -> None:

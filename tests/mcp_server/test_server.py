@@ -286,7 +286,7 @@ def test_an_agent_judges_a_memory_and_its_expands_count_as_uses_where_it_was_sho
     assert "Use: shown in 7 sessions, used in 1\n" in expanded
     assert helped == (
         f"{used} is judged helpful: it will be shown a little more readily. "
-        f"The user can revert this: engram feedback {used} --off"
+        f"The user can revert this: `engram --home {settings.home} feedback {used} --off`"
     )
     assert "will not be shown again" in lowered
     assert "Use: shown in 7 sessions, used in 1; judged wrong" in seen
@@ -454,7 +454,7 @@ def test_without_a_memory_every_tool_says_what_to_do(tmp_path: Path) -> None:
         ]
 
     for answer in serve_here(Settings(home=tmp_path / "nowhere"), tmp_path, work):
-        assert "engram up" in answer
+        assert f"`engram --home {tmp_path / 'nowhere'} up`" in answer
 
 
 def test_the_server_loads_no_model_no_queue_and_nothing_that_makes_memories(settings: Settings) -> None:

@@ -14,11 +14,13 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ensure_project
+from engram.paths import Home, user_home
 from engram.redaction import redact
 from engram.settings import load
-from engram.vaults import find_vault
+from engram.vaults import find_vault, with_flags
 from engram_mcp import tools
 from engram_mcp.access import open_access
+from engram_mcp.catalog import answer
 
 
 @pytest.fixture
@@ -65,3 +67,25 @@ def test_what_is_saved_inside_stays_inside(root: Path, monkeypatch: pytest.Monke
     with Store(vault.home.memory_db).open() as inner, Store(settings.places.memory_db).open() as outer:
         assert len(all_memories(inner)) == 2
         assert all_memories(outer) == []
+
+
+def test_a_command_in_an_answer_works_on_the_memory_that_answered(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = load().settings.home
+
+    def answered(folder: Path, name: str, **arguments: object) -> str:
+        monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(folder))
+        return answer(open_access, name, arguments)[0]
+
+    assert f"`engram --home {home} --vault acme status --json`" in answered(
+        root, "memory_recall", query="x", project="n"
+    )
+    assert f"`engram --home {home} status --json`" in answered(tmp_path, "memory_recall", query="x", project="n")
+    said = answered(root, "memory_status")
+    assert f"`engram --home {home} up`" in said
+    assert "--vault acme up" not in said
+    assert with_flags("Run `engram review`, not /opt/engram review", Home(tmp_path / "a b")) == (
+        f"Run `engram --home '{tmp_path}/a b' review`, not /opt/engram review"
+    )
+    assert with_flags("`engram up`", Home(user_home() / ".claude-memory")) == "`engram up`"

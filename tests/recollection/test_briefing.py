@@ -210,7 +210,7 @@ def test_capture_that_has_failed_for_an_hour_is_one_line_even_with_an_empty_memo
     (line,) = brief(memory)[1:]
 
     assert "nothing new for 2 h" in line
-    assert "engram doctor" in line
+    assert f"`engram --home {memory.settings.home} doctor`" in line
     note_success(memory.store, "ingest")
     assert brief(memory) == []
 
