@@ -70,9 +70,9 @@ def open_memory(path: Path, *, driver: str, is_made: bool, may_upgrade: bool = F
             if not is_made:
                 store.open()
             if damage:
-                from engram.models.work.task_runs import note_failure
+                from engram.models.work.task_runs import note_lost_writes
 
-                note_failure(store, "memory", damage)
+                note_lost_writes(store, damage)
             yield store
         finally:
             store.close()

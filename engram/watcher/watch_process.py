@@ -13,7 +13,7 @@ from engram.log import start_logging
 from engram.models.engine.database import using_database
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
-from engram.models.work.task_runs import note_failure
+from engram.models.work.task_runs import note_lost_writes
 from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
@@ -88,7 +88,7 @@ def _watch(settings: Settings, home: Home, lock: ProcessLock, log_damage: str) -
         logger.error("action=open failed=%s", error)
         return EXIT_RESTART
     if log_damage:
-        note_failure(store, "memory", log_damage)
+        note_lost_writes(store, log_damage)
     huey.bind(home, settings.sqlite_driver, busy_seconds=QUEUE_SECONDS)
     heartbeat = Heartbeat(lock)
     watcher = Watcher(settings, store, beat=heartbeat.beat)

@@ -15,7 +15,7 @@ from engram.errors import AlreadyRunning, BrokenDatabase
 from engram.log import start_logging
 from engram.models.engine.database import using_database
 from engram.models.engine.transaction import Store
-from engram.models.work.task_runs import note_damage, note_failure
+from engram.models.work.task_runs import note_damage, note_failure, note_lost_writes
 from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
@@ -75,7 +75,7 @@ class WorkerServices:
         store = open_or_set_aside(home, self._settings, is_service=self._consumer.has_parent or _is_service())
         opened.callback(store.close)
         if log_damage:
-            note_failure(store, "memory", log_damage)
+            note_lost_writes(store, log_damage)
         try:
             recover_from_crash(store)
             _move_saved_notes(home)

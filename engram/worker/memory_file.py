@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from engram.errors import BrokenDatabase, MissingDatabase, OlderSchema, StoreError
-from engram.models.engine.database import LOG_IS_DAMAGED, is_deleted, is_replaced, using_database
+from engram.models.engine.database import is_deleted, is_replaced, using_database
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.open_memory import open_store
@@ -177,10 +177,7 @@ def _damage_of(store: Store) -> str:
     Unless damage is already suspected, only a quick check is made. It is skipped for a large file, because it takes 5 s
     per GB; the daily backup checks such a file.
     """
-    noted = "".join(stage.last_error for stage in list_stages(store) if stage.name == "memory")
-    # Data lost with a damaged log stays lost even if the file is sound, so that note is kept and does not require a
-    # check.
-    suspected = "" if LOG_IS_DAMAGED in noted else noted
+    suspected = "".join(stage.last_error for stage in list_stages(store) if stage.name == "memory")
     if not suspected and _is_large(store.path):
         return ""
     damage = _quick_damage(store)

@@ -17,7 +17,7 @@ from engram.models.engine.database import using_database
 from engram.models.rescue.backup import has_content, list_backups, make_backup
 from engram.models.sessions.reading_progress import load_progress
 from engram.models.sessions.sessions import find_session
-from engram.models.work.task_runs import clear_old_failure, note_damage, note_failure, note_success
+from engram.models.work.task_runs import clear_old_failure, note_damage, note_failure, note_lost_writes, note_success
 from engram.models.work.work import is_overdue, release_lease, take_lease
 from engram.tasks.boundary import run_guarded
 from engram.tasks.drain import drain
@@ -103,7 +103,7 @@ class _OpenVault:
             store = open_or_set_aside(settings.places, settings, clock=outer.store.clock)
             self._opened.callback(store.close)
             if log_damage:
-                note_failure(store, "memory", log_damage)
+                note_lost_writes(store, log_damage)
         except BaseException:
             self._opened.close()
             raise

@@ -16,7 +16,6 @@ from engram.enums import Actor
 from engram.errors import BrokenDatabase, NewerSchema
 from engram.ingest.read_sources import ingest_all
 from engram.memories.save import pin_memory, save_memory
-from engram.models.engine.database import LOG_IS_DAMAGED
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_records
 from engram.models.memories.memory_records import Memory
@@ -25,7 +24,7 @@ from engram.models.projects.projects import list_projects
 from engram.models.rescue.backup import make_backup
 from engram.models.rescue.restore import list_rescues
 from engram.models.rescue.soundness import find_all_damage
-from engram.models.work.task_runs import list_stages, note_damage, note_failure
+from engram.models.work.task_runs import list_stages, note_damage, note_failure, note_lost_writes
 from engram.redaction import redact
 from engram.reports.health import take_vitals
 from engram.settings import Settings
@@ -101,6 +100,8 @@ def make_pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
+#: What is noted of a damaged write-ahead log.
+LOST = "the write-ahead log is damaged: the last 3 writes before the crash are lost"
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "torn pages": tear_pages,
     "garbage": lambda path: path.write_bytes(b"no database at all " * 5000),
@@ -145,7 +146,7 @@ def test_a_large_file_is_looked_through_at_the_start_only_after_damage_was_met(
     open_or_set_aside(settings.places, settings).close()
     without = len(looks)
     with open_store(settings.places.memory_db) as store:
-        note_failure(store, "memory", f"{LOG_IS_DAMAGED}: the last 3 writes before the crash are lost")
+        note_lost_writes(store, LOST)
     open_or_set_aside(settings.places, settings).close()
     after_lost_writes = len(looks)
     with open_store(settings.places.memory_db) as store:
@@ -176,6 +177,29 @@ def test_a_second_damage_overwrites_nothing_that_was_set_aside(settings: Setting
         store.close()
 
     assert len(list(settings.home.glob("memory.broken*.db"))) == 2
+
+
+def test_a_second_damage_leaves_the_news_of_the_first(settings: Settings) -> None:
+    fill(settings)
+    with open_store(settings.places.memory_db) as store:
+        note_lost_writes(store, LOST)
+    for _ in range(2):
+        with open_store(settings.places.memory_db) as store:
+            page = int(store.value("SELECT rootpage FROM sqlite_master WHERE name = 'turn'"))
+            store.checkpoint("TRUNCATE")
+        with settings.places.memory_db.open("r+b") as file:
+            file.seek((page - 1) * 4096)
+            file.write(os.urandom(4096))
+        open_or_set_aside(settings.places, settings).close()
+
+    with open_store(settings.places.memory_db) as store:
+        note_damage(store)
+        asides = {path.name for path in settings.home.glob("memory.broken*.db")}
+        assert {path.name for path in list_rescues(store)} == asides
+        assert len(asides) == 2
+        errors = {trouble.about: trouble.text for trouble in take_vitals(store, settings).troubles()}
+        assert errors["lost writes"] == LOST
+        assert "proved damaged" in errors["memory"]
 
 
 def test_what_was_forgotten_before_the_damage_stays_forgotten(settings: Settings) -> None:
@@ -214,24 +238,16 @@ def test_a_damaged_text_index_alone_is_built_anew_and_nothing_is_set_aside(setti
     store.close()
 
 
-@pytest.mark.parametrize(
-    ("noted", "stays"),
-    [
-        (f"{LOG_IS_DAMAGED}: the last 3 writes before the crash are lost", True),
-        ("engram doctor found damage: row 1 of transcript cannot be read", False),
-    ],
-)
-def test_a_start_that_finds_the_file_sound_keeps_only_the_news_of_lost_writes(
-    settings: Settings, noted: str, stays: bool
-) -> None:
+def test_a_start_that_finds_the_file_sound_keeps_only_the_news_of_lost_writes(settings: Settings) -> None:
     fill(settings)
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
-        note_failure(store, "memory", noted)
+        note_lost_writes(store, LOST)
+        note_failure(store, "memory", "engram doctor found damage: row 1 of transcript cannot be read")
 
     store = open_or_set_aside(settings.places, settings)
 
-    (stage,) = [stage for stage in list_stages(store) if stage.name == "memory"]
-    assert stage.last_error == (noted if stays else "")
+    errors = {stage.name: stage.last_error for stage in list_stages(store)}
+    assert (errors["lost writes"], errors["memory"]) == (LOST, "")
     store.close()
 
 

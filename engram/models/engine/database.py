@@ -195,7 +195,7 @@ MAX_LOG_BYTES = 64_000_000
 
 
 #: Text that both messages about a damaged log contain.
-LOG_IS_DAMAGED = "the write-ahead log is damaged"
+_LOG_IS_DAMAGED = "the write-ahead log is damaged"
 
 
 def find_log_damage(path: Path) -> str:
@@ -207,9 +207,9 @@ def find_log_damage(path: Path) -> str:
     order = _MAGIC.get(magic)
     sums = (0, 0) if order is None else _checksum(order, data[: _HEADER_BYTES - 8], (0, 0))
     if order is None or sums != struct.unpack_from(">2I", data, _HEADER_BYTES - 8):
-        return f"the beginning of {LOG_IS_DAMAGED}: the last writes before the crash are lost"
+        return f"the beginning of {_LOG_IS_DAMAGED}: the last writes before the crash are lost"
     lost = _count_lost_commits(data, order, page_bytes, sums)
-    return f"{LOG_IS_DAMAGED}: the last {lost} writes before the crash are lost" if lost else ""
+    return f"{_LOG_IS_DAMAGED}: the last {lost} writes before the crash are lost" if lost else ""
 
 
 def _count_lost_commits(data: bytes, order: str, page_bytes: int, sums: tuple[int, int]) -> int:

@@ -21,6 +21,7 @@ from peewee import SQL
 from engram.enums import Actor, Source
 from engram.errors import BadRequest, BrokenDatabase, EngramError, NotFound
 from engram.models import tables
+from engram.models.engine.meta import metas_beginning_with, put_meta
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.forgetting.forget_memories import apply_tombstones
 from engram.models.memories import memory_changes, memory_records
@@ -55,6 +56,7 @@ from engram.models.rescue.soundness import UNREADABLE, opened_source
 from engram.models.sessions import sessions
 from engram.models.sessions.reading_progress import read_missing_again
 from engram.models.work.pauses import carry_pauses
+from engram.models.work.task_runs import carry_lost_writes
 
 logger = logging.getLogger(__name__)
 
@@ -91,6 +93,9 @@ def _is_by_hand(step: Change) -> bool:
     return step.is_by_hand or (step.actor in _PEOPLE and step.action not in _EFFECTS)
 
 
+#: Prefix of a key in ``meta`` under which it is recorded what happened when a damaged memory.db was set aside. The
+#: file's name follows.
+RESCUE = "rescue "
 #: A function that carries over additional data into one memory.db from another.
 CarryMore = Callable[[Tx, Reader], None]
 
@@ -156,6 +161,8 @@ def recover_by_hand(
                     carry_more(tx, source)
                 with _skipping_damage(source, "turns"), store.transaction() as tx:
                     read_missing_again(tx, source)
+                with _skipping_damage(source, "news"):
+                    _carry_news(store, source)
     unread = {name for name in unread if not _is_there(store, name)}
     unread -= _automatic(store, sources, unread)
     with store.transaction() as tx:
@@ -189,6 +196,14 @@ def _carry_tombstones(store: Store, source: Store) -> int:
     """Add the tombstones; return how many are new."""
     with store.transaction() as tx:
         return carry_tombstones(tx, read_tombstones(source))
+
+
+def _carry_news(store: Store, source: Store) -> None:
+    """Carry over what earlier damage has cost: it is not made good by a new memory.db."""
+    carry_lost_writes(store, source)
+    with store.transaction() as tx:
+        for key, text in metas_beginning_with(source, RESCUE).items():
+            put_meta(tx, key, text)
 
 
 def _is_whole(source: Store) -> bool:

@@ -28,7 +28,7 @@ from engram.models.engine.meta import metas_beginning_with, put_meta
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.forgetting.forget_memories import wipe_free_space
 from engram.models.rescue.backup import drop_database
-from engram.models.rescue.carry_over import CarryMore, Recovered, recover_by_hand
+from engram.models.rescue.carry_over import RESCUE, CarryMore, Recovered, recover_by_hand
 from engram.models.rescue.clean_copies import Tombstone, delete_named_in_copy, read_tombstones
 from engram.models.rescue.soundness import UNREADABLE, find_unreadable, mend_indexes
 from engram.system.atomic import explain_error, read_regular
@@ -41,9 +41,6 @@ logger = logging.getLogger(__name__)
 #: File names of databases of Engram that have been set aside, and of another program's.
 SET_ASIDE_PATTERNS = ("memory.broken*.db", "memory.replaced*.db")
 FOREIGN_PATTERN = "memory.v2*.db"
-#: Prefix of a key in ``meta`` under which it is recorded what happened when a damaged memory.db was set aside. The
-#: file's name follows.
-_RESCUE = "rescue "
 
 
 def set_aside_files(folder: Path, driver: str) -> list[Path]:
@@ -64,13 +61,13 @@ def foreign_files(folder: Path, driver: str) -> list[Path]:
 
 def note_rescue(tx: Tx, aside: Path, text: str) -> None:
     """Record what happened when a damaged memory.db was set aside as ``aside``."""
-    put_meta(tx, f"{_RESCUE}{aside.name}", text)
+    put_meta(tx, f"{RESCUE}{aside.name}", text)
 
 
 def list_rescues(store: Reader) -> dict[Path, str]:
     """Return path → what happened, for the damaged databases that were set aside and still exist."""
-    noted = metas_beginning_with(store, _RESCUE).items()
-    found = ((store.path.with_name(key.removeprefix(_RESCUE)), text) for key, text in noted)
+    noted = metas_beginning_with(store, RESCUE).items()
+    found = ((store.path.with_name(key.removeprefix(RESCUE)), text) for key, text in noted)
     return {path: text for path, text in found if os.path.lexists(path)}
 
 

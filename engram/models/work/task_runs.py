@@ -172,6 +172,9 @@ def _drop_beyond(kind: str, states: tuple[str, ...]) -> Query:
 #: Stages that may fail because of a setting, a key or a model. Their failures are cleared when a setting is changed and
 #: when a worker starts, because it then tries again. Earlier versions recorded failures under "model".
 STAGES_OF_SETTINGS = frozenset({"embed", "extract", "llm", "second chance", "model", "queue"})
+#: The stage whose failure is the news that writes were lost. No check can make them good, so the news is not kept under
+#: ``memory``, where the next damage or its repair would replace it.
+_LOST_WRITES = "lost writes"
 #: Error of the stage ``memory`` after damage has been found.
 _DAMAGE = "memory.db proved damaged; the worker starts again and checks it"
 
@@ -228,6 +231,18 @@ def note_damage(store: Store) -> None:
     """
     with contextlib.suppress(StoreError):
         note_failure(store, "memory", _DAMAGE)
+
+
+def note_lost_writes(store: Store, damage: str) -> None:
+    """Record that memory.db's write-ahead log was damaged, so that the last writes before a crash are lost."""
+    note_failure(store, _LOST_WRITES, damage)
+
+
+def carry_lost_writes(store: Store, source: Reader) -> None:
+    """Carry the news of lost writes over from another memory.db."""
+    for stage in list_stages(source):
+        if stage.name == _LOST_WRITES and stage.last_error:
+            note_lost_writes(store, stage.last_error)
 
 
 @asks_any
