@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import re
 import stat
 from pathlib import Path
@@ -75,6 +76,11 @@ def _edit(home: Path, name: str, value: object) -> bool:
     try:
         return _rewrite(home, name, value)
     except OSError as error:
+        if error.errno == errno.EBUSY:
+            raise SettingsError(
+                f"{Home(home).config_file} is mounted as a file of its own, as in a container, so it can't be replaced "
+                "here. Change it where it comes from"
+            ) from error
         raise EngramError(f"Can't write config.toml: {error.strerror or error}.") from error
 
 

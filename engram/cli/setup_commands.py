@@ -69,13 +69,16 @@ def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bo
     Example: engram uninstall --dry-run
     """
     places = workspace.places
-    journal = load_journal(places) or find_stray(workspace.settings)
+    unread: list[str] = []
+    journal = load_journal(places) or find_stray(workspace.settings, unread)
     steps = [step.summary for step in journal.ledger.steps] if journal else []
     copies = _copies_elsewhere(workspace)
     if dry_run:
         _print_uninstall(places, steps, copies, purge, as_json)
+        for problem in unread:
+            say(f"Problem: {problem}", err=True)
         return
-    if journal is None and not (purge and places.root.is_dir()):
+    if journal is None and not unread and not (purge and places.root.is_dir()):
         _end_pages(places)
         nothing = f" There is no memory in {places.root} either." * purge
         tell(
@@ -97,7 +100,7 @@ def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bo
             say(f"• Undo: {step.summary}")
 
     with if_stopped("Not everything has been undone yet. To continue, type: engram uninstall"):
-        outcome = take_back(places, stray=journal, before_step=before_step)
+        outcome = take_back(places, stray=journal, problems=unread, before_step=before_step)
     # The hooks' link to the interpreter is useless without hooks.
     if places.python_link.is_symlink():
         places.python_link.unlink()

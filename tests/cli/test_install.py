@@ -675,6 +675,27 @@ def test_uninstall_works_after_the_memory_folder_was_deleted(
     assert "not installed" in run("uninstall").output
 
 
+def test_a_settings_file_that_cant_be_read_does_not_stop_an_uninstallation(
+    run: Callable[..., Result], user: Path, home: Home
+) -> None:
+    codex, settings = user / ".codex" / "config.toml", user / ".claude" / "settings.json"
+    codex.parent.mkdir()
+    codex.write_text('model = "o9"\n')
+    run("install", "--yes", "--no-service", "--no-import", "--no-plugin", "--agent", "codex")
+    shutil.rmtree(home.root)
+    whole = settings.read_text()
+    assert "engram" in whole
+    settings.write_text(whole[:-20])
+
+    told = json.loads(run("uninstall", "--yes", "--json", code=1).stdout)
+
+    assert [str(settings) in problem for problem in told["problems"]] == [True]
+    assert codex.read_text() == 'model = "o9"\n'
+    settings.write_text(whole)
+    run("uninstall", "--yes")
+    assert not settings.exists()
+
+
 def test_what_is_gone_is_not_deleted_once_more(run: Callable[..., Result], home: Home, user: Path) -> None:
     run("install", "--yes", "--no-service", "--no-import")
 

@@ -130,3 +130,17 @@ def test_the_log_of_a_fault_lies_in_the_named_home(tmp_path: Path) -> None:
     assert str(home / "logs" / "cli.log") in done.stderr
     assert "RuntimeError" in (home / "logs" / "cli.log").read_text()
     assert not (tmp_path / "home" / "logs").exists()
+
+
+@needs_mounts
+def test_a_config_file_that_is_mounted_as_a_file_of_its_own_is_named(tmp_path: Path) -> None:
+    home, given = tmp_path / "disk" / "home", tmp_path / "given.toml"
+    home.mkdir(parents=True)
+    given.write_text("bites = 2\n")
+    mount = f"mkdir {home} && touch {home}/config.toml && mount --bind {given} {home}/config.toml"
+
+    done = on_small_disk(home.parent, "size=2m", f"{mount} && {engram(home, 'config', 'set', 'bites', '1')}")
+
+    assert "config.toml is mounted as a file of its own" in done.stderr
+    assert "Change it where it comes from" in done.stderr
+    assert given.read_text() == "bites = 2\n"

@@ -274,7 +274,7 @@ def test_without_a_journal_uninstall_finds_ours_by_its_own_name_alone(desk: Desk
     shutil.rmtree(folder_of(desk.settings.places))
     assert load_journal(desk.settings.places) is None
 
-    uninstall(desk.settings.places, stray=find_stray(desk.settings))
+    uninstall(desk.settings.places, stray=find_stray(desk.settings, []))
 
     assert desk.servers() == {"engram": THEIRS}
     assert desk.allowed() == ["mcp__engram"]

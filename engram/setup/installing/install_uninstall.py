@@ -67,22 +67,27 @@ def install_steps(
         return run.outcome
 
 
-def uninstall(home: Home, *, stray: Journal | None = None, before_step: BeforeStep = _quiet) -> Outcome:
+def uninstall(
+    home: Home, *, stray: Journal | None = None, problems: Sequence[str] = (), before_step: BeforeStep = _quiet
+) -> Outcome:
     """Undo an installation, whether complete or half done. The parts that could not be undone are in ``problems``.
 
     Args:
         stray: the journal to undo if none is stored.
+        problems: what could not be looked at; reported with the rest.
 
     Raises:
         InstallError: the journal can't be read.
     """
     if load_journal(home) is None and stray is None:
-        return Outcome()
+        return Outcome(problems=list(problems))
     with _locked(home):
         run = Run(home, before_step)
         journal = load_journal(home) or stray
         if journal is not None:
             undo_installation(run, journal)
+        # Not before: what is left would otherwise be looked for in this journal.
+        run.outcome.problems += problems
         return run.outcome
 
 

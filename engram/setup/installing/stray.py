@@ -23,7 +23,7 @@ from engram.setup.edits.install_steps import JsonEdit, JsonEntry
 from engram.setup.edits.journal import FileRecord, Journal, Ledger, Phase, StepRecord
 from engram.setup.edits.json_edit import AppliedJson
 from engram.setup.edits.toml_edit import AppliedToml
-from engram.setup.installing.install_run import action_to_json
+from engram.setup.installing.install_run import action_to_json, collecting
 from engram.setup.services.service_plan import StartServices, agent_folders, installed_system
 from engram.system.atomic import explain_error, read_regular
 from engram.vaults import FILE_NAME as VAULT_FILE
@@ -33,20 +33,20 @@ from engram.vaults import FOLDER_NAME as VAULTS_FOLDER
 _UNKNOWN = FileState(StateKind.FILE, digest="unknown")
 
 
-def find_stray(settings: Settings) -> Journal | None:
+def find_stray(settings: Settings, problems: list[str]) -> Journal | None:
     """Return a journal of the changes by ``engram install`` that were found on this machine; None if there are none.
 
     ``uninstall`` undoes them as if the installer had written the journal.
 
-    Raises:
-        InstallError: a settings file can't be read.
+    Args:
+        problems: gets a line for each settings file that can't be read and may contain Engram's entries.
     """
     ledger = Ledger()
-    agents = (*_codex(settings), *_json_agents(settings))
+    agents = (*_codex(settings, problems), *_json_agents(settings, problems))
     claude: list[FileRecord] = []
     for folder in settings.all_claude_folders:
         of_folder = replace(settings, claude_folder=folder)
-        claude += [*_plugin(of_folder, ledger), *_settings_files(of_folder)]
+        claude += [*_plugin(of_folder, ledger), *_settings_files(of_folder, problems)]
     for record in (*claude, *agents, *_service(settings)):
         ledger.files[record.path] = record
     steps = {record.step: StepRecord(record.step, _SUMMARIES[record.step]) for record in ledger.files.values()}
@@ -91,13 +91,13 @@ def _own_file(path: Path, step: str) -> FileRecord:
     return FileRecord(str(path), str(real), step, original=ABSENT, written=state, is_written=True)
 
 
-def _settings_files(settings: Settings) -> Iterator[FileRecord]:
+def _settings_files(settings: Settings, problems: list[str]) -> Iterator[FileRecord]:
     path, servers = settings.claude_folder / "settings.json", claude_json(settings)
-    document = _read_document(path)
+    document = _read_document(path, problems)
     hooks = without_our_hooks(document)
     permissions = document.get("permissions")
     allowed = permissions.get("allow") if isinstance(permissions, dict) else None
-    server_document = _read_document(servers)
+    server_document = _read_document(servers, problems)
     taken = other_servers(server_document)
     names = [
         NAME,
@@ -121,38 +121,37 @@ def _settings_files(settings: Settings) -> Iterator[FileRecord]:
             yield _edited_file(file, "settings", _without_entries(edit))
 
 
-def _codex(settings: Settings) -> Iterator[FileRecord]:
+def _codex(settings: Settings, problems: list[str]) -> Iterator[FileRecord]:
     path = settings.codex_folder / "config.toml"
-    for name in our_server_names(codex_servers(path))[:1]:
+    found: dict[str, Any] = {}
+    with collecting(problems):
+        found = codex_servers(path)
+    for name in our_server_names(found)[:1]:
         yield _edited_file(
             path, "codex", {"toml": AppliedToml((SERVERS, name), blank="\n", marker=SERVER_MARK).to_json()}
         )
 
 
-def _json_agents(settings: Settings) -> Iterator[FileRecord]:
+def _json_agents(settings: Settings, problems: list[str]) -> Iterator[FileRecord]:
     files = {
         "gemini": (settings.gemini_folder / "settings.json", "mcpServers"),
         "opencode": (opencode_file(opencode_folder()), "mcp"),
     }
     for name, (path, key) in files.items():
-        edit = without_our_server(_read_document(path), key)
+        edit = without_our_server(_read_document(path, problems), key)
         if edit.drop:
             yield _edited_file(path, name, _without_entries(edit))
 
 
-def _read_document(path: Path) -> dict[str, Any]:
-    """Return the object in a settings file; {} for a file that can't be read but does not mention Engram.
-
-    Raises:
-        InstallError: it can't be read, and may contain Engram's entries.
-    """
+def _read_document(path: Path, problems: list[str]) -> dict[str, Any]:
+    """Return the object in a settings file; {} for one that can't be read, which is a problem if it names Engram."""
     try:
         return read_document(path)
-    except InstallError:
+    except InstallError as error:
         real = Path(os.path.realpath(path))
         data = read_regular(real, MAX_BYTES)
         if real.is_file() and (data is None or NAME.encode() in data):
-            raise
+            problems.append(str(error).removesuffix("; nothing was changed"))
         return {}
 
 
