@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from engram.cli.output import say
-from engram.errors import BadRequest, MissingHome, NotFound, ServiceError, SettingsError, StoreError
+from engram.errors import BadRequest, MissingHome, NotFound, OlderSchema, ServiceError, SettingsError, StoreError
 from engram.paths import Home, absolute_path, check_private, current_folder
 from engram.settings import ConfigFault, Loaded, Settings
 from engram.vaults import OF_ALL_VAULTS, load_inside, vault_of_folder
@@ -298,23 +298,30 @@ def find_project(store: Store, settings: Settings, name: str | None) -> ProjectR
 
 
 def _forget_failures(settings: Settings) -> None:
-    """Forget the failures of stages that may fail because of settings, if the memory can be opened."""
+    """Forget the failures of stages that may fail because of settings, if the memory can be opened.
+
+    Raises:
+        OlderSchema: an earlier version wrote memory.db.
+    """
     from engram.models.open_memory import open_memory
     from engram.models.work.task_runs import STAGES_OF_SETTINGS, clear_failures
 
     if settings.places.memory_db.is_file():
-        with (
-            contextlib.suppress(StoreError),
-            open_memory(settings.places.memory_db, driver=settings.sqlite_driver, is_made=True) as store,
-        ):
-            clear_failures(store, STAGES_OF_SETTINGS)
+        try:
+            with open_memory(settings.places.memory_db, driver=settings.sqlite_driver, is_made=True) as store:
+                clear_failures(store, STAGES_OF_SETTINGS)
+        except OlderSchema:
+            raise
+        except StoreError:
+            return
 
 
 def restart_with_settings(workspace: Workspace) -> None:
     """Make running worker and watcher processes use what was written to config.toml, and report that on standard error.
 
     They read the settings once, when they start, so without this, a folder that was just excluded would still be read.
-    Failures caused by the previous settings are forgotten at once; whatever still fails is recorded again.
+    Failures caused by the previous settings are forgotten at once; whatever still fails is recorded again. Processes of
+    an earlier version are left alone: a new worker would upgrade memory.db, which only an installation may do.
 
     Args:
         workspace: the workspace of the memory; for a vault, of the memory folder that contains it.
@@ -327,9 +334,15 @@ def restart_with_settings(workspace: Workspace) -> None:
     except SettingsError:
         # Nothing can start with such settings; the next command reports what is wrong.
         return
-    places = settings.places
-    _forget_failures(settings)
+    places, older = settings.places, ""
+    try:
+        _forget_failures(settings)
+    except OlderSchema as error:
+        older = str(error)
     if not any(process_state(lock).is_alive for lock in (places.worker_lock, places.watcher_lock)):
+        return
+    if older:
+        advise(f"The worker and the watcher keep the former setting until they are replaced: {older}", err=True)
         return
     say("Restarting the worker and the watcher, so that they use the new setting …", err=True)
     try:

@@ -26,6 +26,7 @@ from engram.models.rescue.soundness import find_all_damage
 from engram.paths import Home
 from engram.reports.processes import processes_of_other_code
 from engram.settings import Settings
+from engram.setup.services import service_plan
 from engram.system.process_lock import ProcessLock
 from engram.vaults import Vault, write_vault
 from engram.version import code_version
@@ -124,6 +125,21 @@ def test_a_command_leaves_the_memory_of_an_earlier_version_and_says_so_in_a_line
     assert version_of(old) == 4
     assert read_rows(old, "episode") == rows
     assert list_backups(old.parent / "backups") == []
+
+
+def test_a_changed_setting_restarts_no_process_of_an_earlier_version(
+    old: Path, held: subprocess.Popen[str], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restarted: list[Settings] = []
+    monkeypatch.setattr(service_plan, "restart_if_running", lambda settings: restarted.append(settings) or True)
+
+    for words in (("set", "bites", "1"), ("unset", "bites")):
+        said = run("config", *words).stderr
+        assert "keep the former setting until they are replaced: memory.db was written by an earlier version" in said
+        assert "install`" in said
+
+    assert restarted == []
+    assert version_of(old) == 4
 
 
 def test_up_makes_a_copy_first_which_restore_names_as_the_way_back(
