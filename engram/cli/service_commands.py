@@ -78,6 +78,7 @@ def stop(workspace: Workspace, as_json: bool) -> None:
 
     Example: engram service stop
     """
+    workspace.pass_over_faults()
     system = _system(workspace)
     was_running = system.status().is_running
     system.stop()
@@ -117,6 +118,7 @@ def status(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
 
     Example: engram service status --json
     """
+    workspace.pass_over_faults()
     system = _system(workspace)
     said, states = system.status(), _states(workspace)
     up = terminal_run(settings_around(workspace.settings).places)
@@ -146,6 +148,7 @@ def logs(workspace: Workspace, limit: int, as_json: bool) -> None:
     """
     from engram.log import read_records
 
+    workspace.pass_over_faults()
     folder = workspace.places.logs
     sources = {"system": _system(workspace).output(limit).splitlines()[-limit:]}
     for kind in ("supervisor", "worker", "watcher"):

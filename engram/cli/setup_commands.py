@@ -68,6 +68,7 @@ def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bo
 
     Example: engram uninstall --dry-run
     """
+    workspace.pass_over_faults()
     places = workspace.places
     unread: list[str] = []
     journal = load_journal(places) or find_stray(workspace.settings, unread)

@@ -368,6 +368,7 @@ def logs(workspace: Workspace, kind: LogKind | None, limit: int, errors: bool, a
 
     Example: engram logs worker --errors
     """
+    workspace.pass_over_faults()
     workspace.require_home()
     folder = workspace.places.logs
     kinds = LOG_KINDS if kind is None else (kind,)

@@ -56,6 +56,14 @@ class Workspace:
         self._loaded = load_inside(self.flags, self.vault, faults=faults)
         return faults
 
+    def pass_over_faults(self) -> None:
+        """Load the settings without the faulty lines of config.toml, and report those.
+
+        For commands that stop Engram or show what is wrong with it, which no faulty line may prevent.
+        """
+        for fault in self.load_around_faults():
+            advise(f"Passed over: {fault.text}", err=True)
+
     @property
     def settings(self) -> Settings:
         return self.loaded.settings

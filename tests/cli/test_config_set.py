@@ -183,6 +183,32 @@ def test_a_broken_file_is_not_overwritten(home: Home) -> None:
     assert home.config_file.read_text() == "bites = = 2\n"
 
 
+@pytest.mark.parametrize(
+    ("line", "words", "done"),
+    [
+        ("bites = = 2", ("service", "stop"), 0),
+        ("bites = = 2", ("service", "status"), 1),
+        ("bites = = 2", ("service", "logs"), 0),
+        ("bites = = 2", ("logs",), 0),
+        ("bites = = 2", ("uninstall", "--yes"), 0),
+        ('exclude = ["/a",', ("uninstall", "--dry-run"), 0),
+        ("bites = -1", ("service", "stop"), 0),
+    ],
+)
+def test_what_stops_engram_or_shows_what_is_wrong_runs_with_a_broken_file(
+    home: Home, line: str, words: tuple[str, ...], done: int
+) -> None:
+    home.config_file.write_text(f"{line}\n")
+    home.logs.mkdir(exist_ok=True)
+
+    result = CliRunner().invoke(engram, ["--home", str(home.root), *words])
+
+    assert result.exit_code == done, result.output
+    assert "Passed over: " in result.stderr
+    assert line.partition(" ")[0] in result.stderr or "is not valid TOML" in result.stderr
+    assert home.config_file.read_text() == f"{line}\n"
+
+
 def test_a_linked_file_is_neither_passed_over_nor_replaced(home: Home, tmp_path: Path) -> None:
     target = tmp_path / "dotfiles.toml"
     target.write_text('exclude = ["/secret"]\n')
