@@ -64,8 +64,22 @@ class _PrivateFileHandler(logging.handlers.RotatingFileHandler):
             if not sys.stderr.isatty():
                 print(f"engram: the log can't be written: {reason}", file=sys.stderr, flush=True)
 
+    def shouldRollover(self, record: logging.LogRecord) -> int:
+        """Open the file anew if it was deleted, or moved by another process or program; then see logging."""
+        if self.stream is not None and not self._is_in_place(self.stream.fileno()):
+            self.stream.close()
+            self.stream = None
+        return super().shouldRollover(record)
+
+    def _is_in_place(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(os.stat(self.baseFilename), os.fstat(descriptor))
+        except OSError:
+            return False
+
     def _open(self):  # type: ignore[no-untyped-def]
-        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+        descriptor = os.open(self.baseFilename, flags, FILE_MODE)
         return os.fdopen(descriptor, self.mode, encoding=self.encoding, errors="replace")
 
 
@@ -141,7 +155,8 @@ def read_records(folder: Path, kind: LogKind) -> Iterator[Record]:
     lines: list[str] = []
     for part in (folder / f"{kind}.log.1", folder / f"{kind}.log"):
         with contextlib.suppress(OSError):
-            lines += part.read_text(encoding="utf-8", errors="replace").splitlines()
+            # A pipe, for example, would never end.
+            lines += part.read_text(encoding="utf-8", errors="replace").splitlines() if part.is_file() else []
     starts = [number for number, line in enumerate(lines) if _RECORD_START.match(line)]
     for start, end in itertools.pairwise([*starts, len(lines)]):
         if head := _RECORD_START.match(lines[start]):

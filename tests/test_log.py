@@ -10,20 +10,26 @@ from pathlib import Path
 
 import pytest
 
-from engram.log import start_logging
+from engram.log import read_records, start_logging
 
 pytestmark = pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
 
 
 @pytest.fixture
-def broken_log(tmp_path: Path) -> Iterator[Path]:
+def broken_log(log_folder: Path) -> Path:
     """The log of a worker, on a disk that is full."""
+    os.symlink("/dev/full", log_folder / "worker.log")
+    start_logging(log_folder, "worker", "info", str)
+    return log_folder / "worker.log"
+
+
+@pytest.fixture
+def log_folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder for logs; this process logs as before afterwards."""
     root = logging.getLogger()
     before, level = list(root.handlers), root.level
-    os.symlink("/dev/full", tmp_path / "worker.log")
-    start_logging(tmp_path, "worker", "info", str)
     try:
-        yield tmp_path / "worker.log"
+        yield tmp_path
     finally:
         for handler in [*root.handlers]:
             root.removeHandler(handler)
@@ -54,3 +60,29 @@ def test_a_terminal_is_left_alone(broken_log: Path, monkeypatch: pytest.MonkeyPa
         with pytest.raises(BlockingIOError):
             os.read(ours, 1)
     os.close(ours)
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_log_that_was_moved_or_deleted_is_begun_anew(log_folder: Path, is_deleted: bool) -> None:
+    start_logging(log_folder, "worker", "info", str)
+    log = logging.getLogger("engram.test")
+    log.warning("first")
+    path = log_folder / "worker.log"
+    path.rename(log_folder / "worker.log.gone")
+    if is_deleted:
+        (log_folder / "worker.log.gone").unlink()
+
+    log.warning("second")
+
+    assert path.read_text().endswith("second\n")
+    assert "first" not in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_pipe_in_a_logs_place_holds_nothing_up(log_folder: Path) -> None:
+    os.mkfifo(log_folder / "worker.log")
+
+    start_logging(log_folder, "worker", "info", str)
+    logging.getLogger("engram.test").warning("said")
+
+    assert list(read_records(log_folder, "worker")) == []

@@ -69,6 +69,10 @@ def bind_at(listener: socket.socket, path: Path) -> None:
             listener.bind(address)
         os.chmod(temporary, FILE_MODE)
         os.replace(temporary, path)
+    except OSError as error:
+        # The temporary name means nothing to the user.
+        error.filename, error.filename2 = str(path), None
+        raise
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()

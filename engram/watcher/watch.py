@@ -381,6 +381,9 @@ class Watcher:
                         break
                     if self.store.file_identity() != self._opened:
                         raise BrokenDatabase("memory.db was replaced")
+                    if self.store.is_log_displaced():
+                        logger.warning("action=stop reason=the log of memory.db was deleted or replaced")
+                        return EXIT_RESTART
                     self._turn()
                     self._beat()
                     has_failed = False

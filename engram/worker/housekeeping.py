@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
-from engram.errors import BrokenDatabase, EngramError, StoreError
+from engram.errors import BrokenDatabase, EngramError, HomeError, StoreError
 from engram.models.hub.spaces import Server, count_outgoing, list_servers, list_spaces, server_by_id
 from engram.models.shown.usage import count_sessions
 from engram.models.work.task_runs import is_damage_noted, note_damage
+from engram.paths import Home
 from engram.recollection.hook_files import RecollectionFiles
 from engram.reports.health import take_vitals
 from engram.settings import DEFAULT_LIMIT_RSS_MB
@@ -266,12 +269,12 @@ class Housekeeper:
             # This is checked first, because a restarted worker would create an empty folder in its place.
             self._end("the memory folder is gone")
             return
+        self._restore_places(home)
         self._check_memory()
         if self._runtime.is_damaged.is_set():
             note_damage(self._runtime.store)
             self._stop("memory.db is damaged")
-        if self._runtime.store.file_identity() != self._opened:
-            self._stop("memory.db was replaced")
+        self._check_files()
         with contextlib.suppress(OSError):
             self._server.renew()
             if not home.wake_socket.is_socket():
@@ -287,6 +290,25 @@ class Housekeeper:
                 self._runtime.is_damaged.set()
         if self._makes_progress():
             self._beat()
+
+    def _restore_places(self, home: Home) -> None:
+        """Create again what hooks and tasks need in the memory folder if someone has deleted it."""
+        try:
+            home.prepare(must_exist=True)
+        except HomeError as error:
+            logger.warning("action=prepare failed=%s", error)
+        link_python(home)
+
+    def _check_files(self) -> None:
+        """Restart the worker if memory.db or its log was deleted or replaced."""
+        store = self._runtime.store
+        if store.file_identity() != self._opened:
+            self._stop("memory.db was replaced")
+        elif store.is_log_displaced():
+            if not store.path.with_name(f"{store.path.name}-wal").exists():
+                # No other process has begun a new log yet, so this one's last writes can still be kept.
+                store.checkpoint()
+            self._stop("the log of memory.db was deleted or replaced")
 
     def _makes_progress(self) -> bool:
         """Return False if a heavy task, or every thread for requests, is hung."""
@@ -337,3 +359,15 @@ class Housekeeper:
                 self._runtime.is_damaged.set()
             self._runtime.refresh_index()
         enqueue_due(store, self._runtime.settings)
+
+
+def link_python(home: Home) -> None:
+    """Point the link ``python`` in the memory folder to this interpreter, for the hooks."""
+    target = Path(os.path.realpath(sys.executable))
+    with contextlib.suppress(OSError):
+        if home.python_link.is_symlink() and os.readlink(home.python_link) == str(target):
+            return
+        temporary = home.root / f".python.{os.getpid()}.tmp"
+        temporary.unlink(missing_ok=True)
+        temporary.symlink_to(target)
+        os.replace(temporary, home.python_link)

@@ -8,7 +8,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import NoReturn
 
 from engram.errors import AlreadyRunning, BrokenDatabase
@@ -26,7 +25,7 @@ from engram.tasks.consumer import SCHEDULER_SECONDS, WORKERS, EngramConsumer
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime, make_runtime, set_runtime
 from engram.version import code_version
-from engram.worker.housekeeping import Housekeeper
+from engram.worker.housekeeping import Housekeeper, link_python
 from engram.worker.memory_file import open_or_set_aside
 from engram.worker.socket_server import RecallServer
 from engram.worker.worker_client import announce_worker
@@ -202,18 +201,6 @@ def _move_saved_notes(home: Home) -> None:
     else:
         if moved:
             logger.info("action=move_saved_notes files=%d", moved)
-
-
-def link_python(home: Home) -> None:
-    """Point the link ``python`` in the memory folder to this interpreter, for the hooks."""
-    target = Path(os.path.realpath(sys.executable))
-    with contextlib.suppress(OSError):
-        if home.python_link.is_symlink() and os.readlink(home.python_link) == str(target):
-            return
-        temporary = home.root / f".python.{os.getpid()}.tmp"
-        temporary.unlink(missing_ok=True)
-        temporary.symlink_to(target)
-        os.replace(temporary, home.python_link)
 
 
 def _end_now(code: int) -> NoReturn:

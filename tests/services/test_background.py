@@ -197,3 +197,21 @@ def test_a_start_that_fails_says_why(settings: Settings, monkeypatch: pytest.Mon
 
     with pytest.raises(ServiceError, match=r"did not start.*sqlite_driver.*engram service logs"):
         Background(settings).start()
+
+
+def test_a_supervisor_that_hangs_is_stopped_with_its_processes(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_service("start")
+    signalled = Background._signal
+
+    def hang(self: Background, number: signal.Signals, seconds: float) -> bool:
+        return number is not signal.SIGTERM and signalled(self, number, seconds)
+
+    monkeypatch.setattr(Background, "_signal", hang)
+
+    said = run_service("stop")
+
+    assert "Still running" not in said
+    assert not process_state(settings.places.worker_lock).is_alive
+    assert not process_state(settings.places.watcher_lock).is_alive

@@ -389,3 +389,17 @@ def test_a_child_of_a_supervisor_does_not_make_a_folder_that_is_gone(desk: Desk)
     with pytest.raises(HomeError, match="can't use the memory folder"):
         run_watcher(desk.settings, has_parent=True)
     assert not desk.settings.home.exists()
+
+
+def test_a_watcher_whose_log_was_deleted_starts_again(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, turn = desk.store.path, desk.watcher._turn
+
+    def work_then_lose_the_log() -> None:
+        turn()
+        path.with_name("memory.db-wal").unlink()
+
+    monkeypatch.setattr(desk.watcher, "_turn", work_then_lose_the_log)
+
+    assert desk.watcher.run() == EXIT_RESTART
+
+    assert not is_damage_noted(desk.store)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from planting import plant
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.memories.save import save_memory
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.models.work.task_runs import note_damage
 from engram.models.work.work import make_due
@@ -156,6 +160,39 @@ def test_removed_sockets_are_opened_again(office: Office) -> None:
 
     assert home.recall_socket.is_socket()
     assert home.wake_socket.is_socket()
+
+
+def test_deleted_folders_and_the_hooks_interpreter_are_put_back(office: Office) -> None:
+    home = office.runtime.settings.places
+    office.housekeeper.step()
+    target = os.readlink(home.python_link)
+    for folder in (home.recollections, home.notes, home.logs):
+        shutil.rmtree(folder)
+    home.python_link.unlink()
+
+    office.housekeeper.step()
+
+    assert (home.recollections.is_dir(), home.saved_notes.is_dir(), home.logs.is_dir()) == (True, True, True)
+    assert os.readlink(home.python_link) == target
+    assert office.reasons == []
+
+
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+def test_a_worker_whose_log_was_deleted_keeps_its_writes_and_starts_again(office: Office, suffix: str) -> None:
+    runtime = office.runtime
+    office.housekeeper.step()
+    save_memory(runtime.store, "The keel is oak.", redact, scope="global", actor=Actor.USER)
+    assert office.reasons == []
+    path = runtime.settings.places.memory_db
+    path.with_name(f"memory.db{suffix}").unlink()
+
+    office.housekeeper.step()
+
+    assert office.reasons == ["the log of memory.db was deleted or replaced"]
+    shutil.copyfile(path, path.with_name("copy.db"))
+    if suffix == "-wal":
+        with Store(path.with_name("copy.db")).open() as copy:
+            assert [memory.summary for memory in all_memories(copy)] == ["The keel is oak."]
 
 
 def test_due_work_is_rung_for(office: Office) -> None:

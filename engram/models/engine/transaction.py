@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -386,6 +387,8 @@ class Store(Reader):
         self._may_start_over = may_start_over
         self._log_path = f"{path}-wal"
         self._log_kept_seconds = -LOG_AGAIN_SECONDS
+        #: Each thread's connection, and the files of its log.
+        self._logs = threading.local()
 
     # -- opening and closing
 
@@ -543,6 +546,15 @@ class Store(Reader):
     def file_identity(self) -> tuple[int, int] | None:
         """Return the device and inode of memory.db; None if there is no file. They change when it is replaced."""
         return file_identity(self.path)
+
+    def is_log_displaced(self) -> bool:
+        """Return True if this thread's connection has a log that no other process sees: it was deleted or replaced."""
+        self.data_version()  # opens the log
+        connection = self._database.connection()
+        files = [file_identity(Path(f"{self.path}{suffix}")) for suffix in ("-wal", "-shm")]
+        if getattr(self._logs, "connection", None) is not connection:
+            self._logs.connection, self._logs.files = connection, files
+        return bool(files != self._logs.files)
 
     def schema_version(self) -> int:
         return int(self.value("PRAGMA user_version"))

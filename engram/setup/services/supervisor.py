@@ -312,6 +312,7 @@ class Background:
         self._home = settings.places
         self._command = process_command(arguments)
         self._output = self._home.logs / "supervisor.service.log"
+        self._child_locks = (self._home.worker_lock, self._home.watcher_lock)
 
     def files(self) -> tuple[FileChange, ...]:
         """Return (): nothing outside the memory folder starts it. See the ``start_with_session`` setting."""
@@ -335,7 +336,7 @@ class Background:
         self._home.prepare()
         environ = _own_environment(drop_keys_beside_login(self._settings, os.environ))
         environ |= {"ENGRAM_HOME": str(self._settings.home), **folder_variables(self._settings)}
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
             output = os.open(self._output, flags, 0o600)
             try:
@@ -355,9 +356,12 @@ class Background:
 
     def stop(self) -> None:
         """Stop the supervisor, which stops both processes, and wait until all three have exited."""
+        pid = holder_of(self._home.supervisor_lock)
+        children = [lock for lock in self._child_locks if pid is not None and parent_of(holder_of(lock) or 0) == pid]
         if not self._signal(signal.SIGTERM, STOP_SECONDS + 10.0):
             # Its children exit automatically once it has exited.
             self._signal(signal.SIGKILL, 10.0)
+            wait_until(lambda: not any(map(is_held, children)), STOP_SECONDS)
         if is_held(self._home.supervisor_lock):
             raise ServiceError(f"the supervisor (pid {holder_of(self._home.supervisor_lock)}) does not stop")
 
@@ -374,10 +378,9 @@ class Background:
 
     def status(self) -> ServiceStatus:
         """Return the status according to the locks."""
-        locks = {"work": self._home.worker_lock, "watch": self._home.watcher_lock}
         pid = holder_of(self._home.supervisor_lock)
         details = {}
-        for name, lock in locks.items():
+        for name, lock in zip(("work", "watch"), self._child_locks, strict=True):
             child = holder_of(lock) if pid is not None else None
             is_own = child is not None and parent_of(child) == pid
             details[name] = f"running, pid {child}" if is_own else "not running"
