@@ -409,10 +409,15 @@ def _handlers(group: Mapping[str, Any]) -> list[Any]:
 def read_object(path: Path) -> dict[str, Any] | None:
     """Return the JSON object in a Claude Code file; None if there is none or it can't be read."""
     try:
-        value = json.loads(read_regular(path, MAX_FILE_BYTES) or b"")
+        value = json.loads(_content(path))
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _content(path: Path) -> bytes:
+    """Return the content of a file, which many people keep elsewhere, behind a link; b"" if it can't be read."""
+    return read_regular(Path(os.path.realpath(path)), MAX_FILE_BYTES) or b""
 
 
 def why_not_loaded(path: Path) -> str:
@@ -420,7 +425,7 @@ def why_not_loaded(path: Path) -> str:
 
     In Claude Code 2.1.197 and 2.1.332, a comment or a trailing comma prevents loading; a byte order mark does not.
     """
-    data = read_regular(path, MAX_FILE_BYTES) or b""
+    data = _content(path)
     if not data.strip():
         return ""
     try:

@@ -361,11 +361,14 @@ class Housekeeper:
         enqueue_due(store, self._runtime.settings)
 
 
-def link_python(home: Home) -> None:
-    """Point the link ``python`` in the memory folder to this interpreter, for the hooks."""
-    target = Path(os.path.realpath(sys.executable))
+#: This process's interpreter outside any environment, found while the environment is still in its place.
+_INTERPRETER = Path(os.path.realpath(sys.executable))
+
+
+def link_python(home: Home, target: Path = _INTERPRETER) -> None:
+    """Point the link ``python`` in the memory folder to this interpreter, for the hooks; never to a missing one."""
     with contextlib.suppress(OSError):
-        if home.python_link.is_symlink() and os.readlink(home.python_link) == str(target):
+        if not target.exists() or (home.python_link.is_symlink() and os.readlink(home.python_link) == str(target)):
             return
         temporary = home.root / f".python.{os.getpid()}.tmp"
         temporary.unlink(missing_ok=True)

@@ -34,6 +34,7 @@ from engram.setup.services.launchd import Launchd
 from engram.setup.services.systemd import Systemd
 from engram.system.process_lock import ProcessLock
 from engram.worker.worker_client import WorkerStatus
+from engram_hooks.block import settings_block
 from tests.doctor.conftest import Doctor
 from tests.earlier_machine import LABEL, make_machine
 from tests.services.conftest import StandIns
@@ -103,6 +104,14 @@ def test_hooks_of_another_interpreter_get_this_one(doctor: Doctor, target: str, 
 
     assert "hooks' interpreter" not in doctor.findings()
     assert os.path.realpath(doctor.home.python_link) == os.path.realpath(sys.executable)
+
+
+def test_hooks_in_settings_behind_a_link_are_seen(doctor: Doctor) -> None:
+    assert "hooks" in doctor.findings()
+    doctor.write_claude("dotfiles.json", settings_block())
+    (doctor.claude / "settings.json").symlink_to("dotfiles.json")
+
+    assert "missing" not in doctor.findings().get("hooks", {}).get("detail", "")
 
 
 def test_a_server_of_another_interpreter_is_named(doctor: Doctor) -> None:

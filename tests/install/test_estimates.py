@@ -56,6 +56,13 @@ def test_how_long_claude_code_keeps_its_sessions(tmp_path: Path, settings: str, 
     assert read_cleanup_days(tmp_path) == days
 
 
+def test_settings_behind_a_link_say_how_long_too(tmp_path: Path) -> None:
+    (tmp_path / "dotfiles.json").write_text('{"cleanupPeriodDays": 90}')
+    (tmp_path / "settings.json").symlink_to("dotfiles.json")
+
+    assert read_cleanup_days(tmp_path) == 90
+
+
 def test_sessions_are_about_to_be_deleted_a_week_before(tmp_path: Path) -> None:
     sources = [
         source("new", 1),

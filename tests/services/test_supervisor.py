@@ -162,3 +162,25 @@ def test_a_child_whose_heartbeat_stops_is_ended_and_started_again(
     assert child.process is not None
     child.process.kill()
     child.wait(PATIENCE_SECONDS)
+
+
+def test_a_child_whose_program_is_gone_is_tried_after_a_while(tmp_path: Path) -> None:
+    program = tmp_path / "python"
+    program.symlink_to(sys.executable)
+    child = Child("work", [str(program), "-c", "import sys; sys.exit(75)"], is_kept=True)
+    child.start()
+    assert child.process is not None
+    child.process.wait(PATIENCE_SECONDS)
+    program.unlink()
+
+    with pytest.raises(FileNotFoundError):
+        child.look()
+    child.look()
+
+    assert child.starts == 1
+    assert child.again_seconds is not None
+    child.again_seconds = 0.0
+    program.symlink_to(sys.executable)
+    child.look()
+    assert child.starts == 2
+    child.wait(PATIENCE_SECONDS)

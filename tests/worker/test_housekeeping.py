@@ -175,6 +175,8 @@ def test_deleted_folders_and_the_hooks_interpreter_are_put_back(office: Office) 
     assert (home.recollections.is_dir(), home.saved_notes.is_dir(), home.logs.is_dir()) == (True, True, True)
     assert os.readlink(home.python_link) == target
     assert office.reasons == []
+    housekeeping.link_python(home, home.root / "gone" / "python")
+    assert os.readlink(home.python_link) == target
 
 
 @pytest.mark.parametrize("suffix", ["-wal", "-shm"])

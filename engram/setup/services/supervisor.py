@@ -121,8 +121,10 @@ class Child:
             # Another process is doing its work, such as `engram up` in a terminal.
             self.again_seconds = now + THROTTLE_SECONDS
             return
-        self.again_seconds = None
+        # If it can't be started, as when its environment was moved away, the next try has to wait.
+        self.again_seconds = now + THROTTLE_SECONDS
         self.start()
+        self.again_seconds = None
 
     def _end_if_silent(self) -> None:
         """Kill a process whose heartbeat has stopped. SIGABRT makes it print its threads' stacks."""

@@ -217,7 +217,9 @@ class Retention:
 def read_cleanup_days(claude_folder: Path) -> int:
     """Return ``cleanupPeriodDays`` from the user's settings; the default if it is missing or unreadable."""
     try:
-        settings = json.loads(read_regular(claude_folder / "settings.json", _MAX_SETTINGS_BYTES) or b"{}")
+        # Many people keep their settings elsewhere, behind a link.
+        path = Path(os.path.realpath(claude_folder / "settings.json"))
+        settings = json.loads(read_regular(path, _MAX_SETTINGS_BYTES) or b"{}")
         days = settings.get("cleanupPeriodDays", DEFAULT_CLEANUP_DAYS)
     except (ValueError, AttributeError, RecursionError):
         return DEFAULT_CLEANUP_DAYS
