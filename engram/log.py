@@ -9,6 +9,7 @@ import logging.handlers
 import os
 import sys
 from collections.abc import Callable, Iterator
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
@@ -67,8 +68,10 @@ class _PrivateFileHandler(logging.handlers.RotatingFileHandler):
     def shouldRollover(self, record: logging.LogRecord) -> int:
         """Open the file anew if it was deleted, or moved by another process or program; then see logging."""
         if self.stream is not None and not self._is_in_place(self.stream.fileno()):
-            self.stream.close()
-            self.stream = None
+            # In a folder that is gone, the former file is as good as any.
+            with contextlib.suppress(OSError):
+                former, self.stream = self.stream, self._open()
+                former.close()
         return super().shouldRollover(record)
 
     def _is_in_place(self, descriptor: int) -> bool:
@@ -77,10 +80,10 @@ class _PrivateFileHandler(logging.handlers.RotatingFileHandler):
         except OSError:
             return False
 
-    def _open(self):  # type: ignore[no-untyped-def]
+    def _open(self) -> TextIOWrapper:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
         descriptor = os.open(self.baseFilename, flags, FILE_MODE)
-        return os.fdopen(descriptor, self.mode, encoding=self.encoding, errors="replace")
+        return open(descriptor, "a", encoding=self.encoding, errors="replace")
 
 
 class _RedactingFormatter(logging.Formatter):

@@ -86,3 +86,16 @@ def test_a_pipe_in_a_logs_place_holds_nothing_up(log_folder: Path) -> None:
     logging.getLogger("engram.test").warning("said")
 
     assert list(read_records(log_folder, "worker")) == []
+
+
+def test_a_log_whose_folder_is_gone_is_not_reported(log_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = log_folder / "logs"
+    folder.mkdir()
+    start_logging(folder, "worker", "info", str)
+    (folder / "worker.log").unlink()
+    folder.rmdir()
+
+    logging.getLogger("engram.test").warning("said")
+
+    assert not folder.exists()
+    assert capsys.readouterr().err == ""
