@@ -1,6 +1,7 @@
-"""Patterns for rules in English: how rules begin, what they always contain, and what withdraws them.
+"""Patterns for rules in English: how rules begin, what they always contain, and what ends them.
 
-Other languages are in ``languages.py``. ``user_rules.py`` combines them.
+What takes back the sentence before it is in ``engram.text.withdrawals``, and other languages in
+``engram.text.languages``. ``user_rules.py`` combines them.
 """
 
 from __future__ import annotations
@@ -243,31 +244,6 @@ DANGLING = lazy_regex(
     r"(?: (?:again|please|ever|from now on|always|in future))*\W*$",
     _ANY,
 )
-_WORTH = (
-    r"(?:good|bad|right|wrong|true|correct|sensible|reasonable|wise|smart|outdated|normal|common|best|better|worth it|"
-    r"sound|strict|overkill|fair|realistic)"
-)
-_KIND_OF_RULE = r"(?:rules?|ideas?|practices?|conventions?|polic(?:y|ies)|standards?|principles?|advice|habits?)"
-_SO_AND = r"^\W*(?:(?:so|and|or|hm+|but|btw|claude)[, ]+)*"
-_IS_THAT = r"(?:is|was|would|isn'?t) (?:that|this|it)(?: still| really| even| also| be)? (?:an? |the |too )?"
-#: Asks what the rule before it is worth.
-QUESTIONED = lazy_regex(
-    rf"{_SO_AND}(?:{_IS_THAT}(?:\w+ ){{0,2}}?(?:{_WORTH}|{_KIND_OF_RULE})(?: {_KIND_OF_RULE})?(?: (?:for|in) (?:a|an|"
-    r"the|our|my|us|this) [^?,]{1,30}| (?:here|then|though|too|now|at all|any ?more|or (?:not|wrong|bad|too \w+)))*"
-    r"\W*\?|(?:what|how) (?:do|would|are|is) (?:you|your) (?:think|feel|say|thoughts?|opinion|take)(?: (?:about|of|on) "
-    rf"(?:that|this|it|(?:that|this|the|my) {_KIND_OF_RULE}))?\W*$|(?:any )?(?:thoughts|opinions?)(?: (?:about|of|on) "
-    r"(?:that|this|it))?\W*\?|(?:do you )?(?:dis)?agree(?:d)?\s*\?|(?:true|right|good|yes) or (?:false|wrong|bad|no)\b|"
-    rf"(?:good|bad) {_KIND_OF_RULE}(?: or (?:a )?\w+(?: {_KIND_OF_RULE})?)?\W*\?|true\s*\?|"
-    r"not (?:so |too |really |quite |entirely )?sure(?: (?:though|yet|tbh|honestly|about (?:that|this|it)(?: one)?|"
-    rf"(?:if|whether) (?:that|this|it)(?:'?s| is) (?:an? |the )?(?:\w+ )?{_WORTH}(?: {_KIND_OF_RULE})?))*\W*$)",
-    _ANY,
-)
-#: Announces a rule and asks what it is worth.
-ANNOUNCES = lazy_regex(
-    rf"{_SO_AND}(?:{_IS_THAT}(?:\w+ ){{0,2}}?{_KIND_OF_RULE}\W*\?|(?:what|how) do you (?:think|feel) (?:about|of) "
-    rf"(?:this|the following)(?: {_KIND_OF_RULE})?\W*$)",
-    _ANY,
-)
 #: Dismisses something at hand, although it begins like a prohibition.
 DISMISSES = lazy_regex(r"^\W*(?:(?:ok(?:ay)?|please|oh|and|but|so|well)[, ]+)*never ?mind\b", _ANY)
 LAUGHS = lazy_regex(r"\b(?:lo+l|(?:ha){2,}h?|lmao|rofl)\b|(?:^|\s)/s(?=\W*$)|[🤦🤷😅🙄😂🤣😜😉😏🤡🙃]", _ANY)
@@ -277,16 +253,6 @@ QUESTION = lazy_regex(
     r"aren'?t|about|if|does|is|are|come|would|should|do|tests?)\b|^(?:(?:and|but|so|please|hm+)[, ]+)*(?:i(?:'m| am|"
     r"'ve been)? wonder(?:ing)?|any idea|no idea|tell me|curious|(?:i(?:'d| would) (?:like|love)|"
     r"i want) to know)[, ]+(?:if|whether|what|which|how|why|where|who|when)\b",
-    _ANY,
-)
-DISAGREES = lazy_regex(
-    # The text after it is someone else's and is left out: "that's what the linter says".
-    r"\b(?:that|this)(?:'?s| is| was) what\W*$|\b(?:i (?:strongly |totally |completely )?(?:disagree|beg to differ)|"
-    r"i (?:don'?t|do not) (?:agree|think so|believe (?:that|it|so)|see it that way|buy (?:it|that))|(?:that'?s|that is|"
-    r"which is|this is) (?:just |plain |total |complete )?(?:wrong|nonsense|silly|stupid|bullshit|rubbish|not true|"
-    r"a bad idea|overkill|ridiculous|too (?:strict|much))|not convinced|i'?m not a fan|what nonsense|(?:that|this|"
-    r"which)(?:'s| is| was) (?:what|how) (?:the|my|our|their|they|he|she|his|her)\b[^.]{0,40}\b(?:did|does|do|said|"
-    r"says?|wanted|wants?|thinks?|thought))\b",
     _ANY,
 )
 #: Wordings that assign the assistant a role for the next request.
@@ -328,68 +294,8 @@ OPTIONS_HEADING = lazy_regex(
     _ANY,
 )
 
-# --- Withdrawing ------------------------------------------------------------------------------------------------------
+# --- Ending a rule ----------------------------------------------------------------------------------------------------
 
-#: Wordings that say that the preceding text was meant for another place, or only for the current task.
-_PLACE = r"(?:window|chat|tab|terminal|project|repo|session|channel|thread|person)"
-_ELSEWHERE_MEANT = (
-    r"^(?:(?:oops|sorry|ups|ah|oh|uh|no|wait|hold on|hm+|my bad)\W+)*(?:(?:that|this|it)(?:'?s| is|"
-    rf" was) (?:meant )?(?:for )?)?(?:wrong {_PLACE}(?=[,.;:!–—])|(?:the )?(?:wrong|other|another) {_PLACE}"
-    r"(?:\W+(?:sorry|my bad|oops|ignore (?:it|that)))*(?=\W*$))",
-    r"^(?:(?:no|oh|well|sorry|but|and|i mean|i meant|that'?s|that is|that was|it'?s|this is)\W+)*(?:only|just) "
-    r"(?:for|in|on) (?:this|that|the current) (?:one|file|branch|test|commit|pr|pull request|change|task|step|ticket|"
-    r"issue|sprint|release|demo|week|session)(?:\W+(?:i mean|i meant|though|sorry|please))*\W*$",
-)
-#: Wordings that say that the preceding text should not be kept, or not be done.
-_NOT_TO_BE_KEPT = (
-    r"\b(?:just |only )testing(?: you)?(?=\W*$)",
-    r"\bcancel (?:that|this|my (?:last|previous)\b.{0,20})(?=\W*$|[,.!;] )",
-    r"\b(?:delete|remove|erase|drop) (?:that|the|this|my) (?:[\w-]+ ){0,2}(?:memory|rule|preference|note)"
-    r"(?=\W*$| (?:about|on|for|that)\b)",
-    r"(?<!\bi )\b(?:don'?t|do not|no need to) (?:remember|memori[sz]e|keep|save|note) (?:that|this|it)"
-    r"(?: down)?(?: as an? (?:\w+ )?(?:rule|preference|memory|convention))?(?: please)?(?=\W*$)",
-    r"\b(?:that|this|it)(?:'?s| is| was)(?:n'?t| not| never) (?:meant (?:as|to be) )?(?:an? |any )?"
-    r"(?:general |permanent |standing |real )?(?:rule|preference|convention)\b",
-    r"^(?:no|nope|stop)\b[,.! ]*(?:please )?(?:don'?t|do not)(?: do (?:that|it|this))?\W*$",
-)
-#: Wordings that withdraw what was said, anywhere in a sentence.
-TAKES_BACK = lazy_regex(
-    r"(?<!don't )(?<!dont )(?<!do not )(?<!never )(?<!not )\b(?:(?:scratch|strike|disregard) (?:that|this|it|all|"
-    r"everything|what|the|my|those)|(?:just |only )?kidding|jk|j/k|psych(?=\W*$|[!.,])|(?:just |only )?(?:messing|"
-    r"playing|toying|joking) with you|(?:just |only )?teasing(?: you)?(?=\W*$|[!.,])|(?:just )?pulling your leg|"
-    r"april fools?|forget (?:that(?! \w+ (?:is|are|was|has|have)\b)|it|this|all|everything|about (?:that|it|the|my|"
-    r"what)|what i(?:'ve| have)?(?: just)? (?:said|wrote|told|asked|typed)|i (?:ever )?said|(?:the|my|"
-    r"that) (?:[\w-]+ ){0,2}(?:rule|preference|convention|instruction|policy|thing)|my last|the last)|ignore (?:that|"
-    r"what i|my (?:last|previous|earlier)|the (?:last|previous) (?:rule|message|sentence|instruction))|(?:i |i'll |"
-    r"let me |i hereby |i'd like to )?(?:take|took|taking) (?:that |this |it |those |all that |everything )?back|"
-    r"i (?:take|took|withdraw|revoke|retract) (?:back )?(?:that|what|the|my)|i(?:'ve| have)? changed my mind|nvm|"
-    r"(?:scrap|drop|cancel|lose|skip|undo|ditch) (?:the|that|my) (?:[\w-]+ ){0,3}(?:rule|thing|convention|policy|"
-    r"preference)(?=\W*$| (?:about|on|for|again|please)\b)|scrap (?:that|it|this)(?=\W*$)|that rule (?:is |was |holds |"
-    r"applies )?(?:only|just) for (?:today|now|this|the)|(?:on|after) second thoughts?|(?:that|it|this) was (?:only |"
-    r"just )?(?:a joke|sarcas\w+|ironic|a mistake|wrong|nonsense)|i(?:'m| am| was) (?:only |just )?(?:joking|kidding|"
-    r"sarcastic)|i was (?:wrong|too (?!\w+ to\b))|my (?:bad|mistake)\b|not (?:really|seriously|serious)(?=[.!,]|$)|"
-    r"undo (?:that|the) rule|"
-    r"(?:that|this|it) was an? (?:bad|dumb|stupid|silly|terrible|poor) idea|"
-    r"(?:that|the|my) rule (?:about .{1,40})?(?:no longer|doesn'?t|does not) (?:hold|appl\w+|count)\w*|lol,? no|"
-    r"haha,? no|i didn'?t mean (?:that|it)|don'?t (?:do|follow) what i (?:just )?said|that'?s not what i (?:meant|"
-    r"want\w*))\b|\b(?:wasn'?t|not) meant for (?:you|here|this)\b|"
-    r"\bnever ?mind(?=\W*$|[.,;!]| (?:that|about|what|my|the (?:[\w-]+ ){0,2}(?:rule|convention|preference))\b)|"
-    + "|".join((*_ELSEWHERE_MEANT, *_NOT_TO_BE_KEPT)),
-    _ANY,
-)
-#: Wordings that correct the text just before them.
-CORRECTS = lazy_regex(
-    r"(?:^|[.,;:!–—-]\s*|\()(?:oh|hm+|ah|oops|uh|um|er|well|actually|sorry|but|no|nope|wait|hold on|"
-    r"hang on)?[,.!… ]*(?:no,? wait|wait,? no|wait,? that'?s not (?:right|true)|(?:wait|hold on)[,.!…]|"
-    r"no,(?! not even)|nope\b|"
-    r"sorry,? (?:i|no|not|that)|i (?:meant|mean)\b|correction\b|on reflection\b|come to think of it\b|"
-    r"(?:now that i )?think(?:ing)? (?:about|of) it\b|let me rephrase\b|actually,? (?:no|not|don'?t|let'?s|use|it'?s|"
-    r"make|keep|never ?mind|scratch)\b|or rather\b|make that\b|(?:go |switch |let'?s go )?back to (?!(?:the|my|our|"
-    r"this|that|work|it)\b)[^\W\d_]+(?: please)?(?=\W*$)|rather not\b|better not\b|no[,.!]? (?:use|make|do|"
-    r"not(?! even)|"
-    r"don'?t|let'?s)\b|actually,? (?:[\w-]+ ){1,3}please\b)",
-    _ANY,
-)
 #: Wordings that end an earlier rule if they mention it.
 LIFTS = lazy_regex(
     r"^(?:(?:ok(?:ay)?|please|actually|well|now|and|but)[, ]+)*(?:stop \w+ing|no need to|no longer|(?:you|we) (?:may|"
@@ -444,28 +350,8 @@ OVER_WORDS = content_words(
 DENIES = lazy_regex(
     r"\b(?:not|never|no|avoid|stop|don'?t|doesn'?t|won'?t|mustn'?t|without|instead of|rather than|in place of)\b", _ANY
 )
-#: Words by which a withdrawal means more than the last rule, at the end of a clause.
-ALL_OF_IT = lazy_regex(
-    r"\b(?:all|everything|both|these|those)(?: (?:of|it|that|this|these|those|them|the|my|two|three|i|i'?ve|you|just|"
-    r"said|wrote|told|asked|back|above|please|again|rules?|conventions?|preferences?|instructions?|so far))*"
-    r"(?=\W*$|[,.;:!])",
-    _ANY,
-)
 #: A rule that demands one thing by forbidding another without it.
 DEMANDS = lazy_regex(r"\b(?:never|no|not|don'?t)\b.*\bwithout\b", _ANY)
-#: Wordings by which a later withdrawal names its subject, which it must do.
-SUBJECT = lazy_regex(
-    r"\b(?:about|regarding|concerning|rule (?:on|for|that|with|to)|back (?:the|my|what)|forget (?:the|my|that)|"
-    r"withdraw|revoke|retract|said (?:about|on|that|to)|sobre|über|mit|zu[mr]?)\b([^,;:!?]*)",
-    _ANY,
-)
-#: Words in a withdrawal that don't name its subject.
-EMPTY_WORDS = content_words(
-    "forget said say take back rule rules scratch strike never mind about what told tell wrote preference convention "
-    "instruction anymore longer like whenever actually wait sorry meant mean just kidding before earlier last previous "
-    "always from ignore disregard that thing regel regla olvida vergiss"
-)
-
 #: Text that ties a sentence to this code base: symbols, paths, "this", "our", "here".
 LOCAL = lazy_regex(
     r"`[^`]+`|\b\w+/\w|\b\w+\.[a-z]{1,4}\b|\b[a-z]+[A-Z]\w*|\b\w+_\w+|"

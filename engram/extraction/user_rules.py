@@ -19,11 +19,22 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from engram.enums import Kind, Scope
-from engram.extraction import languages
 from engram.extraction import rule_words as words
+from engram.text import languages
 from engram.text.linear_model import LinearModel, features, load_model
 from engram.text.splitting import Block, Statement, plain, split
 from engram.text.splitting import sentences as sentences_of
+from engram.text.withdrawals import (
+    ANNOUNCES,
+    DISAGREES,
+    EMPTY_WORDS,
+    QUESTIONED,
+    correction_in,
+    takes_all_back,
+    takes_back,
+    withdrawal_in,
+    withdrawn_subject,
+)
 from engram.text.words import content_words, prefixes
 from engram.transcripts.turns import Turn
 from engram.trust.voice import typed_text
@@ -162,7 +173,7 @@ def judge(
         before = sentences[place - 1][0] if place else ""
         after = sentences[place + 1][0] if place + 1 < len(sentences) else ""
         found = _judge(sentence, statement, after, project, model)
-        if found is not None and (words.ANNOUNCES.search(before) or words.QUESTIONED.search(after)):
+        if found is not None and (ANNOUNCES.search(before) or QUESTIONED.search(after)):
             found = replace(found, refusal=Refusal.QUESTION)
         is_option = statement.block is Block.BULLET and words.OPTIONS_HEADING.search(lead)
         if found is not None and found.refusal is None and (is_option or statement.group in enumerated):
@@ -234,10 +245,10 @@ def takings_back(typed: str) -> list[TakingBack]:
     found = []
     for sentence, _ in sentences_in(typed):
         is_rule_over = bool(words.RULE_OVER.search(sentence))
-        if about := _named(sentence):
+        if about := withdrawn_subject(sentence):
             found.append(TakingBack(sentence, about))
         elif is_rule_over or words.OVER.search(sentence) or words.ALLOWED_AGAIN.search(sentence):
-            about = prefixes(content_words(sentence) - words.EMPTY_WORDS - words.OVER_WORDS)
+            about = prefixes(content_words(sentence) - EMPTY_WORDS - words.OVER_WORDS)
             if about and not (words.QUESTION.search(sentence) or words.MOMENT.search(sentence)):
                 forbids = None if is_rule_over else not words.OVER.search(sentence)
                 found.append(TakingBack(sentence, about, MOSTLY, of_prohibitions=forbids, is_name=is_rule_over))
@@ -346,7 +357,7 @@ def _refusal(sentence: str, statement: Statement, after: str) -> Refusal | None:
         return Refusal.DANGLING
     if any(over.search(sentence) for over in (words.OVER, words.RULE_OVER, words.ALLOWED_AGAIN, words.DISMISSES)):
         return Refusal.TAKEN_BACK
-    if words.DISAGREES.search(sentence) or words.DISAGREES.search(after):
+    if DISAGREES.search(sentence) or DISAGREES.search(after):
         return Refusal.TAKEN_BACK
     if not MIN_WORDS <= languages.word_count(sentence) <= MAX_WORDS:
         return Refusal.LENGTH
@@ -373,18 +384,18 @@ def _is_in_rules(statement: Statement) -> bool:
 def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], following: str) -> None:
     """Refuse rules that are withdrawn by a later sentence in the prompt, or by the next prompt."""
     for at, sentence in enumerate(sentences):
-        if _takes_back(sentence):
+        if takes_back(sentence):
             _refuse(judged, at, sentence, within=at)
-        elif correction := words.CORRECTS.search(sentence):
+        elif correction := correction_in(sentence):
             # A correction refers to the sentence just before it, or to the beginning of its own sentence.
             is_own = bool(sentence[: correction.start()].strip())
             _refuse(judged, at, sentence, within=1, with_own=is_own)
     after = [sentence for sentence, _ in sentences_in(following)]
     last = len(sentences) - 1
     for number, sentence in enumerate(after):
-        if _takes_back(sentence) or (number == 0 and words.DISAGREES.search(sentence)):
+        if takes_back(sentence) or (number == 0 and DISAGREES.search(sentence)):
             _refuse(judged, last + 1, sentence, within=last + 1)
-        elif number == 0 and words.CORRECTS.match(sentence):
+        elif number == 0 and (correction := correction_in(sentence)) and not correction.start():
             _refuse(judged, last + 1, sentence, within=1)
             _refuse(judged, last + 1, sentence, within=last + 1, only_shared=True)
         elif number == 0 and words.LIFTS.search(sentence):
@@ -395,20 +406,9 @@ def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], fo
             _refuse(judged, last + 1, better["about"], within=last + 1, only_shared=True, forbids=False)
 
 
-def _named(sentence: str) -> frozenset[str]:
-    """Return the first letters of the words that specify what a sentence withdraws; empty if there are none."""
-    match = words.TAKES_BACK.search(sentence) or languages.TAKES_BACK.search(sentence)
-    subject = words.SUBJECT.search(sentence, match.start()) if match else None
-    return prefixes(content_words(subject.group(1)) - words.EMPTY_WORDS) if subject else frozenset()
-
-
 def _forbids(rule: str) -> bool:
     """Return True if a rule forbids something; "never … without …" demands something."""
     return bool(words.DENIES.search(rule)) and not words.DEMANDS.search(rule)
-
-
-def _takes_back(sentence: str) -> bool:
-    return bool(words.TAKES_BACK.search(sentence) or languages.TAKES_BACK.search(sentence))
 
 
 def _refuse(
@@ -437,11 +437,11 @@ def _refuse(
         and found.refusal in (None, Refusal.ORDER)
         and forbids in (None, _forbids(found.sentence))
     ]
-    said = prefixes(content_words(sentence) - words.EMPTY_WORDS)
+    said = prefixes(content_words(sentence) - EMPTY_WORDS)
     shared = [n for n in rules_before if judged[n][0] != at and said & prefixes(content_words(judged[n][1].sentence))]
-    if _takes_back(sentence) and words.ALL_OF_IT.search(sentence):
+    if takes_all_back(sentence):
         chosen = rules_before
-    elif only_shared or shared or _named(sentence):
+    elif only_shared or shared or withdrawn_subject(sentence):
         chosen = shared
     else:
         chosen = [n for n in rules_before if judged[n][0] != at][-1:]
@@ -470,7 +470,7 @@ def sentences_in(typed: str) -> Iterator[tuple[str, Statement]]:
 
 def _withdrawal_first(sentence: str) -> Iterator[str]:
     """Yield a sentence; in two parts if a rule follows what it withdraws: "scratch that, always use pnpm"."""
-    taking = words.TAKES_BACK.search(sentence) or languages.TAKES_BACK.search(sentence)
+    taking = withdrawal_in(sentence)
     comma = words.CLAUSE_END.search(sentence, taking.end()) if taking else None
     if comma and _beginning(sentence[comma.end() :], "") != "rule":
         yield sentence[: comma.start()]

@@ -237,7 +237,9 @@ def answer_question(
     outcomes = ends_of_turns(store, found, wanted, {name for name, gain in worth.items() if gain})
     ended = [replace(hit, outcome=outcomes.get(hit.id, "")) for hit in passages]
     by_id = {hit.id: hit for hit in found}
-    fitting = list(_fitting_passages(ended, shown, wanted, budget, lambda hit: _followed(store, by_id[hit.id])))
+    fitting = list(
+        _fitting_passages(ended, shown, wanted, budget, lambda hit: _followed(store, by_id[hit.id], hit.text))
+    )
     closeness = _with_worth(closeness_of([*shown, *sessions, *logs, *passages], turns, asked_for), worth)
     return Answer(tuple(shown), tuple(sessions), (*logs, *fitting), closeness)
 
@@ -378,15 +380,15 @@ def public_passages(store: Reader, hits: Sequence[Hit], asked_in: int | None = N
 
     ``asked_in`` has the same meaning as in ``public_hits``.
     """
-    followed = [_followed(store, hit) for hit in hits]
+    followed = [_followed(store, hit, hit.text) for hit in hits]
     shown = public_hits(store, hits, asked_in)
     return [replace(hit, followed=text) for hit, text in zip(shown, followed, strict=True)]
 
 
-def _followed(store: Reader, hit: Hit) -> str:
-    """Return who contradicted or superseded a passage later in its session, and in what words; "" if nobody did."""
+def _followed(store: Reader, hit: Hit, shown: str) -> str:
+    """Return who contradicted or superseded what is shown of a passage, and in what words; "" if nobody did."""
     # A passage of several speakers includes the user, who can take back their own words.
-    later = what_followed(store, hit.row_id, hit.text, hit.role or Role.USER) if hit.turn_id is not None else None
+    later = what_followed(store, hit.row_id, shown, hit.role or Role.USER) if hit.turn_id is not None else None
     if later is None:
         return ""
     who = "the user" if later.role == Role.USER else "the assistant"
@@ -473,7 +475,8 @@ def _fitting_passages(
         text = passage.part(without_said(passage.text, said)) if room >= MIN_PASSAGE_WORDS else ""
         if not text:
             continue
-        alone = replace(_cut_hit(replace(passage, text=text), wanted, room), outcome="", followed=followed_of(passage))
+        alone = replace(_cut_hit(replace(passage, text=text), wanted, room), outcome="")
+        alone = replace(alone, followed=followed_of(alone))
         is_known = not passage.outcome or is_said(passage.outcome, said)
         ended = alone if is_known else replace(alone, outcome=passage.outcome)
         shown = next((hit for hit in (ended, alone) if budget.take(hit)), None)

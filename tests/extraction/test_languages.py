@@ -7,9 +7,9 @@ from made_turns import Make
 
 from engram.enums import Kind, Scope, Status, Voice
 from engram.extraction.candidate import ExtractionContext
-from engram.extraction.languages import sentences_of, word_count
 from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.user_rules import Refusal, judge, lays_down_for_all_projects, rules, scope_of
+from engram.text.languages import sentences_of, word_count
 
 #: Language → prompt with a directive, and the rule in it.
 SESSIONS = {

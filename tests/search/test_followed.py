@@ -1,11 +1,11 @@
-"""What a session said later about the same is found, however its words are written."""
+"""What takes back or supersedes a passage is found: later about the same, however written, and in the same message."""
 
 from __future__ import annotations
 
 import pytest
 
 from engram.models.sessions.passage_rows import LaterText
-from engram.search.passages.followed import find_later
+from engram.search.passages.followed import find_later, taken_back_in
 from engram.transcripts.turns import Role
 
 EARLIER = "The readFile parser fails for three copper headers."
@@ -39,3 +39,58 @@ def test_a_sentence_that_is_shown_already_ends_nothing() -> None:
     later = "The parser of readFile is fixed, copper headers pass."
 
     assert find_later(f"{EARLIER}\n{later}", Role.ASSISTANT, [LaterText(Role.ASSISTANT, later, 1)]) is None
+
+
+@pytest.mark.parametrize(
+    ("shown", "rest"),
+    [
+        ("Always use tabs in the templates.", "Scratch that, the linter wants spaces."),
+        ("The staging port is 5433.", "Wait, no, that was the old one."),
+        ("The staging port is 5433.", "Hm.\nNo wait.\nForget that."),
+        ("Never rebase a shared branch.", "Is that a good rule?"),
+        ("Never rebase a shared branch.", "I strongly disagree with it."),
+        ("We deploy on Fridays.", "The build is slow, can you look? Also forget what I said about the Fridays."),
+        ("Die Preise sind netto gespeichert.", "Ach nein, vergiss das."),
+        ("Le port est 5433.", "En fait non, oublie ça."),
+    ],
+)
+def test_what_the_user_takes_back_in_the_same_message_is_told_with_it(shown: str, rest: str) -> None:
+    told = taken_back_in(shown, f"Please fix the importer.\n- **{shown}**\n{rest}")
+
+    assert told
+    assert " ".join(rest.split()).endswith(told)
+    assert not taken_back_in(f"{shown} {rest}", f"{shown}\n{rest}")
+
+
+@pytest.mark.parametrize(
+    ("shown", "rest"),
+    [
+        ("The staging port is 5433.", "Forget what I said about the squashing."),
+        ("The staging port is 5433.", "The build server has two cores.\nScratch that, it has four."),
+        ("The staging port is 5433.", "Their mail says:\n\n> Scratch that, it is 5440."),
+        ("The port of the proxy is 81.", "Then mend the parser, please."),
+    ],
+)
+def test_what_takes_back_something_else_or_is_not_the_users_ends_nothing(shown: str, rest: str) -> None:
+    assert taken_back_in(shown, f"{shown}\n{rest}") == ""
+
+
+@pytest.mark.parametrize("later", ["Vergiss das, der Port ist falsch.", "Scratch that.", "oops, wrong window"])
+def test_the_next_prompt_takes_back_what_the_user_said_in_any_language(later: str) -> None:
+    prompts = [LaterText(Role.USER, later, 1), LaterText(Role.USER, "Go on with the parser.", 2)]
+
+    found = find_later("The staging port is 5433.", Role.USER, prompts)
+
+    assert found is not None
+    assert found.text == later
+    # Without a name, a later prompt is about what was said in between.
+    assert find_later("The staging port is 5433.", Role.USER, prompts[::-1]) is None
+
+
+def test_a_later_prompt_takes_back_what_it_names() -> None:
+    prompts = [LaterText(Role.USER, "Go on.", 1), LaterText(Role.USER, "Forget what I said about the staging port.", 2)]
+
+    found = find_later("The staging port is 5433.", Role.USER, prompts)
+
+    assert found is not None
+    assert found.text == prompts[1].text

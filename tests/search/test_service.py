@@ -19,7 +19,7 @@ from engram.models.sessions.quotation_ids import quotation_id_of
 from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import ensure_session
 from engram.models.sessions.turn_changes import delete_turn
-from engram.search.answer import public_passages
+from engram.search.answer import answer_question, public_passages
 from engram.search.hit_lines import may_be_planted, text_of
 from engram.search.hits import PublicHit, with_speaker
 from engram.search.searcher import Query, Searcher
@@ -254,6 +254,25 @@ def test_what_its_session_contradicted_is_told_with_what_followed(
     assert bool(followed) == bool(hit.followed)
     assert hit.followed in text_of(hit)
     assert PublicHit.from_json(hit.to_json()) == hit
+
+
+def test_what_the_user_took_back_in_the_same_message_is_told_with_it(store: Store) -> None:
+    stated = (
+        "The port of the staging harbor, where the walrus company waits for oil and for the pilot, is 5433, as I said."
+    )
+    task = "Then mend the crane, paint the boat shed, count the ropes, sweep the pier, feed the seal, polish the bell."
+    prompt = f"{stated} Scratch that, it moved. {task}"
+    add_turn(store, "t1", prompt, "Done.")
+    query = Query("port of the staging harbor", project_id=project_id(store))
+    searcher = Searcher(store, Settings())
+
+    told = [*public_passages(store, searcher.search(query)), *answer_question(store, searcher, query).passages]
+    stating = [hit for hit in told if stated in hit.text]
+
+    assert len(stating) == 2
+    for hit in stating:
+        assert "Scratch that" not in hit.text
+        assert "Scratch that, it moved." in text_of(hit)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,13 @@ import re
 from collections.abc import Sequence
 
 from engram.enums import Kind
-from engram.extraction import languages, rule_words
+from engram.extraction import rule_words
 from engram.extraction.candidate import Candidate
 from engram.extraction.local.proven_fixes import short_command
 from engram.extraction.local.sentences import ended, fitting, quoted, sure
 from engram.extraction.user_rules import rules
 from engram.system.lazy_regex import lazy_regex
+from engram.text import languages
 from engram.transcripts.calls import open_failure, open_todos
 from engram.transcripts.turns import Action, Role, Turn
 from engram.trust.voice import typed_text

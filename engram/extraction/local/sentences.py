@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import dropwhile
 
 from engram.enums import Kind, Status, Voice
-from engram.extraction import languages
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate, cut_content
 from engram.system.lazy_regex import lazy_regex
+from engram.text import languages
 from engram.text.splitting import Block, as_said, plain, sentences, split, whole_sentences
 from engram.text.words import content_words
 from engram.transcripts.turns import TextBlock, Turn

@@ -14,11 +14,12 @@ from engram.models.engine.packed import entry_key, unpack_entries, unpack_uuid
 from engram.models.engine.statement import RecordReader, in_json_list, is_same, prepared
 from engram.models.engine.transaction import Reader, asks_keyed, asks_rows
 from engram.models.sessions.quotation_ids import quotation_id_of
+from engram.transcripts.turns import Role
 
 #: Maximum number of passages read for a time span before they are thinned out.
 MAX_PASSAGES_BETWEEN = 20_000
-#: Maximum number of characters to read from each later text, to see what followed.
-MAX_LATER_CHARACTERS = 4_000
+#: Maximum number of characters to read from each later text, and from the user's own text, to see what followed.
+MAX_LATER_CHARACTERS, MAX_PROMPT_CHARACTERS = 4_000, 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,15 @@ def said_after(store: Reader, row_id: int, limit: int) -> list[LaterText]:
         return []
     rows = store.fetch(_texts_after(place.session_ref, place.at_ms, place.said_id, limit))
     return [LaterText(row.role, row.text, row.at_ms) for row in rows]
+
+
+@asks_rows(lambda rows: [str(row.text) for row in rows])
+def said_by_user(row_id: int) -> Query:
+    """Return the beginning of each of the user's texts in the turn of a passage, in order."""
+    passage, block = tables.Passage, tables.TextBlock
+    turn_of_passage = passage.select(passage.turn_id).where(passage.id == row_id)
+    query = block.select(fn.SUBSTR(block.text, 1, MAX_PROMPT_CHARACTERS).alias("text"))
+    return query.where((block.turn == turn_of_passage) & (block.role == Role.USER.value)).order_by(block.seq)
 
 
 def _said_at_ms() -> Any:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from engram.models.engine.transaction import Reader
-from engram.models.sessions.passage_rows import LaterText, normalised_text, said_after
+from engram.models.sessions.passage_rows import LaterText, normalised_text, said_after, said_by_user
 from engram.models.sessions.quotation_ids import quotation_id_of
 from engram.models.sessions.stored_quotations import barred_quotations
 from engram.models.sessions.stored_turns import turns_by_row
@@ -23,7 +23,15 @@ from engram.search.question import Coverage
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_spans, split
 from engram.text.subject import gives_another_value, is_denied, says_opposite
-from engram.text.words import stems, topic_words
+from engram.text.withdrawals import (
+    DISAGREES,
+    QUESTIONED,
+    correction_in,
+    takes_all_back,
+    takes_back,
+    withdrawn_subject,
+)
+from engram.text.words import content_words, prefixes, stems, topic_words
 from engram.transcripts.turns import Role, Turn
 
 #: Number of texts after a passage to examine.
@@ -32,8 +40,14 @@ MAX_LATER_TEXTS = 80
 MAX_FOLLOWED_CHARACTERS = 160
 #: Minimum share and number of a sentence's informative words that a later sentence on the same subject must contain.
 MIN_SAME_SHARE, MIN_SAME_WORDS = 0.5, 2
-#: Number of sentences from the beginning of a passage that are compared.
+#: Number of sentences from the beginning of a passage that are compared, and of those after it in its message.
 MAX_SENTENCES = 8
+#: Number of characters by which a sentence is recognised in what is shown, since that may be cut.
+COMPARED_CHARACTERS = 60
+#: A sentence with fewer words ("Hm, wait.") says nothing that a withdrawal after it could mean.
+MIN_STATEMENT_WORDS = 4
+#: Number of characters of a later prompt in which a withdrawal is looked for; it may begin with pasted text.
+MAX_PASTED_CHARACTERS = 600
 
 #: Beginnings of prompts that reject what the assistant just said.
 _REJECTS = lazy_regex(
@@ -47,13 +61,6 @@ _REJECTS = lazy_regex(
     r"why (?:did|do|would) you|nein|falsch|stimmt nicht|quatsch|non\b|c['’]est faux|eso no|não|sbagliato)",
     re.IGNORECASE,
 )
-#: Phrases with which a speaker takes back their own words.
-_TAKES_BACK = lazy_regex(
-    r"\b(?:just kidding|kidding|forget (?:it|that|what i)|never ?mind|scratch that|strike that|ignore (?:that|what i)|"
-    r"on second thoughts?|changed my mind|i was wrong|my (?:mistake|bad)|i misspoke|take that back|i meant|"
-    r"wait,? (?:no|actually)|doch nicht|vergiss (?:es|das))\b",
-    re.IGNORECASE,
-)
 #: Phrases by which a sentence with the same words supersedes an earlier one.
 _REVERSES = lazy_regex(
     r"\b(?:no longer|not any ?more|anymore|instead of|rather than|turn(?:s|ed) out|(?:was|were) (?:wrong|mistaken|"
@@ -63,6 +70,7 @@ _REVERSES = lazy_regex(
     r"moved (?:to|from)|misread|misdiagnosed|red herring|not the (?:cause|problem|reason|issue))\b",
     re.IGNORECASE,
 )
+_MARKS = lazy_regex(r"\*\*|^\s*[-*•>]\s+", re.MULTILINE)
 _PROBLEM = lazy_regex(
     r"\b(?:fail(?:s|ed|ing|ure)?|broken|bugs?|errors?|missing|lacks?|crash\w*|hangs?|wrong|todo|pending|open|blocked|"
     r"(?:does|do|is|are|can|was|were|did|has|have)(?:n['’]t| not)|not (?:yet|work\w*)|no(?:t|ne)?|never|without|"
@@ -77,12 +85,59 @@ _SOLVED = lazy_regex(
 
 
 def what_followed(store: Reader, row_id: int, text: str, role: str) -> LaterText | None:
-    """Return what the session said later that contradicts or supersedes a passage; None if nothing does.
+    """Return what contradicts or supersedes a passage, in the rest of the message or later; None if nothing does.
 
     Args:
         text: the part of the passage to show.
+        role: who says it; the user if there are several speakers.
     """
+    if role == Role.USER:
+        taken_back = (taken_back_in(text, said) for said in said_by_user(store, row_id))
+        if words := next(filter(None, taken_back), ""):
+            return LaterText(Role.USER, words, 0)
     return find_later(text, role, said_after(store, row_id, MAX_LATER_TEXTS))
+
+
+def taken_back_in(shown: str, said: str) -> str:
+    """Return the words of a user's message that take back, correct or doubt the part that is shown; "" if none do.
+
+    Pure. Words that are shown themselves don't count, nor do words that were pasted.
+    """
+    text = f" {_plain(shown)}"
+    sentences = _sentences(said)
+    is_shown = [f" {_plain(sentence)[:COMPARED_CHARACTERS]}" in text for sentence in sentences]
+    last = max((place for place, one in enumerate(is_shown) if one), default=-1)
+    for place, sentence in enumerate(sentences[: last + 1 + MAX_SENTENCES]):
+        if is_shown[place] or not any(is_shown[:place]):
+            continue
+        before = place - 1
+        while before and not is_shown[before] and len(sentences[before].split()) < MIN_STATEMENT_WORDS:
+            before -= 1
+        earlier = " ".join(one for one, is_one in zip(sentences[:place], is_shown, strict=False) if is_one)
+        is_meant = _takes_back(sentence, earlier, is_next=is_shown[before]) or (is_shown[before] and _doubts(sentence))
+        if is_meant and _plain(sentence) in _plain(_typed(said)):
+            return _beginning("\n".join(sentences[place:]))
+    return ""
+
+
+def _takes_back(later: str, earlier: str, *, is_next: bool) -> bool:
+    """Return True if a sentence withdraws earlier words of its speaker: it names them, or follows them directly."""
+    if not takes_back(later):
+        return False
+    about = withdrawn_subject(later)
+    return bool(about & prefixes(content_words(earlier))) if about else is_next or takes_all_back(later)
+
+
+def _doubts(sentence: str) -> bool:
+    """Return True if a sentence corrects the one before it, disagrees with it, or asks what it is worth."""
+    correction = correction_in(sentence)
+    is_correction = correction is not None and not sentence[: correction.start()].strip()
+    return is_correction or bool(DISAGREES.search(sentence) or QUESTIONED.search(sentence))
+
+
+def _plain(text: str) -> str:
+    """Return a text without line breaks, list markers and emphasis."""
+    return " ".join(_MARKS.sub("", text).split())
 
 
 def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | None:
@@ -94,12 +149,13 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
     for following in later:
         words = following.text
         if following.role == Role.USER and (
-            following is next_prompt or (is_users and _TAKES_BACK.search(following.text))
+            following is next_prompt or (is_users and takes_back(following.text[:MAX_PASTED_CHARACTERS]))
         ):
             words = _typed(following.text)
-            if following is next_prompt and (_TAKES_BACK if is_users else _REJECTS).match(words.lstrip(" \n")):
+            if following is next_prompt and not is_users and _REJECTS.match(words.lstrip(" \n")):
                 return replace(following, text=_beginning(words))
-            if is_users and _TAKES_BACK.search(words[:MAX_FOLLOWED_CHARACTERS]):
+            first = words[:MAX_FOLLOWED_CHARACTERS]
+            if is_users and _takes_back(first, text, is_next=following is next_prompt):
                 return replace(following, text=_beginning(words))
         about = _may_be_about(following.text, said)
         if not about:
