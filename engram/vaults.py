@@ -26,7 +26,7 @@ from engram.system.atomic import make_private_folder, read_regular, write_atomic
 FOLDER_NAME, FILE_NAME = "vaults", "vault.json"
 _MAX_FILE_BYTES = 100_000
 #: The commands for the memory folder with all its vaults.
-OF_ALL_VAULTS = frozenset(("install", "uninstall", "up", "service", "projects vault", "projects unvault"))
+OF_ALL_VAULTS = frozenset(("install", "uninstall", "service", "projects vault", "projects unvault"))
 #: A command in a message, in backticks, with its name.
 _COMMAND = re.compile(r"(?<=`)engram (projects (?:un)?vault|[a-z]+)")
 
@@ -142,13 +142,16 @@ def load_inside(
 
 
 def with_flags(text: str, home: Home) -> str:
-    """Return a message with the flags that its commands need for the memory in ``home``, wherever they are typed."""
+    """Return a message with the flags that its commands need for the memory in ``home``, wherever they are typed.
+
+    ``engram up`` stands for starting the worker, which serves the vaults too.
+    """
     vault = own_vault(home)
     root = home if vault is None else Home(vault.around)
     folder = [] if is_default_home(root) else ["--home", str(root.root)]
 
     def completed(found: re.Match[str]) -> str:
-        of_vault = [] if vault is None or found[1] in OF_ALL_VAULTS else ["--vault", vault.name]
+        of_vault = [] if vault is None or found[1] in OF_ALL_VAULTS | {"up"} else ["--vault", vault.name]
         return f"{shlex.join(['engram', *folder, *of_vault])} {found[1]}"
 
     return _COMMAND.sub(completed, text)

@@ -390,7 +390,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo(visible(str(stopped)) if isinstance(stopped, options.Stopped) else "Stopped.", err=True)
         sys.exit(options.INTERRUPTED)
     except ImportError as error:
-        if (error.name or "engram").partition(".")[0] in _OWN_PACKAGES:
+        if (error.name or "engram").partition(".")[0] in _OWN_PACKAGES and not isinstance(error, ModuleNotFoundError):
             _report_fault(error, workspace)
             sys.exit(options.BROKEN)
         click.echo(visible(_advise_packages(error)), err=True)
@@ -457,6 +457,11 @@ def _advise_packages(error: ImportError) -> str:
         return (
             "Error: a hub's server needs packages that are not installed. In a checkout of Engram, run: "
             "uv tool install '.[hub]' (or: pip install '.[hub]')"
+        )
+    if (error.name or "").partition(".")[0] in _OWN_PACKAGES:
+        return (
+            f"Error: Engram's own code is incomplete: {error.name} is missing, such as after half an update. "
+            f"Update it, or install it again. Then run: {update_command()}; then: engram install"
         )
     return (
         f"Error: Engram's code needs another version of {error.name}: it was updated, but its packages were not. "

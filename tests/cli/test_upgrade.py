@@ -334,6 +334,21 @@ def test_packages_that_an_updated_checkout_lacks_are_no_bug(
     assert "engram install" in said
 
 
+def test_an_own_module_that_half_an_update_lacks_is_no_bug(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ModuleNotFoundError("No module named 'engram.consolidation'", name="engram.consolidation")
+
+    monkeypatch.setattr(main.engram, "main", fail)
+
+    with pytest.raises(SystemExit) as ended:
+        main.main(["status"])
+
+    assert ended.value.code == 1
+    assert "engram.consolidation is missing" in capsys.readouterr().err
+
+
 def test_a_package_of_the_hub_is_said_to_be_an_extra(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -199,6 +199,15 @@ def test_a_start_that_fails_says_why(settings: Settings, monkeypatch: pytest.Mon
         Background(settings).start()
 
 
+def test_a_start_on_a_full_disk_says_so(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = f"the disk of {settings.home} is full: free up some space"
+    monkeypatch.setattr(service_definition, "READY_SECONDS", 0.0)
+    monkeypatch.setattr(service_definition, "explain_disk", lambda path: full if path == settings.home else "")
+
+    with pytest.raises(ServiceError, match=r"the worker and the watcher did not start: the disk of .* is full"):
+        service_definition.wait_until_working(settings.places, lambda: "Traceback")
+
+
 def test_a_supervisor_that_hangs_is_stopped_with_its_processes(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
