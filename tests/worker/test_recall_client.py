@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +31,7 @@ from engram.search.vectors.loaded_vectors import embed_missing
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
+from engram.worker import recall_client
 from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory
 from engram.worker.socket_server import RecallServer
 from engram.worker.worker_client import wake_worker
@@ -151,3 +154,20 @@ def test_a_wake_up_call_embeds_what_was_just_saved_before_it_is_answered(
     wake_worker(settings.places)
 
     assert saved.id in vector_owner_ids(store, "e")
+
+
+@pytest.mark.parametrize(("age_seconds", "patience"), [(None, 10.0), (2, 10.0), (-3_600, 10.0), (60, 1.0)])
+def test_a_worker_without_a_sign_of_life_is_not_waited_for(
+    settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch, age_seconds: int | None, patience: float
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(recall_client, "ask_worker", lambda *_, timeout_seconds: waited.append(timeout_seconds))
+    lock = settings.places.worker_lock
+    if age_seconds is not None:
+        lock.touch()
+        os.utime(lock, (time.time() - age_seconds,) * 2)
+
+    found = ask_memory(store, settings, RecallRequest(Operation.RECALL, "cursor of the parser", 5, None))
+
+    assert waited == [patience]
+    assert found.hits
