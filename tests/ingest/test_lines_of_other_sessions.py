@@ -13,10 +13,14 @@ from growing_transcript import Content, Ingest, MakeTranscript, Transcript, Turn
 from repositories import repository
 
 from engram.ingest.read_portion import Step
+from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.projects.projects import list_projects
+from engram.models.sessions.reading_progress import read_missing_again
 from engram.models.sessions.sessions import find_session
+from engram.redaction import redact
 from engram.settings import Settings
+from tests.empty_memory import open_empty
 
 OWN, OTHER = "11111111-aaaa-4bbb-8ccc-000000000001", "22222222-aaaa-4bbb-8ccc-000000000002"
 
@@ -246,3 +250,24 @@ def test_damage_counts_once_and_a_rewritten_file_is_read_again(
 
     assert said(turns) == APART | {OTHER: [("paint the hull", "the hull is varnished\n\nand waxed")]}
     assert store.value("SELECT count(*) FROM bad_line") == 0
+
+
+def test_turns_that_a_restored_memory_lacks_are_found_again(
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store, tmp_path: Path
+) -> None:
+    talk_in_turns(transcript, own(), other())
+    ingest(transcript)
+    with open_empty(tmp_path / "whole.db") as whole:
+        ingest_path(whole, transcript.path, settings=Settings(home=tmp_path / "home"), redact=redact)
+        with store.transaction() as tx:
+            lost = "SELECT t.id FROM turn t JOIN session s ON s.id = t.session_ref WHERE s.session_id = ?"
+            tx.run(f"DELETE FROM entry WHERE turn_id IN ({lost})", (OTHER,))
+            tx.run(f"DELETE FROM said WHERE turn_id IN ({lost})", (OTHER,))
+            tx.run(f"DELETE FROM turn WHERE id IN ({lost})", (OTHER,))
+        assert list(said(turns)) == [OWN]
+
+        with store.transaction() as tx:
+            assert read_missing_again(tx, whole) == 1
+    ingest(transcript)
+
+    assert said(turns) == APART

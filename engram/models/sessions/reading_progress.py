@@ -227,13 +227,19 @@ def read_missing_again(tx: Tx, source: Reader) -> int:
 
 
 def read_from_beginning(tx: Tx, transcript_id: int) -> None:
-    """Reset how far a source has been read. Stored data from it is kept, and recognised when it is read again."""
-    drop_unreadable(tx, transcript_id)
+    """Reset how far a source has been read. Stored data from it is kept, and recognised when it is read again.
+
+    If it is a part of a file, the file is reset too, because some parts are found only by reading the file.
+    """
     table = tables.Transcript
-    nothing = table.update(
-        cursor="", cursor_words="", generation=table.generation + 1, stamp="", size=0, bytes_read=0, lines_read=0
-    )
-    tx.run(nothing.where(table.id == transcript_id))
+    path = table.select(table.path).where(table.id == transcript_id)
+    is_meant = (table.id == transcript_id) | ((table.path == path) & (table.part == ""))
+    for row_id in tx.fetch_values(table.select(table.id).where(is_meant)):
+        drop_unreadable(tx, row_id)
+        nothing = table.update(
+            cursor="", cursor_words="", generation=table.generation + 1, stamp="", size=0, bytes_read=0, lines_read=0
+        )
+        tx.run(nothing.where(table.id == row_id))
 
 
 def note_gone(store: Store, path: Path) -> None:
