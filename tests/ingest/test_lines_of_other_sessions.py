@@ -271,3 +271,25 @@ def test_turns_that_a_restored_memory_lacks_are_found_again(
     ingest(transcript)
 
     assert said(turns) == APART
+
+
+@pytest.mark.parametrize("max_bytes", [1, 1_000_000])
+@pytest.mark.parametrize("between", [None, "progress", "attachment"])
+def test_lines_that_continue_the_sessions_own_under_the_former_id_are_its(
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store, between: str | None, max_bytes: int
+) -> None:
+    transcript.user("implement the plan", **other(), parentUuid=None)
+    first = transcript.says("it is implemented", **own(), parentUuid=f"{OWN}-1")
+    if between is not None:
+        more = {"type": between, "attachment": {"type": "date"}, "parentUuid": first}
+        first = transcript.add(more | other())
+        lines = transcript.path.read_text().splitlines()
+        transcript.path.write_text("".join(line.replace('"uuid": ', '"uuid":') + "\n" for line in lines))
+    transcript.add({"type": "system", "subtype": "turn_duration", "parentUuid": first} | other())
+    transcript.user("and test it", **other(), parentUuid=f"{OWN}-{transcript.number}")
+    transcript.says("it is tested", **own(), parentUuid=f"{OWN}-{transcript.number}")
+
+    ingest(transcript, max_bytes=max_bytes)
+
+    assert said(turns) == {OWN: [("implement the plan", "it is implemented"), ("and test it", "it is tested")]}
+    assert store.value("SELECT count(*) FROM session") == 1

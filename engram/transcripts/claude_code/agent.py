@@ -35,7 +35,7 @@ from engram.transcripts.claude_code.state import ReaderState, dump_cursor, load_
 from engram.transcripts.claude_code.turn_builder import TurnBuilder
 from engram.transcripts.growing_file import Line, Position, holds_prefix
 from engram.transcripts.json_values import storable_id
-from engram.transcripts.line_parsing import chunk_of, parse_lines, reading_of, too_long_lines
+from engram.transcripts.line_parsing import chunk_of, parse_lines, reading_of, record_in, too_long_lines
 from engram.transcripts.speaker import Speaker, claude_code_speaker
 from engram.transcripts.transcript_files import Skipped, Walk
 from engram.transcripts.turns import EntryRef, Turn
@@ -49,6 +49,8 @@ _ENTRYPOINT = lazy_regex(rb'"entrypoint":\s*"([\w-]{1,60})"')
 _HEAD_BYTES, _TAIL_BYTES = 8_192, 65_536
 #: Number of lines that are kept as parsed objects at a time; a single query finds which of their entries are stored.
 _LINES_AT_ONCE = 200
+#: Maximum number of lines to follow upwards, from one that names another session.
+_MAX_PARENTS = 20
 #: Types of lines that contain only a title.
 _ASIDE_KINDS = (Kind.SUMMARY, Kind.AI_TITLE, Kind.CUSTOM_TITLE)
 
@@ -159,6 +161,16 @@ def _is_code_mode(path: Path) -> bool:
     return bool(marks) and re.search(rb'"replMode":\s*true', marks[-1]) is not None
 
 
+def _bytes_before(path: Path, offset: int) -> bytes:
+    """Return the end of what comes before an offset in a transcript; b"" if it can't be read."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, offset - _TAIL_BYTES))
+            return file.read(min(offset, _TAIL_BYTES))
+    except OSError:
+        return b""
+
+
 class _Portion:
     """Collects the results of one read of a transcript, line by line; only the id and time of each entry are kept."""
 
@@ -178,6 +190,10 @@ class _Portion:
         self._stored = stored
         self._session_id = source.session_id
         self._part = source.part
+        self._path = source.path
+        #: Lines of this read that are the session's, and lines of others, by uuid.
+        self._own: set[str] = set()
+        self._strange: set[str] = set()
         self._is_reread = state.is_reread
         self._known: set[str] = set()
         stored_turns = ((key, stored.load(key)) for key in state.turns_to_resume)
@@ -221,17 +237,43 @@ class _Portion:
         """Return True for a line of this session.
 
         Some versions write lines of one session into the file of another. Other lines that name another session are a
-        copied history: they come before the session's first own line, or the file has another name than its session.
+        copied history, before the session's first own line or in a file that was renamed; or they continue the
+        session's own lines, because Claude Code had just begun a new session and still used the id of the former one.
         """
         named = entry.data.get("sessionId")
         if self._part:
-            return bool(named == self._part)
+            return named == self._part and not self._continues(entry)
         if named == self._session_id:
             self.has_own = True
-        elif self.has_own and (session_id := storable_id(named)) and is_session_id(session_id):
+        elif self.has_own and is_session_id(session_id := storable_id(named)) and not self._continues(entry):
             self.others[session_id] = None
             return False
+        self._own.add(entry.uuid)
         return True
+
+    def _continues(self, entry: Entry) -> bool:
+        """Return True if a line that names another session follows a line of the session for which the file is named.
+
+        The lines between the two may be of a type that is not read, so they are looked up in the file.
+        """
+        before: bytes | None = None
+        parent = storable_id(entry.data.get("parentUuid"))
+        for _ in range(_MAX_PARENTS):
+            if not parent or parent in self._strange:
+                break
+            if parent in self._own or (not self._part and self._stored.holder(parent) is not None):
+                return True
+            before = _bytes_before(self._path, entry.offset) if before is None else before
+            at = before.rfind(b'"uuid":"%b"' % parent.encode())
+            line = before[before.rfind(b"\n", 0, at) + 1 : before.find(b"\n", at)] if at >= 0 else b""
+            found = record_in(Line(0, len(line), 0, line))
+            if isinstance(found, Unreadable):
+                break
+            if found.get("sessionId") == self._path.stem:
+                return True
+            parent = storable_id(found.get("parentUuid"))
+        self._strange.add(entry.uuid)
+        return False
 
     def _load(self, key: str) -> Turn | None:
         turn = self._stored.load(key)
