@@ -54,6 +54,8 @@ TEMPLATES = Path(__file__).resolve().parent / "templates"
 #: A sentence of at least 12 characters, which shouldn't end at an abbreviation.
 _SENTENCE = lazy_regex(r".{12,}?(?<!e\.g)(?<!i\.e)[.!?](?=\s)|.{12,}?[。！？]", re.DOTALL)
 _PAUSE = lazy_regex(r"[:;](?=\s)")
+#: The part of a frame that tells more than its label: a quotation, a command, or the clause before the last comma.
+_CONTEXT = lazy_regex(r".*”|`.+|.+(?=,)", re.DOTALL)
 #: Minimum length of what remains of a sentence that is cut at a pause, in characters.
 MIN_HEAD_CHARACTERS = 30
 #: Role of a text → the name shown above it.
@@ -87,6 +89,7 @@ def make_environment(*, autoescape: bool = True) -> Environment:
         "day": day,
         "date": date,
         "zoned": zoned,
+        "took": took,
         "short_date": short_date,
         "ms": parse_time_ms,
         "headline": headline,
@@ -159,9 +162,12 @@ def headline(memory: Memory) -> tuple[str, str]:
     at = -1 if memory.title else summary.find(named)
     _, _, told = named.partition(": ")
     if at < 0 and not memory.title and told and told in summary:
-        # The title is a label with a part of the summary, which needn't be repeated.
-        rest = summary.partition(told)[2].lstrip('”" .,:;–-')
-        return title, f" – {rest}" if rest.strip("…”") else ""
+        # The title is a label with a part of the summary, which needn't be repeated. What is before that part is shown
+        # if it tells more than the label: the question or the command, or what was refused.
+        before, _, after = summary.partition(told)
+        context = _CONTEXT.match(before.rstrip('“": '))
+        rest = [context[0] if context else "", after.strip('“”" .,:;–-')]
+        return title, f" – {'. '.join(filter(None, rest))}" if any(rest) else ""
     # A title taken from the summary may omit the summary's first word, the name of a kind.
     return (title, f" – {summary}") if at < 0 else (summary[: at + len(named)], summary[at + len(named) :])
 
@@ -214,6 +220,13 @@ def date(at_ms: int) -> str:
 def short_day(at_ms: int) -> str:
     """Return a day for a chart, such as ``24 Nov``."""
     return time.strftime("%-d %b", time.localtime(at_ms / 1000))
+
+
+def took(duration_ms: float | None) -> str:
+    """Return how long a task took: ``89 ms``, or seconds from one second on; "" for None."""
+    if duration_ms is None:
+        return ""
+    return f"{number(duration_ms)} ms" if duration_ms < 1000 else f"{duration_ms / 1000:,.1f} s"
 
 
 def short_date(day: str) -> str:

@@ -188,6 +188,8 @@ def list_needs(store: Store, vitals: Vitals, settings: Settings, *, with_folders
     return needs
 
 
+#: Command that connects Claude Code.
+INSTALL = "engram install"
 #: Name of both processes together.
 BOTH = "watcher and worker"
 
@@ -210,10 +212,16 @@ def is_process(trouble: Trouble) -> bool:
 
 
 def start_of(store: Store, vitals: Vitals, settings: Settings) -> str:
+    """Return the command that starts the processes that are not running; "" if both are running."""
+    if not any(map(is_process, vitals.troubles())):
+        return ""
+    # An installation starts them, too.
+    return INSTALL if is_unconnected(store, settings) else vitals.start_command
+
+
+def repair_of(store: Store, vitals: Vitals, settings: Settings) -> str:
     """Return the command that starts the processes and connects Claude Code; "" if both are done."""
-    if is_unconnected(store, settings):
-        return "engram install"
-    return vitals.start_command if any(map(is_process, vitals.troubles())) else ""
+    return INSTALL if is_unconnected(store, settings) else start_of(store, vitals, settings)
 
 
 def said(trouble: Trouble) -> str:

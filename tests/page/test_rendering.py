@@ -171,7 +171,16 @@ def test_a_list_shows_the_summary_with_its_title_first() -> None:
     assert headline(memory("Fix the tree: use it directly.")) == ("Fix the tree", ": use it directly.")
     assert headline(memory("Something was done.", title="A title")) == ("A title", " – Something was done.")
     repaired = memory("`make test` failed: The port was taken. It passed after a change of a.py.")
-    assert headline(repaired) == ("Fixed: The port was taken", " – It passed after a change of a.py.")
+    assert headline(repaired) == (
+        "Fixed: The port was taken",
+        " – `make test` failed. It passed after a change of a.py",
+    )
+    chosen = memory("Asked “Which store?” the user chose: Redis for a week. It expires.")
+    assert headline(chosen) == ("Chosen: Redis for a week", " – Asked “Which store?”. It expires")
+    refused = memory("When the user refused a change of cfg.py, they said: “keep the old name”")
+    assert headline(refused) == ("Refused: keep the old name", " – When the user refused a change of cfg.py")
+    approved = memory("The user approved the plan “Move the store”: Copy it first.")
+    assert headline(approved) == ("Plan approved: Move the store", " – Copy it first")
     assert headline(memory("Left open: write the docs.")) == ("Open: write the docs", "")
     crane = "Cranes: Crane 3 must not be used above wind force 7. Ask the harbour."
     assert headline(memory(crane)) == (crane[:51], crane[51:])

@@ -251,7 +251,7 @@ def test_forget_shows_what_goes_and_asks_before_it_goes(page: ServedPage, lived:
 
 
 def test_without_a_worker_the_views_say_what_is_missing(page: ServedPage, lived: Lived) -> None:
-    assert "worker is not running" in page.do("s", "try", prompt="How is VAT rounded?").text
+    assert "memories, and is not running. Start it" in page.do("s", "try", prompt="How is VAT rounded?").text
     assert page.do("s", "try", prompt=" ").status == 400
     assert "Available once the worker is running" in page.see("briefing", project="harbor").text
     assert "Watcher and worker not running" in page.see("").text

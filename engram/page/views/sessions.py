@@ -18,9 +18,10 @@ from engram.models.sessions.sessions import find_session, list_sessions, session
 from engram.models.sessions.stored_turns import load_turn_row
 from engram.models.shown.injections import shown_of_session
 from engram.page.rendering import date, feature_bars, month
-from engram.page.view import Answer, PageRequest, Route, View, latest_project, number_in
+from engram.page.view import Answer, PageRequest, Route, View, latest_project, number_in, start_of
 from engram.paths import is_session_id
 from engram.recollection.why import Moment, SessionWhy, why_session
+from engram.reports.health import take_vitals
 from engram.reports.session_report import REASONS, SHOWN_VERDICTS, Briefing, summarize_rows
 from engram.worker.worker_client import ask_worker
 
@@ -182,6 +183,9 @@ def try_prompt(request: PageRequest) -> Answer:
     question = {"op": "explain", "prompt": prompt, "project_id": None if project is None else project.id}
     answer = ask_worker(request.settings.places, question, timeout_seconds=TRY_SECONDS)
     values: dict[str, Any] = {"prompt": prompt, "result": None, "is_missing": answer is None, "considered": []}
+    if answer is None:
+        vitals = take_vitals(request.store, request.settings, with_files=False)
+        values["start"] = start_of(request.store, vitals, request.settings)
     if answer is not None and "verdict" in answer:
         values |= {
             "result": answer,

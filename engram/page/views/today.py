@@ -26,7 +26,7 @@ from engram.models.shown.usage import (
     shown_by_day,
 )
 from engram.page.rendering import day_chart
-from engram.page.view import Answer, PageRequest, Route, View, day_spans, latest_project, list_needs, start_of
+from engram.page.view import Answer, PageRequest, Route, View, day_spans, latest_project, list_needs, repair_of
 from engram.reports.health import take_vitals
 from engram.reports.session_report import REASONS, SHOWN_VERDICTS
 from engram.transcripts.registry import discover
@@ -74,7 +74,7 @@ def show(request: PageRequest) -> Answer:
             "shown_chart": day_chart(days, shown_by_day(store, days, project_id)),
             "days": [(at_ms, list(some)) for at_ms, some in groupby(events, lambda event: _day_of(event.at_ms, days))],
             "needs": list_needs(store, vitals, request.settings, with_folders=True),
-            "start": start_of(store, vitals, request.settings),
+            "start": repair_of(store, vitals, request.settings),
             "has_files": bool(list_standing_files(store)),
             "starting": request.project or latest_project(store),
             "is_empty": is_empty,
