@@ -208,12 +208,18 @@ def _off(places: Home, health: Health) -> str:
     return f"OFF: nothing is read, and Claude is shown nothing{why}. {start}"
 
 
+#: Time without a heartbeat after which a process is reported as silent, in seconds; it has one every few seconds.
+MAX_STILL_SECONDS = 60.0
+
+
 def _process(state: ProcessState) -> str:
     if not state.is_alive:
         return "not running"
     memory = f", {state.rss_mb:.0f} MB" if state.rss_mb else ""
     older = "" if state.code == code_version() else ", with code other than what is installed now: run `engram install`"
-    return f"running, pid {state.pid or '?'}{memory}{older}"
+    silent = state.silent_seconds or 0.0
+    hung = f", no sign of life for {silent:.0f} s: run `engram service restart`" if silent > MAX_STILL_SECONDS else ""
+    return f"running, pid {state.pid or '?'}{memory}{older}{hung}"
 
 
 # -- ``engram doctor``: what is wrong, and what to do about it.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
 import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -309,10 +312,14 @@ def test_status_says_plainly_that_engram_is_off_and_that_other_code_runs(run: Ru
     assert "its supervisor is no longer running" in run("status").output
     with hold(home.worker_lock, "0.0.9+0ld") as other:
         said = run("status").output
+        os.utime(home.worker_lock, (time.time() - 90,) * 2)
+        silent = run("status").output
         other.kill()
 
     assert "OFF" not in said
     assert "with code other than what is installed now: run `engram install`" in said
+    assert "no sign of life" not in said
+    assert re.search(r"no sign of life for 9\d s: run `engram service restart`", " ".join(silent.split()))
 
 
 @pytest.mark.parametrize("name", ["peewee", "tomlkit.items", "mcp.server.fastmcp"])
