@@ -87,6 +87,12 @@ _SHORT_VALUE = frozenset(
         "dsn",
     }
 )
+#: What a password is for, at the beginning of a name that ends with "pass": `dbpass`, `remotepass`.
+_PASS_OF = lazy_regex(
+    r"(?<![a-z])(?:account|admin|api|app|auth|backup|bind|conn|db|ftp|host|http|imap|ldap|local|login|mail|mongo|my|mysql|"
+    r"net|pg|pop3?|proxy|redis|remote|root|rsync|server|service|sftp|smtp|sql|ssh|store|sudo|sys|test|trust|user|vpn|web|"
+    r"wifi|wlan)$"
+)
 #: Names that configuration files put before a password without a separator such as ``=``.
 _CONFIGURED = frozenset({"password", "passwd", "passphrase", "secret", "pwd"})
 #: Text before "key" if it is not the name of a secret.
@@ -278,6 +284,8 @@ def name_places(text: str, low: str) -> Iterator[int]:
 
 
 def _is_name(text: str, low: str, start: int, end: int, word: str) -> bool:
+    if word == "pass" and not low[end : end + 1].isalpha() and _PASS_OF.search(low, max(0, start - 8), start):
+        return True
     if word in _SHORT_VALUE:
         return _stands_alone(text, start, end)
     if word in ("key", "keys"):

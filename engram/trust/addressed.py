@@ -56,8 +56,8 @@ LABELS = lazy_regex(
 )
 #: Files that only show which variables exist.
 _EXAMPLE_FILE = lazy_regex(r"\.env\.(?:example|sample|template|dist|test|ci)\b")
-#: Hosts of addresses, which say nothing about what a sentence wants: writers of examples use reserved names for all.
-_HOST = lazy_regex(r"(?<=://)[\w.-]+|(?<=\w@)[\w-]+(?:\.[\w-]+)+|\b[\w-]+(?:\.[\w-]+)*\.example\b")
+#: Hosts of web addresses and reserved host names, which say nothing about what a sentence wants.
+_HOST = lazy_regex(r"(?<=://)[\w.-]{1,253}|(?<![\w.-])(?:[\w-]{1,63}\.){1,8}example(?![\w-])")
 _BLANKS, _EMPTY_LINES = lazy_regex(r"[^\S\n]+"), lazy_regex(r"\s*\n\s*")
 _SENTENCES = lazy_regex(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 #: Combinations that a sentence must not contain: a concept, and all concepts of one of the sets after it; then, whether

@@ -98,6 +98,9 @@ SECRETS: dict[str, list[tuple[str, str]]] = {
         ("grafana_admin_password: 'Sandpiper_at_Dusk'", "Sandpiper_at_Dusk"),
         ('db_password = "Quiet_Heath_Lane"', "Quiet_Heath_Lane"),
         ('"smtpPassword": "Rook_over_Mill"', "Rook_over_Mill"),
+        ("remotepass = Rook.Mill.204", "Rook.Mill.204"),
+        ("dbpass=Rook.Mill.204", "Rook.Mill.204"),
+        ("smtppass: rookMill20", "rookMill20"),
     ],
 }
 
@@ -141,6 +144,13 @@ LOOK_ALIKES: dict[str, list[str]] = {
         "Пароль сменил на новый, см. wiki",
         "パスワードを変更しました",
         "密码修改为必填项",
+    ],
+    "words that end like a password": [
+        "bypass = none.Of.604",
+        "compass: north.West.604",
+        "multipass = daily.Build.12",
+        "let dbpass = config.dbPass;",
+        "userpass: string",
     ],
     "braces of ODBC": [
         "PWD={pwd};UID={user}",
