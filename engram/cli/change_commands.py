@@ -38,6 +38,7 @@ from engram.reports.memory_report import report_quotation, whole_id
 from engram.reports.open_contradictions import OpenContradiction, list_contradictions
 from engram.reports.session_report import find_session_row
 from engram.system.clock import day_of
+from engram.text.titles import in_words
 from engram.trust.display import number_of
 
 
@@ -299,7 +300,7 @@ def _show(preview: ForgetPreview, *, is_whole: bool) -> None:
     if plan.quotation is not None:
         say(f"quotation  “{words(plan.quotation.text if is_whole else plan.title)}”, {when(plan.quotation.at_ms)}")
     for memory in plan.memories:
-        more = [text for text in (memory.content, *memory.facts) if is_whole and text != memory.summary]
+        more = [text for text in (in_words(memory.content), *memory.facts) if is_whole and text != memory.summary]
         say(f"memory     “{words(memory.summary, *more)}” ({_about(memory)})")
     for stored in preview.turns:
         said = [block.text for block in stored.turn.said] if is_whole else [stored.turn.prompt]

@@ -13,6 +13,7 @@ import click
 
 from engram.cli.options import confirm, json_command, tell, yes_option
 from engram.cli.output import check_writable, print_json, print_table, safe, say, write_file
+from engram.cli.results import print_lines
 from engram.cli.workspace import Workspace, check_project, find_project, require_project_id
 from engram.errors import BadRequest, NotFound
 from engram.hub.client.installed_packs import (
@@ -33,6 +34,7 @@ from engram.models.hub.outgoing_statements import count_statements
 from engram.models.search.memory_lists import current_memories
 from engram.reports.memory_report import whole_id
 from engram.system.atomic import read_whole
+from engram.text.titles import in_words
 from engram.trust.display import number_of
 
 project_option = click.option(
@@ -101,7 +103,8 @@ def make(
     held_back = held_back_of(made)
     if not as_json:
         for packed in made.memories:
-            say(f"{packed['summary']}\n  {packed['content']}")
+            print_lines(packed["summary"])
+            print_lines(in_words(packed["content"]), indent="  ")
         for summary, reason in held_back:
             say(f"! reads like {reason}, so Claude sees it only on request: {summary}")
     confirm(yes, as_json, f"Write {number_of(len(made.memories), 'memory')} into version {version} of a pack?")

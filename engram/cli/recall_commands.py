@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from engram.cli.options import Command, as_typed, end_answer, json_option, project_option
@@ -11,7 +13,7 @@ from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
 from engram.models.shown.usage import count_without_vector
 from engram.paths import current_folder
 from engram.search.hit_lines import DOUBTFUL
-from engram.search.hits import MAX_HITS
+from engram.search.hits import MAX_HITS, later_word
 from engram.transcripts.git_files import read_branch
 from engram.trust.display import number_of, visible
 from engram.vaults import own_vault
@@ -149,7 +151,7 @@ def _run(
             }
         )
     else:
-        _print(answer, limit=limit, is_verbose=verbose or explain, with_parts=explain)
+        _print(query, answer, limit=limit, is_verbose=verbose or explain, with_parts=explain)
         if not answer.hits:
             of_project = (
                 "" if place is None else f" in {visible(place.name)}; without --project, everything is searched"
@@ -163,7 +165,7 @@ def _run(
     end_answer(is_known=bool(answer.hits))
 
 
-def _print(answer: RecallResponse, *, limit: int | None, is_verbose: bool, with_parts: bool) -> None:
+def _print(query: str, answer: RecallResponse, *, limit: int | None, is_verbose: bool, with_parts: bool) -> None:
     if answer.hits and answer.not_found:
         click.echo(answer.not_found)
     elif answer.hits and all(hit.is_doubtful for hit in answer.hits):
@@ -172,6 +174,11 @@ def _print(answer: RecallResponse, *, limit: int | None, is_verbose: bool, with_
     in_force = [hit for hit in answer.hits if not hit.is_retired]
     hits = in_force if in_force and not is_verbose else answer.hits
     results = [hit_result(hit, here, with_parts=with_parts) for hit in hits]
+    later = later_word(query, hits[:MAX_RESULTS])
+    if later:
+        results[0] = replace(
+            results[0], remarks=[*results[0].remarks, f"taken up again later in this session: see {later + 1}"]
+        )
     shown_hits = hits if is_verbose or limit else hits[:MAX_RESULTS]
     shown = results if is_verbose or limit else results[:MAX_RESULTS]
     print_results(shown, is_verbose=is_verbose)

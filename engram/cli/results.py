@@ -25,7 +25,9 @@ from engram.search.hit_lines import pull_request_of, remarks_of
 from engram.search.hits import NAMED_SPEAKER, SPEAKERS, PublicHit
 from engram.system.clock import day_of
 from engram.system.lazy_regex import lazy_regex
-from engram.text.splitting import sentences
+from engram.text.splitting import sentences, without_markup
+from engram.text.titles import in_words
+from engram.transcripts.turns import Role
 from engram.trust.display import number_of, visible
 
 #: Maximum number of results printed unless ``--limit`` or ``-v`` says otherwise.
@@ -43,8 +45,11 @@ _MAX_LISTED_LINES = 3
 _FENCE = lazy_regex(r"^\s*(?:```|~~~)\S*\s*$")
 _BULLET = lazy_regex(r"^(?:[-*+•]|\d{1,3}[.)]) ")
 _HEADING = lazy_regex(r"^#{1,6} ")
-#: What the local extractor writes before a citation.
-_MARK = lazy_regex(r"\[(?:also|asked)\]\s*")
+_QUOTED = lazy_regex(r"^(?:> ?)+")
+#: A row of a table, and the row below its head.
+_ROW, _RULE_ROW = lazy_regex(r"^\|(.+)\|$"), lazy_regex(r"^\s*\|?[-:|\s]*-{3}[-:|\s]*$")
+#: Remark on a prompt from Claude Code's prompt history.
+_ONLY_PROMPT = "only this prompt is known; its transcript with the answer is gone"
 #: Who said a passage, in words.
 _SPEAKERS = {
     "user": "you",
@@ -155,11 +160,12 @@ def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> R
         # The headings of a daily log name the day and the project.
         about = [part for part in about if not part or part not in title]
     resume = in_folder(hit.origin.resume, hit.origin.folder, here)
+    remarks = [*remarks_of(hit), *(_ONLY_PROMPT for _ in range(_is_only_prompt(hit)))]
     commit = f"commit {hit.origin.commit}" if hit.origin.commit else ""
     return Result(
         title=title,
         about=about,
-        remarks=remarks_of(hit),
+        remarks=remarks,
         text=text,
         outcome=hit.outcome,
         id="" if hit.kind in ("commits", "session", "note") else hit.id,
@@ -258,7 +264,7 @@ def say_masked(workspace: Workspace, *texts: str) -> None:
 def readable_content(memory: Memory) -> str:
     """Return a memory's content without the rules' marks and the sentences that are in its summary or facts."""
     said = " ".join([*memory.summary.split(), *" ".join(memory.facts).split()])
-    paragraphs = _paragraphs_of(_MARK.sub("", memory.content).splitlines())
+    paragraphs = _paragraphs_of(in_words(memory.content).splitlines())
     return "\n".join(line for lines in paragraphs for line in _unsaid(lines, said)).strip()
 
 
@@ -296,6 +302,13 @@ def in_folder(command: str, folder: str, here: str) -> str:
     return f"cd {shown} && {command}"
 
 
+def _is_only_prompt(hit: PublicHit) -> bool:
+    """Return True for a prompt whose transcript is gone."""
+    from engram.transcripts.claude_code.history import PREFIX  # loads a reader of transcripts; few hits need it
+
+    return hit.role == Role.USER and hit.session_id.startswith(PREFIX)
+
+
 def _title_and_text(hit: PublicHit, about: Sequence[str]) -> tuple[str, str]:
     """Return the title of a hit, and its text without what the title already says."""
     followed = f"(then {hit.followed})" if hit.followed else ""
@@ -311,7 +324,7 @@ def _title_and_text(hit: PublicHit, about: Sequence[str]) -> tuple[str, str]:
         return hit.title, text
     if hit.written_title:
         return hit.written_title, text
-    if "\n" not in text and (not hit.origin.session_title or _fits("10. ", text, about)):
+    if "\n" not in text and _fits("10. ", text, about):
         return text, text
     return hit.origin.session_title or hit.title, text
 
@@ -347,14 +360,28 @@ def _fits(begin: str, title: str, about: Sequence[str]) -> bool:
 
 
 def _wrapped(text: str, width: int) -> Iterable[str]:
-    """Yield the lines of a text for a terminal, without blank lines and fences, and with lists in hanging indents."""
+    """Yield the lines of a Markdown text as a person reads it on a terminal, without blank lines.
+
+    Emphasis and the targets of links are left out, the cells of a table are joined, code is indented, and lists have
+    hanging indents.
+    """
+    is_code = False
     for line in safe(text).strip("\n").splitlines():
         line = line.rstrip()
-        if not line or _FENCE.match(line):
-            continue
-        plain = _HEADING.sub("", line.strip())
-        hanging = "  " if _BULLET.match(plain) else ""
-        yield from wrapped(plain, max(width, 1), rest=hanging)
+        if _FENCE.match(line):
+            is_code = not is_code
+        elif is_code:
+            yield from wrapped(f"    {line}" if line else "", max(width, 1), rest="      ")
+        elif line and not _RULE_ROW.match(line):
+            plain = without_markup(_cells_of(_HEADING.sub("", _QUOTED.sub("", line.strip()))))
+            hanging = "  " if _BULLET.match(plain) else ""
+            yield from wrapped(plain, max(width, 1), rest=hanging)
+
+
+def _cells_of(line: str) -> str:
+    """Return a row of a table as its cells, joined; any other line unchanged."""
+    row = _ROW.match(line)
+    return " — ".join(filter(None, (cell.strip() for cell in row[1].split("|")))) if row else line
 
 
 def _plain(text: str) -> str:

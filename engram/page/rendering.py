@@ -22,6 +22,7 @@ from engram.page.view import View
 from engram.reports.memory_report import Span
 from engram.system.clock import parse_time_ms
 from engram.system.lazy_regex import lazy_regex
+from engram.text.titles import LABEL, LABELS
 from engram.transcripts.turns import Role
 from engram.trust.display import cut_at_word, is_hidden, number_of, span
 
@@ -248,16 +249,6 @@ def number(value: float) -> str:
 
 # -- Text for display: code in monospace, headings and lists as such, everything else unchanged.
 
-#: Marker before a part of a memory's text, set by the local extractor → its label.
-LABELS: Mapping[str, str] = {
-    "also": "Also said",
-    "asked": "Asked",
-    "before it": "Before that",
-    "proposed by the assistant": "Claude proposed",
-    "the user": "The user",
-    "todo list": "To do",
-}
-_LABEL = lazy_regex(rf"^\[({'|'.join(LABELS)})\][ \n]?", re.MULTILINE)
 #: Private-use characters that enclose the marked parts of a quotation while it is parsed.
 _MARK, _END = "\ue000", "\ue001"
 _MARKS = lazy_regex(f"([{_MARK}{_END}])")
@@ -336,7 +327,7 @@ def text_blocks(text: str, is_wrapped: bool = False, *, is_labelled: bool = True
     text = text.replace("\r\n", "\n")
     if len(text) > MAX_RICH_CHARACTERS:
         return [Passage("prose", (TextSpan(text),))]
-    parts = _LABEL.split(text) if is_labelled else [text]
+    parts = LABEL.split(text) if is_labelled else [text]
     blocks = [*_prose_and_code(parts[0], is_wrapped)]
     for label, part in zip(parts[1::2], parts[2::2], strict=True):
         blocks += [Passage("label", (TextSpan(LABELS[label]),)), *_prose_and_code(part, is_wrapped)]

@@ -32,10 +32,11 @@ from engram.search.hits import MAX_HITS, Hit, Origin, Part, PublicHit, Standing,
 from engram.search.passages.answering import WORTH, Wanted, answered, worth_of
 from engram.search.passages.followed import MAX_FOLLOWED_CHARACTERS, ends_of_turns, what_followed
 from engram.search.passages.passage_search import excerpt
-from engram.search.question import Coverage, Query, coverage_of_words, parse_date_range
+from engram.search.question import Coverage, Query, coverage_of_words, parse_date_range, relative_time
 from engram.search.searcher import Searcher, with_places
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_spans
+from engram.text.titles import LABEL
 from engram.text.words import words_of
 from engram.transcripts.agents import PullRequest
 from engram.transcripts.turns import Role
@@ -111,8 +112,6 @@ MIN_PASSAGE_WORDS = 12
 MAX_SESSION_WORDS = 80
 #: Number of the best memories that are shown with their evidence.
 MAX_QUOTED = 2
-#: Marker that the local extractor inserts before a citation.
-_MARK = lazy_regex(r"\[(?:also|asked)\]\s*")
 _WORD = lazy_regex(r"\S+")
 #: Minimum and maximum number of words in a memory's quote.
 MIN_QUOTE_WORDS, MAX_QUOTE_WORDS = 5, 40
@@ -218,6 +217,11 @@ def answer_question(
         is_unanswered = True
     if any(asked_for.share_of_all(asked_for.stems_in(_whole_text(hit))) >= MIN_SAID_SHARE for hit in closest):
         is_unanswered = None if is_unanswered is None else False
+    since = relative_time(query.text, query.now_ms or store.now_ms())
+    first = (*recalled[:1], *said[: MAX_DOUBTFUL_HITS - 1])
+    if since is not None and not logs and all(since.distance_days(hit.created_at_ms) > 1 for hit in first):
+        # Nothing that was said at the time that the question names comes first.
+        is_unanswered = True
     if is_unanswered or (is_unanswered is False and all(hit.is_doubtful for hit in (*recalled, *said))):
         recalled, said = ([replace(hit, is_doubtful=is_unanswered) for hit in hits] for hits in (recalled, said))
     memories, passages = _close_hits(recalled, said, closeness, is_answered=bool(logs))
@@ -451,7 +455,7 @@ def _quoted(memory: PublicHit, said: Sequence[frozenset[str]], wanted: Coverage)
     """Return a memory with the best sentences of its content that were not shown before."""
     if memory.memory is None or memory.standing.stands_in:
         return memory
-    content = _MARK.sub("", memory.memory.content)
+    content = LABEL.sub("", memory.memory.content)
     known = [*said, stems_said(memory)]
     spans = [content[start:stop] for start, stop in sentence_spans(content)]
     unsaid = "\n".join(sentence for sentence in spans if not is_said(sentence, known))

@@ -437,3 +437,32 @@ def without_said(text: str, said: Sequence[frozenset[str]]) -> str:
     while spans and is_said(text[slice(*spans[-1])], said):
         spans.pop()
     return text[spans[0][0] : spans[-1][1]] if spans else ""
+
+
+# -- Notice that the first hit of an answer may be outdated by a later one.
+
+#: Minimum share of the question's words that the first hit contains and a later one must contain, too.
+MIN_SAME_QUESTION = 0.5
+#: How a text says that something was done or is different now.
+_TELLS_CHANGE = lazy_regex(
+    r"\b(?:now|no longer|any ?more|instead|updated?|supported|changed|replaced|removed|reverted|switched|fixed|done)\b",
+    re.IGNORECASE,
+)
+
+
+def later_word(question: str, hits: Sequence[PublicHit]) -> int:
+    """Return the place of the first hit that takes up the subject of hit 0 later in the same session; 0 if none does.
+
+    A hit counts if it says that something has changed, and contains most of the question's words that hit 0 contains.
+    """
+    if not hits or not hits[0].session_id or _TELLS_CHANGE.search(hits[0].text):
+        return 0
+    first = hits[0]
+    asked = stems(topic_words(question))
+    said = asked & stems_said(first)
+    for place, hit in enumerate(hits):
+        is_later = hit.session_id == first.session_id and hit.created_at_ms > first.created_at_ms
+        is_same = bool(said) and len(said & stems_said(hit)) >= MIN_SAME_QUESTION * len(said)
+        if is_later and is_same and _TELLS_CHANGE.search(hit.text):
+            return place
+    return 0

@@ -344,6 +344,14 @@ def _parse_relative(text: str, now_ms: int) -> Iterator[tuple[str, DateRange]]:
             yield words, _between(start, stop)
 
 
+def relative_time(text: str, now_ms: int) -> DateRange | None:
+    """Return the first time that a text names relative to now, such as "last week"; None if there is none.
+
+    A text that is about such a time was written then, unlike one about a date, which may have been planned or recalled.
+    """
+    return next((found for _, found in _parse_relative(text, now_ms)), None)
+
+
 def _between(start: datetime, stop: datetime) -> DateRange:
     return DateRange(int(start.timestamp() * 1000), int(stop.timestamp() * 1000))
 

@@ -1,9 +1,9 @@
-"""Titles of memories and sessions, and the questions that a memory answers. Pure functions."""
+"""Titles of memories and sessions, the questions that a memory answers, and the labels in its text. Pure functions."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
 from engram.system.lazy_regex import lazy_regex
@@ -125,3 +125,23 @@ def clean_questions(given: Iterable[str], redact: Callable[[str], str]) -> tuple
     """
     asked = (" ".join(redact(question).split()) for question in islice(given, MAX_QUESTIONS))
     return tuple(dict.fromkeys(text for text in asked if 0 < len(text) <= MAX_QUESTION_CHARACTERS))
+
+
+# -- The labels before the parts of a memory's text.
+
+#: Label before a part of a memory's text, set by the local extractor → its meaning, in words.
+LABELS: Mapping[str, str] = {
+    "also": "Also said",
+    "asked": "Asked",
+    "before it": "Before that",
+    "proposed by the assistant": "Claude proposed",
+    "the user": "The user",
+    "todo list": "To do",
+}
+#: Such a label at the beginning of a line, with the space or the line break after it.
+LABEL = lazy_regex(rf"^\[({'|'.join(LABELS)})\][ \n]?", re.MULTILINE)
+
+
+def in_words(content: str) -> str:
+    """Return the text of a memory with its labels in words."""
+    return LABEL.sub(lambda label: f"{LABELS[label[1]]}: ", content)

@@ -185,7 +185,7 @@ def test_every_figure_of_what_was_kept_is_the_same(filled: Store, run: Run, run_
         ),
         ("Pine warps in the sun.", "The mast is cedar. Pine warps\nin the sun.", ["The mast is cedar."]),
         ("The keel is oak.", "The mast\nis cedar.\n- one\n- two", ["The mast", "is cedar.", "- one", "- two"]),
-        ("Oak.", "```\nmast = 1\nkeel = 2\n```\nOak.", ["mast = 1", "keel = 2"]),
+        ("Oak.", "```\nmast = 1\nkeel = 2\n```\nOak.", ["    mast = 1", "    keel = 2"]),
     ],
     ids=["wrapped", "at its end", "not said", "code"],
 )

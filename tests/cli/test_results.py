@@ -23,7 +23,7 @@ from engram.cli.results import (
     print_results,
 )
 from engram.enums import Importance, Status
-from engram.search.hits import MemoryFields, Origin, PublicHit
+from engram.search.hits import MemoryFields, Origin, PublicHit, later_word
 from engram.trust.display import number_of, visible
 
 MEMORY = MemoryFields(
@@ -306,3 +306,32 @@ def test_a_line_is_cut_at_the_end_of_a_word() -> None:
     assert output.one_line("The lighthouse keeper counts the green barrels", 44) == (
         "The lighthouse keeper counts the green…"
     )
+
+
+def test_a_prompt_of_the_history_says_that_its_answer_is_gone(capsys: pytest.CaptureFixture[str]) -> None:
+    prompt = replace(HIT, text="What did I ask?", title="What did I ask?", role="user", origin=Origin())
+
+    assert not any("!" in line for line in printed(capsys, hit_result(prompt)))
+    lines = printed(capsys, hit_result(replace(prompt, session_id="prompts-1")))
+    assert any("only this prompt is known" in line for line in lines)
+
+
+def test_a_memory_without_a_session_has_a_title_however_long_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "Ship on Wednesdays, because the harbour is closed on Mondays and the pilots are on leave until noon."
+    saved = replace(HIT, id="ep_0123456789ab", kind="fact", text=text, role="", origin=Origin(), memory=MEMORY)
+    saved = replace(saved, title="Ship on Wednesdays")
+
+    assert printed(capsys, hit_result(saved))[0].startswith("1. Ship on Wednesdays · 2026-02-20")
+
+
+def test_the_first_hit_says_that_its_session_took_the_subject_up_again() -> None:
+    question = "does the mast take pine"
+    first = replace(HIT, text="The mast can't take pine.")
+    later = replace(HIT, text="The mast is updated: pine is supported.", created_at_ms=HIT.created_at_ms + 60_000)
+    other = replace(later, text="The keel is updated.")
+
+    assert later_word(question, [first, other, later]) == 2
+    assert later_word(question, [first, other]) == 0
+    assert later_word(question, [later, first]) == 0
+    assert later_word(question, [first, replace(later, session_id="s-2")]) == 0
+    assert later_word(question, []) == 0

@@ -154,3 +154,17 @@ def test_a_text_without_a_vector_is_no_reason_to_doubt(searcher: Searcher) -> No
 
     assert searcher.is_unanswered(found, [0.1, None]) is None
     assert searcher.is_unanswered([], [None]) is None
+
+
+@pytest.mark.parametrize("days_later", [0, 3, 40])
+def test_what_was_not_said_at_the_time_that_is_named_answers_nothing(
+    searcher: Searcher, store: Store, days_later: int
+) -> None:
+    now = NOW + days_later * 86_400_000 + 1000
+
+    hits = answer_question(
+        store, searcher, Query("what did we find out today about the walrus proxy?", now_ms=now)
+    ).hits
+
+    assert hits
+    assert all(hit.is_doubtful for hit in hits) is (days_later > 0)
