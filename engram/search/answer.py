@@ -215,13 +215,13 @@ def answer_question(
     is_unanswered = searcher.is_unanswered(found, cosines)
     if not is_unanswered and searcher.is_name_unknown(query, asked_for, cosines):
         is_unanswered = True
-    if any(asked_for.share_of_all(asked_for.stems_in(_whole_text(hit))) >= MIN_SAID_SHARE for hit in closest):
-        is_unanswered = None if is_unanswered is None else False
     since = relative_time(query.text, query.now_ms or store.now_ms())
     first = (*recalled[:1], *said[: MAX_DOUBTFUL_HITS - 1])
     if since is not None and not logs and all(since.distance_days(hit.created_at_ms) > 1 for hit in first):
         # Nothing that was said at the time that the question names comes first.
         is_unanswered = True
+    if any(asked_for.share_of_all(asked_for.stems_in(_whole_text(hit))) >= MIN_SAID_SHARE for hit in closest):
+        is_unanswered = None if is_unanswered is None else False
     if is_unanswered or (is_unanswered is False and all(hit.is_doubtful for hit in (*recalled, *said))):
         recalled, said = ([replace(hit, is_doubtful=is_unanswered) for hit in hits] for hits in (recalled, said))
     memories, passages = _close_hits(recalled, said, closeness, is_answered=bool(logs))
