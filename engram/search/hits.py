@@ -454,8 +454,9 @@ def later_word(question: str, hits: Sequence[PublicHit]) -> int:
     """Return the place of the first hit that takes up the subject of hit 0 later in the same session; 0 if none does.
 
     A hit counts if it says that something has changed, and contains most of the question's words that hit 0 contains.
+    A memory is not looked at, because it was made when its session was over.
     """
-    if not hits or not hits[0].session_id or _TELLS_CHANGE.search(hits[0].text):
+    if not hits or hits[0].memory or not hits[0].session_id or _TELLS_CHANGE.search(hits[0].text):
         return 0
     first = hits[0]
     asked = stems(topic_words(question))

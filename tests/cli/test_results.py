@@ -334,4 +334,5 @@ def test_the_first_hit_says_that_its_session_took_the_subject_up_again() -> None
     assert later_word(question, [first, other]) == 0
     assert later_word(question, [later, first]) == 0
     assert later_word(question, [first, replace(later, session_id="s-2")]) == 0
+    assert later_word(question, [replace(first, memory=MEMORY), later]) == 0
     assert later_word(question, []) == 0
