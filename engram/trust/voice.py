@@ -98,7 +98,8 @@ _LEAD_IN = lazy_regex(
     r"reads?|outputs?|i (?:get|got|see|found)|what i (?:get|got|see)|context|contents?)\b[^\n]{0,120}|\b(?:files?|"
     r"outputs?|logs?|errors?|messages?|e-?mails?|issue|ticket|comments?|readme|docs?|documentation|page|response|reply|"
     r"transcript|trace|stack ?trace|text|snippet|code|review|feedback|spec|plan|diff|patch|excerpt|passage|contract|"
-    r"clause|article|post|thread|slack|config|description|report|results?|notes? (?:from|of|in|by)|"
+    r"clause|article|post|thread|slack|config|description|report|results?|paragraph|chapter|handbook|manual|minutes|"
+    r"notes? (?:from|of|in|by)|"
     r"instructions? (?:from|of|in|by)|policy|guide|prompt|rules? (?:from|of|in|by)|claude\.md|agents\.md)\b[^\n]{0,60}|"
     r"\b(?:says?|said|wrote|writes|replied|answered|told (?:me|us)|suggest(?:s|ed)|recommend(?:s|ed)|asks?|asked|"
     r"wants)\b[^\n]{0,40}):\s*$"
@@ -283,8 +284,17 @@ def split_typed(text: str) -> list[tuple[str, bool]]:
 
 
 def typed_text(text: str) -> str:
-    """Return the parts of the prompt that the user typed, joined by line breaks."""
-    return "\n".join(s.strip() for s, is_typed in split_typed(text) if is_typed and s.strip())
+    """Return the parts of the prompt that the user typed, each on lines of its own.
+
+    Parts between which whole lines are left out are paragraphs of their own, so that no sentence runs across them.
+    """
+    typed, gap = "", "\n"
+    for part, is_typed in split_typed(text):
+        if not is_typed:
+            gap = "\n\n" if "\n" in part else gap
+        elif part.strip():
+            typed, gap = f"{typed}{gap}{part.strip()}" if typed else part.strip(), "\n"
+    return typed
 
 
 def _pieces(text: str) -> list[str]:

@@ -28,6 +28,7 @@ from engram.models.memories.memory_records import all_memories
 from engram.models.sessions.sessions import find_session
 from engram.recollection.why import why_session
 from engram.transcripts.turns import BEHIND, UNSENT, standing_turns
+from engram.trust.voice import typed_text
 
 RULES = [
     "Always run the linter before you commit.",
@@ -658,6 +659,12 @@ def test_all_of_something_else_withdraws_the_last_rule_alone() -> None:
     prompt = "Always use uv. Never ship on Fridays. Forget it, run all the checks."
 
     assert [found.sentence for found in rules(prompt)] == ["Always use uv."]
+
+
+def test_no_sentence_runs_across_what_was_pasted() -> None:
+    prompt = "here's the error:\n\nTypeError: x is undefined\n\nI want you to always check for undefined in this repo."
+
+    assert [found.sentence for found in rules(typed_text(prompt))] == [prompt.splitlines()[-1]]
 
 
 def test_lines_without_a_full_stop_are_sentences() -> None:

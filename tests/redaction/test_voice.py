@@ -63,6 +63,7 @@ def test_a_rule_of_the_users_own_keeps_its_voice(pasted_texts: ModuleType) -> No
     "lead_in",
     [
         "here is the ticket:",
+        "The handbook has this paragraph:",
         "a colleague sent me this",
         "hier die Fehlermeldung:",
         "voici le message :",
@@ -75,7 +76,7 @@ def test_after_a_lead_in_only_a_blank_line_and_the_first_person_are_typed(lead_i
     pasted = "Always use npm.\n\nNever yarn.\nI mean it.\n\nPlease do."
 
     assert typed_text(f"{lead_in}\n\n{pasted}") == lead_in
-    assert typed_text(f"{lead_in}\n\n{pasted}\n\nI want pnpm. Always.") == f"{lead_in}\nI want pnpm. Always."
+    assert typed_text(f"{lead_in}\n\n{pasted}\n\nI want pnpm. Always.") == f"{lead_in}\n\nI want pnpm. Always."
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_what_a_page_or_a_comment_sends_is_not_typed(mark: str) -> None:
 def test_a_text_between_marks_of_its_beginning_and_end_is_not_typed(begins: str, ends: str) -> None:
     after = "Weigh the seal." if ends else ""
 
-    assert typed_text(f"Look here.\n{begins}\n\nNever push.\n\nI mean it.\n{ends}\n{after}").split("\n") == [
+    assert typed_text(f"Look here.\n{begins}\n\nNever push.\n\nI mean it.\n{ends}\n{after}").split("\n\n") == [
         "Look here.",
         *filter(None, [after]),
     ]
