@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from engram.transcripts.claude_code.entry import Entry, parse_line
 from engram.transcripts.claude_code.state import ReaderState, dump_cursor, load_cursor
 from engram.transcripts.claude_code.turn_builder import TurnBuilder
 from engram.transcripts.growing_file import Line, Position, read_chunk
-from engram.transcripts.turns import Opening, Turn
+from engram.transcripts.turns import Opening, Role, Turn, TurnUpdate
 
 
 @dataclass
@@ -37,16 +37,20 @@ class Memory:
             for reference in gone.entries:
                 del self.owners[reference.uuid]
         for update in built.updates:
-            self._write(update.turn)
+            self._write(update)
         self.states[session] = built.state
 
     def _owner(self, uuid: str) -> str | None:
         return self.owners.get(uuid) or (uuid if uuid in self.turns else None)
 
-    def _write(self, turn: Turn) -> None:
-        old = self.turns.get(turn.key)
+    def _write(self, update: TurnUpdate) -> None:
+        turn, old = update.turn, self.turns.get(update.turn.key)
         if old is not None:
-            assert turn.said[: len(old.said)] == old.said, "what was said must not change"
+            before, now = old.said, turn.said[: len(old.said)]
+            if update.is_whole:
+                before = tuple(replace(block, role=said.role) for block, said in zip(before, now, strict=True))
+                assert {Role.PROGRAM, Role.USER} >= {a.role for a, b in zip(old.said, now, strict=True) if a != b}
+            assert now == before, "what was said must not change, only who said it"
         for reference in turn.entries:
             assert self.owners.setdefault(reference.uuid, turn.key) == turn.key, "an entry belongs to one turn"
         self.turns[turn.key] = turn

@@ -350,6 +350,13 @@ class Draft:
                 self.said[place] = block
                 self.is_rewritten = self.is_changed = self.has_grown = True
 
+    def attribute(self, before: Role, now: Role) -> None:
+        """Change whose words a prompt contains."""
+        said = [replace(block, role=now) if block.role is before else block for block in self.said]
+        if said != self.said:
+            self.said = said
+            self.is_rewritten = self.is_changed = self.has_grown = True
+
     def say_reply(self, block: TextBlock) -> None:
         """Add a text of the assistant, or put it in the place of the last one if that is a shorter state of it.
 

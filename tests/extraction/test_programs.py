@@ -271,3 +271,62 @@ def test_who_queued_a_stored_prompt_is_told_by_its_session(settings: Settings) -
         found.append(speaker_at("claude-code", path, 0, length))
 
     assert found == [Speaker.PERSON, Speaker.PROGRAM, Speaker.PERSON]
+
+
+def _shown_by_an_attachment(transcript: Transcript, fields: dict[str, Any]) -> None:
+    transcript.queue("remove")
+    transcript.add({"type": "attachment", "attachment": {"type": "queued_command", "prompt": RULE}} | fields)
+    transcript.says("ok", **fields)
+
+
+def _answered(transcript: Transcript, fields: dict[str, Any]) -> None:
+    transcript.queue("remove")
+    transcript.says("ok", **fields)
+
+
+def _one_of_two(transcript: Transcript, fields: dict[str, Any]) -> None:
+    transcript.queue("enqueue", "and another thing")
+    transcript.queue("remove")
+    transcript.queue("remove")
+    transcript.says("ok", **fields)
+
+
+def _still_waiting(transcript: Transcript, fields: dict[str, Any]) -> None:
+    transcript.user("something else", **fields)
+
+
+@pytest.mark.parametrize("go_on", [_shown_by_an_attachment, _answered, _one_of_two, _still_waiting])
+@pytest.mark.parametrize("is_read_between", [False, True])
+@pytest.mark.parametrize("entrypoint", ["cli", "sdk-ts"])
+def test_what_waits_before_the_sessions_first_line_is_judged_by_that_line(
+    store: Store, settings: Settings, go_on: Callable[..., None], is_read_between: bool, entrypoint: str
+) -> None:
+    path = settings.projects_folder / "-gone-engine" / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+    transcript = Transcript(path)
+    transcript.queue("enqueue", RULE)
+    if is_read_between:
+        ingest_path(store, path, settings=settings, redact=redact)
+    go_on(transcript, {"entrypoint": entrypoint})
+
+    turns = read(store, settings, path, SESSION)
+
+    persons = [RULE] if entrypoint == "cli" else []
+    assert [turn.prompt for turn in turns if RULE in turn.prompt] == [RULE]
+    assert [turn.users_prompt for turn in turns if turn.users_prompt == RULE] == persons
+    assert [memory.summary for memory in rules(store)] == persons
+
+
+@pytest.mark.parametrize("prompt", ["<someElement>\nAlways use tabs.\n</someElement>", "<tick>Always use tabs.</tick>"])
+def test_what_no_person_wrote_stays_no_persons_when_the_session_is_known(
+    store: Store, settings: Settings, prompt: str
+) -> None:
+    path = settings.projects_folder / "-gone-engine" / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+    transcript = Transcript(path)
+    transcript.queue("enqueue", prompt)
+    transcript.says("ok", entrypoint="cli")
+
+    turns = read(store, settings, path, SESSION)
+
+    assert [turn.users_prompt for turn in turns if turn.is_by_person] == []

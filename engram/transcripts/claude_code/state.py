@@ -158,12 +158,16 @@ class ReaderState:
     has_own: bool = False
     #: The fields by which the queue's lines, which have none, are judged.
     fields: dict[str, str] = field(default_factory=lambda: dict(UNKNOWN_SESSION))
+    #: Keys of queued prompts that are a person's if the first line with such fields shows that a person types.
+    unjudged: list[str] = field(default_factory=list)
 
     @property
     def turns_to_resume(self) -> tuple[str, ...]:
         """The keys of the stored turns that ``TurnBuilder`` needs in order to continue."""
         queued = (prompt.key for prompt in Queue.load(self.queue).waiting)
-        return tuple(dict.fromkeys(key for key in (self.current, self.preamble, self.previous, *queued) if key))
+        return tuple(
+            dict.fromkeys(key for key in (self.current, self.preamble, self.previous, *queued, *self.unjudged) if key)
+        )
 
     def restarted(self) -> ReaderState:
         """Return the state for reading a rewritten file from its start; the last turn of the old content may go on."""
@@ -188,6 +192,7 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
         has_own=facts.get("has_own") is True,
         # A cursor of an earlier version does not have them, but some lines have been read.
         fields=_mapping(facts.get("fields", {} if position.offset else UNKNOWN_SESSION)),
+        unjudged=[key for key in facts.get("unjudged", ()) if isinstance(key, str)],
     )
     return position, state
 
@@ -195,7 +200,7 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
 def dump_cursor(position: Position, state: ReaderState) -> Cursor:
     """Return the cursor that ``load_cursor`` reads."""
     facts = position.to_json() | asdict(state)
-    for name in ("branch", *(name for name in ("is_reread", "has_own") if not facts[name])):
+    for name in ("branch", *(name for name in ("is_reread", "has_own", "unjudged") if not facts[name])):
         del facts[name]
     return Cursor(json.dumps(facts, separators=(",", ":")), words=state.branch)
 
