@@ -213,3 +213,15 @@ def test_comments_and_trailing_commas_do_not_hide_a_hook() -> None:
 
     assert root is not None
     assert root.value == {"a": '// no, "comment"', "b": [1, 2], "c": {"d": 1}}
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "[" * 500 + "]" * 500])
+def test_a_value_that_only_some_programs_read_does_not_hide_a_server(
+    machine: EarlierMachine, settings: Settings, value: str
+) -> None:
+    text = machine.claude_json.read_text()
+    machine.claude_json.write_text(text.replace("{", f'{{"odd": {value}, ', 1))
+
+    found = look(machine, settings)
+
+    assert [entry.name for entry in found.entries if entry.kind == "MCP server"] == ["memory"]

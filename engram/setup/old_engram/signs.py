@@ -6,6 +6,7 @@ script that it runs, and a script by its text. This module never writes or runs 
 
 from __future__ import annotations
 
+import json
 import os
 import plistlib
 import xml.parsers.expat
@@ -224,10 +225,19 @@ def _read_document(file: Path) -> Mapping[str, Any] | None:
     try:
         # Follow links, as Claude Code does.
         data = read_regular(Path(os.path.realpath(file)), MAX_SETTINGS_BYTES)
-        root = parse((data or b"").decode("utf-8-sig"))
+        document = _value_of((data or b"").decode("utf-8-sig"))
     except (OSError, ValueError, BadRequest):
         return None
-    return root.value if root is not None and root.members is not None else None
+    return document if isinstance(document, dict) else None
+
+
+def _value_of(text: str) -> object:
+    try:
+        # Most files have no comments, and some are large.
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        root = parse(text)
+        return None if root is None else root.value
 
 
 def _hooks(file: Path, document: Mapping[str, Any], user_home: Path) -> Iterator[SettingsEntry]:
