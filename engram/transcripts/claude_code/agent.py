@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from engram.paths import is_session_id
 from engram.settings import Settings
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import (
@@ -44,6 +43,8 @@ from engram.transcripts.turns import EntryRef, Turn
 CODE_MODE = "CLAUDE_CODE_EXPERIMENTAL_CODE_MODE"
 _REPL_MODE = lazy_regex(rb'^\{[^{}\n]{0,200}"type":\s*"repl-mode"[^{}\n]{0,200}\}', re.MULTILINE)
 _ENTRYPOINT = lazy_regex(rb'"entrypoint":\s*"([\w-]{1,60})"')
+#: The form of every id that Claude Code gives a session.
+_SESSION_ID = lazy_regex(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 #: Number of bytes at the beginning and at the end of a transcript in which to look for the session's mode, which is
 #: written at the top and again with each prompt.
 _HEAD_BYTES, _TAIL_BYTES = 8_192, 65_536
@@ -245,7 +246,7 @@ class _Portion:
             return named == self._part and not self._continues(entry)
         if named == self._session_id:
             self.has_own = True
-        elif self.has_own and is_session_id(session_id := storable_id(named)) and not self._continues(entry):
+        elif self.has_own and _SESSION_ID.fullmatch(session_id := storable_id(named)) and not self._continues(entry):
             self.others[session_id] = None
             return False
         self._own.add(entry.uuid)
