@@ -162,7 +162,9 @@ def _follow_move(store: Store, source: Source, settings: Settings) -> None:
     if load_progress(store, source.place).transcript_id:
         return
     for old in places_of_session(store, source.session_id):
-        if old.part != source.part or any(one.place == old for one in registry.sources_at(old.path, settings)):
+        # A part that only reading the file finds is still there if the file is.
+        present = (one.part for one in registry.sources_at(old.path, settings))
+        if old.part != source.part or any(part in ("", old.part) for part in present):
             continue
         with contextlib.suppress(TranscriptError):
             if registry.agent_of(source).is_moved(source, load_progress(store, old).cursor):

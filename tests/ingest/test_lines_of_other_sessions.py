@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,13 +14,14 @@ from growing_transcript import Content, Ingest, MakeTranscript, Transcript, Turn
 from repositories import repository
 
 from engram.ingest.read_portion import Step
-from engram.ingest.read_sources import ingest_path
+from engram.ingest.read_sources import ingest_all, ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.projects.projects import list_projects
-from engram.models.sessions.reading_progress import read_missing_again
+from engram.models.sessions.reading_progress import all_seen, read_missing_again
 from engram.models.sessions.sessions import find_session
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.transcripts.agents import Place
 from tests.empty_memory import open_empty
 
 OWN, OTHER = "11111111-aaaa-4bbb-8ccc-000000000001", "22222222-aaaa-4bbb-8ccc-000000000002"
@@ -180,7 +182,8 @@ def _named_otherwise(transcript: Transcript) -> None:
 def _without_a_session(transcript: Transcript) -> None:
     transcript.user("paint the hull", **own())
     transcript.says("the hull is painted", cwd="/gone/engine")
-    transcript.says("twice", sessionId="../../x", cwd="/gone/engine")
+    for other_name in ("../../x", "not-a-uuid", f"{OTHER}.agent-a1", 5, None):
+        transcript.says("again", sessionId=other_name, cwd="/gone/engine")
 
 
 @pytest.mark.parametrize("write", [_copied_before, _named_otherwise, _without_a_session])
@@ -207,6 +210,41 @@ def test_a_subagents_lines_name_its_parent(
     ingest(agent.path, settings=dataclasses.replace(settings, subagents=True))
 
     assert list(said(turns)) == [f"{OWN}.agent-a1"]
+
+
+def test_a_copy_of_the_file_leaves_the_original_as_it_was(
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store, settings: Settings
+) -> None:
+    talk_in_turns(transcript, own(), other())
+    ingest(transcript)
+    copy = settings.projects_folder / "-gone-copy" / transcript.path.name
+    copy.parent.mkdir()
+    shutil.copy(transcript.path, copy)
+    ingest_all(store, settings=settings, redact=redact)
+    seen = all_seen(store)
+
+    again = ingest_all(store, settings=settings, redact=redact)
+
+    assert set(seen) == {Place(path, part) for path in (transcript.path, copy) for part in ("", OTHER)}
+    assert all_seen(store) == seen
+    assert not any(result.has_read for result in again)
+    assert said(turns) == APART
+
+
+def test_a_moved_file_is_not_read_again(
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store, settings: Settings
+) -> None:
+    talk_in_turns(transcript, own(), other())
+    ingest(transcript)
+    moved = settings.projects_folder / "-gone-harbor" / transcript.path.name
+    moved.parent.mkdir()
+    transcript.path.rename(moved)
+
+    (result,) = ingest_all(store, settings=settings, redact=redact)
+
+    assert set(all_seen(store)) == {Place(moved, ""), Place(moved, OTHER)}
+    assert not result.has_read
+    assert said(turns) == APART
 
 
 def test_nothing_is_lost_if_the_reader_stops_in_between(
