@@ -193,23 +193,25 @@ class _Scene:
         near = {cue.kind for cue in self.cues if one.start - _NEAR < cue.end and cue.start < one.end + _NEAR}
         before = {cue.kind for cue in self.cues if one.start - _NEAR < cue.start < one.start}
         is_used = before & _DOING or _USED.search(self.low, max(0, one.start - 8), one.start)
-        return bool(near & (_STRONG | {"door"})) or bool(near & _OPENED and is_used)
+        return bool(near & self._naming(one)) or bool(near & _OPENED and is_used)
 
     def is_named(self, one: Candidate) -> bool:
         """Return True if a word for a secret is near a candidate and, for a phrase, if the phrase is introduced."""
         begin, stop = self._line(one) if self.is_short else self._sentence(one)
         is_phrase = self.groups[one].startswith("phrase")
-        naming = _STRONG
         if self.groups[one] == "number":
             begin, stop = one.start - _NEARBY, one.end + _NEARBY
-            naming = _STRONG | {"door"} if self.is_short else _STRONG
         elif is_phrase and one.how != "line":
             stop = one.start
         else:
             begin, stop = min(begin, self._above(one)), one.start if is_phrase else stop
-        if not any(cue.kind in naming and begin <= cue.start < stop for cue in self.cues):
+        if not any(cue.kind in self._naming(one) and begin <= cue.start < stop for cue in self.cues):
             return False
         return not is_phrase or _is_given(self.text, one)
+
+    def _naming(self, one: Candidate) -> frozenset[str]:
+        """Return the kinds of words that name a secret; a door does only for digits that are written apart."""
+        return _STRONG | {"door"} if " " in self.text[one.start : one.end].strip() else _STRONG
 
     def _above(self, one: Candidate) -> int:
         """Return the beginning of the line above a candidate's line."""

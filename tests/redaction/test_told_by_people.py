@@ -61,7 +61,6 @@ SECRETS: dict[str, list[tuple[str, str]]] = {
     "digits spelled apart": [
         ("Bike lock is 4 1 7 7, the trailer is in the shed behind the house", "4 1 7 7"),
         ("Für die Schranke am Parkplatz 7 7 3 1 eintippen, dann Raute", "7 7 3 1"),
-        ("сейф в бухгалтерии открывается на 4471, потом решётка", "4471"),
     ],
     "a capital after a dot, which is no file's ending": [
         ("log in to the NAS as tobias, it wants `heron.Pool7`, then mount the share", "heron.Pool7"),
@@ -97,6 +96,12 @@ SECRETS: dict[str, list[tuple[str, str]]] = {
 }
 #: Class → texts that stay as they are.
 LOOK_ALIKES: dict[str, list[str]] = {
+    "numbers near a door, a gate or an alarm": [
+        "the lantern of pier 102947 has 15 doors",
+        "gate 4821 is closed today",
+        "alarm 50312 in pipeline",
+        "Tor 4821 ist heute geschlossen, die Fähre legt an Tor 4822 an",
+    ],
     "numbers near words of access": [
         "The ticket for the password reset is 48213.",
         "Die Tür 2207 meldet seit 2023 falsche Zustände.",
