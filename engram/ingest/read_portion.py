@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from engram.errors import TranscriptError
 from engram.ingest.redact_turns import Cleaner, Redact
@@ -35,6 +35,7 @@ from engram.models.sessions.reading_progress import (
     load_progress,
     move_cursor,
     note_unchanged,
+    read_parts_from_beginning,
 )
 from engram.models.sessions.sessions import SessionRow, find_session, known_values, salt, sessions_of_entries
 from engram.models.sessions.stored_turns import load_turn
@@ -250,15 +251,21 @@ class Step:
     settings: Settings
     redact: Redact
     max_bytes: int
+    #: What ``read`` found of other sessions, each with the step that keeps it.
+    others: list[tuple[Step, Progress, Reading]] = field(default_factory=list)
 
     def read(self) -> tuple[Progress, Reading]:
         """Read one portion; return how far the source had been read, and what was found. Raises TranscriptError."""
         before = load_progress(self.store, self.source.place)
-        stored = TurnsInStore(self.store, self.source.session_id)
+        stored = TurnsInStore(self.store, self.source.session_id, self.source.path)
         reading = agent_of(self.source).read(
             self.source, before.cursor, stored, settings=self.settings, max_bytes=self.max_bytes
         )
         reach("ingest.read")
+        self.others = [
+            (replace(self, source=replace(self.source, session_id=one, part=one), others=[]), stored.others[one], found)
+            for one, found in reading.others
+        ]
         return before, reading
 
     def keep(self, before: Progress, reading: Reading, result: IngestResult) -> tuple[IngestResult, bool]:
@@ -309,6 +316,8 @@ class Step:
             drop_unreadable(tx, transcript_id)
             forget_places(tx, transcript_id)
             move_cursor(tx, before, after, transcript_id)
+            for part_id in () if self.source.part else read_parts_from_beginning(tx, self.source.path):
+                forget_places(tx, part_id)
         logger.info("action=reread path=%s generation=%d", self.source.path, after.generation)
 
     def _note_unchanged(self, before: Progress, reading: Reading) -> None:

@@ -16,6 +16,7 @@ from engram.ingest.session_project import why_not
 from engram.ingest.write_portion import IngestResult
 from engram.models.engine.transaction import Store
 from engram.models.sessions.reading_progress import (
+    Progress,
     is_known_file,
     load_progress,
     note_error,
@@ -31,7 +32,7 @@ from engram.settings import Settings
 from engram.system.atomic import is_missing
 from engram.system.process_limits import collector_paused
 from engram.transcripts import registry
-from engram.transcripts.agents import Source
+from engram.transcripts.agents import Reading, Source
 from engram.transcripts.project import one_run
 
 #: Number of bytes per transaction; this limits memory use and the time for which the write lock is held.
@@ -72,11 +73,9 @@ def ingest_source(
         try:
             with collector_paused():
                 before, reading = step.read()
-            for session_id in reading.others:
-                # It is read before the cursor moves past its lines, so that none is missed.
-                other = replace(source, session_id=session_id, part=session_id)
-                ingest_source(store, other, settings=settings, redact=redact, close=close, max_bytes=max_bytes)
-            with collector_paused():
+                for other in step.others:
+                    # It is kept before the cursor moves past its lines, so that none is missed.
+                    _keep_other(*other, close=close)
                 result, has_more = step.keep(before, reading, result)
             tries = 0
             source = replace(source, is_doubtful=False)
@@ -97,6 +96,22 @@ def ingest_source(
     if close and not result.skipped:
         _close(store, source.session_id)
     return result
+
+
+def _keep_other(step: Step, before: Progress, reading: Reading, *, close: bool) -> None:
+    """Store what was read of a session in another one's file. Raises Conflict."""
+    store, source = step.store, step.source
+    if why_not(store, source.session_id, step.settings):
+        return
+    try:
+        result, is_unread = step.keep(before, reading, IngestResult(source.path, source.session_id))
+    except TranscriptError as error:
+        note_error(store, source.place, str(error))
+        return
+    if is_unread:
+        raise Conflict()
+    if close and not result.skipped:
+        _close(store, source.session_id)
 
 
 def ingest_path(
@@ -162,9 +177,7 @@ def _follow_move(store: Store, source: Source, settings: Settings) -> None:
     if load_progress(store, source.place).transcript_id:
         return
     for old in places_of_session(store, source.session_id):
-        # A part that only reading the file finds is still there if the file is.
-        present = (one.part for one in registry.sources_at(old.path, settings))
-        if old.part != source.part or any(part in ("", old.part) for part in present):
+        if old.part != source.part or any(one.place == old for one in registry.sources_at(old.path, settings)):
             continue
         with contextlib.suppress(TranscriptError):
             if registry.agent_of(source).is_moved(source, load_progress(store, old).cursor):

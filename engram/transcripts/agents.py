@@ -144,8 +144,9 @@ class Reading:
     environment: tuple[str, ...] = ()
     #: Entries that are already stored, with their new positions in a rewritten source.
     moved: tuple[EntryRef, ...] = ()
-    #: Other sessions with entries among those passed over. Each of them is read as the part of the file with its id.
-    others: tuple[str, ...] = ()
+    #: Other sessions with entries in this one's file, and what was read of each; its cursor is that of the part of the
+    #: file with its id.
+    others: Sequence[tuple[str, Reading]] = ()
     #: ``Source.stamp`` and ``Source.size`` at the time of this read.
     stamp: str = ""
     size: int = 0
@@ -169,6 +170,9 @@ class StoredTurns(Protocol):
 
     def known_entries(self, uuids: Sequence[str]) -> Collection[str]:
         """Return the given entries that belong to a stored turn or were forgotten."""
+
+    def other(self, session_id: str) -> tuple[Cursor, StoredTurns]:
+        """Return how far another session in the same file has been read, and that session's stored turns."""
 
     def is_session_known(self) -> bool:
         """Return True if anything from the session being read is stored."""

@@ -21,7 +21,9 @@ from engram.models.sessions.reading_progress import all_seen, read_missing_again
 from engram.models.sessions.sessions import find_session
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.transcripts import line_parsing
 from engram.transcripts.agents import Place
+from engram.transcripts.growing_file import read_chunk
 from tests.empty_memory import open_empty
 
 OWN, OTHER = "11111111-aaaa-4bbb-8ccc-000000000001", "22222222-aaaa-4bbb-8ccc-000000000002"
@@ -92,6 +94,39 @@ def test_it_makes_no_difference_when_the_file_is_read(
 
     assert said(turns) == APART
     assert store.value("SELECT count(*) FROM said") == 6
+
+
+@pytest.mark.parametrize("max_bytes", [1, 400, 1_000_000])
+def test_a_copied_history_is_not_taken_for_the_lines_that_follow(
+    transcript: Transcript, ingest: Ingest, turns: Turns, max_bytes: int
+) -> None:
+    _copied_before(transcript)
+    transcript.user("oil it too", **other())
+    transcript.says("it is oiled", **other())
+
+    ingest(transcript, max_bytes=max_bytes)
+
+    assert said(turns) == {
+        OWN: [("paint the hull", "the hull is painted"), ("mend the winch", "the winch is mended")],
+        OTHER: [("oil it too", "it is oiled")],
+    }
+
+
+def test_the_file_is_read_once_for_all_sessions_in_it(
+    transcript: Transcript, ingest: Ingest, turns: Turns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+    monkeypatch.setattr(
+        line_parsing, "read_chunk", lambda path, *a, **b: (read.append(path), read_chunk(path, *a, **b))[1]
+    )
+    transcript.user("mend the winch", **own())
+    for number in range(5):
+        transcript.user("paint the hull", sessionId=f"22222222-aaaa-4bbb-8ccc-00000000001{number}")
+
+    ingest(transcript)
+
+    assert read == [transcript.path]
+    assert len(said(turns)) == 6
 
 
 @pytest.mark.parametrize("kind", ["folders", "repositories"])
@@ -247,8 +282,14 @@ def test_a_moved_file_is_not_read_again(
     assert said(turns) == APART
 
 
+@pytest.mark.parametrize("max_bytes", [1, 900, 1_000_000])
 def test_nothing_is_lost_if_the_reader_stops_in_between(
-    transcript: Transcript, ingest: Ingest, turns: Turns, content: Content, monkeypatch: pytest.MonkeyPatch
+    transcript: Transcript,
+    ingest: Ingest,
+    turns: Turns,
+    content: Content,
+    monkeypatch: pytest.MonkeyPatch,
+    max_bytes: int,
 ) -> None:
     talk_in_turns(transcript, own(), other())
 
@@ -263,7 +304,7 @@ def test_nothing_is_lost_if_the_reader_stops_in_between(
         ingest(transcript)
     assert said(turns) == {OTHER: APART[OTHER]}
     monkeypatch.setattr(Step, "keep", keep)
-    ingest(transcript)
+    ingest(transcript, max_bytes=max_bytes)
 
     assert said(turns) == APART
     before = content()
@@ -331,3 +372,23 @@ def test_lines_that_continue_the_sessions_own_under_the_former_id_are_its(
 
     assert said(turns) == {OWN: [("implement the plan", "it is implemented"), ("and test it", "it is tested")]}
     assert store.value("SELECT count(*) FROM session") == 1
+
+
+@pytest.mark.parametrize("is_own_first", [True, False])
+@pytest.mark.parametrize("max_bytes", [1, 1_000_000])
+def test_a_line_that_stands_under_two_sessions_belongs_to_the_first(
+    transcript: Transcript, ingest: Ingest, turns: Turns, is_own_first: bool, max_bytes: int
+) -> None:
+    transcript.user("mend the winch", **own())
+    first, second = (own(), other()) if is_own_first else (other(), own())
+    prompt = transcript.user("paint the hull", **first)
+    reply = transcript.says("the hull is painted", **first)
+    transcript.user("paint the hull", uuid=prompt, **second)
+    transcript.says("the hull is painted", uuid=reply, **second)
+
+    ingest(transcript, max_bytes=max_bytes)
+
+    painted = ("paint the hull", "the hull is painted")
+    expected = {OWN: [("mend the winch", "")]}
+    expected.setdefault(first["sessionId"], []).append(painted)
+    assert said(turns) == expected

@@ -235,11 +235,25 @@ def read_from_beginning(tx: Tx, transcript_id: int) -> None:
     path = table.select(table.path).where(table.id == transcript_id)
     is_meant = (table.id == transcript_id) | ((table.path == path) & (table.part == ""))
     for row_id in tx.fetch_values(table.select(table.id).where(is_meant)):
-        drop_unreadable(tx, row_id)
-        nothing = table.update(
-            cursor="", cursor_words="", generation=table.generation + 1, stamp="", size=0, bytes_read=0, lines_read=0
-        )
-        tx.run(nothing.where(table.id == row_id))
+        _reset(tx, row_id)
+
+
+def read_parts_from_beginning(tx: Tx, path: Path) -> list[int]:
+    """Reset how far all parts of a file have been read, as ``read_from_beginning`` does; return their row ids."""
+    table = tables.Transcript
+    row_ids = tx.fetch_values(table.select(table.id).where(table.path == os.fsencode(path), table.part != ""))
+    for row_id in row_ids:
+        _reset(tx, row_id)
+    return row_ids
+
+
+def _reset(tx: Tx, row_id: int) -> None:
+    table = tables.Transcript
+    drop_unreadable(tx, row_id)
+    nothing = table.update(
+        cursor="", cursor_words="", generation=table.generation + 1, stamp="", size=0, bytes_read=0, lines_read=0
+    )
+    tx.run(nothing.where(table.id == row_id))
 
 
 def note_gone(store: Store, path: Path) -> None:
@@ -384,6 +398,10 @@ class TurnsInStore:
 
     store: Store
     session_id: str
+    #: The file being read; None if nothing is asked about other sessions in it.
+    path: Path | None = None
+    #: Other sessions in the file that were asked about → how far each had been read.
+    others: dict[str, Progress] = field(default_factory=dict)
     _asked: set[str] = field(default_factory=set)
     _known: set[str] = field(default_factory=set)
 
@@ -400,6 +418,12 @@ class TurnsInStore:
             self._asked.update(new)
             self._known |= known_uuids(self.store, new)
         return self._known.intersection(uuids)
+
+    def other(self, session_id: str) -> tuple[Cursor, TurnsInStore]:
+        if self.path is None:
+            raise ValueError("no file is being read")
+        progress = self.others[session_id] = load_progress(self.store, Place(self.path, session_id))
+        return progress.cursor, TurnsInStore(self.store, session_id)
 
     def is_session_known(self) -> bool:
         return find_session(self.store, self.session_id) is not None

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from engram.settings import Settings
 from engram.system.lazy_regex import lazy_regex
@@ -32,7 +33,7 @@ from engram.transcripts.claude_code.discover import (
 from engram.transcripts.claude_code.entry import RECORDS, Entry, Kind, parse_line
 from engram.transcripts.claude_code.state import ReaderState, dump_cursor, load_cursor
 from engram.transcripts.claude_code.turn_builder import TurnBuilder
-from engram.transcripts.growing_file import Line, Position, holds_prefix
+from engram.transcripts.growing_file import Chunk, Line, Position, holds_prefix
 from engram.transcripts.json_values import storable_id
 from engram.transcripts.line_parsing import chunk_of, parse_lines, reading_of, record_in, too_long_lines
 from engram.transcripts.speaker import Speaker, claude_code_speaker
@@ -121,26 +122,13 @@ class ClaudeCode:
             return Reading(cursor=dump_cursor(Position(), state.restarted()), is_restart=True, has_more=True)
         if chunk.position.offset == position.offset and not chunk.is_damaged:
             return reading_of(chunk, cursor, has_more=False)
-        if not position.offset and not state.is_reread and stored.is_session_known():
-            state = replace(state, is_reread=True)
-        portion = _Portion(source, state, stored)
+        portion = _Portion(source, position, state, stored)
         for start in range(0, len(chunk.lines), _LINES_AT_ONCE):
             portion.add(chunk.lines[start : start + _LINES_AT_ONCE])
-        built = portion.builder.finish()
-        return reading_of(
+        return portion.reading(
             chunk,
-            dump_cursor(chunk.position, replace(built.state, has_own=portion.has_own)),
-            updates=built.updates,
-            withdrawn=built.withdrawn,
-            entries=portion.entries,
-            unreadable=() if source.part else (*too_long_lines(chunk), *portion.unreadable),
-            cwd=portion.cwd,
-            compacted_at_ms=portion.compacted_at_ms,
-            pull_requests=tuple(portion.pull_requests),
-            titles=tuple(portion.titles.values()),
-            moved=tuple(portion.moved),
-            others=tuple(portion.others),
-            environment=tuple(portion.environment),
+            unreadable=(*too_long_lines(chunk), *portion.unreadable),
+            others=[(one, other.reading(chunk)) for one, other in portion.others.items() if other.entries],
             has_more=chunk.has_more,
         )
 
@@ -173,9 +161,14 @@ def _bytes_before(path: Path, offset: int) -> bytes:
 
 
 class _Portion:
-    """Collects the results of one read of a transcript, line by line; only the id and time of each entry are kept."""
+    """Collects the results of one read of a transcript, line by line; only the id and time of each entry are kept.
 
-    def __init__(self, source: Source, state: ReaderState, stored: StoredTurns) -> None:
+    Lines of other sessions go to a portion for each of them.
+    """
+
+    def __init__(self, source: Source, position: Position, state: ReaderState, stored: StoredTurns) -> None:
+        if not position.offset and not state.is_reread and stored.is_session_known():
+            state = replace(state, is_reread=True)
         self.entries: list[EntryTime] = []
         self.unreadable: list[Unreadable] = []
         self.pull_requests: list[PullRequest] = []
@@ -187,14 +180,13 @@ class _Portion:
         self.compacted_at_ms: int | None = None
         self.has_own = state.has_own
         #: Other sessions that lines of the file name, in order.
-        self.others: dict[str, None] = {}
+        self.others: dict[str, _Portion] = {}
+        self._source = source
         self._stored = stored
-        self._session_id = source.session_id
-        self._part = source.part
-        self._path = source.path
-        #: Lines of this read that are the session's, and lines of others, by uuid.
-        self._own: set[str] = set()
-        self._strange: set[str] = set()
+        #: Up to here, the lines of the session have been read.
+        self._start = position.offset
+        #: Uuid of a line of this read → its session as ``_other_session`` tells it.
+        self._sessions: dict[str, str] = {}
         self._is_reread = state.is_reread
         self._known: set[str] = set()
         stored_turns = ((key, stored.load(key)) for key in state.turns_to_resume)
@@ -210,11 +202,45 @@ class _Portion:
         )
 
     def add(self, lines: Sequence[Line]) -> None:
-        if self._part:
-            lines = [line for line in lines if self._part.encode() in line.data]
         entries, unreadable = parse_lines(lines, parse_line, RECORDS)
-        entries = [entry for entry in entries if self._is_own(entry)]
         self.unreadable += unreadable
+        by_session: dict[str, list[Entry]] = {}
+        for entry in entries:
+            # A line that stands in the file again under another session is a copy.
+            session_id = self._sessions[entry.uuid] if entry.uuid in self._sessions else self._other_session(entry)
+            if entry.uuid:
+                self._sessions[entry.uuid] = session_id
+            by_session.setdefault(session_id, []).append(entry)
+        self._take(by_session.pop("", []))
+        for session_id, others in by_session.items():
+            if session_id not in self.others:
+                cursor, stored = self._stored.other(session_id)
+                source = replace(self._source, session_id=session_id)
+                self.others[session_id] = _Portion(source, *load_cursor(cursor), stored)
+            # They were read before, if the reader stopped before it had stored this session's own lines.
+            start = self.others[session_id]._start
+            self.others[session_id]._take([entry for entry in others if entry.offset >= start])
+
+    def reading(self, chunk: Chunk, *, has_more: bool = False, **found: Any) -> Reading:
+        """Return what was found of the session in a chunk."""
+        built = self.builder.finish()
+        return reading_of(
+            chunk,
+            dump_cursor(chunk.position, replace(built.state, has_own=self.has_own)),
+            updates=built.updates,
+            withdrawn=built.withdrawn,
+            entries=self.entries,
+            cwd=self.cwd,
+            compacted_at_ms=self.compacted_at_ms,
+            pull_requests=tuple(self.pull_requests),
+            titles=tuple(self.titles.values()),
+            moved=tuple(self.moved),
+            environment=tuple(self.environment),
+            has_more=has_more,
+            **found,
+        )
+
+    def _take(self, entries: Sequence[Entry]) -> None:
         self._known.update(self._stored.known_entries([entry.uuid for entry in entries if entry.uuid]))
         for entry in entries:
             self._add(entry)
@@ -234,23 +260,19 @@ class _Portion:
         elif (link := entry.pull_request) is not None:
             self.pull_requests.append(link)
 
-    def _is_own(self, entry: Entry) -> bool:
-        """Return True for a line of this session.
+    def _other_session(self, entry: Entry) -> str:
+        """Return the session of a line that is not of this session; "" for this session's lines.
 
         Some versions write lines of one session into the file of another. Other lines that name another session are a
         copied history, before the session's first own line or in a file that was renamed; or they continue the
         session's own lines, because Claude Code had just begun a new session and still used the id of the former one.
         """
         named = entry.data.get("sessionId")
-        if self._part:
-            return named == self._part and not self._continues(entry)
-        if named == self._session_id:
+        if named == self._source.session_id:
             self.has_own = True
         elif self.has_own and _SESSION_ID.fullmatch(session_id := storable_id(named)) and not self._continues(entry):
-            self.others[session_id] = None
-            return False
-        self._own.add(entry.uuid)
-        return True
+            return session_id
+        return ""
 
     def _continues(self, entry: Entry) -> bool:
         """Return True if a line that names another session follows a line of the session for which the file is named.
@@ -260,25 +282,24 @@ class _Portion:
         before: bytes | None = None
         parent = storable_id(entry.data.get("parentUuid"))
         for _ in range(_MAX_PARENTS):
-            if not parent or parent in self._strange:
+            if not parent or self._sessions.get(parent):
                 break
-            if parent in self._own or (not self._part and self._stored.holder(parent) is not None):
+            if parent in self._sessions or self._stored.holder(parent) is not None:
                 return True
-            before = _bytes_before(self._path, entry.offset) if before is None else before
+            before = _bytes_before(self._source.path, entry.offset) if before is None else before
             at = before.rfind(b'"uuid":"%b"' % parent.encode())
             line = before[before.rfind(b"\n", 0, at) + 1 : before.find(b"\n", at)] if at >= 0 else b""
             found = record_in(Line(0, len(line), 0, line))
             if isinstance(found, Unreadable):
                 break
-            if found.get("sessionId") == self._path.stem:
+            if found.get("sessionId") == self._source.path.stem:
                 return True
             parent = storable_id(found.get("parentUuid"))
-        self._strange.add(entry.uuid)
         return False
 
     def _load(self, key: str) -> Turn | None:
         turn = self._stored.load(key)
-        return turn if turn is not None and turn.session_id == self._session_id else None
+        return turn if turn is not None and turn.session_id == self._source.session_id else None
 
     def _owner(self, uuid: str) -> str | None:
         # Keys that begin with "q:" belong to prompts that exist only in a queue-operation line.
