@@ -80,6 +80,21 @@ def test_after_a_lead_in_only_a_blank_line_and_the_first_person_are_typed(lead_i
 
 
 @pytest.mark.parametrize(
+    "heading",
+    [
+        "For the user manual:",
+        "Rules for the handbook:",
+        "When you write a chapter:",
+        "If it takes more than five minutes:",
+    ],
+)
+def test_rules_below_a_heading_of_ones_own_are_typed(heading: str) -> None:
+    rules = f"{heading}\n\n- always weigh twice\n- never round up"
+
+    assert typed_text(rules) == rules
+
+
+@pytest.mark.parametrize(
     "mark",
     [
         "[Artifact comment sent to Claude]",

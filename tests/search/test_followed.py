@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from engram.models.sessions.passage_rows import LaterText
-from engram.search.passages.followed import find_later, taken_back_in
-from engram.transcripts.turns import Role
+from engram.search.passages.followed import end_of_turn, find_later, taken_back_in
+from engram.search.question import Coverage
+from engram.transcripts.turns import Opening, Role, TextBlock, Turn
 
 EARLIER = "The readFile parser fails for three copper headers."
 
@@ -75,7 +76,7 @@ def test_what_takes_back_something_else_or_is_not_the_users_ends_nothing(shown: 
     assert taken_back_in(shown, f"{shown}\n{rest}") == ""
 
 
-@pytest.mark.parametrize("later", ["Vergiss das, der Port ist falsch.", "Scratch that.", "oops, wrong window"])
+@pytest.mark.parametrize("later", ["Vergiss das, das war Quatsch.", "Scratch that.", "oops, wrong window"])
 def test_the_next_prompt_takes_back_what_the_user_said_in_any_language(later: str) -> None:
     prompts = [LaterText(Role.USER, later, 1), LaterText(Role.USER, "Go on with the parser.", 2)]
 
@@ -94,3 +95,37 @@ def test_a_later_prompt_takes_back_what_it_names() -> None:
 
     assert found is not None
     assert found.text == prompts[1].text
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "Scratch that staging thing.",
+        "Forget it, we don't use the staging port any more.",
+        "I changed my mind, use the dev port instead of staging.",
+        "Take that back, staging is not used here.",
+    ],
+)
+def test_a_later_prompt_may_name_what_it_takes_back_in_any_place(later: str) -> None:
+    prompts = [LaterText(Role.USER, "Mend the winch.", 1), LaterText(Role.USER, later, 2)]
+
+    found = find_later("The staging port is 5433.", Role.USER, prompts)
+
+    assert found is not None
+    assert found.text == later
+    assert find_later("Lanterns are lit at dusk.", Role.USER, prompts) is None
+
+
+@pytest.mark.parametrize(
+    "later", ["Sorry, I meant 5434.", "wait, no, 5434", "correction: 5434", "Actually no, use 5434."]
+)
+def test_the_next_prompt_may_correct_what_the_user_said(later: str) -> None:
+    assert find_later("The staging port is 5433.", Role.USER, [LaterText(Role.USER, later, 1)]) is not None
+    assert find_later("The staging port is 5433.", Role.USER, [LaterText(Role.USER, "No, go on.", 1)]) is None
+
+
+def test_a_turn_that_ends_in_a_message_without_a_statement_has_no_end() -> None:
+    said = (TextBlock("a", Role.USER, "Build it."), TextBlock("b", Role.ASSISTANT, "```\nmake dock\n```"))
+    turn = Turn("key", "session", Opening.PROMPT, said)
+
+    assert end_of_turn(turn, "", Coverage(["dock"], {"dock": 1}, 2), ()) is None

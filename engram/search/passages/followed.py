@@ -25,6 +25,7 @@ from engram.text.splitting import sentence_spans, split
 from engram.text.subject import gives_another_value, is_denied, says_opposite
 from engram.text.withdrawals import (
     DISAGREES,
+    EMPTY_WORDS,
     QUESTIONED,
     correction_in,
     takes_all_back,
@@ -68,6 +69,12 @@ _REVERSES = lazy_regex(
     r"not actually|actually|revert(?:s|ed|ing)?|undid|undone|rolled back|removed?|dropped|replaced?[sd]?|superseded|"
     r"obsolete|deprecated|on second thoughts?|correction|disproved|ruled out|switched|renamed|changed (?:to|from)|"
     r"moved (?:to|from)|misread|misdiagnosed|red herring|not the (?:cause|problem|reason|issue))\b",
+    re.IGNORECASE,
+)
+#: Beginnings of a prompt that give another value for what the user said in the one before it.
+_CORRECTS_LAST = lazy_regex(
+    r"\s*(?:(?:oh|ah|oops|sorry|wait|hold on|no|actually|correction)[,.!:… ]+)*(?:i meant\b(?! (?:to|that|it)\b)|"
+    r"(?:wait|hold on)[,.! ]+no\b|correction:|(?:actually,? )?no[,.]? (?:we )?use\b)",
     re.IGNORECASE,
 )
 _MARKS = lazy_regex(r"\*\*|^\s*[-*•>]\s+", re.MULTILINE)
@@ -124,8 +131,10 @@ def _takes_back(later: str, earlier: str, *, is_next: bool) -> bool:
     """Return True if a sentence withdraws earlier words of its speaker: it names them, or follows them directly."""
     if not takes_back(later):
         return False
-    about = withdrawn_subject(later)
-    return bool(about & prefixes(content_words(earlier))) if about else is_next or takes_all_back(later)
+    told = prefixes(content_words(earlier))
+    if about := withdrawn_subject(later):
+        return bool(about & told)
+    return is_next or takes_all_back(later) or bool(prefixes(content_words(later) - EMPTY_WORDS) & told)
 
 
 def _doubts(sentence: str) -> bool:
@@ -155,7 +164,8 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
             if following is next_prompt and not is_users and _REJECTS.match(words.lstrip(" \n")):
                 return replace(following, text=_beginning(words))
             first = words[:MAX_FOLLOWED_CHARACTERS]
-            if is_users and _takes_back(first, text, is_next=following is next_prompt):
+            is_next = following is next_prompt
+            if is_users and (_takes_back(first, text, is_next=is_next) or (is_next and _CORRECTS_LAST.match(first))):
                 return replace(following, text=_beginning(words))
         about = _may_be_about(following.text, said)
         if not about:
@@ -298,7 +308,7 @@ def end_of_turn(turn: Turn, said: str, wanted: Coverage, barred: Collection[str]
     # A lead-in is left out if what it introduces is.
     statements = [
         text
-        for text, is_kept, is_next in zip(told, is_new, [*is_new[1:], False], strict=True)
+        for text, is_kept, is_next in zip(told, is_new, (*is_new[1:], False), strict=False)
         if is_kept and (is_next or not text.rstrip("* ").endswith(":"))
     ]
     kept = excerpt("\n".join(statements), wanted, MAX_OUTCOME_WORDS).splitlines()
