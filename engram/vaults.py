@@ -21,6 +21,7 @@ from engram.errors import HomeError, NotFound
 from engram.paths import Home, is_default_home, spellings_of
 from engram.settings import ConfigFault, Loaded, Settings, load
 from engram.system.atomic import make_private_folder, read_regular, write_atomic
+from engram.system.lazy_regex import lazy_regex
 
 #: Folder of the vaults in the memory folder, and the file that names a vault's project.
 FOLDER_NAME, FILE_NAME = "vaults", "vault.json"
@@ -28,7 +29,7 @@ _MAX_FILE_BYTES = 100_000
 #: The commands for the memory folder with all its vaults.
 OF_ALL_VAULTS = frozenset(("install", "uninstall", "service", "projects vault", "projects unvault"))
 #: A command in a message, in backticks, with its name.
-_COMMAND = re.compile(r"(?<=`)engram (projects (?:un)?vault|[a-z]+)")
+_COMMAND = lazy_regex(r"(?<=`)engram (projects (?:un)?vault|[a-z]+)")
 
 
 @dataclass(frozen=True, slots=True)
