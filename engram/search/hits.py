@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
 from engram.enums import CURRENT_STATUSES, Importance, Status
 from engram.models.memories.branches import MAX_BRANCH_CHARACTERS
 from engram.models.memories.memory_records import Memory
-from engram.models.sessions.passage_rows import EvidencePlace
+from engram.models.sessions.passage_rows import EvidencePlace, normalised_text
 from engram.system.clock import iso_or_none, parse_time_ms
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_spans
@@ -423,6 +424,42 @@ def is_said(sentence: str, said: Sequence[frozenset[str]]) -> bool:
     """Return True if one of the texts, given as stems, contains most of the sentence's informative words."""
     words = stems(topic_words(sentence))
     return any(len(words & other) >= MIN_SAID_SHARE * len(words) for other in said)
+
+
+#: A sentence with fewer informative words is not recognised as one that was judged wrong where it stands alone.
+MIN_BARRED_WORDS = 3
+
+
+def are_barred(sentences: Sequence[str], barred: Collection[str]) -> list[bool]:
+    """Return which sentences of a message stand in a text that was judged wrong.
+
+    Such a text is recognised where the message contains it, and by each of its sentences that says enough to be
+    recognised alone.
+
+    Args:
+        sentences: all sentences of the message, in order.
+        barred: the texts that were judged wrong, normalised.
+    """
+    if not barred:
+        return [False] * len(sentences)
+    # With a space on both sides, no text is found within a word.
+    others = [f" {other} " for other in barred]
+    texts = [normalised_text(sentence) for sentence in sentences]
+    stops = [stop - 1 for stop in accumulate(len(text) + 1 for text in texts)]
+    message = f" {' '.join(texts)} "
+    places = [(at, at + len(other) - 2) for other in others for at in _places_in(message, other)]
+    return [
+        any(start <= stop - len(text) and stop <= end for start, end in places)
+        or (any(f" {text} " in other for other in others) and len(topic_words(text)) >= MIN_BARRED_WORDS)
+        for text, stop in zip(texts, stops, strict=True)
+    ]
+
+
+def _places_in(text: str, part: str) -> Iterator[int]:
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + 1)
 
 
 def stems_said(hit: PublicHit) -> frozenset[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engram.search.hits import Part
+from engram.search.hits import Part, are_barred
 from engram.search.passages.answering import Wanted, answering, worth_of
 from engram.search.question import coverage_of_words
 from engram.transcripts.turns import Role, TextBlock
@@ -64,6 +64,52 @@ def test_a_reason_in_another_message_is_shown_beside_what_repeats_the_question()
     assert reason not in shown("did the bell ring twice", said, "The bell rang twice at noon.")
 
 
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        (
+            "why did the bells deadlock",
+            "Running two bell ropes at once caused the deadlock, because both lock the tower.",
+        ),
+        ("why did the bells deadlock", "Waiting for the rope of both pilots caused the deadlock of the bells."),
+        (
+            "why does the bell's certificate expire",
+            "Let's Encrypt certificates are valid for 90 days because of policy.",
+        ),
+        ("why did the bells deadlock", "I need to correct myself: the deadlock of the bells was caused by the rope."),
+        ("why did the bells deadlock", "I should mention that the deadlock of the bells is caused by the rope."),
+        ("why did the bells deadlock", "Right, I will not ring twice, because ringing twice caused the deadlock."),
+        ("why did the bells deadlock", "Let me explain: the deadlock is caused by the rope of the second bell."),
+        ("did all tests of the bell pass", "All 31 tests pass."),
+        ("is the bell fixed", "Fixed."),
+    ],
+)
+def test_a_sentence_that_answers_is_shown_though_it_begins_like_the_next_step(question: str, answer: str) -> None:
+    before = "I looked at the bells of the tower on Friday."
+    said = turn((Role.ASSISTANT, f"{before} {answer}"))
+
+    assert answer in shown(question, said, f"{before} {answer}")
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "Let's look at why the bells are missing.",
+        "Running the tests of the bell again to make sure that nothing else broke.",
+        "Waiting for the pilots…",
+        "I need to add the bell that is missing to the tower.",
+        "I should check the rope of the bell.",
+        "All tests pass.",
+        "Fixed.",
+    ],
+)
+def test_what_only_says_a_step_is_left_out_of_a_reason(step: str) -> None:
+    reason = "The bells were silent because both pilots held the rope."
+    said = turn((Role.ASSISTANT, f"{reason} {step}"))
+
+    assert shown("why were the bells silent", said, f"{reason} {step}") == reason
+
+
 def test_a_pasted_log_does_not_push_the_answer_off_the_screen() -> None:
     log = "\n".join(f"bell_tower_test.go:{line}: counter of boats at the quay is {line}" for line in range(40))
     said = turn((Role.USER, log), (Role.ASSISTANT, CAUSE))
@@ -83,6 +129,23 @@ def test_a_sentence_that_was_judged_wrong_is_not_added() -> None:
 
     assert CAUSE in text
     assert REPAIR not in text
+
+
+@pytest.mark.parametrize(
+    ("sentences", "barred", "wrong"),
+    [
+        (["Use rope.", "It is the rule of the tower."], "we never use rope. use rope. no.", []),
+        (["We never use rope.", "Use  rope.", "No."], "we never use rope. use rope. no.", [0, 1, 2]),
+        (["Use rope.", "It is the rule of the tower."], "use rope.", [0]),
+        (["Never use rope.", "It is the rule of the tower."], "use rope.", []),
+        (["It said so.", "The rope of the tower is green."], "no. the rope of the tower is green. so.", [1]),
+        (["Rope of the tower is green."], "the europe of the tower is green.", []),
+    ],
+)
+def test_a_sentence_is_wrong_where_the_text_that_was_judged_so_stands_or_if_it_says_enough(
+    sentences: list[str], barred: str, wrong: list[int]
+) -> None:
+    assert [place for place, is_wrong in enumerate(are_barred(sentences, {barred})) if is_wrong] == wrong
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from engram.models.projects.projects import ensure_project
 from engram.models.sessions.quotation_ids import quotation_id_of
 from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import ensure_session
+from engram.models.sessions.stored_quotations import require_quotation
 from engram.models.sessions.turn_changes import delete_turn
 from engram.search.answer import answer_question, public_passages
 from engram.search.hit_lines import may_be_planted, text_of
@@ -206,6 +207,24 @@ def test_a_quotation_that_was_judged_is_not_found_again_nor_what_says_the_same(
     assert not [hit for hit in searcher.look_up(Query('"lock of the queue"'))[0] if "was held" in hit.text]
     take_back_quotation_judgement(store, name, actor=Actor.USER)
     assert len([hit for hit in searcher.search(Query("lock of the queue")) if "was held" in hit.text]) == 2
+
+
+def test_a_hit_has_the_id_of_the_passage_whose_words_it_shows(store: Store, searcher: Searcher) -> None:
+    looked = "The harbour bell rang twice on Friday. " + " ".join(f"The bell of pier {n} was quiet." for n in range(40))
+    reason = "The harbour bell rang twice because both pilots hold a key to the bell tower."
+    add_turn(store, "t1", "Look at the log.", f"{looked}\n\n{reason}")
+    fill(store, searcher)
+    question = Query("why did the harbour bell ring twice on Friday", project_id=project_id(store))
+    hit = answer_question(store, searcher, question).passages[0]
+    assert reason in hit.text
+    assert "on Friday" not in hit.text
+
+    assert reason in require_quotation(store, hit.id).text
+    judge_quotation(store, hit.id, Judgement.WRONG, "one key was lost", str, actor=Actor.USER)
+
+    later = answer_question(store, searcher, question).passages
+    assert not [hit for hit in later if reason in hit.text]
+    assert [hit for hit in later if "on Friday" in hit.text]
 
 
 def test_what_was_said_in_a_folder_that_is_excluded_now_is_not_found(store: Store) -> None:

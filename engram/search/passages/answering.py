@@ -12,16 +12,18 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from engram.models.engine.transaction import Reader
-from engram.models.sessions.passage_rows import normalised_text, places_of
+from engram.models.sessions.passage_rows import passage_places, places_of
+from engram.models.sessions.stored_quotations import find_quotation
 from engram.models.sessions.stored_turns import turns_by_row
 from engram.search.hit_lines import may_be_planted
-from engram.search.hits import Hit, Part, is_said, role_of_parts, text_of_parts
+from engram.search.hits import Hit, Part, are_barred, is_said, role_of_parts, text_of_parts
+from engram.search.passages.followed import quotation_in
 from engram.search.passages.passage_search import excerpt
 from engram.search.question import Coverage
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_spans
 from engram.text.words import stems, topic_words
-from engram.transcripts.turns import Role, TextBlock
+from engram.transcripts.turns import Role, TextBlock, Turn
 from engram.trust.display import cut_at_word
 
 # -- What a question asks for, and whether a sentence gives it. Pure.
@@ -50,11 +52,19 @@ _ASKS_NAME = lazy_regex(
     r"path|option|setting|field|port|version|url|branch|variable|method|class|key|table|column)|where|welche[rsnm]?|"
     r"heißt)\b"
 )
-#: What the assistant says about its next step.
-_IS_NARRATION = lazy_regex(
+_SPEAKS = r"(?:correct|clarify|mention|note|say|add that|point out|warn|admit)\b"
+#: How the assistant begins to say what it does next, or what it does now. "Let's Encrypt" is a name.
+_IS_ANNOUNCED = lazy_regex(
     r"\W*(?:(?:good|great|perfect|ok(?:ay)?|now|next|first|then|excellent|right|yes|done|and|so|also|wait|but)\b"
-    r"[\s,.!—–:-]*)*(?:let me|let['’]s|i['’]ll|i will|i['’]m going to|i need to|i should|running|waiting)\b"
+    r"[\s,.!—–:-]*)*(?:let me|let['’]s(?! (?-i:[A-Z]))|i['’]ll|i will(?! (?:not|never))|i['’]m going to|"
+    rf"i need to(?! {_SPEAKS})|i should(?! (?:not|have|{_SPEAKS}))|(?P<doing>running|waiting))\b",
+    re.IGNORECASE,
 )
+#: What makes such a sentence say more than that: a reason, or words after a colon.
+_TELLS = lazy_regex(r"\b(?:because|therefore|weil|denn)\b|:\s+\S+\s+\S+\s+\S", re.IGNORECASE)
+#: "Running the tests" may also be the subject of a statement: it is announced if it ends so, or is as short as this.
+_ENDS_ANNOUNCED = lazy_regex(r"(?:…|\.\.\.|:)\W*$|\bto (?:check|confirm|ensure|make sure|see|verify)\b", re.IGNORECASE)
+MAX_DOING_WORDS = 6
 #: A sentence that says nothing about its subject, such as "All tests pass."
 _IS_FILLER = lazy_regex(
     r"\W*(?:done|fixed|committed|pushed|good (?:catch|point|question|idea)|great|perfect|"
@@ -78,7 +88,7 @@ class Wanted:
     #: The question asks for a name, which may follow what contains the question's words.
     asks_name: bool
     stems: frozenset[str]
-    #: The texts that were judged wrong, normalised: sentences in them are not shown.
+    #: The texts that were judged wrong, normalised (``are_barred``).
     barred: frozenset[str] = frozenset()
 
     @classmethod
@@ -91,6 +101,18 @@ class Wanted:
     def is_given_in(self, text: str) -> bool:
         """Return whether a text gives the reason or the repair that the question asks for, outside of quoted code."""
         return self.form is not None and self.form.search(_CODE.sub("", text.lower())) is not None
+
+    def is_idle(self, sentence: str) -> bool:
+        """Return whether a sentence says nothing that could answer the question."""
+        if _IS_FILLER.fullmatch(sentence.lower()):
+            # "All tests pass." answers whether they do.
+            said = stems(word for word in topic_words(sentence) if not word.isdigit())
+            return self.form is not None or self.asks_name or not said or not said <= self.stems
+        announced = _IS_ANNOUNCED.match(sentence)
+        if announced is None or _TELLS.search(sentence, announced.end()):
+            return False
+        is_short = len(sentence.split()) <= MAX_DOING_WORDS
+        return not announced["doing"] or is_short or _ENDS_ANNOUNCED.search(sentence) is not None
 
 
 # -- Choose what is shown of a turn. Pure.
@@ -183,7 +205,7 @@ def _place_of(part: Part, blocks: Sequence[TextBlock]) -> tuple[int, int] | None
 
 def _worth_of(part: Part, wanted: Wanted) -> float:
     """Return what a part that the search found is worth as an answer: 0 if it lacks what the question asks for."""
-    units = [unit for unit in _units_of(part.text, wanted.barred) if not unit.is_idle]
+    units = [unit for unit in _units_of(part.text, wanted) if not unit.is_idle]
     given = [unit for unit in units if part.role not in _USERS and wanted.is_given_in(unit.of(part.text))]
     if not given:
         return 0.0
@@ -206,7 +228,7 @@ def _forms_in(blocks: Sequence[TextBlock], found: set[str], wanted: Wanted) -> I
     for number, block in enumerate(blocks):
         if block.role is not Role.ASSISTANT:
             continue
-        units = [unit for unit in _units_of(block.text, wanted.barred) if not unit.is_idle and not unit.is_code]
+        units = [unit for unit in _units_of(block.text, wanted) if not unit.is_idle and not unit.is_code]
         gain = (FOUND if block.uuid in found else 0.0) + (LAST if number == last else 0.0)
         for place, unit in enumerate(units):
             text = unit.of(block.text)
@@ -232,7 +254,7 @@ def _shares(text: str, units: Sequence[_Unit], place: int, coverage: Coverage) -
     return coverage.share(own), TAKEN_UP * coverage.share(before - own)
 
 
-def _units_of(text: str, barred: Collection[str]) -> list[_Unit]:
+def _units_of(text: str, wanted: Wanted) -> list[_Unit]:
     """Return the sentences and lines of a message, without fences; a list marker belongs to what follows it."""
     spans: list[tuple[int, int]] = []
     for start, stop in sentence_spans(text):
@@ -242,14 +264,12 @@ def _units_of(text: str, barred: Collection[str]) -> list[_Unit]:
             spans.append((start, stop))
     units: list[_Unit] = []
     is_code = False
-    for start, stop in spans:
-        piece = text[start:stop]
+    pieces = [text[start:stop] for start, stop in spans]
+    for (start, stop), piece, is_wrong in zip(spans, pieces, are_barred(pieces, wanted.barred), strict=True):
         if _FENCE.match(piece):
             is_code = not is_code
             continue
-        low = piece.lower()
-        is_idle = not is_code and bool(_IS_NARRATION.match(low) or _IS_FILLER.fullmatch(low))
-        is_idle = is_idle or (bool(barred) and any(normalised_text(piece) in other for other in barred))
+        is_idle = is_wrong or (not is_code and wanted.is_idle(piece))
         is_heading = not is_code and _HEADING.match(piece) is not None
         units.append(_Unit(start, stop, len(piece.split()), is_idle, is_heading, is_code))
     return units
@@ -263,7 +283,7 @@ def _continued(text: str, start: int, stop: int, wanted: Wanted, max_words: int)
     kept: list[_Unit] = []
     size = 0
     is_given = wanted.form is None and not wanted.asks_name
-    for unit in _units_of(text, wanted.barred):
+    for unit in _units_of(text, wanted):
         if unit.stop <= start:
             continue
         is_part = unit.start < stop
@@ -312,22 +332,56 @@ def answered(store: Reader, found: Sequence[Hit], wanted: Wanted) -> tuple[list[
     for hit in found[:MAX_TURNS]:
         turn = turns.get(hit.turn_id or 0)
         if turn is None or hit.turn_id in taken:
-            changed.append(hit)
+            if hit.id not in worth:
+                changed.append(hit)
             continue
         taken.add(hit.turn_id)
         parts = answering(turn.said, hit.parts_of_turn, wanted)
         if may_be_planted(text_of_parts(parts)) and not may_be_planted(hit.text):
             parts = list(hit.parts_of_turn)
-        worth[hit.id] = worth_of([*hit.parts_of_turn, *parts], wanted)
         more = {part.uuid for part in parts} - {place.uuid for place in hit.evidence}
-        changed.append(
-            replace(
-                hit,
-                text=text_of_parts(parts),
-                role=role_of_parts(parts),
-                parts_of_turn=tuple(parts),
-                evidence=(*hit.evidence, *places_of(store, more)),
-            )
+        shown = replace(
+            hit,
+            text=text_of_parts(parts),
+            role=role_of_parts(parts),
+            parts_of_turn=tuple(parts),
+            evidence=(*hit.evidence, *places_of(store, more)),
         )
+        if not _is_passage_shown(hit, parts):
+            shown = _named_by(store, shown, turn, wanted)
+        worth[shown.id] = worth_of([*hit.parts_of_turn, *parts], wanted)
+        changed.append(shown)
     order = sorted(range(len(changed)), key=lambda n: STEP * n - WORTH * worth.get(changed[n].id, 0.0))
     return [*(changed[n] for n in order), *found[MAX_TURNS:]], worth
+
+
+def _is_passage_shown(hit: Hit, parts: Sequence[Part]) -> bool:
+    """Return whether the parts contain anything of the passage whose id the hit has."""
+    if not hit.evidence:
+        return True
+    own = [part for part in hit.parts_of_turn if part.uuid == hit.evidence[0].uuid]
+    said = [part.text[start:stop] for part in own for start, stop in sentence_spans(part.text)]
+    return any(
+        part.uuid == hit.evidence[0].uuid and (part.role in _USERS or any(sentence in part.text for sentence in said))
+        for part in parts
+    )
+
+
+def _named_by(store: Reader, hit: Hit, turn: Turn, wanted: Wanted) -> Hit:
+    """Return a hit with the id of the passage whose words it shows, so that a judgement on it is about these words."""
+    best = max(hit.parts_of_turn, key=lambda part: (worth_of([part], wanted), part.role not in _USERS))
+    first = best.text[slice(*sentence_spans(best.text)[0])]
+    places = (n for n, block in enumerate(turn.said) if block.uuid == best.uuid and first in block.text)
+    number = next(places, None)
+    quotation = None if number is None else find_quotation(store, quotation_in(turn, number, first))
+    place = None if quotation is None else passage_places(store, [quotation.row_id]).get(quotation.row_id)
+    if quotation is None or place is None:
+        return hit
+    others = (other for other in hit.evidence if other.uuid != place.place.uuid)
+    return replace(
+        hit,
+        id=place.quotation_id,
+        row_id=quotation.row_id,
+        created_at_ms=quotation.at_ms or hit.created_at_ms,
+        evidence=(place.place, *others),
+    )

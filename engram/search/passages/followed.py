@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from engram.models.engine.transaction import Reader
-from engram.models.sessions.passage_rows import LaterText, normalised_text, said_after, said_by_user
+from engram.models.sessions.passage_rows import LaterText, said_after, said_by_user
 from engram.models.sessions.quotation_ids import quotation_id_of
 from engram.models.sessions.stored_quotations import barred_quotations
 from engram.models.sessions.stored_turns import turns_by_row
 from engram.search.hit_lines import may_be_planted
-from engram.search.hits import Hit, is_said
+from engram.search.hits import Hit, are_barred, is_said
 from engram.search.passages.passage_search import excerpt
 from engram.search.question import Coverage
 from engram.system.lazy_regex import lazy_regex
@@ -304,7 +304,9 @@ def end_of_turn(turn: Turn, said: str, wanted: Coverage, barred: Collection[str]
     message = block.text
     known = [stems(topic_words(said))]
     told = [statement.text for statement in split(message)]
-    is_new = [not is_said(text, known) and not any(normalised_text(text) in other for other in barred) for text in told]
+    is_new = [
+        not is_said(text, known) and not is_wrong for text, is_wrong in zip(told, are_barred(told, barred), strict=True)
+    ]
     # A lead-in is left out if what it introduces is.
     statements = [
         text
@@ -319,7 +321,13 @@ def end_of_turn(turn: Turn, said: str, wanted: Coverage, barred: Collection[str]
     text = " ".join(words if len(words) <= MAX_OUTCOME_WORDS else [*words[: MAX_OUTCOME_WORDS - 1], "…"])
     if len(topic_words(text)) < MIN_TELLING_WORDS or may_be_planted(text):
         return None
+    name = quotation_in(turn, number, kept[0])
+    return TurnEnd(text, name, block.at_ms or turn.ended_at_ms or turn.started_at_ms or 0)
+
+
+def quotation_in(turn: Turn, number: int, sentence: str) -> str:
+    """Return the id of the passage that contains a sentence of a turn's text, or of the text's first passage."""
+    block = turn.said[number]
     # The text blocks of an entry count as one, with one character between them.
     before = sum(len(earlier.text) + 1 for earlier in turn.said[:number] if earlier.uuid == block.uuid)
-    name = quotation_id_of(block.uuid or turn.key, before + max(message.find(kept[0]), 0))
-    return TurnEnd(text, name, block.at_ms or turn.ended_at_ms or turn.started_at_ms or 0)
+    return quotation_id_of(block.uuid or turn.key, before + max(block.text.find(sentence), 0))
