@@ -551,7 +551,7 @@ def keep(workspace: Workspace, episode_id: str, as_json: bool) -> None:
     _report_decision(workspace, lines, as_json)
 
 
-@review.command("both")
+@review.command("both", short_help="Keep both memories of a contradiction.")
 @click.argument("which", metavar="NUMBER|ID")
 @json_command
 def both(workspace: Workspace, which: str, as_json: bool) -> None:

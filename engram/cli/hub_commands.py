@@ -72,7 +72,7 @@ def serve(database: str, host: str, port: int, pooled: bool) -> None:
     run(database, host, port, is_pooled=pooled)
 
 
-@click.command("work")
+@click.command("work", short_help="Run the hub's maintenance.")
 @database_option
 def work(database: str) -> None:
     """Run the hub's maintenance: erase what was forgotten, and drop used codes.
@@ -144,7 +144,7 @@ def members(remove: str | None, erase: bool, database: str, yes: bool, as_json: 
     print_table(["member", "since", "machines#", ""], rows, empty="No members.")
 
 
-@click.command("teams")
+@click.command("teams", short_help="List the teams of the hub, or make a member a keeper.")
 @click.option("--keeper", metavar="NAME", default=None, help="Make this member a keeper of --team (default: list).")
 @click.option("--team", "ns_id", metavar="ID", type=int, default=None, help="The team's id (default: none).")
 @database_option
@@ -280,7 +280,7 @@ def leave(workspace: Workspace, url: str | None, yes: bool, as_json: bool) -> No
     tell(as_json, {"left": server.url, "erased": is_erased}, f"Left {place}.{note}")
 
 
-@hub.command("status")
+@hub.command("status", short_help="Show the hubs and spaces, and what waits to be sent.")
 @json_command
 def status(workspace: Workspace, as_json: bool) -> None:
     """Show the hubs and spaces: what is queued to be sent, what was set aside and why, the last sync and the last
@@ -421,7 +421,7 @@ def _ask_devices(workspace: Workspace, store: Store, server: Server, remove: int
     return answer
 
 
-@hub.command("key")
+@hub.command("key", short_help="Store a sealed space's key on this machine.")
 @click.argument("space", default="private")
 @click.option("--show", is_flag=True, help="Print the recovery phrase again (default: ask for one and store it).")
 @click.option(
@@ -458,7 +458,7 @@ def _newest_key(workspace: Workspace, store: Store, name: str) -> bytes:
     return list(keys.values())[-1]
 
 
-@hub.command("link")
+@hub.command("link", short_help="Link a folder to a project of the hub.")
 @click.argument("project")
 @click.argument("known_as", metavar="NAME")
 @yes_option

@@ -118,7 +118,7 @@ def make(
     tell(as_json, facts, f"Wrote version {version} into {target}; `engram pack sign {target}` signs it.")
 
 
-@pack.command("sign")
+@pack.command("sign", short_help="Sign a pack with this machine's key.")
 @click.argument("file", type=_file)
 @json_command
 def sign(workspace: Workspace, file: Path, as_json: bool) -> None:
@@ -155,7 +155,7 @@ def add(workspace: Workspace, file: Path, project: str | None, yes: bool, as_jso
         _install(workspace, store, change, project_of_pack, yes=yes, as_json=as_json)
 
 
-@pack.command("update")
+@pack.command("update", short_help="Update an installed pack to a newer version.")
 @click.argument("file", type=_file)
 @yes_option
 @json_command

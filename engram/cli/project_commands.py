@@ -52,7 +52,7 @@ from engram.vaults import find_vault, list_vaults
 # -- ``engram projects forget``: delete everything in a project, everywhere.
 
 
-@click.command("forget")
+@click.command("forget", short_help="Delete everything in a project for good.")
 @click.argument("name")
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted (default: delete it).")
 @yes_option
@@ -133,7 +133,7 @@ def _forgotten_sentence(report: ForgottenProject) -> str:
 # -- ``engram projects vault`` and ``unvault``: keep a client's project in a separate database, and bring it back.
 
 
-@click.command("vault")
+@click.command("vault", short_help="Move a project to a database of its own.")
 @click.argument("name")
 @yes_option
 @json_command
@@ -215,7 +215,7 @@ projects.add_command(vault)
 projects.add_command(unvault)
 
 
-@projects.command("list")
+@projects.command("list", short_help="List the projects that are not empty.")
 @json_command
 def list_projects(workspace: Workspace, as_json: bool) -> None:
     """List the projects that are not empty, with folder, sessions and memories, and those that may have moved.
@@ -266,7 +266,7 @@ def _sorted_parts(sorting: Sorting) -> str:
     return ", ".join(filter(None, (*parts, counted(len(sorting.merged), "whole project"))))
 
 
-@projects.command("show")
+@projects.command("show", short_help="Show one project: its folders, remote, sessions and memories.")
 @click.argument("name")
 @json_command
 def show(workspace: Workspace, name: str, as_json: bool) -> None:
@@ -371,7 +371,7 @@ def unmerge(workspace: Workspace, name: str, as_json: bool) -> None:
     tell(as_json, facts, sentence)
 
 
-@projects.command("sort")
+@projects.command("sort", short_help="Move sessions and turns to the project that they belong to.")
 @click.option("--dry-run", is_flag=True, help="Show what would be sorted (default: sort it).")
 @click.option("--undo", is_flag=True, help="Undo the latest sorting (default: sort).")
 @json_command

@@ -85,7 +85,7 @@ def stop(workspace: Workspace, as_json: bool) -> None:
     _tell(workspace, system, "Stopped" if was_running else _IDLE, as_json)
 
 
-@service.command("restart")
+@service.command("restart", short_help="Restart the worker and the watcher.")
 @json_command
 def restart(workspace: Workspace, as_json: bool) -> None:
     """Stop the worker and the watcher and start them again, for example after an update or a change of settings.
@@ -109,7 +109,7 @@ def _leave_terminal_alone(workspace: Workspace, verb: str, instead: str) -> None
         )
 
 
-@service.command("status")
+@service.command("status", short_help="Show what runs the worker and the watcher.")
 @json_command
 @click.pass_context
 def status(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
@@ -136,7 +136,7 @@ def status(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
     ctx.exit(options.OK if all(state.is_alive for state in states.values()) else options.FAILED)
 
 
-@service.command("logs")
+@service.command("logs", short_help="Show why the worker or the watcher did not start.")
 @limit_option(20, "lines of each source", "--lines")
 @json_command
 def logs(workspace: Workspace, limit: int, as_json: bool) -> None:
@@ -167,7 +167,7 @@ def logs(workspace: Workspace, limit: int, as_json: bool) -> None:
 MAX_OUTPUT_BYTES = 1_000_000
 
 
-@service.command("run")
+@service.command("run", short_help="Run the worker or the watcher in the foreground.")
 @click.argument("process", type=click.Choice(["worker", "watcher"]), required=False)
 @click.option(
     "--lifeline",
@@ -231,7 +231,7 @@ def _end_with_parent(lifeline: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-@service.command("print")
+@service.command("print", short_help="Print the files that start both processes at login.")
 @click.option(
     "--system",
     type=click.Choice([SystemName.LAUNCHD.value, SystemName.SYSTEMD.value]),

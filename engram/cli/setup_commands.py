@@ -224,7 +224,7 @@ def setup() -> None:
     """
 
 
-@setup.command("plugin")
+@setup.command("plugin", short_help="Show or write the plugin for Claude Code.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -291,7 +291,7 @@ def _write_marketplace(folder: Path, files: dict[str, bytes]) -> Path:
     return folder
 
 
-@setup.command("hooks")
+@setup.command("hooks", short_help="Print Claude Code's settings for Engram.")
 @json_command
 def hooks(workspace: Workspace, as_json: bool) -> None:
     """Print the hooks and the MCP server for Claude Code's settings, with absolute paths.
@@ -310,7 +310,7 @@ def hooks(workspace: Workspace, as_json: bool) -> None:
     print_json(block)
 
 
-@setup.command("model")
+@setup.command("model", short_help="Download an embedding model and use it.")
 @click.argument("name")
 @json_command
 def model(workspace: Workspace, name: str, as_json: bool) -> None:
@@ -362,7 +362,7 @@ def config() -> None:
     """
 
 
-@config.command("show")
+@config.command("show", short_help="Show every setting, those that were changed first.")
 @click.argument("name", required=False)
 @json_command
 def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
@@ -413,7 +413,7 @@ def _print_groups(values: Mapping[str, Any], sources: Mapping[str, str]) -> None
         print_table([section, ""], [(name.ljust(width), shown_value(values[name]) or "–") for name in names], empty="")
 
 
-@config.command("explain")
+@config.command("explain", short_help="Explain one setting, with the source of its value.")
 @click.argument("name")
 @json_command
 def explain(workspace: Workspace, name: str, as_json: bool) -> None:
@@ -459,7 +459,7 @@ def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> N
     restart_with_settings(workspace)
 
 
-@config.command("unset")
+@config.command("unset", short_help="Remove a setting, so that its default applies.")
 @click.argument("name")
 @json_command
 def unset_setting(workspace: Workspace, name: str, as_json: bool) -> None:

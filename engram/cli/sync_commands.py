@@ -49,7 +49,7 @@ def refuse_vault(workspace: Workspace) -> None:
 # -- Rounds
 
 
-@click.command("sync-now")
+@click.command("sync-now", short_help="Sync with every hub now: pull, then push.")
 @json_command
 def sync_now(workspace: Workspace, as_json: bool) -> None:
     """Sync with every hub now: pull what other machines sent, and push what is new on this one.

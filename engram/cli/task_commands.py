@@ -124,7 +124,7 @@ def retry(workspace: Workspace, task_ids: tuple[str, ...], all_dead: bool, as_js
     _report(pieces, "due now", as_json)
 
 
-@click.command("cancel")
+@click.command("cancel", short_help="Mark work as done without doing it.")
 @click.argument("task_ids", metavar="ID...", nargs=-1, required=True)
 @json_command
 def cancel(workspace: Workspace, task_ids: tuple[str, ...], as_json: bool) -> None:
@@ -139,7 +139,7 @@ def cancel(workspace: Workspace, task_ids: tuple[str, ...], as_json: bool) -> No
     _report(pieces, "cancelled", as_json)
 
 
-@click.command("pause")
+@click.command("pause", short_help="Keep the worker from starting work.")
 @click.option(
     "--for",
     "seconds",
@@ -191,7 +191,7 @@ def tasks() -> None:
     """
 
 
-@tasks.command("list")
+@tasks.command("list", short_help="List running tasks and pieces of work.")
 @click.option(
     "--all", "with_done", is_flag=True, help="Also list finished work (default: running, waiting, failed or given up)."
 )
@@ -229,7 +229,7 @@ def dead(workspace: Workspace, as_json: bool) -> None:
         print_work(rows, "No work was given up.")
 
 
-@tasks.command("runs")
+@tasks.command("runs", short_help="List what ran recently, latest first.")
 @click.argument("name", metavar="[NAME]", default="")
 @click.option("--failed", is_flag=True, help="Only runs that failed or were interrupted (default: all).")
 @limit_option(20, "runs")
@@ -253,7 +253,7 @@ def runs(workspace: Workspace, name: str, failed: bool, limit: int, as_json: boo
         print_rest(len(every), len(rows))
 
 
-@tasks.command("show")
+@tasks.command("show", short_help="Show a task with its latest runs and failure.")
 @click.argument("name", metavar="ID|NAME")
 @json_command
 def show(workspace: Workspace, name: str, as_json: bool) -> None:

@@ -393,7 +393,7 @@ def list_teams(workspace: Workspace, as_json: bool) -> None:
         say(question)
 
 
-@team.command("members")
+@team.command("members", short_help="List the members of a team.")
 @space_option
 @json_command
 def members(workspace: Workspace, space: str | None, as_json: bool) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 from make_reference import main, pages, subcommands
 
 from engram.cli.main import COMMANDS, engram
@@ -39,6 +40,18 @@ def test_every_command_has_an_example_and_every_option_a_help_with_its_default(n
         if isinstance(param, click.Option) and not param.hidden and param.name != "help":
             text = param.help or ""
             assert param.show_default or param.required or "default" in text, f"{name} --{param.name}: say the default"
+
+
+GROUPS = {name: command for name, command in subcommands(engram) if isinstance(command, click.Group)}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_the_help_of_a_group_has_a_whole_line_for_each_command_on_a_terminal_of_80_columns(name: str) -> None:
+    said = CliRunner().invoke(engram, [*name.split(), "--help"], terminal_width=80).output
+    rows = said.partition("Commands:\n")[2].splitlines()
+
+    assert len(GROUPS[name].commands) == len(rows) > 0
+    assert [row for row in rows if row.endswith("...")] == []
 
 
 @pytest.mark.parametrize("name", [name for name, command in subcommands(engram)])
