@@ -15,6 +15,7 @@ from engram.models.sessions.passage_rows import EvidencePlace, normalised_text
 from engram.system.clock import iso_or_none, parse_time_ms
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_spans
+from engram.text.subject import STATES_PROBLEM
 from engram.text.titles import title_from
 from engram.text.words import stems, topic_words
 from engram.trust.display import one_line
@@ -480,6 +481,12 @@ def without_said(text: str, said: Sequence[frozenset[str]]) -> str:
 
 #: Minimum share of the question's words that the first hit contains and a later one must contain, too.
 MIN_SAME_QUESTION = 0.5
+#: Minimum number of informative words, one of them of the question, that two sentences about the same thing share.
+MIN_SAME_THING = 2
+#: The next step of the speaker, rather than a change.
+_NEXT_STEP = lazy_regex(r"\W*now\b(?!.*\b(?:no longer|instead|is|are)\b)", re.IGNORECASE)
+#: How a text says that something is different now, and so that it says what it replaces.
+_REPLACES = lazy_regex(r"\b(?:no longer|any ?more|replaced|removed|reverted|switched)\b", re.IGNORECASE)
 #: How a text says that something was done or is different now.
 _TELLS_CHANGE = lazy_regex(
     r"\b(?:now|no longer|any ?more|instead|updated?|supported|changed|replaced|removed|reverted|switched|fixed|done)\b",
@@ -490,8 +497,9 @@ _TELLS_CHANGE = lazy_regex(
 def later_word(question: str, hits: Sequence[PublicHit]) -> int:
     """Return the place of the first hit that takes up the subject of hit 0 later in the same session; 0 if none does.
 
-    A hit counts if it says that something has changed, and contains most of the question's words that hit 0 contains.
-    A memory is not looked at, because it was made when its session was over.
+    A hit counts if it contains most of the question's words that hit 0 contains, and says that what a sentence of hit 0
+    is about has changed: a problem that was stated there, or what is replaced now. A memory is not looked at, because
+    it was made when its session was over.
     """
     if not hits or hits[0].memory or not hits[0].session_id or _TELLS_CHANGE.search(hits[0].text):
         return 0
@@ -501,6 +509,33 @@ def later_word(question: str, hits: Sequence[PublicHit]) -> int:
     for place, hit in enumerate(hits):
         is_later = hit.session_id == first.session_id and hit.created_at_ms > first.created_at_ms
         is_same = bool(said) and len(said & stems_said(hit)) >= MIN_SAME_QUESTION * len(said)
-        if is_later and is_same and _TELLS_CHANGE.search(hit.text):
+        if is_later and is_same and _changes(hit.text, first.text, asked):
             return place
     return 0
+
+
+def _changes(later: str, earlier: str, asked: frozenset[str]) -> bool:
+    """Return whether a later text says that something else holds of what an earlier one says.
+
+    Args:
+        asked: the stems of the question's words.
+    """
+    before = [(words, bool(STATES_PROBLEM.search(told))) for told in _sentences(earlier) if (words := _telling(told))]
+    for sentence in _sentences(later):
+        if not _TELLS_CHANGE.search(sentence) or _NEXT_STEP.match(sentence):
+            continue
+        words, is_replaced = _telling(sentence), bool(_REPLACES.search(sentence))
+        if any(
+            (is_problem or is_replaced) and len(words & said) >= MIN_SAME_THING and words & said & asked
+            for said, is_problem in before
+        ):
+            return True
+    return False
+
+
+def _sentences(text: str) -> list[str]:
+    return [text[start:stop] for start, stop in sentence_spans(text)]
+
+
+def _telling(sentence: str) -> frozenset[str]:
+    return stems(topic_words(sentence))

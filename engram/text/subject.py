@@ -13,6 +13,14 @@ from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import plain, split
 from engram.text.words import STOP_WORDS, stem, stems, topic_words
 
+#: How a sentence says that something is wrong, missing or not done.
+STATES_PROBLEM = lazy_regex(
+    r"\b(?:fail(?:s|ed|ing|ure)?|broken|bugs?|errors?|missing|lacks?|crash\w*|hangs?|wrong|todo|pending|open|blocked|"
+    r"(?:does|do|is|are|can|was|were|did|has|have)(?:n['’]t| not)|not (?:yet|work\w*)|no(?:t|ne)?|never|without|"
+    r"can['’]t|cannot|still|problem|issue|flaky|leaks?)\b",
+    re.IGNORECASE,
+)
+
 # -- Does an answer agree with what was said before it?
 
 #: Maximum length of the beginning of an answer that is examined for agreement, in characters.

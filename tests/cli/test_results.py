@@ -324,12 +324,23 @@ def test_a_memory_without_a_session_has_a_title_however_long_it_is(capsys: pytes
     assert printed(capsys, hit_result(saved))[0].startswith("1. Ship on Wednesdays · 2026-02-20")
 
 
+REPLACED = "The pine of the mast was replaced by cedar."
+
+
 def test_the_first_hit_says_that_its_session_took_the_subject_up_again() -> None:
     question = "does the mast take pine"
     first = replace(HIT, text="The mast can't take pine.")
     later = replace(HIT, text="The mast is updated: pine is supported.", created_at_ms=HIT.created_at_ms + 60_000)
     other = replace(later, text="The keel is updated.")
 
+    needless = replace(
+        later,
+        text="Now let me look at the mast and at the pine. The mast of the harbour is done. Updated the list of pine.",
+    )
+
+    assert later_word(question, [first, needless, other, later]) == 3
+    assert later_word(question, [replace(first, text="The mast takes pine."), later]) == 0
+    assert later_word(question, [replace(first, text="The mast takes pine."), replace(later, text=REPLACED)]) == 1
     assert later_word(question, [first, other, later]) == 2
     assert later_word(question, [first, other]) == 0
     assert later_word(question, [later, first]) == 0

@@ -22,7 +22,7 @@ from engram.search.passages.passage_search import excerpt
 from engram.search.question import Coverage
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_spans, split
-from engram.text.subject import gives_another_value, is_denied, says_opposite
+from engram.text.subject import STATES_PROBLEM, gives_another_value, is_denied, says_opposite
 from engram.text.withdrawals import (
     DISAGREES,
     EMPTY_WORDS,
@@ -78,12 +78,6 @@ _CORRECTS_LAST = lazy_regex(
     re.IGNORECASE,
 )
 _MARKS = lazy_regex(r"\*\*|^\s*[-*•>]\s+", re.MULTILINE)
-_PROBLEM = lazy_regex(
-    r"\b(?:fail(?:s|ed|ing|ure)?|broken|bugs?|errors?|missing|lacks?|crash\w*|hangs?|wrong|todo|pending|open|blocked|"
-    r"(?:does|do|is|are|can|was|were|did|has|have)(?:n['’]t| not)|not (?:yet|work\w*)|no(?:t|ne)?|never|without|"
-    r"still|problem|issue|flaky|leaks?)\b",
-    re.IGNORECASE,
-)
 _SOLVED = lazy_regex(
     r"\b(?:fix(?:ed|es)|resolved?[sd]?|solved|works? now|now works?|pass(?:es|ed)? now|now pass\w*|done|added|"
     r"implemented|handled|addressed|corrected|in place now|no longer)\b",
@@ -209,7 +203,7 @@ def _ends(later: str, earlier: str) -> bool:
         return False
     if _REVERSES.search(later) and not _REVERSES.search(earlier):
         return True
-    if _SOLVED.search(later) and _PROBLEM.search(earlier) and not _SOLVED.search(earlier):
+    if _SOLVED.search(later) and STATES_PROBLEM.search(earlier) and not _SOLVED.search(earlier):
         return True
     return gives_another_value(later, earlier) or (is_denied(later, earlier) and says_opposite(later, earlier))
 
