@@ -282,6 +282,8 @@ def _is_run(words: list[str], name: str, rest: list[str]) -> bool:
 
 #: A here-document with the line that introduces it.
 _HEREDOC = lazy_regex(r"(?<!<)(<<-?[ \t]*(['\"]?)(\w+)\2[^\n]*)\n(?:.*?^[ \t]*\3[ \t]*$|.*)", re.MULTILINE | re.DOTALL)
+#: A command whose output is a here-document, in the result of replacing its content by ``…``.
+_HEREDOC_ARGUMENT = lazy_regex(r"\$\(\s*cat\s+<<-?[ \t]*(['\"]?)\w+\1 …\s*(?:\)|\Z)")
 #: What ends a simple command.
 _ENDS = lazy_regex(r"(?:&&|\|\||(?<!>)\|&?|;+|\n|(?<![<>])&(?![>&])|[()])\s*")
 #: Options that give a pipe the status of any command in it that fails, and that end a script at the first failure.
@@ -349,8 +351,11 @@ def tells_passing(command: str, failed: str) -> bool:
 
 
 def without_heredocs(command: str) -> str:
-    """Return a command without the contents of its here-documents, such as the message of a commit."""
-    return _HEREDOC.sub(r"\1 …", command)
+    """Return a command without the contents of its here-documents; one that is an argument becomes ``…``.
+
+    An agent writes the message of a commit so: ``git commit -m "$(cat <<'EOF' …)"``.
+    """
+    return _HEREDOC_ARGUMENT.sub("…", _HEREDOC.sub(r"\1 …", command))
 
 
 def _blanked(command: str) -> str:

@@ -12,6 +12,7 @@ from engram.text.shell import (
     tells_passing,
     told_part,
     without_comments,
+    without_heredocs,
 )
 
 
@@ -28,6 +29,23 @@ from engram.text.shell import (
 )
 def test_comments_are_left_out_and_nothing_else(command: str, bare: str) -> None:
     assert without_comments(command) == bare
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (
+            "git commit -m \"$(cat <<'EOF'\nMend the winch\n\nIt was loose.\nEOF\n)\" && git push",
+            'git commit -m "…" && git push',
+        ),
+        ('git commit -m "$(cat <<EOF\nMend the winch (the big\nEOF\n)"', 'git commit -m "…"'),
+        ("git commit -m \"$(cat <<'EOF'\nMend the winch", 'git commit -m "…'),
+        ("psql <<SQL\nselect 1;\nSQL\necho done", "psql <<SQL …\necho done"),
+        ("cat <<'EOF' > notes.txt\nwinch\nEOF", "cat <<'EOF' > notes.txt …"),
+    ],
+)
+def test_the_contents_of_here_documents_are_not_shown(command: str, shown: str) -> None:
+    assert without_heredocs(command) == shown
 
 
 @pytest.mark.parametrize(
