@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -14,13 +15,26 @@ from engram.models.memories.branches import branches_of_project, open_branches
 from engram.models.memories.memory_records import Memory
 from engram.models.projects.projects import ProjectRow
 from engram.models.search.memory_lists import current_memories
-from engram.models.sessions.recent_work import prompt_of_turn, turns_naming, turns_with_calls
+from engram.models.sessions.recent_work import prompts_until, turns_naming, turns_with_calls
 from engram.recollection.branch_state import resume_of_id
 from engram.recollection.briefing_lines import is_about, is_in_force
 from engram.recollection.past_fixes import find_fixes
 from engram.system.clock import iso_or_none
+from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import count_runs, runs_program, telling_lines, told_part
 from engram.transcripts.turns import Action
+
+#: Number of prompts among which the one is looked for that says why a turn changed a file.
+MAX_PROMPTS = 20
+#: A prompt that only lets Claude go on, and its maximum length, in characters.
+MAX_CONTINUING_CHARACTERS = 100
+_ONLY_CONTINUES = lazy_regex(
+    r"\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure|please|good|great|perfect|thanks|now|and|then|just|you can)\b\W*)*"
+    r"(?:(?:continue|go on|go ahead|proceed|carry on|keep going|do (?:it|that|so)|resume|try again|next|"
+    r"(?:mach )?weiter)\b\W*)*(?:with (?:it|this|that|the (?:rest|next|remaining)\b.{0,30})|"
+    r"until (?:it|all|everything|they)\b.{0,30}|please|now)?\W*",
+    re.IGNORECASE,
+)
 
 #: Maximum number of a tool's distinct errors for which a fix is sought, newest first.
 MAX_TRIED_ERRORS = 10
@@ -35,7 +49,7 @@ class Touch:
     id: str
     #: A memory's kind; "change" for a turn.
     kind: str
-    #: The memory's summary, or the prompt of the turn.
+    #: The memory's summary, or the prompt that led to the turn.
     text: str
     session_id: str
     #: The command that resumes the session; "" if its transcript is gone.
@@ -92,13 +106,12 @@ def _changes(store: Store, project_id: int, path: str, root: str | None) -> list
         changed = {file for call in turn.calls if call.is_edit and not call.is_error for file in call.files}
         if not any(is_same_file(file, path, root) for file in changed):
             continue
-        prompt = prompt_of_turn(store, turn.id)
         touches.append(
             Touch(
                 at_ms=turn.started_at_ms,
                 id="",
                 kind="change",
-                text=" ".join(prompt.split()),
+                text=" ".join(_reason_of(store, turn.id).split()),
                 session_id=turn.session_id,
                 resume=resume_of_id(store, turn.session_id),
                 branch=turn.branch,
@@ -107,6 +120,16 @@ def _changes(store: Store, project_id: int, path: str, root: str | None) -> list
             )
         )
     return touches
+
+
+def _reason_of(store: Store, turn_id: int) -> str:
+    """Return the latest prompt up to a turn that says more than to go on; the turn's own if none does."""
+    prompts = prompts_until(store, turn_id, MAX_PROMPTS)
+    return next((prompt for prompt in prompts if not _only_continues(prompt)), next(iter(prompts), ""))
+
+
+def _only_continues(prompt: str) -> bool:
+    return len(prompt) <= MAX_CONTINUING_CHARACTERS and _ONLY_CONTINUES.fullmatch(prompt) is not None
 
 
 def is_same_file(named: str, path: str, root: str | None) -> bool:

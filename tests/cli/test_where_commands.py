@@ -297,6 +297,26 @@ def test_blame_shows_changes_with_their_reason_and_commits_and_memories(at_work:
     assert {touch["kind"] for touch in run_json("blame", "cache.py")["touches"]} == {"decision"}
 
 
+@pytest.mark.parametrize(
+    ("prompt", "is_reason"),
+    [
+        ("continue", False),
+        ("Yes, please go on.", False),
+        ("continue until all are done", False),
+        ("ok, proceed with the rest", False),
+        ("continue with the login page", True),
+        ("Now drop the old cache", True),
+    ],
+)
+def test_blame_names_the_prompt_that_a_turn_carried_on(at_work: Workshop, prompt: str, is_reason: bool) -> None:
+    at_work.work("feat/x", "Add a cache to the page", session="first")
+    at_work.work("feat/x", prompt, edit(at_work.repository.root / "cache.py"), session="first")
+
+    (touch,) = run_json("blame", "cache.py")["touches"]
+
+    assert touch["text"] == (prompt if is_reason else "Add a cache to the page")
+
+
 def test_blame_says_how_much_it_leaves_out(at_work: Workshop) -> None:
     file = at_work.repository.root / "cache.py"
     for number in range(3):

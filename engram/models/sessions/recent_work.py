@@ -64,12 +64,15 @@ def turns_with_calls(store: Reader, project_id: int) -> Iterator[TurnCalls]:
         yield TurnCalls(int(row.id), row.session_id, row.branch, int(row.started_at_ms or 0), unpack_calls(row.actions))
 
 
-@asks_rows(lambda rows: str(rows[0].text) if rows else "")
-def prompt_of_turn(turn_id: int) -> Query:
-    """Return the prompt of a turn; "" for a continuation."""
-    block = tables.TextBlock
-    is_prompt = (block.turn == turn_id) & (block.role == Role.USER.value) & (block.message_id == "")
-    return block.select(block.text).where(is_prompt).order_by(block.seq).limit(1)
+@asks_rows(lambda rows: [str(row.text) for row in rows])
+def prompts_until(turn_id: int, limit: int) -> Query:
+    """Return the prompts of a turn and of the turns before it in its session, latest turn first."""
+    block, turn = tables.TextBlock, tables.Turn
+    own = turn.alias("own")
+    query = block.select(block.text).join(turn).join_from(turn, own, on=own.session == turn.session)
+    query = query.where((own.id == turn_id) & (turn.started_at_ms <= own.started_at_ms))
+    query = query.where((block.role == Role.USER.value) & (block.message_id == ""))
+    return query.order_by(turn.started_at_ms.desc(), turn.id.desc(), block.seq).limit(limit)
 
 
 @asks_rows(lambda rows: [call for row in rows for call in unpack_calls(row.actions)])
