@@ -49,12 +49,15 @@ from engram.reports.memory_report import (
     RULES,
     MemoryReport,
     QuotationReport,
+    changed_in,
     describe_uses,
     done_of,
     evidence_places,
     memory_to_json,
+    reason_of,
     report_memory,
     report_quotation,
+    undo_in_words,
     who_changed,
     whole_id,
 )
@@ -207,20 +210,12 @@ def _print_places(places: Sequence[EvidencePlace]) -> None:
 
 
 def _print_history(history: Sequence[Change], extractor: str = "") -> None:
-    print_table(
-        ["at", "what", "who", "why", "changed"],
-        [
-            (
-                when(change.at_ms),
-                done_of(change),
-                who_changed(change, extractor),
-                change.reason,
-                ", ".join(name.removeprefix("is_").removesuffix("_ms").replace("_", " ") for name in change.before),
-            )
-            for change in history
-        ],
-        empty="No history.",
-    )
+    for change in history:
+        changed = f"changed: {', '.join(changed_in(change))}" if change.before else ""
+        told = [done_of(change), f"by {who_changed(change, extractor)}", reason_of(change), changed]
+        print_facts([(when(change.at_ms), " · ".join(filter(None, told)))])
+    if not history:
+        say("No history.")
 
 
 def _print_injections(injections: Sequence[Injection]) -> None:
@@ -455,13 +450,13 @@ def undo(workspace: Workspace, episode_id: str, dry_run: bool, as_json: bool) ->
 
 def _print(plan: UndoPlan, is_dry: bool, why_not: str) -> None:
     change = plan.change
-    what = f"“{done_of(change)}”" + (f" ({change.reason})" if change.reason else "")
+    what = f"“{done_of(change)}”" + (f" ({reason_of(change)})" if change.reason else "")
     who = who_changed(change, "")
     say(f"{'Would undo' if is_dry else 'Undid'}: {what}, {when(change.at_ms)}, {who}")
     lines = plan.lines()
     # A single line would only repeat what was just printed.
     for line in lines if len(lines) > 1 else ():
-        say(f"  {line}")
+        say(f"  {undo_in_words(line)}")
     if why_not:
         say(f"It is now not shown to Claude: {why_not}.")
     if not is_dry:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from engram.cli.options import DefaultGroup, confirm, json_command, limit_option, project_option, tell, yes_option
-from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
+from engram.cli.output import one_line, print_facts, print_json, print_table, safe, say, when
 from engram.cli.results import Result, in_folder, print_head, print_rest, print_titles
 from engram.cli.workspace import Workspace, advise, find_project
 from engram.enums import Actor
@@ -550,13 +551,16 @@ def _print_session(report: SessionReport, resume: str) -> None:
     shown += [(when(briefing.at_ms), briefing.what, "shown", "", briefing.tokens) for briefing in report.briefings]
     print_table(["at", "channel", "state", "memory", "tokens#"], shown, empty="Claude was shown nothing in it.")
     click.echo()
-    print_table(
-        ["read#", "lines#", "transcript"],
-        [(_share_read(file), file.lines, file.path) for file in report.files],
-        empty="No files.",
-    )
+    _print_files(report.files)
     if report.prompts:
         advise(f"\nWhy, prompt by prompt: engram why {session.session_id}")
+
+
+def _print_files(files: Sequence[FileTotals]) -> None:
+    say("read  lines  transcript" if files else "No files.", bold=bool(files))
+    for file in files:
+        # A line that is not wrapped can be copied.
+        click.echo(f"{_share_read(file):>4}  {file.lines:>5}  {safe(str(file.path))}")
 
 
 def _share_read(file: FileTotals) -> str:

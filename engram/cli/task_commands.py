@@ -28,6 +28,7 @@ from engram.models.work.pauses import resume as resume_scope
 from engram.models.work.task_runs import RunState, list_task_runs
 from engram.models.work.work import TASKS_SCOPE, Work, WorkState
 from engram.paths import current_folder
+from engram.reports.memory_report import undo_in_words
 from engram.reports.task_report import failure_of_tasks, find_piece, find_tasks, rows_of_work, run_row, work_row
 from engram.reports.use_report import run_to_json
 from engram.system.clock import iso_or_none
@@ -335,7 +336,7 @@ def consolidate(workspace: Workspace, dry_run: bool, undo_id: int | None, only_l
         print_json(facts)
         return
     for line in facts["lines"] if isinstance(facts["lines"], list) else []:
-        click.echo(safe(str(line)))
+        click.echo(safe(undo_in_words(str(line))))
     _print_waiting(facts)
     advise(_sentence(facts))
 

@@ -16,6 +16,7 @@ from engram.models.memories.branches import unmerged_branch
 from engram.models.memories.judgements import judgement_of, standing_judgements
 from engram.models.memories.memory_history import Change
 from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Evidence, Memory, evidence_of
+from engram.models.memories.memory_undo import REDO, UNDO
 from engram.models.memories.usefulness import HELPFUL_LIFT, Usefulness, usefulness_of
 from engram.models.projects.projects import project_by_id
 from engram.models.search import memory_lists
@@ -196,6 +197,54 @@ ACTIONS: Mapping[str, str] = {
 def done_of(change: Change) -> str:
     """Describe a step of a memory's history in words."""
     return ACTIONS.get(change.action, change.action)
+
+
+#: Field that a change records → its name for people; other fields are called by their own names.
+FIELDS: Mapping[str, str] = {
+    "summary": "what Claude is shown",
+    "content": "full text",
+    "scope": "where it applies",
+    "valid_from_ms": "valid since",
+    "valid_to_ms": "valid until",
+    "superseded_by": "what replaced it",
+    "is_lowered": "judged wrong",
+    "is_pinned": "pinned",
+    "stale_reason": "why it may no longer hold",
+    "project_id": "project",
+    "entities": "what it is about",
+    "graduated_at_ms": "its line in MEMORY.md",
+    "extractor": "who made it",
+    "is_unjoined": "compared with others",
+    "confirmations": "how often it was confirmed",
+}
+#: The reason of an undo, which begins with what was undone, and the line of a run for it.
+_UNDONE = lazy_regex(r"((?:the undo: |redo: )*)([a-z ]+?)(?:: (.*))?", re.DOTALL)
+_UNDO_LINE = lazy_regex(r"(undo|redo) (the undo|[a-z ]+) of (ep_[0-9a-f]{12})")
+
+
+def changed_in(change: Change) -> list[str]:
+    """Return the names of the fields that a step of a memory's history changed, for people."""
+    plain = (name.removeprefix("is_").removesuffix("_ms").replace("_", " ") for name in change.before)
+    return [FIELDS.get(name, said) for name, said in zip(change.before, plain, strict=True)]
+
+
+def reason_of(change: Change) -> str:
+    """Return the reason of a step; that of an undo names what was undone as ``done_of`` does."""
+    undone = _UNDONE.fullmatch(change.reason) if change.action in (UNDO, REDO) else None
+    if undone is None or undone[2] not in ACTIONS:
+        return change.reason
+    return f"“{ACTIONS[undone[2]]}”" + (f", {undone[3]}" if undone[3] else "")
+
+
+def undo_in_words(line: str) -> str:
+    """Return a line of a report about an undo as a sentence; other lines unchanged."""
+    found = _UNDO_LINE.fullmatch(line)
+    if found is None:
+        return line
+    verb, action, episode_id = found.groups()
+    if verb == REDO:
+        return f"{episode_id}: the undo was undone"
+    return f"{episode_id}: “{ACTIONS.get(action, action)}” undone"
 
 
 def who_changed(change: Change, extractor: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import threading
 from collections.abc import Callable
@@ -116,6 +117,38 @@ def test_each_change_is_confirmed_in_a_sentence(filled: Store, run: Run, run_jso
     assert "worker starts nothing" in run("tasks", "pause", "--for", "2h").stdout
     assert "work continues" in run("tasks", "resume").stdout
     assert "was not paused" in run("tasks", "resume").stdout
+
+
+def test_a_history_and_an_undo_are_told_in_words_however_many_steps_there_are(
+    run: Run, run_json: RunJson, folder: Path
+) -> None:
+    first = run_json("save", "Ropes are made of hemp.")["id"]
+    assert "saved · by user\n" in run("expand", first, "--why").stdout
+    second = run_json("save", "Ropes are made of nylon.", "--supersedes", first)["id"]
+
+    replaced = "replaced · by user · replaced by hand · changed: status, valid until, what replaced it\n"
+    assert replaced in run("expand", first, "--why").stdout
+    undone = run("undo", second).stdout.splitlines()
+    assert f"  {first}: “replaced” undone" in undone
+    assert f"  {second}: “saved” undone" in undone
+    assert "undone · by user · “saved”, replaced by hand · changed: status\n" in run("expand", second, "--why").stdout
+    assert f"  {first}: the undo was undone" in run("undo", second).stdout.splitlines()
+    told = "the undo was undone · by user · “saved”, replaced by hand"
+    assert told in run("expand", second, "--why").stdout
+
+
+def test_the_path_of_a_transcript_is_a_line_that_can_be_copied(
+    filled: Store, run: Run, run_json: RunJson, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = run_json("sessions")["sessions"][0]["id"]
+    (file,) = run_json("sessions", session)["files"]
+    monkeypatch.setattr("engram.cli.output.is_terminal", lambda: True)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_, **__: os.terminal_size((60, 24)))
+
+    lines = run("sessions", session).stdout.splitlines()
+
+    assert lines[-2] == "read  lines  transcript"
+    assert lines[-1].split() == ["all", str(file["lines"]), file["path"]]
 
 
 def test_work_is_steered_in_sentences(filled: Store, run: Run) -> None:

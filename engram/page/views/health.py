@@ -26,7 +26,7 @@ from engram.page.view import (
 )
 from engram.reports.health import STAGE_NAMES, Health, StageHealth, take_health, take_vitals
 from engram.reports.hub_report import report_hubs
-from engram.reports.memory_report import ACTIONS
+from engram.reports.memory_report import ACTIONS, undo_in_words
 from engram.reports.use_report import REPORT_DAYS, late_of_days
 from engram.system.lazy_regex import lazy_regex
 from engram.trust.display import number_of
@@ -163,6 +163,7 @@ def _named(store: Store, lines: Sequence[str]) -> list[list[tuple[str, Memory | 
 
 def _begun(line: str) -> str:
     """Return a line of a report with the action in words."""
+    line = undo_in_words(line)
     action, _, rest = line.partition(" ")
     return f"{begun(ACTIONS[action])}: {rest}" if action in ACTIONS else line
 

@@ -27,7 +27,7 @@ from engram.page.view import Answer, Notice, PageRequest, Redirect, Route, View,
 from engram.recollection.why import why_memory
 from engram.redaction import redact
 from engram.reports.hub_report import where_shared
-from engram.reports.memory_report import done_of, report_memory, source_turns, who_changed
+from engram.reports.memory_report import changed_in, done_of, reason_of, report_memory, source_turns, who_changed
 from engram.reports.session_report import REASONS
 
 # -- The user's changes. Each is recorded in the history, and all except forgetting can be undone here.
@@ -167,13 +167,8 @@ UNDO_LAST = "Undo the last change"
 MAX_MOMENTS = 4
 #: Maximum number of listed steps of the memory's history, latest first.
 MAX_STEPS = 10
-#: Field that a user edits → its name in the form.
-FIELDS: Mapping[str, str] = {
-    "summary": "what Claude is shown",
-    "content": "full text",
-    "importance": "importance",
-    "scope": "where it applies",
-}
+#: The fields that a user edits.
+EDITED = ("summary", "content", "importance", "scope")
 #: Action in the history → label of the button that undoes it.
 UNDOS: Mapping[str, str] = {
     "extract": "Don't keep it",
@@ -215,7 +210,7 @@ def memory_values(request: PageRequest, memory: Memory) -> dict[str, Any]:
         "shown_times": sum(injection.state == "shown" for injection in report.injections),
         "moments": [_moment(store, outcome) for outcome in why.outcomes],
         "steps": [
-            (step, done_of(step), who_changed(step, memory.extractor), _edited(step))
+            (step, done_of(step), who_changed(step, memory.extractor), reason_of(step), _edited(step))
             for step in report.history[: -MAX_STEPS - 1 : -1]
         ],
         "hidden_steps": max(0, len(report.history) - MAX_STEPS),
@@ -228,7 +223,8 @@ def memory_values(request: PageRequest, memory: Memory) -> dict[str, Any]:
 
 def _edited(step: Change) -> list[str]:
     """Return the names of the fields that an edit changed; empty for other steps."""
-    return [FIELDS[field] for field in step.before if field in FIELDS] if step.action == "edit" else []
+    names = zip(step.before, changed_in(step), strict=True) if step.action == "edit" else ()
+    return [name for field, name in names if field in EDITED]
 
 
 def title_and_rest(memory: Memory) -> tuple[str, str]:
