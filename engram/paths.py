@@ -56,6 +56,25 @@ def spellings_of(path: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((path, unicodedata.normalize("NFC", path), unicodedata.normalize("NFD", path))))
 
 
+#: Separates the path in an identity from the suffix that distinguishes successive repositories at that path. No
+#: normalised path contains it.
+AT_SAME_PATH = "//"
+#: End of the identity for what may belong to any of the projects that were at a path, because nothing is there now.
+OF_ANY = f"{AT_SAME_PATH}gone"
+
+
+def path_of(identity: str) -> str:
+    """Return an identity without the suffix that distinguishes successive repositories at one path."""
+    return identity.partition(AT_SAME_PATH)[0]
+
+
+def may_be_of(identity: str, other: str) -> bool:
+    """Return True if what is stored under an identity belongs, or may belong, to the project with another one."""
+    if identity.endswith(OF_ANY):
+        identity, other = path_of(identity), path_of(other)
+    return identity in spellings_of(other) or other in spellings_of(identity)
+
+
 def is_text(name: str) -> bool:
     """Return False for a name that isn't valid UTF-8, which can't be stored in a database, settings or service file."""
     return not any("\ud800" <= letter <= "\udfff" for letter in name)

@@ -18,7 +18,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from engram.errors import HomeError, NotFound
-from engram.paths import Home, is_default_home, spellings_of
+from engram.paths import Home, is_default_home, may_be_of, spellings_of
 from engram.settings import ConfigFault, Loaded, Settings, load
 from engram.system.atomic import make_private_folder, read_regular, write_atomic
 from engram.system.lazy_regex import lazy_regex
@@ -102,11 +102,12 @@ def vault_of_folder(home: Home, folder: str) -> Vault | None:
 
 
 def keeps_out(home: Home, identity: str, folder: str = "") -> bool:
-    """Return True if a memory folder must not store a project: the project has a vault, or this is another's vault."""
+    """Return True if a memory folder must not store a project: it has or may have a vault, or this is another's."""
     own = own_vault(home)
     if own is not None:
         return not own.has_identity(identity) and not own.holds_folder(folder)
-    return vault_of_identity(home, identity) is not None or vault_of_folder(home, folder) is not None
+    identities = (known for vault in list_vaults(home) for known in vault.identities)
+    return any(may_be_of(identity, known) for known in identities) or vault_of_folder(home, folder) is not None
 
 
 def settings_of(vault: Vault, settings: Settings) -> Settings:

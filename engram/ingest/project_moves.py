@@ -34,11 +34,12 @@ from engram.models.projects.project_folders import (
     note_hints,
     note_merged,
 )
-from engram.models.projects.projects import MOVED, ProjectRow, known_roots, lose_folder, path_of
+from engram.models.projects.projects import MOVED, ProjectRow, known_roots, lose_folder
 from engram.models.sessions.sessions import SessionRow, first_session_ms, list_sessions
 from engram.models.sessions.stored_turns import calls_of_session, folders_of_turns
 from engram.models.sessions.turn_changes import SORTED
 from engram.models.work.pauses import paused_scopes
+from engram.paths import path_of
 from engram.settings import Settings
 from engram.system.failpoint import reach
 from engram.transcripts.git_commands import read_git_hints
@@ -54,7 +55,7 @@ FRESH_MS = 86_400_000
 #: Prefix of the identity of a project of which only the name is known.
 NAME_ONLY = "name:"
 #: Key of the digest of the data with which sessions were last sorted, and the version of the sorting rules.
-_SORTED_FOR, _SORTING_RULES = "sorted_for", 2
+_SORTED_FOR, _SORTING_RULES = "sorted_for", 3
 #: Number of sessions sorted in one transaction.
 _SESSIONS_AT_ONCE = 20
 #: Maximum number of repositories to read in one call, so that a call stays short.

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from engram.errors import NotFound
 from engram.models.engine.transaction import Store, Tx
-from engram.models.memories.tombstones import forgotten_span
+from engram.models.memories.tombstones import forgotten_projects, forgotten_span
 from engram.models.projects.projects import (
-    AT_SAME_PATH,
     Claim,
     ProjectRow,
     claims_of,
@@ -23,25 +22,22 @@ from engram.models.projects.projects import (
     known_roots,
     list_held_projects,
     list_projects,
-    path_of,
     plain_until_ms,
     project_by_id,
     repository_begun_in,
 )
-from engram.models.sessions.sessions import SessionRow, find_session
-from engram.models.work.pauses import Span, paused_scopes, pauses_of
-from engram.paths import Home
+from engram.models.sessions.sessions import SessionRow, find_session, first_session_ms
+from engram.models.work.pauses import Span, is_paused, pauses_of
+from engram.paths import AT_SAME_PATH, OF_ANY, Home, may_be_of, path_of, spellings_of
 from engram.settings import Settings
 from engram.text.shell import entered_folders
 from engram.transcripts.git_commands import is_other_repository, token_of
-from engram.transcripts.git_files import DETACHED, begun_at_ms, read_first_commit, read_remote
+from engram.transcripts.git_files import DETACHED, begun_at_ms, is_whole_on_branch, read_first_commit, read_remote
 from engram.transcripts.project import KnownRoot, KnownRoots, Project, identify_project, is_excluded
 from engram.transcripts.turns import Action, Turn
 from engram.trust.display import nearest_names, visible
 from engram.vaults import Vault, find_vault, keeps_out, list_vaults, own_vault, vault_of_folder, vault_of_identity
 
-#: Stands for the repository of a folder that is gone and in which there were several.
-_UNKNOWN = "gone"
 #: Maximum number of a turn's folders to examine.
 _MAX_PLACES = 50
 
@@ -61,7 +57,7 @@ def project_for(store: Store, cwd: str, settings: Settings, roots: Iterable[Know
     claims, root = claims_of(store, project.identity), Path(project.root)
     is_there = os.path.isdir(root)
     if not is_there:
-        return _project_at_gone(project, claims)
+        return _project_at_gone(store, project, claims, settings)
     for claim in claims:
         if claim.is_by_hand or not holds_another(store, root, claim.project, claim.remote, claim.first_commit):
             return _as_known(project, claim.project)
@@ -72,18 +68,24 @@ def project_for(store: Store, cwd: str, settings: Settings, roots: Iterable[Know
     return project
 
 
-def _project_at_gone(project: Project, claims: Sequence[Claim]) -> Project:
+def _project_at_gone(store: Store, project: Project, claims: Sequence[Claim], settings: Settings) -> Project:
     """Return the project of a folder that is gone; if several repositories were at its path, none of them.
 
-    Such a session may be of any of them: containers mount their repositories at one path.
+    Such a session may be of any of them: containers mount their repositories at one path. Therefore nothing of it is
+    stored while one of them is paused or in a vault, or if one of them was forgotten later.
     """
     by_hand = [claim for claim in claims if claim.is_by_hand]
+    likely = _as_known(project, (by_hand or claims)[0].project) if claims else project
+    if by_hand:
+        return likely
+    of_any = f"{project.identity}{OF_ANY}"
     recognised = {claim.project.id for claim in claims if claim.remote or claim.first_commit}
-    if by_hand or (claims and len(recognised) < 2):
-        return _as_known(project, (by_hand or claims)[0].project)
-    if claims:
-        return replace(project, identity=f"{project.identity}{AT_SAME_PATH}{_UNKNOWN}", root="", is_repository=False)
-    return project
+    withheld = {claim.project.identity for claim in claims if is_paused(store, claim.project.identity)}
+    withheld.update(forgotten_projects(store), *(vault.identities for vault in list_vaults(settings.places)))
+    others = (other for other in withheld if may_be_of(of_any, other) and likely.identity not in spellings_of(other))
+    if len(recognised) < 2 and not any(others):
+        return likely
+    return replace(project, identity=of_any, name=f"{project.name} (unknown repository)", root="")
 
 
 def holds_another(store: Store, root: Path, project: ProjectRow, remote: str, first_commit: str) -> bool:
@@ -92,12 +94,13 @@ def holds_another(store: Store, root: Path, project: ProjectRow, remote: str, fi
     Args:
         remote: the remote of the project's repository, and below, its first commit, as far as they are known.
     """
-    if project.identity.endswith(f"{AT_SAME_PATH}{_UNKNOWN}"):
+    if project.identity.endswith(OF_ANY):
         return True
     if remote or first_commit:
-        return is_other_repository(root, remote, first_commit)
+        since_ms = first_session_ms(store, project.id)
+        return is_other_repository(root, remote, first_commit, since_ms)
     plain_ms = plain_until_ms(store, project)
-    begun_ms = None if plain_ms is None else begun_at_ms(root)
+    begun_ms = None if plain_ms is None or not is_whole_on_branch(root) else begun_at_ms(root)
     return plain_ms is not None and begun_ms is not None and begun_ms < plain_ms
 
 
@@ -109,6 +112,8 @@ def project_of_session(store: Store, cwd: str, settings: Settings) -> Project:
     """
     project = project_for(store, cwd, settings)
     if not project.identity or project.is_repository or project.is_global or os.path.isdir(cwd):
+        return project
+    if project.identity.endswith(OF_ANY):
         return project
     earlier = repository_begun_in(store, cwd)
     return project if earlier is None else _as_known(project, earlier)
@@ -232,8 +237,7 @@ def why_not(store: Store, session_id: str, settings: Settings) -> str:
     """Return why a known session must not be read: ``off``, ``paused`` or ``excluded``; "" if it may be read."""
     if not settings.capture:
         return "off"
-    paused = paused_scopes(store)
-    if "" in paused:
+    if is_paused(store, ""):
         return "paused"
     session = find_session(store, session_id)
     if session is None:
@@ -244,7 +248,7 @@ def why_not(store: Store, session_id: str, settings: Settings) -> str:
         return "excluded"
     if session.cwd and _began_outside_vault(session.cwd, settings):
         return "excluded"
-    return "paused" if _identity(store, session) in paused else ""
+    return "paused" if is_paused(store, _identity(store, session) or "") else ""
 
 
 def _began_outside_vault(cwd: str, settings: Settings) -> bool:
@@ -264,7 +268,7 @@ def why_not_project(store: Store, cwd: str, project: Project, settings: Settings
         return "excluded"
     if keeps_out(settings.places, project.identity, cwd):
         return "excluded"
-    return "paused" if project.identity and project.identity in paused_scopes(store) else ""
+    return "paused" if project.identity and is_paused(store, project.identity) else ""
 
 
 def pauses_for(store: Store, session: SessionRow | None, project: Project | None) -> list[Span]:

@@ -74,12 +74,11 @@ class SessionScope:
         folders = {cwd, session.cwd if session else ""} - {""}
         if any(is_excluded(folder, self.settings.exclude) for folder in folders):
             return Verdict.EXCLUDED
-        paused = pauses.paused_scopes(self.store)
-        if not paused:
+        if not pauses.current_pauses(self.store):
             return None
         project_id = self.project_id(session_id, cwd) if project_id is None else project_id
         project = None if project_id is None else projects.project_by_id(self.store, project_id)
-        is_paused = "" in paused or (project is not None and project.identity in paused)
+        is_paused = pauses.is_paused(self.store, "" if project is None else project.identity)
         return Verdict.PAUSED if is_paused else None
 
     def complete(self, outcome: Outcome, cwd: str) -> Outcome:

@@ -15,8 +15,10 @@ from engram.enums import BranchState
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.git_files import (
     DETACHED,
+    begun_at_ms,
     git_folder,
     has_commit,
+    has_remote,
     normal_address,
     read_first_commit,
     read_remote,
@@ -492,31 +494,35 @@ def read_git_hints(root: Path) -> GitHints:
     return GitHints(remote, roots[-1] if roots and _COMMIT.fullmatch(roots[-1]) else "")
 
 
-def is_other_repository(root: Path, remote: str, first_commit: str) -> bool:
+def is_other_repository(root: Path, remote: str, first_commit: str, since_ms: int | None = None) -> bool:
     """Return True if the repository at ``root`` is not the one with this remote and first commit. Git is not run.
 
-    It is the same one if it has the same remote, or if it contains that first commit. If neither is known to be so, it
-    is another one: a shallow clone, which lacks its first commit, is told by its remote alone. A folder that no longer
-    contains a repository counts as a different one.
+    It is the same one if it has the same remote, under any name, or if it contains that first commit. It is another one
+    if it lacks that first commit or has a different remote; also if only one of the two had a remote, and it is a
+    shallow clone, or the place of a repository that is elsewhere. With no remote any more, it is another one only if
+    its own first commit was made here earlier, because that would be known. A folder that no longer contains a
+    repository counts as a different one.
 
     Args:
         root: main folder, which must exist.
         remote: the normalised URL; "" if there was none.
         first_commit: its first commit; "" if unknown.
+        since_ms: when it was first worked in, in milliseconds since 1970; None if that is unknown.
     """
     if not (remote or first_commit):
         return False
     folder = git_folder(root)
     if folder is None:
         return not os.path.isdir(root / ".jj")
-    present = read_remote(root)
-    if remote and remote == present:
+    if remote and has_remote(root, remote):
         return False
-    if first_commit and not os.path.exists(folder / "shallow"):
-        found = has_commit(root, first_commit)
-        if found is not None:
-            return not found
-    return bool(remote or present)
+    found = has_commit(root, first_commit) if first_commit else None
+    if found or (found is False and not os.path.exists(folder / "shallow")):
+        return not found
+    if first_commit or read_remote(root):
+        return bool(remote or read_remote(root))
+    begun_ms = begun_at_ms(root) if read_first_commit(root) else None
+    return begun_ms is not None and since_ms is not None and begun_ms < since_ms
 
 
 def token_of(root: Path) -> str:

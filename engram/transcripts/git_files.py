@@ -135,22 +135,26 @@ def describes_moved_worktree(root: Path, worktree: Path, link: Path) -> bool:
 
 
 def config_value(folder: Path, section: str, key: str, subsection: str = "") -> str:
-    """Return the last value of a setting in the git folder's ``config``; "" if it is not set there.
+    """Return the last value of a setting in the git folder's ``config``; "" if it is not set there."""
+    wanted = (section, subsection, key)
+    return next((value for *name, value in reversed([*_config(folder)]) if tuple(name) == wanted), "")
+
+
+def _config(folder: Path) -> Iterator[tuple[str, str, str, str]]:
+    """Yield section, subsection, key and value of each setting in the git folder's ``config``.
 
     Included files and values that span several lines are not read.
     """
     data = read_regular(folder / "config", _CONFIG_BYTES)
-    found, is_here = "", False
+    section = subsection = ""
     for line in data.decode("utf-8", "replace").splitlines() if data else ():
         line = line.strip()
         if header := _SECTION.match(line):
-            name = re.sub(r"\\(.)", r"\1", header[2] or "")
-            is_here = header[1].lower() == section and name == subsection
+            section, subsection = header[1].lower(), re.sub(r"\\(.)", r"\1", header[2] or "")
             line = line[header.end() :].strip()
         name, separator, value = line.partition("=")
-        if is_here and separator and name.strip().lower() == key:
-            found = value.strip().strip('"')
-    return found
+        if separator:
+            yield section, subsection, name.strip().lower(), value.strip().strip('"')
 
 
 def read_remote(root: Path) -> str:
@@ -163,6 +167,25 @@ def read_remote(root: Path) -> str:
     if folder is not None and not os.path.lexists(folder):
         return str(folder.parents[1] if folder.parent.name == "worktrees" else folder)
     return "" if folder is None else normal_address(config_value(folder, "remote", "url", "origin"))
+
+
+def has_remote(root: Path, remote: str) -> bool:
+    """Return True if any of a repository's remotes, whatever its name, has a normalised URL.
+
+    A worktree or submodule without its repository has the path of that repository, also once the repository is there.
+    """
+    folder = git_folder(root)
+    if folder is None:
+        return False
+    urls = (value for section, _, key, value in _config(folder) if (section, key) == ("remote", "url"))
+    return remote in (read_remote(root), str(folder)) or any(normal_address(url) == remote for url in urls)
+
+
+def is_whole_on_branch(root: Path) -> bool:
+    """Return True for a repository with its whole history and a branch checked out, as far as is known."""
+    folder = git_folder(root)
+    is_whole = folder is not None and not os.path.exists(folder / "shallow")
+    return is_whole and read_branch(str(root)) not in ("", DETACHED)
 
 
 def normal_address(address: str) -> str:

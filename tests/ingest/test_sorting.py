@@ -193,6 +193,17 @@ def test_a_sorting_that_is_undone_is_as_before_and_not_repeated(mixed: Store, se
         undo_sorting(mixed, actor=Actor.USER)
 
 
+def test_what_earlier_rules_sorted_is_sorted_again(
+    mixed: Store, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(project_moves, "_SORTING_RULES", 2)
+        earlier.setattr(project_moves, "sort_projects", lambda store, settings: [])
+        assert sort_if_due(mixed, settings) == []
+
+    assert sort_if_due(mixed, settings)
+
+
 def test_sorting_is_done_by_itself_once(mixed: Store, settings: Settings) -> None:
     assert sort_if_due(mixed, settings)
     done = state(mixed)

@@ -14,7 +14,7 @@ from engram.models.engine.packed import pack_uuid, unpack_uuid
 from engram.models.engine.statement import prepared
 from engram.models.engine.transaction import Reader, Tx
 from engram.models.work.pauses import Span
-from engram.paths import spellings_of
+from engram.paths import may_be_of
 
 
 class TombstoneKind(StrEnum):
@@ -156,9 +156,15 @@ def _has_any(store: Reader, kinds: Sequence[TombstoneKind], key: str) -> bool:
 
 def project_forgotten_ms(store: Reader, identity: str) -> int | None:
     """Return until when a project was forgotten, in milliseconds since 1970; None if it never was."""
-    kind = TombstoneKind.PROJECT.value
-    found = (store.fetch_value(_select_tombstone(kind, spelling.encode())) for spelling in spellings_of(identity))
-    return max((int(until_ms) for until_ms in found if until_ms is not None), default=None)
+    forgotten = forgotten_projects(store).items()
+    return max((until_ms for other, until_ms in forgotten if may_be_of(identity, other)), default=None)
+
+
+def forgotten_projects(store: Reader) -> dict[str, int]:
+    """Return the identity of each forgotten project, and until when it was forgotten, in milliseconds since 1970."""
+    table = tables.Tombstone
+    rows = store.fetch(table.select(table.key, table.at_ms).where(table.kind == TombstoneKind.PROJECT.value))
+    return {bytes(row.key).decode(errors="surrogateescape"): int(row.at_ms) for row in rows}
 
 
 def forgotten_span(store: Reader, identity: str | None) -> list[Span]:

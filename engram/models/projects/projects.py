@@ -15,7 +15,7 @@ from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Store, Tx, asks_record, asks_records, asks_rows
 from engram.models.shown.usage import holds_anything
 from engram.models.work.pauses import move_pauses, paused_scopes
-from engram.paths import spellings_of
+from engram.paths import AT_SAME_PATH, path_of, spellings_of
 from engram.transcripts.git_files import DETACHED
 from engram.transcripts.project import KnownRoot
 
@@ -122,18 +122,10 @@ def _stored_forms(identity: str) -> tuple[str, ...]:
     return spellings_of(identity) if unicodedata.is_normalized("NFC", identity) else (identity,)
 
 
-#: Separates the path in an identity from the suffix that distinguishes successive repositories at that path. No
-#: normalised path contains it.
-AT_SAME_PATH = "//"
 #: Sorts directly after every identity that contains ``AT_SAME_PATH``.
 _BEHIND_SAME_PATH = "/0"
 #: Prefix of the reason that is recorded when a moved folder is joined to an existing project.
 MOVED = "moved from "
-
-
-def path_of(identity: str) -> str:
-    """Return an identity without the suffix that distinguishes successive repositories at one path."""
-    return identity.partition(AT_SAME_PATH)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +159,16 @@ def claims_of(store: Reader, identity: str) -> list[Claim]:
         )
         for row in next(filter(None, rows), ())
     ]
-    # Projects with a recognisable repository come first, and among these the one that has the folder now.
-    return sorted(claims, key=lambda claim: (not (claim.remote or claim.first_commit), not claim.project.root))
+    return sorted(claims, key=_rank)
+
+
+def _rank(claim: Claim) -> tuple[bool, bool, bool]:
+    """Return the place of a claim: first those with a recognisable repository, and of these the one with the folder.
+
+    A repository that is known only by its path, because it was elsewhere, comes after others.
+    """
+    is_recognisable = bool(claim.remote or claim.first_commit)
+    return not is_recognisable, claim.remote.startswith("/") and not claim.first_commit, not claim.project.root
 
 
 def repository_begun_in(store: Reader, cwd: str) -> ProjectRow | None:
@@ -180,9 +180,12 @@ def repository_begun_in(store: Reader, cwd: str) -> ProjectRow | None:
 def plain_until_ms(store: Reader, project: ProjectRow) -> int | None:
     """Return until when a project's folder was known to be no repository; None if it is not known, or if it ever was.
 
-    Outside a repository, Claude Code writes ``HEAD`` as the branch, and a repository is rarely without a branch.
+    It is known only if no hints were found there: Claude Code writes ``HEAD`` as the branch outside a repository, but
+    also for a detached head.
     """
-    turn = tables.Turn
+    turn, row = tables.Turn, tables.Project
+    if not store.fetch_value(row.select(row.hints_at_ms).where(row.id == project.id)):
+        return None
     here = (turn.project == project.id) & (turn.cwd == path_of(project.identity))
     if store.has_any(turn.select(Value(1)).where(here & turn.branch.not_in(["", DETACHED]))):
         return None

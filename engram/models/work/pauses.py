@@ -13,7 +13,7 @@ from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.statement import prepared
 from engram.models.engine.transaction import Reader, Store, Tx
-from engram.paths import spellings_of
+from engram.paths import may_be_of, spellings_of
 
 #: Maximum number of pauses that are stored; the oldest are dropped first.
 MAX_PAUSES = 2_000
@@ -44,6 +44,11 @@ def paused_scopes(store: Reader) -> frozenset[str]:
     return frozenset(spelling for scope in current_pauses(store) for spelling in spellings_of(scope))
 
 
+def is_paused(store: Reader, identity: str) -> bool:
+    """Return True if everything is paused, or the project to which something belongs, or may belong."""
+    return any(not scope or may_be_of(identity, scope) for scope in current_pauses(store))
+
+
 def current_pauses(store: Reader) -> dict[str, int]:
     """Return scope → end of its pause, in milliseconds since 1970, sorted by scope."""
     return {row.scope: row.until_ms for row in store.fetch(_pauses_at(store.now_ms()))}
@@ -71,8 +76,7 @@ def note_end(tx: Tx, scope: str) -> None:
 
 def pauses_of(store: Reader, scope: str | None) -> list[Span]:
     """Return when a scope was or is paused, including pauses of everything; for None, only the latter."""
-    scopes = ("", *spellings_of(scope or ""))
-    return [(begin, end) for paused, begin, end in _load(store) if paused in scopes]
+    return [(begin, end) for paused, begin, end in _load(store) if not paused or (scope and may_be_of(scope, paused))]
 
 
 def carry_pauses(tx: Tx, source: Store, *, is_newer: bool) -> None:
