@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from engram.system.lazy_regex import lazy_regex
+from engram.text.languages import NOT_MADE
 from engram.text.words import content_words
 
 _ANY = re.IGNORECASE
@@ -52,24 +53,46 @@ SURE = lazy_regex(
     r"we(?:'ve| have)? (?:decided|agreed))\b",
     _ANY,
 )
-_LATER = r"(?:(?:the |all |any |every )?(?:future|later|next|further)\b(?: \w+)?)"
+_LATER = r"(?:(?:the |all |any |every )?(?:future|later|further)\b(?: \w+)?)"
+_NOTE = r"(?:(?:(?:an? |one )?(?:mental )?note|fyi|just so you know(?: it)?) )?"
 #: Asks to remember something, and marks something as a note for later.
 _REMEMBER = (
     r"(?:remember|(?:keep|bear) in mind|don'?t forget|make a (?:mental )?note|(?:put|save|store|add) "
     r"(?:(?:this|that|it) )?(?:to|in|into) (?:your )?memory)(?: (?:for|in) [^,:.?]{1,40}| permanently)?"
 )
-_FOR_LATER = rf"(?:(?:(?:an? |one )?(?:mental )?note|fyi|just so you know(?: it)?) )?for {_LATER}"
+#: Notes something for later sessions; and for later, which may be when a task is to be done.
+_FOR_SESSIONS = (
+    rf"{_NOTE}for (?:the |all |any |every )?(?:future|later|next|further) (?:reference|use|sessions?|conversations?|"
+    r"chats?|prompts?|times?)"
+)
+_FOR_LATER = rf"{_NOTE}for {_LATER}"
+_IS = (
+    r"(?:is|are|has|have|runs?|uses?|lives?|means?|owns?|works?|keeps?|stores?|belongs?|returns?|expects?|supports?|"
+    r"contains?|comes?|goes|sends?|reads?|writes?)"
+)
+_THE_ONE = r"(?:the|our|every|each|all|half|no)\b(?!.*\b(?:that|which|who|where|when)\b)"
+#: Words with which a statement begins. A note for later that begins otherwise is a task.
+_STATES = (
+    r"(?:(?:we|there)\b(?! (?:need|have|want|ought) to\b| (?:should|will|could|shall)\b)|"
+    rf"{_THE_ONE} .{{3,60}}?\b{_IS}\b|"
+    rf"[\w-]+ {_IS}\b|(?:always|never|every|each|any|no)\b)"
+)
+_REMEMBER_THAT = (
+    r"[,;:–—-]\s+(?:(?:and|so|but|please) )*(?:remember (?:that|this|it)|"
+    r"(?:keep|bear) (?:that|this|it) in mind|(?:put|save) (?:that|this|it) (?:to|in|into) (?:your )?memory)(?: please)?"
+    rf"(?=\W*$| (?:for (?:all|every|any|{_LATER})|from|whenever|when you)\b)"
+)
 #: Asks to remember what the rest of the sentence states. What the user and Claude do is so only at the moment.
 REMEMBERS = lazy_regex(
-    rf"{_START}(?:(?:{_REMEMBER}(?::| that\b)|{_FOR_LATER}[:,])(?!\W+(?:i|i['’]\w+|my|you|this|that|it|it['’]s|to|for|"
-    rf"one|bug|time)\b)(?:\W+\w+){{3}}|(?:{_REMEMBER}|{_FOR_LATER}),?(?=\s+(?:we\b|there\b|(?:the|our|every|each|all|half|"
-    r"no)\b(?!.*\b(?:that|which|who|where|when)\b).{3,60}?\b(?:is|are|has|have|must|needs?|runs?|uses?|lives?|means?|"
-    r"only)\b)))|"
-    r"^(?!\W*(?:this|that|it|so|do)\b).{12,}[,;:–—-]\s+(?:(?:and|so|but|please) )*(?:remember (?:that|this|it)|"
-    r"(?:keep|bear) (?:that|this|it) in mind|(?:put|save) (?:that|this|it) (?:to|in|into) (?:your )?memory)(?: please)?"
-    rf"(?=\W*$| (?:for (?:all|every|any|{_LATER})|from|whenever|when you)\b)",
+    rf"{_START}(?:(?:{_REMEMBER}(?::| that\b)|{_FOR_SESSIONS}[:,])(?!\W+(?:i|i['’]\w+|my|you|this|that|it|it['’]s|to|"
+    rf"for|one|bug|time)\b)(?:\W+\w+){{3}}|{_FOR_LATER}[:,]?(?=\s+{_STATES})|"
+    rf"{_REMEMBER},?(?=\s+(?:we\b|there\b|{_THE_ONE} .{{3,60}}?\b(?:{_IS}|must|needs?|only)\b)))|"
+    r"^(?!\W*(?:this|that|it|so|do|\w+ (?:just )?(?:said|told|wrote|claimed))\b)"
+    rf".{{12,}}{_REMEMBER_THAT}",
     _ANY,
 )
+#: Any order to remember something, and any note for later.
+REMINDS = lazy_regex(rf"{_START}(?:{_REMEMBER}|{_FOR_LATER})\b|{_REMEMBER_THAT}", _ANY)
 #: A sentence that begins like this is usually meant to last.
 UNMISTAKABLE = lazy_regex(
     r"\byou (?:must|should|may|have to|"
@@ -139,15 +162,30 @@ _PERIOD = (
 )
 #: Words that limit a sentence to the moment or to the current task.
 MOMENT = lazy_regex(
-    r"\b(?:for now|right now|just now|currently|(?:is|are) still \w+ing|at the moment|for the time being|"
+    r"\b(?:for now|right now|just now|currently|at the moment|for the time being|"
     r"this (?:time|once)|"
     r"(?<!from )(?<!as of )(?<!starting )(?:today|tonight|tomorrow)|(?:in|for|on|during|within|until|as) "
     r"(?:the (?:ticket|spike|hotfix|poc)|(?:this|that|(?:the|your) (?:current|next|following|coming|rest of (?:this|"
     r"the))) (?:one|file|branch|test|commit|pr|pull request|change|task|step|function|session|chat|conversation|"
     r"answer|reply|response|message|ticket|issue|refactor(?:ing)?|rewrite|rename|fix|bug|feature|migration|clean-?up|"
-    r"sprint|release|demo|week|meeting)))\b|\bduring (?:the|this|our) (?:\w+ )?(?:freeze|launch|demo|rollout|audit|"
-    r"holidays?|sprint|outage|incident|move|transition|trial|pilot)\b|"
+    r"sprint|release|demo|week|meeting)\b(?! (?:trackers?|templates?|suites?|process\w*|pipelines?|workflows?|folders?|"
+    r"director(?:y|ies)|formats?|reports?|helpers?|names?)\b)))\b|"
+    r"\bduring (?:the|this|our) (?:\w+ )?(?:freeze|launch|demo|rollout|audit|holidays?|sprint|outage|incident|move|"
+    r"transition|trial|pilot)\b|"
     rf"\bfrom now on until\b|\b(?:until|till) (?:(?:the|this|that|our|next) (?:\w+ )?)?{_PERIOD}\b",
+    _ANY,
+)
+#: How something to remember is at the moment: a process that runs, a machine that is down, a date.
+NOW = lazy_regex(
+    r"^(?!.*\b(?:always|never|every|each|whenever|if|when|while|until|unless|must|on \w+days)\b).*(?:"
+    r"\b(?:is|are) (?:still )?(?:running|building|compiling|loading|importing|exporting|syncing|indexing|deploying|"
+    r"restarting|rebooting|downloading|uploading|waiting|failing|testing)\b|"
+    r"(?:\b(?:is|are)|['’]s|['’]re) (?:still |again |all |currently |already |completely )?(?:down|up|broken|red|green|"
+    r"failing|offline|online|stuck|busy|away|sick|out|late|done|finished|ready|unavailable|unreachable|on (?:holiday|"
+    r"vacation|"
+    r"leave|fire|hold))(?=\W*$|[,;.:!]| (?:again|today|now|and|but|so|since|because|for)\b)|"
+    r"\b(?:is|are) (?:on|due|by|this|next) (?:\w+ )?(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|month)\b|"
+    r"\b(?:the|this|your|our) current (?:branch|build|run|deploy\w*|pipeline|commit|version)\b|\bnow(?=\W*$))",
     _ANY,
 )
 #: Words for what a rule would apply to instead of this project.
@@ -198,14 +236,29 @@ _ASKED = (
     r"^\W*(?:(?:please|now|then|next|ok(?:ay)?|also|first|hey|hi|can you|could you|let'?s|i (?:want|need) you to|"
     r"we need to)[,:]? )*"
 )
-_NOT_A_THING = r"(?! (?:sure|it|that|this|a note|an exception)\b)"
+_NOT_A_THING = rf"(?! (?:sure|it|that|this|a note|an exception)\b){NOT_MADE}"
 #: Asks to make something; the sentences after it may say what that must do. So does a list after a smaller request.
+#: "Build" and "code" are also nouns, and "write short answers" is a matter of style: an article makes an order of them.
 BUILDS = lazy_regex(
-    rf"{_ASKED}(?:implement|build|create|develop|design|scaffold|set up|write|generate|code|program|(?:make|i need)"
-    rf"(?: me)? an?)\b{_NOT_A_THING}",
+    rf"{_ASKED}(?:(?:implement|develop|scaffold)\b|(?:build|create|design|set up|write|generate|code|program|make|"
+    rf"i need)(?: me| us)? (?:an?|the|this|some|another|two|three)\b){_NOT_A_THING}",
     _ANY,
 )
 CHANGES = lazy_regex(rf"{_ASKED}(?:add|make|change|update|extend|rewrite|refactor|fix|port)\b{_NOT_A_THING}", _ANY)
+#: Words for how Claude works (version control, tools, tests, comments) rather than for what a thing to make must do.
+CONDUCT = lazy_regex(
+    r"\bcommit\w*\b(?! (?:the |each |every |an? )?(?:transactions?|batch\w*|offsets?|rows?))|"
+    r"\bpush\w*\b(?! (?:notif\w+|the|an?|to (?:the )?(?:queue|stack|list|array|end|front|clients?|users?))\b)|"
+    r"\b(?:merge (?:without|to|into|before|until|unless|on|commits?|pull|prs?)|rebas\w+|squash\w*|amend|"
+    r"force[- ]push\w*|cherry-pick\w*|branch\w*|pull requests?|prs?|(?:to|on|into) (?:main|master)|deploy\w*|"
+    r"change ?log\w*|"
+    r"(?:always|never|only|please|don['’]?t|do not|prefer|to) (?:use|touch|install)|use only|mock\w*|sudo|"
+    r"(?:write|add|run|skip|update|delete|disable|leave|put)(?:ing)? (?:\w+ ){0,2}(?:tests?|linters?|comments?|"
+    r"docstrings?|type hints?|emojis?)|tests? (?:first|before|after)|emojis?|tabs|claude|co-author\w*|"
+    r"(?:answer|reply|respond|write|comment|document|speak)\w* (?:\w+ ){0,3}in (?:english|german|french|spanish|"
+    r"italian|portuguese|dutch|polish|russian|japanese|chinese|korean))\b",
+    _ANY,
+)
 #: Words of a sentence that is about more than the thing to make: what the team does, what Claude shall do from now on.
 WIDER = lazy_regex(
     r"\b(?:from (?:now|here|today|this point|then) on|(?:going|moving) forward|(?:in|for) (?:the )?future|later|"

@@ -34,6 +34,7 @@ from engram.text.withdrawals import (
     takes_back,
     withdrawal_in,
     withdrawn_subject,
+    withdrawn_subjects,
 )
 from engram.text.words import content_words, prefixes
 from engram.transcripts.turns import Turn
@@ -164,12 +165,14 @@ def judge(
     lead = ""
     first = sentences[0][0] if sentences else ""
     plays = bool(words.PART.search(first))
-    is_dictated, is_built = bool(words.MAKES.search(first) and words.DICTATES.search(first)), False
+    is_dictated = bool(words.MAKES.search(first) and words.DICTATES.search(first))
+    built = -1  # The paragraph in which something to make was asked for.
+    required: set[int] = set()
     for place, (sentence, statement) in enumerate(sentences):
         if statement.block is Block.PROSE:
             lead = sentence
         if words.BESIDES.search(sentence):
-            is_dictated = is_built = False
+            is_dictated, built = False, -1
         before = sentences[place - 1][0] if place else ""
         after = sentences[place + 1][0] if place + 1 < len(sentences) else ""
         found = _judge(sentence, statement, after, project, model)
@@ -181,18 +184,24 @@ def judge(
         if found is not None:
             if (plays or is_dictated) and found.refusal in (None, Refusal.ORDER):
                 found = replace(found, refusal=Refusal.PART)
-            is_part = is_built or (statement.block is Block.BULLET and words.CHANGES.search(lead))
-            if is_part and found.refusal is None and not _is_wider(sentence):
-                found = replace(found, refusal=Refusal.MOMENT)
+            is_listed = statement.block is Block.BULLET and not words.RULES_HEADING.search(statement.topic)
+            is_part = is_listed and (_asks_for(lead) or words.CHANGES.search(lead))
+            if (is_part or statement.group == built) and found.refusal is None and not _is_wider(sentence):
+                required.add(place)
             if place == 0 and found.refusal is None and command is not None and not words.KEEPS.search(command[0]):
                 # The first words after a command concern only this run of the command, until they are said again.
                 found = replace(found, refusal=Refusal.ORDER)
             if found.refusal is Refusal.ORDER and sentence in said_before:
                 found = replace(found, refusal=None, is_lasting=False)
             judged.append((place, found))
-        is_built = is_built or bool(words.BUILDS.search(sentence) or languages.BUILDS.search(sentence))
+        if statement.block is Block.PROSE and _asks_for(sentence):
+            built = statement.group
     _take_back(judged, [sentence for sentence, _ in sentences], following)
-    return [found for _, found in judged]
+    # Only now, because a withdrawal after what the thing must do means that, and not a rule before it.
+    return [
+        replace(found, refusal=Refusal.MOMENT) if place in required and found.refusal is None else found
+        for place, found in judged
+    ]
 
 
 def rules(typed: str, *, project: str = "", following: str = "", said_before: Collection[str] = ()) -> list[Judgement]:
@@ -245,8 +254,8 @@ def takings_back(typed: str) -> list[TakingBack]:
     found = []
     for sentence, _ in sentences_in(typed):
         is_rule_over = bool(words.RULE_OVER.search(sentence))
-        if about := withdrawn_subject(sentence):
-            found.append(TakingBack(sentence, about))
+        if subjects := withdrawn_subjects(sentence):
+            found += [TakingBack(sentence, about) for about in subjects]
         elif is_rule_over or words.OVER.search(sentence) or words.ALLOWED_AGAIN.search(sentence):
             about = prefixes(content_words(sentence) - EMPTY_WORDS - words.OVER_WORDS)
             if about and not (words.QUESTION.search(sentence) or words.MOMENT.search(sentence)):
@@ -296,6 +305,8 @@ def _judge(sentence: str, statement: Statement, after: str, project: str, model:
         return None
     refusal = _refusal(sentence, statement, after)
     is_worded_so = beginning != "rule" or _has_lasting_word(sentence)
+    if refusal is None and _is_remembered_for_now(sentence):
+        refusal = Refusal.MOMENT
     if refusal is None and not (is_worded_so and score >= floors[beginning]):
         by_words = Refusal.UNSURE if is_worded_so else Refusal.UNWORDED
         refusal = Refusal.ORDER if is_order and score >= floors["order"] else by_words
@@ -312,8 +323,14 @@ def _beginning(sentence: str, after: str) -> str:
     """Return the name of the floor for a sentence with this beginning that is followed by ``after``."""
     if words.SURE.search(sentence) or words.REMEMBERS.search(sentence) or languages.REMEMBERS.search(sentence):
         return "unmistakable" if words.DOUBTFUL.search(f"{sentence} {after}") else "sure"
-    is_unmistakable = words.UNMISTAKABLE.search(sentence) or languages.UNMISTAKABLE.search(sentence)
-    return "unmistakable" if is_unmistakable else "rule"
+    begins = (words.UNMISTAKABLE, languages.UNMISTAKABLE, languages.REMEMBERS_TO)
+    return "unmistakable" if any(pattern.search(sentence) for pattern in begins) else "rule"
+
+
+def _is_remembered_for_now(sentence: str) -> bool:
+    """Return True if a sentence asks to remember something that is so only at the moment, in any of the languages."""
+    is_now = words.REMINDS.search(sentence) and words.NOW.search(sentence)
+    return bool(is_now or languages.REMINDS_FOR_NOW.search(sentence))
 
 
 def _has_lasting_word(sentence: str) -> bool:
@@ -324,7 +341,13 @@ def _has_lasting_word(sentence: str) -> bool:
 
 def _is_wider(sentence: str) -> bool:
     """Return True if a sentence after a request to make something is about more than that thing."""
-    return is_for_all_projects(sentence) or bool(words.WIDER.search(sentence) or languages.WIDER.search(sentence))
+    wider = (words.WIDER, words.CONDUCT, languages.WIDER)
+    return is_for_all_projects(sentence) or any(pattern.search(sentence) for pattern in wider)
+
+
+def _asks_for(sentence: str) -> bool:
+    """Return True if a sentence asks to make something, in any of the languages."""
+    return bool(words.BUILDS.search(sentence) or languages.BUILDS.search(sentence))
 
 
 @cache

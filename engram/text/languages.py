@@ -28,14 +28,21 @@ class Language:
     lasting: str
     #: Words for what holds from now on, or for all that the team does.
     later: str
-    #: The beginning of an order to make something: implement, build, write.
+    #: The beginning of an order to make something, up to its article: implement, build a, write the.
     builds: str
+    #: Words for using something, and words for what Claude does rather than what it makes: branches, comments.
+    uses: str
+    works: str
     #: A prohibition or preference that may be meant only for the moment.
     order: str
     #: Words for how the team does something: we use.
     decides: str
-    #: An order to remember what the sentence then states.
+    #: An order to remember what the sentence then states, and a note for later.
     remember: str
+    noted: str
+    #: The beginning of a prohibition after an order to remember, and words for how something is at the moment.
+    denies: str
+    now: str
     #: Words that withdraw what was said before.
     takes_back: str
     #: Words that tie a sentence to this code base.
@@ -50,12 +57,18 @@ LANGUAGES = {
         lasting=r"immer|nie(?:mals)?|stets|jedes ?mal|dauerhaft|ausnahmslos|pflicht|verboten|nicht mehr",
         later=r"(?:ab|von) (?:jetzt|sofort|heute|nun|morgen)|(?:zu)?künftig|in zukunft|grundsätzlich|generell|bei uns|"
         r"\w*(?:konvention|regel|standard|richtlinie)\w*",
-        builds=r"implementiere?|schreibe?|baue?|erstelle?|entwickle?|programmiere?|mache? (?:mir )?eine?",
+        builds=r"implementiere?|(?:schreibe?|baue?|erstelle?|entwickle?|programmiere?|mache?) (?:mir |uns )?"
+        r"(?:eine?[nms]?|de[nmr]|die|das|dies\w*)",
+        uses=r"(?:verwend|benutz|nutz)\w*|nimm",
+        works=r"zweige?|kommentar\w*|antworte\w* .{0,20}auf",
         order=r"bitte (?:kein\w*|nicht|verwende|benutze|nimm)|(?:verwende|benutze|nutze|nimm) .{2,60} (?:statt|anstatt|"
         r"anstelle)|vermeide|achte darauf|stell(?:e)? sicher|ich (?:bevorzuge|möchte lieber|will kein\w*)",
         decides=r"wir (?:verwenden|benutzen|nutzen|setzen|nehmen|haben uns)",
-        remember=r"merke?(?: dir)?|denke? (?:dran|daran)|vergiss nicht|behalte? im (?:kopf|hinterkopf|gedächtnis)|"
-        r"(?:notiz |zur info )?für (?:später|die zukunft)",
+        remember=r"merke?(?: dir)?|denke? (?:dran|daran)|vergiss nicht|behalte? im (?:kopf|hinterkopf|gedächtnis)",
+        noted=r"(?:notiz |zur info )?für (?:später|die zukunft)",
+        denies=r"kein\w*|nicht|nichts",
+        now=r"jetzt|gerade|momentan|derzeit|heute|morgen|(?:(?:ist|sind) (?:\w+ )?)?(?:down|kaputt|"
+        r"offline|abgestürzt|fertig)(?: (?:ist|sind))?|(?:rot|grün) (?:ist|sind)|(?:ist|sind) (?:rot|grün)",
         takes_back=r"korrektur(?=:)|doch lieber|ach n(?:ee|ein)|nein,? nicht (?:immer|nie)|vergiss (?:(?:das|"
         r"es)(?=\W*$|[,.;:!]| (?:mit|von|wieder|"
         r"bitte|lieber|erst|mal|einfach)\b)|was|die regel)|quatsch|nein,? warte|warte,? nein|doch nicht|"
@@ -70,14 +83,18 @@ LANGUAGES = {
     ),
     "es": Language(
         lasting=r"siempre|nunca|jamás|(?:cada|toda) vez que|prohibid\w+|sin excepci[óo]n|nada de|acordamos",
-        later=r"(?:a partir de|desde|de) (?:ahora|hoy)|en (?:el futuro|adelante)|en general|"
+        later=r"(?:a partir de|desde|de) (?:ahora|hoy)|en (?:el futuro|adelante)|"
         r"en el equipo|convenci[óo]n\w*|reglas?|norma",
-        builds=r"implementa|escribe|crea|construye|desarrolla|programa|haz(?:me)? una?",
+        builds=r"implementa|(?:escribe|crea|construye|desarrolla|haz)(?:me|nos)? (?:una?|el|la|los|las|est\w+)",
+        uses=r"us(?:a|ar|e|en|es)|utili[cz]\w+",
+        works=r"ramas?|comentarios?|subas? .{0,30}(?:main|master)|respond\w+ .{0,20}en",
         order=r"por favor,? no \w+|^no (?:uses|hagas|pongas|toques|cambies|escribas|agregues|añadas|subas|borres|"
         r"edites)|(?:usa|utiliza) .{2,60} en (?:vez|lugar) de|evita|asegúrate|prefiero|no quiero",
         decides=r"(?:usamos|utilizamos|preferimos|decidimos)",
-        remember=r"recuerda|acuérdate(?: de)?|no (?:te )?olvides|ten (?:en cuenta|presente)|toma nota(?: de)?|(?:nota "
-        r")?para (?:el futuro|más adelante)",
+        remember=r"recuerda|acuérdate(?: de)?|no (?:te )?olvides|ten (?:en cuenta|presente)|toma nota(?: de)?",
+        noted=r"(?:nota )?para (?:el futuro|más adelante)",
+        denies=r"no|nada|ningun[ao]?|ningún",
+        now=r"ahora(?: mismo)?|hoy|mañana|est[áa]n? (?:\w+ )?(?:caíd[ao]s?|rot[ao]s?|en (?:rojo|verde))|fallan?",
         takes_back=r"corrección(?=:)|no,? no siempre|(?:ay|ah),? no|olvida (?:eso|esto|lo (?:que|anterior|de)|"
         r"la regla)|olvídalo|"
         r"no,? espera|espera,? no|perdón|quise decir|quería decir|(?:es|era) (?:una )?broma|mejor no(?=\W*$|[,.;:!])|"
@@ -91,15 +108,20 @@ LANGUAGES = {
     "fr": Language(
         lasting=r"toujours|jamais|(?:à )?chaque fois|par défaut|sans exception|interdit\w*|plus de|on a décidé",
         later=r"d[ée]sormais|dor[ée]navant|[àa] (?:partir de (?:maintenant|aujourd['’]hui)|l['’]avenir)|chez nous|"
-        r"en général|conventions?|règles?",
-        builds=r"implémente|écris|crée|construis|développe|programme|fais(?:-moi)? une?",
+        r"conventions?|règles?",
+        builds=r"implémente|(?:écris|crée|construis|développe|fais)(?:-moi|-nous)? (?:une?|le|la|les|l['’]|ce\w*)",
+        uses=r"utilis\w+",
+        works=r"branches?|pousse\w*|commentaires?|répond\w* .{0,20}en",
         order=r"n['’](?:utilise|ajoute|écris|efface)z? pas|ne (?:fais|mets|touche|modifie|change|supprime|pousse|"
         r"commite) pas|(?:utilise|prends) .{2,60} (?:au lieu|plutôt que|à la place)|évite|veille à|assure-toi|"
         r"je préfère|je ne veux pas",
         decides=r"(?:nous (?:utilisons|préférons|avons décidé|n['’]utilisons)|on (?:utilise|préfère|a décidé|"
         r"n['’]utilise))",
-        remember=r"(?:souviens|rappelle)-toi|n['’]oublie pas|retiens|garde (?:à l['’]esprit|en tête)|(?:note )?pour "
-        r"(?:plus tard|la suite|l['’]avenir)",
+        remember=r"(?:souviens|rappelle)-toi|n['’]oublie pas|retiens|garde (?:à l['’]esprit|en tête)",
+        noted=r"(?:note )?pour (?:plus tard|la suite|l['’]avenir)",
+        denies=r"pas|rien|aucune?|ne",
+        now=r"maintenant|actuellement|aujourd['’]hui|demain|(?:est|sont) (?:\w+ )?(?:en panne|cassée?s?|rouges?|"
+        r"verte?s?)",
         takes_back=r"(?:ah|oh|euh),? non|non,? pas (?:toujours|forcément)|(?<!n['’])oublie(?:z)?(?: (?:ça|cela|ce que|"
         r"la règle|tout)|(?=\W*$))|laisse tomber|non,? attends|attends,? non|(?:en fait|finalement),? (?:non|oublie)|"
         r"non,? (?:en fait|finalement)|je (?:rigole|plaisante|blague)|c['’]était (?:une )?(?:blague|plaisanterie|"
@@ -112,14 +134,18 @@ LANGUAGES = {
     "it": Language(
         lasting=r"sempre|mai|(?:ogni volta|tutte le volte) che|vietat\w+|"
         r"senza eccezioni|niente più|di default",
-        later=r"(?:d['’]|da )(?:ora|adesso|oggi) in (?:poi|avanti)|in futuro|in generale|da noi|convenzion\w+|"
+        later=r"(?:d['’]|da )(?:ora|adesso|oggi) in (?:poi|avanti)|in futuro|da noi|convenzion\w+|"
         r"regol\w+",
-        builds=r"implementa|scrivi|crea|costruisci|sviluppa|programma|fai una?",
+        builds=r"implementa|(?:scrivi|crea|costruisci|sviluppa|fai)(?:mi|ci)? (?:un[ao]?|il|l[ao]|gli|i|quest\w+)",
+        uses=r"us(?:a|are|ate|i)|utilizz\w+",
+        works=r"ram[oi]|commenti|rispond\w+ .{0,20}in",
         order=r"non (?:usare|usa|modificare|toccare|scrivere|aggiungere|cancellare)|(?:usa|utilizza) .{2,60} "
         r"(?:invece (?:di|del\w*)|al posto (?:di|del\w*)|anziché)|evita|assicurati|preferisco|non voglio",
         decides=r"(?:usiamo|utilizziamo|preferiamo|abbiamo deciso)",
-        remember=r"ricorda(?:ti)?|non dimenticare|tieni (?:a mente|presente|conto)|prendi nota|(?:nota )?per (?:il "
-        r"futuro|dopo)",
+        remember=r"ricorda(?:ti)?|non dimenticare|tieni (?:a mente|presente|conto)|prendi nota",
+        noted=r"(?:nota )?per (?:il futuro|dopo)",
+        denies=r"non|niente|nessun\w*",
+        now=r"ora|adesso|oggi|domani|(?:è|sono) (?:\w+ )?(?:giù|rott[aeio]|ross[aeio]|verd[ei])",
         takes_back=r"correzione(?=:)|(?:ah|oh),? no|no,? non sempre|lascia (?:stare|perdere)|dimentica(?:lo|"
         r" (?:quello|questo|tutto|la regola))|no,? aspetta|"
         r"aspetta,? no|anzi,? no|scherz(?:o|avo)|era (?:uno scherzo|una battuta)|volevo dire|mi sono sbagliat[oa]|"
@@ -132,14 +158,20 @@ LANGUAGES = {
         lasting=r"sempre|nunca|jamais|(?:de )?(?:cada|toda) vez que|combinado|proibid\w+|"
         r"sem exceç(?:ão|ões)|nada de",
         later=r"(?:a partir d[eo]|de) (?:agora|hoje)(?: em diante)?|da(?:qui|í) (?:em|para?|pra) (?:a? ?)(?:diante|"
-        r"frente)|doravante|no futuro|em geral|convenç(?:ão|ões)|regras?|padrão",
-        builds=r"implement[ae]|escrev[ae]|cri[ae]|constr(?:ói|ua)|desenvolv[ae]|program[ae]|fa[zç]a? uma?",
+        r"frente)|doravante|no futuro|convenç(?:ão|ões)|regras?|padrão",
+        builds=r"implement[ae]|(?:escrev[ae]|cri[ae]|constr(?:ói|ua)|desenvolv[ae]|fa[zç]a?)(?:-me)? "
+        r"(?:uma?|[oa]s?|est[ae]s?)",
+        uses=r"us(?:a|ar|e|em|es)|utiliz\w+",
+        works=r"ramos?|comentários?|respond\w+ .{0,20}em",
         order=r"não (?:uses?|mexas?|mexa|alter(?:es?)|apagu(?:es?)|escrev(?:as?)|faças?|adicion(?:es?))|"
         r"(?:us[ae]|utiliz[ae]) .{2,60} (?:em vez d[eoa]|ao invés d[eoa]|no lugar d[eoa])|evit[ae]|prefiro|não quero|"
         r"por favor,? não \w+",
         decides=r"(?:usamos|utilizamos|preferimos|decidimos|a gente usa)",
         remember=r"lembr[ea](?:-(?:te|se))?(?: de)?|não (?:te |se )?esque[çc]as?(?: de)?|(?:tenha|tem) em (?:mente|"
-        r"conta)|(?:nota )?para (?:o futuro|mais tarde)",
+        r"conta)",
+        noted=r"(?:nota )?para (?:o futuro|mais tarde)",
+        denies=r"não|nada|nenhuma?",
+        now=r"agora|hoje|amanhã|est(?:á|ão) (?:\w+ )?(?:caíd[ao]s?|quebrad[ao]s?|fora do ar|vermelh[ao]s?)",
         takes_back=r"correção(?=:)|(?:ah|oh),? não|não,? nem sempre|(?<!não )esque[çc][ae](?: (?:isso|isto|o que|tudo|"
         r"a regra)|(?=\W*$))|deixa (?:pra lá|para lá|isso|estar)|não,? espera|espera,? não|(?:estou|tô|"
         r"estava) (?:a )?brinca\w*|era (?:brincadeira|piada)|quis dizer|queria dizer|enganei-me|me enganei|"
@@ -152,10 +184,16 @@ LANGUAGES = {
     "ja": Language(
         lasting=r"必ず|常に|いつも|絶対|決して|毎回|ずっと|禁止|統一",
         later=r"今後|これから|以後|以降|うちで?は|ルール|規約|方針|原則",
-        builds=r".{2,60}(?:を実装|を作(?:って|成)|を書いて|を開発)",
+        builds=r".{2,60}(?<!ブランチ)(?<!コミット)(?<!PR)(?:を実装|を作(?:って|成)|を書いて|を開発)",
+        uses=r"使[わいうっえお]",
+        works=r"コミット|プッシュ|ブランチ|マージ|コメント",
         order=r"しないで|使わないで|書かないで|ようにして|ではなく|の代わりに|禁止|避けて",
         decides=r"(?:使います|使っています|採用しました|に決めました|にしました)",
-        remember=r"(?:覚えておいて(?:ください|ね)?|(?:今後のために)?メモ)[、,：:]|.{6,}覚えておいて(?:ください|ね)?[。.!！]?$",
+        remember=r"(?:覚え(?:ておい)?て(?:ください|ね)?|(?:今後のために)?メモ)[、,：:]|"
+        r".{6,400}覚えておいて(?:ください|ね)?[。.!！]?$",
+        noted=r"後のために[、,：:]",
+        denies=r".{0,200}(?:ない|禁止)",
+        now=r"今は|現在|今日|明日|落ちて",
         takes_back=r"やっぱり|冗談|忘れて(?!は)|撤回|取り消|いや、|間違え(?!な)|間違いでした|じゃなくて|訂正",
         local=r"この(?:プロジェクト|リポジトリ|ファイル|コード)|ここでは",
         universal=r"(?:すべて|全て|全部|どの)の?プロジェクト",
@@ -164,10 +202,16 @@ LANGUAGES = {
     "ko": Language(
         lasting=r"항상|언제나|늘|절대|매번|반드시|무조건|금지",
         later=r"앞으로|(?:이제|지금|오늘|다음)부터|우리|규칙|원칙|컨벤션",
-        builds=r".{2,60}(?:구현해|만들어|작성해|개발해)",
+        builds=r".{2,60}(?<!브랜치)(?<!브랜치를)(?<!커밋을)(?<!PR)(?: ?)(?:구현해|만들어|작성해|개발해)",
+        uses=r"사용|쓰지|써",
+        works=r"커밋|푸시|브랜치|머지|주석",
         order=r"지 ?(?:마|말아|말고|않았으면)|대신 .{1,40}(?:사용|써|쓰)|피해 ?줘|선호|원하지 않",
         decides=r"우리는? .{1,40}(?:사용|쓰기로|하기로|채택)\w*",
-        remember=r"기억해(?: ?(?:둬|두세요|줘|주세요))?[,:]|.{6,}기억해(?: ?(?:둬|두세요|줘|주세요))?[.!]?$",
+        remember=r"기억해(?: ?(?:둬|두세요|줘|주세요))?[,:]|"
+        r".{6,400}기억해(?: ?(?:둬|두세요|줘|주세요))?[.!]?$",
+        noted=r"나중을 위해[,:]",
+        denies=r".{0,200}(?:지 ?마|말고|말아|금지)",
+        now=r"지금|오늘|내일|현재",
         takes_back=r"취소(?=할|해|합|함|요|\W*$)|농담|아니(?:다|야|,)|잊어(?= ?(?:줘|버려|주세요)|\W*$)|철회|"
         r"잘못 (?:말|보냈|썼)|실수(?=였|야|예|입|했|로 (?:보|썼|쓴))|다시 생각|생각해 ?보니|정정",
         local=r"이 (?:프로젝트|저장소|리포|코드)|여기",
@@ -176,13 +220,19 @@ LANGUAGES = {
     ),
     "nl": Language(
         lasting=r"altijd|nooit|telkens|(?:elke|iedere) keer|niet meer|geen \w+ meer|zonder uitzondering",
-        later=r"voortaan|(?:vanaf|van) (?:nu|vandaag)|in het vervolg|in de toekomst|bij ons|in het algemeen|"
+        later=r"voortaan|(?:vanaf|van) (?:nu|vandaag)|in het vervolg|in de toekomst|bij ons|"
         r"afspraak|regel|conventie|standaard",
-        builds=r"implementeer|schrijf|bouw|ontwikkel|programmeer|maak een",
+        builds=r"implementeer|(?:schrijf|bouw|ontwikkel|programmeer|maak) (?:me |ons )?(?:een|de|het|dit|deze)",
+        uses=r"gebruik\w*",
+        works=r"takken|commentaar|antwoord .{0,20}in",
         order=r"gebruik .{2,60} in plaats van|alsjeblieft (?:geen|niet)|vermijd|zorg (?:ervoor|dat)|"
         r"ik (?:wil geen|wil liever|heb liever|geef de voorkeur)",
         decides=r"(?:we|wij) (?:gebruiken|hebben (?:besloten|gekozen)|kiezen)",
-        remember=r"onthoud|vergeet niet|denk er ?aan|hou(?:d)? er rekening mee|(?:notitie )?voor (?:later|de toekomst)",
+        remember=r"onthoud(?:en)?|vergeet niet|denk er ?aan|hou(?:d)? er rekening mee",
+        noted=r"(?:notitie )?voor (?:later|de toekomst)",
+        denies=r"geen|niet|niets",
+        now=r"nu|momenteel|vandaag|morgen|(?:(?:is|zijn|ligt) (?:\w+ )?)?(?:plat|down|"
+        r"kapot|stuk)(?: (?:is|zijn|ligt|liggen))?|(?:rood|groen) (?:is|zijn)|(?:is|zijn) (?:rood|groen)",
         takes_back=r"correctie(?=:)|(?:o|oh|ah),? nee|nee,? niet altijd|vergeet (?:(?:dat|het|dit)(?=\W*$|"
         r"[,.;:!]| (?:maar|weer)\b)|(?:wat|de regel)(?! niet))|laat maar(?! weten)|toch (?:maar )?niet|nee,? wacht|"
         r"wacht,? nee|grapje|was een grap|ik bedoel(?:de)?|neem (?:dat|het|de \w+) terug|ik vergis(?:te)? me|"
@@ -195,13 +245,18 @@ LANGUAGES = {
     "pl": Language(
         lasting=r"zawsze|nigdy|za każdym razem|bez wyjątk\w+|"
         r"zabronion\w+|nie wolno|umowa",
-        later=r"od (?:teraz|dziś|dzisiaj)|odtąd|na przyszłość|w przyszłości|ogólnie|u nas|konwencj\w+|"
+        later=r"od (?:teraz|dziś|dzisiaj)|odtąd|na przyszłość|w przyszłości|u nas|konwencj\w+|"
         r"zasad\w+|reguł\w+",
         builds=r"zaimplementuj|napisz|zbuduj|stwórz|utwórz|zaprogramuj",
+        uses=r"uży\w+|stosuj\w*|stosować",
+        works=r"gałę[zź]\w*|komentarz\w*|odpowiadaj .{0,20}po",
         order=r"nie (?:używaj|rób|dotykaj|zmieniaj|pisz|dodawaj|usuwaj|pushuj|commituj|edytuj)(?:cie)?|"
         r"(?:używaj|użyj|stosuj)(?:cie)? .{2,60} zamiast|unikaj|upewnij się|wolę|nie chcę|proszę,? nie",
         decides=r"(?:używamy|stosujemy|korzystamy|zdecydowaliśmy|wybraliśmy)",
-        remember=r"(?:za)?pamiętaj|nie zapominaj|miej na uwadze|(?:notatka )?na (?:później|przyszłość)",
+        remember=r"(?:za)?pamiętaj(?:cie)?|nie zapominaj|miej na uwadze",
+        noted=r"(?:notatka )?na (?:później|przyszłość)",
+        denies=r"nie|nic|żadn\w+",
+        now=r"teraz|dziś|dzisiaj|jutro|obecnie|nie działa(?:ją)?",
         takes_back=r"(?:korekta|poprawka)(?=:)|(?:o|ach),? nie|a nie(?=\W*$|[,.;!])|nie,? nie zawsze|(?<!nie )zapomnij|"
         r"nieważne(?=\W*$|[.;!])|"
         r"jednak nie|nie,? (?:czekaj|zaczekaj)|czekaj,? nie|żart\w*|"
@@ -214,14 +269,18 @@ LANGUAGES = {
     "ru": Language(
         lasting=r"всегда|никогда|каждый раз|без исключений|запрещ\w+|принято|"
         r"больше не",
-        later=r"отныне|впредь|с (?:этого момента|сегодняшнего дня)|на будущее|в будущем|вообще|у нас|"
+        later=r"отныне|впредь|с (?:этого момента|сегодняшнего дня)|на будущее|в будущем|у нас|"
         r"правил\w+|соглашени\w+|конвенци\w+",
         builds=r"реализуй|напиши|создай|построй|разработай|запрограммируй",
+        uses=r"использ\w+|бери",
+        works=r"комми[тч]\w*|пуш\w*|ветк\w+|ветвь|комментари\w+|отвечай .{0,20}на",
         order=r"не (?:используй|трогай|меняй|пиши|добавляй|удаляй|пушь|коммить|редактируй|делай)(?:те)?|"
         r"(?:используй|бери)(?:те)? .{2,60} вместо|избегай|предпочитаю|не хочу|пожалуйста,? не",
         decides=r"мы (?:используем|применяем|решили|выбрали)|^используем",
-        remember=r"(?:за)?помни(?:те)?|не заб(?:удь|ывай)(?:те)?|име(?:й|йте) в виду|учти(?:те)?|"
-        r"(?:заметка )?на будущее",
+        remember=r"(?:за)?помни(?:те)?|не заб(?:удь|ывай)(?:те)?|име(?:й|йте) в виду|учти(?:те)?",
+        noted=r"(?:заметка )?на (?:будущее|потом)",
+        denies=r"не|ничего|никак\w+",
+        now=r"сейчас|сегодня|завтра|упал[аои]?|лежит",
         takes_back=r"(?:исправление|поправка)(?=:)|(?:а|ой|ах),? нет|нет,? не (?:всегда|надо)|(?<!не )забудь(?:те)?|"
         r"неважно(?=\W*$|[.;!])|проехали|хотя,? нет|нет,? (?:стой|подожди|погоди)|(?:стой|подожди|"
         r"погоди),? нет|шучу|шутка|(?:я )?имел[аи]? в виду|беру (?:свои )?(?:слова|это)|передумал\w*|ошиб(?:ся|лась)|"
@@ -233,10 +292,16 @@ LANGUAGES = {
     "zh": Language(
         lasting=r"总是|始终|永远|绝不|决不|绝对|从不|切勿|务必|一律|每次|必须|禁止|统一|不许|不准|都[要用得]",
         later=r"从(?:现在|今天)(?:开始|起)|今后|以后|规定|规范|约定|规则",
-        builds=r"(?:请|帮我|给我)*(?:实现|写一?个|做一?个|创建|开发)",
+        builds=r"(?:请|帮我|给我)*(?:实现|写一?个|做一?个|创建|开发)(?!.{0,6}(?:分支|提交|PR))",
+        uses=r"使用|用(?![户途例])",
+        works=r"提交|推送|分支|合并|注释|回[复答]",
         order=r"不要(?![でなだ。とに])|别[用再动改写]|请勿|避免|而不是|代替|我(?:更喜欢|偏好|不想|不希望)",
         decides=r"我们(?:使用|用|采用|决定|选择)|本项目(?:使用|采用)",
-        remember=r"(?:另外|还有|请|也|要)*记住(?![了吗这那它]|\W*$)",
+        remember=r"(?:另外|还有|请|也|要)*记住(?![了吗这那它]|\W*$)|"
+        r".{4,400}[，,]\s*记住[。.!！]?$|记得(?=.{0,200}(?:用|不要|别|总是|每次))",
+        noted=r"备忘[，,：:]",
+        denies=r".{0,200}(?:不|别|勿|禁止)",
+        now=r"现在|目前|今天|明天|正在|挂了",
         takes_back=r"[哦噢啊]不|不用了(?!的)|更正|纠正|忘了吧|忘掉(?=吧|它|这|那|我|\W*$)|算了|还是不|(?<![以今]后)还是用|开玩笑|"
         r"撤回|[说搞弄]错(?=了|\W*$)|收回|改(?:变)?主意|不对(?=[，。！,]|$)|"
         r"等等[，,]|我的意思是|发错|不同意",
@@ -247,33 +312,91 @@ LANGUAGES = {
 }
 
 
-def pattern(choose: Callable[[Language], str], before: str = "") -> re.Pattern[str]:
-    """Return a pattern for one kind of cue in every language, preceded by the pattern ``before``."""
-    parts = [
-        rf"(?<!\w)(?:{choose(language)})(?!\w)" if language.is_spaced else f"(?:{choose(language)})"
-        for language in LANGUAGES.values()
-    ]
-    return lazy_regex(f"{before}(?:{'|'.join(parts)})" if before else "|".join(parts), re.IGNORECASE)
+def pattern(choose: Callable[[Language], str], before: str = "", after: str = "") -> re.Pattern[str]:
+    """Return a pattern for one kind of cue in every language, between the patterns ``before`` and ``after``."""
+    cues = "|".join(_words(language, choose(language)) for language in LANGUAGES.values())
+    return lazy_regex(f"{before}(?:{cues}){after}" if before or after else cues, re.IGNORECASE)
 
 
+def _words(language: Language, cues: str) -> str:
+    return rf"(?<!\w)(?:{cues})(?!\w)" if language.is_spaced else f"(?:{cues})"
+
+
+#: What may precede an order in any of the languages: please, now, then.
+_PLEASE = (
+    r"^\W*(?:(?:bitte|jetzt|nun|dann|por favor|ahora|luego|s['’]il te plaît|maintenant|ensuite|per favore|ora|poi|"
+    r"agora|depois|alsjeblieft|nu|dan|proszę|teraz|potem|пожалуйста|теперь|потом|сейчас|ok(?:ay)?)[,:]? )?"
+)
+#: What an order makes that is no thing with requirements of its own, but a step of the work.
+NOT_MADE = (
+    r"(?!\W+(?:[\w-]+ ){0,2}?(?:commits?|branch\w*|(?:pull|merge)[ -]requests?|prs?|mrs?|issues?|tickets?|tags?|"
+    r"releases?|rama|ramo|ветк\w|gałąź|коммит\w*)(?!\w))"
+)
+#: Words of what holds in general, which also begin a report: "in general the tests fail".
+_GENERALLY = r"en g[ée]n[ée]ral|in generale|em geral|in het algemeen|ogólnie|вообще"
 #: The beginning of a sentence with such a word.
 UNMISTAKABLE = pattern(lambda language: f"{language.later}|{language.lasting}", r"^\W*(?:\w+[,:]? )?")
 LASTING = pattern(lambda language: f"{language.later}|{language.lasting}")
 #: The beginning of an order to make something, and words of a sentence that is about more than that thing.
-BUILDS = pattern(lambda language: language.builds, r"^\W*(?:\w+[,:]? )?")
-WIDER = pattern(lambda language: f"{language.later}|{language.local}|{language.decides}|{language.universal}")
+BUILDS = pattern(lambda language: language.builds, _PLEASE, NOT_MADE)
+WIDER = pattern(
+    lambda language: "|".join(
+        (
+            language.later,
+            language.local,
+            language.decides,
+            language.universal,
+            language.uses,
+            language.works,
+            _GENERALLY,
+        )
+    )
+)
 ORDER = pattern(lambda language: language.order)
 DECIDES = pattern(lambda language: language.decides)
 #: What follows an order to remember: a colon or a conjunction, and a statement. What "I" and "you" do is so only now.
-_STATES = (
+_KINDLY = (
     r"(?: (?:bitte|aussi|bien|también|anche|também|ook|też|(?:für|in|pour|per|para|por|voor|na|на)\b[^,:.?]{1,30}))?"
-    r"(?:\s?:|,? (?:(?:dass|que|che|dat|że|что)\b|qu['’])(?!\s+(?:ich|du|tu|je|yo|io|eu|ik|я|ты|voor|tienes|tengo|"
-    r"hai|ho|tens|tenho|muszę|musisz|надо)\b))\s*\w+"
 )
-REMEMBERS = pattern(
-    lambda language: f"(?:{language.remember}){_STATES}" if language.is_spaced else language.remember,
-    r"^\W*(?:\w+[,:]? ){0,2}?",
+_STATES = (
+    rf"{_KINDLY}(?:\s?:|,? (?:(?:dass|que|che|dat|że|что)\b|qu['’])(?!\s+(?:ich|du|tu|je|yo|io|eu|ik|я|ты|voor|tienes|"
+    r"tengo|hai|ho|tens|tenho|muszę|musisz|надо)\b))\s*\w+"
 )
+#: Verbs of a statement. A note for later without one is a task.
+_IS = (
+    r"(?=.*(?<!\w)(?:ist|sind|hat|haben|wird|läuft|liegt|steht|gilt|gelten|heißt|braucht|son|está|están|tiene|tienen|hay|"
+    r"est|sont|ont|utilise|tourne|è|sono|hanno|são|tem|têm|zijn|heeft|hebben|draait|staat|wordt|jest|są|ma|mają|у|это)"
+    r"(?!\w))"
+)
+_ON_MEMORY = r"^\W*(?:\w+[,:]? ){0,2}?"
+
+
+def _remembered(language: Language) -> str:
+    """Return how a sentence begins that asks to remember a statement or a prohibition, or notes one for later."""
+    if not language.is_spaced:
+        return f"{language.remember}|(?:{language.noted})"
+    prohibits = rf"{_KINDLY}\s?[,:] (?:{language.denies})(?!\w)"
+    return rf"(?:{language.remember})(?:{_STATES}|{prohibits})|(?:{language.noted})\s?[:,]{_IS}\s*\w+"
+
+
+def _ordered(language: Language) -> str:
+    """Return how a sentence begins that asks to remember what to do at all times, or what to use."""
+    cues = f"{language.lasting}|{language.uses}" + ("" if language.is_spaced else f"|{language.denies}")
+    return f"(?:{language.remember}|{language.noted})(?=.*{_words(language, cues)})"
+
+
+REMEMBERS = pattern(_remembered, _ON_MEMORY)
+REMEMBERS_TO = pattern(_ordered, _ON_MEMORY)
+
+
+def _reminded_for_now(language: Language) -> str:
+    """Return how a sentence begins that asks to remember what is so only at the moment."""
+    now, lasting = (_words(language, cues) for cues in (language.now, f"{language.later}|{language.lasting}"))
+    return rf"^(?=.*{now})(?!.*{lasting})\W*(?:\w+[,:]? ){{0,2}}?(?:{language.remember}|{language.noted})"
+
+
+#: Asks to remember what is so only at the moment.
+REMINDS_FOR_NOW = lazy_regex("|".join(_reminded_for_now(one) for one in LANGUAGES.values()), re.IGNORECASE)
 TAKES_BACK = pattern(lambda language: language.takes_back)
 LOCAL = pattern(lambda language: language.local)
 UNIVERSAL = pattern(lambda language: language.universal)

@@ -86,9 +86,26 @@ _ALL_OF_IT = lazy_regex(
 #: Wordings by which a later withdrawal names its subject, which it must do.
 _SUBJECT = lazy_regex(
     r"\b(?:about|regarding|concerning|rule (?:on|for|that|with|to)|back (?:the|my|what)|forget (?:the|my|that)|"
-    r"withdraw|revoke|retract|said (?:about|on|that|to)|sobre|über|mit|zu[mr]?)\b([^,;:!?]*)",
+    r"withdraw|revoke|retract|said (?:about|on|that|to)|sobre|über|mit|zu[mr]?)\b((?:\([^()]{0,200}\)|[^,;:!?(])*)",
     _ANY,
 )
+#: What specifies the subject further, after a comma or a colon: ", the one about …".
+_THAT_IS = lazy_regex(
+    r"\s{0,3}[,;:(–—-]{1,3}\s{0,3}(?:i\.e\.|namely|that is|meaning|(?:i mean )?the (?:one|rule|thing)|about|"
+    r"regarding|sobre|über|"
+    r"d\.h\.)\W(?P<more>[^;:!?]*)",
+    _ANY,
+)
+#: What is meant where the subject is only a pronoun: "about this: …", "about, well, …".
+_MEANT = lazy_regex(r"\s{0,3}(?:,\s{0,3}(?:well|uh+|um+|er+|you know|like|ähm?)\s{0,3},|:)(?P<more>[^;:!?]*)", _ANY)
+_AND = r"(?:and|or|und|oder|et|ou|y|o|e|en|of)"
+#: The rest of a list of subjects: ", commit messages and pushing".
+_LISTED = lazy_regex(
+    r"(?:,\s*(?!(?:use|always|never|please|let|it|they|we|i|just|do|don't|keep|leave|go|instead|from)\b)[\w'’-]+"
+    rf"(?: (?!{_AND}\b)[\w'’-]+){{0,2}}){{1,9}},? {_AND} [\w'’-]+(?: [\w'’-]+){{0,2}}(?=\W*$)",
+    _ANY,
+)
+_ITEM_END = lazy_regex(rf",| {_AND} ", _ANY)
 #: Words in a withdrawal that don't name its subject.
 EMPTY_WORDS = content_words(
     "forget said say take back rule rules scratch strike never mind about what told tell wrote preference convention "
@@ -119,9 +136,27 @@ def correction_in(sentence: str) -> re.Match[str] | None:
 
 def withdrawn_subject(sentence: str) -> frozenset[str]:
     """Return the first letters of the words that specify what a sentence withdraws; empty if there are none."""
+    return frozenset[str]().union(*withdrawn_subjects(sentence))
+
+
+def withdrawn_subjects(sentence: str) -> list[frozenset[str]]:
+    """Return what a sentence withdraws, as ``withdrawn_subject`` does, with an element for each item of a list."""
     match = withdrawal_in(sentence)
     subject = _SUBJECT.search(sentence, match.start()) if match else None
-    return prefixes(content_words(subject.group(1)) - EMPTY_WORDS) if subject else frozenset()
+    if subject is None:
+        return []
+    if listed := _LISTED.match(sentence, subject.end()):
+        named = [subject[1], *_ITEM_END.split(listed[0])]
+    else:
+        more = _THAT_IS.match(sentence, subject.end())
+        if more is None and not _names(subject[1]) and not subject[0].lower().startswith("forget"):
+            more = _MEANT.match(sentence, subject.end())
+        named = [f"{subject[1]} {more['more'] if more else ''}"]
+    return [names for names in map(_names, named) if names]
+
+
+def _names(words: str) -> frozenset[str]:
+    return prefixes(content_words(words) - EMPTY_WORDS)
 
 
 # --- What doubts it ---------------------------------------------------------------------------------------------------

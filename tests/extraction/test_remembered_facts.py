@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engram.extraction.user_rules import Refusal, judge, rules
+from engram.extraction.user_rules import Refusal, judge, rules, takings_back
 
 
 @pytest.mark.parametrize(
@@ -110,3 +110,114 @@ def test_a_withdrawal_means_what_was_said_before_and_not_what_to_do_instead() ->
     assert not rules(
         "From now on write the tests with pytest.", following="no wait, forget that, leave them as they are"
     )
+
+
+@pytest.mark.parametrize(
+    ("prompt", "rule"),
+    [
+        ("Create the export page. Never push without asking.", "Never push without asking."),
+        ("Implement the login form.\nNever amend commits of others.", "Never amend commits of others."),
+        ("Build a queue worker. Always answer in German.", "Always answer in German."),
+        ("Generate the API client. Always mock the clock in tests.", "Always mock the clock in tests."),
+        ("I need a tool that trims logs. Never use sudo.", "Never use sudo."),
+        ("Entwickle ein Skript für die Rechnungen. Verwende immer uv.", "Verwende immer uv."),
+        ("Crée un script de sauvegarde. N'utilise jamais npm.", "N'utilise jamais npm."),
+        ("Создай утилиту для логов. Всегда используй uv.", "Всегда используй uv."),
+        ("帮我写一个脚本。永远使用 pnpm。", "永远使用 pnpm。"),
+    ],
+)
+def test_a_rule_of_how_to_work_is_kept_beside_a_task(prompt: str, rule: str) -> None:
+    assert [found.sentence for found in rules(prompt)] == [rule]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Build the uploader.\n\nThank you.\n\nNever abbreviate variables.",
+        "Open a ticket. Create a branch. Never abbreviate variables.",
+        "Code review took long. Never abbreviate variables.",
+        "Write clear names. Never abbreviate variables.",
+        "- Write clear names\n- Never abbreviate variables.",
+        "The programme stopped. Never abbreviate variables.",
+        "Fix the exporter.\n\n## Rules\n\n- Never abbreviate variables.",
+    ],
+)
+def test_a_rule_is_kept_where_nothing_to_make_is_asked_for_in_its_paragraph(prompt: str) -> None:
+    assert [found.sentence for found in rules(prompt)] == ["Never abbreviate variables."]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Never use emojis. Create a parser for invoices. Always trim the lines. Scratch that.",
+        "Never use emojis. Implement the cache. Never store more than ten entries. Forget that.",
+        "Never use emojis. Napisz importer. Nigdy nie nadpisuj plików. Zapomnij.",
+    ],
+)
+def test_a_withdrawal_after_what_a_thing_must_do_means_that(prompt: str) -> None:
+    assert [found.sentence for found in rules(prompt)] == ["Never use emojis."]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "For later: rename the invoice table.",
+        "Note for later, ask Dana about the tax ids.",
+        "For later versions: add a dark mode to the page.",
+        "Für später: benenne die Tabelle um.",
+        "Remember that the build is red.",
+        "Remember: the demo is on Thursday.",
+        "The pipeline is broken, keep that in mind.",
+        "They said the tests are slow, remember that.",
+        "Vergiss nicht, dass die Pipeline gerade rot ist.",
+        "Souviens-toi que le serveur est en panne.",
+        "Pamiętaj, że serwer teraz nie działa.",
+        "记住服务器现在挂了。",
+        "In generale i test sono rossi.",
+    ],
+)
+def test_a_task_for_later_and_news_of_the_moment_are_no_rules(sentence: str) -> None:
+    assert not rules(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "For later: prod runs on Debian 12.",
+        "For later: never use floats for money.",
+        "Keep in mind that the server is down every Sunday.",
+        "Remember that the staging server is in Frankfurt.",
+        "Keep in mind that the team is still moving to Postgres.",
+        "Always pin versions, we are still running Node 16.",
+        "Never put screenshots in this issue template.",
+        "Vergiss nicht, nie auf main zu pushen.",
+        "N'oublie pas de toujours lancer les tests.",
+        "Lembra-te de nunca usar npm.",
+        "Pamiętaj, żadnych emoji.",
+        "Onthoud, geen emoji's in commits.",
+        "Recuerda usar pytest.",
+        "记得每次都用 uv。",
+    ],
+)
+def test_what_is_remembered_for_good_is_kept(sentence: str) -> None:
+    assert [found.sentence for found in rules(sentence)] == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "rules_meant"),
+    [
+        ("Forget that rule, the one about squashing merges.", ["Always squash merges."]),
+        ("Forget the thing I said, about deploying on Fridays.", ["Never deploy on Fridays."]),
+        ("I changed my mind about it: deploys on Fridays work.", ["Never deploy on Fridays."]),
+        ("Take back what I said about, well, emojis.", ["Never use emojis."]),
+        (
+            "Forget what I said about emojis, Friday deploys and squashing merges.",
+            ["Always squash merges.", "Never deploy on Fridays.", "Never use emojis."],
+        ),
+    ],
+)
+def test_a_withdrawal_names_its_subject_after_a_comma_or_colon(sentence: str, rules_meant: list[str]) -> None:
+    known = ["Always squash merges.", "Never deploy on Fridays.", "Never use emojis.", "Always pin versions."]
+    takings = takings_back(sentence)
+
+    assert [rule for rule in known if any(taking.is_about(rule) for taking in takings)] == rules_meant
