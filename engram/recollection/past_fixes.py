@@ -392,6 +392,10 @@ def memories_between(store: Store, resolution: Resolution, turns: Sequence[Store
 
 #: Minimum share and number of an error's words that a memory of a fix or dead end must contain.
 MIN_SHARED_WORDS, MIN_WORDS = 0.5, 2
+#: Paths and names of files in an error, which say where it happened, not what it is.
+_PLACE = lazy_regex(r"[\w.@~-]*(?:[/\\][\w.@~-]*)+|\b[\w-]+\.[a-zA-Z]{1,5}\b(?::\d+)*")
+#: Stems that every error has.
+_ANY_ERROR = stems(["fail", "failed", "failure", "failing", "error", "errors"])
 #: Minimum length of an error line that is searched for word for word, in characters.
 MIN_QUOTED_CHARACTERS = 10
 
@@ -500,8 +504,11 @@ def _fixes_of(
 
 
 def _fixes_of_memories(store: Store, error: str, project_id: int) -> list[PastFix]:
-    """Return the memories of fixes and dead ends that quote a line of the error or contain enough of its words."""
-    wanted = stems(topic_words(error))
+    """Return the memories of fixes and dead ends that quote a line of the error or contain enough of its words.
+
+    The words that say what the error is must be among them, not only the places where it happened.
+    """
+    wanted, telling = stems(topic_words(error)), stems(topic_words(_PLACE.sub(" ", error))) - _ANY_ERROR
     lines = [line for line in map(_unmarked, error.splitlines()) if len(line) >= MIN_QUOTED_CHARACTERS]
     if len(wanted) < MIN_WORDS and not lines:
         return []
@@ -511,6 +518,8 @@ def _fixes_of_memories(store: Store, error: str, project_id: int) -> list[PastFi
             quoted = _unmarked(" ".join((memory.summary, memory.content, *memory.facts)))
             stated = stems(topic_words(f"{memory.summary} {memory.content} {' '.join(memory.entities)}"))
             share = len(wanted & stated) / len(wanted) if len(wanted & stated) >= MIN_WORDS else 0.0
+            if len(telling & stated) < MIN_SHARED_WORDS * len(telling):
+                share = 0.0
             if any(line in quoted for line in lines):
                 share = 1.0
             if share >= MIN_SHARED_WORDS:

@@ -33,6 +33,7 @@ from engram.search.passages.answering import WORTH, Wanted, answered, worth_of
 from engram.search.passages.followed import MAX_FOLLOWED_CHARACTERS, ends_of_turns, what_followed
 from engram.search.passages.passage_search import excerpt
 from engram.search.question import Coverage, Query, coverage_of_words, parse_date_range, relative_time
+from engram.search.quoted_phrases import find_phrases, only_name
 from engram.search.searcher import Searcher, with_places
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_spans
@@ -171,7 +172,8 @@ def answer_question(
 ) -> Answer:
     """Return the hits that answer a question, chosen so that ``answer_text`` fits the budget.
 
-    If the question names only a day, and anything of that day is found, only hits of that day are returned.
+    If the question names only a day, and anything of that day is found, only hits of that day are returned. If it is
+    only a name in code, such as ``useContext``, the same goes for texts that contain it.
 
     The evidence of memories and the summaries of sessions are included only if ``with_passages`` is set.
 
@@ -189,6 +191,12 @@ def answer_question(
     if named is None:
         found = without_daily_log(found)
     candidates = searcher.recall(replace(query, limit=MAX_CANDIDATES) if found else query)
+    if (name := only_name(query.text)) and with_passages:
+        # Many texts contain the parts of a name in code; only those that contain the name itself are about it.
+        named_in = [hit for hit in candidates if find_phrases(hit.text, (name,))]
+        exact = searcher.search(replace(query, limit=MAX_CANDIDATES, phrases=(name,)))
+        if exact or named_in:
+            found, candidates = exact, named_in
     logs = day_logs(store, query) if with_passages else []
     of_day = of_named_day(found, query.text, named), of_named_day(candidates, query.text, named)
     if logs or any(of_day):

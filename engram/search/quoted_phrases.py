@@ -13,6 +13,8 @@ from engram.text.words import UNSPACED_LETTERS, is_unspaced
 
 #: A phrase between matching quotation marks.
 _QUOTED = lazy_regex(r"\"([^\"]+)\"|[“„]([^“”„]+)[“”]|«([^«»]+)»|»([^«»]+)«|「([^「」]+)」|『([^『』]+)』")
+#: A word that names something in code: camelCase or under_scored.
+_NAME = lazy_regex(r"[\w$]*(?:[a-z0-9][A-Z]|[^\W_]_[^\W_])[\w$]*")
 #: A word, white space, or one punctuation mark.
 _PART = lazy_regex(r"\w+|\s+|[^\w\s]")
 #: Punctuation at the end of a quoted sentence, which is not part of the phrase.
@@ -33,6 +35,12 @@ def phrases_of(text: str) -> tuple[str, ...]:
     """Return the quoted phrases of a question that contain a word, in order, without duplicates."""
     quoted = (next(filter(None, match.groups())).strip().rstrip(_END_SIGNS) for match in _QUOTED.finditer(text))
     return tuple(dict.fromkeys(phrase for phrase in quoted if re.search(r"\w", phrase)))
+
+
+def only_name(text: str) -> str:
+    """Return the name in code that is all that a question consists of; "" for any other question."""
+    word = text.strip(" `'\"?()")
+    return word if _NAME.fullmatch(word) else ""
 
 
 def find_phrases(text: str, phrases: Sequence[str]) -> list[tuple[int, int]]:

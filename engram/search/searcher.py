@@ -25,7 +25,7 @@ from engram.search.hits import Hit, sink_other_branches
 from engram.search.passages.candidate_set import CandidateSet, SearchIndex, VectorWait
 from engram.search.passages.passage_search import find_notes, find_passages
 from engram.search.question import Coverage, ParsedQuery, Query, TermCounts, parse_query, select_terms
-from engram.search.quoted_phrases import phrases_of
+from engram.search.quoted_phrases import only_name, phrases_of
 from engram.search.ranking import MemoryCandidates, Ranking, best_places, build_candidates, rank
 from engram.search.support import Floor, Support, evidence_cosines, rarity_of_words, text_support, usual_cosine
 from engram.search.vectors.loaded_vectors import Floats, VectorCache
@@ -233,9 +233,11 @@ class Searcher:
         phrases = phrases_of(query.text)
         is_phrase = bool(phrases)
         # A shell removes quotes, so texts that contain the whole question, word for word, come first. The same goes for
-        # a single word in a script without spaces, since many texts contain its pairs of letters.
+        # a single word in a script without spaces, since many texts contain its pairs of letters, and for a name in
+        # code, since many contain its parts.
         is_asked_whole = len(question_words_of(query.text)) > 1 or is_unspaced(query.text)
-        phrases = phrases or ((query.text.strip(),) if is_asked_whole else ())
+        name = only_name(query.text) or (query.text.strip() if is_asked_whole else "")
+        phrases = phrases or ((name,) if name else ())
         exact = self.search(replace(query, phrases=phrases)) if phrases else []
         if exact and is_phrase:
             return exact, ""

@@ -256,6 +256,27 @@ def test_fix_names_the_project_of_a_fix_from_elsewhere(
     assert f" · {name}\n" not in here
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        "no such file or directory ./harbour/dock/main.go",
+        "gofmt failed in harbour/dock",
+        "FAIL port.example/harbour/dock [build failed]",
+    ],
+)
+def test_a_fix_in_the_same_place_is_not_one_of_another_error(at_work: Workshop, error: str) -> None:
+    at_work.work("feat/x", "Begin")
+    at_work.learn(
+        "`go test ./harbour/dock/...` failed: The crane id needs 12 letters. It passed after a change of "
+        "dock_crane_test.go in harbour/dock.",
+        kind=Kind.FIX,
+        extractor="openai-m",
+    )
+
+    assert run("fix", error).exit_code == 1
+    assert run("fix", "the crane id needs 12 letters").exit_code == 0
+
+
 def test_fix_of_an_unknown_error_exits_with_1(at_work: Workshop) -> None:
     at_work.work("feat/x", "Begin")
 

@@ -16,8 +16,9 @@ from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import ensure_session
 from engram.notes.note_index import index_notes
 from engram.redaction import redact
+from engram.search.answer import answer_question
 from engram.search.question import Query
-from engram.search.quoted_phrases import find_phrases, phrases_of, text_around
+from engram.search.quoted_phrases import find_phrases, only_name, phrases_of, text_around
 from engram.search.searcher import NOBODY_SAID_ANY, NOBODY_SAID_PHRASE, NOBODY_SAID_WORDS, Searcher
 from engram.search.vectors.loaded_vectors import embed_missing
 from engram.settings import Settings
@@ -262,3 +263,31 @@ def test_the_reply_to_a_prompt_that_has_the_words_is_shown_beside_it(store: Stor
         "The oven is cold because relay R2 is stuck.",
     ]
     assert unsaid == ""
+
+
+def test_a_name_in_code_is_found_as_it_is_written(searcher: Searcher, store: Store) -> None:
+    for number in range(4):
+        tell(store, f"n{number}", f"Use the barrel context of pier {number}: the use of a context counts for barrels.")
+    tell(store, "name", "The lantern crashed, because useBarrelContext returned undefined outside of its provider.")
+
+    for asked in ("useBarrelContext", "`useBarrelContext`", "usebarrelcontexT"):
+        hits = answer_question(store, searcher, Query(asked)).hits
+        assert ["useBarrelContext" in hit.text for hit in hits] == [True]
+    first, _ = searcher.look_up(Query("useBarrelContext"))
+    assert "useBarrelContext" in first[0].text
+
+
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ("useContext", "useContext"),
+        ("`read_lines`?", "read_lines"),
+        ("EntireMetadataDir", "EntireMetadataDir"),
+        ("what is useContext", ""),
+        ("Lantern", ""),
+        ("HTTP", ""),
+        ("__init__", ""),
+    ],
+)
+def test_a_question_may_be_a_name_in_code_only(asked: str, name: str) -> None:
+    assert only_name(asked) == name
