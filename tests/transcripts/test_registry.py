@@ -17,6 +17,7 @@ ALLOWED = {
     "exchange/importing.py": "names the agent of memories that an early version exported",
     "exchange/other_programs.py": "names the agent that the earlier Engram read",
     "setup/installing/preflight.py": "counts what Claude Code's sessions would cost",
+    "cli/results.py": "tells that only the prompt is known of a hit from the prompt history of Claude Code",
     "cli/up_once.py": "tells which sessions Claude Code is about to delete",
     "setup/doctor/machine_checks.py": "tells which sessions Claude Code is about to delete",
 }
