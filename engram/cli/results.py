@@ -24,8 +24,8 @@ from engram.models.work.pauses import FOREVER_MS, current_pauses
 from engram.search.hit_lines import pull_request_of, remarks_of
 from engram.search.hits import NAMED_SPEAKER, SPEAKERS, PublicHit
 from engram.system.clock import day_of
-from engram.system.lazy_regex import lazy_regex
-from engram.text.splitting import sentences, without_markup
+from engram.text.markdown import LineKind, paragraphs_of, readable_lines
+from engram.text.splitting import sentences
 from engram.text.titles import in_words
 from engram.transcripts.turns import Role
 from engram.trust.display import number_of, visible
@@ -42,12 +42,6 @@ _INDENT = "   "
 _BETWEEN = " · "
 #: Maximum number of lines of a text in a list.
 _MAX_LISTED_LINES = 3
-_FENCE = lazy_regex(r"^\s*(?:```|~~~)\S*\s*$")
-_BULLET = lazy_regex(r"^(?:[-*+•]|\d{1,3}[.)]) ")
-_HEADING = lazy_regex(r"^#{1,6} ")
-_QUOTED = lazy_regex(r"^(?:> ?)+")
-#: A row of a table, and the row below its head.
-_ROW, _RULE_ROW = lazy_regex(r"^\|(.+)\|$"), lazy_regex(r"^\s*\|?[-:|\s]*-{3}[-:|\s]*$")
 #: Remark on a prompt from Claude Code's prompt history.
 _ONLY_PROMPT = "only this prompt is known; its transcript with the answer is gone"
 #: Who said a passage, in words.
@@ -262,28 +256,15 @@ def say_masked(workspace: Workspace, *texts: str) -> None:
 
 
 def readable_content(memory: Memory) -> str:
-    """Return a memory's content without the rules' marks and the sentences that are in its summary or facts."""
+    """Return a memory's content with its labels in words and without the sentences of its summary and its facts."""
     said = " ".join([*memory.summary.split(), *" ".join(memory.facts).split()])
-    paragraphs = _paragraphs_of(in_words(memory.content).splitlines())
-    return "\n".join(line for lines in paragraphs for line in _unsaid(lines, said)).strip()
 
+    def unsaid(part: str) -> str:
+        paragraphs = paragraphs_of(part.splitlines())
+        left = (_unsaid(lines, said) if kind is LineKind.PROSE else lines for lines, kind in paragraphs)
+        return "\n".join(line for lines in left for line in lines)
 
-def _paragraphs_of(lines: Iterable[str]) -> list[list[str]]:
-    """Return lines in groups: those of a paragraph together, and every other line on its own."""
-    groups: list[list[str]] = []
-    is_prose = is_code = False
-    for line in lines:
-        is_fence = _FENCE.match(line) is not None
-        was_prose = is_prose
-        is_prose = not (
-            is_fence or is_code or not line.strip() or _HEADING.match(line) or line.startswith(("    ", "|"))
-        )
-        if is_prose and was_prose and not _BULLET.match(line.strip()):
-            groups[-1].append(line)
-        else:
-            groups.append([line])
-        is_code ^= is_fence
-    return groups
+    return in_words(memory.content, unsaid)
 
 
 def _unsaid(lines: Sequence[str], said: str) -> Sequence[str]:
@@ -360,28 +341,9 @@ def _fits(begin: str, title: str, about: Sequence[str]) -> bool:
 
 
 def _wrapped(text: str, width: int) -> Iterable[str]:
-    """Yield the lines of a Markdown text as a person reads it on a terminal, without blank lines.
-
-    Emphasis and the targets of links are left out, the cells of a table are joined, code is indented, and lists have
-    hanging indents.
-    """
-    is_code = False
-    for line in safe(text).strip("\n").splitlines():
-        line = line.rstrip()
-        if _FENCE.match(line):
-            is_code = not is_code
-        elif is_code:
-            yield from wrapped(f"    {line}" if line else "", max(width, 1), rest="      ")
-        elif line and not _RULE_ROW.match(line):
-            plain = without_markup(_cells_of(_HEADING.sub("", _QUOTED.sub("", line.strip()))))
-            hanging = "  " if _BULLET.match(plain) else ""
-            yield from wrapped(plain, max(width, 1), rest=hanging)
-
-
-def _cells_of(line: str) -> str:
-    """Return a row of a table as its cells, joined; any other line unchanged."""
-    row = _ROW.match(line)
-    return " — ".join(filter(None, (cell.strip() for cell in row[1].split("|")))) if row else line
+    """Yield the lines of a Markdown text for a terminal."""
+    for line, rest in readable_lines(safe(text).strip("\n")):
+        yield from wrapped(line, max(width, 1), rest=rest)
 
 
 def _plain(text: str) -> str:

@@ -22,7 +22,7 @@ from engram.page.view import View
 from engram.reports.memory_report import Span
 from engram.system.clock import parse_time_ms
 from engram.system.lazy_regex import lazy_regex
-from engram.text.titles import LABEL, LABELS
+from engram.text.titles import LABELS, labelled_parts
 from engram.transcripts.turns import Role
 from engram.trust.display import cut_at_word, is_hidden, number_of, span
 
@@ -327,10 +327,10 @@ def text_blocks(text: str, is_wrapped: bool = False, *, is_labelled: bool = True
     text = text.replace("\r\n", "\n")
     if len(text) > MAX_RICH_CHARACTERS:
         return [Passage("prose", (TextSpan(text),))]
-    parts = LABEL.split(text) if is_labelled else [text]
-    blocks = [*_prose_and_code(parts[0], is_wrapped)]
-    for label, part in zip(parts[1::2], parts[2::2], strict=True):
-        blocks += [Passage("label", (TextSpan(LABELS[label]),)), *_prose_and_code(part, is_wrapped)]
+    blocks = []
+    for label, part in labelled_parts(text) if is_labelled else [("", text)]:
+        blocks += [Passage("label", (TextSpan(LABELS[label]),))] if label else []
+        blocks += _prose_and_code(part, is_wrapped)
     return blocks
 
 

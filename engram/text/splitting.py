@@ -45,10 +45,6 @@ _URL = lazy_regex(r"<?\b(?:https?|ftp|file)://[^\s<>)\]]+>?", re.IGNORECASE)
 _URL_ALONE = lazy_regex(rf"\s?\(\s{{0,8}}{_URL.pattern}\s{{0,8}}\)", re.IGNORECASE)
 _BOLD = lazy_regex(r"\*\*(.{1,1000}?)\*\*|__(\S.{0,200}?\S)__(?=\W|$)")
 _ITALIC = lazy_regex(r"(?<![\w*])\*(\S[^*\n]{0,400}?)\*(?![\w*])")
-#: Asterisks at the beginning or the end of words; ``\0`` stands for code next to them. Those of a path stay.
-_BOLD_MARK = lazy_regex(r"(?<![^\s(“\[—])\*\*(?=[\w\0“\"(#@.\-–\[])|(?<=[\w\0”\").:!?…%])\*\*(?![\w/*])")
-#: Words between single asterisks that are not part of a path.
-_SLANTED = lazy_regex(r"(?<![\w*/])\*(?=[^\s*/])([^*\n]{1,400}?)(?<=[^\s*/])\*(?![\w*/])")
 #: A word with a typographic apostrophe or in single quotes; and a word with a plain apostrophe.
 _TYPOGRAPHIC = lazy_regex(r"\w*’[\w’]*")
 _APOSTROPHE = lazy_regex(r"\w*'[\w']*")
@@ -98,20 +94,6 @@ def plain(text: str) -> str:
         piece = _BOLD.sub(lambda match: match[1] or match[2], pieces[index])
         pieces[index] = _ITALIC.sub(r"\1", piece).replace("**", "")
     return _SPACE.sub(" ", "`".join(pieces)).strip()
-
-
-def without_markup(line: str) -> str:
-    """Return a line of Markdown as a person reads it: links as their text, no bold and italic marks, code as it is.
-
-    A pair of asterisks whose other half was cut off is left out, too; in ``src/**/*.py`` they stay.
-    """
-    line = _LINK.sub(lambda link: link[0] if line.count("`", 0, link.start()) % 2 else link[1], line)
-    pieces = line.split("`")
-    last = len(pieces) - 1
-    for index in range(0, len(pieces), 2):
-        piece = f"{chr(0) * (index > 0)}{pieces[index]}{chr(0) * (index < last)}"
-        pieces[index] = _SLANTED.sub(r"\1", _BOLD_MARK.sub("", piece)).strip("\0")
-    return "`".join(pieces)
 
 
 def as_said(text: str, *sources: str) -> str:

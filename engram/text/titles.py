@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
 from engram.system.lazy_regex import lazy_regex
+from engram.text.markdown import begins_block
 from engram.text.words import QUESTION_STOP_WORDS, is_unspaced
 
 #: Maximum length of a title, in words and in characters.
@@ -142,6 +143,22 @@ LABELS: Mapping[str, str] = {
 LABEL = lazy_regex(rf"^\[({'|'.join(LABELS)})\][ \n]?", re.MULTILINE)
 
 
-def in_words(content: str) -> str:
-    """Return the text of a memory with its labels in words."""
-    return LABEL.sub(lambda label: f"{LABELS[label[1]]}: ", content)
+def labelled_parts(content: str) -> list[tuple[str, str]]:
+    """Return the parts of the text of a memory, each with its label; the first part has none and may be empty."""
+    parts = LABEL.split(content)
+    return [("", parts[0]), *zip(parts[1::2], parts[2::2], strict=True)]
+
+
+def in_words(content: str, kept_of: Callable[[str], str] = str) -> str:
+    """Return the text of a memory with its labels in words.
+
+    Args:
+        kept_of: returns what to keep of a part; a part with nothing left loses its label, too.
+    """
+    told = []
+    for label, part in labelled_parts(content):
+        kept = kept_of(part).strip("\n")
+        if label and kept.strip():
+            kept = f"{LABELS[label]}:{chr(10) if begins_block(kept) else ' '}{kept}"
+        told.append(kept)
+    return "\n".join(text for text in told if text.strip())

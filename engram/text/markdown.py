@@ -1,0 +1,132 @@
+"""Markdown for a terminal: the marks that are certainly marks are left out, and code is indented. Pure functions.
+
+Transcripts are full of asterisks, brackets and bars that are code: patterns, formulas, calls, SQL. So a mark is left
+out only together with its other half, and only around words with a blank or punctuation outside. In doubt, a text stays
+as it was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum, auto
+
+from engram.system.lazy_regex import lazy_regex
+
+#: A letter or a mark of a script without blanks between its words.
+_CJK = r"\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef"
+#: A span of code, whose asterisks and brackets are its own.
+_CODE = r"`[^`]*+`"
+#: Nothing but a blank or an opening mark before what follows.
+_BEFORE = rf"(?<![^\s(“‘«„—–{_CJK}])"
+#: Code; or words in two or three asterisks. They don't begin or end as a path, an argument or a pattern does.
+_BOLD = lazy_regex(
+    rf"{_CODE}|{_BEFORE}(?P<mark>\*\*\*?)(?=[\"“‘«„(#$@.~-]{{0,2}}[\w`{_CJK}])(?P<words>(?:[^*`]|{_CODE})++)"
+    rf"(?<=[\w`\"”’»).:!?…%+{_CJK}])(?P=mark)(?=[\s,;:!?)’'”»…—–{_CJK}]|\.(?!\w)|$)"
+)
+#: Code; or a link with a letter in its text, to an address, a path or a heading.
+_LINK = lazy_regex(
+    rf"{_CODE}|(?:{_BEFORE}|(?<=\*\*))\[(?=(?:[^\[\]\w]|[\d_])*+[^\W\d_])(?P<words>(?:[^\[\]`]|{_CODE})++)\]"
+    r"\((?=[^()\s/#]*+[/#])[^()\s`\\]++(?:\([^()\s`\\]*+\)[^()\s`\\]*+)?(?: \"[^\"]*+\")?\)(?![\w(\[])"
+)
+#: The beginning of a code block, with its name, or the end of one.
+_FENCE = lazy_regex(r"\s*+(`{3,}+|~{3,}+)([^`]*+)$")
+#: Marks of a heading. A single one may begin a comment.
+_HEADING = lazy_regex(r"#{2,6} ")
+#: A line of code, a heading or a row, which no paragraph runs across.
+_ALONE = lazy_regex(r"    |\||#{1,6} ")
+_BLOCK = lazy_regex(r"\s*+(?:[-*+•] |\d{1,3}[.)] |#{1,6} |[|>]|`{3}|~{3})")
+_BULLET = lazy_regex(r"(?:[-*+•]|\d{1,3}[.)]) ")
+#: Code, an escaped character, or the bar between two cells.
+_BAR = lazy_regex(rf"({_CODE}|\\.)|\|")
+
+
+class LineKind(Enum):
+    """What a line of a text is."""
+
+    PROSE = auto()
+    #: The first or the last line of a code block.
+    FENCE = auto()
+    CODE = auto()
+    #: Prose or code: a part of a text in which a code block has no beginning or no end.
+    UNKNOWN = auto()
+
+
+def kinds_of(lines: Sequence[str]) -> list[LineKind]:
+    """Return the kind of each line of a text."""
+    kinds, fence = [], ""
+    for line in lines:
+        found = _FENCE.match(line)
+        if found and not fence:
+            fence = found[1]
+            kinds.append(LineKind.FENCE)
+        elif found and found[1].startswith(fence) and not found[2].strip():
+            fence = ""
+            kinds.append(LineKind.FENCE)
+        else:
+            kinds.append(LineKind.CODE if fence else LineKind.PROSE)
+    return [LineKind.UNKNOWN] * len(kinds) if fence else kinds
+
+
+def begins_block(text: str) -> bool:
+    """Return True if a text begins with a list, a table, a quotation, a heading or code, and not with a paragraph."""
+    return _BLOCK.match(text) is not None
+
+
+def paragraphs_of(lines: Sequence[str]) -> Iterator[tuple[list[str], LineKind]]:
+    """Yield lines in groups of one kind: those of a paragraph or list item together, and every other line alone."""
+    group: list[str] = []
+    for line, kind in zip(lines, kinds_of(lines), strict=True):
+        is_alone = kind in (LineKind.CODE, LineKind.FENCE) or not line.strip() or _ALONE.match(line)
+        if group and (is_alone or _BULLET.match(line.strip())):
+            yield group, LineKind.PROSE
+            group = []
+        if is_alone:
+            yield [line], kind
+        else:
+            group.append(line)
+    if group:
+        yield group, LineKind.PROSE
+
+
+def readable_lines(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a text as a person reads them, without blank lines, each with the indent of its continuation.
+
+    Bold words and the texts of links stand without their marks, and the cells of a table are joined.
+    """
+    lines = [line.rstrip() for line in text.split("\n")]
+    is_table = False
+    for line, kind, following in zip(lines, kinds_of(lines), [*lines[1:], ""], strict=True):
+        is_rule = _is_rule(line)
+        is_table = kind is LineKind.PROSE and _is_row(line) and (is_table or (not is_rule and _is_rule(following)))
+        if kind is LineKind.CODE:
+            yield (f"    {line}" if line else ""), " " * 6
+        elif line and kind is not LineKind.FENCE and not (is_table and is_rule):
+            shown = line if kind is LineKind.UNKNOWN else _as_prose(line, is_row=is_table)
+            begun = shown.lstrip()
+            yield shown, " " * (len(shown) - len(begun) + 2 * bool(_BULLET.match(begun)))
+
+
+def without_marks(line: str) -> str:
+    """Return a line with bold words and the texts of links without their marks; with code, the rest is as it was."""
+    if line.count("`") % 2 or "``" in line:
+        return line
+    line = _LINK.sub(lambda found: found["words"] or found[0], line)
+    return _BOLD.sub(lambda found: found["words"] or found[0], line)
+
+
+def _as_prose(line: str, *, is_row: bool) -> str:
+    if is_row and line.count("`") % 2 == 0:
+        cells = _BAR.sub(lambda found: found[1] or "\n", line.strip()[1:-1]).split("\n")
+        line = " — ".join(filter(None, (cell.strip() for cell in cells)))
+    return without_marks(_HEADING.sub("", line, count=1) if _HEADING.match(line) else line)
+
+
+def _is_row(line: str) -> bool:
+    """Return True for a line that is a row if it stands in a table."""
+    line = line.strip()
+    return len(line) > 1 and line[0] == line[-1] == "|" and not line.endswith("\\|")
+
+
+def _is_rule(line: str) -> bool:
+    """Return True for the line of dashes below the head of a table."""
+    return "-" in line and _is_row(line) and not line.strip("-:| \t")
