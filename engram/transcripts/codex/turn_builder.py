@@ -20,7 +20,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from engram.errors import BrokenDatabase
 from engram.system.lazy_regex import lazy_regex
@@ -57,6 +57,7 @@ from engram.transcripts.turns import (
 
 # -- The state that the reader of a rollout keeps between two reads, in the cursor that ingest stores.
 
+T = TypeVar("T")
 #: How the ids of turns begin that Codex copied from other programs' sessions.
 _COPIED = "external-import-turn"
 #: Maximum number of running commands that are remembered, and of prompts that the user may undo by going back.
@@ -109,10 +110,10 @@ class ReaderState:
     has_head: bool = False
     #: Who writes the prompts, according to the head of the session.
     speaker: Speaker = Speaker.PERSON
-    #: Who wrote those of the session from which this one was forked, according to its head; None if there is none.
-    origins_speaker: Speaker | None = None
-    #: True if the current turn was copied from that session.
-    is_inherited: bool = False
+    #: Id → who wrote those of a session from which this one was forked, directly or not, according to its head.
+    origins: dict[str, Speaker] = field(default_factory=dict)
+    #: When the current turn began, in milliseconds since 1970; 0 if that is unknown.
+    turn_ms: int = 0
     #: Number of a process that is still running → id of the call that started it.
     running: dict[str, str] = field(default_factory=dict)
     #: Id of a call that requests further output → number of the process.
@@ -156,8 +157,8 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
             is_copied=bool(facts.get("is_copied")),
             has_head=bool(facts.get("has_head")),
             speaker=Speaker(facts.get("speaker", Speaker.PERSON)),
-            origins_speaker=Speaker(origins) if (origins := facts.get("origins_speaker")) else None,
-            is_inherited=facts.get("is_inherited") is True,
+            origins={str(key): Speaker(speaker) for key, speaker in facts.get("origins", {}).items()},
+            turn_ms=int(facts.get("turn_ms", 0)),
             running=dict(facts.get("running", {})),
             polls=dict(facts.get("polls", {})),
             switching=str(facts.get("switching", "")),
@@ -252,11 +253,11 @@ def _call_uuid(entry: Entry, session_id: str, naming: Naming) -> str:
     return _uuid(naming.turn_id or naming.origin or session_id, part, call_id) if call_id else ""
 
 
-def _is_older(turn_id: str, session_id: str) -> bool:
-    """Return True for a turn that began before the session did, from which the session was forked."""
-    # These are UUIDs of version 7, which begin with the time in milliseconds.
-    turn, session = (match[1] + match[2] if (match := _TIMED.match(name)) else "" for name in (turn_id, session_id))
-    return bool(turn and session) and turn < session
+def _begun_ms(name: str) -> int:
+    """Return when a turn or session began, in milliseconds since 1970, according to its id; 0 if that is unknown."""
+    # A UUID of version 7 begins with the time.
+    match = _TIMED.match(name)
+    return int(match[1] + match[2], 16) if match else 0
 
 
 def _uuid(*parts: str) -> str:
@@ -326,7 +327,9 @@ class TurnBuilder:
         entry, uuid, is_echo = identified
         if entry.kind in (Kind.BEGIN, Kind.FOLDER) and (turn_id := storable_id(entry.data.get("turn_id"))):
             self._state.is_copied = turn_id.startswith(_COPIED)
-            self._state.is_inherited = _is_older(turn_id, self._session_id.rpartition(".")[2])
+            self._state.turn_ms = _begun_ms(turn_id)
+        elif entry.kind is Kind.BEGIN:
+            self._state.turn_ms = entry.at_ms or 0
         if self._state.is_copied and entry.kind in _OF_TURNS:
             return
         if self._holder is not None and uuid and not is_echo and uuid not in self._seen and self._is_known(uuid):
@@ -357,8 +360,15 @@ class TurnBuilder:
 
     @property
     def _speaker(self) -> Speaker:
-        """Who writes the prompts of the current turn."""
-        return (self._state.is_inherited and self._state.origins_speaker) or self._state.speaker
+        """Who writes the prompts of the current turn.
+
+        A fork begins with the turns of its originals: each belongs to the youngest one that is older than the turn.
+        """
+        turn_ms, origins = self._state.turn_ms, self._state.origins
+        if not origins or not turn_ms or turn_ms >= _begun_ms(self._session_id.rpartition(".")[2]):
+            return self._state.speaker
+        begun = sorted(origins, key=_begun_ms)
+        return origins[next((name for name in reversed(begun) if _begun_ms(name) <= turn_ms), begun[0])]
 
     def finish(self) -> Built:
         """Return the turns so far; ``state`` lists the turns to continue."""
@@ -512,8 +522,9 @@ class TurnBuilder:
 
     def _note_head(self, entry: Entry) -> None:
         """Read folder and branch from the session's own head; a fork also contains the heads of its originals."""
-        if self._state.has_head and entry.data.get("id") != self._session_id.rpartition(".")[2]:
-            self._state.origins_speaker = codex_speaker(entry.data)
+        name = storable_id(entry.data.get("id"))
+        if self._state.has_head and name != self._session_id.rpartition(".")[2]:
+            _remember(self._state.origins, name, codex_speaker(entry.data))
             return
         self._state.has_head = True
         self._state.speaker = codex_speaker(entry.data)
@@ -563,7 +574,7 @@ class TurnBuilder:
         return draft
 
 
-def _remember(known: dict[str, str], key: str, value: str) -> None:
+def _remember(known: dict[str, T], key: str, value: T) -> None:
     """Add an entry to a table of limited size, dropping the oldest entries."""
     known[key] = value
     while len(known) > MAX_RUNNING:

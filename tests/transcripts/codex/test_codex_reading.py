@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -479,6 +480,51 @@ def test_who_wrote_what_a_fork_begins_with_is_told_by_the_head_of_its_origin(
 
     spoken = [text.role for turn in turns for text in turn.said if text.role is not Role.ASSISTANT]
     assert spoken == roles
+
+
+@pytest.mark.parametrize("max_bytes", [1, 1_000_000])
+@pytest.mark.parametrize(
+    ("heads", "roles"),
+    [
+        ([BY_EXEC, IN_A_TERMINAL, IN_A_TERMINAL], [Role.PROGRAM, Role.USER, Role.USER]),
+        ([IN_A_TERMINAL, BY_EXEC, IN_A_TERMINAL], [Role.USER, Role.PROGRAM, Role.USER]),
+        ([IN_A_TERMINAL, IN_A_TERMINAL, BY_EXEC], [Role.USER, Role.USER, Role.PROGRAM]),
+    ],
+)
+def test_each_turn_of_a_forks_fork_is_judged_by_the_head_of_its_own_session(
+    codex_folder: Path, read: Read, heads: list[dict[str, object]], roles: list[Role], max_bytes: int
+) -> None:
+    sessions = [f"019f03{begun}-0000-7eb2-83cc-b54ecd71be23" for begun in ("e1", "e3", "e5")]
+    last = Rollout(codex_folder, sessions[2])
+    for name, head in reversed(list(zip(sessions, heads, strict=True))):
+        last.write("session_meta", {"id": name, "cwd": "/work/harbour"} | head)
+    for begun, prompt in (("e2", "Weigh crates twice."), ("e4", "Never open the seal."), ("e6", "And the rope?")):
+        last.event("task_started", turn_id=f"019f03{begun}-0000-7eb2-83cc-b54ecd71be23")
+        last.user(prompt)
+
+    turns = read(sessions[2], max_bytes=max_bytes)
+
+    assert [text.role for turn in turns for text in turn.said] == roles
+
+
+def test_the_first_prompt_of_a_fork_is_its_own_before_its_turn_has_an_id(
+    rollout: Rollout, codex_folder: Path, read: Read
+) -> None:
+    child = Rollout(codex_folder, LATER_CHILD, turn=50)
+    child.write("session_meta", {"id": LATER_CHILD, "cwd": "/work/harbour"} | IN_A_TERMINAL)
+    child.write("session_meta", {"id": SESSION, "cwd": "/work/harbour"} | BY_EXEC)
+    rollout.begin()
+    rollout.user("Always weigh crates twice.")
+    for line in rollout.lines:
+        child.write(line["type"], line["payload"])
+    rollout.path.unlink()
+    child.at += timedelta(days=1)
+    child.event("task_started")
+    child.user("And the seal?")
+
+    turns = read(LATER_CHILD)
+
+    assert [text.role for turn in turns for text in turn.said] == [Role.PROGRAM, Role.USER]
 
 
 @pytest.mark.parametrize("is_read_between", [False, True])
