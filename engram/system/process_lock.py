@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import fcntl
+import logging
 import os
 import socket
+import sys
 import threading
 import time
 import weakref
 from pathlib import Path
+from typing import NoReturn
 
 from engram.errors import AlreadyRunning
 from engram.system.atomic import FILE_MODE, lock_file
@@ -19,6 +22,19 @@ from engram.system.atomic import FILE_MODE, lock_file
 EXIT_RESTART = 75
 #: How long to retry if the lock is held, in seconds, because a status command holds a shared lock for an instant.
 PATIENCE_SECONDS = 0.3
+
+
+def end_now(code: int) -> NoReturn:
+    """Exit without shutting down the interpreter, which would abort when a thread returns from the model.
+
+    All important data has been committed; the next process replays SQLite's log. A process whose log was deleted must
+    end in this way, because SQLite deletes the log that has taken its place when the last connection is closed.
+    """
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 class ProcessLock:

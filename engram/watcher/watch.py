@@ -381,7 +381,8 @@ class Watcher:
                         break
                     if self.store.file_identity() != self._opened:
                         raise BrokenDatabase("memory.db was replaced")
-                    if self.store.is_log_displaced():
+                    if self.store.log.is_displaced():
+                        self.store.keep_displaced_writes()
                         logger.warning("action=stop reason=the log of memory.db was deleted or replaced")
                         return EXIT_RESTART
                     self._turn()

@@ -17,7 +17,7 @@ from engram.models.work.task_runs import note_lost_writes
 from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.system.process_lock import EXIT_RESTART, Heartbeat, ProcessLock
+from engram.system.process_lock import EXIT_RESTART, Heartbeat, ProcessLock, end_now
 from engram.tasks.queue import huey
 from engram.version import code_version
 from engram.watcher.watch import Watcher
@@ -101,6 +101,9 @@ def _watch(settings: Settings, home: Home, lock: ProcessLock, log_damage: str) -
     finally:
         heartbeat.announce_stop()
         watcher.close()
+        if store.log.is_displaced():
+            store.keep_displaced_writes()
+            end_now(EXIT_RESTART)
         huey.storage.close()
         store.close()
         lock.release()

@@ -304,11 +304,10 @@ class Housekeeper:
         store = self._runtime.store
         if store.file_identity() != self._opened:
             self._stop("memory.db was replaced")
-        elif store.is_log_displaced():
-            if not store.path.with_name(f"{store.path.name}-wal").exists():
-                # No other process has begun a new log yet, so this one's last writes can still be kept.
-                store.checkpoint()
-            self._stop("the log of memory.db was deleted or replaced")
+        for one in (store, *self._server.vaults.stores()):
+            if one.log.is_displaced():
+                one.keep_displaced_writes()
+                self._stop("the log of memory.db was deleted or replaced")
 
     def _makes_progress(self) -> bool:
         """Return False if a heavy task, or every thread for requests, is hung."""

@@ -8,7 +8,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from typing import NoReturn
 
 from engram.errors import AlreadyRunning, BrokenDatabase
 from engram.log import start_logging
@@ -19,7 +18,7 @@ from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.process_limits import give_back_memory, limit_arenas, limit_matrix_threads
-from engram.system.process_lock import EXIT_RESTART, Heartbeat, ProcessLock
+from engram.system.process_lock import EXIT_RESTART, Heartbeat, ProcessLock, end_now
 from engram.tasks.boundary import recover_from_crash, run_guarded
 from engram.tasks.consumer import SCHEDULER_SECONDS, WORKERS, EngramConsumer
 from engram.tasks.queue import huey
@@ -115,17 +114,28 @@ class WorkerServices:
         logger.info("action=start pid=%d model=%s", os.getpid(), model_id)
 
     def stop(self) -> None:
-        """Close everything; exit the process immediately if a thread is still busy in the model or a task."""
+        """Close everything; exit the process immediately if a thread is still busy in the model or a task.
+
+        The same if the log of memory.db was deleted: its connections must not be closed.
+        """
         self._heartbeat.announce_stop()
         is_quiet = self._runtime is None or self._end_threads(self._runtime)
         logger.info("action=end exit=%d", self._consumer.exit_code)
         if self._consumer.exit_code == EXIT_RESTART:
             announce_worker(self._settings.places)
-        if is_quiet:
+        if is_quiet and not self._keep_displaced_writes():
             self._opened.close()
         else:
             huey.storage.stop_listening()
-            _end_now(self._consumer.exit_code)
+            end_now(self._consumer.exit_code)
+
+    def _keep_displaced_writes(self) -> bool:
+        """Write logs that were deleted into their databases; return True if there is one."""
+        stores = [] if self._runtime is None else [self._runtime.store, *self._server.vaults.stores()]
+        displaced = [store for store in stores if store.log.is_displaced()]
+        for store in displaced:
+            store.keep_displaced_writes()
+        return bool(displaced)
 
     def _end_threads(self, runtime: Runtime) -> bool:
         """Wait a limited time for every thread; return False if one is still running."""
@@ -201,18 +211,6 @@ def _move_saved_notes(home: Home) -> None:
     else:
         if moved:
             logger.info("action=move_saved_notes files=%d", moved)
-
-
-def _end_now(code: int) -> NoReturn:
-    """Exit without shutting down the interpreter, which would abort when a thread returns from the model.
-
-    All important data has been committed; the next process replays SQLite's log.
-    """
-    logging.shutdown()
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
-            stream.flush()
-    os._exit(code)
 
 
 # -- ``engram service run worker``: like ``huey_consumer engram.tasks.queue.huey``, with Engram's defaults.
