@@ -390,7 +390,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo(visible(str(stopped)) if isinstance(stopped, options.Stopped) else "Stopped.", err=True)
         sys.exit(options.INTERRUPTED)
     except ImportError as error:
-        if (error.name or "engram").partition(".")[0] in _OWN_PACKAGES and not isinstance(error, ModuleNotFoundError):
+        is_missing = isinstance(error, ModuleNotFoundError) and error.name
+        if (error.name or "engram").partition(".")[0] in _OWN_PACKAGES and not is_missing:
             _report_fault(error, workspace)
             sys.exit(options.BROKEN)
         click.echo(visible(_advise_packages(error)), err=True)

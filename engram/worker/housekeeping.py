@@ -230,6 +230,8 @@ class Housekeeper:
         self._end = end
         self._beat = beat
         self._has_warned = False
+        #: Why deleted folders could not be created again; "" if they could.
+        self._unprepared = ""
         self._data_version = -1
         self._quiet_checks = 0
         self._opened = runtime.store.file_identity()
@@ -292,11 +294,19 @@ class Housekeeper:
             self._beat()
 
     def _restore_places(self, home: Home) -> None:
-        """Create again what hooks and tasks need in the memory folder if someone has deleted it."""
-        try:
-            home.prepare(must_exist=True)
-        except HomeError as error:
-            logger.warning("action=prepare failed=%s", error)
+        """Create again what hooks and tasks need in the memory folder if someone has deleted it.
+
+        A link to a volume that is not mounted is left alone, and so is an empty mount point.
+        """
+        reason = ""
+        if not all(map(os.path.lexists, (home.recollections, home.notes, home.logs))):
+            try:
+                home.prepare(must_exist=True)
+            except HomeError as error:
+                reason = str(error)
+        if reason and reason != self._unprepared:
+            logger.warning("action=prepare failed=%s", reason)
+        self._unprepared = reason
         link_python(home)
 
     def _check_files(self) -> None:

@@ -18,7 +18,7 @@ from engram.models.engine.transaction import Store
 from engram.models.rescue.backup import has_content, list_backups, make_backup
 from engram.models.sessions.reading_progress import load_progress
 from engram.models.sessions.sessions import find_session
-from engram.models.work.task_runs import clear_old_failure, note_damage, note_failure, note_lost_writes, note_success
+from engram.models.work.task_runs import clear_old_news, note_damage, note_failure, note_lost_writes, note_success
 from engram.models.work.work import is_overdue, release_lease, take_lease
 from engram.tasks.boundary import run_guarded
 from engram.tasks.drain import drain
@@ -68,7 +68,7 @@ class DailyBackup:
             made = make_backup(store, self._runtime.settings.places.backups)
             has_run = True
             note_success(store, "backup", seen=1, done=1)
-            clear_old_failure(store, "memory", EVERY_SECONDS)
+            clear_old_news(store, EVERY_SECONDS)
             logger.info("action=backup path=%s bytes=%d", made.path.name, made.size)
         except BrokenDatabase as error:
             logger.error("action=backup failed=%s", error)

@@ -29,13 +29,17 @@ def say_off(payload: bytes) -> bytes:
 
 
 def _flag() -> bytes:
-    """Return the flag that names the memory folder; b"" for the default one, and for a path that JSON would escape."""
+    """Return the flag that names the memory folder; b"" for the default one, and for one that can't be named here.
+
+    That is a relative path, or one that JSON or a shell would not take as it is.
+    """
     folder = posix.environ.get(b"ENGRAM_HOME", b"")
     if folder in (b"", posix.environ.get(b"HOME", b"") + b"/.claude-memory"):
         return b""
-    if any(byte < 32 or byte > 126 or byte in b"\"'\\`" for byte in folder):
+    if folder[:1] != b"/" or any(byte < 32 or byte > 126 or byte in b"\"'\\`" for byte in folder):
         return b""
-    return b"--home '" + folder + b"' " if b" " in folder else b"--home " + folder + b" "
+    is_plain = folder.translate(None, b"/.+-_").isalnum()
+    return b"--home " + folder + b" " if is_plain else b"--home '" + folder + b"' "
 
 
 def _starts_with_session() -> bool:

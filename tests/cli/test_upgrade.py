@@ -322,6 +322,21 @@ def test_status_says_plainly_that_engram_is_off_and_that_other_code_runs(run: Ru
     assert re.search(r"no sign of life for 9\d s: run `engram service restart`", " ".join(silent.split()))
 
 
+def test_a_missing_module_without_a_name_is_a_fault(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ModuleNotFoundError("there is no such codec")
+
+    monkeypatch.setattr(main.engram, "main", fail)
+
+    with pytest.raises(SystemExit) as ended:
+        main.main(["status"])
+
+    assert ended.value.code == 70
+    assert "None" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["peewee", "tomlkit.items", "mcp.server.fastmcp"])
 def test_packages_that_an_updated_checkout_lacks_are_no_bug(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str

@@ -19,7 +19,7 @@ from engram.paths import Home
 from engram.recollection.render_bites import hook_output
 from engram.system.socketpath import socket_address
 from engram.worker.worker_client import announce_worker
-from engram_hooks import prompt
+from engram_hooks import briefing, prompt
 from engram_hooks.block import relay_command
 
 RELAYS = ("UserPromptSubmit", "SessionStart", "SubagentStart")
@@ -112,6 +112,24 @@ def test_a_session_that_begins_while_a_worker_is_started_again_is_not_told_that_
     assert f"`engram --home {hooks.home.root} service start`" in said
     announce_worker(hooks.home)
     assert hooks.run("SessionStart", begins).output == b""
+
+
+@pytest.mark.parametrize(
+    ("folder", "flag"),
+    [
+        ("/work/memory-2.d", "--home /work/memory-2.d "),
+        ("/work/a & b;c", "--home '/work/a & b;c' "),
+        ("/work/$(id)~", "--home '/work/$(id)~' "),
+        ("memory", ""),
+        ("~/memory", ""),
+    ],
+)
+def test_the_command_that_a_session_is_told_names_the_folder_as_a_shell_takes_it(
+    monkeypatch: pytest.MonkeyPatch, folder: str, flag: str
+) -> None:
+    monkeypatch.setitem(briefing.posix.environ, b"ENGRAM_HOME", folder.encode())
+
+    assert briefing._flag().decode() == flag
 
 
 def run_with_limits(hooks: Hooks, first: float, life: float, end: float) -> bytes:

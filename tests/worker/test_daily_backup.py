@@ -14,7 +14,7 @@ from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import list_backups
-from engram.models.work.task_runs import list_stages
+from engram.models.work.task_runs import carry_lost_writes, list_stages, note_lost_writes
 from engram.recollection.recollection_service import RecollectionService
 from engram.search.searcher import Searcher
 from engram.settings import Settings
@@ -110,3 +110,29 @@ def test_damage_found_by_the_backup_stops_the_worker(runtime: Runtime, monkeypat
 
     assert not DailyBackup(dataclasses.replace(runtime)).run_if_due()
     assert runtime.is_damaged.is_set()
+
+
+def test_the_news_of_lost_writes_ends_with_a_later_backup(runtime: Runtime, clock: FixedClock) -> None:
+    save(runtime.store)
+    note_lost_writes(runtime.store, "the write-ahead log is damaged: the last 3 writes before the crash are lost")
+    backup = DailyBackup(runtime)
+    assert backup.run_if_due()
+    assert any(stage.last_error for stage in list_stages(runtime.store))
+
+    clock.advance(EVERY_SECONDS)
+    assert backup.run_if_due()
+
+    assert not any(stage.last_error for stage in list_stages(runtime.store))
+
+
+def test_the_news_of_lost_writes_keeps_its_time_in_another_memory(
+    runtime: Runtime, clock: FixedClock, tmp_path: Path
+) -> None:
+    note_lost_writes(runtime.store, "the write-ahead log is damaged")
+    noted_ms = clock.now_ms()
+    clock.advance(1000)
+
+    with open_store(tmp_path / "memory.db", clock=clock) as rescued:
+        carry_lost_writes(rescued, runtime.store)
+
+        assert [stage.last_error_ms for stage in list_stages(rescued)] == [noted_ms]

@@ -180,6 +180,29 @@ def test_deleted_folders_and_the_hooks_interpreter_are_put_back(office: Office) 
     assert os.readlink(home.python_link) == target
 
 
+def test_a_folder_on_a_volume_that_is_not_mounted_is_left_alone(
+    office: Office, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    home = office.runtime.settings.places
+    shutil.rmtree(home.notes)
+    home.notes.symlink_to(tmp_path / "volume")
+    office.housekeeper.step()
+    assert "action=prepare" not in caplog.text
+
+    (tmp_path / "volume").mkdir()
+    office.housekeeper.step()
+    assert list((tmp_path / "volume").iterdir()) == []
+
+    (tmp_path / "volume").rmdir()
+    for _ in range(2):
+        shutil.rmtree(home.recollections)
+        office.housekeeper.step()
+    shutil.rmtree(home.logs)
+    office.housekeeper.step()
+    office.housekeeper.step()
+    assert caplog.text.count("action=prepare") == 1
+
+
 @pytest.mark.parametrize("suffix", ["-wal", "-shm"])
 def test_a_worker_whose_log_was_deleted_keeps_its_writes_and_starts_again(office: Office, suffix: str) -> None:
     runtime = office.runtime

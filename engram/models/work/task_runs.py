@@ -173,7 +173,7 @@ def _drop_beyond(kind: str, states: tuple[str, ...]) -> Query:
 #: when a worker starts, because it then tries again. Earlier versions recorded failures under "model".
 STAGES_OF_SETTINGS = frozenset({"embed", "extract", "llm", "second chance", "model", "queue"})
 #: The stage whose failure is the news that writes were lost. No check can make them good, so the news is not kept under
-#: ``memory``, where the next damage or its repair would replace it.
+#: ``memory``, where the next damage or its repair would replace it. A daily backup ends it.
 _LOST_WRITES = "lost writes"
 #: Error of the stage ``memory`` after damage has been found.
 _DAMAGE = "memory.db proved damaged; the worker starts again and checks it"
@@ -210,6 +210,12 @@ def note_failure(store: Store, stage: str, error: str) -> None:
         tx.run(_keep_error(stage, error[:MAX_ERROR_CHARS], tx.now_ms()))
 
 
+def clear_old_news(store: Store, seconds: float) -> None:
+    """Clear what was found wrong with memory.db, and the news of lost writes, if it is older than ``seconds``."""
+    for stage in ("memory", _LOST_WRITES):
+        clear_old_failure(store, stage, seconds)
+
+
 def clear_old_failure(store: Store, stage: str, seconds: float) -> None:
     """Clear the failure of a stage if it began more than ``seconds`` ago."""
     with store.transaction() as tx:
@@ -239,10 +245,11 @@ def note_lost_writes(store: Store, damage: str) -> None:
 
 
 def carry_lost_writes(store: Store, source: Reader) -> None:
-    """Carry the news of lost writes over from another memory.db."""
+    """Carry the news of lost writes over from another memory.db, with its time."""
     for stage in list_stages(source):
-        if stage.name == _LOST_WRITES and stage.last_error:
-            note_lost_writes(store, stage.last_error)
+        if stage.name == _LOST_WRITES and stage.last_error_ms is not None:
+            with store.transaction() as tx:
+                tx.run(_keep_error(_LOST_WRITES, stage.last_error, stage.last_error_ms))
 
 
 @asks_any
