@@ -32,7 +32,7 @@ from engram.reports.hub_report import report_hubs
 from engram.reports.processes import ProcessState, is_held
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.setup.doctor.doctor_report import apply_fixes, write_report
-from engram.setup.doctor.machine_checks import Machine, run_checks
+from engram.setup.doctor.machine_checks import Machine, hangs, restarting, run_checks
 from engram.transcripts.registry import present_folders, skipped, title_of
 from engram.trust.display import counted, number_of, span
 from engram.vaults import settings_around
@@ -79,8 +79,8 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
         [
             ("engram", as_called_here(_off(serving, health))),
             ("paused", ", ".join(pauses)),
-            ("worker", as_called_here(_process(health.worker))),
-            ("watcher", as_called_here(_process(health.watcher))),
+            ("worker", as_called_here(_process(health.worker, serving.worker_lock, serving))),
+            ("watcher", as_called_here(_process(health.watcher, serving.watcher_lock, serving))),
             ("model", f"{worker.model}, run by {worker.runtime}" if worker and worker.model else ""),
             ("extractor", _extractor(workspace.settings)),
             ("model wrote again", _second_chances(chances, health)),
@@ -208,17 +208,14 @@ def _off(places: Home, health: Health) -> str:
     return f"OFF: nothing is read, and Claude is shown nothing{why}. {start}"
 
 
-#: Time without a heartbeat after which a process is reported as silent, in seconds; it has one every few seconds.
-MAX_STILL_SECONDS = 60.0
-
-
-def _process(state: ProcessState) -> str:
+def _process(state: ProcessState, lock: Path, places: Home) -> str:
     if not state.is_alive:
         return "not running"
     memory = f", {state.rss_mb:.0f} MB" if state.rss_mb else ""
     older = "" if state.code == code_version() else ", with code other than what is installed now: run `engram install`"
-    silent = state.silent_seconds or 0.0
-    hung = f", no sign of life for {silent:.0f} s: run `engram service restart`" if silent > MAX_STILL_SECONDS else ""
+    hung = ""
+    if hangs(lock, state):
+        hung = f", no sign of life for {state.silent_seconds:.0f} s: {restarting(places)['advice']}"
     return f"running, pid {state.pid or '?'}{memory}{older}{hung}"
 
 

@@ -29,6 +29,7 @@ from engram.models.rescue.soundness import find_all_damage
 from engram.paths import Home
 from engram.reports.processes import processes_of_other_code
 from engram.settings import Settings
+from engram.setup.doctor import machine_checks
 from engram.setup.services import service_plan
 from engram.system.process_lock import ProcessLock
 from engram.vaults import Vault, write_vault
@@ -303,7 +304,9 @@ def test_the_report_of_a_backup_says_whether_it_is_the_way_back(old: Path, run: 
     assert sorted(backup["upgraded_from"] or 0 for backup in listed) == [0, 4]
 
 
-def test_status_says_plainly_that_engram_is_off_and_that_other_code_runs(run: Run, home: Home) -> None:
+def test_status_says_plainly_that_engram_is_off_and_that_other_code_runs(
+    run: Run, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert (
         "OFF: nothing is read, and Claude is shown nothing. Engram is not installed. Run: engram install"
         in run("status").output
@@ -313,13 +316,24 @@ def test_status_says_plainly_that_engram_is_off_and_that_other_code_runs(run: Ru
     with hold(home.worker_lock, "0.0.9+0ld") as other:
         said = run("status").output
         os.utime(home.worker_lock, (time.time() - 90,) * 2)
+        busy = run("status").output
+        os.utime(home.worker_lock, (time.time() - 400,) * 2)
+        monkeypatch.setattr(machine_checks, "PATIENCE_SECONDS", 0.0)
         silent = run("status").output
+        monkeypatch.setattr(machine_checks, "terminal_run", lambda places: 77)
+        beside_up = run("status").output
+        monkeypatch.setattr(machine_checks, "PATIENCE_SECONDS", 60.0)
+        monkeypatch.setattr(machine_checks.time, "sleep", lambda seconds: os.utime(home.worker_lock))
+        awake = run("status").output
         other.kill()
 
     assert "OFF" not in said
     assert "with code other than what is installed now: run `engram install`" in said
     assert "no sign of life" not in said
-    assert re.search(r"no sign of life for 9\d s: run `engram service restart`", " ".join(silent.split()))
+    assert "no sign of life" not in busy  # such as during a long backup
+    assert re.search(r"no sign of life for 40\d s: run: engram service restart", " ".join(silent.split()))
+    assert re.search(r"for 40\d s: `engram up` \(pid 77\) .* press Ctrl-C there", " ".join(beside_up.split()))
+    assert "no sign of life" not in awake  # a laptop that has just woken up
 
 
 def test_a_missing_module_without_a_name_is_a_fault(

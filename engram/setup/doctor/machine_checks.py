@@ -397,10 +397,9 @@ PATIENCE_SECONDS = 7.0
 _POLL_SECONDS = 0.1
 
 
-def _restarting(machine: Machine) -> dict[str, str]:
+def restarting(places: Home) -> dict[str, str]:
     """Return how the processes are restarted, as fields of a finding: by hand, if they run in a terminal."""
-    up = terminal_run(machine.around.places)
-    if up is not None:
+    if (up := terminal_run(places)) is not None:
         return {"advice": f"`engram up` (pid {up}) runs it in a terminal: press Ctrl-C there, and start it again"}
     return {"advice": "run: engram service restart", "command": "engram service restart", "fix": "restart"}
 
@@ -412,12 +411,12 @@ def check_processes(machine: Machine) -> Iterator[Check]:
         state = process_state(lock)
         if not state.is_alive:
             continue
-        if _hangs(lock, state):
+        if hangs(lock, state):
             yield Check(
                 f"{name}'s heartbeat",
                 State.BAD,
                 f"the {name} (pid {state.pid}) has done nothing for {state.silent_seconds:.0f} s: it hangs",
-                **_restarting(machine),
+                **restarting(machine.around.places),
                 public=f"stale for {state.silent_seconds:.0f} s",
             )
         elif state.code != code_version():
@@ -439,11 +438,12 @@ def check_worker(machine: Machine) -> Iterator[Check]:
         return
     status = ask_status(machine.around.places)
     if status is None:
+        again = restarting(machine.around.places)
         yield Check(
             "worker's answers",
             State.WARN,
             "the worker does not answer on engram.sock: it is starting, or it hangs",
-            **{**_restarting(machine), "advice": f"wait a minute; then {_restarting(machine)['advice']}", "fix": ""},
+            **{**again, "advice": f"wait a minute; then {again['advice']}", "fix": ""},
             public="silent",
         )
         return
@@ -452,7 +452,7 @@ def check_worker(machine: Machine) -> Iterator[Check]:
             "worker's settings",
             State.WARN,
             f"{machine.around.places.config_file} was changed after the worker started",
-            **_restarting(machine),
+            **restarting(machine.around.places),
             public="older than config.toml",
         )
     yield from _check_vectors(machine, status)
@@ -477,7 +477,7 @@ def _check_vectors(machine: Machine, status: WorkerStatus) -> Iterator[Check]:
         )
 
 
-def _hangs(lock: Path, state: ProcessState) -> bool:
+def hangs(lock: Path, state: ProcessState) -> bool:
     """Return True if the process shows no heartbeat even after a short wait."""
     until = time.monotonic() + PATIENCE_SECONDS
     while state.is_alive and state.silent_seconds is not None and state.silent_seconds > MAX_SILENCE_SECONDS:
