@@ -90,7 +90,7 @@ _SHORT_VALUE = frozenset(
 #: What a password is for, at the beginning of a name that ends with "pass": `dbpass`, `remotepass`.
 _PASS_OF = lazy_regex(
     r"(?<![a-z])(?:account|admin|api|app|auth|backup|bind|conn|db|ftp|host|http|imap|ldap|local|login|mail|mongo|my|mysql|"
-    r"net|pg|pop3?|proxy|redis|remote|root|rsync|server|service|sftp|smtp|sql|ssh|store|sudo|sys|test|trust|user|vpn|web|"
+    r"net|pg|pop3?|proxy|redis|remote|root|rsync|server|service|sftp|smtp|sql|store|sudo|sys|trust|user|vpn|web|"
     r"wifi|wlan)$"
 )
 #: Names that configuration files put before a password without a separator such as ``=``.
@@ -215,6 +215,8 @@ _SHOWN = lazy_regex(r"(?i)<(?:string|label|option|span|text|p|a|h\d|li|th|td|dd|
 _UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 #: An assignment on the line below a name, which is not the name's value.
 _ASSIGNMENT = lazy_regex(r"[A-Za-z_][\w.-]{1,64}=\S")
+#: A variable inside a value.
+_VARIABLE = lazy_regex(r"\$\{[\w.:?-]{1,80}\}")
 #: Number of characters at the beginning of a value by which it is judged, so that a long line takes no longer.
 _JUDGED = 256
 
@@ -344,8 +346,11 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: Run)
     value = text[first : min(last, first + _JUDGED)]
     if is_placeholder(value) or is_pattern(value) or is_public_form(text[first:last]):
         return None
-    if not name.chosen and "${" in value:
+    if not name.chosen and (rest := _VARIABLE.sub("", value)) != value and not _is_issued(rest, 8):
         return None
+    is_said = name.word == "pass" and not quoted and value.isalpha() and ":" in text[name.end : at]
+    if is_said and not _stands_alone(text, name_start, name.end):
+        return None  # a state, as in `userpass: enabled`
     if inside and name.chosen and " " not in value and _JOINED_ELEMENT.search(value) and not _names(value):
         return Span(first, last, "password")
     if not quoted and text[last : last + 2] in (": ", ":\n") and "\n" in text[name.end : first]:

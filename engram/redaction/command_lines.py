@@ -10,6 +10,7 @@ from engram.redaction.told_cues import FUNCTION_WORDS
 from engram.redaction.values import (
     Gate,
     Span,
+    has_digit,
     has_plain_shape,
     is_encoded_prose,
     is_expression,
@@ -23,6 +24,8 @@ from engram.system.lazy_regex import lazy_regex
 
 #: A value with or without quotation marks, as the last three groups of a pattern.
 VALUE = r"(?:\"([^\"\n]{3,512})\"|'([^'\n]{3,512})'|([^\s\"'`;|&<>]{3,512}))"
+#: A name and the place to fill in its value: `--token NAME=<value>`.
+_NAME, _FILLED_IN = lazy_regex(r"[A-Za-z][A-Za-z_.-]{0,40}="), lazy_regex(r"<(?!/)")
 #: Long options that take a secret as their value, for any command.
 _LONG = lazy_regex(
     r"--?(?:[a-z][a-z-]{0,24}-)?(?:password|passwd|passphrase|pass|pwd|token|secret|api-?key|auth|credentials?|"
@@ -155,6 +158,8 @@ _SQL = lazy_regex(
     r"(?i)(?:identified\s++(?:by|with\s++\w++\s++(?:by|as))|\bpassword|with\s++(?:encrypted\s++)?password|requirepass|"
     r"masterauth|sasl_password)\s++(?:=\s*+)?['\"]([^'\"\n]{3,256})['\"]"
 )
+#: Words of a statement that sets a password.
+_STATEMENT = lazy_regex(r"\b(?:create|alter|user|role|identified|with|set|grant)\b")
 _CRYPT = lazy_regex(
     r"\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2(?:id|i|d)|pbkdf2[a-z0-9-]*+|scrypt)\$[A-Za-z0-9./$=,+_-]{16,400}"
 )
@@ -201,9 +206,8 @@ def command_spans(text: str, low: str, held: int) -> Iterator[Span]:
                 yield from accept(text, match, "password", lenient=not is_encoding)
     if _SQL_WORDS.is_open(low, held):
         for match in _SQL.finditer(text):
-            if FUNCTION_WORDS.intersection(match.group(1).lower().split()):
-                continue  # a sentence
-            yield from accept(text, match, "password", lenient=True)
+            if not _is_sentence(text, low, match):
+                yield from accept(text, match, "password", lenient=True)
     if "$" in text:
         for match in _CRYPT.finditer(text):
             yield Span(*match.span(), "password-hash")
@@ -252,6 +256,16 @@ def _inserted(text: str, match: re.Match[str]) -> Iterator[Span]:
         at = value.end()
 
 
+def _is_sentence(text: str, low: str, match: re.Match[str]) -> bool:
+    """Return True if only the word "password" precedes a sentence in quotation marks, and no statement in SQL."""
+    value = match.group(1)
+    if has_digit(value) or not low.startswith("password", match.start()):
+        return False
+    line = low.rfind("\n", max(0, match.start() - 400), match.start()) + 1
+    is_said = bool(FUNCTION_WORDS.intersection(value.lower().split()))
+    return is_said and not _STATEMENT.search(low, max(line, match.start() - 400), match.start())
+
+
 def _short_options(text: str) -> Iterator[Span]:
     for option in _SHORT.finditer(text):
         line = text.rfind("\n", max(0, option.start() - 400), option.start()) + 1
@@ -288,7 +302,7 @@ def accept(text: str, match: re.Match[str], kind: str, *, lenient: bool, first: 
     value = match.group(group)
     if is_placeholder(value) or (group - first == 2 and is_expression(value)) or (" " in value and not lenient):
         return
-    if is_key_id(text, *match.span(group)) or (value[-1] == "=" and text.startswith("<", match.end(group))):
+    if is_key_id(text, *match.span(group)) or (_FILLED_IN.match(text, match.end(group)) and _NAME.fullmatch(value)):
         return
     if (lenient and not has_plain_shape(value) and not value.startswith("-")) or (
         is_mixed(value) and not has_plain_shape(value)

@@ -22,6 +22,7 @@ from engram.redaction.values import (
     is_state,
     matches,
     starts_of,
+    total_bits,
 )
 from engram.system.lazy_regex import lazy_regex
 
@@ -86,12 +87,21 @@ _HEADING_CELLS = {
     ",": lazy_regex(r"\"?[\w.#/-]{1,24}(?:[ _][\w()]{1,16})?\"?"),
     ";": lazy_regex(r"\"?[\w.#/-]{1,24}(?:[ _][\w()]{1,16})?\"?"),
 }
+#: Words that say in a cell what became of a password.
+_SAYS = lazy_regex(
+    r"(?i)(?:inherit|disable|enable|unchange|change|unknown|rotat|deprecat|expir|revok|reset|remove|delete|manage|stored|share|"
+    r"geerbt|vererb|deaktiv|aktiv|unverändert|geändert|unbekannt|gesperrt|gelöscht|entfernt|gleich|"
+    r"hérit|désactiv|inchang|inconn|supprim|heredad|desactiv|sin cambi|desconoc|ereditat|disattiv|disabilit|invariat|"
+    r"sconosciut|herdad|desativ|inalterad|desconhec|overgeërfd|uitgeschakeld|ongewijzigd|onbekend|dziedzicz|wyłącz|"
+    r"nieznan|bez zmian|отключ|неизвест|унаслед)"
+)
 _JOINED_CELL = lazy_regex(r"[^\W_]{2,24}(?:[._-][^\W_]{2,24}){1,4}")
 _ALIGNED = lazy_regex(r"\S++(?: \S++)*+")
 #: The line of dashes below such headings.
 _DASHES = lazy_regex(r"[ \t]{0,8}[-=]{2,60}+(?:[ \t]{1,8}[-=]{2,60}+){1,40}+[ \t]{0,8}\n")
 #: Text before and after a code on a line of its own.
 _BEFORE_ITEM = lazy_regex(r"[ \t]{0,16}(?:(?:[-*+•·]|\d{1,2}[.):])[ \t]{0,4})?[\"'`]?")
+_POINT = lazy_regex(r"[ \t]{0,16}(?:[-*+•·]|\d{1,2}[.):])[ \t]")
 _AFTER_ITEM = lazy_regex(r"[\"'`]?[ \t]{0,4}[.,;]?[ \t]{0,4}(?:[(（#][^\n]{0,60})?(?=\n|\Z)")
 #: Lengths of such a code; maximum length of a line, and maximum number of lines to read before and after it.
 _ITEM_SIZES, _ITEM_LINE, _ITEM_LINES = range(6, 33), 120, 32
@@ -171,7 +181,7 @@ def _rows(text: str, columns: dict[int, bool], at: int, sign: str, size: int = 0
     """Return the secrets in a table's rows from ``at`` on, and where the rows end.
 
     Each row must have ``size`` cells, unless that is 0. If most cells below a password's name are secrets, single words
-    there are, too.
+    there are, too; for words in lower case, which may be remarks, far more of the cells must be.
     """
     found: list[Span] = []
     others: list[Span] = []
@@ -193,8 +203,11 @@ def _rows(text: str, columns: dict[int, bool], at: int, sign: str, size: int = 0
                 elif first < last and is_chosen:
                     others.append(Span(first, last, "password"))
         at = stop + 1
-    if len(found) >= len(others):
-        found += [cell for cell in others if _is_word(text[cell.start : cell.end])]
+    size, least = len(found), len(others)
+    for cell in others:
+        value = text[cell.start : cell.end]
+        if (size > 2 * least if value.islower() else size >= least) and _is_word(value):
+            found.append(cell)
     return found, at
 
 
@@ -204,13 +217,15 @@ def _is_word(value: str) -> bool:
     return (
         len(value) >= 5
         and all(piece.isalnum() for piece in low.split("-"))
-        and not (is_placeholder(value) or has_plain_shape(value) or is_state(value))
+        and not (is_placeholder(value) or has_plain_shape(value) or is_state(value) or _SAYS.match(value))
         and not (low in FUNCTION_WORDS or kind_of(low))
     )
 
 
 def alike_spans(text: str, spans: Sequence[Span], kinds: Collection[str]) -> Iterator[Span]:
     """Yield the codes on lines of their own next to a line with a secret of the same form, as in recovery codes.
+
+    Each must have a digit, like the secret, or be random next to one that has; a single one must resemble the secret.
 
     Args:
         spans: the secrets that were found.
@@ -225,17 +240,37 @@ def alike_spans(text: str, spans: Sequence[Span], kinds: Collection[str]) -> Ite
             continue
         sign = r"[^\W_]" if any(map(str.isalpha, value)) else r"\d"
         form = re.compile("".join(sign if c.isalnum() else re.escape(c) for c in value))
+        found: list[tuple[int, int]] = []
         for step in (-1, 1):
             for begin in _lines_from(text, first, step):
                 before = _BEFORE_ITEM.match(text, begin)
                 code = form.match(text, before.end()) if before else None
                 if not code or not _AFTER_ITEM.match(text, code.end()):
                     break
-                yield Span(*code.span(), span.kind)
+                found.append(code.span())
+        numbered = sum(has_digit(text[begin:end]) for begin, end in found)
+        for begin, end in found:
+            other = text[begin:end]
+            is_like = has_digit(other) and (numbered > 1 or _is_alike(value, other))
+            if is_like or (numbered and total_bits(other) < 0):
+                yield Span(begin, end, span.kind)
+
+
+def _is_alike(value: str, other: str) -> bool:
+    """Return True if most characters of two codes of the same length are of the same class."""
+    return 2 * sum(_class_of(a) == _class_of(b) for a, b in zip(value, other, strict=True)) > len(value)
+
+
+def _class_of(char: str) -> str:
+    return "0" if char.isdigit() else "A" if char.isupper() else "a" if char.isalpha() else char
 
 
 def _lines_from(text: str, first: int, step: int) -> Iterator[int]:
-    """Yield the beginnings of the lines before or after the line that begins at ``first``; empty lines are left out."""
+    """Yield the beginnings of the lines before or after the line that begins at ``first``.
+
+    They end at an empty line, unless the line beyond it is an item of a list.
+    """
+    is_apart = False
     for _ in range(_ITEM_LINES):
         if step > 0:
             at = text.find("\n", first, first + _ITEM_LINE) + 1
@@ -243,10 +278,11 @@ def _lines_from(text: str, first: int, step: int) -> Iterator[int]:
         else:
             at = text.rfind("\n", max(0, first - _ITEM_LINE), max(0, first - 1)) + 1
             is_line = at < first and (at > 0 or first <= _ITEM_LINE)
-        if not is_line:
+        if not is_line or (is_apart and not _POINT.match(text, at) and text[at : at + 1] != "\n"):
             return
         first = at
-        if text[at : at + 1] != "\n":
+        is_apart = text[at : at + 1] == "\n"
+        if not is_apart:
             yield at
 
 

@@ -71,7 +71,11 @@ _USED = lazy_regex(r"(?<!\w)(?:with|mit|con|com|avec|met|z|c)[ ]\Z")
 _GIVEN = lazy_regex(
     r"(?i)(?:[:：=→]|->|(?<!\w)(?:is|was|ist|war|lautet|est|es|é|è|jest|это|now|jetzt|nu))[\s\"'`„“«»‚‘「『*]{0,6}\Z"
 )
+#: A name in quotation marks before a value, as in JSON; what it must name, and the kinds of values for which it must.
+_KEY = lazy_regex(r"[\"']([\w .-]{1,40})[\"']\s{0,3}:\s{0,3}[\"']\Z")
 _NAMING = _STRONG | _OPENED
+_NAMED_BY_KEY = _NAMING - {"question"}
+_PLAIN = frozenset({"phrase", "phrase0", "word", "camel"})
 _STRENGTH = {
     "signed": 5,
     "mixed": 4,
@@ -184,6 +188,8 @@ class _Scene:
 
     def may_be_told(self, one: Candidate) -> bool:
         """Return True if a candidate may be a secret at its position; in a document, fewer positions qualify."""
+        if self.groups[one] in _PLAIN and (key := _KEY.search(self.low, max(self.first, one.start - 60), one.start)):
+            return any(kind_of(word) in _NAMED_BY_KEY for word in _LETTERS.findall(key.group(1)))
         first, last = self._line(one)
         is_command = one.quote == "`" and " " in self.text[one.start : one.end]
         if not self.is_message or is_command or is_document(self.text[first:last]):

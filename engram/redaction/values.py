@@ -291,11 +291,18 @@ _REFERENCE = lazy_regex(
     r"[*&](?=[a-z_]{0,40}_)[a-z][\w-]{0,64}+(?:\s.*)?"
 )
 _PLACEHOLDER_INSIDE = lazy_regex(
-    r"(?i)(?<![a-z])(?:deine?|ihre?|votre|tw[oó]j[ae]?|jouw|seu|sua|tuo|tua)[-_]|"
-    r"example|placeholder|your[-_ ]|[-_](?:here|hier|ici|aqu[ií]|qui|tutaj)$|xxxx|"
-    r"\*{4}|\.\.\.|…|<[a-z_ -]++>|changeme|redacted|not[-_ ]?set|"
+    r"(?i)example|placeholder|your[-_ ]|[-_]here$|xxxx|\*{4}|\.\.\.|…|<[a-z_ -]++>|changeme|redacted|not[-_ ]?set|"
     r"\[secret:|\[opaque:"
 )
+#: Words of places to fill in, in other languages: possessives, names of secrets, and "here".
+_YOUR = frozenset("dein deine ihr ihre votre tu twój twoj twoja twoje jouw seu sua tuo tua".split())
+_SECRET_NAMES = frozenset(
+    (
+        "api key token secret password passwort kennwort schlüssel geheimnis passe clé cle jeton contraseña contrasena "
+        "clave secreto senha chave segredo chiave segreto hasło haslo klucz wachtwoord sleutel"
+    ).split()
+)
+_HERE = frozenset("hier ici aquí aqui qui tutaj".split())
 _DUMMY = lazy_regex(
     r"(?i)[\w/+-]*EXAMPLE(?:KEY|TOKEN)?\d?|(?:0123456789(?:abcdef)?|1234567890(?:abcdef)?|deadbeef){1,8}"
 )
@@ -370,8 +377,17 @@ def is_placeholder(value: str) -> bool:
     """Return True if a value is only a placeholder for a secret: `<your token>`, `$VAR`, `xxx`, `None`, an example."""
     if _PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_INSIDE.search(value) or _REFERENCE.fullmatch(value):
         return True
+    if _is_template(value):
+        return True
     bare = value.strip(_DECORATION)
     return bare != value and len(bare) >= 2 and bool(_PLACEHOLDER.fullmatch(bare) or _STATE.fullmatch(bare))
+
+
+def _is_template(value: str) -> bool:
+    """Return True if all of a value is words such as `dein-api-key` and `token_ici`, which say what to put there."""
+    words = value.lower().replace("_", "-").split("-")
+    is_led = words[0] in _YOUR or words[-1] in _HERE
+    return is_led and all(map(str.isalpha, words)) and not _SECRET_NAMES.isdisjoint(words)
 
 
 @lru_cache(maxsize=_REMEMBERED)
