@@ -261,6 +261,8 @@ class Watcher:
         #: Sources for which the content already read must be compared with the file; None before the first sweep.
         self._doubtful: list[Source] | None = None
         self._next_sweep = 0.0
+        #: True if the log of memory.db was deleted while this process had it open.
+        self.is_log_displaced = False
         self._opened = store.file_identity()
         self._is_stopping = False
         self._pipe = os.pipe()
@@ -381,8 +383,8 @@ class Watcher:
                         break
                     if self.store.file_identity() != self._opened:
                         raise BrokenDatabase("memory.db was replaced")
-                    if self.store.log.is_displaced():
-                        self.store.keep_displaced_writes()
+                    if self.store.is_log_displaced():
+                        self.is_log_displaced = True
                         logger.warning("action=stop reason=the log of memory.db was deleted or replaced")
                         return EXIT_RESTART
                     self._turn()

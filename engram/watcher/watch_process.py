@@ -101,8 +101,7 @@ def _watch(settings: Settings, home: Home, lock: ProcessLock, log_damage: str) -
     finally:
         heartbeat.announce_stop()
         watcher.close()
-        if store.log.is_displaced():
-            store.keep_displaced_writes()
+        if watcher.is_log_displaced:
             end_now(EXIT_RESTART)
         huey.storage.close()
         store.close()

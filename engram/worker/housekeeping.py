@@ -232,6 +232,8 @@ class Housekeeper:
         self._has_warned = False
         #: Why deleted folders could not be created again; "" if they could.
         self._unprepared = ""
+        #: True if the log of memory.db was deleted while this process had it open.
+        self.is_log_displaced = False
         self._data_version = -1
         self._quiet_checks = 0
         self._opened = runtime.store.file_identity()
@@ -276,13 +278,13 @@ class Housekeeper:
         if self._runtime.is_damaged.is_set():
             note_damage(self._runtime.store)
             self._stop("memory.db is damaged")
-        self._check_files()
         with contextlib.suppress(OSError):
             self._server.renew()
             if not home.wake_socket.is_socket():
                 self._queue.storage.listen()
         with contextlib.suppress(StoreError):
             try:
+                self._check_files()
                 self._check_work()
                 self._check_vaults()
                 self._backup.run_if_due()
@@ -314,10 +316,12 @@ class Housekeeper:
         store = self._runtime.store
         if store.file_identity() != self._opened:
             self._stop("memory.db was replaced")
-        for one in (store, *self._server.vaults.stores()):
-            if one.log.is_displaced():
-                one.keep_displaced_writes()
-                self._stop("the log of memory.db was deleted or replaced")
+        elif store.is_log_displaced():
+            if not store.path.with_name(f"{store.path.name}-wal").exists():
+                # No other process has begun a new log yet, so this one's last writes can still be kept.
+                store.checkpoint()
+            self.is_log_displaced = True
+            self._stop("the log of memory.db was deleted or replaced")
 
     def _makes_progress(self) -> bool:
         """Return False if a heavy task, or every thread for requests, is hung."""

@@ -116,26 +116,19 @@ class WorkerServices:
     def stop(self) -> None:
         """Close everything; exit the process immediately if a thread is still busy in the model or a task.
 
-        The same if the log of memory.db was deleted: its connections must not be closed.
+        The same if the log of memory.db was deleted: closing the last connection would delete the log that another
+        process has begun since.
         """
         self._heartbeat.announce_stop()
         is_quiet = self._runtime is None or self._end_threads(self._runtime)
         logger.info("action=end exit=%d", self._consumer.exit_code)
         if self._consumer.exit_code == EXIT_RESTART:
             announce_worker(self._settings.places)
-        if is_quiet and not self._keep_displaced_writes():
+        if is_quiet and (self._runtime is None or not self._housekeeper.is_log_displaced):
             self._opened.close()
         else:
             huey.storage.stop_listening()
             end_now(self._consumer.exit_code)
-
-    def _keep_displaced_writes(self) -> bool:
-        """Write logs that were deleted into their databases; return True if there is one."""
-        stores = [] if self._runtime is None else [self._runtime.store, *self._server.vaults.stores()]
-        displaced = [store for store in stores if store.log.is_displaced()]
-        for store in displaced:
-            store.keep_displaced_writes()
-        return bool(displaced)
 
     def _end_threads(self, runtime: Runtime) -> bool:
         """Wait a limited time for every thread; return False if one is still running."""

@@ -14,7 +14,6 @@ from engram.errors import BadRequest, BrokenDatabase, EngramError, StoreError
 from engram.ingest.read_sources import ingest_source
 from engram.ingest.session_project import vault_of
 from engram.models.engine.database import using_database
-from engram.models.engine.transaction import Store
 from engram.models.rescue.backup import has_content, list_backups, make_backup
 from engram.models.sessions.reading_progress import load_progress
 from engram.models.sessions.sessions import find_session
@@ -254,10 +253,6 @@ class Vaults:
             if known is None:
                 known = self._open[key] = _open_vault(vault, self._outer)
             return known
-
-    def stores(self) -> list[Store]:
-        """Return the memories that are open."""
-        return [known.runtime.store for known in self._known()]
 
     def _known(self) -> list[_OpenVault]:
         with self._lock:

@@ -16,17 +16,13 @@ import pytest
 from processes import WAIT_SECONDS, wait_for
 from workers import RUN, SESSION, StartWorker, status, write_rule
 
-from engram.enums import Actor
-from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.models.rescue.restore import list_rescues
 from engram.models.work.task_runs import running_task_runs
 from engram.paths import Home
-from engram.redaction import redact
 from engram.settings import Settings
-from engram.system.process_lock import EXIT_RESTART, is_process_alive
+from engram.system.process_lock import is_process_alive
 from engram.tasks.queue import huey
 from engram.tasks.session_tasks import flush
 
@@ -270,21 +266,3 @@ def cpu_seconds(pid: int) -> float:
     """Processor time that a process has used."""
     fields = subprocess.run(["ps", "-o", "cputimes=", "-p", str(pid)], capture_output=True, text=True, check=True)
     return float(fields.stdout)
-
-
-def test_nothing_saved_is_lost_when_the_log_is_deleted_under_a_worker(start: StartWorker, settings: Settings) -> None:
-    path = settings.places.memory_db
-    worker = start()
-    wait_for(lambda: status(settings.places))
-    for number, text in enumerate(("The keel is oak.", "The mast is pine.")):
-        with open_store(path) as store:
-            save_memory(store, text, redact, scope="global", actor=Actor.USER)
-        if not number:
-            for suffix in ("-wal", "-shm"):
-                path.with_name(f"memory.db{suffix}").unlink()
-
-    worker.communicate()
-    assert worker.returncode == EXIT_RESTART
-    with open_store(path) as store:
-        assert sorted(memory.summary for memory in all_memories(store)) == ["The keel is oak.", "The mast is pine."]
-        assert store.find_damage() == ""

@@ -39,7 +39,7 @@ from engram.models.memories.memory_records import Memory, evidence_of, memories_
 from engram.models.projects.projects import project_by_id
 from engram.models.sessions.sessions import SessionRow, session_titles, sessions_of
 from engram.models.sessions.stored_turns import LOCAL_PREFIX, StoredTurn, waiting_sessions
-from engram.models.work.pauses import paused_scopes
+from engram.models.work.pauses import is_paused, paused_scopes
 from engram.models.work.spend import spending
 from engram.settings import Settings
 from engram.system.clock import day_of
@@ -261,8 +261,7 @@ def estimate_call(settings: Settings, provider: str, text: str) -> CallPrice:
 
 def _best_first(store: Store, settings: Settings) -> list[SessionRow]:
     """Return the sessions that may be shown, most informative first, then latest first."""
-    paused = paused_scopes(store)
-    if "" in paused:
+    if "" in paused_scopes(store):
         return []
     latest_ms = store.now_ms() - settings.idle_seconds * 1_000
     waiting = sessions_of(store, waiting_sessions(store)).values()
@@ -271,7 +270,7 @@ def _best_first(store: Store, settings: Settings) -> list[SessionRow]:
     for session in sorted(over, key=lambda session: -session.last_at_ms)[:MAX_LOOKED_AT]:
         there, turns = waiting_turns(store, session)
         project = project_by_id(store, there.project_id) if there.project_id else None
-        if project is not None and project.identity in paused:
+        if project is not None and is_paused(store, project.identity):
             continue
         if any(is_excluded(folder, settings.exclude) for turn in turns for folder in turn.turn.folders):
             continue

@@ -14,7 +14,7 @@ import struct
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -70,15 +70,9 @@ def sqlite_version(driver: str) -> tuple[int, int, int]:
 
 
 def open_database(
-    path: Path,
-    driver: str,
-    busy_ms: int = BUSY_MS,
-    *,
-    cache_kb: int = CACHE_KB,
-    is_damaged: bool = False,
-    guard: Callable[[], None] = lambda: None,
+    path: Path, driver: str, *, busy_ms: int = BUSY_MS, cache_kb: int = CACHE_KB, is_damaged: bool = False
 ) -> Any:
-    """Return a peewee database for ``path``. Each thread's connection is opened when it is first used, after ``guard``.
+    """Return a peewee database for ``path``. Each thread's connection is opened when it is first used.
 
     With synchronous NORMAL, a power failure may roll back the newest commits, each of them completely. secure_delete
     removes forgotten data from the file. mmap is off, because an I/O error would raise a signal. With ``is_damaged``,
@@ -103,27 +97,11 @@ def open_database(
         # Without a log, no process is writing, and SQLite needs no -wal or -shm; with a log, it needs the existing
         # ones.
         name = _read_only_address(path, is_at_rest=not path.with_name(f"{path.name}-wal").exists())
-    more = {"rank_functions": False} if driver == "cysqlite" else {}
-    database = _guarded(driver)(name, pragmas=pragmas, timeout=seconds, uri=is_address, **more)
-    database.guard = guard
-    return database
-
-
-@cache
-def _guarded(driver: str) -> Any:
-    """Return peewee's class for a driver, which calls ``guard`` before it opens a connection."""
-    base: Any = peewee.SqliteDatabase
     if driver == "cysqlite":
-        from playhouse import cysqlite_ext
+        from playhouse.cysqlite_ext import CySqliteDatabase
 
-        base = cysqlite_ext.CySqliteDatabase
-
-    class GuardedDatabase(base):
-        def _connect(self) -> Any:
-            self.guard()
-            return super()._connect()
-
-    return GuardedDatabase
+        return CySqliteDatabase(name, pragmas=pragmas, timeout=seconds, rank_functions=False, uri=is_address)
+    return peewee.SqliteDatabase(name, pragmas=pragmas, timeout=seconds, uri=is_address)
 
 
 def is_read_only(path: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,7 +36,6 @@ from engram.models.engine.database import (
     words_of_error,
 )
 from engram.models.engine.migrations import migrate
-from engram.models.engine.open_log import OpenLog
 from engram.models.engine.statement import RecordReader, Statement, compile_query, insertion, prepared, row_change
 from engram.system.atomic import FILE_MODE, FOLDER_MODE, behind_rollback, explain_disk, locked_folder
 from engram.system.clock import SYSTEM_CLOCK, Clock
@@ -380,14 +380,15 @@ class Store(Reader):
         ``may_start_over``.
         """
         chosen = choose_driver(driver)
-        self.log = log = OpenLog(path)
-        database = open_database(path, chosen, busy_ms, cache_kb=cache_kb, is_damaged=is_damaged, guard=log.check)
+        database = open_database(path, chosen, busy_ms=busy_ms, cache_kb=cache_kb, is_damaged=is_damaged)
         super().__init__(database, path, driver=chosen, clock=clock)
         self._busy_ms = busy_ms
         self._may_upgrade = may_upgrade
         self._may_start_over = may_start_over
         self._log_path = f"{path}-wal"
         self._log_kept_seconds = -LOG_AGAIN_SECONDS
+        #: Each thread's connection, and the files of its log.
+        self._logs = threading.local()
 
     # -- opening and closing
 
@@ -420,9 +421,8 @@ class Store(Reader):
                 self.make_private()
         identity = file_identity(self.path)
         with self._mapped_errors():
-            with self.log.joining():
-                self._connect()
-                self._check_owner(identity)
+            self._connect()
+            self._check_owner(identity)
             migrate(self._database, may_upgrade=self._may_upgrade)
         return self
 
@@ -478,12 +478,7 @@ class Store(Reader):
             self._refuse_foreign(identity)
 
     def close(self) -> None:
-        super()._disconnect()
-        self.log.leave()
-
-    def _disconnect(self) -> None:
-        self.log.forget()
-        super()._disconnect()
+        self._disconnect()
 
     def __enter__(self) -> Store:
         return self.open()
@@ -504,7 +499,6 @@ class Store(Reader):
                 yield Tx(self)
                 return
             self._ensure_connected()
-            self.log.check()
             with self._database.atomic("IMMEDIATE"):
                 yield Tx(self)
         self._bound_log()
@@ -550,13 +544,17 @@ class Store(Reader):
         return int(self.value("PRAGMA data_version") or 0)
 
     def file_identity(self) -> tuple[int, int] | None:
-        """Return the device and inode of memory.db; None if there is no file."""
+        """Return the device and inode of memory.db; None if there is no file. They change when it is replaced."""
         return file_identity(self.path)
 
-    def keep_displaced_writes(self) -> None:
-        """Write a displaced log into memory.db, unless another process has begun another one beside it."""
-        if self.log.has_no_rival():
-            self.checkpoint("FULL")
+    def is_log_displaced(self) -> bool:
+        """Return True if this thread's connection has a log that no other process sees: it was deleted or replaced."""
+        self.data_version()  # opens the log
+        connection = self._database.connection()
+        files = [file_identity(Path(f"{self.path}{suffix}")) for suffix in ("-wal", "-shm")]
+        if getattr(self._logs, "connection", None) is not connection:
+            self._logs.connection, self._logs.files = connection, files
+        return bool(files != self._logs.files)
 
     def schema_version(self) -> int:
         return int(self.value("PRAGMA user_version"))
