@@ -392,8 +392,9 @@ def memories_between(store: Store, resolution: Resolution, turns: Sequence[Store
 
 #: Minimum share and number of an error's words that a memory of a fix or dead end must contain.
 MIN_SHARED_WORDS, MIN_WORDS = 0.5, 2
-#: Paths and names of files in an error, which say where it happened, not what it is.
-_PLACE = lazy_regex(r"[\w.@~-]*(?:[/\\][\w.@~-]*)+|\b[\w-]+\.[a-zA-Z]{1,5}\b(?::\d+)*")
+#: A line of a file, and the characters around a word of an error.
+_AT_LINE = lazy_regex(r":\d+:?$")
+_AROUND = "()[]<>,;"
 #: Stems that every error has.
 _ANY_ERROR = stems(["fail", "failed", "failure", "failing", "error", "errors"])
 #: Minimum length of an error line that is searched for word for word, in characters.
@@ -508,7 +509,8 @@ def _fixes_of_memories(store: Store, error: str, project_id: int) -> list[PastFi
 
     The words that say what the error is must be among them, not only the places where it happened.
     """
-    wanted, telling = stems(topic_words(error)), stems(topic_words(_PLACE.sub(" ", error))) - _ANY_ERROR
+    wanted = stems(topic_words(error))
+    telling = stems(topic_words(" ".join(word for word in error.split() if not _is_place(word)))) - _ANY_ERROR
     lines = [line for line in map(_unmarked, error.splitlines()) if len(line) >= MIN_QUOTED_CHARACTERS]
     if len(wanted) < MIN_WORDS and not lines:
         return []
@@ -518,13 +520,19 @@ def _fixes_of_memories(store: Store, error: str, project_id: int) -> list[PastFi
             quoted = _unmarked(" ".join((memory.summary, memory.content, *memory.facts)))
             stated = stems(topic_words(f"{memory.summary} {memory.content} {' '.join(memory.entities)}"))
             share = len(wanted & stated) / len(wanted) if len(wanted & stated) >= MIN_WORDS else 0.0
-            if len(telling & stated) < MIN_SHARED_WORDS * len(telling):
+            if telling and not telling & stated:
                 share = 0.0
             if any(line in quoted for line in lines):
                 share = 1.0
             if share >= MIN_SHARED_WORDS:
                 fixes.append(_fix_of_memory(store, memory, share))
     return fixes
+
+
+def _is_place(word: str) -> bool:
+    """Return True for a path, or a file with a line: it says where an error happened, not what it is."""
+    word = word.strip(_AROUND)
+    return bool(_AT_LINE.search(word)) or ("/" in word and word[0] not in "@'\"/" and "://" not in word)
 
 
 def _unmarked(text: str) -> str:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from engram.redaction.public_labels import is_key_id
-from engram.redaction.told_cues import FUNCTION_WORDS
 from engram.redaction.values import (
     Gate,
     Span,
@@ -158,6 +157,10 @@ _SQL = lazy_regex(
     r"(?i)(?:identified\s++(?:by|with\s++\w++\s++(?:by|as))|\bpassword|with\s++(?:encrypted\s++)?password|requirepass|"
     r"masterauth|sasl_password)\s++(?:=\s*+)?['\"]([^'\"\n]{3,256})['\"]"
 )
+#: Words of a sentence about a password.
+_SAYS = lazy_regex(
+    r"\b(?:is|are|was|must|should|has|have|not|to be|cannot|can't|ist|muss|darf|wird|est|doit|es|debe|è|deve|é)\b"
+)
 #: Words of a statement that sets a password.
 _STATEMENT = lazy_regex(r"\b(?:create|alter|user|role|identified|with|set|grant)\b")
 _CRYPT = lazy_regex(
@@ -259,11 +262,11 @@ def _inserted(text: str, match: re.Match[str]) -> Iterator[Span]:
 def _is_sentence(text: str, low: str, match: re.Match[str]) -> bool:
     """Return True if only the word "password" precedes a sentence in quotation marks, and no statement in SQL."""
     value = match.group(1)
-    if has_digit(value) or not low.startswith("password", match.start()):
+    if has_digit(value) or not low.startswith("password", match.start()) or "=" in match.group(0):
         return False
-    line = low.rfind("\n", max(0, match.start() - 400), match.start()) + 1
-    is_said = bool(FUNCTION_WORDS.intersection(value.lower().split()))
-    return is_said and not _STATEMENT.search(low, max(line, match.start() - 400), match.start())
+    # A statement may be written on several lines.
+    before = low[max(0, match.start() - 400) : match.start()].rpartition("\n\n")[2].rpartition(";")[2]
+    return bool(_SAYS.search(value.lower())) and not _STATEMENT.search(before)
 
 
 def _short_options(text: str) -> Iterator[Span]:

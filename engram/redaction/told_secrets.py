@@ -74,6 +74,10 @@ _GIVEN = lazy_regex(
 #: A name in quotation marks before a value, as in JSON; what it must name, and the kinds of values for which it must.
 _KEY = lazy_regex(r"[\"']([\w .-]{1,40})[\"']\s{0,3}:\s{0,3}[\"']\Z")
 _NAMING = _STRONG | _OPENED
+#: A word for a password right before a list of names with values.
+_SET_UP = lazy_regex(
+    r"(?:passwords?|passphrases?|passcodes?|passwor\w*|kennw\w+|mots de passe)\s?(?::|is|are|=)?\s?\{[^{}]*\Z"
+)
 _NAMED_BY_KEY = _NAMING - {"question"}
 _PLAIN = frozenset({"phrase", "phrase0", "word", "camel"})
 _STRENGTH = {
@@ -189,7 +193,9 @@ class _Scene:
     def may_be_told(self, one: Candidate) -> bool:
         """Return True if a candidate may be a secret at its position; in a document, fewer positions qualify."""
         if self.groups[one] in _PLAIN and (key := _KEY.search(self.low, max(self.first, one.start - 60), one.start)):
-            return any(kind_of(word) in _NAMED_BY_KEY for word in _LETTERS.findall(key.group(1)))
+            named = any(kind_of(word) in _NAMED_BY_KEY for word in _LETTERS.findall(key.group(1)))
+            if named or not _SET_UP.search(self.low, max(self.first, key.start() - 90), key.start()):
+                return named
         first, last = self._line(one)
         is_command = one.quote == "`" and " " in self.text[one.start : one.end]
         if not self.is_message or is_command or is_document(self.text[first:last]):

@@ -71,10 +71,16 @@ _REVERSES = lazy_regex(
     r"moved (?:to|from)|misread|misdiagnosed|red herring|not the (?:cause|problem|reason|issue))\b",
     re.IGNORECASE,
 )
+#: Wordings of a withdrawal that say what is withdrawn, wherever they name it.
+_DROPS = lazy_regex(
+    r"\b(?:scratch|scrap|drop|ditch) that\b|\bforget it, (?:we|i) (?:don['’]?t|no longer)\b|\bchanged my mind\b|"
+    r"\btake (?:that|it) back\b",
+    re.IGNORECASE,
+)
 #: Beginnings of a prompt that give another value for what the user said in the one before it.
 _CORRECTS_LAST = lazy_regex(
-    r"\s*(?:(?:oh|ah|oops|sorry|wait|hold on|no|actually|correction)[,.!:… ]+)*(?:i meant\b(?! (?:to|that|it)\b)|"
-    r"(?:wait|hold on)[,.! ]+no\b|correction:|(?:actually,? )?no[,.]? (?:we )?use\b)",
+    r"\s*(?:(?:oh|ah|oops|sorry|wait|hold on|no|actually)[,.!:… ]+)+(?:i meant\b(?! (?:to|that|it|the)\b)|no,)|"
+    r"\s*correction:|\s*actually,? no,? (?:we )?use\b",
     re.IGNORECASE,
 )
 _MARKS = lazy_regex(r"\*\*|^\s*[-*•>]\s+", re.MULTILINE)
@@ -128,7 +134,8 @@ def _takes_back(later: str, earlier: str, *, is_next: bool) -> bool:
     told = prefixes(content_words(earlier))
     if about := withdrawn_subject(later):
         return bool(about & told)
-    return is_next or takes_all_back(later) or bool(prefixes(content_words(later) - EMPTY_WORDS) & told)
+    names_it = _DROPS.search(later) and prefixes(content_words(later) - EMPTY_WORDS) & told
+    return is_next or takes_all_back(later) or bool(names_it)
 
 
 def _doubts(sentence: str) -> bool:
