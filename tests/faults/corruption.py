@@ -343,7 +343,7 @@ def repair(settings: Settings) -> dict[str, Any]:
 
 def look_inside(store: Store, settings: Settings) -> dict[str, Any]:
     contents = [memory.content for memory in memory_records.all_memories(store)]
-    stages = (stage.last_error for stage in list_stages(store) if stage.name == "memory")
+    stages = (stage.last_error for stage in list_stages(store) if stage.name in ("memory", "lost writes"))
     said = "; ".join([*list_rescues(store).values(), *stages])
     lost = re.search(r"(\d+) memor(?:y|ies) could not be read", said)
     missing = [number for number in range(SAVED) if saved_text(number) not in contents]
