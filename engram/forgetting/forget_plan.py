@@ -22,7 +22,7 @@ from engram.models.sessions.stored_quotations import Quotation, find_quotation
 from engram.models.sessions.stored_turns import load_turn_row, turns_of_session
 from engram.system.clock import day_of
 from engram.system.lazy_regex import lazy_regex
-from engram.text.splitting import sentence_spans
+from engram.text.splitting import sentence_texts
 from engram.text.words import words_of
 from engram.trust.display import number_of
 
@@ -260,7 +260,7 @@ def _is_forgotten_with(store: Store, memory: Memory, quotation: Quotation) -> bo
     if memory.source != Source.AUTO or is_kept_by_hand(memory):
         return False
     texts = source_texts(store, [quotation.source])
-    said = [text[start:stop] for text in texts for start, stop in sentence_spans(text)]
+    said = [sentence for text in texts for sentence in sentence_texts(text)]
     return set(sources_of(store, memory)) <= {quotation.source} or any(
         _says_same(memory.summary, text) for text in said if len(words_of(text)) >= MIN_SENTENCE_WORDS
     )

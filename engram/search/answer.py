@@ -36,7 +36,7 @@ from engram.search.question import Coverage, Query, coverage_of_words, parse_dat
 from engram.search.quoted_phrases import find_phrases, only_name
 from engram.search.searcher import Searcher, with_places
 from engram.system.lazy_regex import lazy_regex
-from engram.text.splitting import sentence_spans
+from engram.text.splitting import sentence_texts
 from engram.text.titles import LABEL
 from engram.text.words import words_of
 from engram.transcripts.agents import PullRequest
@@ -465,7 +465,7 @@ def _quoted(memory: PublicHit, said: Sequence[frozenset[str]], wanted: Coverage)
         return memory
     content = LABEL.sub("", memory.memory.content)
     known = [*said, stems_said(memory)]
-    spans = [content[start:stop] for start, stop in sentence_spans(content)]
+    spans = sentence_texts(content)
     unsaid = "\n".join(sentence for sentence in spans if not is_said(sentence, known))
     words = _shortened(unsaid, wanted, MAX_QUOTE_WORDS).split()
     return replace(memory, quote=" ".join(words)) if len(words) >= MIN_QUOTE_WORDS else memory

@@ -14,10 +14,10 @@ from engram.models.memories.memory_records import Memory
 from engram.models.sessions.passage_rows import EvidencePlace, normalised_text
 from engram.system.clock import iso_or_none, parse_time_ms
 from engram.system.lazy_regex import lazy_regex
-from engram.text.splitting import sentence_spans
+from engram.text.splitting import sentence_spans, sentence_texts
 from engram.text.subject import STATES_PROBLEM
 from engram.text.titles import title_from
-from engram.text.words import stems, topic_words
+from engram.text.words import stems, topic_stems, topic_words
 from engram.trust.display import one_line
 
 #: Role of a passage → the speaker's name in the text of a hit with several speakers.
@@ -423,7 +423,7 @@ MIN_SAID_SHARE = 0.75
 
 def is_said(sentence: str, said: Sequence[frozenset[str]]) -> bool:
     """Return True if one of the texts, given as stems, contains most of the sentence's informative words."""
-    words = stems(topic_words(sentence))
+    words = topic_stems(sentence)
     return any(len(words & other) >= MIN_SAID_SHARE * len(words) for other in said)
 
 
@@ -520,22 +520,16 @@ def _changes(later: str, earlier: str, asked: frozenset[str]) -> bool:
     Args:
         asked: the stems of the question's words.
     """
-    before = [(words, bool(STATES_PROBLEM.search(told))) for told in _sentences(earlier) if (words := _telling(told))]
-    for sentence in _sentences(later):
+    before = [
+        (words, bool(STATES_PROBLEM.search(told))) for told in sentence_texts(earlier) if (words := topic_stems(told))
+    ]
+    for sentence in sentence_texts(later):
         if not _TELLS_CHANGE.search(sentence) or _NEXT_STEP.match(sentence):
             continue
-        words, is_replaced = _telling(sentence), bool(_REPLACES.search(sentence))
+        words, is_replaced = topic_stems(sentence), bool(_REPLACES.search(sentence))
         if any(
             (is_problem or is_replaced) and len(words & said) >= MIN_SAME_THING and words & said & asked
             for said, is_problem in before
         ):
             return True
     return False
-
-
-def _sentences(text: str) -> list[str]:
-    return [text[start:stop] for start, stop in sentence_spans(text)]
-
-
-def _telling(sentence: str) -> frozenset[str]:
-    return stems(topic_words(sentence))

@@ -24,6 +24,11 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
+def sentence_texts(text: str) -> list[str]:
+    """Return the sentences at ``sentence_spans``, verbatim."""
+    return [text[start:stop] for start, stop in sentence_spans(text)]
+
+
 # -- Split a Markdown message into statements, for extraction: sentences, bullets and table rows with their headings.
 
 #: Maximum length of a message that is split, in characters; the rest is kept only in the stored turn.

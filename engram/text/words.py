@@ -221,6 +221,12 @@ def topic_words(text: str) -> list[str]:
     return list(dict.fromkeys(word for word in words if len(word) > 1 and word.lower() not in _EMPTY))
 
 
+@functools.lru_cache(maxsize=4096)
+def topic_stems(sentence: str) -> frozenset[str]:
+    """Return the stems of the words of a sentence that say something about its topic."""
+    return stems(topic_words(sentence))
+
+
 # -- Terms, names and stop words of a question, for search.
 
 #: Maximum length of a question, in characters; the rest is cut off.

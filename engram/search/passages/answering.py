@@ -21,7 +21,7 @@ from engram.search.passages.followed import quotation_in
 from engram.search.passages.passage_search import excerpt
 from engram.search.question import Coverage
 from engram.system.lazy_regex import lazy_regex
-from engram.text.splitting import sentence_spans
+from engram.text.splitting import sentence_spans, sentence_texts
 from engram.text.words import stems, topic_words
 from engram.transcripts.turns import Role, TextBlock, Turn
 from engram.trust.display import cut_at_word
@@ -360,7 +360,7 @@ def _is_passage_shown(hit: Hit, parts: Sequence[Part]) -> bool:
     if not hit.evidence:
         return True
     own = [part for part in hit.parts_of_turn if part.uuid == hit.evidence[0].uuid]
-    said = [part.text[start:stop] for part in own for start, stop in sentence_spans(part.text)]
+    said = [sentence for part in own for sentence in sentence_texts(part.text)]
     return any(
         part.uuid == hit.evidence[0].uuid and (part.role in _USERS or any(sentence in part.text for sentence in said))
         for part in parts

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from engram.models.engine.transaction import Reader
 from engram.models.sessions.passage_rows import LaterText, said_after, said_by_user
@@ -21,7 +20,7 @@ from engram.search.hits import Hit, are_barred, is_said
 from engram.search.passages.passage_search import excerpt
 from engram.search.question import Coverage
 from engram.system.lazy_regex import lazy_regex
-from engram.text.splitting import sentence_spans, split
+from engram.text.splitting import sentence_texts, split
 from engram.text.subject import STATES_PROBLEM, gives_another_value, is_denied, says_opposite
 from engram.text.withdrawals import (
     DISAGREES,
@@ -32,7 +31,7 @@ from engram.text.withdrawals import (
     takes_back,
     withdrawn_subject,
 )
-from engram.text.words import content_words, prefixes, stems, topic_words
+from engram.text.words import content_words, prefixes, stems, topic_stems, topic_words
 from engram.transcripts.turns import Role, Turn
 
 #: Number of texts after a passage to examine.
@@ -111,7 +110,7 @@ def taken_back_in(shown: str, said: str) -> str:
     Pure. Words that are shown themselves don't count, nor do words that were pasted.
     """
     text = f" {_plain(shown)}"
-    sentences = _sentences(said)
+    sentences = sentence_texts(said)
     is_shown = [f" {_plain(sentence)[:COMPARED_CHARACTERS]}" in text for sentence in sentences]
     last = max((place for place, one in enumerate(is_shown) if one), default=-1)
     for place, sentence in enumerate(sentences[: last + 1 + MAX_SENTENCES]):
@@ -154,7 +153,7 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
     """Return the first of the later texts that contradicts or supersedes a text, cut to the relevant part. Pure."""
     is_users = role in (Role.USER, Role.CHOSEN)
     next_prompt = next((following for following in later if following.role == Role.USER), None)
-    said = {sentence: old for sentence in _sentences(text)[:MAX_SENTENCES] if (old := _telling(sentence))}
+    said = {sentence: old for sentence in sentence_texts(text)[:MAX_SENTENCES] if (old := topic_stems(sentence))}
     shown = " ".join(text.split())
     for following in later:
         words = following.text
@@ -173,7 +172,7 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
             continue
         if following.role == Role.USER and words is following.text:
             words = _typed(following.text)
-        for sentence in _sentences(words):
+        for sentence in sentence_texts(words):
             # Text from several entries may contain the later sentence itself.
             is_later = any(_ends(sentence, earlier) for earlier in _may_be_about(sentence, about))
             if is_later and " ".join(sentence.split()) not in shown:
@@ -204,7 +203,7 @@ def _typed(text: str) -> str:
 
 def _ends(later: str, earlier: str) -> bool:
     """Return True if a later sentence supersedes an earlier one on the same subject."""
-    old, new = _telling(earlier), _telling(later)
+    old, new = topic_stems(earlier), topic_stems(later)
     shared = len(old & new)
     if shared < MIN_SAME_WORDS or shared < MIN_SAME_SHARE * len(old) or later.strip().endswith("?"):
         return False
@@ -215,19 +214,10 @@ def _ends(later: str, earlier: str) -> bool:
     return gives_another_value(later, earlier) or (is_denied(later, earlier) and says_opposite(later, earlier))
 
 
-def _sentences(text: str) -> list[str]:
-    return [text[start:stop] for start, stop in sentence_spans(text)]
-
-
-@lru_cache(maxsize=4096)
-def _telling(sentence: str) -> frozenset[str]:
-    return stems(topic_words(sentence))
-
-
 def _beginning(text: str) -> str:
     """Return as many whole sentences from the beginning of a text as fit; at least the first."""
     shown = ""
-    for sentence in _sentences(text):
+    for sentence in sentence_texts(text):
         longer = f"{shown} {' '.join(sentence.split())}".strip()
         if shown and len(longer) > MAX_FOLLOWED_CHARACTERS:
             break
