@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from engram.paths import Home
 
 #: The hook exits after this many seconds, whatever it is waiting for.
-SECONDS = 5.0
+SECONDS = 15.0
 #: After this many seconds, the system kills the hook, even if a thread is holding the GIL.
-ALARM_SECONDS = 8
+ALARM_SECONDS = 20
 #: Maximum size of a payload, in bytes.
 PAYLOAD_BYTES = 1_048_576
 #: How long to wait for the payload, in seconds; without a payload, the session's id is taken from the environment.
 READ_SECONDS = 0.3
 #: How long an enqueue waits for another writer of queue.db, such as a starting worker, in seconds.
-BUSY_SECONDS = 1.0
+BUSY_SECONDS = 3.0
 
 
 def main() -> None:
