@@ -15,8 +15,8 @@ from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import evidence_of, find_memory
+from engram.models.sessions.passage_rows import find_quotation
 from engram.models.sessions.sessions import list_sessions
-from engram.models.sessions.stored_quotations import find_quotation
 from engram.models.shown.injections import injections_of_session
 from engram.recollection.recollection_service import RecollectionService
 from engram.search.searcher import Searcher

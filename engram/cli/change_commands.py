@@ -33,7 +33,7 @@ from engram.memories.feedback import judge_memory, judge_quotation, take_back_ju
 from engram.memories.save import edit_memory, require_memory, trust_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
-from engram.models.sessions.quotation_ids import is_quotation_id
+from engram.models.sessions.passage_rows import is_quotation_id
 from engram.reports.memory_report import report_quotation, whole_id
 from engram.reports.open_contradictions import OpenContradiction, list_contradictions
 from engram.reports.session_report import find_session_row

@@ -38,8 +38,7 @@ from engram.models.memories.branches import branch_remark
 from engram.models.memories.memory_history import Change
 from engram.models.memories.memory_records import Memory, new_memory_id
 from engram.models.search import memory_lists
-from engram.models.sessions.passage_rows import EvidencePlace
-from engram.models.sessions.quotation_ids import is_quotation_id
+from engram.models.sessions.passage_rows import EvidencePlace, is_quotation_id
 from engram.models.sessions.sessions import find_session, session_titles
 from engram.models.shown.injections import Injection
 from engram.paths import current_folder

@@ -16,9 +16,8 @@ from engram.models.memories.judgements import is_kept_by_hand
 from engram.models.memories.memory_changes import predecessors_of
 from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS, MAX_SUMMARY_CHARACTERS, Memory
 from engram.models.memories.tombstones import CutMemory, Forgotten
-from engram.models.sessions.quotation_ids import is_quotation_id, quotation_prefix
+from engram.models.sessions.passage_rows import Quotation, find_quotation, is_quotation_id, quotation_prefix
 from engram.models.sessions.sessions import SessionRow, find_session, session_titles
-from engram.models.sessions.stored_quotations import Quotation, find_quotation
 from engram.models.sessions.stored_turns import load_turn_row, turns_of_session
 from engram.system.clock import day_of
 from engram.system.lazy_regex import lazy_regex

@@ -20,7 +20,7 @@ from engram.models.memories.memory_history import (
 )
 from engram.models.memories.memory_records import Memory
 from engram.models.memories.usefulness import usefulness_of
-from engram.models.sessions.stored_quotations import Quotation, note_quotation_judgement, require_quotation
+from engram.models.sessions.passage_rows import Quotation, note_quotation_judgement, require_quotation
 from engram.trust.display import number_of
 
 

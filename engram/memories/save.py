@@ -15,7 +15,7 @@ from engram.models.memories.judgements import Ending, ending_of, note_contradict
 from engram.models.memories.memory_history import add_run, close_run
 from engram.models.memories.memory_records import MAX_SUMMARY_CHARACTERS, Evidence, Memory
 from engram.models.memories.memory_undo import restart_ageing
-from engram.models.sessions.quotation_ids import is_quotation_id
+from engram.models.sessions.passage_rows import is_quotation_id
 from engram.models.sessions.sessions import find_session
 from engram.text.titles import clean_questions
 from engram.text.words import has_words

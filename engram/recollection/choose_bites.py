@@ -14,8 +14,8 @@ from pathlib import PurePosixPath
 from engram.enums import Importance, Kind, Scope, Status, Verdict, Voice
 from engram.models.memories.judgements import is_kept_by_hand
 from engram.models.memories.memory_records import Memory
+from engram.models.sessions.passage_rows import is_quotation_id
 from engram.models.sessions.prompt_outcomes import Candidate
-from engram.models.sessions.quotation_ids import is_quotation_id
 from engram.search.hits import BRANCH_DEDUCTION, Hit
 from engram.search.support import Support, stems_of, stems_of_text
 from engram.system.lazy_regex import lazy_regex

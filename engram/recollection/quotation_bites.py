@@ -17,10 +17,9 @@ from engram.enums import Verdict
 from engram.models.engine.transaction import Store
 from engram.models.forgetting.erase_entries import memories_resting_on_source
 from engram.models.projects.projects import NO_PROJECT
+from engram.models.sessions.passage_rows import Quotation, find_quotation, quotation_prefix
 from engram.models.sessions.prompt_outcomes import MIN_FLOOR_SHARE
-from engram.models.sessions.quotation_ids import quotation_prefix
 from engram.models.sessions.sessions import copied_history
-from engram.models.sessions.stored_quotations import Quotation, find_quotation
 from engram.recollection.choose_bites import (
     FeatureContext,
     InjectionRequest,

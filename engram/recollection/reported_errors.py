@@ -12,8 +12,7 @@ from engram.enums import Kind
 from engram.models.engine.transaction import Store
 from engram.models.search.fulltext import search_passages
 from engram.models.sessions.failures_and_commits import turns_from
-from engram.models.sessions.passage_rows import PassageRow, passage_rows
-from engram.models.sessions.stored_quotations import barred_quotations
+from engram.models.sessions.passage_rows import PassageRow, barred_quotations, passage_rows
 from engram.recollection.branch_state import resume_of_id
 from engram.recollection.past_fixes import MAX_TURNS, MIN_SHARED_LINES, PastFix, name_of
 from engram.search.passages.followed import end_of_turn

@@ -13,10 +13,9 @@ from engram.models.engine.meta import made_at_ms
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import find_memory, memories_of_session
 from engram.models.sessions import prompt_outcomes
+from engram.models.sessions.passage_rows import find_quotation, is_quotation_id
 from engram.models.sessions.prompt_outcomes import SAME_MOMENT_MS, Outcome
-from engram.models.sessions.quotation_ids import is_quotation_id
 from engram.models.sessions.sessions import SessionRow
-from engram.models.sessions.stored_quotations import find_quotation
 from engram.models.sessions.stored_turns import StoredTurn, turns_of_session
 from engram.recollection.prompts import digest_of, filter_prompt
 from engram.reports.session_report import REASONS, SHOWN_VERDICTS, outcome_to_json

@@ -20,8 +20,13 @@ from engram.models.memories.memory_undo import REDO, UNDO
 from engram.models.memories.usefulness import HELPFUL_LIFT, Usefulness, usefulness_of
 from engram.models.projects.projects import project_by_id
 from engram.models.search import memory_lists
-from engram.models.sessions.passage_rows import EvidencePlace, places_of
-from engram.models.sessions.stored_quotations import Quotation, quotations_beginning_with, require_quotation
+from engram.models.sessions.passage_rows import (
+    EvidencePlace,
+    Quotation,
+    places_of,
+    quotations_beginning_with,
+    require_quotation,
+)
 from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
 from engram.models.shown import injections
 from engram.models.shown.injections import Injection

@@ -13,8 +13,8 @@ from pathlib import Path
 from engram.models.engine.transaction import Reader
 from engram.models.memories.judgements import judged_of_session
 from engram.models.sessions.failures_and_commits import last_commits_of, pull_requests_of
+from engram.models.sessions.passage_rows import barred_quotations
 from engram.models.sessions.sessions import SessionRow, session_titles, sessions_of
-from engram.models.sessions.stored_quotations import barred_quotations
 from engram.search.day_commits import day_logs, of_named_day
 from engram.search.hit_lines import (
     DOUBTFUL,

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from engram.enums import Scope, Status
 from engram.models.memories.branches import branch_remark
-from engram.models.sessions.quotation_ids import is_quotation_id
+from engram.models.sessions.passage_rows import is_quotation_id
 from engram.search.hits import PublicHit
 from engram.system.clock import day_of
 from engram.system.lazy_regex import lazy_regex

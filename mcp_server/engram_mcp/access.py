@@ -18,9 +18,8 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory, find_memory, is_memory_id, may_see
 from engram.models.open_memory import open_memory
 from engram.models.projects.projects import NO_PROJECT, ProjectRow, find_project
-from engram.models.sessions.quotation_ids import is_quotation_id
+from engram.models.sessions.passage_rows import Quotation, find_quotation, is_quotation_id
 from engram.models.sessions.sessions import known_values
-from engram.models.sessions.stored_quotations import Quotation, find_quotation
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.trust.display import fence_safe, one_line

@@ -23,8 +23,7 @@ from engram.models.projects import notes
 from engram.models.projects.projects import ProjectRow
 from engram.models.search import memory_lists
 from engram.models.sessions import sessions
-from engram.models.sessions.passage_rows import places_of
-from engram.models.sessions.quotation_ids import is_quotation_id
+from engram.models.sessions.passage_rows import is_quotation_id, places_of
 from engram.models.shown import injections
 from engram.system.clock import iso_time, parse_time_ms
 from engram.transcripts.git_files import read_branch

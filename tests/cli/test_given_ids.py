@@ -17,8 +17,8 @@ from engram.errors import BadRequest
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
+from engram.models.sessions.passage_rows import find_quotation, quotations_beginning_with
 from engram.models.sessions.sessions import list_sessions
-from engram.models.sessions.stored_quotations import find_quotation, quotations_beginning_with
 from engram.reports.memory_report import whole_id
 from engram.search.question import end_of_day
 

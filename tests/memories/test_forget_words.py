@@ -36,7 +36,7 @@ from engram.models.memories import memory_changes, memory_records
 from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.open_memory import open_store
 from engram.models.rescue.carry_over import recover_by_hand
-from engram.models.sessions.quotation_ids import quotation_id_of
+from engram.models.sessions.passage_rows import quotation_id_of
 from engram.models.sessions.stored_turns import turns_of_session
 from engram.models.shown.injections import Injection, add_injections
 from engram.notes.daily_log import log_session

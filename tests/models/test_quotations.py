@@ -14,17 +14,20 @@ from engram.memories.feedback import judge_quotation, take_back_quotation_judgem
 from engram.models import tables
 from engram.models.engine.transaction import Store
 from engram.models.projects.projects import ensure_project
-from engram.models.sessions.passage_rows import passage_places, said_after
-from engram.models.sessions.quotation_ids import is_quotation_id, quotation_id_of, quotation_prefix
-from engram.models.sessions.reading_progress import ensure_transcript
-from engram.models.sessions.sessions import ensure_session
-from engram.models.sessions.stored_quotations import (
+from engram.models.sessions.passage_rows import (
     barred_quotations,
     drop_quotation_records,
     find_quotation,
+    is_quotation_id,
     judged_quotations,
+    passage_places,
+    quotation_id_of,
+    quotation_prefix,
     require_quotation,
+    said_after,
 )
+from engram.models.sessions.reading_progress import ensure_transcript
+from engram.models.sessions.sessions import ensure_session
 from engram.models.sessions.turn_changes import delete_turn
 from engram.redaction import redact
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn

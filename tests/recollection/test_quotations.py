@@ -19,11 +19,10 @@ from engram.memories.feedback import judge_quotation
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.projects import projects
+from engram.models.sessions.passage_rows import Quotation, find_quotation, is_quotation_id, quotation_id_of
 from engram.models.sessions.prompt_outcomes import outcomes_of_session
-from engram.models.sessions.quotation_ids import is_quotation_id, quotation_id_of
 from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import ensure_session, note_copied_history
-from engram.models.sessions.stored_quotations import Quotation, find_quotation
 from engram.models.shown.injections import injections_of_session
 from engram.recollection.choose_bites import InjectionRequest, RatedHit
 from engram.recollection.quotation_bites import NEAR, question_of, rate_quotations, words_to_quote

@@ -15,10 +15,9 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.projects.projects import ensure_project
-from engram.models.sessions.quotation_ids import quotation_id_of
+from engram.models.sessions.passage_rows import quotation_id_of, require_quotation
 from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import ensure_session
-from engram.models.sessions.stored_quotations import require_quotation
 from engram.models.sessions.turn_changes import delete_turn
 from engram.search.answer import answer_question, public_passages
 from engram.search.hit_lines import may_be_planted, text_of

@@ -13,7 +13,7 @@ from engram.enums import Channel, Verdict
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, in_json_list
 from engram.models.engine.transaction import Reader, Tx
-from engram.models.sessions.quotation_ids import is_quotation_id
+from engram.models.sessions.passage_rows import is_quotation_id
 
 #: Maximum number of outcomes kept per channel.
 MAX_OUTCOMES = 10_000

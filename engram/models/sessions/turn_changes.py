@@ -19,9 +19,9 @@ from engram.models.memories.memory_changes import move_memories, move_memories_o
 from engram.models.memories.tombstones import TombstoneKind, add_tombstones
 from engram.models.sessions.failures_and_commits import replace_failed_calls
 from engram.models.sessions.passage_index import add_passages, drop_passages
+from engram.models.sessions.passage_rows import drop_quotation_records
 from engram.models.sessions.prompt_outcomes import drop_outcomes_of_turn
 from engram.models.sessions.sessions import SessionRow
-from engram.models.sessions.stored_quotations import drop_quotation_records
 from engram.models.sessions.stored_turns import claim_entries, entries_of_turn, free_entries
 from engram.transcripts.turns import EntryRef, Role, TextBlock, Turn
 

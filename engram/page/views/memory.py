@@ -18,10 +18,9 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.branches import branch_remark
 from engram.models.memories.memory_history import Change
 from engram.models.memories.memory_records import Memory, find_memory
+from engram.models.sessions.passage_rows import is_quotation_id, require_quotation
 from engram.models.sessions.prompt_outcomes import Outcome
-from engram.models.sessions.quotation_ids import is_quotation_id
 from engram.models.sessions.recent_work import prompt_near
-from engram.models.sessions.stored_quotations import require_quotation
 from engram.page.rendering import feature_bars, first_sentence
 from engram.page.view import Answer, Notice, PageRequest, Redirect, Route, View, number_in
 from engram.recollection.why import why_memory

@@ -13,10 +13,9 @@ from engram.models.memories.memory_records import Memory, memories_of_ids
 from engram.models.projects.notes import list_standing_files
 from engram.models.projects.projects import list_projects
 from engram.models.search.memory_lists import latest_kept
+from engram.models.sessions.passage_rows import find_quotation, is_quotation_id
 from engram.models.sessions.prompt_outcomes import SAME_MOMENT_MS, Outcome, count_outcomes_since, list_outcomes
-from engram.models.sessions.quotation_ids import is_quotation_id
 from engram.models.sessions.sessions import list_sessions
-from engram.models.sessions.stored_quotations import find_quotation
 from engram.models.shown.usage import (
     LatestPrompt,
     count_memories_since,

@@ -12,8 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from engram.models.engine.transaction import Reader
-from engram.models.sessions.passage_rows import passage_places, places_of
-from engram.models.sessions.stored_quotations import find_quotation
+from engram.models.sessions.passage_rows import find_quotation, passage_places, places_of
 from engram.models.sessions.stored_turns import turns_by_row
 from engram.search.hit_lines import may_be_planted
 from engram.search.hits import Hit, Part, are_barred, is_said, role_of_parts, text_of_parts

@@ -13,12 +13,12 @@ from engram.models.engine.transaction import Store
 from engram.models.search.fulltext import search_passages
 from engram.models.sessions.passage_rows import (
     PassageRow,
+    barred_quotations,
     normalised_text,
     passage_rows,
     passage_spots,
     passages_between,
 )
-from engram.models.sessions.stored_quotations import barred_quotations
 from engram.search.question import Coverage, ParsedQuery, Query, TermCounts, select_terms
 from engram.search.ranking import Column, means_of_best
 from engram.search.vectors.loaded_vectors import Floats, VectorCache

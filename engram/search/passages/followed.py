@@ -11,9 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engram.models.engine.transaction import Reader
-from engram.models.sessions.passage_rows import LaterText, said_after, said_by_user
-from engram.models.sessions.quotation_ids import quotation_id_of
-from engram.models.sessions.stored_quotations import barred_quotations
+from engram.models.sessions.passage_rows import LaterText, barred_quotations, quotation_id_of, said_after, said_by_user
 from engram.models.sessions.stored_turns import turns_by_row
 from engram.search.hit_lines import may_be_planted
 from engram.search.hits import Hit, are_barred, is_said
