@@ -8,7 +8,7 @@ from typing import Any
 
 from engram.enums import Channel, Verdict
 from engram.errors import NotFound
-from engram.extraction.user_rules import Judgement, judge, typed_prompt, typed_texts
+from engram.extraction.user_rules import MIN_WORDS, Judgement, Refusal, judge, typed_prompt, typed_texts
 from engram.models.engine.meta import made_at_ms
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import find_memory, memories_of_session
@@ -20,6 +20,7 @@ from engram.models.sessions.stored_turns import StoredTurn, turns_of_session
 from engram.recollection.prompts import digest_of, filter_prompt
 from engram.reports.session_report import REASONS, SHOWN_VERDICTS, outcome_to_json
 from engram.system.clock import iso_or_none
+from engram.text.languages import word_count
 from engram.transcripts.turns import Opening
 
 
@@ -119,9 +120,16 @@ def _no_rules(store: Store, session_id: str, turns: Sequence[StoredTurn]) -> dic
         following = typed_prompt(None if after is None else after.turn)
         judged = [judgement for typed in typed_texts(stored.turn) for judgement in judge(typed, following=following)]
         found[stored.id] = tuple(
-            judgement for judgement in judged if judgement.refusal is not None and judgement.sentence not in kept
+            judgement
+            for judgement in judged
+            if judgement.refusal is not None and not _is_short(judgement) and judgement.sentence not in kept
         )
     return found
+
+
+def _is_short(judgement: Judgement) -> bool:
+    """Return True for a prompt such as "commit", which nobody would take for a rule."""
+    return judgement.refusal is Refusal.LENGTH and word_count(judgement.sentence) < MIN_WORDS
 
 
 def _moments(

@@ -1073,3 +1073,13 @@ def test_why_says_which_sentences_are_no_rules(workshop: Workshop) -> None:
     assert moment.to_json({})["no_rules"] == [
         {"sentence": "Never touch the tests for now.", "why": Refusal.MOMENT.value}
     ]
+
+
+@pytest.mark.parametrize("prompt", ["commit", "always", "Never."])
+def test_why_says_nothing_of_a_prompt_that_nobody_takes_for_a_rule(workshop: Workshop, prompt: str) -> None:
+    session_id = workshop.work("main", prompt)
+    extract(workshop, "one")
+
+    (moment,) = why_session(workshop.store, session_id, find_session(workshop.store, session_id)).moments
+
+    assert moment.no_rules == ()

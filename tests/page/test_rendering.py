@@ -191,6 +191,11 @@ def test_a_list_shows_the_summary_with_its_title_first() -> None:
         "A title",
         "Something was done. More.",
     )
+    asked = "Asked “Which cache do we use? It must be small.” the user chose: Redis."
+    assert title_and_rest(memory(asked)) == ("Chosen: Redis", asked)
+    assert content_beyond(memory(asked, content="Which cache do we use? It must be small. → Redis")) == ""
+    assert content_beyond(memory(asked, content="Which cache? → Redis\n\n[also] Or not.")).endswith("Or not.")
+    assert content_beyond(memory(asked, content="Which cache? → Valkey")) == "Which cache? → Valkey"
     assert content_beyond(memory("It is so. Yes.", content="It is so.\n\nYes")) == ""
     assert content_beyond(memory("It is so.", content="It is so\n\n[also] And more.")) == "[also] And more."
     assert content_beyond(memory("It is so.", content="Something else.")) == "Something else."

@@ -230,15 +230,21 @@ def title_and_rest(memory: Memory) -> tuple[str, str]:
     """Return a memory's title, and the part of its summary that the title leaves out; "" for none."""
     if memory.title:
         return memory.title, memory.summary
-    first, rest = first_sentence(memory.summary)
-    return (first, rest) if first else (memory.shown_title, memory.summary)
+    title, (first, rest) = memory.shown_title, first_sentence(memory.summary)
+    # A title that is no part of the summary, such as "Chosen: Redis", tells more than the first sentence.
+    is_part = title.rstrip("…") in memory.summary
+    return (first, rest) if first and is_part else (title, memory.summary)
 
 
 def content_beyond(memory: Memory) -> str:
-    """Return the part of a memory's content that its summary leaves out; "" for none."""
+    """Return the part of a memory's content that its summary leaves out; "" for none.
+
+    The answer in a dialog is stored as "question → answer", and both are in the summary.
+    """
     content = memory.content.strip()
     said, mark, more = content.partition("\n\n[")
-    if _letters(said) == _letters(memory.summary):
+    summary = _letters(memory.summary)
+    if _letters(said) == summary or ("→" in said and all(_letters(part) in summary for part in said.split("→"))):
         content = f"{mark}{more}".strip()
     return content if len(content) <= MAX_CONTENT_CHARACTERS else f"{content[:MAX_CONTENT_CHARACTERS].rstrip()} …"
 
