@@ -20,7 +20,7 @@ from engram.cli.workspace import Workspace, advise
 from engram.models.engine.transaction import Reader
 from engram.models.memories.memory_records import Memory
 from engram.models.projects.projects import find_project_of_identity, project_by_id
-from engram.models.work.pauses import FOREVER_MS, current_pauses
+from engram.models.work.work import FOREVER_MS, current_pauses
 from engram.search.hit_lines import pull_request_of, remarks_of
 from engram.search.hits import NAMED_SPEAKER, SPEAKERS, PublicHit
 from engram.system.clock import day_of

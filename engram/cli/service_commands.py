@@ -21,8 +21,8 @@ from engram.cli.output import print_facts, print_json, safe, say, when
 from engram.cli.results import pauses_in_words
 from engram.cli.workspace import Workspace, advise, as_called_here, find_project, pass_workspace
 from engram.errors import AlreadyRunning, MissingDatabase
-from engram.models.work.pauses import FOREVER_MS, current_pauses, resume
-from engram.models.work.pauses import pause as pause_scope
+from engram.models.work.work import FOREVER_MS, current_pauses, resume
+from engram.models.work.work import pause as pause_scope
 from engram.reports.processes import ProcessState, process_state, terminal_run
 from engram.settings import Settings
 from engram.setup.edits.install_steps import FileChange

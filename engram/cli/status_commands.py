@@ -22,7 +22,7 @@ from engram.log import LOG_KINDS, LogKind, read_records
 from engram.models.rescue.restore import list_rescues
 from engram.models.sessions.stored_turns import SecondChances, second_chances
 from engram.models.shown import usage
-from engram.models.work.pauses import current_pauses
+from engram.models.work.work import current_pauses
 from engram.page.open_page import ensure_page, open_browser, stop_page
 from engram.page.page_access import ADDRESS, make_entry
 from engram.paths import Home, current_folder

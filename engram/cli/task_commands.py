@@ -22,11 +22,10 @@ from engram.memories.propose import MIN_NEEDED_SESSIONS, Proposal, apply_proposa
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import list_runs
 from engram.models.work import work
-from engram.models.work.pauses import FOREVER_MS
-from engram.models.work.pauses import pause as pause_scope
-from engram.models.work.pauses import resume as resume_scope
 from engram.models.work.task_runs import RunState, list_task_runs
-from engram.models.work.work import TASKS_SCOPE, Work, WorkState
+from engram.models.work.work import FOREVER_MS, TASKS_SCOPE, Work, WorkState
+from engram.models.work.work import pause as pause_scope
+from engram.models.work.work import resume as resume_scope
 from engram.paths import current_folder
 from engram.reports.memory_report import undo_in_words
 from engram.reports.task_report import failure_of_tasks, find_piece, find_tasks, rows_of_work, run_row, work_row

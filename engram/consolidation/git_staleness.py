@@ -20,7 +20,7 @@ from engram.models.projects.projects import ProjectRow, list_projects
 from engram.models.sessions.recent_work import last_turn_of_project_ms
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import StoredTurn, load_turn_row, turns_of_session
-from engram.models.work import pauses
+from engram.models.work import work
 from engram.settings import Settings
 from engram.system.clock import day_of
 from engram.system.lazy_regex import lazy_regex
@@ -222,7 +222,7 @@ def read_branches(store: Store, settings: Settings, *, only_lively: bool) -> int
         only_lively: True to leave out projects without a turn in the last hour.
     """
     until_seconds = store.clock.steady_seconds() + MAX_SECONDS
-    paused = pauses.paused_scopes(store)
+    paused = work.paused_scopes(store)
     changed = 0
     for project in () if "" in paused else list_projects(store):
         if store.clock.steady_seconds() > until_seconds:

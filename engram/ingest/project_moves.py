@@ -38,7 +38,7 @@ from engram.models.projects.projects import MOVED, ProjectRow, known_roots, lose
 from engram.models.sessions.sessions import SessionRow, first_session_ms, list_sessions
 from engram.models.sessions.stored_turns import calls_of_session, folders_of_turns
 from engram.models.sessions.turn_changes import SORTED
-from engram.models.work.pauses import paused_scopes
+from engram.models.work.work import paused_scopes
 from engram.paths import path_of
 from engram.settings import Settings
 from engram.system.failpoint import reach

@@ -40,7 +40,7 @@ from engram.models.sessions.reading_progress import (
 from engram.models.sessions.sessions import SessionRow, find_session, known_values, salt, sessions_of_entries
 from engram.models.sessions.stored_turns import load_turn
 from engram.models.sessions.turn_changes import forget_places
-from engram.models.work.pauses import Span
+from engram.models.work.work import Span
 from engram.settings import Settings
 from engram.system.clock import SYSTEM_CLOCK
 from engram.system.failpoint import reach

@@ -27,7 +27,7 @@ from engram.models.projects.projects import (
     repository_begun_in,
 )
 from engram.models.sessions.sessions import SessionRow, find_session, first_session_ms
-from engram.models.work.pauses import Span, is_paused, pauses_of
+from engram.models.work.work import Span, is_paused, pauses_of
 from engram.paths import AT_SAME_PATH, OF_ANY, Home, may_be_of, path_of, spellings_of
 from engram.settings import Settings
 from engram.text.shell import entered_folders

@@ -22,7 +22,7 @@ from engram.models.projects.notes import (
 )
 from engram.models.projects.projects import ProjectRow, list_projects
 from engram.models.sessions.recent_work import recent_files
-from engram.models.work.pauses import paused_scopes
+from engram.models.work.work import paused_scopes
 from engram.notes.daily_log import MAX_NOTE_CHARACTERS, save_note
 from engram.notes.note_index import Redact
 from engram.paths import user_home

@@ -18,7 +18,7 @@ from engram.models.engine.transaction import Store
 from engram.models.projects import projects
 from engram.models.sessions import sessions
 from engram.models.sessions.prompt_outcomes import Outcome
-from engram.models.work import pauses
+from engram.models.work import work
 from engram.settings import Settings
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import MAX_QUERY_CHARS, overlap, stems, topic_words
@@ -74,11 +74,11 @@ class SessionScope:
         folders = {cwd, session.cwd if session else ""} - {""}
         if any(is_excluded(folder, self.settings.exclude) for folder in folders):
             return Verdict.EXCLUDED
-        if not pauses.current_pauses(self.store):
+        if not work.current_pauses(self.store):
             return None
         project_id = self.project_id(session_id, cwd) if project_id is None else project_id
         project = None if project_id is None else projects.project_by_id(self.store, project_id)
-        is_paused = pauses.is_paused(self.store, "" if project is None else project.identity)
+        is_paused = work.is_paused(self.store, "" if project is None else project.identity)
         return Verdict.PAUSED if is_paused else None
 
     def complete(self, outcome: Outcome, cwd: str) -> Outcome:

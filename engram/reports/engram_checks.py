@@ -39,9 +39,8 @@ from engram.models.rescue.backup import earlier_backups
 from engram.models.rescue.restore import list_rescues
 from engram.models.rescue.soundness import find_all_damage, quick_damage
 from engram.models.sessions import reading_progress
-from engram.models.work.pauses import current_pauses
 from engram.models.work.task_runs import note_failure
-from engram.models.work.work import WorkState, list_work
+from engram.models.work.work import WorkState, current_pauses, list_work
 from engram.reports.health import SEE_LOG, Health
 from engram.reports.use_report import REPORT_DAYS, late_of_days, late_text
 from engram.settings import WITHDRAWN, ConfigFault, Settings

@@ -15,7 +15,7 @@ from engram.ingest.project_moves import Move, Sorted
 from engram.models.engine.transaction import Store
 from engram.models.projects.project_folders import ProjectCounts, ProjectHints, count_projects, list_hints
 from engram.models.projects.projects import PLACEHOLDER, ProjectRow, list_held_projects, list_projects
-from engram.models.work.pauses import paused_scopes
+from engram.models.work.work import paused_scopes
 from engram.settings import Settings
 
 

@@ -31,8 +31,8 @@ from engram.ingest.read_sources import in_order_of_change, ingest_path, ingest_s
 from engram.ingest.write_portion import IngestResult
 from engram.models.engine.transaction import Store
 from engram.models.sessions.reading_progress import Seen, all_seen, is_changed, note_gone
-from engram.models.work.pauses import paused_scopes
 from engram.models.work.task_runs import note_damage, note_failure, note_success
+from engram.models.work.work import paused_scopes
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.atomic import is_missing

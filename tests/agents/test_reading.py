@@ -18,7 +18,7 @@ from engram.models.sessions.reading_progress import load_progress
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import StoredTurn, turns_of_session
 from engram.models.sessions.turn_changes import delete_turn
-from engram.models.work.pauses import pause, resume
+from engram.models.work.work import pause, resume
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import FixedClock

@@ -14,7 +14,7 @@ from engram.models.memories import branches
 from engram.models.memories.branches import MAX_BRANCHES, open_branches
 from engram.models.memories.memory_history import history_of
 from engram.models.open_memory import open_store
-from engram.models.work.pauses import pause
+from engram.models.work.work import pause
 from engram.settings import Settings
 from tests.branch_sessions import Workshop, todo_list
 

@@ -39,8 +39,8 @@ from engram.models.memories.memory_records import all_memories
 from engram.models.projects.projects import list_projects
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import note_model_reading, turns_of_session, waiting_sessions
-from engram.models.work.pauses import pause
 from engram.models.work.spend import spending
+from engram.models.work.work import pause
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import FixedClock

@@ -21,7 +21,7 @@ from engram.models.open_memory import open_store
 from engram.models.projects.projects import ensure_project
 from engram.models.sessions.sessions import list_sessions
 from engram.models.work import work
-from engram.models.work.pauses import pause
+from engram.models.work.work import pause
 from engram.paths import Home, default_home
 from engram.settings import load
 from engram.trust.display import escape_hidden, hidden_characters, visible

@@ -11,7 +11,7 @@ import pytest
 from engram.enums import Scope
 from engram.ingest.session_project import named_project, scope_of_folder
 from engram.models.projects.projects import ProjectRow, ensure_project, find_or_await, list_projects
-from engram.models.work.pauses import pause
+from engram.models.work.work import pause
 from engram.settings import Settings
 from tests.hub.machines import Hub, Machine
 

@@ -20,8 +20,7 @@ from engram.models.sessions.sessions import find_session
 from engram.models.sessions.turn_changes import delete_turn
 from engram.models.shown import injections
 from engram.models.shown.injections import Injection
-from engram.models.work.pauses import pause, resume
-from engram.models.work.work import find_work
+from engram.models.work.work import find_work, pause, resume
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts.claude_code import agent as claude_code

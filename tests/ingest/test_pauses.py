@@ -13,8 +13,8 @@ from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.open_memory import open_store
 from engram.models.rescue.carry_over import recover_by_hand
-from engram.models.work import pauses
-from engram.models.work.pauses import pause, paused_scopes, resume
+from engram.models.work import work
+from engram.models.work.work import pause, paused_scopes, resume
 from engram.system.clock import FixedClock
 
 MINUTE_MS = 60_000
@@ -115,9 +115,9 @@ def test_pauses_are_remembered_with_their_ends_and_a_longer_one_continues(store:
     clock.at_ms += 1000
     resume(store, "")
 
-    assert pauses.pauses_of(store, None) == [(begun, begun + 2000)]
-    assert pauses.pauses_of(store, PROJECT) == [(begun, begun + 2000), (begun + 1000, begun + 5 * MINUTE_MS)]
-    assert pauses.pauses_of(store, "/gone/other") == [(begun, begun + 2000)]
+    assert work.pauses_of(store, None) == [(begun, begun + 2000)]
+    assert work.pauses_of(store, PROJECT) == [(begun, begun + 2000), (begun + 1000, begun + 5 * MINUTE_MS)]
+    assert work.pauses_of(store, "/gone/other") == [(begun, begun + 2000)]
 
 
 def test_another_memory_knows_of_the_pauses_of_the_one_it_replaces(
@@ -132,4 +132,4 @@ def test_another_memory_knows_of_the_pauses_of_the_one_it_replaces(
     with open_store(tmp_path / "new.db", clock=clock) as new:
         recover_by_hand(new, [store.path, tmp_path / "older.db"], actor=Actor.USER, carry_more=carry_hubs)
 
-        assert pauses.pauses_of(new, None) == [(begun, begun + 1000)]
+        assert work.pauses_of(new, None) == [(begun, begun + 1000)]

@@ -20,7 +20,7 @@ from engram.models.engine.transaction import Store
 from engram.models.rescue.soundness import find_all_damage
 from engram.models.sessions.sessions import list_sessions
 from engram.models.sessions.stored_turns import turns_of_session
-from engram.models.work.pauses import pause
+from engram.models.work.work import pause
 from engram.redaction import redact
 from engram.search.searcher import Query, Searcher
 from engram.settings import Settings

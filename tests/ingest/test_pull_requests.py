@@ -14,7 +14,7 @@ from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.projects.projects import list_projects
 from engram.models.sessions.failures_and_commits import MAX_PULL_REQUESTS, pull_requests_of
-from engram.models.work.pauses import pause
+from engram.models.work.work import pause
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import FixedClock

@@ -24,7 +24,7 @@ from engram.models.engine.transaction import Store
 from engram.models.projects.project_folders import link_folder, merge_projects
 from engram.models.projects.projects import ProjectRow, list_projects, project_by_id
 from engram.models.sessions.sessions import find_session
-from engram.models.work.pauses import FOREVER_MS, pause
+from engram.models.work.work import FOREVER_MS, pause
 from engram.recollection.recollection_service import RecollectionService
 from engram.search.searcher import Searcher
 from engram.settings import Settings

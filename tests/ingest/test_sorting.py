@@ -32,7 +32,7 @@ from engram.models.hub.outgoing_statements import begin_enqueuing, enqueue_all
 from engram.models.open_memory import open_store
 from engram.models.projects.project_folders import list_sortings, merge_projects, undo_sorting
 from engram.models.projects.projects import ProjectRow, ensure_project, list_projects
-from engram.models.work.pauses import pause, resume
+from engram.models.work.work import pause, resume
 from engram.notes.daily_log import log_session
 from engram.redaction import redact
 from engram.search.searcher import Query, Searcher

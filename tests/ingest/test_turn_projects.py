@@ -41,7 +41,7 @@ from engram.models.sessions.recent_work import (
     turns_naming,
 )
 from engram.models.sessions.sessions import find_session, list_sessions
-from engram.models.work.pauses import FOREVER_MS, pause, resume
+from engram.models.work.work import FOREVER_MS, pause, resume
 from engram.notes.daily_log import log_session
 from engram.recollection.blame import blame_file
 from engram.recollection.prompts import SessionScope

@@ -15,7 +15,7 @@ from engram.models.forgetting.erase_project import note_forgotten_project
 from engram.models.memories.memory_records import all_memories
 from engram.models.projects.projects import ensure_project
 from engram.models.sessions.sessions import find_session
-from engram.models.work.pauses import pause, resume
+from engram.models.work.work import pause, resume
 from engram.settings import Settings
 
 RULE = "From now on always write files with a final newline in {}."

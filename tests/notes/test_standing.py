@@ -18,7 +18,7 @@ from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.projects.notes import list_standing_files
 from engram.models.projects.projects import ProjectRow, list_projects
-from engram.models.work.pauses import pause
+from engram.models.work.work import pause
 from engram.notes.note_index import index_notes
 from engram.notes.user_files import auto_memory_folder, read_standing_files, standing_of, standing_text
 from engram.redaction import redact

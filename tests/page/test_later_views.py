@@ -25,10 +25,9 @@ from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.projects.projects import find_project, list_projects
 from engram.models.sessions.sessions import set_session_title
 from engram.models.work import work
-from engram.models.work.pauses import paused_scopes
 from engram.models.work.spend import Caps, reserve, settle
 from engram.models.work.task_runs import RunState, begin_task_run, end_task_run
-from engram.models.work.work import TASKS_SCOPE, WorkState, find_work, make_due
+from engram.models.work.work import TASKS_SCOPE, WorkState, find_work, make_due, paused_scopes
 from engram.notes.user_files import read_standing_files
 from engram.page.views import decide
 from engram.page.views.health import TITLES, list_fixes

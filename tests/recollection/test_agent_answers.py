@@ -12,7 +12,7 @@ from recollecting import FACT, PROMPT, Scene
 from engram.enums import Channel, Verdict
 from engram.models.sessions.prompt_outcomes import outcomes_of_session
 from engram.models.shown import injections
-from engram.models.work import pauses
+from engram.models.work import work
 from engram.recollection.subagents import MAX_AGENT_TOKENS, MAX_TASKS, AgentTask, AgentTasks
 
 TASK = "Find out why the watcher holds a flock and no PID file, and report the reason."
@@ -162,7 +162,7 @@ def test_helpers_of_claude_code_itself_get_nothing_and_take_no_task(memory: Scen
 
 def test_switched_off_or_paused_there_is_silence(memory: Scene) -> None:
     memory.keep()
-    pauses.pause(memory.store, "", memory.store.now_ms() + 60_000)
+    work.pause(memory.store, "", memory.store.now_ms() + 60_000)
     call(memory)
 
     assert begin(memory) == ""

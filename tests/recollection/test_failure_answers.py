@@ -19,7 +19,7 @@ from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.sessions.prompt_outcomes import outcomes_of_session
 from engram.models.shown import injections
-from engram.models.work import pauses
+from engram.models.work import work
 from engram.redaction import redact
 
 RTK = "Exit code 2\nerror: unrecognized subcommand 'bun'\n\nUsage: rtk [OPTIONS] <COMMAND>"
@@ -275,7 +275,7 @@ def test_an_interrupted_call_a_pause_and_a_switch_are_silence(
 
     assert fail(memory, "rtk bun run test", RTK, is_interrupt=True) == ""
     assert fail(make_memory(inject=False), "rtk bun run test", RTK) == ""
-    pauses.pause(memory.store, "", memory.store.now_ms() + 60_000)
+    work.pause(memory.store, "", memory.store.now_ms() + 60_000)
     assert fail(memory, "rtk bun run test", RTK) == ""
     assert outcomes_of_session(memory.store, "now") == []
 

@@ -16,7 +16,7 @@ from recollecting import Scene
 from engram.enums import Importance, Scope, Status, Voice
 from engram.models.projects import projects
 from engram.models.shown import injections
-from engram.models.work.pauses import pause
+from engram.models.work.work import pause
 from engram.recollection.hook_files import RecollectionFiles
 from engram.recollection.render_bites import MAX_OVERRUN_CHARACTERS
 from engram.transcripts.turns import Action

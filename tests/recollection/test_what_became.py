@@ -18,7 +18,7 @@ from engram.models.projects import projects
 from engram.models.sessions import prompt_outcomes, sessions
 from engram.models.sessions.prompt_outcomes import Outcome
 from engram.models.shown import injections
-from engram.models.work.pauses import pause
+from engram.models.work.work import pause
 from engram.recollection.choose_bites import FEATURES
 from engram.recollection.recollection_service import RecollectionService
 from engram.search.searcher import Searcher

@@ -18,8 +18,8 @@ from engram.errors import HomeError
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
 from engram.models.sessions.reading_progress import rename_transcript
-from engram.models.work.pauses import pause, resume
 from engram.models.work.task_runs import is_damage_noted, list_stages
+from engram.models.work.work import pause, resume
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 from engram.system.process_lock import EXIT_RESTART

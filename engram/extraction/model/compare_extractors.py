@@ -39,8 +39,8 @@ from engram.models.memories.memory_records import Memory, evidence_of, memories_
 from engram.models.projects.projects import project_by_id
 from engram.models.sessions.sessions import SessionRow, session_titles, sessions_of
 from engram.models.sessions.stored_turns import LOCAL_PREFIX, StoredTurn, waiting_sessions
-from engram.models.work.pauses import is_paused, paused_scopes
 from engram.models.work.spend import spending
+from engram.models.work.work import is_paused, paused_scopes
 from engram.settings import Settings
 from engram.system.clock import day_of
 from engram.text.titles import title_from

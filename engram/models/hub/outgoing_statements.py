@@ -55,7 +55,7 @@ from engram.models.projects.projects import (
     list_projects,
     project_by_id,
 )
-from engram.models.work.pauses import paused_scopes
+from engram.models.work.work import paused_scopes
 
 # -- Projects across machines are identified by the URL of their remote, or by a link that the user made.
 #

@@ -38,8 +38,7 @@ from engram.models.sessions.turn_changes import (
 from engram.models.shown.usage import has_turns
 from engram.models.tables.memory_tables import IS_CURRENT
 from engram.models.tables.session_tables import NO_TITLE
-from engram.models.work.pauses import move_pauses, paused_scopes
-from engram.models.work.work import LOG_IS_DUE, make_due
+from engram.models.work.work import LOG_IS_DUE, make_due, move_pauses, paused_scopes
 from engram.system.clock import day_of
 
 # -- Records of what a merge of two projects, or a sorting of sessions and turns, moved, so that it can be undone.

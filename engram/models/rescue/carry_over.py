@@ -55,8 +55,8 @@ from engram.models.rescue.clean_copies import carry_tombstones, is_named_by_tomb
 from engram.models.rescue.soundness import UNREADABLE, opened_source
 from engram.models.sessions import sessions
 from engram.models.sessions.reading_progress import read_missing_again
-from engram.models.work.pauses import carry_pauses
 from engram.models.work.task_runs import carry_lost_writes
+from engram.models.work.work import carry_pauses
 
 logger = logging.getLogger(__name__)
 

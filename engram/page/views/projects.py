@@ -7,8 +7,8 @@ from engram.errors import BadRequest, NotFound
 from engram.ingest.project_moves import find_moves
 from engram.models.projects.project_folders import list_merges, merge_projects, rename_project, undo_merge
 from engram.models.shown.usage import count_without_project
-from engram.models.work.pauses import pause as pause_scope
-from engram.models.work.pauses import resume as resume_scope
+from engram.models.work.work import pause as pause_scope
+from engram.models.work.work import resume as resume_scope
 from engram.page.view import Answer, Notice, PageRequest, Route, View, number_in
 from engram.page.views.tasks import PAUSES, end_of_pause_ms
 from engram.reports.settings_report import ProjectReport, list_project_reports

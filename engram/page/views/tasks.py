@@ -11,11 +11,10 @@ from typing import Any
 from engram.errors import BadRequest
 from engram.models.sessions.sessions import session_titles, sessions_of
 from engram.models.work import work
-from engram.models.work.pauses import FOREVER_MS, paused_scopes
-from engram.models.work.pauses import pause as pause_scope
-from engram.models.work.pauses import resume as resume_scope
 from engram.models.work.task_runs import RunState, list_task_runs
-from engram.models.work.work import TASKS_SCOPE, Work, WorkState
+from engram.models.work.work import FOREVER_MS, TASKS_SCOPE, Work, WorkState, paused_scopes
+from engram.models.work.work import pause as pause_scope
+from engram.models.work.work import resume as resume_scope
 from engram.page.view import Answer, Notice, PageRequest, Route, View, number_in
 from engram.reports.task_report import failure_of_tasks, find_piece, find_tasks, rows_of_work, run_row, work_row
 

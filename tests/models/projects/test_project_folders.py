@@ -15,7 +15,7 @@ from engram.models.projects import project_folders
 from engram.models.projects.projects import find_project, find_project_of_identity, list_projects, project_id_of_name
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import load_turn
-from engram.models.work.pauses import pause
+from engram.models.work.work import pause
 from tests.models.conversations import make_turn, store_project, store_turn
 
 

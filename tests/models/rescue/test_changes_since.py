@@ -24,7 +24,7 @@ from engram.models.projects.project_folders import keep_apart, kept_apart, list_
 from engram.models.projects.projects import ProjectRow, ensure_project, find_project
 from engram.models.rescue.backup import make_backup
 from engram.models.rescue.restore import Restored, restore_backup
-from engram.models.work.pauses import pause, paused_scopes, resume
+from engram.models.work.work import pause, paused_scopes, resume
 from engram.system.clock import SYSTEM_CLOCK, FixedClock
 from tests.empty_memory import open_empty
 

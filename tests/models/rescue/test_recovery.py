@@ -16,7 +16,7 @@ from engram.models.memories.memory_records import Memory, all_memories
 from engram.models.memories.tombstones import is_memory_gone
 from engram.models.open_memory import open_store
 from engram.models.rescue.carry_over import recover_by_hand
-from engram.models.work.pauses import pause, paused_scopes
+from engram.models.work.work import pause, paused_scopes
 
 Keep = Callable[..., Memory]
 

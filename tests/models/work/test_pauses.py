@@ -8,7 +8,7 @@ import pytest
 
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
-from engram.models.work.pauses import carry_pauses, move_pauses, pause, paused_scopes, pauses_of, resume
+from engram.models.work.work import carry_pauses, move_pauses, pause, paused_scopes, pauses_of, resume
 from engram.system.clock import FixedClock
 
 HOUR_MS = 3_600_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engram.models.engine.transaction import Store
-from engram.models.work import pauses, work
+from engram.models.work import work
 from engram.models.work.work import MAX_DELAY_MS, MAX_ERROR_CHARS, Work, WorkState
 from engram.system.clock import FixedClock
 
@@ -79,7 +79,7 @@ def test_work_that_is_done_or_cancelled_comes_again_with_the_next_change(store: 
 
 def test_nothing_is_begun_in_a_pause_and_nothing_is_lost(store: Store, clock: FixedClock) -> None:
     make_due(store)
-    pauses.pause(store, work.TASKS_SCOPE, clock.now_ms() + 1000)
+    work.pause(store, work.TASKS_SCOPE, clock.now_ms() + 1000)
     assert (work.is_work_paused(store), due_keys(store)) == (True, [])
 
     clock.advance(1)
