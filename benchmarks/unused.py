@@ -3,7 +3,7 @@
     python benchmarks/unused.py --corpus DIR --bench DIR --answers DIR [--homes DIR] [--rounds 12]
 
 Every prompt is a new session in every round. A relevant bite is expanded with some probability, and an irrelevant one
-never is; uses are counted as ``engram.models.memories.usefulness`` counts them. The output shows the figures of the
+never is; uses are counted as ``engram.models.memories.judgements`` counts them. The output shows the figures of the
 first round, in which nothing ranks lower yet, and of the last one. With probability 0, nothing is ever expanded: the
 worst case.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 from recollection import MODEL, RULES, Asked, ask_all, figures
 
 from engram.enums import Importance, Verdict
-from engram.models.memories.usefulness import Usefulness
+from engram.models.memories.judgements import Usefulness
 from engram.recollection.choose_bites import Bite, RatedHit, Thresholds, bites_of, deduplicate, load_weights, logistic
 from engram.recollection.render_bites import bite_head, shown_words
 from engram.settings import Settings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engram.models.engine.transaction import Store
-from engram.models.memories.usefulness import mark_used
+from engram.models.memories.judgements import mark_used
 from engram.models.shown.injections import Injection, add_injections
 
 

@@ -10,10 +10,9 @@ from engram.consolidation.tidying_steps import TEST_PASSED, USER_AGREED
 from engram.enums import Actor, Importance, Judgement, Scope, Source, Status, Voice
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
-from engram.models.memories.judgements import standing_judgements
+from engram.models.memories.judgements import Usefulness, standing_judgements, used_ids, usefulness_of
 from engram.models.memories.memory_history import JUDGEMENT_ACTIONS, Change, history_of, standing_steps
 from engram.models.memories.memory_records import Memory
-from engram.models.memories.usefulness import Usefulness, used_ids, usefulness_of
 from engram.notes.daily_log import cut_sections, notes_lock, read_text, write_text
 from engram.notes.note_index import ABOUT_THIS_FILE, MEMORY_MARK
 from engram.settings import Settings

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engram.ingest.session_project import ensure, needs_project
 from engram.models.engine.transaction import Store, Tx
-from engram.models.memories.usefulness import ids_in, mark_used
+from engram.models.memories.judgements import ids_in, mark_used
 from engram.models.sessions.failures_and_commits import add_pull_requests
 from engram.models.sessions.reading_progress import Progress, add_unreadable, ensure_transcript, move_cursor
 from engram.models.sessions.sessions import (

@@ -8,7 +8,14 @@ from engram.enums import Actor, Judgement, Status
 from engram.errors import BadRequest
 from engram.memories.save import Redact, clean_reason, require_memory
 from engram.models.engine.transaction import Store, Tx
-from engram.models.memories.judgements import Ending, ending_of, is_kept_by_hand, judgement_of, standing_judgements
+from engram.models.memories.judgements import (
+    Ending,
+    ending_of,
+    is_kept_by_hand,
+    judgement_of,
+    standing_judgements,
+    usefulness_of,
+)
 from engram.models.memories.memory_changes import note_judgement
 from engram.models.memories.memory_history import (
     JUDGEMENT_ACTIONS,
@@ -19,7 +26,6 @@ from engram.models.memories.memory_history import (
     snapshot,
 )
 from engram.models.memories.memory_records import Memory
-from engram.models.memories.usefulness import usefulness_of
 from engram.models.sessions.passage_rows import Quotation, note_quotation_judgement, require_quotation
 from engram.trust.display import number_of
 

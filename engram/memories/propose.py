@@ -15,8 +15,8 @@ from engram.enums import Kind, Scope, Source, Status, Voice
 from engram.errors import BadRequest
 from engram.extraction.user_rules import says_the_same
 from engram.models.engine.transaction import Store
+from engram.models.memories.judgements import Usefulness, usefulness_of
 from engram.models.memories.memory_records import Memory, evidence_of
-from engram.models.memories.usefulness import Usefulness, usefulness_of
 from engram.models.projects.projects import ProjectRow, list_projects
 from engram.models.search.memory_lists import current_memories
 from engram.notes.user_files import standing_text

@@ -13,11 +13,10 @@ from engram.errors import BadRequest
 from engram.models.engine.transaction import Reader, Store
 from engram.models.memories import memory_history, memory_records
 from engram.models.memories.branches import unmerged_branch
-from engram.models.memories.judgements import judgement_of, standing_judgements
+from engram.models.memories.judgements import HELPFUL_LIFT, Usefulness, judgement_of, standing_judgements, usefulness_of
 from engram.models.memories.memory_history import Change
 from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Evidence, Memory, evidence_of
 from engram.models.memories.memory_undo import REDO, UNDO
-from engram.models.memories.usefulness import HELPFUL_LIFT, Usefulness, usefulness_of
 from engram.models.projects.projects import project_by_id
 from engram.models.search import memory_lists
 from engram.models.sessions.passage_rows import (

@@ -111,7 +111,7 @@ class Hit:
     #: The unmerged branch that a memory was learned on, if it isn't the asker's branch; otherwise "".
     branch: str = ""
     #: Factor for the relevance of a memory that would be shown unprompted: below 1 if it was often shown and never
-    #: used, above 1 if it was judged helpful (``engram.models.memories.usefulness``).
+    #: used, above 1 if it was judged helpful (``engram.models.memories.judgements``).
     use_factor: float = field(default=1.0, compare=False)
     #: Cosine to the query; None without a model.
     cosine: float | None = field(default=None, compare=False)

@@ -14,8 +14,8 @@ import numpy as np
 from engram.embedding.embedder import Embedder
 from engram.models.engine.transaction import Reader, Store
 from engram.models.memories.branches import open_branches
+from engram.models.memories.judgements import usefulness_of
 from engram.models.memories.memory_records import evidence_by_row, memories_by_row
-from engram.models.memories.usefulness import usefulness_of
 from engram.models.projects.projects import project_by_id
 from engram.models.search.fulltext import MemoryRow, Term, has_all_words, search_memories, search_passages, search_rows
 from engram.models.search.vector_rows import vectors_of

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 from engram.enums import Judgement
 from engram.models.memories.branches import branch_remark
+from engram.models.memories.judgements import Usefulness
 from engram.models.memories.memory_history import Change
 from engram.models.memories.memory_records import Memory
-from engram.models.memories.usefulness import Usefulness
 from engram.models.sessions.passage_rows import EvidencePlace, is_quotation_id
 from engram.reports.memory_report import QuotationReport, describe_uses, turn_text, who_changed
 from engram.search.hit_lines import HEADING, answer_text, may_be_planted

@@ -16,9 +16,8 @@ from engram.ingest.session_project import scope_of_folder
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_history, memory_records
 from engram.models.memories.branches import unmerged_branch
-from engram.models.memories.judgements import open_contradictions
+from engram.models.memories.judgements import Usefulness, mark_used, open_contradictions, usefulness_of
 from engram.models.memories.memory_history import TAKE_BACK
-from engram.models.memories.usefulness import Usefulness, mark_used, usefulness_of
 from engram.models.projects import notes
 from engram.models.projects.projects import ProjectRow
 from engram.models.search import memory_lists

@@ -10,9 +10,8 @@ from engram.consolidation.consolidation_run import consolidate
 from engram.consolidation.graduation import why_not_proven
 from engram.enums import Actor, Status
 from engram.models.engine.transaction import Store
-from engram.models.memories.judgements import Ending, ending_of
+from engram.models.memories.judgements import Ending, Usefulness, ending_of
 from engram.models.memories.memory_records import Memory, find_memory
-from engram.models.memories.usefulness import Usefulness
 from engram.settings import Settings
 
 Keep = Callable[..., Memory]

@@ -17,10 +17,10 @@ from engram.enums import Actor, Importance, Judgement, Scope, Source, Status, Vo
 from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.memories.save import edit_memory
 from engram.models.engine.transaction import Store
+from engram.models.memories.judgements import Usefulness
 from engram.models.memories.memory_changes import change_memory, note_access
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Memory, all_memories
-from engram.models.memories.usefulness import Usefulness
 from engram.redaction import redact
 from engram.settings import Settings
 

@@ -19,11 +19,10 @@ from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.memories.save import MAX_WHY_CHARACTERS, edit_memory, pin_memory, save_memory
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing_statements import carry_hubs
-from engram.models.memories.judgements import judged_memories
+from engram.models.memories.judgements import Usefulness, judged_memories, usefulness_of
 from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_history import history_of, list_runs
 from engram.models.memories.memory_records import Memory, find_memory
-from engram.models.memories.usefulness import Usefulness, usefulness_of
 from engram.models.open_memory import open_store
 from engram.models.rescue.carry_over import recover_by_hand
 from engram.redaction import redact

@@ -10,9 +10,9 @@ from recollecting import PROMPT, Scene
 from engram.enums import Actor, Judgement
 from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.memories.save import edit_memory
+from engram.models.memories.judgements import MIN_UNUSED_SESSIONS
 from engram.models.memories.memory_changes import note_access
 from engram.models.memories.memory_records import Memory, find_memory
-from engram.models.memories.usefulness import MIN_UNUSED_SESSIONS
 from engram.redaction import redact
 
 

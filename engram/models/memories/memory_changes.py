@@ -22,6 +22,7 @@ from engram.errors import StoreError
 from engram.models import tables
 from engram.models.engine.transaction import LISTENER_MODULES, Reader, Store, Tx
 from engram.models.memories import memory_writes
+from engram.models.memories.judgements import mark_used
 from engram.models.memories.memory_history import ERASE, Change, add_first_steps, add_history, drop_history, snapshot
 from engram.models.memories.memory_records import (
     Evidence,
@@ -32,7 +33,6 @@ from engram.models.memories.memory_records import (
     select_memories,
 )
 from engram.models.memories.tombstones import TombstoneKind, add_tombstones, barred_entries
-from engram.models.memories.usefulness import mark_used
 
 #: Actions recorded for a memory whose successor was deleted: it is current again, or gets another successor.
 RESTORE, RELEASE = "restore", "release"

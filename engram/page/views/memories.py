@@ -8,8 +8,8 @@ from typing import Any
 
 from engram.enums import Kind
 from engram.models.engine.transaction import Store
+from engram.models.memories.judgements import usefulness_of
 from engram.models.memories.memory_records import Memory, find_memory, memories_by_row
-from engram.models.memories.usefulness import usefulness_of
 from engram.models.projects.projects import list_projects
 from engram.models.search.fulltext import Term, search_memories, search_passages
 from engram.models.search.memory_lists import Selection, State, browse

@@ -7,10 +7,7 @@ from showing import show
 
 from engram.enums import Actor, Judgement
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_memory, change_memory, note_access, note_judgement
-from engram.models.memories.memory_history import JUDGEMENT_ACTIONS, TAKE_BACK
-from engram.models.memories.memory_records import Memory, find_memory, new_memory_id
-from engram.models.memories.usefulness import (
+from engram.models.memories.judgements import (
     HELPFUL_LIFT,
     MAX_SINK,
     MIN_UNUSED_SESSIONS,
@@ -20,6 +17,9 @@ from engram.models.memories.usefulness import (
     mark_used,
     usefulness_of,
 )
+from engram.models.memories.memory_changes import add_memory, change_memory, note_access, note_judgement
+from engram.models.memories.memory_history import JUDGEMENT_ACTIONS, TAKE_BACK
+from engram.models.memories.memory_records import Memory, find_memory, new_memory_id
 from engram.models.shown.injections import AT_START
 from engram.system.clock import FixedClock
 
