@@ -54,7 +54,7 @@ def run_part(part: str) -> int:
     """Run as the watcher or the worker."""
     settings = load().settings
     if part == "watcher":
-        from engram.watcher.watch_process import run_watcher
+        from engram.watcher.watch import run_watcher
 
         return run_watcher(settings)
     from engram.worker.lifecycle import run_worker

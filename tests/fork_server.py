@@ -29,7 +29,7 @@ REPO = Path(__file__).resolve().parent.parent
 PRELOADED = (
     "engram.worker.lifecycle",
     "engram.worker.recall_client",
-    "engram.watcher.watch_process",
+    "engram.watcher.watch",
     "engram.tasks.drain",
     "engram.tasks.session_tasks",
     "engram.tasks.upkeep_tasks",

@@ -19,9 +19,7 @@ from engram.settings import Settings
 from engram.system.process_lock import EXIT_RESTART, Heartbeat, ProcessLock
 from engram.version import code_version
 
-RUN_WATCHER = RUN_WORKER.replace("engram.worker.lifecycle", "engram.watcher.watch_process").replace(
-    "run_worker", "run_watcher"
-)
+RUN_WATCHER = RUN_WORKER.replace("engram.worker.lifecycle", "engram.watcher.watch").replace("run_worker", "run_watcher")
 
 
 @pytest.fixture

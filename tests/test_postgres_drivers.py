@@ -9,7 +9,7 @@ import pytest
 
 CODE = """
 import sys
-import engram.watcher.watch_process, engram.worker.lifecycle, engram.page.page_process, engram_mcp.server
+import engram.watcher.watch, engram.worker.lifecycle, engram.page.page_process, engram_mcp.server
 print(sorted(name for name in sys.modules if name.startswith(("psycopg", "pymysql"))))
 """
 

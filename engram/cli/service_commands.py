@@ -205,7 +205,7 @@ def _loop_of(process: str | None, workspace: Workspace, *, has_parent: bool) -> 
 
         return partial(run_worker, has_parent=has_parent)
     if process == "watcher":
-        from engram.watcher.watch_process import run_watcher
+        from engram.watcher.watch import run_watcher
 
         return partial(run_watcher, has_parent=has_parent)
     from engram.setup.services.supervisor import run_supervisor

@@ -1,6 +1,6 @@
 """The watcher reads new content from the agents' sessions and enqueues work for the worker.
 
-There is one per memory folder.
+It is a process (``engram service run watcher``), one per memory folder.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import errno
 import logging
 import os
 import select
+import signal
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -26,23 +28,29 @@ from watchdog.events import (
 )
 from watchdog.observers import Observer
 
-from engram.errors import BrokenDatabase, EngramError, StoreError
+from engram.errors import AlreadyRunning, BrokenDatabase, EngramError, MissingDatabase, OlderSchema, StoreError
 from engram.ingest.read_sources import in_order_of_change, ingest_path, ingest_source
 from engram.ingest.write_portion import IngestResult
+from engram.log import start_logging
+from engram.models.engine.database import using_database
 from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
 from engram.models.sessions.reading_progress import Seen, all_seen, is_changed, note_gone
-from engram.models.work.task_runs import note_damage, note_failure, note_success
+from engram.models.work.task_runs import note_damage, note_failure, note_lost_writes, note_success
 from engram.models.work.work import paused_scopes
+from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.atomic import is_missing
 from engram.system.failpoint import reach
 from engram.system.process_limits import give_back_memory
-from engram.system.process_lock import EXIT_RESTART
+from engram.system.process_lock import EXIT_RESTART, Heartbeat, ProcessLock, end_now
 from engram.tasks.enqueue_due import enqueue_consolidation_if_overdue, enqueue_due
+from engram.tasks.queue import huey
 from engram.tasks.session_tasks import recollect
 from engram.transcripts import registry
 from engram.transcripts.agents import Agent, Place, Source
+from engram.version import code_version
 
 # -- Collect the sources that may have changed, because an event reported them or a sweep found them changed.
 
@@ -471,3 +479,90 @@ class Watcher:
     def _note_failure(self, stage: str, error: str) -> None:
         with contextlib.suppress(StoreError):
             note_failure(self.store, stage, redact(error))
+
+
+# -- The process: ``engram service run watcher``.
+
+#: Maximum time that an enqueue waits for another writer of the queue, in seconds.
+QUEUE_SECONDS = 1.0
+#: Size of the page cache for memory.db, in KB; it is small, because storing new lines needs few lookups.
+CACHE_KB = 512
+#: How often a memory.db from an earlier version is checked again, in seconds.
+UPGRADE_POLL_SECONDS = 0.5
+
+
+def run_watcher(settings: Settings, *, has_parent: bool = False) -> int:
+    """Run until SIGTERM or SIGINT; must be called in its own process, from the main thread.
+
+    Args:
+        has_parent: True if a supervisor started the watcher, in which case a missing memory folder is not recreated.
+
+    Returns:
+        0 after a clean stop, if the memory folder is gone, or immediately if another watcher is running; 75 if the
+        watcher must be restarted.
+
+    Raises:
+        HomeError: the memory folder can't be used.
+        StoreError: memory.db can't be opened.
+    """
+    os.umask(0o077)
+    home = settings.places.prepare(must_exist=has_parent)
+    try:
+        lock = ProcessLock(home.watcher_lock, code_version())
+    except AlreadyRunning:
+        sys.stderr.write(f"a watcher is already running for {home.root}; this one exits\n")
+        return 0
+    start_logging(home.logs, "watcher", settings.log_level, redact)
+    with using_database(home.memory_db) as log_damage:
+        return _watch(settings, home, lock, log_damage)
+
+
+def _open_when_upgraded(settings: Settings, home: Home, lock: ProcessLock) -> Store:
+    """Open memory.db; if an earlier version wrote it, wait until the worker has brought it up to date.
+
+    A signal ends the process even while it waits. Raises StoreError.
+    """
+    has_said = False
+    while True:
+        try:
+            return open_store(home.memory_db, driver=settings.sqlite_driver, cache_kb=CACHE_KB, may_upgrade=False)
+        except OlderSchema as error:
+            if not has_said:
+                logger.warning("action=wait reason=%s", error)
+                has_said = True
+        lock.touch()
+        time.sleep(UPGRADE_POLL_SECONDS)
+
+
+def _watch(settings: Settings, home: Home, lock: ProcessLock, log_damage: str) -> int:
+    """Open the memory and watch until a signal arrives or memory.db is damaged."""
+    try:
+        store = _open_when_upgraded(settings, home, lock)
+    except MissingDatabase as error:
+        # Exit with 0, so that a service manager does not restart this process again and again.
+        logger.error("action=open failed=%s", error)
+        sys.stderr.write(f"{error}\n")
+        return 0
+    except BrokenDatabase as error:
+        logger.error("action=open failed=%s", error)
+        return EXIT_RESTART
+    if log_damage:
+        note_lost_writes(store, log_damage)
+    huey.bind(home, settings.sqlite_driver, busy_seconds=QUEUE_SECONDS)
+    heartbeat = Heartbeat(lock)
+    watcher = Watcher(settings, store, beat=heartbeat.beat)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: watcher.stop())
+    logger.info("action=start pid=%d folder=%s", os.getpid(), settings.projects_folder)
+    heartbeat.announce_ready()
+    try:
+        return watcher.run()
+    finally:
+        heartbeat.announce_stop()
+        watcher.close()
+        if watcher.is_log_displaced:
+            end_now(EXIT_RESTART)
+        huey.storage.close()
+        store.close()
+        lock.release()
+        logger.info("action=end")

@@ -336,7 +336,7 @@ def test_a_second_watcher_or_worker_ends_at_once_without_failure(run: Run, monke
     def running(_: object, **__: object) -> int:
         raise AlreadyRunning
 
-    monkeypatch.setattr("engram.watcher.watch_process.run_watcher", running)
+    monkeypatch.setattr("engram.watcher.watch.run_watcher", running)
     monkeypatch.setattr("engram.worker.lifecycle.run_worker", lambda _, **__: 75)
 
     assert "already running" in run("service", "run", "watcher").stderr

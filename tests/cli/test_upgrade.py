@@ -34,7 +34,7 @@ from engram.setup.services import service_plan
 from engram.system.process_lock import ProcessLock
 from engram.vaults import Vault, write_vault
 from engram.version import code_version
-from engram.watcher import watch_process as watcher
+from engram.watcher import watch as watcher
 from engram.worker.memory_file import open_or_set_aside, upgrade_memory
 from tests.cli.conftest import Run
 from tests.forked import run_forked

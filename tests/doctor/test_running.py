@@ -23,7 +23,7 @@ OLD_WATCHER = """
 import engram.version
 engram.version.code_version = lambda: "0.0.9+abcd"
 from engram.settings import load
-from engram.watcher.watch_process import run_watcher
+from engram.watcher.watch import run_watcher
 raise SystemExit(run_watcher(load().settings))
 """
 

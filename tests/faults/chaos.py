@@ -46,9 +46,8 @@ from engram.tasks.boundary import recover_from_crash
 from engram.tasks.drain import drain
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
-from engram.watcher import watch_process as watch_module
-from engram.watcher.watch import Watcher
-from engram.watcher.watch_process import run_watcher
+from engram.watcher import watch as watch_module
+from engram.watcher.watch import Watcher, run_watcher
 from engram.worker import lifecycle as worker_module
 from engram.worker.lifecycle import run_worker
 from tests import failpoints

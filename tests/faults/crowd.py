@@ -33,7 +33,7 @@ from engram.search.searcher import Searcher
 from engram.settings import Settings
 from engram.system import failpoint
 from engram.tasks.runtime import Runtime
-from engram.watcher.watch_process import run_watcher
+from engram.watcher.watch import run_watcher
 from engram.worker.lifecycle import run_worker
 
 PATIENCE_SECONDS = 30

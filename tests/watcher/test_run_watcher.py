@@ -19,7 +19,7 @@ from engram.settings import Settings
 from engram.version import code_version
 
 RUN = (
-    "from engram.settings import load\nfrom engram.watcher.watch_process import run_watcher\nraise "
+    "from engram.settings import load\nfrom engram.watcher.watch import run_watcher\nraise "
     "SystemExit(run_watcher(load().settings))"
 )
 

@@ -25,8 +25,7 @@ from engram.system.clock import FixedClock
 from engram.system.process_lock import EXIT_RESTART
 from engram.tasks.queue import huey
 from engram.watcher import watch
-from engram.watcher.watch import Watcher
-from engram.watcher.watch_process import run_watcher
+from engram.watcher.watch import Watcher, run_watcher
 
 NOW_MS = 1_780_000_000_000
 
