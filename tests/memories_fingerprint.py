@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from engram.consolidation.after_extraction import WENT_ON
+from engram.consolidation.consolidation_run import WENT_ON
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Memory, all_memories, evidence_of

@@ -182,7 +182,7 @@ def run_join(runtime: Runtime) -> None:
 
 def extract_now(runtime: Runtime, session_id: str) -> bool:
     """Extract; return True if a memory changed. Raises ExtractionError or StoreError."""
-    from engram.consolidation.after_extraction import settle_session
+    from engram.consolidation.consolidation_run import settle_session
     from engram.extraction.extracting import extract_session
 
     if runtime.extractor is None:
@@ -200,7 +200,7 @@ def extract_now(runtime: Runtime, session_id: str) -> bool:
 
 def join_now(runtime: Runtime) -> list[str]:
     """Join memories with older ones in the order of their turns; return a line for each change. Raises StoreError."""
-    from engram.consolidation.after_extraction import join_waiting
+    from engram.consolidation.consolidation_run import join_waiting
 
     return join_waiting(runtime.store, runtime.settings, runtime.searcher, runtime.embedder)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from engram.consolidation.after_extraction import join_pairs
+from engram.consolidation.consolidation_run import join_pairs
 from engram.consolidation.tidying_steps import NAMED_COSINE
 from engram.embedding.embedder import Embedder
 from engram.embedding.hashed import HashedEmbedder

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from branch_sessions import Workshop, todo_list
 
-from engram.consolidation.after_extraction import settle_session
-from engram.consolidation.consolidation_run import consolidate
+from engram.consolidation.consolidation_run import consolidate, settle_session
 from engram.consolidation.undo import undo_run
 from engram.enums import Actor, Status
 from engram.extraction.extracting import extract_session

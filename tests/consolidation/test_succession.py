@@ -10,8 +10,7 @@ import pytest
 from memory_states import current_row, states_of
 
 from bench.storing import content_digest
-from engram.consolidation.after_extraction import join_pairs
-from engram.consolidation.consolidation_run import consolidate
+from engram.consolidation.consolidation_run import consolidate, join_pairs
 from engram.consolidation.undo import undo_run
 from engram.enums import Actor, Importance, Kind, Scope, Status
 from engram.forgetting.forget import forget_memory

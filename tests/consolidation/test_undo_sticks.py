@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.storing import content_digest
-from engram.consolidation.after_extraction import join_pairs
-from engram.consolidation.consolidation_run import consolidate
+from engram.consolidation.consolidation_run import consolidate, join_pairs
 from engram.consolidation.undo import undo_run
 from engram.enums import Actor, Importance, Kind, Voice
 from engram.models.engine.transaction import Store

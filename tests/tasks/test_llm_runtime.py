@@ -197,7 +197,7 @@ def test_a_worker_that_extracts_locally_loads_no_client(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from engram.models.open_memory import open_store; "
         "from engram.settings import Settings; from engram.tasks.runtime import make_runtime; import "
-        "engram.tasks.session_tasks, engram.extraction.extracting, engram.consolidation.after_extraction; "
+        "engram.tasks.session_tasks, engram.extraction.extracting, engram.consolidation.consolidation_run; "
         f"s = Settings(home=Path({str(tmp_path)!r}), embedding_model='hashed'); "
         "make_runtime(s, open_store(s.places.memory_db)); "
         "print([n for n in ('openai', 'httpx2', 'pydantic') if n in sys.modules])"

@@ -14,8 +14,7 @@ from bench.memories import embed_all, last_turn_ms
 from bench.tasks.recorded import SessionAnswers
 from bench.tasks.repository import make_place
 from bench.tasks.task import Task
-from engram.consolidation.after_extraction import join_waiting, settle_session
-from engram.consolidation.consolidation_run import consolidate
+from engram.consolidation.consolidation_run import consolidate, join_waiting, settle_session
 from engram.consolidation.git_staleness import read_branches
 from engram.embedding.embedder import Embedder
 from engram.extraction.candidate import Extractor
