@@ -24,8 +24,7 @@ from engram.enums import Actor, Importance, Judgement, Scope
 from engram.errors import BadRequest, NotFound
 from engram.forgetting.forget import ForgetReport, forget_memory
 from engram.forgetting.forget_files import withdraw_bites
-from engram.forgetting.forget_plan import plan_forget
-from engram.forgetting.forget_preview import ForgetPreview, preview_forget
+from engram.forgetting.forget_plan import ForgetPreview, plan_forget, preview_forget
 from engram.forgetting.purge import ARCHIVED_DAYS, PurgePlan, PurgeReport, plan_named, plan_purge, purge_to_json
 from engram.forgetting.purge import purge as run_purge
 from engram.memories.correct import correct_memory, keep_both, keep_one

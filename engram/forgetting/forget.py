@@ -11,8 +11,7 @@ from typing import NamedTuple
 from engram.enums import Actor
 from engram.errors import NotFound
 from engram.forgetting.forget_files import clean_copies, copies_of_memory, foreign_files_with
-from engram.forgetting.forget_plan import ForgetPlan, NeededEntry, account_of, plan_forget
-from engram.forgetting.forget_preview import ForgottenFiles
+from engram.forgetting.forget_plan import ForgetPlan, ForgottenFiles, NeededEntry, account_of, plan_forget
 from engram.models.engine.transaction import Store, Tx
 from engram.models.forgetting import forget_memories
 from engram.models.hub.incoming_statements import stand_alone

@@ -23,7 +23,7 @@ from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.model.openai_provider import OpenAIExtractor
 from engram.extraction.model.provider import Budget
 from engram.forgetting.forget import forget_memory
-from engram.forgetting.forget_preview import preview_forget
+from engram.forgetting.forget_plan import preview_forget
 from engram.ingest.read_sources import ingest_path
 from engram.log import start_logging
 from engram.memories.save import edit_memory, save_memory

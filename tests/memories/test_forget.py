@@ -15,8 +15,7 @@ import pytest
 from engram.enums import Actor
 from engram.errors import NotFound
 from engram.forgetting.forget import forget_memory
-from engram.forgetting.forget_plan import plan_forget
-from engram.forgetting.forget_preview import preview_forget
+from engram.forgetting.forget_plan import plan_forget, preview_forget
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_history, memory_records, tombstones

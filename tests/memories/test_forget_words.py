@@ -25,8 +25,7 @@ from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.model.openai_provider import OpenAIExtractor
 from engram.extraction.model.provider import Budget
 from engram.forgetting.forget import forget_memory
-from engram.forgetting.forget_plan import plan_forget
-from engram.forgetting.forget_preview import ForgetPreview, preview_forget
+from engram.forgetting.forget_plan import ForgetPreview, plan_forget, preview_forget
 from engram.ingest.read_sources import ingest_path
 from engram.memories.feedback import judge_quotation
 from engram.models.engine.transaction import Store

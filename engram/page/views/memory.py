@@ -10,7 +10,7 @@ from engram.enums import Actor, Importance, Judgement, Scope
 from engram.errors import BadRequest
 from engram.forgetting.forget import forget_memory
 from engram.forgetting.forget_files import withdraw_bites
-from engram.forgetting.forget_preview import preview_forget
+from engram.forgetting.forget_plan import preview_forget
 from engram.memories.correct import supersede_memory
 from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.memories.save import edit_memory, pin_memory, require_memory
