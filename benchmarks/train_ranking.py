@@ -176,7 +176,7 @@ def without(row: Row, group: str) -> Row:
 
 def uuid_of(store: Store, said_id: int) -> str:
     """Return the uuid of an entry, given the row id of its text."""
-    from engram.models.engine.packed import unpack_uuid
+    from engram.models.engine.statement import unpack_uuid
 
     return unpack_uuid(store.value("SELECT uuid FROM said WHERE id = ?", (said_id,)))
 

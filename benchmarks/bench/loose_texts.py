@@ -9,7 +9,7 @@ from typing import Any
 
 from engram.models import tables
 from engram.models.engine.database import choose_driver, connect_plainly
-from engram.models.engine.packed import unpack_uuid
+from engram.models.engine.statement import unpack_uuid
 from engram.models.engine.transaction import Reader
 
 _WORD = re.compile(r"\w+", re.UNICODE)

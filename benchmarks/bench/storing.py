@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from engram.enums import Actor
 from engram.models import tables
-from engram.models.engine.packed import pack_uuid
+from engram.models.engine.statement import pack_uuid
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories.memory_history import snapshot
 from engram.models.memories.memory_records import all_memories, evidence_of

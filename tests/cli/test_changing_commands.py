@@ -16,7 +16,7 @@ from click.testing import Result
 from engram.cli.output import is_open_to_others, when
 from engram.enums import Actor
 from engram.memories.correct import correct_memory
-from engram.models.engine.packed import pack_uuid
+from engram.models.engine.statement import pack_uuid
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
 from engram.models.memories.memory_records import Memory

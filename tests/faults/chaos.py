@@ -31,7 +31,7 @@ from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Kind, Status
 from engram.extraction.candidate import Candidate
 from engram.ingest.read_sources import ingest_all
-from engram.models.engine.packed import unpack_entries
+from engram.models.engine.statement import unpack_entries
 from engram.models.engine.transaction import Store, Tx
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Memory, new_memory_id

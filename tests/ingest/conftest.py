@@ -11,7 +11,7 @@ from growing_transcript import Transcript
 
 from engram.ingest.read_sources import ingest_path
 from engram.ingest.write_portion import IngestResult
-from engram.models.engine.packed import unpack_entries
+from engram.models.engine.statement import unpack_entries
 from engram.models.engine.transaction import Store
 from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
 from engram.redaction import redact

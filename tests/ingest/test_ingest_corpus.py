@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engram.ingest.read_sources import ingest_path
-from engram.models.engine.packed import unpack_entries
+from engram.models.engine.statement import unpack_entries
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
 from engram.settings import Settings

@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from engram.models.engine.database import APPLICATION_ID
-from engram.models.engine.packed import entry_key, pack_entries, pack_text, pack_uuid
+from engram.models.engine.statement import entry_key, pack_entries, pack_text, pack_uuid
 from engram.transcripts.turns import EntryRef
 
 STATEMENTS = Path(__file__).with_name("fixtures") / "version-1.sql"

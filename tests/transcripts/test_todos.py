@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from engram.models.engine.packed import pack_actions, unpack_actions
+from engram.models.engine.statement import pack_actions, unpack_actions
 from engram.transcripts.calls import open_todos
 from engram.transcripts.claude_code.calls import finish_action, start_action
 from engram.transcripts.turns import MAX_TODOS, Action, Todo, TodoState

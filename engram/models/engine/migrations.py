@@ -16,7 +16,7 @@ import peewee
 from engram.errors import BrokenDatabase, NewerSchema, OlderSchema
 from engram.models import tables
 from engram.models.engine.database import APPLICATION_ID, schema_statements
-from engram.models.engine.packed import entry_key, in_order, pack_entries, pack_text, unpack_text, unpack_uuid
+from engram.models.engine.statement import entry_key, in_order, pack_entries, pack_text, unpack_text, unpack_uuid
 from engram.system.clock import SYSTEM_CLOCK
 from engram.system.failpoint import reach
 from engram.text.words import in_pairs

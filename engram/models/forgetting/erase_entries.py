@@ -10,8 +10,15 @@ from peewee import Value as Plain
 
 from engram.enums import Actor
 from engram.models import tables
-from engram.models.engine.packed import ENTRY_FACTS, pack_text, pack_uuid, todos_of, unpack_facts, unpack_uuid
-from engram.models.engine.statement import in_json_list
+from engram.models.engine.statement import (
+    ENTRY_FACTS,
+    in_json_list,
+    pack_text,
+    pack_uuid,
+    todos_of,
+    unpack_facts,
+    unpack_uuid,
+)
 from engram.models.engine.transaction import Reader, Tx
 from engram.models.memories.memory_changes import erase_fields
 from engram.models.memories.memory_records import Memory, evidence_of, memories_by_row

@@ -10,8 +10,7 @@ from peewee import ColumnBase, fn
 
 from engram.enums import Actor, Source
 from engram.models import tables
-from engram.models.engine.packed import pack_uuid, unpack_uuid
-from engram.models.engine.statement import in_json_list
+from engram.models.engine.statement import in_json_list, pack_uuid, unpack_uuid
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.forgetting.erase_entries import (
     bar_copies,

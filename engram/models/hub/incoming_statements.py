@@ -13,8 +13,7 @@ from engram.enums import Actor, Importance, Kind, Scope, Source, Status, Voice
 from engram.hub.protocol.frames import Row
 from engram.hub.protocol.statements import EXTRACTED, TEXT, Register, Stamp, Statement, join, stamp_of
 from engram.models import tables
-from engram.models.engine.packed import pack_uuid
-from engram.models.engine.statement import in_json_list, prepared, without_index
+from engram.models.engine.statement import in_json_list, pack_uuid, prepared, without_index
 from engram.models.engine.transaction import Reader, Tx, Value
 from engram.models.hub.memory_statements import (
     SYNC,

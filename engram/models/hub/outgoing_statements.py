@@ -13,8 +13,7 @@ from engram.enums import Actor, Importance, Scope, Status
 from engram.hub.protocol.statements import EXTRACTED, TEXT, Stamp, Statement, clock_of
 from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
-from engram.models.engine.packed import unpack_uuid
-from engram.models.engine.statement import in_json_list, prepared, without_index
+from engram.models.engine.statement import in_json_list, prepared, unpack_uuid, without_index
 from engram.models.engine.transaction import Reader, Store, Tx, asks_records
 from engram.models.hub.memory_statements import (
     SAID,

@@ -9,8 +9,7 @@ from peewee import JOIN, Query, fn
 
 from engram.enums import BranchState, Kind, Scope, Source
 from engram.models import tables
-from engram.models.engine.packed import unpack_facts
-from engram.models.engine.statement import RecordReader, in_json_list, prepared
+from engram.models.engine.statement import RecordReader, in_json_list, prepared, unpack_facts
 from engram.models.engine.transaction import Reader, Tx, asks_records
 from engram.models.memories.memory_records import Memory, select_memories
 from engram.models.tables.memory_tables import IS_CURRENT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from engram.models.engine.packed import unpack_text
+from engram.models.engine.statement import unpack_text
 from engram.models.engine.transaction import Reader, Tx, Value
 from engram.models.memories.memory_records import Memory
 from engram.text.words import in_pairs

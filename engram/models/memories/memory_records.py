@@ -13,8 +13,7 @@ from peewee import JOIN, SQL, ColumnBase, ModelSelect, Query, fn
 
 from engram.enums import Importance, Kind, Scope, Source, Status, StoredEnum, Voice
 from engram.models import tables
-from engram.models.engine.packed import unpack_text, unpack_uuid
-from engram.models.engine.statement import RecordReader, in_json_list, is_same, prepared
+from engram.models.engine.statement import RecordReader, in_json_list, is_same, prepared, unpack_text, unpack_uuid
 from engram.models.engine.transaction import Reader, asks_keyed, asks_record, asks_records
 from engram.text.titles import title_from
 

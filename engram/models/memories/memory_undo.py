@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from engram.enums import Actor, Status
-from engram.models.engine.packed import pack_text
+from engram.models.engine.statement import pack_text
 from engram.models.engine.transaction import Tx
 from engram.models.memories import memory_writes
 from engram.models.memories.memory_changes import (

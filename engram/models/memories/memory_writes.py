@@ -9,8 +9,7 @@ from operator import attrgetter
 from peewee import Query, fn
 
 from engram.models import tables
-from engram.models.engine.packed import pack_text, pack_uuid
-from engram.models.engine.statement import in_json_list, prepared
+from engram.models.engine.statement import in_json_list, pack_text, pack_uuid, prepared
 from engram.models.engine.transaction import Reader, Tx, Value
 from engram.models.memories.memory_index import index_memories, index_memory, unindex_memory
 from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Evidence, Memory, evidence_of

@@ -10,8 +10,7 @@ from enum import StrEnum
 from peewee import SQL, Query, fn
 
 from engram.models import tables
-from engram.models.engine.packed import pack_uuid, unpack_uuid
-from engram.models.engine.statement import prepared
+from engram.models.engine.statement import pack_uuid, prepared, unpack_uuid
 from engram.models.engine.transaction import Reader, Tx
 from engram.models.work.work import Span
 from engram.paths import may_be_of

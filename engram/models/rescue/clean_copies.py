@@ -13,7 +13,7 @@ from peewee import SQL, fn
 from engram.enums import Actor, Source
 from engram.errors import BrokenDatabase, OlderSchema, StoreError
 from engram.models import tables
-from engram.models.engine.packed import unpack_text, unpack_uuid
+from engram.models.engine.statement import unpack_text, unpack_uuid
 from engram.models.engine.transaction import Reader, Store, Tx, Value
 from engram.models.forgetting.erase_entries import stored_words
 from engram.models.forgetting.erase_project import carry_forgotten_projects

@@ -9,8 +9,7 @@ from typing import Any
 from peewee import JOIN, Query
 
 from engram.models import tables
-from engram.models.engine.packed import unpack_facts
-from engram.models.engine.statement import in_json_list, is_same, prepared
+from engram.models.engine.statement import in_json_list, is_same, prepared, unpack_facts
 from engram.models.engine.transaction import Reader, Tx, Value, asks_rows
 from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
 from engram.text.shell import programs_of

@@ -19,8 +19,15 @@ from peewee import JOIN, Query, fn
 from engram.enums import Actor, Judgement
 from engram.errors import NotFound
 from engram.models import tables
-from engram.models.engine.packed import entry_key, unpack_entries, unpack_uuid
-from engram.models.engine.statement import RecordReader, in_json_list, is_same, prepared
+from engram.models.engine.statement import (
+    RecordReader,
+    entry_key,
+    in_json_list,
+    is_same,
+    prepared,
+    unpack_entries,
+    unpack_uuid,
+)
 from engram.models.engine.transaction import Reader, Tx, asks_keyed, asks_rows
 from engram.models.memories.judgements import judgement_of, standing_judgements
 from engram.models.memories.memory_history import add_history, drop_history, history_of

@@ -9,8 +9,7 @@ from peewee import ColumnBase, Query, fn
 
 from engram.enums import Status
 from engram.models import tables
-from engram.models.engine.packed import unpack_calls, unpack_facts
-from engram.models.engine.statement import in_json_list, prepared
+from engram.models.engine.statement import in_json_list, prepared, unpack_calls, unpack_facts
 from engram.models.engine.transaction import Reader, asks_number, asks_records, asks_rows, asks_values
 from engram.models.memories.memory_records import IS_GLOBAL, Memory, select_memories
 from engram.models.sessions.sessions import SESSIONS

@@ -10,8 +10,7 @@ from peewee import EXCLUDED, JOIN, Query, fn
 from engram.enums import Actor, Source
 from engram.models import tables
 from engram.models.engine.meta import get_meta
-from engram.models.engine.packed import entry_key
-from engram.models.engine.statement import RecordReader, in_json_list, prepared
+from engram.models.engine.statement import RecordReader, entry_key, in_json_list, prepared
 from engram.models.engine.transaction import Reader, Tx, Value, asks_keyed, asks_number, asks_record, asks_rows, writes
 from engram.models.memories.memory_changes import move_memories_of_session
 from engram.models.sessions.stored_turns import PROMPT_MOVED, turn_of_entry

@@ -15,8 +15,16 @@ from peewee import EXCLUDED, JOIN, ColumnBase, ModelSelect, Query, fn
 from engram.enums import Actor, Source, Status
 from engram.errors import Conflict
 from engram.models import tables
-from engram.models.engine.packed import entry_key, unpack_actions, unpack_calls, unpack_entries, unpack_uuid
-from engram.models.engine.statement import RecordReader, in_json_list, prepared
+from engram.models.engine.statement import (
+    RecordReader,
+    entry_key,
+    in_json_list,
+    prepared,
+    unpack_actions,
+    unpack_calls,
+    unpack_entries,
+    unpack_uuid,
+)
 from engram.models.engine.transaction import Reader, Tx, asks_any, asks_rows, asks_values
 from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_history import BY_HAND_ACTIONS, Change

@@ -11,8 +11,16 @@ from peewee import SQL, Query, Select, Value, fn
 
 from engram.enums import Actor, Scope, Source
 from engram.models import tables
-from engram.models.engine.packed import entry_key, in_order, pack_actions, pack_entries, pack_uuid, unpack_entries
-from engram.models.engine.statement import in_json_list, prepared
+from engram.models.engine.statement import (
+    entry_key,
+    in_json_list,
+    in_order,
+    pack_actions,
+    pack_entries,
+    pack_uuid,
+    prepared,
+    unpack_entries,
+)
 from engram.models.engine.transaction import Tx, writes
 from engram.models.engine.transaction import Value as StoredValue
 from engram.models.memories.memory_changes import move_memories, move_memories_of_project

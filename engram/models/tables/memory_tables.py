@@ -23,7 +23,7 @@ class Memory(Table):
     project = reference(Project, "project_id", null=True)
     scope = TextField()
     summary = TextField()
-    #: Text, possibly compressed (``engram.models.engine.packed``); "" if ``packed_content`` contains it.
+    #: Text, possibly compressed (``engram.models.engine.statement``); "" if ``packed_content`` contains it.
     content = TextField()
     #: The content of an old memory, compressed and no longer in the full-text index.
     packed_content = BlobField(null=True)

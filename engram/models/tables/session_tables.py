@@ -241,7 +241,7 @@ class Turn(Table):
     is_closed = BooleanField()
     is_interrupted = BooleanField()
     message_count = IntegerField()
-    #: JSON, possibly compressed (``engram.models.engine.packed``).
+    #: JSON, possibly compressed (``engram.models.engine.statement``).
     actions = TextField()
     #: JSON.
     extra = TextField()
@@ -251,7 +251,7 @@ class Turn(Table):
     #: Incremented whenever the turn grows.
     revision = IntegerField(default=1)
     updated_at_ms = IntegerField()
-    #: Uuids and locations of its entries (``engram.models.engine.packed``).
+    #: Uuids and locations of its entries (``engram.models.engine.statement``).
     entries = BlobField(default=b"")
 
     class Meta:

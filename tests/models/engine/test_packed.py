@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.errors import BrokenDatabase
-from engram.models.engine.packed import pack_text, unpack_text
+from engram.models.engine.statement import pack_text, unpack_text
 
 
 @given(st.text(max_size=600))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engram.models.engine.packed import pack_actions, unpack_actions, unpack_facts
+from engram.models.engine.statement import pack_actions, unpack_actions, unpack_facts
 from engram.transcripts.turns import Action, EntryRef
 
 ENTRIES = (EntryRef("call", 0, 5, 1), EntryRef("result", 6, 5, 2))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.errors import BrokenDatabase
-from engram.models.engine.packed import entry_key, in_order, pack_entries, pack_text, unpack_entries, unpack_text
+from engram.models.engine.statement import entry_key, in_order, pack_entries, pack_text, unpack_entries, unpack_text
 from engram.transcripts.turns import EntryRef
 
 ENTRIES = st.lists(

@@ -14,7 +14,7 @@ from planting import plant
 from bench.storing import load_vectors, write_turn
 from engram.enums import Actor
 from engram.errors import BrokenDatabase, Conflict, ForeignDatabase, NewerSchema
-from engram.models.engine import packed
+from engram.models.engine import statement
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_history, memory_records, tombstones
 from engram.models.open_memory import open_store
@@ -243,7 +243,7 @@ def test_a_newer_database_is_refused_and_not_changed(store: Store) -> None:
 
 @pytest.mark.parametrize("text", [PROMPT, "msg_1", "exactly16letters", "t" * 15, "ÄÖ", PROMPT.upper()])
 def test_every_uuid_survives_packing(text: str) -> None:
-    assert packed.unpack_uuid(packed.pack_uuid(text)) == text
+    assert statement.unpack_uuid(statement.pack_uuid(text)) == text
 
 
 def test_who_may_see_a_memory_is_known_to_its_vector_too(store: Store) -> None:

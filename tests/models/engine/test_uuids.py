@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.models.engine.packed import pack_uuid, unpack_uuid
+from engram.models.engine.statement import pack_uuid, unpack_uuid
 
 UUID = "0123abcd-0123-4567-89ab-0123456789ab"
 

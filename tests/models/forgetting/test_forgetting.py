@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from engram.enums import Actor, Source, Status
-from engram.models.engine.packed import pack_uuid
+from engram.models.engine.statement import pack_uuid
 from engram.models.engine.transaction import Store
 from engram.models.forgetting import forget_memories
 from engram.models.memories import memory_changes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engram.enums import Actor, Status
-from engram.models.engine.packed import unpack_text
+from engram.models.engine.statement import unpack_text
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_undo
 from engram.models.memories.memory_history import Change, add_run, changes_of_run, history_of

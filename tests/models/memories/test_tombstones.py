@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from engram.models.engine.packed import pack_uuid
+from engram.models.engine.statement import pack_uuid
 from engram.models.engine.transaction import Store
 from engram.models.memories import tombstones
 from engram.models.memories.tombstones import Forgotten, TombstoneKind

@@ -9,7 +9,7 @@ import pytest
 from planting import plant
 
 from engram.errors import OlderSchema, StoreError
-from engram.models.engine.packed import unpack_text
+from engram.models.engine.statement import unpack_text
 from engram.models.engine.transaction import Store, Tx
 from engram.models.memories.memory_index import unindex_memory
 from engram.models.open_memory import open_memory, open_store

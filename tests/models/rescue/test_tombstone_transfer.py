@@ -9,7 +9,7 @@ import pytest
 
 from engram.enums import Actor, Source
 from engram.errors import StoreError
-from engram.models.engine.packed import pack_uuid
+from engram.models.engine.statement import pack_uuid
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import delete_memory
 from engram.models.memories.memory_records import Evidence, Memory, find_memory
