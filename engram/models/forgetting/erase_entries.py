@@ -24,10 +24,10 @@ from engram.models.memories.memory_changes import erase_fields
 from engram.models.memories.memory_records import Memory, evidence_of, memories_by_row
 from engram.models.memories.tombstones import TombstoneKind, add_tombstones, said_key
 from engram.models.sessions.failures_and_commits import replace_failed_calls
-from engram.models.sessions.passage_index import drop_passages_of_texts
 from engram.models.sessions.passage_rows import drop_quotation_records
 from engram.models.sessions.prompt_outcomes import drop_outcomes_of_turn
 from engram.models.sessions.stored_turns import entries_of_turn, turn_of_entry
+from engram.models.sessions.turn_changes import drop_passages_of_texts
 from engram.models.tables.session_tables import NO_TITLE
 
 #: Number of turns that are read at once.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engram.models.engine.transaction import Store
 from engram.models.search import fulltext, vector_rows
-from engram.models.sessions.passage_index import drop_passages, drop_passages_of_texts
+from engram.models.sessions.turn_changes import drop_passages, drop_passages_of_texts
 from tests.models.conversations import make_turn, store_turn
 
 
