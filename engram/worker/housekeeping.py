@@ -23,7 +23,7 @@ from engram.tasks.enqueue_due import enqueue_due
 from engram.tasks.queue import EngramQueue
 from engram.tasks.runtime import Runtime
 from engram.tasks.upkeep_tasks import sync
-from engram.worker.open_vaults import DailyBackup
+from engram.worker.memory_file import DailyBackup
 from engram.worker.socket_server import RecallServer
 
 # -- Write the figures for the status line of each session that displays one.

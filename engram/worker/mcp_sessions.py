@@ -26,8 +26,7 @@ from engram.system import process_limits
 from engram.system.lazy_regex import lazy_regex
 from engram.tasks.runtime import Runtime
 from engram.vaults import own_vault
-from engram.worker.hook_answers import Answers
-from engram.worker.open_vaults import Vaults
+from engram.worker.hook_answers import Answers, Vaults
 from engram.worker.recall_client import AnsweredBy, RecallRequest, RecallResponse
 from engram.worker.request_reader import is_same_user, open_listener
 from engram_mcp import HELLO

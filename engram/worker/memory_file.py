@@ -1,4 +1,4 @@
-"""Open memory.db in the worker: upgrade an older file, or replace a damaged one and keep manual changes."""
+"""Open memory.db in the worker: upgrade an older file, replace a damaged one (keeping manual changes), back it up."""
 
 from __future__ import annotations
 
@@ -10,23 +10,28 @@ import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engram.errors import BrokenDatabase, MissingDatabase, OlderSchema, StoreError
 from engram.models.engine.database import is_deleted, is_replaced, using_database
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.open_memory import open_store
-from engram.models.rescue.backup import Backup, list_backups, make_copy_before_upgrade
+from engram.models.rescue.backup import Backup, has_content, list_backups, make_backup, make_copy_before_upgrade
 from engram.models.rescue.carry_over import Recovered
 from engram.models.rescue.restore import clean_after_swap, note_rescue, rebuild_memory
 from engram.models.rescue.soundness import find_all_damage, quick_damage, rebuild_all_indexes
-from engram.models.work.task_runs import list_stages, note_success
+from engram.models.work.task_runs import clear_old_news, list_stages, note_failure, note_success
+from engram.models.work.work import is_overdue, release_lease, take_lease
 from engram.paths import Home
 from engram.reports.processes import OtherProcess, parent_of, processes_of_other_code
 from engram.settings import Settings
 from engram.system.atomic import drop_leftovers
 from engram.system.clock import SYSTEM_CLOCK, Clock, day_of
 from engram.trust.display import number_of
+
+if TYPE_CHECKING:
+    from engram.tasks.runtime import Runtime
 
 logger = logging.getLogger(__name__)
 
@@ -207,3 +212,60 @@ def _quick_damage(store: Store) -> str:
 def _is_of_index(damage: str) -> bool:
     """Return True if only a text index is damaged."""
     return "fts5" in damage.lower() or "vtable" in damage.lower()
+
+
+# -- The daily backup.
+
+#: Seconds between two backups.
+BACKUP_EVERY_SECONDS = 86_400
+#: How long a backup may hold its lease, in seconds.
+BACKUP_LEASE_SECONDS = 1800
+#: Seconds until a failed backup is retried.
+BACKUP_AGAIN_SECONDS = 900
+
+
+class DailyBackup:
+    """Backs up a memory once a day; ``run_if_due`` is cheap while nothing is due."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._not_before_seconds = 0.0
+
+    def run_if_due(self) -> bool:
+        """Make a backup if the last one is a day old and the memory is not empty; return True if one was made.
+
+        A failure is recorded and retried. A damaged memory.db is reported to the runtime, so that the worker stops and
+        the next start sets the file aside. Raises StoreError if memory.db can't be read.
+        """
+        store = self._runtime.store
+        steady = store.clock.steady_seconds()
+        if (
+            steady < self._not_before_seconds
+            or not is_overdue(store, "backup", self._every_seconds())
+            or not has_content(store)
+        ):
+            return False
+        owner = f"{os.getpid()}-{id(self)}"
+        if not take_lease(store, "backup", owner, BACKUP_LEASE_SECONDS, every_seconds=self._every_seconds()):
+            return False
+        self._not_before_seconds = steady + BACKUP_AGAIN_SECONDS
+        has_run = False
+        try:
+            made = make_backup(store, self._runtime.settings.places.backups)
+            has_run = True
+            note_success(store, "backup", seen=1, done=1)
+            clear_old_news(store, BACKUP_EVERY_SECONDS)
+            logger.info("action=backup path=%s bytes=%d", made.path.name, made.size)
+        except BrokenDatabase as error:
+            logger.error("action=backup failed=%s", error)
+            self._runtime.is_damaged.set()
+        except StoreError as error:
+            logger.warning("action=backup failed=%s", error)
+            note_failure(store, "backup", str(error))
+        finally:
+            release_lease(store, "backup", owner, has_run=has_run)
+        return has_run
+
+    def _every_seconds(self) -> int:
+        """Return the interval between backups, in seconds: a day, or 0 if there is no backup yet."""
+        return BACKUP_EVERY_SECONDS if list_backups(self._runtime.settings.places.backups) else 0

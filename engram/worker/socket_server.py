@@ -28,9 +28,8 @@ from engram.setup.old_engram.old_processes import Listener, find_listener, find_
 from engram.system.lazy_regex import lazy_regex
 from engram.system.process_limits import raise_file_limit
 from engram.tasks.runtime import Runtime
-from engram.worker.hook_answers import Answers, is_hook_payload, parse_request
+from engram.worker.hook_answers import Answers, Vaults, is_hook_payload, parse_request
 from engram.worker.mcp_sessions import McpSessions
-from engram.worker.open_vaults import Vaults
 from engram.worker.request_reader import Client, Reception, RequestQueue, open_listener
 
 logger = logging.getLogger(__name__)

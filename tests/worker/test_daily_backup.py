@@ -20,8 +20,8 @@ from engram.search.searcher import Searcher
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 from engram.tasks.runtime import Runtime
-from engram.worker import open_vaults as daily_backup
-from engram.worker.open_vaults import AGAIN_SECONDS, EVERY_SECONDS, DailyBackup
+from engram.worker import memory_file
+from engram.worker.memory_file import BACKUP_AGAIN_SECONDS, BACKUP_EVERY_SECONDS, DailyBackup
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_one_a_day_and_two_are_kept(runtime: Runtime, clock: FixedClock) -> None
     made = []
     for _ in range(4 * 4):
         made.append(backup.run_if_due())
-        clock.advance(EVERY_SECONDS / 4 + 1)
+        clock.advance(BACKUP_EVERY_SECONDS / 4 + 1)
 
     assert sum(made) == 4
     assert len(list_backups(runtime.settings.places.backups)) == 2
@@ -65,7 +65,7 @@ def test_deleted_backups_are_made_anew(runtime: Runtime, clock: FixedClock) -> N
     assert backup.run_if_due()
     for one in list_backups(runtime.settings.places.backups):
         one.path.unlink()
-    clock.advance(AGAIN_SECONDS + 1)
+    clock.advance(BACKUP_AGAIN_SECONDS + 1)
 
     assert backup.run_if_due()
 
@@ -88,14 +88,14 @@ def test_a_failure_is_told_and_tried_again_later(
         raise StoreError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(daily_backup, "make_backup", fail)
+        patch.setattr(memory_file, "make_backup", fail)
         backup = DailyBackup(runtime)
         assert not backup.run_if_due()
     (stage,) = [one for one in list_stages(runtime.store) if one.name == "backup"]
     assert stage.last_error == "the disk is full"
     assert not backup.run_if_due()
 
-    clock.advance(AGAIN_SECONDS + 1)
+    clock.advance(BACKUP_AGAIN_SECONDS + 1)
 
     assert backup.run_if_due()
 
@@ -106,7 +106,7 @@ def test_damage_found_by_the_backup_stops_the_worker(runtime: Runtime, monkeypat
     def fail(*_: object) -> None:
         raise BrokenDatabase("a page is torn")
 
-    monkeypatch.setattr(daily_backup, "make_backup", fail)
+    monkeypatch.setattr(memory_file, "make_backup", fail)
 
     assert not DailyBackup(dataclasses.replace(runtime)).run_if_due()
     assert runtime.is_damaged.is_set()
@@ -119,7 +119,7 @@ def test_the_news_of_lost_writes_ends_with_a_later_backup(runtime: Runtime, cloc
     assert backup.run_if_due()
     assert any(stage.last_error for stage in list_stages(runtime.store))
 
-    clock.advance(EVERY_SECONDS)
+    clock.advance(BACKUP_EVERY_SECONDS)
     assert backup.run_if_due()
 
     assert not any(stage.last_error for stage in list_stages(runtime.store))

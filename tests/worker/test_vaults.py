@@ -21,9 +21,8 @@ from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.runtime import Runtime, make_runtime
 from engram.vaults import FILE_NAME, Vault, find_vault
-from engram.worker.hook_answers import Answers
+from engram.worker.hook_answers import Answers, Vaults
 from engram.worker.memory_file import BROKEN_NAME
-from engram.worker.open_vaults import Vaults
 from tests.growing_transcript import Transcript
 
 SECRET = "The client's tariff table is rounded down to whole cents."
