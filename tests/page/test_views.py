@@ -481,6 +481,37 @@ def test_a_search_answers_as_recall_does_without_a_script(
     assert "Nothing that was kept or said" in page.see("m", "answer", q="zeppelin").text
 
 
+def test_an_answer_keeps_its_lines_and_says_who_said_what(page: ServedPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, said = "the user: Why *so*?\nIt was fine.", "the assistant: - `cents` overflow\n- **rounding**"
+    both = f"{asked}\nthe assistant: Two causes:\n{said}"
+    told = hit(id="q_0123456789abcd", text=both, session_title="Round VAT", outcome="Both are mended.")
+    monkeypatch.setattr(memories, "ask_worker", lambda *_, **__: {"hits": [told]})
+
+    text = page.see("m", "answer", q="why is VAT wrong?").text
+
+    head = text[text.index('class="what"') :]
+    named = re.sub(r"<[^>]+>", "", head[: head.index("</p>")])
+    assert named.partition(">")[2].startswith("Round VAT asked and answered · harbor · ")
+    parts = re.findall(r'class="label">([^<]+)</p>\s*<div class="prose">(.*?)</div>', text, re.DOTALL)
+    assert [name for name, _ in parts] == ["You", "Claude", "Claude in the end"]
+    assert "Why *so*?\nIt was fine." in parts[0][1]
+    assert "<code>cents</code> overflow\n" in parts[1][1]
+    assert "<strong>rounding</strong>" in parts[1][1]
+    assert "Both are mended." in parts[2][1]
+
+
+@pytest.mark.parametrize(("place", "limit"), [(0, memories.MAX_FIRST_CHARACTERS), (1, memories.MAX_OTHER_CHARACTERS)])
+def test_the_first_hit_of_an_answer_has_the_most_room(
+    page: ServedPage, monkeypatch: pytest.MonkeyPatch, place: int, limit: int
+) -> None:
+    hits = [hit(id="q_0123456789abcd", role="user", text="cents " * 400) for _ in range(2)]
+    monkeypatch.setattr(memories, "ask_worker", lambda *_, **__: {"hits": hits})
+
+    shown = page.see("m", "answer", q="why is VAT wrong?").text.split('class="hit"')[1 + place]
+
+    assert limit - 20 < 6 * shown.count("cents") <= limit
+
+
 def test_the_list_below_an_answer_has_nothing_twice(
     page: ServedPage, lived: Lived, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

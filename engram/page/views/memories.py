@@ -15,11 +15,14 @@ from engram.models.search.fulltext import Term, search_memories, search_passages
 from engram.models.search.memory_lists import Selection, State, browse
 from engram.models.sessions.passage_rows import passage_rows, passage_turns
 from engram.models.shown.usage import count_memories_since
+from engram.page.rendering import SPEAKERS
 from engram.page.view import Answer, PageRequest, Route, View, start_of
 from engram.page.views.memory import title_and_rest
 from engram.reports.health import take_vitals
 from engram.system.clock import parse_time_ms
 from engram.text.words import MAX_QUERY_CHARS, is_unspaced, question_words_of, terms_of
+from engram.transcripts.turns import Role
+from engram.trust.display import cut_at_word
 from engram.worker.worker_client import ask_worker
 
 #: Maximum number of memories on one page of the list.
@@ -28,6 +31,8 @@ MAX_ROWS = 25
 MAX_HITS, MAX_SAID, MAX_READ = 8, 5, 20
 #: Maximum number of hits that are not folded away.
 MAX_OPEN_HITS = 3
+#: Maximum length of the text of an answer's first hit, and of each other hit, in characters.
+MAX_FIRST_CHARACTERS, MAX_OTHER_CHARACTERS = 900, 420
 #: Maximum number of memories listed for a search without matches.
 MAX_NEAREST = 5
 #: Kind → what it means.
@@ -57,7 +62,8 @@ class Found:
     #: Path of the view that shows it; empty for a hit without one, such as a note.
     path: tuple[str, ...]
     title: str
-    text: str
+    #: Its text, with line breaks: a speaker's name, or "" if there is only one speaker, and what they said.
+    said: Sequence[tuple[str, str]]
     #: The kind of result, such as ``fix`` or ``you said``.
     what: str
     project: str
@@ -153,7 +159,8 @@ def _answer_values(request: PageRequest, selection: Selection) -> dict[str, Any]
         )
         said = _said(request, selection.text)
         return {"is_missing": True, "hits": [], "folded": [], "said": said, "start": start}
-    found = [shown for hit in hits if (shown := _found(request.store, hit)) is not None]
+    limits = [MAX_FIRST_CHARACTERS, *[MAX_OTHER_CHARACTERS] * len(hits)]
+    found = [shown for hit, limit in zip(hits, limits, strict=False) if (shown := _found(request.store, hit, limit))]
     # The command that resumes a session is shown only with its first hit.
     first = {hit.resume: index for index, hit in reversed(list(enumerate(found)))}
     found = [hit if first[hit.resume] == index else replace(hit, resume="") for index, hit in enumerate(found)]
@@ -161,12 +168,16 @@ def _answer_values(request: PageRequest, selection: Selection) -> dict[str, Any]
     return {"is_missing": False, "hits": found[:open_hits], "folded": found[open_hits:], "said": []}
 
 
-def _found(store: Store, hit: Mapping[str, Any]) -> Found | None:
-    """Return a hit as the page shows it; None for a memory that has been deleted in the meantime."""
+def _found(store: Store, hit: Mapping[str, Any], limit: int) -> Found | None:
+    """Return a hit as the page shows it; None for a memory that has been deleted in the meantime.
+
+    Args:
+        limit: maximum length of its text, in characters.
+    """
     at_ms, doubt = parse_time_ms(hit["created_at"]) or 0, ""
-    title, text = "", " ".join(str(hit["text"]).split())
+    title, text = str(hit.get("session_title") or ""), str(hit["text"]).strip()
     path: tuple[str, ...] = ("s", hit["session"]) if hit["session"] else ()
-    what = WHO.get(hit["role"], str(hit["kind"]))
+    what = WHO.get(hit["role"], "asked and answered" if hit["kind"] == "turn" else str(hit["kind"]))
     if str(hit["id"]).startswith("ep_"):
         memory = find_memory(store, hit["id"])
         if memory is None:
@@ -177,14 +188,31 @@ def _found(store: Store, hit: Mapping[str, Any]) -> Found | None:
         doubt = "suspect: " + doubt if memory.suspect else doubt and f"may no longer hold: {doubt}"
     elif str(hit["id"]).startswith("q_"):
         path = ("m", hit["id"])
-        text = text if not hit.get("followed") else f"{text} (then {hit['followed']})"
-    elif hit["kind"] == "turn" and not hit["role"]:
-        what = "asked and answered"
+        text = text if not hit.get("followed") else f"{text}\n(then {hit['followed']})"
     elif hit["kind"] == "session":
         what = "what the session was about"
     elif hit["kind"] == "note":
-        path, what = (), f"note {str(hit['id']).rpartition('#')[0].rpartition('/')[2]}"
-    return Found(path, title, text, what, hit["project"], at_ms, doubt, hit.get("resume") or "")
+        path, title, what = (), "", f"note {str(hit['id']).rpartition('#')[0].rpartition('/')[2]}"
+    said = _by_speaker(cut_at_word(text, limit))
+    if outcome := hit.get("outcome"):
+        said.append((f"{SPEAKERS[Role.ASSISTANT]} in the end", cut_at_word(str(outcome), MAX_OTHER_CHARACTERS)))
+    return Found(path, title, said, what, hit["project"], at_ms, doubt, hit.get("resume") or "")
+
+
+def _by_speaker(text: str) -> list[tuple[str, str]]:
+    """Return the parts of a text with several speakers, each after its speaker's name."""
+    # Imported here, so that the page loads the search for an answer only.
+    from engram.search.hits import NAMED_SPEAKER
+    from engram.search.hits import SPEAKERS as ROLES
+
+    names = {words: SPEAKERS[Role(role)] for role, words in ROLES.items()}
+    first, *rest = NAMED_SPEAKER.split(text)
+    parts = [("", first.strip())] if first.strip() else []
+    for name, said in zip(rest[::2], rest[1::2], strict=True):
+        if parts and parts[-1][0] == names[name]:
+            said = f"{parts.pop()[1]}\n{said}"
+        parts.append((names[name], said.strip()))
+    return parts
 
 
 def _projects(store: Store, numbers: Mapping[int, int]) -> list[tuple[str, int]]:
