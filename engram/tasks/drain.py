@@ -8,8 +8,7 @@ from functools import partial
 
 from engram.models.sessions.stored_turns import sessions_with_due_turns
 from engram.models.work.work import due_work
-from engram.tasks.boundary import run_guarded
-from engram.tasks.runtime import Runtime
+from engram.tasks.runtime import Runtime, run_guarded
 from engram.tasks.session_tasks import Slice, embed_slice, extract_now
 from engram.tasks.upkeep_tasks import index_now, tidy
 

@@ -36,7 +36,7 @@ def embed() -> None:
 def run_embed(runtime: Runtime) -> None:
     """Embed a slice after other heavy tasks, and queue the next slice if rows are left."""
     from engram.models.work.task_runs import NOTHING
-    from engram.tasks.boundary import run_guarded
+    from engram.tasks.runtime import run_guarded
 
     if runtime.embedder is None:
         # Return here to keep the stage's error, which explains why there is no model.
@@ -95,8 +95,7 @@ TOOL_CALLS = 3
 @huey.task(name="recollect", priority=50)
 def recollect(session_id: str) -> None:
     """Store relevant bites for the session's latest prompt or, if there are none, for its latest tool calls."""
-    from engram.tasks.boundary import run_guarded
-    from engram.tasks.runtime import current_runtime
+    from engram.tasks.runtime import current_runtime, run_guarded
 
     runtime = current_runtime()
     run_guarded(runtime, "recollect", session_id, lambda: recollect_now(runtime, session_id))
@@ -105,8 +104,7 @@ def recollect(session_id: str) -> None:
 @huey.task(name="refresh", priority=40)
 def refresh(session_id: str) -> None:
     """Choose the session's pending or latest bites again after an extraction has changed memories."""
-    from engram.tasks.boundary import run_guarded
-    from engram.tasks.runtime import current_runtime
+    from engram.tasks.runtime import current_runtime, run_guarded
 
     runtime = current_runtime()
     run_guarded(runtime, "refresh", session_id, lambda: runtime.recollection.refresh(session_id))
@@ -154,7 +152,7 @@ def extract(session_id: str) -> None:
 
 def run_extract(runtime: Runtime, session_id: str) -> None:
     """Extract after other heavy tasks or, with a language model, after other extractions; then embed the changes."""
-    from engram.tasks.boundary import run_guarded
+    from engram.tasks.runtime import run_guarded
 
     def extract_and_refresh() -> str:
         if not extract_now(runtime, session_id):
@@ -171,7 +169,7 @@ def run_extract(runtime: Runtime, session_id: str) -> None:
 def run_join(runtime: Runtime) -> None:
     """After other heavy tasks, join memories that are no longer waiting for an older turn."""
     from engram.models.work.task_runs import NOTHING
-    from engram.tasks.boundary import run_guarded
+    from engram.tasks.runtime import run_guarded
 
     def join() -> str:
         lines = join_now(runtime)
@@ -212,9 +210,8 @@ def join_now(runtime: Runtime) -> list[str]:
 @huey.task(name="ingest", priority=30)
 def ingest(session_id: str) -> None:
     """Read the rest of a session's transcripts, close its open turn, and enqueue the resulting work."""
-    from engram.tasks.boundary import run_guarded
     from engram.tasks.enqueue_due import enqueue_due
-    from engram.tasks.runtime import current_runtime
+    from engram.tasks.runtime import current_runtime, run_guarded
 
     runtime = current_runtime()
 
@@ -242,8 +239,7 @@ def read_session(runtime: Runtime, session_id: str) -> None:
 @huey.task(name="flush", priority=20)
 def flush(session_id: str) -> None:
     """Read the rest of a session, close its turn, and extract without waiting for a threshold."""
-    from engram.tasks.boundary import run_guarded
-    from engram.tasks.runtime import current_runtime
+    from engram.tasks.runtime import current_runtime, run_guarded
 
     runtime = current_runtime()
     if run_guarded(runtime, "flush", session_id, lambda: read_and_make_due(runtime, session_id), stage="ingest"):

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 def consolidate() -> None:
     """Archive duplicates, and merge, supersede, age, pack and graduate memories, unless the last run is too recent."""
     from engram.models.work.task_runs import NOTHING
-    from engram.tasks.boundary import run_guarded
-    from engram.tasks.runtime import current_runtime
+    from engram.tasks.runtime import current_runtime, run_guarded
     from engram.tasks.session_tasks import embed
 
     runtime = current_runtime()
@@ -78,8 +77,7 @@ def tidy(runtime: Runtime) -> Report:
 def index_notes() -> None:
     """Index new and changed notes, remove deleted ones, and enqueue the embedding of changed ones."""
     from engram.models.work.task_runs import NOTHING
-    from engram.tasks.boundary import run_guarded
-    from engram.tasks.runtime import current_runtime
+    from engram.tasks.runtime import current_runtime, run_guarded
     from engram.tasks.session_tasks import embed
 
     runtime = current_runtime()
@@ -126,7 +124,7 @@ def sync() -> None:
 def run_sync(runtime: Runtime, limits: Limits | None = None) -> None:
     """Start the rounds that are due, after any round in progress, and return immediately."""
     from engram.models.work.task_runs import NOTHING
-    from engram.tasks.boundary import run_guarded
+    from engram.tasks.runtime import run_guarded
     from engram.tasks.session_tasks import embed
 
     def sync_and_embed() -> str:
@@ -173,7 +171,7 @@ def sync_under_lease(runtime: Runtime, *, is_forced: bool = False, limits: Limit
 def take_sync_lease(store: Store, is_stopping: Callable[[], bool] = lambda: False) -> HeldLease | None:
     """Take the lease for rounds, even from a dead process; return None while another thread holds it."""
     from engram.models.work.work import HeldLease, drop_lease, lease_owners, take_lease
-    from engram.tasks.boundary import is_owner_gone
+    from engram.tasks.runtime import is_owner_gone
 
     owner = f"{os.getpid()}-{threading.get_ident()}"
     holder = lease_owners(store).get("sync", "")
@@ -196,8 +194,7 @@ SCAN_LEASE_SECONDS = 60
 def scan() -> None:
     """Enqueue due work, missing vectors, changed notes and an overdue consolidation."""
     from engram.models.work.task_runs import NOTHING
-    from engram.tasks.boundary import run_guarded
-    from engram.tasks.runtime import current_runtime
+    from engram.tasks.runtime import current_runtime, run_guarded
 
     runtime = current_runtime()
 
@@ -262,7 +259,7 @@ def _write_due_logs(runtime: Runtime) -> None:
     from functools import partial
 
     from engram.models.work.work import LOG_IS_DUE, WorkState, list_work, make_due
-    from engram.tasks.boundary import run_guarded
+    from engram.tasks.runtime import run_guarded
     from engram.tasks.session_tasks import write_log
 
     for work in list_work(runtime.store, (WorkState.DUE,)):

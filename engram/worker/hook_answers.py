@@ -33,9 +33,8 @@ from engram.search.question import Query
 from engram.search.vectors.loaded_vectors import embed_newest_memories
 from engram.system import process_limits
 from engram.system.process_limits import rss_mb
-from engram.tasks.boundary import run_guarded
 from engram.tasks.drain import drain
-from engram.tasks.runtime import Runtime, make_vault_runtime
+from engram.tasks.runtime import Runtime, make_vault_runtime, run_guarded
 from engram.tasks.session_tasks import embed
 from engram.text.words import MAX_QUERY_CHARS
 from engram.transcripts import registry

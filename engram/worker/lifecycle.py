@@ -19,10 +19,9 @@ from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.process_limits import give_back_memory, limit_arenas, limit_matrix_threads
 from engram.system.process_lock import EXIT_RESTART, Heartbeat, ProcessLock, end_now
-from engram.tasks.boundary import recover_from_crash, run_guarded
 from engram.tasks.consumer import SCHEDULER_SECONDS, WORKERS, EngramConsumer
 from engram.tasks.queue import huey
-from engram.tasks.runtime import Runtime, make_runtime, set_runtime
+from engram.tasks.runtime import Runtime, make_runtime, recover_from_crash, run_guarded, set_runtime
 from engram.version import code_version
 from engram.worker.housekeeping import Housekeeper, link_python
 from engram.worker.memory_file import open_or_set_aside

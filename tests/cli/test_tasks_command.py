@@ -21,8 +21,7 @@ from engram.paths import Home
 from engram.recollection.recollection_service import RecollectionService
 from engram.search.searcher import Searcher
 from engram.settings import Settings
-from engram.tasks.boundary import run_guarded
-from engram.tasks.runtime import Runtime
+from engram.tasks.runtime import Runtime, run_guarded
 
 Run = Callable[..., Any]
 SESSION = "11111111-2222-3333-4444-555555555555"
@@ -36,7 +35,7 @@ from engram.models.open_memory import open_store
 from engram.recollection.recollection_service import RecollectionService
 from engram.search.searcher import Searcher
 from engram.settings import load
-from engram.tasks.boundary import run_guarded
+from engram.tasks.runtime import run_guarded
 from engram.tasks.runtime import Runtime
 
 def action():

@@ -23,7 +23,7 @@ CANARY = "Zanzibar"
 def log_failures(doctor: Doctor) -> None:
     """Write failures into the worker's log, as the worker does."""
     start_logging(doctor.home.logs, "worker", "info", redact)
-    logger = logging.getLogger("engram.tasks.boundary")
+    logger = logging.getLogger("engram.tasks.runtime")
     try:
         (doctor.home.root / CANARY / CANARY).read_text()
     except OSError as error:

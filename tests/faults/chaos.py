@@ -42,10 +42,9 @@ from engram.search.searcher import Searcher
 from engram.settings import Settings
 from engram.system import failpoint
 from engram.system.process_lock import ProcessLock
-from engram.tasks.boundary import recover_from_crash
 from engram.tasks.drain import drain
 from engram.tasks.queue import huey
-from engram.tasks.runtime import Runtime
+from engram.tasks.runtime import Runtime, recover_from_crash
 from engram.watcher import watch as watch_module
 from engram.watcher.watch import Watcher, run_watcher
 from engram.worker import lifecycle as worker_module

@@ -40,9 +40,9 @@ from engram.models.rescue.backup import list_backups, make_backup
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system import failpoint
-from engram.tasks.boundary import recover_from_crash
 from engram.tasks.drain import drain
 from engram.tasks.queue import huey
+from engram.tasks.runtime import recover_from_crash
 from engram.worker.memory_file import open_or_set_aside
 from engram_mcp import tools
 from engram_mcp.access import Access

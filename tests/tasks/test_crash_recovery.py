@@ -14,7 +14,7 @@ from engram.models.open_memory import open_store
 from engram.models.work.task_runs import RunState, begin_task_run, list_task_runs
 from engram.models.work.work import BACK_OFF_SECONDS, Work, WorkState, find_work, lease_owners, make_due, take_lease
 from engram.system.clock import FixedClock
-from engram.tasks.boundary import FREE_CRASHES, MAX_CRASHES, recover_from_crash
+from engram.tasks.runtime import FREE_CRASHES, MAX_CRASHES, recover_from_crash
 
 #: No system has a process of this number.
 DEAD_PID = 2**22 + 7

@@ -33,10 +33,17 @@ from engram.redaction import redact
 from engram.search.searcher import Searcher
 from engram.settings import Settings
 from engram.system.clock import FixedClock, iso_time
-from engram.tasks.boundary import MAX_ATTEMPTS, recover_from_crash, run_guarded
 from engram.tasks.drain import drain
 from engram.tasks.queue import EngramQueue, huey
-from engram.tasks.runtime import Runtime, current_runtime, make_runtime, set_runtime
+from engram.tasks.runtime import (
+    MAX_ATTEMPTS,
+    Runtime,
+    current_runtime,
+    make_runtime,
+    recover_from_crash,
+    run_guarded,
+    set_runtime,
+)
 from engram.tasks.session_tasks import extract, flush, ingest, read_session, run_embed
 from engram.tasks.upkeep_tasks import index_notes, scan_now, scan_under_lease
 from engram.transcripts.turns import Turn
