@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from engram.cli import sync_commands
 from engram.cli.main import engram
-from engram.hub.client import pull, push
+from engram.hub.client import push_and_pull
 from engram.models.open_memory import open_store
 from engram.models.work.work import release_lease, take_lease
 from engram.paths import Home
@@ -244,8 +244,8 @@ def test_the_phrase_is_shown_whatever_becomes_of_the_first_round(
 
 def test_a_long_round_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync_commands, "LINE_SECONDS", 0.0)
-    monkeypatch.setattr(push, "PAGE_ROWS", 2)
-    monkeypatch.setattr(pull, "MIN_PAGE_ROWS", 2)
+    monkeypatch.setattr(push_and_pull, "PAGE_ROWS", 2)
+    monkeypatch.setattr(push_and_pull, "MIN_PAGE_ROWS", 2)
     laptop, desktop, synced = tmp_path / "laptop", tmp_path / "desktop", tmp_path / "synced"
     synced.mkdir()
     for number in range(5):

@@ -87,10 +87,10 @@ def test_all_requests_of_a_round_have_one_end(proxy: Proxy, laptop: Machine) -> 
 def test_a_round_whose_time_is_over_keeps_what_came_and_continues_later(
     hub: Hub, laptop: Machine, make_machine: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from engram.hub.client import pull
+    from engram.hub.client import push_and_pull
 
-    monkeypatch.setattr(pull, "PAGE_ROWS", 2)
-    monkeypatch.setattr(pull, "MIN_PAGE_ROWS", 1)
+    monkeypatch.setattr(push_and_pull, "PAGE_ROWS", 2)
+    monkeypatch.setattr(push_and_pull, "MIN_PAGE_ROWS", 1)
     desktop = make_machine("desktop")
     desktop.join(hub, laptop.code())
     for number in range(5):

@@ -10,7 +10,7 @@ from typing import Any
 
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
-from engram.hub.client.pull import make_incoming
+from engram.hub.client.push_and_pull import make_incoming
 from engram.hub.protocol.frames import Row
 from engram.hub.protocol.pack import Pack, pack_memory_id
 from engram.hub.protocol.statements import COUNTER_BITS, TEXT, Statement

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from engram.errors import HubError, HubRefused
 from engram.hub.client.connection import Limits, Transport
 from engram.hub.client.membership import Keyring, connect
-from engram.hub.client.pull import Pulled, pull_space
-from engram.hub.client.push import Pushed, push_space
+from engram.hub.client.push_and_pull import Pulled, Pushed, pull_space, push_space
 from engram.hub.client.team_sharing import share_by_rules
 from engram.hub.protocol import statements
 from engram.hub.protocol.requests import HelloAnswer, HelloRequest, SpaceFacts, hash_token

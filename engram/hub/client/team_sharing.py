@@ -13,7 +13,7 @@ from engram.errors import BadRequest, HubRefused, NotFound
 from engram.forgetting.forget import forget_together
 from engram.hub.client.connection import Connection, reading
 from engram.hub.client.membership import Keyring
-from engram.hub.client.pull import learn_members
+from engram.hub.client.push_and_pull import learn_members
 from engram.hub.protocol.frames import WrongKey, key_id_of, new_key, unwrap_keys, wrap_keys
 from engram.hub.protocol.requests import ROLES, HelloRequest, SpaceFacts, code_hash, code_text, new_code, split_code
 from engram.models.engine.transaction import Reader, Store, Tx
