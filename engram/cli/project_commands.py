@@ -15,8 +15,14 @@ from engram.cli.results import Result, in_folder, print_head, print_rest, print_
 from engram.cli.workspace import Workspace, advise, find_project
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
-from engram.forgetting.forget_project import ForgottenProject, forget_project
-from engram.forgetting.move_to_vault import check_move, move_into_vault, move_out_of_vault, seal
+from engram.forgetting.whole_project import (
+    ForgottenProject,
+    check_move,
+    forget_project,
+    move_into_vault,
+    move_out_of_vault,
+    seal,
+)
 from engram.ingest.project_moves import find_moves, plan_sorting, sort_projects
 from engram.ingest.session_project import identify_folder, named_project
 from engram.models.forgetting.erase_project import contents_of_project

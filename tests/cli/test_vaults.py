@@ -144,8 +144,7 @@ def test_an_interrupted_move_is_finished_by_the_same_command(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        for module in ("engram.forgetting.move_to_vault", "engram.forgetting.forget_project"):
-            patched.setattr(f"{module}.reach", stop)
+        patched.setattr("engram.forgetting.whole_project.reach", stop)
         run("projects", "vault", "harbor", "--yes", code=1)
     vault = find_vault(home, "harbor")
     assert vault is not None

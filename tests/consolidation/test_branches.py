@@ -9,7 +9,7 @@ import pytest
 from engram.consolidation.consolidation_run import consolidate
 from engram.consolidation.git_staleness import read_branches
 from engram.enums import Actor, BranchState, Kind, Scope, Source, Status
-from engram.forgetting.forget_project import forget_project
+from engram.forgetting.whole_project import forget_project
 from engram.models.memories import branches
 from engram.models.memories.branches import MAX_BRANCHES, open_branches
 from engram.models.memories.memory_history import history_of

@@ -13,7 +13,7 @@ from growing_transcript import Ingest, MakeTranscript
 from engram.enums import Actor
 from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
-from engram.forgetting.forget_project import forget_project
+from engram.forgetting.whole_project import forget_project
 from engram.ingest.read_sources import ingest_all
 from engram.ingest.session_project import named_project
 from engram.models.engine.transaction import Store

@@ -9,7 +9,7 @@ import pytest
 from transcript_lines import say
 
 from engram.enums import Actor
-from engram.forgetting.forget_project import forget_project
+from engram.forgetting.whole_project import forget_project
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.projects.projects import list_projects

@@ -15,8 +15,7 @@ from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
-from engram.forgetting.forget_project import forget_project
-from engram.forgetting.move_to_vault import move_into_vault
+from engram.forgetting.whole_project import forget_project, move_into_vault
 from engram.ingest.project_moves import plan_sorting, read_hints
 from engram.ingest.session_project import scope_of_folder, spans_of, why_not
 from engram.models import tables

@@ -22,7 +22,7 @@ from engram.enums import Actor
 from engram.errors import NotFound
 from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
-from engram.forgetting.forget_project import forget_project
+from engram.forgetting.whole_project import forget_project
 from engram.ingest import project_moves
 from engram.ingest.project_moves import plan_sorting, sort_if_due, sort_projects
 from engram.ingest.read_sources import ingest_all

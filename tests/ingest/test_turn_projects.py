@@ -17,7 +17,7 @@ from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
-from engram.forgetting.forget_project import forget_project
+from engram.forgetting.whole_project import forget_project
 from engram.ingest.session_project import (
     named_project,
     project_for,

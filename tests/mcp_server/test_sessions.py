@@ -25,7 +25,7 @@ from processes import wait_for
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Scope
-from engram.forgetting.move_to_vault import move_into_vault
+from engram.forgetting.whole_project import move_into_vault
 from engram.ingest.session_project import scope_of_folder
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store

@@ -8,7 +8,7 @@ import pytest
 
 from engram.enums import Actor, Importance, Scope
 from engram.errors import EngramError
-from engram.forgetting.move_to_vault import move_into_vault
+from engram.forgetting.whole_project import move_into_vault
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import all_memories

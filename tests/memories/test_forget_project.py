@@ -14,7 +14,7 @@ from transcript_lines import line
 
 from engram.cli.main import main
 from engram.enums import Actor, Scope, Source
-from engram.forgetting.forget_project import forget_project
+from engram.forgetting.whole_project import forget_project
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing_statements import carry_hubs

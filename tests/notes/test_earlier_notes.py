@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from engram.enums import Actor
 from engram.forgetting.forget import forget_memory
-from engram.forgetting.forget_project import forget_project
+from engram.forgetting.whole_project import forget_project
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
 from engram.models.projects.notes import is_seen_by

@@ -12,7 +12,7 @@ from transcript_lines import say
 
 from engram.enums import Actor, Scope
 from engram.forgetting.forget import forget_memory
-from engram.forgetting.forget_project import forget_project
+from engram.forgetting.whole_project import forget_project
 from engram.ingest.read_sources import ingest_path
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store

@@ -13,7 +13,7 @@ from recollecting import Scene
 from tool_lines import Conversation, new_session_id
 
 from engram.enums import Actor, Channel, Kind, Status, Verdict
-from engram.forgetting.forget_project import forget_project
+from engram.forgetting.whole_project import forget_project
 from engram.ingest.read_sources import ingest_path
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from engram.enums import Actor, Scope
-from engram.forgetting.move_to_vault import move_into_vault
+from engram.forgetting.whole_project import move_into_vault
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import all_memories

@@ -9,8 +9,8 @@ import pytest
 from bench.storing import join_projects, write_turn
 from engram.enums import Actor, Channel, Verdict
 from engram.forgetting.forget import forget_memory
-from engram.forgetting.forget_project import forget_project
 from engram.forgetting.purge import plan_named, purge
+from engram.forgetting.whole_project import forget_project
 from engram.models import tables
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
