@@ -22,8 +22,7 @@ from engram.errors import BadRequest, EngramError
 from engram.redaction import redact
 from engram.trust.display import visible
 from engram_mcp import tools
-from engram_mcp.access import Access
-from engram_mcp.tools import DEFAULT_HITS, MAX_HITS
+from engram_mcp.tools import DEFAULT_HITS, MAX_HITS, Access
 
 logger = logging.getLogger(__name__)
 

@@ -45,7 +45,7 @@ from engram.tasks.queue import huey
 from engram.tasks.runtime import recover_from_crash
 from engram.worker.memory_file import open_or_set_aside
 from engram_mcp import tools
-from engram_mcp.access import Access
+from engram_mcp.tools import Access
 from tests import failpoints
 
 FINAL_CHECKS: list[Callable[[Settings], list[str]]] = []

@@ -44,7 +44,7 @@ from engram.worker import mcp_sessions
 from engram.worker.socket_server import RecallServer
 from engram_mcp import server as relay
 from engram_mcp import session, tools
-from engram_mcp.access import Access
+from engram_mcp.tools import Access
 from tests.fork_server import ForkedProcess
 
 PATIENCE_SECONDS = 120
