@@ -27,8 +27,15 @@ from engram.forgetting.forget_files import withdraw_bites
 from engram.forgetting.forget_plan import ForgetPreview, plan_forget, preview_forget
 from engram.forgetting.purge import ARCHIVED_DAYS, PurgePlan, PurgeReport, plan_named, plan_purge, purge_to_json
 from engram.forgetting.purge import purge as run_purge
-from engram.memories.correct import correct_memory, keep_both, keep_one
-from engram.memories.feedback import judge_memory, judge_quotation, take_back_judgement, take_back_quotation_judgement
+from engram.memories.correct import (
+    correct_memory,
+    judge_memory,
+    judge_quotation,
+    keep_both,
+    keep_one,
+    take_back_judgement,
+    take_back_quotation_judgement,
+)
 from engram.memories.save import edit_memory, require_memory, trust_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory

@@ -389,7 +389,7 @@ def correct(access: Access, episode_id: str, text: str, why: str, project: str |
 def feedback(access: Access, episode_id: str, verdict: str, why: str, project: str | None = None) -> str:
     """Judge a memory or a quotation as helpful, wrong or outdated, or withdraw the last judgement."""
     from engram.forgetting.forget_files import withdraw_bites
-    from engram.memories import feedback
+    from engram.memories import correct
 
     with access.store() as store:
         view = access.view(store, project)
@@ -400,13 +400,13 @@ def feedback(access: Access, episode_id: str, verdict: str, why: str, project: s
             view.require(store, episode_id)
         if verdict == TAKE_BACK:
             if is_quotation:
-                what = feedback.take_back_quotation_judgement(store, episode_id, actor=access.actor)
+                what = correct.take_back_quotation_judgement(store, episode_id, actor=access.actor)
             else:
-                _, what = feedback.take_back_judgement(store, episode_id, actor=access.actor)
+                _, what = correct.take_back_judgement(store, episode_id, actor=access.actor)
             said = f"Took back what was said about {episode_id}: {what}."
         else:
             judgement = Judgement.parse(verdict)
-            judge = feedback.judge_quotation if is_quotation else feedback.judge_memory
+            judge = correct.judge_quotation if is_quotation else correct.judge_memory
             judge(store, episode_id, judgement, why, partial(access.redact, store), actor=access.actor)
             if is_quotation:
                 withdraw_bites(access.settings.places, episode_id)

@@ -14,7 +14,7 @@ from engram.cli.main import engram
 from engram.consolidation.consolidation_run import consolidate
 from engram.consolidation.graduation import confirmed_by, why_not_proven
 from engram.enums import Actor, Importance, Judgement, Scope, Source, Status, Voice
-from engram.memories.feedback import judge_memory, take_back_judgement
+from engram.memories.correct import judge_memory, take_back_judgement
 from engram.memories.save import edit_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.judgements import Usefulness

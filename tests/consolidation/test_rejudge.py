@@ -19,7 +19,7 @@ from engram.consolidation.undo import undo_run
 from engram.enums import Actor, Importance, Judgement, Kind, Scope, Source, Status, Voice
 from engram.extraction.local.local_extractor import LocalExtractor
 from engram.ingest.read_sources import ingest_path
-from engram.memories.feedback import judge_memory
+from engram.memories.correct import judge_memory
 from engram.memories.save import edit_memory
 from engram.models import tables
 from engram.models.engine.transaction import Store

@@ -12,8 +12,7 @@ from engram.consolidation.undo import plan_undo, undo_last_change, undo_run
 from engram.enums import Actor, Importance, Judgement, Kind, Scope, Status, Voice
 from engram.errors import BadRequest, NotFound
 from engram.forgetting.forget import forget_memory
-from engram.memories.correct import correct_memory, keep_both, keep_one
-from engram.memories.feedback import judge_memory, take_back_judgement
+from engram.memories.correct import correct_memory, judge_memory, keep_both, keep_one, take_back_judgement
 from engram.memories.save import edit_memory, pin_memory, save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_history, memory_records

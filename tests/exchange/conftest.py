@@ -10,8 +10,7 @@ import pytest
 from engram.consolidation.undo import undo_last_change
 from engram.enums import Actor, Importance, Judgement, Kind, Scope
 from engram.forgetting.forget import forget_memory
-from engram.memories.correct import correct_memory
-from engram.memories.feedback import judge_memory
+from engram.memories.correct import correct_memory, judge_memory
 from engram.memories.save import edit_memory, pin_memory, save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.judgements import note_contradiction

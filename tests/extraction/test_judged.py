@@ -10,7 +10,7 @@ from engram.enums import Actor, Judgement
 from engram.extraction.candidate import is_said_again, says_the_same
 from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
-from engram.memories.feedback import judge_memory, take_back_judgement
+from engram.memories.correct import judge_memory, take_back_judgement
 from engram.models.memories.judgements import JudgedMemory
 from engram.models.memories.memory_records import Memory, all_memories
 from engram.redaction import redact

@@ -14,7 +14,7 @@ from engram.enums import Actor, Importance, Judgement, Status
 from engram.errors import EngramError
 from engram.hub.client.connection import Limits
 from engram.hub.client.rounds import sync_all
-from engram.memories.feedback import judge_memory
+from engram.memories.correct import judge_memory
 from engram.memories.save import edit_memory, pin_memory
 from engram.models.hub.memory_statements import said_of_memory
 from engram.models.hub.outgoing_statements import load_outgoing

@@ -21,8 +21,7 @@ from engram.errors import BadRequest
 from engram.extraction.candidate import Candidate
 from engram.extraction.model.second_chance import replace_memories
 from engram.extraction.store_candidates import apply_actions
-from engram.memories.correct import correct_memory, supersede_memory
-from engram.memories.feedback import judge_memory
+from engram.memories.correct import correct_memory, judge_memory, supersede_memory
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.judgements import open_contradictions

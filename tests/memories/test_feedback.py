@@ -14,8 +14,7 @@ from engram.consolidation.undo import undo_run
 from engram.enums import Actor, Judgement, Scope, Status
 from engram.errors import BadRequest, NotFound
 from engram.forgetting.forget import forget_memory
-from engram.memories.correct import correct_memory
-from engram.memories.feedback import judge_memory, take_back_judgement
+from engram.memories.correct import correct_memory, judge_memory, take_back_judgement
 from engram.memories.save import MAX_WHY_CHARACTERS, edit_memory, pin_memory, save_memory
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing_statements import carry_hubs

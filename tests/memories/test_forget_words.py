@@ -27,7 +27,7 @@ from engram.extraction.model.provider import Budget
 from engram.forgetting.forget import forget_memory
 from engram.forgetting.forget_plan import ForgetPreview, plan_forget, preview_forget
 from engram.ingest.read_sources import ingest_path
-from engram.memories.feedback import judge_quotation
+from engram.memories.correct import judge_quotation
 from engram.models.engine.transaction import Store
 from engram.models.forgetting import forget_memories
 from engram.models.hub.outgoing_statements import carry_hubs

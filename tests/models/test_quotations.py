@@ -10,7 +10,7 @@ import pytest
 from bench.storing import write_turn
 from engram.enums import Actor, Judgement
 from engram.errors import BadRequest, NotFound
-from engram.memories.feedback import judge_quotation, take_back_quotation_judgement
+from engram.memories.correct import judge_quotation, take_back_quotation_judgement
 from engram.models import tables
 from engram.models.engine.transaction import Store
 from engram.models.projects.projects import ensure_project

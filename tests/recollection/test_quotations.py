@@ -15,7 +15,7 @@ from bench.storing import write_turn
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Judgement, Kind, Verdict
 from engram.forgetting.forget import forget_memory
-from engram.memories.feedback import judge_quotation
+from engram.memories.correct import judge_quotation
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.projects import projects

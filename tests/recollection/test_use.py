@@ -8,7 +8,7 @@ import pytest
 from recollecting import PROMPT, Scene
 
 from engram.enums import Actor, Judgement
-from engram.memories.feedback import judge_memory, take_back_judgement
+from engram.memories.correct import judge_memory, take_back_judgement
 from engram.memories.save import edit_memory
 from engram.models.memories.judgements import MIN_UNUSED_SESSIONS
 from engram.models.memories.memory_changes import note_access

@@ -10,7 +10,7 @@ from bench.storing import write_turn
 from engram.embedding.embedder import Thresholds
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Judgement, Status
-from engram.memories.feedback import judge_quotation, take_back_quotation_judgement
+from engram.memories.correct import judge_quotation, take_back_quotation_judgement
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id

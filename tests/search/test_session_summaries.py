@@ -11,7 +11,7 @@ from transcript_lines import say
 from engram.enums import Actor, Judgement, Scope
 from engram.forgetting.forget import forget_memory
 from engram.ingest.read_sources import ingest_path
-from engram.memories.feedback import judge_memory, judge_quotation, take_back_judgement
+from engram.memories.correct import judge_memory, judge_quotation, take_back_judgement
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.projects.projects import list_projects

@@ -5,8 +5,7 @@ from __future__ import annotations
 from engram.consolidation.undo import undo_last_change
 from engram.enums import Actor, Judgement
 from engram.errors import BadRequest
-from engram.memories.correct import keep_both, keep_one
-from engram.memories.feedback import judge_memory
+from engram.memories.correct import judge_memory, keep_both, keep_one
 from engram.memories.save import trust_memory
 from engram.models.memories.judgements import open_contradictions
 from engram.page.view import Answer, Notice, PageRequest, Route, View, number_in

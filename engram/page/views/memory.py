@@ -11,8 +11,7 @@ from engram.errors import BadRequest
 from engram.forgetting.forget import forget_memory
 from engram.forgetting.forget_files import withdraw_bites
 from engram.forgetting.forget_plan import preview_forget
-from engram.memories.correct import supersede_memory
-from engram.memories.feedback import judge_memory, take_back_judgement
+from engram.memories.correct import judge_memory, supersede_memory, take_back_judgement
 from engram.memories.save import edit_memory, pin_memory, require_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.branches import branch_remark

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engram.enums import Actor, Importance, Judgement, Status
-from engram.memories.feedback import judge_memory
+from engram.memories.correct import judge_memory
 from engram.memories.save import edit_memory, pin_memory
 from engram.models import tables
 from engram.models.engine.transaction import Store

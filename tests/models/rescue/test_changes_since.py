@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from engram.enums import Actor, Judgement, Scope, Source, Status
-from engram.memories.correct import correct_memory, keep_one, supersede_memory
-from engram.memories.feedback import judge_memory, take_back_judgement
+from engram.memories.correct import correct_memory, judge_memory, keep_one, supersede_memory, take_back_judgement
 from engram.memories.save import edit_memory, pin_memory, trust_memory
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing_statements import carry_hubs

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from showing import show
 
 from engram.enums import Actor, Judgement, Scope
-from engram.memories.feedback import judge_memory
+from engram.memories.correct import judge_memory
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
