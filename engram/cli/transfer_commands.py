@@ -235,7 +235,7 @@ def _source(
     workspace: Workspace, path: str | None, file_format: str | None, *, has_project: bool, is_global: bool
 ) -> Iterator[Source]:
     from engram.exchange.export import read_json_lines
-    from engram.exchange.formats import open_source
+    from engram.exchange.other_programs import open_source
 
     if path == "-":
         if file_format not in (None, "jsonl"):

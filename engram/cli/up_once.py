@@ -328,8 +328,8 @@ def import_existing(workspace: Workspace, existing: Existing, *, has_service: bo
 
 def import_earlier(workspace: Workspace) -> str:
     """Import the earlier Engram's memories, except those imported before, and return a report line."""
-    from engram.exchange.formats import open_source
     from engram.exchange.importing import Outcome, PlaceFinder, import_memories
+    from engram.exchange.other_programs import open_source
 
     settings = workspace.settings
     try:

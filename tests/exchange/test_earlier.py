@@ -12,9 +12,8 @@ import pytest
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Importance, Scope, Source
-from engram.exchange.formats import open_source
 from engram.exchange.importing import ImportReport, Outcome, undo_import
-from engram.exchange.other_programs import split_merged
+from engram.exchange.other_programs import open_source, split_merged
 from engram.forgetting.forget import forget_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import history_of

@@ -11,8 +11,8 @@ import pytest
 
 from engram.enums import Importance, Kind, Scope, Source, Voice
 from engram.errors import BadRequest, NotFound
-from engram.exchange.formats import open_source
 from engram.exchange.importing import ImportReport, Outcome
+from engram.exchange.other_programs import open_source
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory, all_memories
 from engram.models.projects.projects import ensure_project

@@ -10,7 +10,7 @@ import pytest
 
 from engram.enums import Actor, Scope, Voice
 from engram.exchange.export import export_records, read_markdown, write_markdown
-from engram.exchange.formats import open_source
+from engram.exchange.other_programs import open_source
 from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
 from engram.ingest.read_sources import ingest_path

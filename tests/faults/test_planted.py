@@ -18,8 +18,8 @@ from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Verdict, Voice
 from engram.exchange.exchange_records import Source
 from engram.exchange.export import export_records, read_json_lines
-from engram.exchange.formats import open_source
 from engram.exchange.importing import PlaceFinder, import_memories
+from engram.exchange.other_programs import open_source
 from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
 from engram.memories.correct import correct_memory
