@@ -29,6 +29,34 @@ def sentence_texts(text: str) -> list[str]:
     return [text[start:stop] for start, stop in sentence_spans(text)]
 
 
+def end_of_list(text: str, stop: int) -> int:
+    """Return where the Markdown list ends that a text is in at ``stop``, or introduces there.
+
+    Return ``stop`` if it is in no list, or no further item follows.
+    """
+    before = text[:stop].splitlines()
+    # An item may go on in indented lines.
+    while before and before[-1][:1].isspace() and not _BULLET.match(before[-1]):
+        before.pop()
+    is_item = bool(before) and _BULLET.match(before[-1]) is not None
+    position = _line_end(text, stop)
+    is_lead_in = text[:stop].rstrip("* _").endswith(":") and not text[stop:position].strip("* _")
+    end = stop
+    while (is_item or is_lead_in) and position < len(text):
+        begin, position = position + 1, _line_end(text, position + 1)
+        line = text[begin:position]
+        if _BULLET.match(line) or (end > stop and line[:1].isspace() and line.strip()):
+            end = position
+        elif line.strip() and not (line[:1].isspace() and is_item):
+            break
+    return end
+
+
+def _line_end(text: str, start: int) -> int:
+    end = text.find("\n", start)
+    return len(text) if end < 0 else end
+
+
 # -- Split a Markdown message into statements, for extraction: sentences, bullets and table rows with their headings.
 
 #: Maximum length of a message that is split, in characters; the rest is kept only in the stored turn.

@@ -168,3 +168,38 @@ def test_an_answer_is_worth_something_if_it_has_the_form_that_is_asked_for(
 
     assert (worth_of([Part("u", Role.ASSISTANT, text)], wanted) > 0) is is_answer
     assert worth_of([Part("u", Role.USER, text)], wanted) == 0
+
+
+HARBOUR = """All 4 berths of the inner harbour are taken:
+1. Berth one: a ketch
+2. Berth two: a sloop
+
+3. Berth three: a tug
+   with a tall funnel
+4. Berth four: the pilot's cutter
+
+The outer harbour is empty."""
+
+
+def test_a_list_that_begins_is_shown_to_its_end() -> None:
+    found = HARBOUR[: HARBOUR.index("\n\n3.")]
+    said = turn((Role.ASSISTANT, HARBOUR))
+
+    assert shown("what are the four berths of the inner harbour", said, found) == HARBOUR.rpartition("\n\n")[0]
+
+
+@pytest.mark.parametrize("asked", ["what are the berths of the inner harbour", "which berths does the harbour have"])
+def test_a_list_that_is_too_long_says_that_it_goes_on(asked: str) -> None:
+    berths = [f"- Berth {number} of the inner harbour: {'a very long ketch ' * 4}" for number in range(12)]
+    said = turn((Role.ASSISTANT, "The berths of the inner harbour:\n" + "\n".join(berths)))
+
+    text = shown(asked, said, "The berths of the inner harbour:\n" + "\n".join(berths[:2]))
+
+    assert text.splitlines()[-1].endswith(" …")
+    assert "Berth 11" not in text
+
+
+def test_a_list_that_ends_is_not_said_to_go_on() -> None:
+    said = turn((Role.ASSISTANT, f"{HARBOUR}\n- Another list."))
+
+    assert shown("what is in berth four", said, "4. Berth four: the pilot's cutter").endswith("cutter")

@@ -20,7 +20,7 @@ from engram.search.passages.followed import quotation_in
 from engram.search.passages.passage_search import excerpt
 from engram.search.question import Coverage
 from engram.system.lazy_regex import lazy_regex
-from engram.text.splitting import sentence_spans, sentence_texts
+from engram.text.splitting import end_of_list, sentence_spans, sentence_texts
 from engram.text.words import stems, topic_words
 from engram.transcripts.turns import Role, TextBlock, Turn
 from engram.trust.display import cut_at_word
@@ -74,6 +74,9 @@ _CODE = lazy_regex(r"`[^`\n]*`")
 _MARKER = lazy_regex(r"\s*(?:[-*+•>]|\d{1,3}[.)]|#{1,6})\s*")
 _HEADING = lazy_regex(r"\s*(?:#{1,6}\s|\*\*[^*]{2,80}\*\*:?\s*$)")
 _FENCE = lazy_regex(r"\s*(?:```|~~~)")
+#: Maximum number of words by which a list is continued to its end, and what stands for a longer rest.
+MAX_REST_WORDS = 25
+_MORE = " …"
 _USERS = frozenset({Role.USER, Role.CONTEXT, Role.PROGRAM})
 
 
@@ -277,12 +280,14 @@ def _units_of(text: str, wanted: Wanted) -> list[_Unit]:
 def _continued(text: str, start: int, stop: int, wanted: Wanted, max_words: int) -> str:
     """Return a part of a message without sentences that say nothing, and with those that follow it.
 
-    Sentences that stand next to each other keep what is between them; others are on lines of their own.
+    Sentences that stand next to each other keep what is between them; others are on lines of their own. A list is
+    shown to its end if it fits; otherwise "…" says that it has further items.
     """
     kept: list[_Unit] = []
     size = 0
     is_given = wanted.form is None and not wanted.asks_name
-    for unit in _units_of(text, wanted):
+    units = _units_of(text, wanted)
+    for unit in units:
         if unit.stop <= start:
             continue
         is_part = unit.start < stop
@@ -295,11 +300,16 @@ def _continued(text: str, start: int, stop: int, wanted: Wanted, max_words: int)
             is_given = is_given or wanted.is_given_in(unit.of(text))
     while kept and kept[-1].start >= stop and (kept[-1].is_heading or kept[-1].of(text).rstrip("* ").endswith(":")):
         kept.pop()
+    end = end_of_list(text, kept[-1].stop) if kept and not kept[-1].is_code else 0
+    items = [unit for unit in units if kept and kept[-1].stop <= unit.start < end and not unit.is_idle]
+    missing = sum(unit.size for unit in items)
+    is_whole = missing <= min(max_words - size, MAX_REST_WORDS)
+    kept += items if is_whole else []
     pieces: list[tuple[int, int]] = []
     for unit in kept:
         is_next = pieces and not text[pieces[-1][1] : unit.start].strip()
         pieces = [*pieces[:-1], (pieces[-1][0], unit.stop)] if is_next else [*pieces, (unit.start, unit.stop)]
-    return "\n".join(text[begin:end] for begin, end in pieces)
+    return "\n".join(text[begin:stop] for begin, stop in pieces) + (_MORE if not is_whole else "")
 
 
 def worth_of(parts: Sequence[Part], wanted: Wanted) -> float:
