@@ -187,16 +187,17 @@ def answer_question(
         changes_of: returns how many of the files that each turn edited have changed since.
     """
     found = searcher.search(replace(query, limit=MAX_CANDIDATES)) if with_passages else []
+    candidates = searcher.recall(replace(query, limit=MAX_CANDIDATES) if found else query)
+    is_named = False
+    if (name := only_name(query.text)) and with_passages:
+        # Many texts contain the parts of a name in code; only those that contain the name itself are about it.
+        named_in = [hit for hit in candidates if find_phrases(_whole_memory(hit), (name,))]
+        exact = searcher.search(replace(query, limit=MAX_CANDIDATES, phrases=(name,)))
+        if is_named := bool(exact or named_in):
+            found, candidates = exact, named_in
     named = parse_date_range(query.text, query.now_ms or store.now_ms())
     if named is None:
         found = without_daily_log(found)
-    candidates = searcher.recall(replace(query, limit=MAX_CANDIDATES) if found else query)
-    if (name := only_name(query.text)) and with_passages:
-        # Many texts contain the parts of a name in code; only those that contain the name itself are about it.
-        named_in = [hit for hit in candidates if find_phrases(hit.text, (name,))]
-        exact = searcher.search(replace(query, limit=MAX_CANDIDATES, phrases=(name,)))
-        if exact or named_in:
-            found, candidates = exact, named_in
     logs = day_logs(store, query) if with_passages else []
     of_day = of_named_day(found, query.text, named), of_named_day(candidates, query.text, named)
     if logs or any(of_day):
@@ -228,7 +229,8 @@ def answer_question(
     if since is not None and not logs and all(since.distance_days(hit.created_at_ms) > 1 for hit in first):
         # Nothing that was said at the time that the question names comes first.
         is_unanswered = True
-    if any(asked_for.share_of_all(asked_for.stems_in(_whole_text(hit))) >= MIN_SAID_SHARE for hit in closest):
+    is_close = (asked_for.share_of_all(asked_for.stems_in(_whole_text(hit))) >= MIN_SAID_SHARE for hit in closest)
+    if is_named or any(is_close):
         is_unanswered = None if is_unanswered is None else False
     if is_unanswered or (is_unanswered is False and all(hit.is_doubtful for hit in (*recalled, *said))):
         recalled, said = ([replace(hit, is_doubtful=is_unanswered) for hit in hits] for hits in (recalled, said))
@@ -297,6 +299,11 @@ def _cosines_of(hits: Iterable[Hit | PublicHit]) -> Callable[[Hit | PublicHit], 
 
 def _whole_text(hit: PublicHit) -> str:
     return f"{hit.title}\n{hit.text}\n{hit.quote}"
+
+
+def _whole_memory(hit: Hit) -> str:
+    memory = hit.memory
+    return hit.text if memory is None else "\n".join((memory.title, hit.text, memory.content, *memory.facts))
 
 
 def _said_of(wanted: Coverage, text: str, cosine: float) -> float:

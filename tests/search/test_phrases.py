@@ -10,7 +10,10 @@ import pytest
 
 from bench.storing import write_turn
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Actor
 from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.projects.projects import ensure_project
 from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.sessions.sessions import ensure_session
@@ -275,6 +278,20 @@ def test_a_name_in_code_is_found_as_it_is_written(searcher: Searcher, store: Sto
         assert ["useBarrelContext" in hit.text for hit in hits] == [True]
     first, _ = searcher.look_up(Query("useBarrelContext"))
     assert "useBarrelContext" in first[0].text
+
+
+@pytest.mark.parametrize("name", ["deploy_key", "PostgreSQL"])
+def test_a_memory_that_has_the_name_only_in_its_content_is_an_answer(store: Store, name: str) -> None:
+    tell(store, "t1", f"{name} is in the drawer.")
+    with store.transaction() as tx:
+        content = f"The harbour wants a yearly renewal.\n{name} is renewed in May."
+        memory = Memory(new_memory_id(), "decision", "The harbour wants a yearly renewal.", content)
+        add_memory(tx, memory, [Evidence("t1-a")], actor=Actor.USER)
+
+    hits = answer_question(store, Searcher(store, Settings()), Query(name)).hits
+
+    assert memory.episode_id in {hit.id for hit in hits}
+    assert not any(hit.is_doubtful for hit in hits)
 
 
 @pytest.mark.parametrize(
