@@ -127,8 +127,9 @@ def _print_where(state: Where) -> None:
 def _print_last_session(heading: str, last: LastSession) -> None:
     click.echo()
     print_head(last.title or "(no title)", [heading, when(last.session.last_at_ms)])
-    if last.prompt:
-        print_lines(f"last prompt: {one_line(last.prompt, _SHOWN_CHARACTERS)}", indent="  ")
+    for name, prompt in (("last prompt", last.final_prompt), ("before that", last.prompt_before)):
+        if prompt:
+            print_lines(f"{name}: {one_line(prompt, _SHOWN_CHARACTERS)}", indent="  ")
     resume = in_folder(last.resume, last.session.cwd, current_folder())
     print_last(resume or "its transcript is gone")
 

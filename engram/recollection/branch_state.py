@@ -71,12 +71,19 @@ class LastSession:
     branch: str
     #: The command that resumes it; "" if its transcript is gone.
     resume: str
-    #: Its last prompt; "" if that is not informative.
+    #: Its last informative prompt; "" if there is none.
     prompt: str
     #: Its title for display; "" for a session without a prompt.
     title: str = ""
     #: False if it is too old to be mentioned in a briefing.
     is_recent: bool = True
+    #: Its last prompt, which may be as short as "commit".
+    final_prompt: str = ""
+
+    @property
+    def prompt_before(self) -> str:
+        """The last informative prompt, unless that is the last one of all."""
+        return self.prompt if self.prompt != self.final_prompt else ""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -85,7 +92,8 @@ class LastSession:
             "branch": self.branch or None,
             "last_at": iso_time(self.session.last_at_ms),
             "resume": self.resume or None,
-            "last_prompt": self.prompt or None,
+            "last_prompt": self.final_prompt or None,
+            "prompt_before": self.prompt_before or None,
         }
 
 
@@ -191,11 +199,13 @@ def find_branch_state(
 
 
 def _last_session(store: Store, session: SessionRow, project_id: int) -> LastSession:
+    prompts = [" ".join(text.split()) for text in latest_prompts(store, session.id, project_id, MAX_PROMPTS)]
     return LastSession(
         session,
         branch=session.branch if session.project_id == project_id else "",
         resume=resume_of(store, session),
-        prompt=_last_prompt(store, session, project_id),
+        prompt=next((prompt for prompt in prompts if filter_prompt(prompt).text), ""),
+        final_prompt=prompts[0] if prompts else "",
         title=session_titles(store, [session])[session.session_id],
         is_recent=store.now_ms() - session.last_at_ms <= MAX_SESSION_AGE_MS,
     )
@@ -262,11 +272,6 @@ def resume_of_id(store: Store, session_id: str) -> str:
     return "" if session is None else resume_of(store, session)
 
 
-def _last_prompt(store: Store, session: SessionRow, project_id: int) -> str:
-    prompts = latest_prompts(store, session.id, project_id, MAX_PROMPTS)
-    return next((" ".join(prompt.split()) for prompt in prompts if filter_prompt(prompt).text), "")
-
-
 # -- The lines of a briefing about the branch.
 
 
@@ -325,12 +330,13 @@ def _is_named(last: LastSession) -> bool:
 
 
 def _about(last: LastSession, left: str = "") -> str:
-    """Describe a session by its last prompt, or by the work that it left open if ``left`` is set."""
+    """Describe a session by its last informative prompt, or by the work that it left open if ``left`` is set."""
     prompt = "" if left else _shown(last.prompt, MAX_PROMPT_CHARACTERS, is_typed=True)
     title = _shown(last.title.rstrip("…"), MAX_TITLE_CHARACTERS, is_typed=False)
     # The title of a session with a single prompt is that prompt.
     named = f', "{title}"' if title and not prompt.startswith(title) else ""
-    asked = f', last prompt: "{prompt}"' if prompt else ""
+    which = "one of the last prompts" if last.prompt_before else "last prompt"
+    asked = f', {which}: "{prompt}"' if prompt else ""
     open_work = f"; left open: {left}" if left else ""
     resume = f"; `{last.resume}` resumes it" if last.resume else ""
     return f"{day_of(last.session.last_at_ms)}{named}{asked}{open_work}{resume}"

@@ -463,7 +463,8 @@ def find_fixes(
     known = {fix.id for fix in fixes}
     for episode_id, relevance in (relevance_of or {}).items():
         memory = find_memory(store, episode_id)
-        if episode_id not in known and memory is not None and memory.kind in FIX_KINDS:
+        is_fix = memory is not None and memory.kind in FIX_KINDS and not _shares_only_place(error, memory)
+        if episode_id not in known and memory is not None and is_fix:
             fixes.append(_fix_of_memory(store, memory, relevance))
     ranked = sorted(fixes, key=lambda fix: (-fix.match, fix.kind is Kind.DEAD_END, -fix.at_ms))
     return list({(fix.id, fix.text): fix for fix in reversed(ranked)}.values())[::-1]
@@ -510,7 +511,6 @@ def _fixes_of_memories(store: Store, error: str, project_id: int) -> list[PastFi
     The words that say what the error is must be among them, not only the places where it happened.
     """
     wanted = stems(topic_words(error))
-    telling = stems(topic_words(" ".join(word for word in error.split() if not _is_place(word)))) - _ANY_ERROR
     lines = [line for line in map(_unmarked, error.splitlines()) if len(line) >= MIN_QUOTED_CHARACTERS]
     if len(wanted) < MIN_WORDS and not lines:
         return []
@@ -518,15 +518,24 @@ def _fixes_of_memories(store: Store, error: str, project_id: int) -> list[PastFi
     for memory in current_memories(store, project_id):
         if memory.kind in FIX_KINDS and is_in_force(memory):
             quoted = _unmarked(" ".join((memory.summary, memory.content, *memory.facts)))
-            stated = stems(topic_words(f"{memory.summary} {memory.content} {' '.join(memory.entities)}"))
-            share = len(wanted & stated) / len(wanted) if len(wanted & stated) >= MIN_WORDS else 0.0
-            if telling and not telling & stated:
-                share = 0.0
+            shared = len(wanted & _stated(memory))
+            share = shared / len(wanted) if shared >= MIN_WORDS and not _shares_only_place(error, memory) else 0.0
             if any(line in quoted for line in lines):
                 share = 1.0
             if share >= MIN_SHARED_WORDS:
                 fixes.append(_fix_of_memory(store, memory, share))
     return fixes
+
+
+def _stated(memory: Memory) -> frozenset[str]:
+    return stems(topic_words(f"{memory.summary} {memory.content} {' '.join(memory.entities)}"))
+
+
+def _shares_only_place(error: str, memory: Memory) -> bool:
+    """Return True if all that a memory shares with an error are words for where it happened, not for what it is."""
+    stated = _stated(memory)
+    telling = stems(topic_words(" ".join(word for word in error.split() if not _is_place(word)))) - _ANY_ERROR
+    return bool(telling and stems(topic_words(error)) & stated and not telling & stated)
 
 
 def _is_place(word: str) -> bool:

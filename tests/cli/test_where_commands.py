@@ -14,6 +14,8 @@ from click.testing import CliRunner, Result
 from engram.cli.main import engram
 from engram.consolidation.git_staleness import read_branches
 from engram.enums import Kind
+from engram.models.projects.projects import list_projects
+from engram.recollection.past_fixes import find_fixes
 from engram.system.clock import parse_time_ms
 from tests.branch_sessions import Workshop, bash, edit, todo_list
 
@@ -60,6 +62,16 @@ def test_where_shows_what_is_open_and_how_to_resume(at_work: Workshop) -> None:
     told = run_json("where")
     assert (told["branch"], told["todos"], told["uncommitted"]["changed"]) == ("feat/x", ["write"], ["README"])
     assert told["failure"]["error"] == FAILED
+
+
+def test_where_shows_the_very_last_prompt_and_the_one_that_says_more(at_work: Workshop) -> None:
+    at_work.work("feat/x", "Let the cache expire", "It does now.")
+    at_work.work("feat/x", "commit", "Done.", session="one")
+
+    shown, told = run("where").stdout, run_json("where")["session"]
+
+    assert "  last prompt: commit\n  before that: Let the cache expire\n" in shown
+    assert (told["last_prompt"], told["prompt_before"]) == ("commit", "Let the cache expire")
 
 
 def test_where_names_the_last_session_of_this_branch_and_the_last_of_all(at_work: Workshop) -> None:
@@ -207,6 +219,24 @@ def test_fix_finds_what_a_prompt_with_the_error_is_told(at_work: Workshop, error
 
     assert told == [fix.episode_id]
     assert [found["id"] for found in run_json("fix", error)["fixes"]] == told
+
+
+def test_fix_of_a_prompt_that_only_names_the_same_place_is_not_one(at_work: Workshop) -> None:
+    at_work.work("feat/x", "Begin")
+    fix = at_work.learn(
+        "Fixed the refused session cache in cache/backend/valkey: redis must be at least 7.",
+        kind=Kind.FIX,
+        extractor="openai-m",
+    )
+    close = dict.fromkeys([fix.episode_id], 0.9)
+
+    def found(error: str) -> list[str]:
+        projects = [row.id for row in list_projects(at_work.store)]
+        return [one.id for one in find_fixes(at_work.store, error, projects, relevance_of=close)]
+
+    assert found("gofmt failed in cache/backend/valkey") == []
+    assert found("redis failed in cache/backend/valkey") == [fix.episode_id]
+    assert found("Datenbank antwortet nicht") == [fix.episode_id]
 
 
 @pytest.mark.parametrize("error", ["E   AssertionError: assert 118 == 119", "AssertionError: assert 118 == 119"])
