@@ -26,7 +26,7 @@ from engram.search.hits import NAMED_SPEAKER, SPEAKERS, PublicHit
 from engram.system.clock import day_of
 from engram.text.markdown import LineKind, paragraphs_of, readable_lines
 from engram.text.splitting import sentences
-from engram.text.titles import in_words
+from engram.text.titles import in_words, with_short_question
 from engram.transcripts.turns import Role
 from engram.trust.display import number_of, visible
 
@@ -107,10 +107,14 @@ def print_lines(text: str, *, indent: str = "", max_lines: int | None = None, **
         max_lines: lines beyond this number are replaced by "…"; None prints all.
         style: as for ``click.style``.
     """
-    lines = list(_wrapped(text, paragraph_width() - len(indent)))
+    width = paragraph_width() - len(indent)
+    lines = list(_wrapped(text, width))
+    if max_lines is not None and len(lines) > max_lines:
+        # Lines are not filled to the end.
+        lines = list(_wrapped(with_short_question(text, max_lines * width * 9 // 10), width))
     kept = lines if max_lines is None else lines[:max_lines]
     if len(kept) < len(lines):
-        kept[-1] = _cut(f"{kept[-1]} …", paragraph_width() - len(indent))
+        kept[-1] = _cut(f"{kept[-1]} …", width)
     for line in kept:
         click.secho(indent + line if line else "", **style)
     return len(kept)

@@ -44,12 +44,27 @@ _FRAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("Open", lazy_regex(r"Left open: (?:the user asked “(?P<quoted>[^”]+)”|(?P<named>.+))")),
     ("Fixed", lazy_regex(r"`[^`]+` failed: (?P<named>.+)")),
 )
+#: A question and its answer, and how much of the question is shown in any case, in characters.
+_ANSWERED = lazy_regex(r"Asked “(?P<asked>.+?)” the user (?:chose|answered): ", re.DOTALL)
+_MIN_ASKED_CHARACTERS = 24
 #: Polite phrases before a request.
 _COURTESY = lazy_regex(r"^(?:(?:can|could|would|will) you |please |let['’]?s )+(?=\w)", re.IGNORECASE)
 _ADDRESS = lazy_regex(r"<?https?://\S+")
 _MARKUP = lazy_regex(r"^(?:[#>*•\-+]+\s+|\d+[.)]\s+)+")
 _EDGES = " \t.,;:—–-…。、，；："
 _QUOTES = '"“”'
+
+
+def with_short_question(text: str, limit: int) -> str:
+    """Return a decision in at most ``limit`` characters if it fits when its question is cut, but not its answer."""
+    parts = _ANSWERED.match(text)
+    if parts is None or len(text) <= limit:
+        return text
+    room = max(limit - len(text) + len(parts["asked"]), _MIN_ASKED_CHARACTERS)
+    asked = parts["asked"][: room - 1]
+    word_end = asked.rfind(" ")
+    asked = asked[:word_end] if word_end > 0 else asked
+    return f"{text[: parts.start('asked')]}{asked.rstrip(_EDGES)}…{text[parts.end('asked') :]}"
 
 
 def clean_title(given: str) -> str:

@@ -308,6 +308,22 @@ def test_a_line_is_cut_at_the_end_of_a_word() -> None:
     )
 
 
+ASKED = "Asked “Which wood do you want for the mast, given that pine warps and cedar is hard to get up here?”"
+
+
+def test_a_decision_that_is_cut_keeps_its_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    decision = f"{ASKED} the user chose: Cedar from the south."
+    long = decision.replace("hard", "very hard indeed " * 20)
+
+    print_results([Result("Sail"), Result("Mast", text=long)])
+
+    assert (
+        output.one_line(decision, 80) == "Asked “Which wood do you want for the…” the user chose: Cedar from the south."
+    )
+    assert output.one_line(decision, 500) == decision
+    assert "the user chose: Cedar from the south." in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_prompt_of_the_history_says_that_its_answer_is_gone(capsys: pytest.CaptureFixture[str]) -> None:
     prompt = replace(HIT, text="What did I ask?", title="What did I ask?", role="user", origin=Origin())
 
