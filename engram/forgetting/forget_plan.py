@@ -300,13 +300,19 @@ def _with_versions(store: Store, memories: Iterable[Memory]) -> dict[int, Memory
 
 
 def _versions_of(store: Store, memory: Memory) -> list[Memory]:
-    """Return the archived versions of a memory: those merged into it, and similar ones from the same entries."""
+    """Return the archived versions of a memory: those merged into it, those that had been made to replace it until this
+    was undone, and similar ones from the same entries.
+    """
     versions: dict[int, Memory] = {}
     todo = [memory]
     while todo:
+        version = todo.pop()
         merged = [
             other
-            for other in memory_records.memories_superseded_by(store, todo.pop().episode_id)
+            for other in (
+                *memory_records.memories_superseded_by(store, version.episode_id),
+                *_undone_successors(store, version),
+            )
             if other.status == Status.ARCHIVED and other.id not in versions
         ]
         versions |= {other.id: other for other in merged}
@@ -318,6 +324,19 @@ def _versions_of(store: Store, memory: Memory) -> list[Memory]:
                 versions[other.id] = other
     versions.pop(memory.id, None)
     return list(versions.values())
+
+
+def _undone_successors(store: Store, memory: Memory) -> list[Memory]:
+    """Return the memories that were made to replace a memory, as a correction is, and no longer replace it."""
+    steps = [step for step in memory_history.history_of(store, memory.episode_id) if step.after.get("superseded_by")]
+    successors = []
+    for step in steps:
+        other = memory_records.find_memory(store, str(step.after["superseded_by"]))
+        if other is not None and other.episode_id != memory.superseded_by:
+            made = next(iter(memory_history.history_of(store, other.episode_id)), None)
+            if made is not None and made.run_id is not None and made.run_id == step.run_id:
+                successors.append(other)
+    return successors
 
 
 def _says_same(first: str, second: str) -> bool:

@@ -592,3 +592,18 @@ def test_the_advice_after_an_import_of_ones_own_orders_is_right(run: Run, tmp_pa
     run(*undo.split())
     assert "Added 1 memory" in run(*again.replace("FILE", str(file)).split()).output
     assert run("review").output.startswith("No decision is pending")
+
+
+def test_a_correction_that_was_undone_is_forgotten_with_what_it_had_corrected(
+    filled: Store, run: Run, run_json: RunJson
+) -> None:
+    made = run_json("save", "The canary host is Quibble.")["id"]
+    run_json("correct", made, "The canary host is Wobble.", "--why", "moved")
+    other = run_json("save", "The canary host of the harbour is Trouble.")["id"]
+    run("undo", made)
+
+    preview = run("forget", made, "--dry-run").output
+    run("forget", made, "--yes")
+
+    assert "“The canary host is Wobble.”" in preview
+    assert [hit["id"] for hit in run_json("recall", "canary host")["hits"] if hit["id"][:3] == "ep_"] == [other]
