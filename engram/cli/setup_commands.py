@@ -449,6 +449,10 @@ def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> N
     Example: engram config set llm_dollars_per_day 0.5
     """
     setting = _canonical(name)
+    if setting == "embedding_model":
+        from engram.embedding.model_source import require_model  # only this setting needs it
+
+        require_model(value)
     stored = set_value(_config_home(workspace), setting, value)
     if as_json:
         print_json({"setting": setting, "value": plain_value(stored)})
@@ -456,6 +460,9 @@ def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> N
         click.echo(f"{setting} = {shown_value(plain_value(stored)) or 'none'}")
     _note_override(workspace, setting)
     _note_missing(workspace, setting)
+    for folder in [stored] if isinstance(stored, Path) else map(absolute_path, stored) if setting in _FOLDERS else ():
+        if not folder.is_dir():
+            say(f"Note: there is no folder {folder} yet.", err=True)
     restart_with_settings(workspace)
 
 
@@ -497,6 +504,8 @@ def _note_missing(workspace: Workspace, setting: str) -> None:
                 advise(f"Note: {missing.detail}. {missing.advice[0].upper()}{missing.advice[1:]}", err=True)
 
 
+#: Settings that are lists of folders.
+_FOLDERS = ("claude_folders", "note_folders", "project_roots")
 #: Settings that choose who writes the memories.
 _OF_MODEL = ("extractor", "claude_command", "llm_base_url")
 

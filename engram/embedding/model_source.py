@@ -50,8 +50,16 @@ def find_cached(name: str) -> Path:
         return _snapshot(name, ALL_FILES, is_offline=True)
     except Exception as error:  # cache and name errors share no base class
         raise EmbeddingError(
-            f"the model {name} is not on this machine, and the network is not allowed; run: engram setup model {name}"
+            f"the model {name} is not on this machine; if it exists, `engram setup model {name}` downloads it"
         ) from error
+
+
+def cached_names() -> list[str]:
+    """Return the names of the models in the hub's cache."""
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    folders = Path(HF_HUB_CACHE).glob("models--*/snapshots")
+    return sorted(folder.parent.name.removeprefix("models--").replace("--", "/") for folder in folders)
 
 
 def download(name: str, files: tuple[str, ...] = ALL_FILES) -> Path:
@@ -139,6 +147,17 @@ def find_source(model: str) -> ModelSource:
     if not _HUB_NAME.fullmatch(model):
         raise EmbeddingError(f"{model!r} is neither a folder nor the name of a model")
     return ModelSource(_slug(model.rpartition("/")[2]), None, model, "", _known_prompts(model))
+
+
+def require_model(model: str) -> None:
+    """Raise EmbeddingError, with the values that the setting may have, if no model can be found by this one."""
+    if model == HASHED:
+        return
+    try:
+        find_folder(find_source(model))
+    except EmbeddingError as error:
+        names = ", ".join((BUNDLED, HASHED, *cached_names()))
+        raise EmbeddingError(f"{error}. Here, embedding_model may be {names}, or the folder of a model") from error
 
 
 def find_folder(source: ModelSource) -> Path:

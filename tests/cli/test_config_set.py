@@ -73,6 +73,24 @@ def test_a_model_that_lacks_something_is_chosen_with_what_it_lacks(
         assert invoke(home, "set", "extractor", "openai")[2] == ""
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("embedding_model", "all-mpnet", "may be bundled, hashed, "),
+        ("embedding_model", "~/no-model", "there is no model folder"),
+        ("codex_folder", "/no/codex", ""),
+        ("note_folders", "/,/no/notes", ""),
+    ],
+)
+def test_a_model_must_exist_and_a_folder_that_does_not_is_told(home: Home, name: str, value: str, reason: str) -> None:
+    code, _, error = invoke(home, "set", name, value)
+
+    assert (code, home.config_file.exists()) == ((1, False) if reason else (0, True))
+    assert (reason or f"Note: there is no folder {value.rpartition(',')[2]} yet.") in " ".join(error.split())
+    assert invoke(home, "set", "embedding_model", "hashed") == (0, "embedding_model = hashed\n", "")
+    assert "Note" not in invoke(home, "set", name, "/" if not reason else "hashed")[2]
+
+
 def test_comments_order_and_formatting_stay(home: Home) -> None:
     home.config_file.write_text("# my settings\nbites   =  2   # few\n\n# folders\nexclude = [\n  'a',  # one\n]\n")
 
