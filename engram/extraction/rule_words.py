@@ -44,10 +44,14 @@ _VERB = (
     r"once|like|so|seen|got|gotten|had|was|were|did|made|knew|thought|found|wrote|written|built|sent|shown|saw|heard|"
     r"happens|sure|happy|glad|good|nice|do)\b|\w+(?:[^s]s|(?<!ne)(?<!fe)(?<!se)(?<!ee)ed)\b)[a-z]+"
 )
+_YOU_MUST = (
+    r"(?:you (?:must|should|shall|may|have to|need to|are to)|i(?:['’]d| would) like you to|i (?:want|need) you to)"
+)
 #: A sentence that begins like this is nearly always meant to last.
 SURE = lazy_regex(
     rf"[,;]\s+(?:(?:and|but|so|please)[, ]+)*from now on,? (?:(?:please|always|never|do not|don'?t) )*"
-    rf"(?!(?:we|you|i|they|just)\b){_VERB}\b|{_START}(?:(?:always|never) {_VERB}|from now on|"
+    rf"(?!(?:we|you|i|they|just)\b){_VERB}\b|{_START}(?:(?:always|never) {_VERB}|"
+    rf"{_YOU_MUST} (?:always|never) {_VERB} (?:with |for |to )?(?:me|us)|from now on|"
     r"(?:our|my) (?:\w+ ){0,2}(?:convention|rule|policy|standard)s?|going forward|in future|"
     r"as a (?:general )?rule|make it a habit|(?:every|each) time you|(?:before|after) (?:every|each)|"
     r"we(?:'ve| have)? (?:decided|agreed))\b",
@@ -95,13 +99,15 @@ REMEMBERS = lazy_regex(
 REMINDS = lazy_regex(rf"{_START}(?:{_REMEMBER}|{_FOR_LATER})\b|{_REMEMBER_THAT}", _ANY)
 #: A sentence that begins like this is usually meant to last.
 UNMISTAKABLE = lazy_regex(
-    r"\byou (?:must|should|may|have to|"
-    r"need to|are to) (?:always|never) (?!have |be )|\b(?:i'?d like|i want) you to (?:always|never) |"
+    rf"\b{_YOU_MUST} (?:always|never) (?!have |be )|"
     r"\bimportant (?:that you|to) (?:always|never) |"
-    rf"{_START}(?:always?|never|from now on|in the future|whenever you|remember(?: that|:)|keep in mind(?: that|:)|"
+    rf"{_START}(?:always?|never|from now on|in the future|for the future(?=[:,])|whenever you|"
+    r"remember(?: that|:)|keep in mind(?: that|:)|"
     r"(?:our|my) (?:preference|style)|we (?:always|never|use|only|prefer|don'?t use)|i (?:always|never|prefer|hate))\b",
     _ANY,
 )
+#: Says that the order after it is for later; an order to make something may then be a plan.
+LEADS_IN = lazy_regex(rf"{_START}{_NOTE}for the future[:,]\s*", _ANY)
 #: Wordings for how the team does something, which is a decision.
 TEAM = lazy_regex(
     r"(?:^|[.,;:!–—-]\s+|\b(?:because|since|and|but|so|here|that|in this (?:repo\w*|project))[, ]+)we (?:(?:always|"
@@ -175,17 +181,34 @@ MOMENT = lazy_regex(
     rf"\bfrom now on until\b|\b(?:until|till) (?:(?:the|this|that|our|next) (?:\w+ )?)?{_PERIOD}\b",
     _ANY,
 )
+_STILL = r"(?:still |again |all |now |just |currently |already |completely )*"
+#: Work that ends by itself, so that it runs only for a while; a server runs until somebody changes that.
+_JOB = (
+    r"(?:imports?|exports?|builds?|tests?|suite|migrations?|deploy\w*|jobs?|backups?|restore|sync\w*|pipelines?|scripts?|"
+    r"training|benchmarks?|uploads?|downloads?|updates?|upgrades?|(?:re)?index\w*|rebuild|releases?|quer(?:y|ies)|"
+    r"crawl\w*|ci)"
+)
+#: How the team works, or where something is, until somebody changes that.
+_ARRANGED = (
+    r"\b(?:we|everyone|everybody)(?:['’]re| are| all| only)* (?:us(?:es?|ing)|prefers?|requires?|supports?|follows?|"
+    r"go with|deploy (?:to|with|on|from|via)|host|store|name|call)\b|"
+    rf"(?<!\w)(?!{_JOB}\b)[\w-]+ (?:now )?(?:(?:is|are) (?:running|listening|hosted|stored|kept|owned)|runs?|lives?|"
+    r"listens?) (?:on|in|at|under|by|behind|inside|from)\b|"
+    r"\b(?:is|are) (?:called|named)\b|\b(?:belongs?|moved) to\b|\bowns?\b"
+)
 #: How something to remember is at the moment: a process that runs, a machine that is down, a date.
 NOW = lazy_regex(
-    r"^(?!.*\b(?:always|never|every|each|whenever|if|when|while|until|unless|must|on \w+days)\b).*(?:"
-    r"\b(?:is|are) (?:still )?(?:running|building|compiling|loading|importing|exporting|syncing|indexing|deploying|"
+    r"^(?!.*\b(?:always|never|every|each|whenever|if|when|while|until|unless|must|on \w+days)\b)(?:.*(?:"
+    r"\b(?:is|are) (?:still )?(?:building|compiling|loading|importing|exporting|syncing|indexing|deploying|"
     r"restarting|rebooting|downloading|uploading|waiting|failing|testing)\b|"
-    r"(?:\b(?:is|are)|['’]s|['’]re) (?:still |again |all |currently |already |completely )?(?:down|up|broken|red|green|"
+    rf"(?:\b(?:{_JOB}|you) (?:is|are)|\byou['’]re|(?:\b(?:is|are)|['’]s|['’]re) still) {_STILL}running\b|"
+    rf"(?:\b(?:is|are)|['’]s|['’]re) {_STILL}(?:running|down|up|broken|red|green|"
     r"failing|offline|online|stuck|busy|away|sick|out|late|done|finished|ready|unavailable|unreachable|on (?:holiday|"
     r"vacation|"
-    r"leave|fire|hold))(?=\W*$|[,;.:!]| (?:again|today|now|and|but|so|since|because|for)\b)|"
+    r"leave|fire|hold))(?=\W*$|[,;.:!]| (?:again|today|now|and|but|so|since|because|for|in the background)\b)|"
     r"\b(?:is|are) (?:on|due|by|this|next) (?:\w+ )?(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|month)\b|"
-    r"\b(?:the|this|your|our) current (?:branch|build|run|deploy\w*|pipeline|commit|version)\b|\bnow(?=\W*$))",
+    r"\b(?:the|this|your|our) current (?:branch|build|run|deploy\w*|pipeline|commit|version)\b)|"
+    rf"(?!.*(?:{_ARRANGED})).*\bnow\W*$)",
     _ANY,
 )
 #: Words for what a rule would apply to instead of this project.
@@ -237,14 +260,53 @@ _ASKED = (
     r"we need to)[,:]? )*"
 )
 _NOT_A_THING = rf"(?! (?:sure|it|that|this|a note|an exception)\b){NOT_MADE}"
+#: What software is made of, and agents.
+_AGENT = r"(?:[\w-]*bots?|(?<!user )agents?|assistants?|copilots?)"
+_THING = (
+    r"(?:[\w-]*page|form|screen|view|component|button|dialog|modal|widget|table|list|menu|nav\w*|header|footer|sidebar|"
+    r"dashboard|wizard|script|tool|app|[\w-]*site|cli|api|endpoint|service|server|client|parser|importer|exporter|worker|"
+    rf"function|class|module|library|package|plugin|extension|feature|game|{_AGENT})"
+)
 #: Asks to make something; the sentences after it may say what that must do. So does a list after a smaller request.
-#: "Build" and "code" are also nouns, and "write short answers" is a matter of style: an article makes an order of them.
+#: "Build" and "code" are also nouns, and "write short answers" is a matter of style: an article or a thing in the
+#: singular makes an order of them.
 BUILDS = lazy_regex(
-    rf"{_ASKED}(?:(?:implement|develop|scaffold)\b|(?:build|create|design|set up|write|generate|code|program|make|"
-    rf"i need)(?: me| us)? (?:an?|the|this|some|another|two|three)\b){_NOT_A_THING}",
+    rf"{_ASKED}(?:(?:implement|develop|scaffold)\b|add (?:an?|another)\b|"
+    rf"(?:build|create|design|set up|write|generate|code|program|make|i need){_NOT_A_THING}(?: me| us)? "
+    rf"(?:(?:an?|the|this|some|another|two|three)\b|(?:[\w'’-]+ ){{0,3}}?{_THING}\b)){_NOT_A_THING}",
     _ANY,
 )
 CHANGES = lazy_regex(rf"{_ASKED}(?:add|make|change|update|extend|rewrite|refactor|fix|port)\b{_NOT_A_THING}", _ANY)
+_OF_IT = r"(?:(?!(?:that|which|who|to|for|with|from|in|on|so)\b)[\w'’/+-]+ ){0,4}?"
+#: Asks for an agent, or tells that one is being made. What an agent must do, it must do wherever it works.
+BUILDS_AGENT = lazy_regex(
+    rf"(?:{_ASKED}(?:implement|develop|scaffold|build|create|design|set up|write|code|program|make|i need)|"
+    r"\b(?:i|we)(?:['’]m|['’]re|['’]ve been| am| are| have been)? (?:currently |now )?(?:build|design|develop|making|"
+    rf"creat|writ|work)\w*(?: on)?)(?: me| us)? {_OF_IT}{_AGENT}"
+    r"(?=\W*$|[^\w\s]|\s(?!(?:config\w*|tests?|code|page|files?)\b))",
+    _ANY,
+)
+#: Asks for a text that tells an agent what to do.
+BUILDS_PROMPT = lazy_regex(
+    rf"{_ASKED}(?:create|write|make|define|draft|generate|build|set up|design|prepare|let'?s \w+|i need|"
+    rf"(?:help|give) me(?: \w+)?)(?: me| us)? (?:the \w+['’]s )?{_OF_IT}"
+    r"(?:prompt|persona|system message|sub-?agent|skill|instructions? for)\b",
+    _ANY,
+)
+#: Talking to people, which is what an agent is made for.
+TALKS = lazy_regex(r"\b(?:answer|repl(?:y|ies)|respond|speak|greet)\b", _ANY)
+#: Says what a thing that is being made must do.
+_MUST = (
+    r"(?:must|should|shall|may|can(?:not|['’]t)?|has to|have to|needs? to|(?:is|are) (?:not |never )?(?:to|allowed)|"
+    r"always|never)"
+)
+OF_THE_THING = lazy_regex(rf"^\W*(?:(?:and|but|also|so|then)[, ]+)*(?:it|he|she|they) {_MUST}(?:n['’]t)?\b", _ANY)
+#: Says what an agent must do that is spoken of, not spoken to.
+OF_AN_AGENT = lazy_regex(
+    r"^\W*(?:(?:and|but|also|so|then|please|important)[,: ]+)*(?:the|our|my|this|that|an?|each|every) "
+    rf"(?:[\w'’-]+ ){{0,3}}?{_AGENT}(?: (?:that|which|who|we|i)\b[^,.;:]{{1,50}}?)?,? {_MUST}(?:n['’]t)?\b",
+    _ANY,
+)
 #: Words for how Claude works (version control, tools, tests, comments) rather than for what a thing to make must do.
 CONDUCT = lazy_regex(
     r"\bcommit\w*\b(?! (?:the |each |every |an? )?(?:transactions?|batch\w*|offsets?|rows?))|"
@@ -259,13 +321,16 @@ CONDUCT = lazy_regex(
     r"italian|portuguese|dutch|polish|russian|japanese|chinese|korean))\b",
     _ANY,
 )
-#: Words of a sentence that is about more than the thing to make: what the team does, what Claude shall do from now on.
-WIDER = lazy_regex(
-    r"\b(?:from (?:now|here|today|this point|then) on|(?:going|moving) forward|(?:in|for) (?:the )?future|later|"
-    r"we(?:'\w+)?|our|us|i(?:'\w+)?|my|me|you|your|here|everywhere|in general|generally|rules?|conventions?|"
-    r"polic(?:y|ies)|remember|in mind|(?:this|these|the whole) (?:repo\w*|projects?|code ?base|app|team))\b",
-    _ANY,
+_ABOUT_ALL = (
+    r"from (?:now|here|today|this point|then) on|(?:going|moving) forward|(?:in|for) (?:the )?future|later|"
+    r"we(?:['’]\w+)?|me|here|everywhere|in general|generally|rules?|conventions?|polic(?:y|ies)|in mind|"
+    r"(?<!always )(?<!never )remember|"
+    r"(?:this|these|the whole) (?:repo\w*|projects?|code ?base|app|team)"
 )
+#: Words of a sentence that is about more than the thing to make: what the team does, what Claude shall do from now on.
+WIDER = lazy_regex(rf"\b(?:{_ABOUT_ALL}|our|us|i(?:['’]\w+)?|my|you|your)\b", _ANY)
+#: The same beside an agent, which is told "you" and "your", too.
+WIDER_THAN_AN_AGENT = lazy_regex(rf"\b(?:{_ABOUT_ALL})\b", _ANY)
 #: Begins what the user says beside a text that is dictated, or a task.
 BESIDES = lazy_regex(
     r"^\W*(?:(?:also|and|besides),? (?:from now on|going forward|in (?:the )?future)|btw|by the way|besides|"

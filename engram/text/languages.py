@@ -40,9 +40,11 @@ class Language:
     #: An order to remember what the sentence then states, and a note for later.
     remember: str
     noted: str
-    #: The beginning of a prohibition after an order to remember, and words for how something is at the moment.
+    #: The beginning of a prohibition after an order to remember.
     denies: str
+    #: The word "now", which may mean the moment or from now on; and words for how something is only at the moment.
     now: str
+    passing: str
     #: Words that withdraw what was said before.
     takes_back: str
     #: Words that tie a sentence to this code base.
@@ -55,19 +57,24 @@ class Language:
 LANGUAGES = {
     "de": Language(
         lasting=r"immer|nie(?:mals)?|stets|jedes ?mal|dauerhaft|ausnahmslos|pflicht|verboten|nicht mehr",
-        later=r"(?:ab|von) (?:jetzt|sofort|heute|nun|morgen)|(?:zu)?künftig|in zukunft|grundsätzlich|generell|bei uns|"
+        later=r"(?:ab|von) (?:jetzt|sofort|heute|nun|morgen)|(?:zu)?künftig|in zukunft|für die zukunft(?=\s?[:,])|"
+        r"grundsätzlich|generell|bei uns|"
         r"\w*(?:konvention|regel|standard|richtlinie)\w*",
-        builds=r"implementiere?|(?:schreibe?|baue?|erstelle?|entwickle?|programmiere?|mache?) (?:mir |uns )?"
-        r"(?:eine?[nms]?|de[nmr]|die|das|dies\w*)",
+        builds=r"implementiere?|(?:schreibe?|baue?|erstelle?|entwickle?|programmiere?|mache?|füge?|ergänze?) "
+        r"(?:mir |uns )?(?:eine?[nms]?|de[nmr]|die|das|dies\w*)|"
+        r"(?:erstelle?|entwickle?|programmiere?) (?!immer|nie|stets|kein|jede)\w+",
         uses=r"(?:verwend|benutz|nutz)\w*|nimm",
         works=r"zweige?|kommentar\w*|antworte\w* .{0,20}auf",
         order=r"bitte (?:kein\w*|nicht|verwende|benutze|nimm)|(?:verwende|benutze|nutze|nimm) .{2,60} (?:statt|anstatt|"
         r"anstelle)|vermeide|achte darauf|stell(?:e)? sicher|ich (?:bevorzuge|möchte lieber|will kein\w*)",
-        decides=r"wir (?:verwenden|benutzen|nutzen|setzen|nehmen|haben uns)",
+        decides=r"wir (?:verwenden|benutzen|nutzen|setzen|nehmen|haben uns)|"
+        r"dass wir (?:\S+ ){1,4}?(?:verwenden|benutzen|nutzen|nehmen|einsetzen)",
         remember=r"merke?(?: dir)?|denke? (?:dran|daran)|vergiss nicht|behalte? im (?:kopf|hinterkopf|gedächtnis)",
         noted=r"(?:notiz |zur info )?für (?:später|die zukunft)",
         denies=r"kein\w*|nicht|nichts",
-        now=r"jetzt|gerade|momentan|derzeit|heute|morgen|(?:(?:ist|sind) (?:\w+ )?)?(?:down|kaputt|"
+        now=r"jetzt",
+        passing=r"gerade|momentan|zurzeit|im (?:augenblick|moment)|derzeit|heute|morgen|"
+        r"(?:(?:ist|sind) (?:\w+ )?)?(?:down|kaputt|"
         r"offline|abgestürzt|fertig)(?: (?:ist|sind))?|(?:rot|grün) (?:ist|sind)|(?:ist|sind) (?:rot|grün)",
         takes_back=r"korrektur(?=:)|doch lieber|ach n(?:ee|ein)|nein,? nicht (?:immer|nie)|vergiss (?:(?:das|"
         r"es)(?=\W*$|[,.;:!]| (?:mit|von|wieder|"
@@ -83,9 +90,11 @@ LANGUAGES = {
     ),
     "es": Language(
         lasting=r"siempre|nunca|jamás|(?:cada|toda) vez que|prohibid\w+|sin excepci[óo]n|nada de|acordamos",
-        later=r"(?:a partir de|desde|de) (?:ahora|hoy)|en (?:el futuro|adelante)|"
+        later=r"(?:a partir de|desde|de) (?:ahora|hoy)|en (?:el futuro|adelante)|para el futuro(?=\s?[:,])|"
         r"en el equipo|convenci[óo]n\w*|reglas?|norma",
-        builds=r"implementa|(?:escribe|crea|construye|desarrolla|haz)(?:me|nos)? (?:una?|el|la|los|las|est\w+)",
+        builds=r"implementa|(?:escribe|crea|construye|desarrolla|haz|añade|agrega)(?:me|nos)? "
+        r"(?:una?|el|la|los|las|est\w+)|"
+        r"(?:crea|construye|desarrolla) (?!siempre|nunca|jamás)\w+",
         uses=r"us(?:a|ar|e|en|es)|utili[cz]\w+",
         works=r"ramas?|comentarios?|subas? .{0,30}(?:main|master)|respond\w+ .{0,20}en",
         order=r"por favor,? no \w+|^no (?:uses|hagas|pongas|toques|cambies|escribas|agregues|añadas|subas|borres|"
@@ -94,7 +103,9 @@ LANGUAGES = {
         remember=r"recuerda|acuérdate(?: de)?|no (?:te )?olvides|ten (?:en cuenta|presente)|toma nota(?: de)?",
         noted=r"(?:nota )?para (?:el futuro|más adelante)",
         denies=r"no|nada|ningun[ao]?|ningún",
-        now=r"ahora(?: mismo)?|hoy|mañana|est[áa]n? (?:\w+ )?(?:caíd[ao]s?|rot[ao]s?|en (?:rojo|verde))|fallan?",
+        now=r"ahora(?! mismo)",
+        passing=r"ahora mismo|en este momento|hoy|mañana|fallan?|"
+        r"est[áa]n? (?:\w+ )?(?:caíd[ao]s?|rot[ao]s?|en (?:rojo|verde))",
         takes_back=r"corrección(?=:)|no,? no siempre|(?:ay|ah),? no|olvida (?:eso|esto|lo (?:que|anterior|de)|"
         r"la regla)|olvídalo|"
         r"no,? espera|espera,? no|perdón|quise decir|quería decir|(?:es|era) (?:una )?broma|mejor no(?=\W*$|[,.;:!])|"
@@ -108,8 +119,9 @@ LANGUAGES = {
     "fr": Language(
         lasting=r"toujours|jamais|(?:à )?chaque fois|par défaut|sans exception|interdit\w*|plus de|on a décidé",
         later=r"d[ée]sormais|dor[ée]navant|[àa] (?:partir de (?:maintenant|aujourd['’]hui)|l['’]avenir)|chez nous|"
-        r"conventions?|règles?",
-        builds=r"implémente|(?:écris|crée|construis|développe|fais)(?:-moi|-nous)? (?:une?|le|la|les|l['’]|ce\w*)",
+        r"pour (?:l['’]avenir|la suite)(?=\s?[:,])|conventions?|règles?",
+        builds=r"implémente|(?:écris|crée|construis|développe|fais|ajoute)(?:-moi|-nous)? "
+        r"(?:une?|le|la|les|l['’]|ce\w*)",
         uses=r"utilis\w+",
         works=r"branches?|pousse\w*|commentaires?|répond\w* .{0,20}en",
         order=r"n['’](?:utilise|ajoute|écris|efface)z? pas|ne (?:fais|mets|touche|modifie|change|supprime|pousse|"
@@ -120,7 +132,8 @@ LANGUAGES = {
         remember=r"(?:souviens|rappelle)-toi|n['’]oublie pas|retiens|garde (?:à l['’]esprit|en tête)",
         noted=r"(?:note )?pour (?:plus tard|la suite|l['’]avenir)",
         denies=r"pas|rien|aucune?|ne",
-        now=r"maintenant|actuellement|aujourd['’]hui|demain|(?:est|sont) (?:\w+ )?(?:en panne|cassée?s?|rouges?|"
+        now=r"maintenant",
+        passing=r"en ce moment|actuellement|aujourd['’]hui|demain|(?:est|sont) (?:\w+ )?(?:en panne|cassée?s?|rouges?|"
         r"verte?s?)",
         takes_back=r"(?:ah|oh|euh),? non|non,? pas (?:toujours|forcément)|(?<!n['’])oublie(?:z)?(?: (?:ça|cela|ce que|"
         r"la règle|tout)|(?=\W*$))|laisse tomber|non,? attends|attends,? non|(?:en fait|finalement),? (?:non|oublie)|"
@@ -134,9 +147,11 @@ LANGUAGES = {
     "it": Language(
         lasting=r"sempre|mai|(?:ogni volta|tutte le volte) che|vietat\w+|"
         r"senza eccezioni|niente più|di default",
-        later=r"(?:d['’]|da )(?:ora|adesso|oggi) in (?:poi|avanti)|in futuro|da noi|convenzion\w+|"
-        r"regol\w+",
-        builds=r"implementa|(?:scrivi|crea|costruisci|sviluppa|fai)(?:mi|ci)? (?:un[ao]?|il|l[ao]|gli|i|quest\w+)",
+        later=r"(?:d['’]|da )(?:ora|adesso|oggi) in (?:poi|avanti)|in futuro|per il futuro(?=\s?[:,])|da noi|"
+        r"convenzion\w+|regol\w+",
+        builds=r"implementa|(?:scrivi|crea|costruisci|sviluppa|fai|aggiungi)(?:mi|ci)? "
+        r"(?:un[ao]?|il|l[ao]|gli|i|quest\w+)|"
+        r"(?:crea|costruisci|sviluppa) (?!sempre|mai)\w+",
         uses=r"us(?:a|are|ate|i)|utilizz\w+",
         works=r"ram[oi]|commenti|rispond\w+ .{0,20}in",
         order=r"non (?:usare|usa|modificare|toccare|scrivere|aggiungere|cancellare)|(?:usa|utilizza) .{2,60} "
@@ -145,7 +160,8 @@ LANGUAGES = {
         remember=r"ricorda(?:ti)?|non dimenticare|tieni (?:a mente|presente|conto)|prendi nota",
         noted=r"(?:nota )?per (?:il futuro|dopo)",
         denies=r"non|niente|nessun\w*",
-        now=r"ora|adesso|oggi|domani|(?:è|sono) (?:\w+ )?(?:giù|rott[aeio]|ross[aeio]|verd[ei])",
+        now=r"ora|adesso",
+        passing=r"in questo momento|attualmente|oggi|domani|(?:è|sono) (?:\w+ )?(?:giù|rott[aeio]|ross[aeio]|verd[ei])",
         takes_back=r"correzione(?=:)|(?:ah|oh),? no|no,? non sempre|lascia (?:stare|perdere)|dimentica(?:lo|"
         r" (?:quello|questo|tutto|la regola))|no,? aspetta|"
         r"aspetta,? no|anzi,? no|scherz(?:o|avo)|era (?:uno scherzo|una battuta)|volevo dire|mi sono sbagliat[oa]|"
@@ -158,9 +174,9 @@ LANGUAGES = {
         lasting=r"sempre|nunca|jamais|(?:de )?(?:cada|toda) vez que|combinado|proibid\w+|"
         r"sem exceç(?:ão|ões)|nada de",
         later=r"(?:a partir d[eo]|de) (?:agora|hoje)(?: em diante)?|da(?:qui|í) (?:em|para?|pra) (?:a? ?)(?:diante|"
-        r"frente)|doravante|no futuro|convenç(?:ão|ões)|regras?|padrão",
-        builds=r"implement[ae]|(?:escrev[ae]|cri[ae]|constr(?:ói|ua)|desenvolv[ae]|fa[zç]a?)(?:-me)? "
-        r"(?:uma?|[oa]s?|est[ae]s?)",
+        r"frente)|doravante|no futuro|para o futuro(?=\s?[:,])|convenç(?:ão|ões)|regras?|padrão",
+        builds=r"implement[ae]|(?:escrev[ae]|cri[ae]|constr(?:ói|ua)|desenvolv[ae]|fa[zç]a?|adicion[ae])(?:-me)? "
+        r"(?:uma?|[oa]s?|est[ae]s?)|(?:cri[ae]|desenvolv[ae]) (?!sempre|nunca|jamais)\w+",
         uses=r"us(?:a|ar|e|em|es)|utiliz\w+",
         works=r"ramos?|comentários?|respond\w+ .{0,20}em",
         order=r"não (?:uses?|mexas?|mexa|alter(?:es?)|apagu(?:es?)|escrev(?:as?)|faças?|adicion(?:es?))|"
@@ -171,7 +187,9 @@ LANGUAGES = {
         r"conta)",
         noted=r"(?:nota )?para (?:o futuro|mais tarde)",
         denies=r"não|nada|nenhuma?",
-        now=r"agora|hoje|amanhã|est(?:á|ão) (?:\w+ )?(?:caíd[ao]s?|quebrad[ao]s?|fora do ar|vermelh[ao]s?)",
+        now=r"agora(?! mesmo)",
+        passing=r"agora mesmo|neste momento|no momento|hoje|amanhã|"
+        r"est(?:á|ão) (?:\w+ )?(?:caíd[ao]s?|quebrad[ao]s?|fora do ar|vermelh[ao]s?)",
         takes_back=r"correção(?=:)|(?:ah|oh),? não|não,? nem sempre|(?<!não )esque[çc][ae](?: (?:isso|isto|o que|tudo|"
         r"a regra)|(?=\W*$))|deixa (?:pra lá|para lá|isso|estar)|não,? espera|espera,? não|(?:estou|tô|"
         r"estava) (?:a )?brinca\w*|era (?:brincadeira|piada)|quis dizer|queria dizer|enganei-me|me enganei|"
@@ -184,7 +202,7 @@ LANGUAGES = {
     "ja": Language(
         lasting=r"必ず|常に|いつも|絶対|決して|毎回|ずっと|禁止|統一",
         later=r"今後|これから|以後|以降|うちで?は|ルール|規約|方針|原則",
-        builds=r".{2,60}(?<!ブランチ)(?<!コミット)(?<!PR)(?:を実装|を作(?:って|成)|を書いて|を開発)",
+        builds=r".{2,60}(?<!ブランチ)(?<!コミット)(?<!PR)(?:を実装|を作(?:って|成)|を書いて|を開発|を追加)",
         uses=r"使[わいうっえお]",
         works=r"コミット|プッシュ|ブランチ|マージ|コメント",
         order=r"しないで|使わないで|書かないで|ようにして|ではなく|の代わりに|禁止|避けて",
@@ -193,7 +211,8 @@ LANGUAGES = {
         r".{6,400}覚えておいて(?:ください|ね)?[。.!！]?$",
         noted=r"後のために[、,：:]",
         denies=r".{0,200}(?:ない|禁止)",
-        now=r"今は|現在|今日|明日|落ちて",
+        now=r"今は",
+        passing=r"現在|今日|明日|落ちて",
         takes_back=r"やっぱり|冗談|忘れて(?!は)|撤回|取り消|いや、|間違え(?!な)|間違いでした|じゃなくて|訂正",
         local=r"この(?:プロジェクト|リポジトリ|ファイル|コード)|ここでは",
         universal=r"(?:すべて|全て|全部|どの)の?プロジェクト",
@@ -202,7 +221,7 @@ LANGUAGES = {
     "ko": Language(
         lasting=r"항상|언제나|늘|절대|매번|반드시|무조건|금지",
         later=r"앞으로|(?:이제|지금|오늘|다음)부터|우리|규칙|원칙|컨벤션",
-        builds=r".{2,60}(?<!브랜치)(?<!브랜치를)(?<!커밋을)(?<!PR)(?: ?)(?:구현해|만들어|작성해|개발해)",
+        builds=r".{2,60}(?<!브랜치)(?<!브랜치를)(?<!커밋을)(?<!PR)(?: ?)(?:구현해|만들어|작성해|개발해|추가해)",
         uses=r"사용|쓰지|써",
         works=r"커밋|푸시|브랜치|머지|주석",
         order=r"지 ?(?:마|말아|말고|않았으면)|대신 .{1,40}(?:사용|써|쓰)|피해 ?줘|선호|원하지 않",
@@ -211,7 +230,8 @@ LANGUAGES = {
         r".{6,400}기억해(?: ?(?:둬|두세요|줘|주세요))?[.!]?$",
         noted=r"나중을 위해[,:]",
         denies=r".{0,200}(?:지 ?마|말고|말아|금지)",
-        now=r"지금|오늘|내일|현재",
+        now=r"지금",
+        passing=r"오늘|내일|현재",
         takes_back=r"취소(?=할|해|합|함|요|\W*$)|농담|아니(?:다|야|,)|잊어(?= ?(?:줘|버려|주세요)|\W*$)|철회|"
         r"잘못 (?:말|보냈|썼)|실수(?=였|야|예|입|했|로 (?:보|썼|쓴))|다시 생각|생각해 ?보니|정정",
         local=r"이 (?:프로젝트|저장소|리포|코드)|여기",
@@ -220,18 +240,20 @@ LANGUAGES = {
     ),
     "nl": Language(
         lasting=r"altijd|nooit|telkens|(?:elke|iedere) keer|niet meer|geen \w+ meer|zonder uitzondering",
-        later=r"voortaan|(?:vanaf|van) (?:nu|vandaag)|in het vervolg|in de toekomst|bij ons|"
-        r"afspraak|regel|conventie|standaard",
-        builds=r"implementeer|(?:schrijf|bouw|ontwikkel|programmeer|maak) (?:me |ons )?(?:een|de|het|dit|deze)",
+        later=r"voortaan|(?:vanaf|van) (?:nu|vandaag)|in het vervolg|in de toekomst|voor de toekomst(?=\s?[:,])|"
+        r"bij ons|afspraak|regel|conventie|standaard",
+        builds=r"implementeer|(?:schrijf|bouw|ontwikkel|programmeer|maak|voeg) (?:me |ons )?(?:een|de|het|dit|deze)|"
+        r"(?:ontwikkel|programmeer) (?!altijd|nooit)\w+",
         uses=r"gebruik\w*",
         works=r"takken|commentaar|antwoord .{0,20}in",
         order=r"gebruik .{2,60} in plaats van|alsjeblieft (?:geen|niet)|vermijd|zorg (?:ervoor|dat)|"
         r"ik (?:wil geen|wil liever|heb liever|geef de voorkeur)",
-        decides=r"(?:we|wij) (?:gebruiken|hebben (?:besloten|gekozen)|kiezen)",
+        decides=r"(?:we|wij) (?:gebruiken|hebben (?:besloten|gekozen)|kiezen)|dat (?:we|wij) (?:\S+ ){1,4}?gebruiken",
         remember=r"onthoud(?:en)?|vergeet niet|denk er ?aan|hou(?:d)? er rekening mee",
         noted=r"(?:notitie )?voor (?:later|de toekomst)",
         denies=r"geen|niet|niets",
-        now=r"nu|momenteel|vandaag|morgen|(?:(?:is|zijn|ligt) (?:\w+ )?)?(?:plat|down|"
+        now=r"nu",
+        passing=r"momenteel|op dit moment|vandaag|morgen|(?:(?:is|zijn|ligt) (?:\w+ )?)?(?:plat|down|"
         r"kapot|stuk)(?: (?:is|zijn|ligt|liggen))?|(?:rood|groen) (?:is|zijn)|(?:is|zijn) (?:rood|groen)",
         takes_back=r"correctie(?=:)|(?:o|oh|ah),? nee|nee,? niet altijd|vergeet (?:(?:dat|het|dit)(?=\W*$|"
         r"[,.;:!]| (?:maar|weer)\b)|(?:wat|de regel)(?! niet))|laat maar(?! weten)|toch (?:maar )?niet|nee,? wacht|"
@@ -247,7 +269,7 @@ LANGUAGES = {
         r"zabronion\w+|nie wolno|umowa",
         later=r"od (?:teraz|dziś|dzisiaj)|odtąd|na przyszłość|w przyszłości|u nas|konwencj\w+|"
         r"zasad\w+|reguł\w+",
-        builds=r"zaimplementuj|napisz|zbuduj|stwórz|utwórz|zaprogramuj",
+        builds=r"zaimplementuj|napisz|zbuduj|stwórz|utwórz|zaprogramuj|dodaj",
         uses=r"uży\w+|stosuj\w*|stosować",
         works=r"gałę[zź]\w*|komentarz\w*|odpowiadaj .{0,20}po",
         order=r"nie (?:używaj|rób|dotykaj|zmieniaj|pisz|dodawaj|usuwaj|pushuj|commituj|edytuj)(?:cie)?|"
@@ -256,7 +278,8 @@ LANGUAGES = {
         remember=r"(?:za)?pamiętaj(?:cie)?|nie zapominaj|miej na uwadze",
         noted=r"(?:notatka )?na (?:później|przyszłość)",
         denies=r"nie|nic|żadn\w+",
-        now=r"teraz|dziś|dzisiaj|jutro|obecnie|nie działa(?:ją)?",
+        now=r"teraz",
+        passing=r"dziś|dzisiaj|jutro|obecnie|nie działa(?:ją)?",
         takes_back=r"(?:korekta|poprawka)(?=:)|(?:o|ach),? nie|a nie(?=\W*$|[,.;!])|nie,? nie zawsze|(?<!nie )zapomnij|"
         r"nieważne(?=\W*$|[.;!])|"
         r"jednak nie|nie,? (?:czekaj|zaczekaj)|czekaj,? nie|żart\w*|"
@@ -271,7 +294,7 @@ LANGUAGES = {
         r"больше не",
         later=r"отныне|впредь|с (?:этого момента|сегодняшнего дня)|на будущее|в будущем|у нас|"
         r"правил\w+|соглашени\w+|конвенци\w+",
-        builds=r"реализуй|напиши|создай|построй|разработай|запрограммируй",
+        builds=r"реализуй|напиши|создай|построй|разработай|запрограммируй|добавь",
         uses=r"использ\w+|бери",
         works=r"комми[тч]\w*|пуш\w*|ветк\w+|ветвь|комментари\w+|отвечай .{0,20}на",
         order=r"не (?:используй|трогай|меняй|пиши|добавляй|удаляй|пушь|коммить|редактируй|делай)(?:те)?|"
@@ -280,7 +303,8 @@ LANGUAGES = {
         remember=r"(?:за)?помни(?:те)?|не заб(?:удь|ывай)(?:те)?|име(?:й|йте) в виду|учти(?:те)?",
         noted=r"(?:заметка )?на (?:будущее|потом)",
         denies=r"не|ничего|никак\w+",
-        now=r"сейчас|сегодня|завтра|упал[аои]?|лежит",
+        now=r"теперь",
+        passing=r"сейчас|сегодня|завтра|упал[аои]?|лежит",
         takes_back=r"(?:исправление|поправка)(?=:)|(?:а|ой|ах),? нет|нет,? не (?:всегда|надо)|(?<!не )забудь(?:те)?|"
         r"неважно(?=\W*$|[.;!])|проехали|хотя,? нет|нет,? (?:стой|подожди|погоди)|(?:стой|подожди|"
         r"погоди),? нет|шучу|шутка|(?:я )?имел[аи]? в виду|беру (?:свои )?(?:слова|это)|передумал\w*|ошиб(?:ся|лась)|"
@@ -292,16 +316,17 @@ LANGUAGES = {
     "zh": Language(
         lasting=r"总是|始终|永远|绝不|决不|绝对|从不|切勿|务必|一律|每次|必须|禁止|统一|不许|不准|都[要用得]",
         later=r"从(?:现在|今天)(?:开始|起)|今后|以后|规定|规范|约定|规则",
-        builds=r"(?:请|帮我|给我)*(?:实现|写一?个|做一?个|创建|开发)(?!.{0,6}(?:分支|提交|PR))",
+        builds=r"(?:请|帮我|给我)*(?:实现|写一?个|做一?个|创建|开发|添加)(?!.{0,6}(?:分支|提交|PR))",
         uses=r"使用|用(?![户途例])",
         works=r"提交|推送|分支|合并|注释|回[复答]",
         order=r"不要(?![でなだ。とに])|别[用再动改写]|请勿|避免|而不是|代替|我(?:更喜欢|偏好|不想|不希望)",
-        decides=r"我们(?:使用|用|采用|决定|选择)|本项目(?:使用|采用)",
+        decides=r"我们(?:现在)?(?:使用|用|采用|决定|选择)|本项目(?:使用|采用)",
         remember=r"(?:另外|还有|请|也|要)*记住(?![了吗这那它]|\W*$)|"
         r".{4,400}[，,]\s*记住[。.!！]?$|记得(?=.{0,200}(?:用|不要|别|总是|每次))",
         noted=r"备忘[，,：:]",
         denies=r".{0,200}(?:不|别|勿|禁止)",
-        now=r"现在|目前|今天|明天|正在|挂了",
+        now=r"现在",
+        passing=r"目前|今天|明天|正在|挂了",
         takes_back=r"[哦噢啊]不|不用了(?!的)|更正|纠正|忘了吧|忘掉(?=吧|它|这|那|我|\W*$)|算了|还是不|(?<![以今]后)还是用|开玩笑|"
         r"撤回|[说搞弄]错(?=了|\W*$)|收回|改(?:变)?主意|不对(?=[，。！,]|$)|"
         r"等等[，,]|我的意思是|发错|不同意",
@@ -332,10 +357,52 @@ NOT_MADE = (
     r"(?!\W+(?:[\w-]+ ){0,2}?(?:commits?|branch\w*|(?:pull|merge)[ -]requests?|prs?|mrs?|issues?|tickets?|tags?|"
     r"releases?|rama|ramo|ветк\w|gałąź|коммит\w*)(?!\w))"
 )
+#: Tells whoever is spoken to what they must do.
+_YOU_MUST = (
+    r"(?:du (?:sollst|solltest|musst|darfst)|tu (?:dois|devrais|devi|dovresti|deves)|devi|dovresti|deves|você deve|"
+    r"(?:tú )?(?:debes|deberías|tienes que)|je moet|musisz|powin(?:ieneś|naś)|ты должн?[ае]н?|你(?:必须|应该|要))\W*"
+)
+#: Asks to be asked.
+_ASK_ME = (
+    r"(?:(?:mich|mir) (?:\S+ ){0,3}?(?:fragen|informieren|warnen|zeigen)|"
+    r"(?:frage?|informiere?|warne?|zeige?) (?:mich|mir)|"
+    r"m(?:e |['’])(?:demander|prévenir|avertir|consulter|montrer)|(?:demande|préviens|avertis|consulte|montre)-moi|"
+    r"(?:preguntar|avisar|consultar|mostrar|pregúnta|avísa|consúlta|muéstra)me|"
+    r"(?:chieder|avvisar|avvertir|mostrar|chiedi|avvisa|avverti|mostra)mi|"
+    r"(?:pergunt|avis|consult|mostr)[ae]r?-me|me (?:pergunt|avis|consult|mostr)[ae]r?|"
+    r"(?:me|mij) (?:\S+ ){0,3}?(?:vragen|waarschuwen)|(?:vraag|waarschuw) (?:het )?(?:me|mij)|"
+    r"(?:za)?pyta[ćj] mnie|mnie (?:za)?pytać|спрашива(?:ть|й)(?:те)? (?:у )?меня|меня спрашивать)(?!\w)|"
+    r"私に(?:確認|聞い|相談)|(?:나|저)(?:에게|한테) (?:물어|확인)|问我|征求我"
+)
+#: How something is to be done, or before what.
+MANNER = lazy_regex(
+    r"(?:(?<!\w)(?:mit|vor|bevor|ohne|statt|avec|avant|sans|con|antes|sin|senza|prima|com|sem|met|voordat|zonder|przez|"
+    r"przed|bez|через|перед|без)(?!\w)|"
+    r"(?:で|使って|前に).{1,40}(?:ください|こと)\W*$|(?:로|전에) .{1,40}(?:줘|해|세요)\W*$|用|之前)",
+    re.IGNORECASE,
+)
 #: Words of what holds in general, which also begin a report: "in general the tests fail".
 _GENERALLY = r"en g[ée]n[ée]ral|in generale|em geral|in het algemeen|ogólnie|вообще"
 #: The beginning of a sentence with such a word.
-UNMISTAKABLE = pattern(lambda language: f"{language.later}|{language.lasting}", r"^\W*(?:\w+[,:]? )?")
+_BEGINS = r"^\W*(?:\w+[,:]? )?"
+UNMISTAKABLE = pattern(
+    lambda language: f"{language.later}|{language.lasting}", rf"(?:{_BEGINS}|^\W*{_YOU_MUST}(?:\w+ )?)"
+)
+#: Says that the order after the colon is for later.
+LEADS_IN = pattern(lambda language: language.later, _BEGINS, r"(?:\s?[:：]|は?、)\s*")
+#: Asks always to be asked.
+ASKS_ME = lazy_regex(
+    "|".join(
+        rf"^(?!.*(?:{language.denies}) {lasting}|.*{for_now})(?=.*{lasting})\W*{before}"
+        rf"(?:{lasting}|{_YOU_MUST}|(?={_ASK_ME})).{{0,40}}?(?:{_ASK_ME})"
+        for language in LANGUAGES.values()
+        for lasting, for_now in [
+            (_words(language, language.lasting), _words(language, f"{language.now}|{language.passing}"))
+        ]
+        for before in [rf"(?:(?!(?:{language.denies}) )\w+[,:]? )?" if language.is_spaced else ".{0,20}?"]
+    ),
+    re.IGNORECASE,
+)
 LASTING = pattern(lambda language: f"{language.later}|{language.lasting}")
 #: The beginning of an order to make something, and words of a sentence that is about more than that thing.
 BUILDS = pattern(lambda language: language.builds, _PLEASE, NOT_MADE)
@@ -368,6 +435,16 @@ _IS = (
     r"est|sont|ont|utilise|tourne|è|sono|hanno|são|tem|têm|zijn|heeft|hebben|draait|staat|wordt|jest|są|ma|mają|у|это)"
     r"(?!\w))"
 )
+#: Where something runs, what it is called and whose it is, which is so until somebody changes it.
+_ARRANGED = (
+    r"(?:ports?|porta|puerto|poort|porcie|порту?|ポート|포트|端口)(?: |は|는)?\d|(?:运行|跑|监听|放|部署)在|"
+    r"(?<!\w)(?:(?:auf|in|unter|bei|hinter|op|onder|achter|bij) [^,]{2,40} "
+    r"(?:läuft|liegt|lauscht|draait|staat|luistert)|"
+    r"(?:tourne|écoute|se trouve|est hébergée?|corre|escucha|se aloja|vive|gira|ascolta|risiede|si trova|roda|escuta|"
+    r"fica|działa|nasłuchuje|stoi|работает|слушает|находится)(?: \w+)? "
+    r"(?:sur|dans|à|chez|en|su|sulla|sul|in|nel\w*|em|n[ao]|na|pod|w|на|в|под)|"
+    r"heißt|heet|s['’]appelle|se llama|si chiama|se chama|nazywa się|называется)(?!\w)"
+)
 _ON_MEMORY = r"^\W*(?:\w+[,:]? ){0,2}?"
 
 
@@ -391,12 +468,42 @@ REMEMBERS_TO = pattern(_ordered, _ON_MEMORY)
 
 def _reminded_for_now(language: Language) -> str:
     """Return how a sentence begins that asks to remember what is so only at the moment."""
-    now, lasting = (_words(language, cues) for cues in (language.now, f"{language.later}|{language.lasting}"))
-    return rf"^(?=.*{now})(?!.*{lasting})\W*(?:\w+[,:]? ){{0,2}}?(?:{language.remember}|{language.noted})"
+    passing, now, decides, lasting = (
+        _words(language, cues)
+        for cues in (language.passing, language.now, language.decides, f"{language.later}|{language.lasting}")
+    )
+    is_now = rf"(?:(?=.*{passing})|(?=.*{now})(?!.*(?:{decides}|{_ARRANGED})))"
+    return rf"^{is_now}(?!.*{lasting})\W*(?:\w+[,:]? ){{0,2}}?(?:{language.remember}|{language.noted})"
 
 
 #: Asks to remember what is so only at the moment.
 REMINDS_FOR_NOW = lazy_regex("|".join(_reminded_for_now(one) for one in LANGUAGES.values()), re.IGNORECASE)
+#: An agent, and a text that tells one what to do.
+_AGENT = (
+    r"(?:(?:[\w-]*bot|agente?|assistente?|asistente|assistant)(?:en|s|a|u)?(?!\w)|(?:агент|бот|ассистент|asystent)\w*|"
+    r"エージェント|ボット|에이전트|봇|机器人|智能体)"
+)
+AGENT = lazy_regex(rf"(?:(?<!\w)|['’]|\b[\w-]*-){_AGENT}", re.IGNORECASE)
+PROMPT = lazy_regex(r"prompt|プロンプト|프롬프트|提示词", re.IGNORECASE)
+#: Talking to people, which is what an agent is made for.
+TALKS = lazy_regex(
+    r"\b(?:antwort|répond|respond|rispond|antwoord|odpowiad|отвеча)|答|대답|回复",
+    re.IGNORECASE,
+)
+#: Says what a thing that is being made must do; and an agent that is spoken of, not spoken to.
+OF_THE_THING = lazy_regex(
+    r"^\W*(?:(?:und|et|y|e|en|i|и),? )?(?:(?:er|sie|es|hij|zij|ze|het) (?:darf|soll|sollte|muss|kann|mag|moet|zou|kan)|"
+    r"(?:ils?|elles?) (?:ne )?(?:doi(?:t|vent)|devrai(?:t|ent)|peu(?:t|vent))|"
+    r"(?:\w+ )?(?:debe|debería|puede|deve|dovrebbe|può|deveria|pode|może|musi|powin\w+)|"
+    r"(?:он|она|оно|они) (?:\w+ )?(?:должн\w+|должен|мо[гж]\w+))(?!\w)|^\W*(?:それ|它|그것은)",
+    re.IGNORECASE,
+)
+OF_AN_AGENT = pattern(
+    lambda language: language.lasting,
+    r"^\W*(?:(?:der|die|das|ein|eine|unsere?|meine?|jede[rs]?|le|la|l['’]|un|une|notre|mon|el|una|nuestr[oa]|mi|cada|il|lo|"
+    r"l['’]|nostr[oa]|mi[oa]|[oa]|uma?|noss[oa]|meu|minha|de|het|een|onze?|mijn|nasz|mój|каждый|наш|мой)(?: |(?<=['’]))"
+    rf"(?:[\w-]+ ){{0,3}}?)?{_AGENT}(?![-を을를]|\s?[,:.]).{{0,60}}?",
+)
 TAKES_BACK = pattern(lambda language: language.takes_back)
 LOCAL = pattern(lambda language: language.local)
 UNIVERSAL = pattern(lambda language: language.universal)

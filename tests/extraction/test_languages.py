@@ -111,3 +111,78 @@ def test_a_script_without_spaces_has_words_and_sentences() -> None:
     assert word_count("テストを書く") == 3
     assert word_count("write the test") == 3
     assert sentences_of("直してください。必ずpnpmを使って。") == ["直してください。", "必ずpnpmを使って。"]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "For the future: start the tests with make check.",
+        "Für die Zukunft: starte Tests mit make test.",
+        "Für die Zukunft: bitte Fehler mit Sentry loggen.",
+        "In Zukunft: Screenshots mit Playwright machen.",
+        "Pour la suite : lance le linter avant de commiter.",
+        "Para el futuro: corre el linter antes de subir.",
+        "Per il futuro: esegui i test con make test.",
+        "Para o futuro: roda o linter antes do push.",
+        "Voor de toekomst: draai de linter voordat je commit.",
+        "今後は、コミット前にlintを実行してください。",
+        "以后：提交之前先运行测试。",
+    ],
+)
+def test_an_order_that_is_led_in_as_one_for_the_future_is_a_rule(sentence: str) -> None:
+    assert [found.sentence for found in rules(sentence)] == [sentence]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "For the future: add a search with filters.",
+        "For the future, a dark mode would be nice.",
+        "Für die Zukunft: baue eine Suche mit Filtern ein.",
+        "Für die Zukunft: benenne die Tabelle um.",
+        "Pour l'avenir : ajoute une recherche avec filtres.",
+        "Para el futuro: añade una búsqueda con filtros.",
+        "Per il futuro: aggiungi una ricerca con filtri.",
+        "Voor de toekomst: voeg een zoekfunctie met filters toe.",
+    ],
+)
+def test_a_plan_for_the_future_is_no_rule(sentence: str) -> None:
+    assert not rules(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "You should always ask me before dropping a table.",
+        "You have to always warn me about breaking changes.",
+        "You must always, without exception, tell me first.",
+        "Du musst mich immer fragen, bevor du pushst.",
+        "Frag mich immer, bevor du Pakete installierst.",
+        "Tu dois toujours me demander avant de supprimer un fichier.",
+        "Siempre debes preguntarme antes de borrar una tabla.",
+        "Devi sempre chiedermi prima di cancellare un file.",
+        "Você deve sempre me perguntar antes de apagar arquivos.",
+        "Je moet me altijd vragen voordat je iets verwijdert.",
+        "Zawsze musisz mnie zapytać, zanim coś usuniesz.",
+        "Ты должен всегда спрашивать меня перед удалением.",
+        "删除文件之前你必须总是先问我。",
+        "削除する前に必ず私に確認してください。",
+    ],
+)
+def test_whoever_always_wants_to_be_asked_has_a_rule(sentence: str) -> None:
+    assert [found.sentence for found in rules(sentence)] == [sentence]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "You should not always ask me.",
+        "Du musst mich nicht immer fragen.",
+        "Warum fragst du mich immer, bevor du etwas tust?",
+        "Mein Chef will mich immer fragen, bevor er was tut.",
+        "Frag mich heute immer, bevor du etwas löschst.",
+        "我现在在开会，会议结束之前每次都先问我。",
+    ],
+)
+def test_whoever_does_not_always_want_to_be_asked_has_none(sentence: str) -> None:
+    assert not rules(sentence)

@@ -221,3 +221,121 @@ def test_a_withdrawal_names_its_subject_after_a_comma_or_colon(sentence: str, ru
     takings = takings_back(sentence)
 
     assert [rule for rule in known if any(taking.is_about(rule) for taking in takings)] == rules_meant
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Remember that the queue is listening on 5672 now.",
+        "Remember that staging is running Debian 12.",
+        "Remember we deploy from the release branch now.",
+        "Don't forget that we're using Vitest now.",
+        "Bear in mind that the payments team owns this table now.",
+        "Our API is running on port 4000, remember that.",
+        "Vergiss nicht, dass wir jetzt Vitest verwenden.",
+        "Merk dir, dass die Queue jetzt auf dem Host mango läuft.",
+        "Souviens-toi que maintenant on utilise bun.",
+        "N'oublie pas que l'API tourne maintenant sur le port 4000.",
+        "Recuerda que ahora el worker corre en fly.io.",
+        "Ricorda che adesso usiamo bun.",
+        "Lembre-se de que agora a API roda na porta 4000.",
+        "Onthoud dat redis nu op poort 6380 draait.",
+        "Pamiętaj, że teraz używamy bun.",
+        "Помни, что redis теперь работает на порту 6380.",
+        "覚えておいて、今はpnpmを使っています。",
+        "记住，redis 现在运行在 6380 端口。",
+    ],
+)
+def test_what_the_team_uses_now_and_where_something_runs_is_kept(sentence: str) -> None:
+    assert [found.sentence for found in rules(sentence)] == [sentence]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Remember that CI is now red.",
+        "Remember that you're running in a sandbox.",
+        "Remember that you are running as root.",
+        "Remember that the migration is running on staging.",
+        "Remember that the login works now.",
+        "Keep in mind we're on the release branch now.",
+        "Merk dir, dass wir momentan pnpm benutzen.",
+        "Vergiss nicht, dass der Import jetzt läuft.",
+        "Souviens-toi que les tests sont maintenant rouges.",
+        "Recuerda que ahora estamos en la rama de release.",
+        "记住，现在测试挂了。",
+    ],
+)
+def test_what_is_so_only_now_is_not_kept(sentence: str) -> None:
+    assert not rules(sentence)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Create login page. Always show the logo.",
+        "Build checkout form. Never round the total.",
+        "Design signup wizard. Never ask for a phone number.",
+        "Add an export button. Never disable it.",
+        "Make a settings dialog. Always remember the last tab.",
+        "Build a coding tool. It must never push to main.",
+        "Erstelle Anmeldeseite. Zeige immer das Logo.",
+        "Ajoute un bouton. Affiche toujours une icône.",
+        "Crea formulario de contacto. Muestra siempre el logo.",
+    ],
+)
+def test_what_a_thing_must_do_that_is_asked_for_in_few_words_is_no_rule(prompt: str) -> None:
+    assert not rules(prompt)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "The agent we are building must never delete files without asking.",
+        "We are building a support agent. Never let it promise refunds.",
+        "We're developing an onboarding assistant. Always greet the user by name.",
+        "Build a coding agent. It must never push to main.\n\nIt should always run the tests.",
+        "Write the prompt for the triage agent. Never close an issue without a reason. Always answer in English.",
+        "I need instructions for the new agent. Never delete a file. Always ask first.",
+        "Build a support bot. You must always reply in German.",
+        "Schreibe einen Prompt für unseren Agenten. Er darf niemals auf main pushen.",
+        "Entwickle einen Agenten für Mails. Antworte immer auf Englisch.",
+        "Escribe un prompt para el agente. Nunca uses sudo.",
+    ],
+)
+def test_what_an_agent_that_is_made_must_do_is_no_rule_for_this_one(prompt: str) -> None:
+    assert not rules(prompt)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Our sales bot must never promise a discount.",
+        "My trading bot should never buy on margin.",
+        "The agent that answers mails should always sign with its name.",
+        "Unser Support-Bot darf niemals Rabatte versprechen.",
+        "L'agent ne doit jamais promettre de remise.",
+        "El bot nunca debe prometer descuentos.",
+        "机器人绝不能承诺折扣。",
+    ],
+)
+def test_an_agent_that_is_spoken_of_is_not_the_one_that_is_spoken_to(sentence: str) -> None:
+    assert {found.refusal for found in judge(sentence)} <= {Refusal.PART}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "rule"),
+    [
+        ("Build a bot. Never push to main.", "Never push to main."),
+        ("We are building a support agent. Always use pnpm in this repo.", "Always use pnpm in this repo."),
+        (
+            "Write a prompt for our bot. From now on we keep prompts in prompts/.",
+            "From now on we keep prompts in prompts/.",
+        ),
+        ("Build a bot. Always ask me before you delete a file.", "Always ask me before you delete a file."),
+        ("Never let dependabot merge on its own.", "Never let dependabot merge on its own."),
+        ("Build is red. Never push when it is red.", "Never push when it is red."),
+    ],
+)
+def test_a_rule_of_how_to_work_is_kept_beside_an_agent(prompt: str, rule: str) -> None:
+    assert [found.sentence for found in rules(prompt)] == [rule]
