@@ -253,11 +253,16 @@ class Step:
     max_bytes: int
     #: What ``read`` found of other sessions, each with the step that keeps it.
     others: list[tuple[Step, Progress, Reading]] = field(default_factory=list)
+    #: What was looked up about stored turns while reading, which must be known again to keep them.
+    _stored: TurnsInStore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._stored = TurnsInStore(self.store, self.source.session_id, self.source.path)
 
     def read(self) -> tuple[Progress, Reading]:
         """Read one portion; return how far the source had been read, and what was found. Raises TranscriptError."""
         before = load_progress(self.store, self.source.place)
-        stored = TurnsInStore(self.store, self.source.session_id, self.source.path)
+        stored = self._stored
         reading = agent_of(self.source).read(
             self.source, before.cursor, stored, settings=self.settings, max_bytes=self.max_bytes
         )
@@ -337,11 +342,10 @@ class Step:
 
     def _portion(self, before: Progress, reading: Reading, pauses: list[Span], places: TurnPlaces) -> Portion:
         """Return the portion to write, without anything excluded, paused or forgotten, and with all text redacted."""
-        stored = TurnsInStore(self.store, self.source.session_id)
         cleaner = Cleaner(self.redact, salt(self.store), known_values(self.store, self.source.session_id))
         for text in reading.environment:
             cleaner.note_environment(text)
-        updates = keep_own_entries(stored, reading.updates)
+        updates = keep_own_entries(self._stored, reading.updates)
         projects: dict[str, Project] = {}
         if own_vault(self.settings.places) is None:  # a vault holds one project
             projects = {update.turn.key: place for update in updates if (place := places.project_of(update.turn))}
@@ -369,7 +373,7 @@ class Step:
             moved=reading.moved,
             pull_requests=self._pull_requests(reading, cleaner, pauses),
             titles=self._titles(reading, cleaner, pauses),
-            copied=self._copied(reading, stored),
+            copied=self._copied(reading),
         )
 
     def _cleaned(
@@ -436,9 +440,9 @@ class Step:
         keys = {update.turn.key for update in updates if any(not block.uuid for block in update.turn.said)}
         return erased_entries(self.store, {entry.uuid for entry in reading.entries if entry.uuid} | keys)
 
-    def _copied(self, reading: Reading, stored: TurnsInStore) -> tuple[tuple[str, int], ...]:
+    def _copied(self, reading: Reading) -> tuple[tuple[str, int], ...]:
         """Return the sessions that already contain entries of this source, each with the time of the last one."""
-        known = stored.known_entries([entry.uuid for entry in reading.entries if entry.uuid])
+        known = self._stored.known_entries([entry.uuid for entry in reading.entries if entry.uuid])
         owners = sessions_of_entries(self.store, list(known)) if known else {}
         until: dict[str, int] = {}
         for entry in reading.entries:

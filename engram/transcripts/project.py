@@ -485,6 +485,7 @@ def _gives_name(path: str, name: str) -> bool:
     return repository_name(pure) == name and _worktree_in(pure) is None
 
 
+@_asked_once
 def _is_repository(path: str) -> bool:
     """Return True for the main folder of an existing repository."""
     real = Path(os.path.realpath(path)) if path and _exists(path) else None

@@ -11,7 +11,7 @@ from peewee import SQL, Query, fn
 
 from engram.models import tables
 from engram.models.engine.statement import pack_uuid, prepared, unpack_uuid
-from engram.models.engine.transaction import Reader, Tx
+from engram.models.engine.transaction import Reader, Tx, asks_rows
 from engram.models.work.work import Span
 from engram.paths import may_be_of
 
@@ -159,11 +159,11 @@ def project_forgotten_ms(store: Reader, identity: str) -> int | None:
     return max((until_ms for other, until_ms in forgotten if may_be_of(identity, other)), default=None)
 
 
-def forgotten_projects(store: Reader) -> dict[str, int]:
+@asks_rows(lambda rows: {bytes(row.key).decode(errors="surrogateescape"): int(row.at_ms) for row in rows})
+def forgotten_projects() -> Query:
     """Return the identity of each forgotten project, and until when it was forgotten, in milliseconds since 1970."""
     table = tables.Tombstone
-    rows = store.fetch(table.select(table.key, table.at_ms).where(table.kind == TombstoneKind.PROJECT.value))
-    return {bytes(row.key).decode(errors="surrogateescape"): int(row.at_ms) for row in rows}
+    return table.select(table.key, table.at_ms).where(table.kind == TombstoneKind.PROJECT.value)
 
 
 def forgotten_span(store: Reader, identity: str | None) -> list[Span]:

@@ -127,8 +127,8 @@ def add_results(draft: Draft, entry: Entry, *, with_dialogs: bool, note_environm
 
 def _add_parts(draft: Draft, entry: Entry, parts: Iterable[Part]) -> None:
     """Add what was said in a dialog. In a session run by a program, the program answers the dialogs."""
-    said, who = tuple(parts), map(claude_code_speaker, (entry.data, session_fields(entry.data)))
-    if not said or Speaker.PROGRAM in who:
+    said = tuple(parts)
+    if not said or Speaker.PROGRAM in map(claude_code_speaker, (entry.data, session_fields(entry.data))):
         return
     for part in said:
         draft.said.append(text_block(entry, part.role, part.text, part.link))
