@@ -396,7 +396,7 @@ KEEPS = lazy_regex(
 #: A single line that begins like a heading, with which many people mark what is to be remembered.
 HASH = lazy_regex(r"\s*#{1,3}\s*(?=[^\s#][^\n]*\s*$)")
 #: "1. … 2. …" within a paragraph.
-ENUMERATION = lazy_regex(r"(?:^|\s)\(?(?:1|a)[.)]\s.*\s\(?(?:2|b)[.)]\s", _ANY)
+ENUMERATION = lazy_regex(r"^(?>.*?(?:^|\s)\(?(?:1|a)[.)]\s).*\s\(?(?:2|b)[.)]\s", _ANY)
 #: A remark in parentheses, which makes no question of a sentence.
 PARENTHESIS = lazy_regex(r"\([^()]{0,300}\)")
 #: Headings of a list of rules.

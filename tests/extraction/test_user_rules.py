@@ -14,6 +14,7 @@ from engram.enums import Importance, Kind, Scope, Status, Voice
 from engram.extraction.candidate import ExtractionContext, NearMemory
 from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
+from engram.extraction.rule_words import ENUMERATION
 from engram.extraction.user_rules import (
     Refusal,
     is_rule,
@@ -1073,6 +1074,13 @@ def test_why_says_which_sentences_are_no_rules(workshop: Workshop) -> None:
     assert moment.to_json({})["no_rules"] == [
         {"sentence": "Never touch the tests for now.", "why": Refusal.MOMENT.value}
     ]
+
+
+def test_a_long_prompt_with_one_letter_again_and_again_is_searched_for_an_enumeration_only_once() -> None:
+    again = "(a) " * 300_000
+
+    assert ENUMERATION.search(again) is None
+    assert ENUMERATION.search(f"{again}or (b) the other.")
 
 
 @pytest.mark.parametrize("prompt", ["commit", "always", "Never."])
