@@ -454,16 +454,17 @@ def find_fixes(
     lines = telling_lines(error) or (error,)
     # People leave out pytest's "E" before an error line, but it is part of the recorded error.
     forms = (error_keys(lines, branches), error_keys((f"E {_unmarked(line)}" for line in lines), branches))
+    words = _WordsOfError.of(error)
     fixes: list[PastFix] = []
     for project_id in project_ids:
         for keys in dict.fromkeys(forms):
             fixes += _fixes_of_failures(store, keys, project_id)
         known = {fix.id for fix in fixes}
-        fixes += [fix for fix in _fixes_of_memories(store, error, project_id) if fix.id not in known]
+        fixes += [fix for fix in _fixes_of_memories(store, words, project_id) if fix.id not in known]
     known = {fix.id for fix in fixes}
     for episode_id, relevance in (relevance_of or {}).items():
         memory = find_memory(store, episode_id)
-        is_fix = memory is not None and memory.kind in FIX_KINDS and not _shares_only_place(error, memory)
+        is_fix = memory is not None and memory.kind in FIX_KINDS and not words.is_only_place_in(memory)
         if episode_id not in known and memory is not None and is_fix:
             fixes.append(_fix_of_memory(store, memory, relevance))
     ranked = sorted(fixes, key=lambda fix: (-fix.match, fix.kind is Kind.DEAD_END, -fix.at_ms))
@@ -505,37 +506,51 @@ def _fixes_of(
     return [*fixes, seen]
 
 
-def _fixes_of_memories(store: Store, error: str, project_id: int) -> list[PastFix]:
-    """Return the memories of fixes and dead ends that quote a line of the error or contain enough of its words.
+@dataclass(frozen=True, slots=True)
+class _WordsOfError:
+    """The words and lines of an error by which memories about it are recognised."""
 
-    The words that say what the error is must be among them, not only the places where it happened.
-    """
-    wanted = stems(topic_words(error))
-    lines = [line for line in map(_unmarked, error.splitlines()) if len(line) >= MIN_QUOTED_CHARACTERS]
-    if len(wanted) < MIN_WORDS and not lines:
+    stems: frozenset[str]
+    #: The stems that say what the error is, not only where it happened.
+    telling: frozenset[str]
+    #: The lines that are long enough to be searched for word for word.
+    lines: tuple[str, ...]
+
+    @classmethod
+    def of(cls, error: str) -> _WordsOfError:
+        """Return the words and lines of an error's text."""
+        telling = stems(topic_words(" ".join(word for word in error.split() if not _is_place(word))))
+        lines = tuple(line for line in map(_unmarked, error.splitlines()) if len(line) >= MIN_QUOTED_CHARACTERS)
+        return cls(stems(topic_words(error)), telling - _ANY_ERROR, lines)
+
+    def share_in(self, memory: Memory) -> float:
+        """Return the share of the words that a memory contains: 1 if it quotes a line, 0 if it says too little."""
+        quoted = _unmarked(" ".join((memory.summary, memory.content, *memory.facts)))
+        if any(line in quoted for line in self.lines):
+            return 1.0
+        shared = len(self.stems & _stated(memory))
+        return shared / len(self.stems) if shared >= MIN_WORDS and not self.is_only_place_in(memory) else 0.0
+
+    def is_only_place_in(self, memory: Memory) -> bool:
+        """Return True if a memory shares with the error only words for where it happened, not for what it is."""
+        stated = _stated(memory)
+        return bool(self.telling and self.stems & stated and not self.telling & stated)
+
+
+def _fixes_of_memories(store: Store, words: _WordsOfError, project_id: int) -> list[PastFix]:
+    """Return the memories of fixes and dead ends that quote a line of an error or contain enough of its words."""
+    if len(words.stems) < MIN_WORDS and not words.lines:
         return []
-    fixes = []
-    for memory in current_memories(store, project_id):
-        if memory.kind in FIX_KINDS and is_in_force(memory):
-            quoted = _unmarked(" ".join((memory.summary, memory.content, *memory.facts)))
-            shared = len(wanted & _stated(memory))
-            share = shared / len(wanted) if shared >= MIN_WORDS and not _shares_only_place(error, memory) else 0.0
-            if any(line in quoted for line in lines):
-                share = 1.0
-            if share >= MIN_SHARED_WORDS:
-                fixes.append(_fix_of_memory(store, memory, share))
-    return fixes
+    shares = (
+        (memory, words.share_in(memory))
+        for memory in current_memories(store, project_id)
+        if memory.kind in FIX_KINDS and is_in_force(memory)
+    )
+    return [_fix_of_memory(store, memory, share) for memory, share in shares if share >= MIN_SHARED_WORDS]
 
 
 def _stated(memory: Memory) -> frozenset[str]:
     return stems(topic_words(f"{memory.summary} {memory.content} {' '.join(memory.entities)}"))
-
-
-def _shares_only_place(error: str, memory: Memory) -> bool:
-    """Return True if all that a memory shares with an error are words for where it happened, not for what it is."""
-    stated = _stated(memory)
-    telling = stems(topic_words(" ".join(word for word in error.split() if not _is_place(word)))) - _ANY_ERROR
-    return bool(telling and stems(topic_words(error)) & stated and not telling & stated)
 
 
 def _is_place(word: str) -> bool:
