@@ -90,6 +90,70 @@ def test_an_answer_about_the_next_step_is_not_kept(make: type[Make], question: s
     assert kept(make, (Role.PROPOSED, question), (Role.CHOSEN, f"{question} → Yes")) == []
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What do you see in the console after the reload?",
+        "Have you restarted the importer?",
+        "Can you paste the stack trace of the importer?",
+        "How would you like me to handle the uncommitted changes?",
+        "Which issue should I fix?",
+        "What should the commit message be?",
+    ],
+)
+def test_an_answer_about_how_things_stand_is_not_kept(make: type[Make], question: str) -> None:
+    assert answered(make, "the importer of the ledger", question) == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What do you want to do when the sync fails?",
+        "How should the importer treat untracked files?",
+        "Which files should the linter fix?",
+        "What commit message format do you use?",
+        "What do you mean by archived?",
+        "Which branch should we release from?",
+    ],
+)
+def test_an_answer_about_how_it_is_to_be_is_kept(make: type[Make], question: str) -> None:
+    assert len(answered(make, "the importer of the ledger", question)) == 1
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Do you want me to fix the flaky test too?", "Should I also update the README?", "Does the plan above look good?"],
+)
+def test_a_bare_yes_or_no_to_the_work_at_hand_is_not_kept(make: type[Make], question: str) -> None:
+    for bare in ("Yes", "no", "Looks good, thanks", "Yes please, fix it"):
+        assert answered(make, bare, question) == []
+        assert kept(make, (Role.PROPOSED, question), (Role.CHOSEN, f"{question} → {bare}")) == []
+    for telling in ("No, the module is frozen.", "Yes, with SQLite", "No, the port is 5433"):
+        assert len(answered(make, telling, question)) == 1
+
+
+@pytest.mark.parametrize(
+    "question", ["Should I add retries to the client?", "Is this tool meant for teams?", "Should the worker keep logs?"]
+)
+def test_a_bare_yes_or_no_to_how_it_is_to_be_is_kept(make: type[Make], question: str) -> None:
+    assert len(answered(make, "No", question)) == len(answered(make, "Yes", question)) == 1
+
+
+def test_a_short_label_is_kept_with_a_longer_description_where_there_is_room(make: type[Make]) -> None:
+    told = f"the rows, {'the totals of each month, ' * 5}and no more"
+    chosen = f"{QUESTION} → A small file"
+
+    (found,) = kept(make, (Role.PROPOSED, f"{QUESTION}\n- A small file: {told}"), (Role.CHOSEN, chosen))
+    asked = f"{'Shall the importer read each of the rows of the ledger again before it writes them? ' * 2}{QUESTION}"
+    long = f"{asked}\n- A small file: {told}"
+    noted = (Role.USER, "but never on a share " * 8)
+    (without_room,) = kept(make, (Role.PROPOSED, long), (Role.CHOSEN, f"{asked} → A small file"), noted)
+
+    assert found.summary == f"Asked “{QUESTION}” the user chose: A small file ({told})."
+    assert told not in without_room.summary
+    assert len(without_room.summary) <= MAX_CANDIDATE_SUMMARY_CHARACTERS
+
+
 def test_a_longer_answer_is_a_title_and_a_quotation(make: type[Make]) -> None:
     words = "Because of the importer, " + "and of the exporter and of the sweeper and of the cache " * 6 + "we keep it."
     (found,) = answered(make, words)
@@ -120,6 +184,22 @@ def test_a_plan_is_kept_with_what_it_is_for(make: type[Make]) -> None:
 
     reason = "The ledger is locked because two writers share it."
     assert found.summary == f"The user approved the plan “Move the ledger”: {reason}"
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("Implementation Plan: Move the ledger", "Move the ledger"),
+        ("Plan to move the ledger", "move the ledger"),
+        ("Revised plan – moveLedger", "moveLedger"),
+        ("Planner of the ledger", "Planner of the ledger"),
+        ("Pricing plan for teams", "Pricing plan for teams"),
+    ],
+)
+def test_a_plan_is_named_by_what_it_is_about(make: type[Make], title: str, name: str) -> None:
+    (found,) = kept(make, (Role.PROPOSED, PLAN), (Role.CHOSEN, f"Approved the plan: {title}"))
+
+    assert found.summary.startswith(f"The user approved the plan “{name}”: ")
 
 
 def test_of_a_long_purpose_the_last_sentences_are_kept(make: type[Make]) -> None:

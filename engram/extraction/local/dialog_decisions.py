@@ -36,6 +36,37 @@ PASSING = lazy_regex(
     r"^(?:ready|next steps?|proceed|continue)\b",
     re.IGNORECASE,
 )
+#: A question about how things stand right now: what somebody sees, whether it works, what a commit is to be called.
+_OF_STATE = lazy_regex(
+    r"^(?:so |and |now |also )?(?:what (?:do|did) you (?:see|get)|(?:what|which) error|did (?:that|it|this)|does (?:it|"
+    r"that|this) (?:now )?work|is (?:it|that|this) (?:now )?(?:working|fixed|running)|have you|(?:can|could) you (?:"
+    r"paste|share|check|confirm|try|run|send|show|restart|provide|reload|open)|what (?:would you like|do you want)"
+    r"(?: me)? to (?:do|work on|focus on|tackle|see)(?! (?:when|if|whenever))|(?:how|what) (?:would you like|do you "
+    r"want|should i|shall i)(?: me)?(?: to)? (?:do|handle|deal|treat|resolve)\b.{0,20}\b(?:un(?:committed|staged|"
+    r"tracked)|stashed|staged|failing|conflict\w*))\b|\bwhich (?:one|task|issue|pr|pull request|ticket|bug)s? "
+    r"(?:(?:should|shall|can) i|(?:do|would) you (?:want|like)(?: me| us)?(?: to)?)\b|^(?:what|which) .{0,30}\b(?:pr|"
+    r"pull request|commit|branch) (?:title|message|name|description)\b(?! (?:format|style|convention))",
+    re.IGNORECASE,
+)
+#: A question that asks leave for what the assistant is about to do, or approval of what is at hand.
+_ASKS_LEAVE = lazy_regex(
+    r"\b(?:(?:should|shall|can|may|could) i|want me to|(?:would|do) you (?:like|want) me to) (?:also |now |just |"
+    r"first )?(?:fix|check|verify|investigate|look|review|rebase|amend|squash|stash|revert|undo|clean|bump|release|"
+    r"deploy|publish|close|file|open|post|reply|restart|reload|rerun|test|save|show|explain|summari[sz]e|(?:update|"
+    r"write|add|extend) (?:\w+ ){0,2}(?:readme|docs|documentation|changelog|tests?|todos?|pr|issue|ticket))\b|"
+    r"^(?:does|do|is|are) (?:this|that|it|these|those|everything|the (?:above|plan|design|approach|summary|proposal|"
+    r"draft|result|output|list|structure)(?: above| below)?) (?:all )?(?:look|sound|seem|make sense|ok(?:ay)?|right|"
+    r"correct|good|fine|acceptable|clear|what you|cover|match your)\b",
+    re.IGNORECASE,
+)
+#: An answer to such a question that adds nothing to it.
+_BARE_ANSWER = lazy_regex(
+    r"^\W*(?:yes|yep|yeah|no|nope|sure|ok(?:ay)?|correct|exactly|agreed|approved?|perfect|great|fine|lgtm|"
+    r"(?:looks?|sounds?|seems?) (?:good|right|fine|great|correct)|that'?s (?:right|fine|correct|good)|not now)"
+    r"(?:\W+(?:please|thanks|thank you|it|that|this|them|too|all|both|go ahead|do|fix|update|add|write|"
+    r"looks?|good|great|fine|right|for now|later|yet))*\W*$",
+    re.IGNORECASE,
+)
 #: An answer that decides nothing.
 _SAYS_NOTHING = lazy_regex(
     r"^\W*(?:(?:you|claude)(?: can| may|'?ll)? (?:decide|choose|pick|tell me|know best)|"
@@ -67,6 +98,12 @@ _AIM = lazy_regex(r"\b(?:to|for|so that|instead of|rather than|because)\b", re.I
 _REASON_HEADING = lazy_regex(
     r"\b(?:context|summary|goals?|problem|overview|why|background|motivation|purpose|objective)\b",
     re.I,
+)
+#: The beginning of a plan's title that only says that it is a plan.
+_PLAN_LABEL = lazy_regex(
+    r"^(?:(?:the|final|detailed|revised|updated|implementation|development|technical|action|work|project) )*plan"
+    r"(?:\s*[:—–-]\s*| (?:to|for) (?=\w))",
+    re.IGNORECASE,
 )
 _RECOMMENDED = lazy_regex(r"\s*\(recommended\)", re.IGNORECASE)
 
@@ -114,14 +151,19 @@ def _answer(
         question, _, label = chosen.text.rpartition(f" {ARROW} ")
     words = typed.text.strip() if typed is not None else ""
     is_empty = _SAYS_NOTHING.match(label) is not None if label else _says_nothing(words)
-    if not question or is_empty or PASSING.search(question):
+    if not question or is_empty or PASSING.search(question) or _OF_STATE.search(question):
+        return
+    is_bare = _BARE_ANSWER.match(f"{label} {words}") is not None
+    if is_bare and _ASKS_LEAVE.search(question):
         return
     asked = f"Asked “{_shortened(question)}”"
     label = _RECOMMENDED.sub("", label)
     if label:
         verb = "the user chose"
-        note = "" if _says_nothing(words) else quoted(words, ANSWER_ROOM)
-        answer = label + _description(label, lines) + (f"; and said: “{note}”." if note else "")
+        room = MAX_CANDIDATE_SUMMARY_CHARACTERS - len(f"{asked} {verb}: {label}; and said: “”.")
+        note = "" if _says_nothing(words) else quoted(words, min(room, ANSWER_ROOM))
+        told = _description(label, lines, min(room - len(note) - len(" ()"), ANSWER_ROOM))
+        answer = label + told + (f"; and said: “{note}”." if note else "")
     else:
         verb = "the user answered"
         answer = quoted(words, ANSWER_ROOM) or _title(words)
@@ -135,7 +177,7 @@ def _plan(turn: Turn, said: TextBlock, proposed: TextBlock | None, typed: TextBl
     is_rejected = head.startswith("Rejected")
     words = typed.text.strip() if typed is not None else ""
     says_why = bool(words) and not _says_nothing(words) and not only_asks(words)
-    title = plain(head.partition(": ")[2]).rstrip(". ")
+    title = _PLAN_LABEL.sub("", plain(head.partition(": ")[2])).rstrip(". ")
     purpose = _purpose(proposed.text) if proposed is not None else []
     if is_rejected and not says_why:
         return
@@ -238,13 +280,13 @@ def _shortened(question: str) -> str:
     return last_fitting(asked, QUESTION_ROOM) or " ".join(asked[-1:])
 
 
-def _description(label: str, lines: Sequence[str]) -> str:
-    """Return the description of an option whose label is not informative on its own."""
+def _description(label: str, lines: Sequence[str], room: int) -> str:
+    """Return the first sentence of the description of an option whose label is short; "" if there is no room for it."""
     if len(label.split()) > MAX_BARE_WORDS:
         return ""
     told = next((line.partition(": ")[2] for line in lines[1:] if line.startswith(f"- {label}")), "")
     first = next(iter(sentences(plain(told))), "").rstrip(". ")
-    return f" ({first})" if first and len(first) <= ANSWER_ROOM // 2 else ""
+    return f" ({first})" if first and len(first) <= room else ""
 
 
 def _title(words: str) -> str:
