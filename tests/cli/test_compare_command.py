@@ -29,7 +29,7 @@ from engram.settings import Settings
 Run = Callable[..., Result]
 SESSION = "11111111-2222-3333-4444-555555555555"
 STAND_IN = Path(__file__).parents[1] / "extraction" / "stand_in_claude.py"
-CAUSE = "`CacheKey` left out the branch name, so two branches shared one entry in `cache.py` and read stale results."
+CAUSE = "`CacheKey` leaves out the branch name, so two branches share one entry in `cache.py` and read stale results."
 BETTER = "Stale results: `CacheKey` left out the branch name, so two branches shared one entry in `cache.py`"
 HINT = "engram compare"
 

@@ -50,8 +50,8 @@ SESSION = "11111111-2222-3333-4444-555555555555"
 OTHER = "22222222-3333-4444-5555-666666666666"
 NOW_MS = 1_780_000_000_000
 CAUSE = (
-    "`CacheKey` left out the branch name, so two branches shared one entry in `cache.py` and the "
-    "second one read stale results."
+    "`CacheKey` leaves out the branch name, so two branches share one entry in `cache.py` and the "
+    "second one reads stale results."
 )
 BETTER = "Stale results: `CacheKey` left out the branch name, so two branches shared one entry in `cache.py`"
 #: Prompts and answers of a session, long enough to be shown.

@@ -17,12 +17,12 @@ from engram.transcripts.turns import MAX_COMMAND_CHARS, Turn
 HEREDOC = """git add -A && git commit -m "$(cat <<'EOF'
 fix(cache): key entries by branch
 
-Two branches shared one entry of cache.py, so the second one read stale results.
+Two branches share one entry of cache.py, which makes the second one read stale results.
 
 Co-Authored-By: Claude <noreply@anthropic.com>
 EOF
 )" && git status"""
-REASON = "Two branches shared one entry of cache.py, so the second one read stale results."
+REASON = "Two branches share one entry of cache.py, which makes the second one read stale results."
 CAUSE = "The key of `cache.py` left out the branch because it was built before branches existed."
 
 
@@ -155,6 +155,23 @@ def test_the_next_sentence_may_say_what_has_to_be_done(make: type[Make]) -> None
     assert f"{CAUSE} It passed" in vague.summary
 
 
+@pytest.mark.parametrize(
+    ("remedy", "is_told"),
+    [
+        ("I need to add those folders to the ignore list of the check.", True),
+        ("Let me limit the pool of the worker to five connections.", True),
+        ("We have to return the path early from an empty lookup.", True),
+        ("Let me update the test to match.", False),
+        ("I need to fix that.", False),
+        ("Let me look at the sweeper of the worker first.", False),
+    ],
+)
+def test_a_remedy_is_told_if_it_names_what_is_changed(make: type[Make], remedy: str, is_told: bool) -> None:
+    (found,) = kept(mended(make, f"{CAUSE} {remedy}"))
+
+    assert (remedy in found.summary) is is_told
+
+
 def test_an_abbreviation_is_no_name(make: type[Make]) -> None:
     (found,) = kept(mended(make, f"{CAUSE} The fix is a key of branch and path (e.g. in sweeper.py)."))
 
@@ -272,10 +289,12 @@ def committed(make: type[Make], message: str) -> list[Any]:
 @pytest.mark.parametrize(
     "reason",
     [
-        "Passing an empty type made the reader join chunks wrongly, which lost the last one.",
-        "Use relative paths to ensure that they resolve behind a rewrite.",
-        "The daemon was only stopped where the shell had job control.",
-        "Callers no longer need the registry name.",
+        "Passing an empty type makes the reader join chunks wrongly, losing the last one.",
+        "Absolute paths fail behind a rewrite because the server strips the folder.",
+        "The daemon cannot be stopped where the shell has no job control.",
+        "The vendor's parser doesn't accept a byte order mark.",
+        "AGENTS.md takes precedence where both files exist.",
+        "Interim fix, until the registry has names of one kind.",
     ],
 )
 def test_a_sentence_that_says_why_is_kept_without_the_list_of_changes(make: type[Make], reason: str) -> None:
@@ -302,6 +321,65 @@ def test_a_commit_that_does_not_say_why_is_no_memory(make: type[Make], message: 
     assert committed(make, message) == []
 
 
+@pytest.mark.parametrize(
+    "over",
+    [
+        "Passing an empty type made the reader join chunks wrongly, which lost the last one.",
+        "The daemon was only stopped where the shell had job control.",
+        "Two branches shared one entry, so the second one never matched.",
+    ],
+)
+def test_a_fault_that_the_commit_ended_is_no_memory(make: type[Make], over: str) -> None:
+    assert committed(make, f"fix: read whole chunks\n\n{over}") == []
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Callers no longer need the registry name.",
+        "Use relative paths to ensure that they never break behind a rewrite.",
+        "This never loses the last chunk.",
+        "Falls back to the default when the variable is not set.",
+        "The new reader doesn't lose the last chunk.",
+        "All tests pass, and the linter never fails.",
+    ],
+)
+def test_what_the_change_itself_does_is_no_reason(make: type[Make], told: str) -> None:
+    assert committed(make, f"feat: read whole chunks\n\n{told}") == []
+
+
+@pytest.mark.parametrize("subject", ["fix(tests): read chunks", "Bump the reader to 4", "release: 4.1", "lint: chunks"])
+def test_a_commit_that_changes_nothing_of_the_program_is_no_memory(make: type[Make], subject: str) -> None:
+    assert committed(make, f"{subject}\n\nThe parser doesn't accept a byte order mark.") == []
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "A shell announced the job on the terminal, and the first prompt showed it.",
+        "The daemon starts beside the shell.",
+        "Jobs of a shell were announced at once.",
+    ],
+)
+def test_the_sentence_before_a_reason_is_kept_with_it(make: type[Make], before: str) -> None:
+    reason = "Ending it later fails because the notice is printed at the start."
+
+    (found,) = committed(make, f"fix: start without a notice\n\n{before} {reason}")
+    (alone,) = committed(make, f"fix: start without a notice\n\nThis adds a flag. {reason}")
+
+    assert found.summary == f"Start without a notice. {before} {reason}"
+    assert alone.summary == f"Start without a notice. {reason}"
+
+
+def test_a_commit_with_a_reason_for_which_there_is_no_room_is_no_memory(make: type[Make]) -> None:
+    long = f"The parser doesn't accept a mark {'and a mark ' * 40}at the start."
+    short = "The reader cannot see a mark."
+
+    assert committed(make, f"feat: read whole chunks\n\n{long}") == []
+    (found,) = committed(make, f"feat: read whole chunks\n\n{long} {short}")
+    assert found.summary == f"Read whole chunks. {short}"
+
+
 def test_a_failed_commit_is_no_memory_and_of_an_amended_one_the_last_message_is_kept(make: type[Make]) -> None:
     failed = make.turn("commit it", make.run(HEREDOC, fails="hook failed", uuid="c0"), key="t0")
     first = make.turn("commit it", make.run(HEREDOC, uuid="c1"), key="t1")
@@ -314,7 +392,7 @@ def test_a_failed_commit_is_no_memory_and_of_an_amended_one_the_last_message_is_
 
 def test_of_an_amended_commit_with_another_message_the_last_one_is_kept(make: type[Make]) -> None:
     reworded = HEREDOC.replace("key entries by branch", "separate the branches").replace(
-        REASON, "Two branches shared one entry, so the second one got an old result."
+        REASON, "Two branches share one entry, which makes the second one get an old result."
     )
     first = make.turn("commit it", make.run(HEREDOC, uuid="c1"), key="t1")
     amended = make.turn("amend it", make.run(reworded.replace("git commit", "git commit --amend"), uuid="c2"), key="t2")

@@ -86,7 +86,7 @@ def made_up_sessions() -> dict[str, bytes]:
         session = f"00000000-0000-4000-8000-{number:012d}"
         said = [
             ("user", "Why does the importer drop the last row of every CSV file?"),
-            ("commit", "fix: read the last row\n\nThe importer dropped it because read_rows stopped at the newline."),
+            ("commit", "fix: read the last row\n\nThe importer drops it because read_rows stops at the newline."),
             ("user", "Good. From now on always write files with a final newline in this project."),
             (
                 "commit",
@@ -96,8 +96,8 @@ def made_up_sessions() -> dict[str, bytes]:
             ("user", "And the exporter? It writes the header twice under gzip."),
             (
                 "commit",
-                "fix: write the header once\n\nThe exporter called write_header in exporter.py twice, so that readers "
-                f"found {number + 3} rows too many.",
+                "fix: write the header once\n\nThe exporter calls write_header in exporter.py twice, so readers "
+                f"find {number + 3} rows too many.",
             ),
             ("user", "No, that is wrong, the exporter must open the stream at once."),
             ("commit", "feat: open the stream in __init__\n\nCallers close ExportStream themselves, so it must open."),

@@ -38,10 +38,10 @@ from engram.system.clock import FixedClock
 SESSION = "11111111-2222-3333-4444-555555555555"
 NOW_MS = 1_780_000_000_000
 FINDING = (
-    "`CacheKey` left out the branch name, so two branches shared one entry in `cache.py` and the "
-    "second one read stale results."
+    "`CacheKey` leaves out the branch name, so two branches share one entry in `cache.py` and the "
+    "second one reads stale results."
 )
-BETTER = "Stale results: `CacheKey` left out the branch name, so two branches shared one entry in `cache.py`"
+BETTER = "Stale results: `CacheKey` leaves out the branch name, so two branches share one entry in `cache.py`"
 
 
 class Machine:

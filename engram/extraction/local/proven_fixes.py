@@ -27,6 +27,8 @@ MAX_COMMAND_CHARACTERS, MAX_FILES = 60, 3
 MAX_TURNS_BACK = 8
 #: Minimum number of words that a cause stated after the pass must share with the command, its error and the files.
 MIN_SHARED_WORDS = 2
+#: Minimum number of words, without stop words, in a remedy that is told although it names no symbol.
+MIN_REMEDY_WORDS = 4
 
 #: Commands that are informative if they fail or pass: tests, builds, checks, and runs of the program.
 _TELLING = lazy_regex(
@@ -56,10 +58,11 @@ _CAUSE = lazy_regex(
 _LABEL = lazy_regex(r"^(?:the )?(?:root |real |actual )?(?:cause|problem|issue|reason|bug)\s*[:—–-]\s+", re.IGNORECASE)
 #: The sentence after a cause that says what fixed it.
 _REPAIR = lazy_regex(r"(?:the (?:fix|solution|remedy)\b|fixed (?:it )?by\b|fixed in\b)", re.IGNORECASE)
-#: Or one with which the assistant says what it has to do about it, if the sentence names something.
+#: Or one with which the assistant says what it does about it, if the sentence names something.
 _REMEDY = lazy_regex(
-    r"(?:so )?(?:i|we) (?:need|have) to (?:use|set|add|pass|call|move|rename|replace|remove|return|register|import|"
-    r"export|include|exclude|install|define|change|wrap|mock|escape|reset|update|pin|upgrade|switch|make)\b[^`]*`[^`]+`",
+    r"(?:so )?(?:(?:i|we) (?:need|have) to|let me|let['’]s|(?:i|we)['’]ll) (?:use|set|add|pass|call|move|rename|"
+    r"replace|remove|return|register|import|export|include|exclude|install|define|change|wrap|mock|escape|reset|update|"
+    r"pin|upgrade|switch|make|create|give|limit|raise|lower|increase|skip|ignore|disable|enable) ",
     re.IGNORECASE,
 )
 #: A guess, a question, a plan or a momentary status report.
@@ -85,19 +88,39 @@ _UNMENDED = lazy_regex(
     r"the same|getting|see\w*)|(?:does|did)(?:n'?t| not) (?:work|help|fix)|same (?:error|issue|problem))\b",
     re.IGNORECASE,
 )
-#: A sentence in a commit's body that gives a reason: what was wrong, or what the change avoids. What it enables, or
-#: does instead, only describes the change.
+#: A sentence in a commit's body that gives a reason: what fails or is impossible, and what that leads to. What the
+#: change ensures, enables, or does instead is no reason.
 _REASON = lazy_regex(
-    r"\b(?:because|since (?!v?\d)|so that|(?<=, )so (?!far|that|much|on|i\b|let|now)\w+|in order to|to (?:avoid|"
-    r"prevent|ensure|keep|eliminate|allow|reduce|guarantee|support|match|work around|make sure)|due to|caus(?:ed|es|"
-    r"ing)|which (?:caused|made|meant|broke|led|left|let|means|makes|breaks|is why)|mean(?:t|ing) (?:that|the|a|"
-    r"every|each|another)|otherwise|no longer (?:need\w*|has to|have to)|now that|previously|used to|"
-    r"before this|(?:leaking|leaving|making|breaking|hiding|losing|forcing|producing|blocking)\b|(?:this|"
-    r"which|that|it) (?:eliminates|avoids|prevents|ensures|allows|fixes|lets|keeps|reduces|broke|breaks|makes|hid|"
-    r"hides)|never (?:reached|ran|called|set|fired|got|triggered)|was only|only (?:when|where|if|after|in the)|"
-    r"could(?:n't| not)|did(?:n't| not)|does(?:n't| not)|silently|too late|too early|wrongly|mistakenly|"
-    r"accidentally|by design|deliberately|on purpose|fails? (?:when|if|on)|failed to|crash\w*|"
-    r"when(?:ever)? .{3,80}, )\b",
+    r"\b(?:because|due to|(?<=, )so (?!far|that|much|on|i\b|it|they|let|now)\w+|caus(?:es|ing)|which (?:means|makes|"
+    r"breaks|leads|leaves|causes)|otherwise|(?:leaking|leaving|breaking|hiding|losing|forcing|blocking)|(?:do|does|is|"
+    r"are|has|have)(?:n't| not)|can't|cannot|can not|never|silently|too (?:late|early|long|large|small)|by design|"
+    r"deliberately|on purpose|intentionally|fails?|crash(?:es)?|hangs?|requires?|expects?|lacks?|source of truth|"
+    r"takes? precedence|must(?:n't)?)\b",
+    re.IGNORECASE,
+)
+#: Says that the change is only to do until there is a better one.
+_FOR_NOW = lazy_regex(r"\b(?:interim|stop-?gap|temporary (?:fix|measure|solution)|for now)\b", re.IGNORECASE)
+#: Begins a sentence about the change itself: "This lets …", "Adds the …", "Falls back …".
+_OF_CHANGE = lazy_regex(
+    r"(?:(?:this|these|it|also|now|both|none|not|breaking|the (?:fix|change|new)|(?:add|allow|appl[iy]|bump|chang|"
+    r"clear|convert|creat|detect|drop|enabl|ensur|extend|fix|handl|implement|improv|includ|introduc|log|mak|mov|pass|"
+    r"prevent|reduc|reject|remov|renam|replac|requir|return|rewrit|set|show|skip|stor|support|switch|treat|updat|us|wrap)"
+    r"(?:e?[sd]?|p?ped)|graceful\w*|best-effort|optional\w*|only)\b|(?!this)[a-z]+[^s\W]s (?:back|gracefully|"
+    r"backwards?|the|an?|all|any|each|every|existing)\b)(?!.*\b(?:because|due to)\b)",
+    re.IGNORECASE,
+)
+#: Words of a sentence that compares the change with what was there before it, or reports how it was checked.
+_REPORTS = lazy_regex(
+    r"\b(?:now|new|no longer|instead of|already|still|previous\w*|existing|unchanged|unaffected|added|fixed|updated|"
+    r"tests?|verif\w+|typecheck|baseline|regressions?|review\w*|coverage|lint\w*|suite|\d+ (?:pass|fail))\b",
+    re.IGNORECASE,
+)
+#: Tells how something was, which the commit ended.
+_WAS = lazy_regex(
+    r"\b(?:(?:was|were|had|did|could|would)(?:n't)?|before this|led|made|meant|broke|left|got|lost|kept|ran|wrote|took|"
+    r"gave|came|went)\b|(?<!\bthe )(?<!\ban )(?<!\band )(?<!\ba )(?<!\bbe )(?<!\bis )(?<!\bare )(?<!-)\b"
+    r"(?!(?:need|feed|seed|speed|exceed|embed|proceed|succeed)\b)[a-z]{2,}ed\b(?! (?:at|by|for|from|in|on|via|"
+    r"with)\b)",
     re.IGNORECASE,
 )
 #: An error of a compiler, a type checker or a linter, which names the place and the fault again whenever it returns.
@@ -107,9 +130,10 @@ _TEST_FILE = lazy_regex(r"(?:^|[_.-])(?:tests?|spec)(?:[_.-]|$)", re.IGNORECASE)
 _TEST_IS_WRONG = lazy_regex(r"(?:the (?:issue|problem) is that )?(?:the|this|one|two) (?:[\w-]+ ){0,2}tests?\b", re.I)
 _OF_TEST = lazy_regex(r"\b(?:tests?|mocks?|fixtures?|assert\w*|expect\w*)\b", re.IGNORECASE)
 #: Types of commits that change nothing that a later session would ask about.
-_IDLE_TYPES = ("docs", "doc", "style", "chore", "ci", "test", "tests")
+_IDLE_TYPES = frozenset(("docs", "doc", "style", "chore", "ci", "test", "tests", "lint", "release"))
 _IDLE_SUBJECT = lazy_regex(
-    r"^\w+ (?:[\w-]+ ){0,2}(?:tests?\b|Test[A-Z_]\w+|comments?\b|docs\b|readme\b|changelog\b)", re.I
+    r"^(?:release|bump)\b|^\w+ (?:[\w-]+ ){0,2}(?:tests?\b|Test[A-Z_]\w+|comments?\b|docs\b|readme\b|changelog\b)",
+    re.IGNORECASE,
 )
 _REFERS_TO_LIST = lazy_regex(r"(?::|\b\d+[.)])$")
 #: The type of a conventional commit; its scope is kept.
@@ -212,7 +236,7 @@ def _fix(turn: Turn, memory: FixMemory, said: TextBlock, cause: str) -> Candidat
     changed = ", ".join(names[:MAX_FILES]) + (f" and {len(names) - MAX_FILES} more" if len(names) > MAX_FILES else "")
     proof = f"It passed after a change of {changed}."
     repair = [after for before, after in pairwise(quotable_sentences(said.text)) if before.endswith(cause)][:1]
-    repair = [sentence for sentence in repair if _REPAIR.match(sentence) or _REMEDY.match(sentence)]
+    repair = [sentence for sentence in repair if _REPAIR.match(sentence) or _names_remedy(sentence)]
     summary = fitting([f"`{short_command(memory.command)}` failed: {cause}", *repair, proof])
     return sure(
         Kind.FIX,
@@ -228,6 +252,11 @@ def _fix(turn: Turn, memory: FixMemory, said: TextBlock, cause: str) -> Candidat
         files=memory.files,
         said=[said],
     )
+
+
+def _names_remedy(sentence: str) -> bool:
+    is_named = "`" in sentence or len(content_words(sentence) - {"let", "me", "need"}) >= MIN_REMEDY_WORDS
+    return bool(_REMEDY.match(sentence)) and is_named
 
 
 def _name(file: str) -> str:
@@ -296,32 +325,49 @@ def commits(turns: Sequence[Turn]) -> Iterator[Candidate]:
                 continue
             subject, body = read_message(action.command)
             kind = _TYPE.match(subject)
-            is_idle = _IDLE_SUBJECT.match(subject) or (kind and kind["type"] in _IDLE_TYPES)
-            reasons = [] if is_idle or not subject else _reasons(body)
-            if reasons:
+            is_idle = _IDLE_SUBJECT.match(subject) or (kind and {kind["type"], kind["scope"]} & _IDLE_TYPES)
+            summary = "" if is_idle or not subject else _told(subject, _reasons(body))
+            if summary:
                 start = max(last_commit, number - MAX_TURNS_BACK, 0)
-                yield _commit(turns[start : number + 1], action, subject, body, reasons)
+                yield _commit(turns[start : number + 1], action, subject, body, summary)
             last_commit = number if subject else last_commit
 
 
 def _reasons(body: str) -> list[str]:
     """Return the sentences of a body from the first to the last that gives a reason, and what the first refers to."""
     prose = [s.text for s in split(body) if s.block is Block.PROSE and not _REFERS_TO_LIST.search(s.text)]
-    giving = [number for number, text in enumerate(prose) if _REASON.search(text)]
+    giving = [number for number, text in enumerate(prose) if _gives_reason(text)]
     if not giving:
         return []
-    first = giving[0] - 1 if giving[0] and points_back(prose[giving[0]]) else giving[0]
+    first = max(0, giving[0] - 1)
+    if not points_back(prose[giving[0]]) and (_OF_CHANGE.match(prose[first]) or _REPORTS.search(prose[first])):
+        first = giving[0]
     return [ended(text) for text in prose[first : giving[-1] + 1]]
 
 
-def _commit(turns: Sequence[Turn], action: Action, subject: str, body: str, reasons: Sequence[str]) -> Candidate:
+def _gives_reason(sentence: str) -> bool:
+    """Return True if a sentence gives a reason that still holds after the commit, or calls the change interim."""
+    if _FOR_NOW.search(sentence):
+        return True
+    is_whole = sentence.count("(") == sentence.count(")") and not sentence.startswith((".", "…"))
+    is_of_change = _OF_CHANGE.match(sentence) or _REPORTS.search(sentence) or _WAS.search(sentence)
+    return bool(_REASON.search(sentence)) and is_whole and not is_of_change
+
+
+def _told(subject: str, reasons: Sequence[str]) -> str:
+    """Return the subject of a commit with the reasons that fit, from the first one on; "" if none fits."""
+    kind = _TYPE.match(subject)
+    head = _TYPE.sub("", subject)
+    head = ended(f"{kind['scope']}: {head}" if kind and kind["scope"] else head[:1].upper() + head[1:])
+    starts = (number for number, text in enumerate(reasons) if not number or _gives_reason(text))
+    return next((told for start in starts if (told := fitting([head, *reasons[start:]])) != head), "")
+
+
+def _commit(turns: Sequence[Turn], action: Action, subject: str, body: str, summary: str) -> Candidate:
     """Return the candidate for a commit; ``turns`` are those that may support it, the commit's own last."""
     turn = turns[-1]
     kind = _TYPE.match(subject)
-    head = _TYPE.sub("", subject)
-    head = f"{kind['scope']}: {head}" if kind and kind["scope"] else head[:1].upper() + head[1:]
     is_fix = (kind and kind["type"] == "fix") or subject.lower().startswith(("fix", "correct", "repair"))
-    summary = fitting([ended(head), *reasons])
     replies = (
         said for earlier in turns for said in earlier.said if said.role is Role.ASSISTANT and not is_own(said.text)
     )
