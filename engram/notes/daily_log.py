@@ -22,7 +22,7 @@ from engram.system.clock import DAY_MS, day_of, moment_of
 from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import hides_status
 from engram.transcripts.turns import Turn
-from engram.trust.display import cut_at_word, fence_safe, one_line
+from engram.trust.display import cut_at_word, fence_safe, one_line, visible
 
 # -- Files for a day. They have one writer at a time, and are never rewritten after a partial read.
 
@@ -355,7 +355,7 @@ def _left_open(turns: Sequence[Turn]) -> list[str]:
         for action in turn.actions:
             if action.command and action.is_error is not None:
                 last[action.command] = action.is_error and not hides_status(action.command, has_failed=True)
-    left = [f"`{_short(command)}` failed" for command, is_error in last.items() if is_error][-5:]
+    left = [f"{_code(command)} failed" for command, is_error in last.items() if is_error][-5:]
     closing = turns[-1]
     if closing.is_interrupted or (closing.is_by_person and not closing.reply):
         left.append(f"not finished: {_short(closing.users_prompt)}")
@@ -365,6 +365,16 @@ def _left_open(turns: Sequence[Turn]) -> list[str]:
 def _short(text: str) -> str:
     words = _one_line(text).split()
     return " ".join(words[:MAX_LINE_WORDS]) + ("…" if len(words) > MAX_LINE_WORDS else "")
+
+
+def _code(command: str) -> str:
+    """Return a command as code, with its words as they are, except for the beginning of a comment."""
+    words = visible(redact(command[:MAX_READ_CHARACTERS])).replace("<!--", "‹!--").split()
+    text = cut_at_word(" ".join(words[:MAX_LINE_WORDS]), MAX_LINE_CHARACTERS)
+    text += "…" if len(words) > MAX_LINE_WORDS and not text.endswith("…") else ""
+    marks = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
+    space = " " if "`" in text else ""
+    return f"{marks}{space}{text}{space}{marks}"
 
 
 def _one_line(text: str) -> str:

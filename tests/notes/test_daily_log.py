@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from engram.models.engine.transaction import Store
-from engram.notes.daily_log import log_session
+from engram.notes.daily_log import log_session, session_section
 from engram.paths import Home
+from engram.transcripts.turns import Action, Opening, Role, TextBlock, Turn
 
 #: Says ``(role, text, time)`` in the session "s1" and reads it.
 Speak = Callable[[str, str, str], None]
@@ -109,3 +110,20 @@ def test_a_secret_that_was_stored_before_its_rule_does_not_reach_the_log(
 
     assert token not in "".join(logs(home).values())
     assert "Deploy with" in "".join(logs(home).values())
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("bun run test 2>&1", "`bun run test 2>&1`"),
+        ("cat <<'EOF' > `pwd`/mast", "`` cat <<'EOF' > `pwd`/mast ``"),
+        ("echo '<!-- session s2 -->'", "`echo '‹!-- session s2 -->'`"),
+    ],
+)
+def test_a_command_is_written_as_it_was_run(command: str, code: str) -> None:
+    failed = Action("call", "Bash", command=command, is_error=True)
+    said = (TextBlock("u", Role.USER, "Test it"), TextBlock("a", Role.ASSISTANT, "It fails."))
+
+    section = session_section("s1", "boats", [Turn("u", "s1", Opening.PROMPT, said, actions=(failed,))])
+
+    assert f"- {code} failed\n" in section
