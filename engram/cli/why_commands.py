@@ -368,8 +368,8 @@ def _print_last_prompt(workspace: Workspace, store: Store, as_json: bool) -> Non
 
 #: How many of the latest sessions are searched for one that a person started; subagents have sessions, too.
 _LATEST = 100
-#: Minimum relevance of a memory that is listed; less is printed as 0.00.
-_LEAST_RELEVANCE = 0.005
+#: Minimum relevance of a memory that is listed; less says nothing about the prompt.
+_LEAST_RELEVANCE = 0.05
 #: What `engram why` can be asked.
 _ASK_WHY = "Also: engram why ID of a memory, or engram why --prompt TEXT for what Claude would be shown now."
 
@@ -402,17 +402,17 @@ def _print_explanation(explanation: Explanation, reason: str) -> None:
             ("best", _against_floor(explanation.score, explanation.floor)),
             (
                 "considered",
-                number_of(explanation.candidates, "memory") + (", by text alone" * explanation.is_text_only),
+                number_of(explanation.candidates, "memory or quotation", "memories and quotations")
+                + (", by text alone" * explanation.is_text_only),
             ),
             ("took", f"{explanation.duration_ms} ms"),
         ]
     )
-    # A memory of relevance 0.00 says nothing about the prompt.
     considered = [memory for memory in explanation.memories if memory.candidate.score >= _LEAST_RELEVANCE]
     if considered:
         click.echo()
         print_table(
-            ["memory", "relevance#", "needed#", "verdict", "summary"],
+            ["id", "relevance#", "needed#", "verdict", "text"],
             [(*_candidate_cells(memory.candidate), one_line(memory.summary, 80)) for memory in considered],
             empty="",
         )
@@ -568,12 +568,15 @@ def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bo
         branches = {read_branch(current_folder())}
         found = find_fixes(store, redact(error), places, relevance_of=relevance_of, branches=branches)
         fixes = [*found, *find_answers(store, redact(error), places, but=found, branches=branches)][:limit]
+        all_places = [] if fixes or place is None else [row.id for row in list_projects(store)]
+        is_elsewhere = bool(find_fixes(store, redact(error), all_places, branches=branches))
     if as_json:
         print_json({"fixes": [found.to_json() for found in fixes]})
         end_answer(is_known=bool(fixes))
     if not fixes:
         where = "any project" if place is None else one_line(place.name, 60)
-        end_with_nothing(f"No earlier fix of this error is known in {where}; `engram recall` finds what was said.")
+        hint = "add --all for those of other projects" if is_elsewhere else "`engram recall` finds what was said"
+        end_with_nothing(f"No earlier fix of this error is known in {where}; {hint}.")
     print_results(
         [
             Result(

@@ -13,7 +13,7 @@ from engram.models.sessions.prompt_outcomes import Candidate
 from engram.recollection.choose_bites import to_candidate
 from engram.recollection.recollection_service import RecollectionService
 
-#: Maximum number of memories that an explanation lists, most relevant first.
+#: Maximum number of memories and quotations that an explanation lists, most relevant first.
 MAX_LISTED = 10
 
 
@@ -30,7 +30,7 @@ class Explanation:
     text: str
     #: Display name of the project; "" for none.
     project: str
-    #: Number of memories considered.
+    #: Number of memories and quotations considered.
     candidates: int
     #: Relevance of the memory that decided the outcome, and the minimum it had to reach; None if none was considered.
     score: float | None
@@ -93,7 +93,7 @@ def explain(
         duration_ms=outcome.duration_ms,
         memories=tuple(
             ExplainedMemory(to_candidate(rated_hit), rated_hit.hit.text)
-            for rated_hit in answer.selection.rated[:MAX_LISTED]
+            for rated_hit in sorted(answer.selection.rated, key=lambda rated: -rated.score)[:MAX_LISTED]
         ),
         shown=str(output),
     )

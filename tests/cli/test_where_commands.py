@@ -278,10 +278,15 @@ def test_fix_names_the_project_of_a_fix_from_elsewhere(
     (name,) = {fix["project"] for fix in run_json("fix", FAILED)["fixes"]}
 
     here = run("fix", FAILED).stdout
+    (tmp_path / "boats").mkdir()
+    monkeypatch.chdir(tmp_path / "boats")
+    run("save", "The mast is cedar.")
+    other = run("fix", FAILED)
     monkeypatch.chdir(tmp_path)
     elsewhere = run("fix", FAILED).stdout
 
     assert f" · {name}\n" in elsewhere
+    assert (other.exit_code, "boats; add --all for those of other projects." in other.output) == (1, True)
     assert name
     assert f" · {name}\n" not in here
 

@@ -54,6 +54,15 @@ def test_a_prompt_is_explained_with_its_memories_and_nothing_is_stored(
     assert filled.fetch(tables.Injection.select()) == []
 
 
+def test_what_decided_is_listed_first_be_it_a_memory_or_a_quotation(filled: Store, run: Run, run_json: RunJson) -> None:
+    for prompt in ("Why is the VAT too low on some invoices?", PROMPT, "How do we test the lamp of the lantern?"):
+        explained = run_json("why", "--prompt", prompt, "--project", "harbor")
+        scores = [memory["score"] for memory in explained["memories"]]
+
+        assert scores == sorted(scores, reverse=True)
+    assert "memories and quotations" in run("why", "--prompt", PROMPT, "--project", "harbor").stdout
+
+
 def test_without_a_project_the_current_folder_counts(filled: Store, run_json: RunJson, folder: Path) -> None:
     explained = run_json("why", "--prompt", PROMPT)
 
