@@ -187,7 +187,7 @@ def _print_reasons(report: MemoryReport, why_not: str) -> None:
     print_facts(
         [
             ("use", describe_uses(report.uses, report.memory.episode_id)),
-            ("MEMORY.md", f"not in it: {why_not}" if why_not else "will be added to it"),
+            ("notes/MEMORY.md", f"not in it: {why_not}" if why_not else "will be added to it"),
         ]
     )
     click.echo()

@@ -42,7 +42,7 @@ def _options(command: Command) -> Command:
         type=click.IntRange(1, MAX_HITS),
         default=None,
         metavar="N",
-        help="Maximum number of hits of any kind (default: recall_limit, 5; recall applies it to memories only).",
+        help="Maximum number of hits (default: recall_limit, 5; for recall, of memories, besides what was said).",
     )
     verbose = click.option(
         "-v",
@@ -183,7 +183,9 @@ def _print(query: str, answer: RecallResponse, *, limit: int | None, is_verbose:
     shown = results if is_verbose or limit else results[:MAX_RESULTS]
     print_results(shown, is_verbose=is_verbose)
     if len(shown) < len(answer.hits):
-        click.secho(f"\n{len(answer.hits) - len(shown)} more; add -v to see them and where each was said", dim=True)
+        click.secho(
+            f"\n{len(answer.hits) - len(shown)} more; add -v to see all hits, with where each was said", dim=True
+        )
     if with_parts and any(hit.parts for hit in shown_hits):
         say_lines(_LEGEND, dim=True)
     if answer.note:

@@ -160,17 +160,18 @@ def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> R
     resume = in_folder(hit.origin.resume, hit.origin.folder, here)
     remarks = [*remarks_of(hit), *(_ONLY_PROMPT for _ in range(_is_only_prompt(hit)))]
     commit = f"commit {hit.origin.commit}" if hit.origin.commit else ""
+    has_id = hit.kind not in ("commits", "session", "note")
     return Result(
         title=title,
         about=about,
         remarks=remarks,
         text=text,
         outcome=hit.outcome,
-        id="" if hit.kind in ("commits", "session", "note") else hit.id,
+        id=hit.id if has_id else "",
         resume=resume,
         details=[
             f"“{' '.join(hit.quote.split())}”" if hit.quote else "",
-            f"{hit.id}  score {hit.score:.3f}",
+            f"score {hit.score:.3f}" if has_id else f"{hit.id}  score {hit.score:.3f}",
             *(["= " + " + ".join(f"{name} {value:.3f}" for name, value in hit.parts.items())] if with_parts else []),
             *(f"{place.text}  {place.uuid}" for place in hit.evidence[:_MAX_EVIDENCE] if place.path),
             _BETWEEN.join(part for part in (commit, pull_request_of(hit) and hit.origin.pull_request) if part),
