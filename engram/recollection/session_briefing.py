@@ -43,6 +43,7 @@ from engram.search.hits import BRANCH_DEDUCTION
 from engram.settings import Settings
 from engram.system.atomic import read_regular
 from engram.transcripts.claude_code.history import PromptHistory
+from engram.trust.display import number_of
 from engram.vaults import with_flags
 
 #: Share of the token budget to use; less than 1, because the length of a token is an estimate.
@@ -241,8 +242,8 @@ def recovered_line(store: Reader, project_id: int | None) -> list[str]:
     if not prompts:
         return []
     return [
-        f"Recovered from history.jsonl: {prompts} of the user's prompts in {sessions} earlier sessions, without "
-        "answers. memory_search finds them."
+        f"Recovered from history.jsonl: {number_of(prompts, 'prompt')} of the user's in "
+        f"{number_of(sessions, 'earlier session')}, without answers. memory_search finds them."
     ]
 
 

@@ -304,7 +304,7 @@ class TestDecisionsOfTheLastSessions:
 class TestRecoveredPrompts:
     """What prompts were recovered from history.jsonl is told once for a project."""
 
-    LINE = "Recovered from history.jsonl: 2 of the user's prompts in 1 earlier sessions, without answers."
+    LINE = "Recovered from history.jsonl: 2 prompts of the user's in 1 earlier session, without answers."
 
     @pytest.fixture(autouse=True)
     def recovered(self, memory: Scene) -> None:
