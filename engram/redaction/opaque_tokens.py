@@ -16,10 +16,11 @@ from engram.system.lazy_regex import lazy_regex
 _RUN = lazy_regex(r"[A-Za-z0-9_\-+/=.~]{16,}")
 _PIECE = lazy_regex(r"[A-Za-z0-9]+")
 _UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-#: Ids that stay readable: of messages, tool calls, requests, sessions and Engram's memories.
+#: Ids that stay readable: of messages, tool calls, requests, sessions, and Engram's memories and quotations.
 _READABLE_ID = lazy_regex(
     r"(?:toolu|msg|req|srvtoolu|call|run|thread|asst|chatcmpl|resp|evt|ep|in|cus|pi|ch|sess|session|agent|task|file|"
     r"batch|msgbatch|container|item|step|price|acct|sub|txn|seti|nonce)(?:_|-)[A-Za-z0-9_-]{4,64}"
+    r"|q_[0-9a-f]{13,18}$"
 )
 _HEX_RUN = lazy_regex(r"(?:[0-9a-f]+|[0-9A-F]+)")
 _HEX_INSIDE = lazy_regex(

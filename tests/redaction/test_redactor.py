@@ -91,6 +91,7 @@ def test_redacting_made_up_secrets_twice_changes_nothing_more(other_kinds: Modul
         "see 9d4e1e2 and abc123def456",
         "session 4d5611e5-241a-462a-8d15-5122611a9569 resumed",
         "toolu_01AbCdEfGhJkMnPqRsTuVwXy and msg_013Zva2CMHLNnXjNJJKqJ2EF and req_011CSHoEeqs5C35K2UUqR7Fy",
+        "[2026-07-22 turn] q_c381e8838c0c8fd s1: see ep_0f1a2b3c4d5e, q_a46d675ec148cb4, and q_4be03dbdc2574bd:",
         "open engram/redaction/redactor.py and tests/test_password_reset.py",
         "def reset_password(self, token: str | None = None) -> TokenResponse:",
         "const accessToken = await getAccessToken(user.id)",
