@@ -133,6 +133,10 @@ class Thresholds:
     below_best: float = 0.5
 
 
+#: Beginning of the ids under which fixes that only a transcript shows are recorded as shown.
+SEEN_FIX = "fix_"
+
+
 @dataclass(frozen=True, slots=True)
 class Bite:
     episode_id: str
@@ -156,6 +160,11 @@ class Bite:
     def is_quotation(self) -> bool:
         """True for words quoted from a session; False for a memory or a line about a failure."""
         return is_quotation_id(self.episode_id)
+
+    @property
+    def is_seen_fix(self) -> bool:
+        """True for a fix that a transcript shows: nobody said it, and no command accepts its id."""
+        return self.episode_id.startswith(SEEN_FIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,6 +411,9 @@ MIN_ERROR_SHARE = 0.5
 _COMMON = lazy_regex(
     r"(?:__init__|index|main|mod|lib|app|utils?|types?|setup|conftest|readme|claude)(?:\.\w+)*", re.IGNORECASE
 )
+#: A memory that lists more files than this, besides its text, is not about any of them in particular.
+MAX_FILES_ABOUT = 5
+_FILE_NAME = lazy_regex(r"[^\s/\\]\.[A-Za-z]\w{0,9}$")
 _SUBCOMMAND = lazy_regex(r"[a-z][\w.-]*(?:\s+[a-z][\w:-]*)?")
 #: Routine programs, for which no reminder is needed.
 _READ_ONLY_PROGRAMS = frozenset(
@@ -475,9 +487,15 @@ def _verdict(hit: Hit, request: InjectionRequest, call: ToolCall, in_context: Co
 
 
 def is_about(hit: Hit, call: ToolCall) -> bool:
-    """Return True if a memory mentions a file of the call, its command, or most of its error."""
+    """Return True if a memory mentions a file of the call, its command, or most of its error.
+
+    A memory that lists many files, such as all that a turn read and changed, is not about any of them in particular;
+    its text must mention the file.
+    """
     entities = hit.memory.entities if hit.memory is not None else ()
-    memory_text = f" {hit.text} {' '.join(entities)} ".lower().replace("\\", "/")
+    files = [name for name in entities if _FILE_NAME.search(name)]
+    names = entities if len(files) <= MAX_FILES_ABOUT else [name for name in entities if name not in files]
+    memory_text = f" {hit.text} {' '.join(names)} ".lower().replace("\\", "/")
     if any(_names_file(memory_text, name) for name in call.files):
         return True
     program = program_of(call.command).lower()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import threading
 from collections import OrderedDict
@@ -21,7 +22,7 @@ from engram.models.sessions.failures_and_commits import EarlierFailure, earlier_
 from engram.models.sessions.stored_turns import StoredTurn
 from engram.recollection.branch_state import resume_of_id
 from engram.recollection.briefing_lines import is_in_force
-from engram.recollection.choose_bites import Bite, InjectionRequest, why_barred
+from engram.recollection.choose_bites import SEEN_FIX, Bite, InjectionRequest, why_barred
 from engram.system.clock import iso_or_none
 from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import error_keys, programs_of, telling_lines, tells_passing, without_comments
@@ -263,23 +264,37 @@ def recall_failure(store: Store, failure: Failure, request: InjectionRequest) ->
     """
     if request.project_id is None:
         return None
+    found = earlier_failures(store, request.project_id, failure.keys)
+    known = _known_ways(store, found, request)
     ways = [
-        (resolution, turns, earlier)
-        for earlier in _candidates(store, failure, request)
+        (resolution, turns, way, round(len(earlier.shared_keys) / len(failure.keys), 4))
+        for earlier in _candidates(store, found, failure, request)
         for turns, resolution in resolutions_of(store, earlier)
-        if not _is_named(resolution, failure)
+        if not _is_named(resolution, failure) and (way := way_of(resolution, _command_of(earlier, turns))) not in known
     ]
-    for resolution, turns, earlier in sorted(ways, key=lambda way: (way[0].calls, len(way[0].passed_as))):
-        bite = _bite(store, resolution, turns, earlier, failure, request)
+    for resolution, turns, way, relevance in sorted(ways, key=lambda fix: (fix[0].calls, len(fix[0].passed_as))):
+        bite = _bite(store, resolution, turns, way, relevance, request)
         if bite is not None:
             return bite
     return None
 
 
-def _candidates(store: Store, failure: Failure, request: InjectionRequest) -> list[EarlierFailure]:
+def _known_ways(store: Store, found: Sequence[EarlierFailure], request: InjectionRequest) -> set[str]:
+    """Return the fixes that the session has found itself and still has in its context."""
+    own = [earlier for earlier in found if earlier.session_id == request.session_id][:MAX_EARLIER]
+    since_ms = sessions.context_start_ms(store, request.session_id) if own else 0
+    return {
+        way_of(resolution, _command_of(earlier, turns))
+        for earlier in own
+        for turns, resolution in resolutions_of(store, earlier)
+        if _passed_at_ms(resolution, turns) >= since_ms
+    }
+
+
+def _candidates(
+    store: Store, found: Sequence[EarlierFailure], failure: Failure, request: InjectionRequest
+) -> list[EarlierFailure]:
     """Return the failures in other sessions that share enough of the error, those with the most in common first."""
-    assert request.project_id is not None
-    found = earlier_failures(store, request.project_id, failure.keys)
     # Must be read after the failures, because a fork's transcript may be read at the same time.
     in_context = {request.session_id, *(source for source, _ in sessions.copied_history(store, request.session_id))}
     earlier = [
@@ -314,14 +329,13 @@ def _bite(
     store: Store,
     resolution: Resolution,
     turns: Sequence[StoredTurn],
-    earlier: EarlierFailure,
-    failure: Failure,
+    way: str,
+    relevance: float,
     request: InjectionRequest,
 ) -> Bite | None:
     """Return the line about a fix; None if it was shown before or must not be shown."""
-    first, last = turns[0], turns[resolution.turn_index]
-    line_id = f"turn_{first.stable_id}"
-    way = way_of(resolution, turns[0].turn.actions[earlier.seq].command)
+    # The same fix may have been found in several turns, so it is known by its words.
+    line_id = f"{SEEN_FIX}{hashlib.sha256(way.encode('utf-8', 'replace')).hexdigest()[:16]}"
     if line_id in request.shown or why_suspect(way, is_typed=False, is_assistant=True):
         return None
     memories = memories_between(store, resolution, turns[: resolution.turn_index + 1])
@@ -334,16 +348,27 @@ def _bite(
     words = memory.summary if memory is not None else resolution.words
     if why_suspect(words, is_typed=False, is_assistant=True):
         words = ""
+    if words and memory is None:
+        words = f"The assistant said: {words}"
     return Bite(
         episode_id=memory.episode_id if memory is not None else line_id,
         text=f"{way} {words}".strip(),
-        created_at_ms=last.turn.ended_at_ms or last.turn.started_at_ms or 0,
+        created_at_ms=_passed_at_ms(resolution, turns),
         importance=memory.importance if memory is not None else Importance.NORMAL,
         voice=memory.voice if memory is not None else Voice.ASSISTANT,
         origin=memory.origin if memory is not None else "",
-        relevance=round(len(earlier.shared_keys) / len(failure.keys), 4),
+        relevance=relevance,
         evidence=tuple(sorted(resolution.between)),
     )
+
+
+def _command_of(earlier: EarlierFailure, turns: Sequence[StoredTurn]) -> str:
+    return turns[0].turn.actions[earlier.seq].command
+
+
+def _passed_at_ms(resolution: Resolution, turns: Sequence[StoredTurn]) -> int:
+    last = turns[resolution.turn_index].turn
+    return last.ended_at_ms or last.started_at_ms or 0
 
 
 def way_of(resolution: Resolution, command: str) -> str:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 
 from engram.models.memories.branches import MAX_BRANCH_CHARACTERS, branch_remark
-from engram.models.memories.memory_records import is_memory_id
 from engram.recollection.choose_bites import Bite
 from engram.redaction import redact
 from engram.system.clock import day_of
@@ -46,8 +45,7 @@ def bites_text(bites: Sequence[Bite], tokens: int) -> str:
 def failure_text(bite: Bite, tokens: int) -> str:
     """Return the fenced line about an earlier failure."""
     lines = bite_lines([bite], tokens)
-    is_memory = is_memory_id(bite.episode_id)
-    return fenced([HEADER if is_memory else RECORDS_HEADER, *lines]) if lines else ""
+    return fenced([RECORDS_HEADER if bite.is_seen_fix else HEADER, *lines]) if lines else ""
 
 
 def bite_lines(bites: Sequence[Bite], tokens: int) -> list[str]:
@@ -84,11 +82,13 @@ def shown_words(bites: Sequence[Bite], tokens: int) -> list[tuple[Bite, str]]:
 
 def bite_head(bite: Bite) -> str:
     """Return the head of a bite, such as ``[ep_…] 2026-02-20, high, the user``; for a quotation, it includes the
-    question.
+    question; for a line about a failure, it is the date alone.
     """
     if bite.is_quotation:
         asked = f", asked “{shown_text(bite.asked, MAX_BITE_CHARACTERS)}”" if bite.asked else ""
         return f"[{bite.episode_id}] {day_of(bite.created_at_ms)}, {bite.voice.label}{asked}"
+    if bite.is_seen_fix:
+        return day_of(bite.created_at_ms)
     stale = ", may no longer hold" if bite.stale_reason else ""
     whose = shown_text(bite.origin, MAX_BRANCH_CHARACTERS) if bite.origin else bite.voice.label
     head = f"[{bite.episode_id}] {day_of(bite.created_at_ms)}, {bite.importance}, {whose}"

@@ -20,12 +20,19 @@ def choose(hits: list[Hit], request: InjectionRequest, call: ToolCall) -> list[B
     return bites_of(rate_for_tool_call(hits, request, call))
 
 
+TOUCHED = ("plan.md", "verify.md", "deliver.md", "shell.zsh", "shell.fish", "shell.ps1", "features.go")
+
+
 @pytest.mark.parametrize(
     ("memory", "call", "wanted"),
     [
         (hit("watcher.py must not import torch"), ToolCall(("/a/b/watcher.py",)), True),
         (hit("rewatcher.py is gone"), ToolCall(("/a/b/watcher.py",)), False),
         (hit("the leak", "src/store.go"), ToolCall(("C:\\x\\src\\store.go",)), True),
+        # What a turn read and changed beside its subject does not make its memory one about those files.
+        (hit("the mark of a prompt has a URL", *TOUCHED), ToolCall(("/a/skills/plan.md",)), False),
+        (hit("plan.md has the mark of a prompt", *TOUCHED), ToolCall(("/a/skills/plan.md",)), True),
+        (hit("the mark of a prompt has a URL", *TOUCHED[:5]), ToolCall(("/a/skills/plan.md",)), True),
         (hit("index.ts re-exports all"), ToolCall(("/a/b/index.ts",)), False),
         (hit("b/index.ts re-exports all"), ToolCall(("/a/b/index.ts",)), True),
         (hit("go test needs CGO_ENABLED=0"), ToolCall(command="go test ./..."), True),
