@@ -179,7 +179,8 @@ class PendingBites:
     ) -> bool:
         """Replace the pending bites of a session; return True if bites are pending now.
 
-        Nothing is replaced if a hook has claimed the file in the meantime, or the user has sent another prompt.
+        Nothing is pending if a hook has claimed the file in the meantime, one of the bites has been shown, or the user
+        has sent another prompt.
 
         Args:
             prompt: the prompt that the bites belong to.
@@ -193,7 +194,9 @@ class PendingBites:
             if latest is None or latest.key != prompt.key or self.settle(session_id):
                 return False
             self.withdraw(session_id)
-            if not data:
+            # Another thread may have settled a claim after these bites were chosen.
+            shown = self._ledger.shown_ids(session_id)
+            if not data or any(bite.episode_id in shown for bite in bites):
                 return False
             self._ledger.note_pending(session_id, key or prompt.key, bites, outcome, channel)
             self._files.put(session_id, data)

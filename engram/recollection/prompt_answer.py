@@ -96,13 +96,12 @@ class BiteSelector:
 
         Pending bites count as not shown.
         """
-        injections = self.ledger.of_session(session_id)
-        shown = [injection for injection in injections if injection.state == "shown"]
-        shown_ids = {injection.episode_id for injection in shown}
         given_ids = {
             injection.episode_id
-            for injection in shown
-            if injection.channel in _OF_PROMPTS and belongs_to(prompt, injection.prompt_key, injection.at_ms)
+            for injection in self.ledger.of_session(session_id)
+            if injection.state == "shown"
+            and injection.channel in _OF_PROMPTS
+            and belongs_to(prompt, injection.prompt_key, injection.at_ms)
         }
         remaining = self.settings.bites - len(given_ids)
         if remaining <= 0:
@@ -110,14 +109,12 @@ class BiteSelector:
         refusal = self.scope.refusal(session_id, prompt.cwd, prompt.project_id)
         if refusal is not None:
             return Selection(refusal)
-        pending_ids = {injection.episode_id for injection in injections if injection.state == "pending"} - shown_ids
-        earlier_ids = self.ledger.shown_ids(session_id) - pending_ids
         project_id = self.project_id(session_id, prompt)
         request = InjectionRequest(
             text=call.text if call else prompt.text,
             session_id=session_id,
             project_id=project_id,
-            shown=earlier_ids | given_ids,
+            shown=self.ledger.told_ids(session_id) | given_ids,
             bites=remaining,
             now_ms=self.ledger.now_ms(),
             branch=read_branch(prompt.cwd),

@@ -121,6 +121,13 @@ _POINTS = lazy_regex(
     r"\b(?:the (?:last|latest|following|above|below|next|attached|current)|this|above|below|here|these|those)\b",
     re.IGNORECASE,
 )
+#: Words for work that was under way when it was said.
+_UNDERWAY = lazy_regex(
+    r"\b(?:(?:sub)?agents?|reviewers?|verifiers?)\b[^.!?]{0,40}\b(?:is|are)\s+(?:(?:now|still|currently|all)\s+){0,2}"
+    r"(?:running|working|waiting|underway|at work|done|finished)\b|"
+    r"\b(?:is|are)\s+(?:\w+\s+)?running\s+in\s+the\s+background\b",
+    re.IGNORECASE,
+)
 #: Verdicts with which a memory takes precedence over any passage, whether the memory is shown or not.
 _SURER = (Verdict.SHOWN, Verdict.ALREADY_SHOWN, Verdict.IN_CONTEXT, Verdict.STANDS_IN_FILE, Verdict.SUSPECT)
 
@@ -271,6 +278,7 @@ def _run_from(said: Sequence[str], first: int) -> str:
             or not is_whole
             or is_of_the_moment(sentence)
             or _INTENDS.search(sentence)
+            or _UNDERWAY.search(sentence)
         ):
             break
         if number == 0 and (not stands_alone(sentence) or _BEGINS.match(sentence)):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from functools import partial
 from typing import TypeVar
 
 from engram.models.engine.transaction import Store
 from engram.models.projects.projects import ProjectRow
 from engram.models.sessions import sessions
+from engram.models.sessions.recent_work import calls_of_session
 from engram.recollection.branch_state import find_branch_state
 from engram.recollection.hook_files import PendingBites
 from engram.recollection.ledger import Ledger
@@ -166,7 +166,8 @@ class SessionStarts:
         """Return the briefing that the session missed; "" if it missed none or another prompt has delivered it."""
         if not self._starts.take_missed(session_id, prompt.key):
             return ""
-        text = self._briefing(session_id, prompt.cwd)
+        self._pending.settle(session_id)
+        text = self._briefing(session_id, prompt.cwd, is_late=True)
         if text:
             self._ledger.note_briefing(session_id, text, is_new_context=False)
         return text
@@ -186,23 +187,40 @@ class SessionStarts:
             return False
         return True
 
+    def _has_worked(self, session_id: str, project_id: int | None) -> bool:
+        session = sessions.find_session(self._store, session_id)
+        if session is None or project_id is None:
+            return False
+        return any(calls_of_session(self._store, session.id, project_id))
+
     def _forget_context(self, session_id: str) -> None:
         """Withdraw pending bites and forget the topic, because the session's context was emptied."""
         self._pending.withdraw(session_id)
         self._topics.forget(session_id)
 
-    def _briefing(self, session_id: str, cwd: str) -> str:
+    def _briefing(self, session_id: str, cwd: str, *, is_late: bool = False) -> str:
+        """Return the briefing of a session; "" if there is none.
+
+        One that ``is_late`` leaves out what the session was shown since its start.
+        """
         if not self._scope.may_show(session_id, cwd):
             return ""
         project_id = self._scope.project_id(session_id, cwd)
-        where = find_branch_state(self._store, project_id, cwd, git_seconds=0, but_session=session_id)
+        # A session that has worked already may itself have done what others left open.
+        has_worked = is_late and self._has_worked(session_id, project_id)
+        where = (
+            None
+            if has_worked
+            else find_branch_state(self._store, project_id, cwd, git_seconds=0, but_session=session_id)
+        )
+        shown = self._ledger.told_ids(session_id) if is_late else set()
         recovered = recovered_line(self._store, project_id)
         text = build_briefing(
             self._store,
             self._settings,
             project_id=project_id,
             where=where,
-            in_context=partial(self._ledger.in_context, session_id),
+            in_context=lambda: self._ledger.in_context(session_id).union(shown),
             is_start=True,
             but_session=session_id,
         )

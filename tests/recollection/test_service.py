@@ -13,12 +13,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recollecting import Scene
 
-from engram.enums import Importance, Scope, Status, Voice
+from engram.enums import Channel, Importance, Scope, Status, Verdict, Voice
 from engram.models.projects import projects
+from engram.models.sessions.prompt_outcomes import Outcome
 from engram.models.shown import injections
 from engram.models.work.work import pause
-from engram.recollection.hook_files import RecollectionFiles
-from engram.recollection.render_bites import MAX_OVERRUN_CHARACTERS
+from engram.recollection.choose_bites import Bite
+from engram.recollection.hook_files import PendingBites, RecollectionFiles
+from engram.recollection.ledger import Ledger
+from engram.recollection.prompts import AskedPrompt, LatestPrompts, SessionScope, Topics
+from engram.recollection.render_bites import MAX_OVERRUN_CHARACTERS, hook_output
 from engram.transcripts.turns import Action
 
 PROMPT = "Why does the watcher hold a flock and no PID file?"
@@ -343,6 +347,36 @@ class TestStart:
         shown = [bool(memory.start(source)) for source in ("startup", "startup", "clear", "compact", "resume", "fork")]
 
         assert shown == [True, False, True, True, False, False]
+
+    def test_a_briefing_that_is_made_up_leaves_out_what_was_shown_meanwhile(self, memory: Scene) -> None:
+        shown = memory.keep()
+        other = memory.keep("The parser is written by hand, without a generator")
+        memory.service.never_asked({"hook_event_name": "SessionStart", "session_id": "s1", "source": "startup"})
+        memory.ask(prompt_id="p1")
+        asked = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": "/dev/lab/proj", "prompt_id": "p1"}
+        memory.service.came_too_late(asked | {"prompt": PROMPT})
+        assert shown.episode_id in memory.hand_over()
+
+        made_up = memory.ask("commit", prompt_id="p2")
+
+        assert other.episode_id in made_up
+        assert shown.episode_id not in made_up
+
+    def test_bites_that_were_chosen_before_a_claim_was_settled_do_not_wait_again(self, memory: Scene) -> None:
+        kept = memory.keep()
+        ledger, prompts = Ledger(memory.store, SessionScope(memory.store, memory.settings)), LatestPrompts()
+        pending = PendingBites(memory.settings.places.recollections, ledger, prompts, Topics(None))
+        prompt = AskedPrompt(key="p1", digest="d", text=PROMPT, at_ms=memory.clock.now_ms())
+        prompts.claim("s1", prompt)
+        bite = Bite(kept.episode_id, kept.summary, 0, Importance.NORMAL, Voice.ASSISTANT, 0.9, ())
+        outcome = Outcome("s1", Channel.TOOL, Verdict.PENDING, memory.clock.now_ms())
+        data = hook_output("PreToolUse", "The watcher holds a flock.")
+        assert pending.put("s1", prompt, [bite], data, outcome)
+        memory.hand_over()
+        assert pending.settle("s1")
+
+        assert not pending.put("s1", prompt, [bite], data, outcome)
+        assert memory.waiting() == ""
 
     def test_a_briefing_that_came_too_late_is_made_up_once_at_the_next_prompt(self, memory: Scene) -> None:
         kept = memory.keep()
