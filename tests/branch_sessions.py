@@ -68,10 +68,12 @@ class Workshop:
         cwd: str = "",
         behind: str = "",
         pace: float = 0.0,
+        close: bool = True,
     ) -> str:
         """Let a turn take place in a session and be read; returns the session's id.
 
-        ``behind`` is the entry that the prompt follows, ``pace`` the seconds between two entries.
+        ``behind`` is the entry that the prompt follows, ``pace`` the seconds between two entries. Unless ``close``,
+        the turn goes on.
         """
         session_id = self.sessions.setdefault(session, str(uuid.uuid4()))
         self.clock.advance(60)
@@ -98,7 +100,7 @@ class Workshop:
                 line = {"type": role, "uuid": entry, "message": message, "timestamp": at} | place | common
                 file.write(json.dumps(line) + "\n")
                 self.clock.advance(pace)
-        ingest_path(self.store, path, settings=self.settings, redact=redact, close=True)
+        ingest_path(self.store, path, settings=self.settings, redact=redact, close=close)
         return session_id
 
     def learn(self, summary: str, sessions: Sequence[str] = ("one",), **fields: Any) -> Memory:

@@ -13,9 +13,16 @@ from engram.models.engine.transaction import Store
 from engram.models.memories import branches
 from engram.models.memories.branches import MAX_BRANCH_CHARACTERS
 from engram.models.memories.memory_records import Memory
+from engram.models.memories.watermarks import OPEN_TURN_MS
 from engram.models.search.memory_lists import latest_memories
 from engram.models.sessions.reading_progress import files_of_session
-from engram.models.sessions.recent_work import calls_of_session, latest_prompts, latest_sessions_of, latest_sessions_on
+from engram.models.sessions.recent_work import (
+    calls_of_session,
+    latest_prompts,
+    latest_sessions_of,
+    latest_sessions_on,
+    latest_turn,
+)
 from engram.models.sessions.sessions import SessionRow, find_session, session_titles
 from engram.recollection.briefing_lines import is_open_problem, text_of, title_line
 from engram.recollection.prompts import filter_prompt
@@ -79,6 +86,8 @@ class LastSession:
     is_recent: bool = True
     #: Its last prompt, which may be as short as "commit".
     final_prompt: str = ""
+    #: True while its latest turn is open and grows: what it has not finished is being worked on, not left open.
+    is_at_work: bool = False
 
     @property
     def prompt_before(self) -> str:
@@ -200,6 +209,8 @@ def find_branch_state(
 
 def _last_session(store: Store, session: SessionRow, project_id: int) -> LastSession:
     prompts = [" ".join(text.split()) for text in latest_prompts(store, session.id, project_id, MAX_PROMPTS)]
+    silent_ms = store.now_ms() - session.last_at_ms
+    turn = latest_turn(store, session.session_id) if silent_ms <= OPEN_TURN_MS else None
     return LastSession(
         session,
         branch=session.branch if session.project_id == project_id else "",
@@ -207,7 +218,8 @@ def _last_session(store: Store, session: SessionRow, project_id: int) -> LastSes
         prompt=next((prompt for prompt in prompts if filter_prompt(prompt).text), ""),
         final_prompt=prompts[0] if prompts else "",
         title=session_titles(store, [session])[session.session_id],
-        is_recent=store.now_ms() - session.last_at_ms <= MAX_SESSION_AGE_MS,
+        is_recent=silent_ms <= MAX_SESSION_AGE_MS,
+        is_at_work=turn is not None and not turn.turn.is_closed,
     )
 
 
@@ -281,9 +293,10 @@ def where_lines(where: Where, threads: Sequence[Memory]) -> list[str]:
     Uncommitted files are left out, because Claude Code's first request lists them.
     """
     lines = [title_line(memory, text) for memory in threads if not memory.suspect and (text := text_of(memory))]
-    if failed := _failed(where.failure):
+    is_at_work = where.last is not None and where.last.is_at_work
+    if not is_at_work and (failed := _failed(where.failure)):
         lines.append(f"- {failed}, and has not been seen to pass since.")
-    if todos := _todos(where.todos):
+    if not is_at_work and (todos := _todos(where.todos)):
         lines.append(f"- Unfinished in the todo list: {todos}.")
     lines += _session_lines(where, is_open=bool(lines))
     name = shown_name(where.branch, MAX_BRANCH_CHARACTERS)
@@ -294,19 +307,32 @@ def _session_lines(where: Where, *, is_open: bool) -> list[str]:
     """Return lines about the branch's last session and, on a trunk, about the latest one if it left work open.
 
     If nothing is open, there is no line for a session on the default branch or a trunk, or without an informative title
-    or prompt.
+    or prompt. A session that is at work now has left nothing open, and must not be resumed beside itself.
     """
     here, elsewhere = where.last, where.last_elsewhere
     lines = []
     is_trunk = counts_as_merged(where.branch) or where.branch in TRUNKS
-    if here is not None and here.is_recent and (is_open or (not is_trunk and _is_named(here))):
+    if here is not None and here.is_at_work:
+        if where.todos or (not is_trunk and _is_named(here)):
+            lines.append(_at_work_line(here, " on this branch" if where.branch else "", where.todos))
+    elif here is not None and here.is_recent and (is_open or (not is_trunk and _is_named(here))):
         lines.append(f"- Last session on this branch: {_about(here)}.")
     left = "; ".join(part for part in (_failed(where.failure_elsewhere), _todos(where.todos_elsewhere)) if part)
-    if elsewhere is not None and left and is_trunk:
-        name = shown_name(elsewhere.branch, MAX_BRANCH_CHARACTERS)
-        place = f" (branch {name})" if name else ""
+    if elsewhere is None or not is_trunk:
+        return lines
+    name = shown_name(elsewhere.branch, MAX_BRANCH_CHARACTERS)
+    place = f" (branch {name})" if name else ""
+    if elsewhere.is_at_work:
+        if where.todos_elsewhere:
+            lines.append(_at_work_line(elsewhere, place, where.todos_elsewhere))
+    elif left:
         lines.append(f"- Latest session overall{place}: {_about(elsewhere, left=left)}.")
     return lines
+
+
+def _at_work_line(session: LastSession, place: str, todos: Sequence[str]) -> str:
+    """Return the line about another session that is at work now."""
+    return f"- Another session is at work now{place}: {_about(session, doing=_todos(todos))}."
 
 
 def _failed(failure: OpenFailure | None) -> str:
@@ -329,16 +355,16 @@ def _is_named(last: LastSession) -> bool:
     return any(len(topic_words(text)) >= MIN_TELLING_WORDS for text in (last.title, last.prompt))
 
 
-def _about(last: LastSession, left: str = "") -> str:
-    """Describe a session by its last informative prompt, or by the work that it left open if ``left`` is set."""
-    prompt = "" if left else _shown(last.prompt, MAX_PROMPT_CHARACTERS, is_typed=True)
+def _about(last: LastSession, left: str = "", doing: str = "") -> str:
+    """Describe a session by its last informative prompt, or by the work that it left open or has yet to do."""
+    prompt = "" if left or doing else _shown(last.prompt, MAX_PROMPT_CHARACTERS, is_typed=True)
     title = _shown(last.title.rstrip("…"), MAX_TITLE_CHARACTERS, is_typed=False)
     # The title of a session with a single prompt is that prompt.
     named = f', "{title}"' if title and not prompt.startswith(title) else ""
     which = "one of the last prompts" if last.prompt_before else "last prompt"
     asked = f', {which}: "{prompt}"' if prompt else ""
-    open_work = f"; left open: {left}" if left else ""
-    resume = f"; `{last.resume}` resumes it" if last.resume else ""
+    open_work = f"; left open: {left}" if left else f"; yet to do: {doing}" if doing else ""
+    resume = f"; `{last.resume}` resumes it" if last.resume and not last.is_at_work else ""
     return f"{day_of(last.session.last_at_ms)}{named}{asked}{open_work}{resume}"
 
 

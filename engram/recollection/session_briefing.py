@@ -38,7 +38,7 @@ from engram.recollection.briefing_lines import (
     title_line,
 )
 from engram.recollection.render_bites import CHARACTERS_PER_TOKEN, fenced, shown_name, shown_text
-from engram.reports.health import take_vitals
+from engram.reports.health import Vitals, take_vitals
 from engram.search.hits import BRANCH_DEDUCTION
 from engram.settings import Settings
 from engram.system.atomic import read_regular
@@ -58,7 +58,7 @@ FILE_BONUS = 0.2
 #: budget.
 MAX_NOTE_LINE_CHARACTERS, MAX_NOTE_BYTES = 160, 30_000
 NOTE_SHARE = 0.2
-#: How long capture must have been failing before a briefing mentions it, in milliseconds.
+#: How long capture must have been failing, or extraction waiting, before a briefing mentions it, in milliseconds.
 BROKEN_MS = 3_600_000
 #: Stages without which nothing new is stored.
 CAPTURE_STAGES = ("ingest", "read", "watch", "watcher", "extract")
@@ -248,7 +248,9 @@ def recovered_line(store: Reader, project_id: int | None) -> list[str]:
 
 
 def dead_line(store: Store, settings: Settings) -> list[str]:
-    """Return a line if the watcher used to run on this machine but no longer does, or if a stage is far behind."""
+    """Return a line if the watcher used to run on this machine but no longer does, or if sessions have long been
+    waiting to become memories.
+    """
     if not settings.capture or not settings.places.watcher_lock.exists():
         return []
     vitals = take_vitals(store, settings, with_files=False)
@@ -256,8 +258,23 @@ def dead_line(store: Store, settings: Settings) -> list[str]:
         return [
             "Engram keeps nothing of this session: its watcher is not running. The user starts it with `engram up`."
         ]
-    late = [trouble for trouble in vitals.troubles() if trouble.about in CAPTURE_STAGES and not trouble.is_broken]
-    return [f"Engram {trouble.about} {trouble.text}. `engram doctor` shows the user why." for trouble in late[:1]]
+    waited_ms = _waited_ms(vitals, store.now_ms())
+    if waited_ms <= BROKEN_MS:
+        return []
+    hours = waited_ms // 3_600_000
+    return [f"Engram has made no memories of some sessions for {hours} h. `engram doctor` shows the user why."]
+
+
+def _waited_ms(vitals: Vitals, now_ms: int) -> int:
+    """Return how long due extraction had been waiting when the worker last looked for work.
+
+    A machine that slept has just woken up late, but neglected nothing.
+    """
+    extract, scan = vitals.stages.get("extract"), vitals.stages.get("scan")
+    if extract is None or extract.last_error or scan is None or not scan.last_success_ms:
+        return 0
+    due_ms = now_ms - int(extract.lag_seconds * 1000)
+    return scan.last_success_ms - due_ms
 
 
 def _note_lines(store: Store, settings: Settings, project_id: int) -> list[str]:

@@ -18,14 +18,18 @@ from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
 from engram.ingest.read_sources import ingest_all, ingest_path
 from engram.memories.save import save_memory
+from engram.models.engine.meta import put_meta
+from engram.models.engine.migrations import MADE_AT
 from engram.models.memories.memory_records import Memory
 from engram.models.projects import projects
 from engram.models.sessions import sessions
 from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.work.task_runs import note_failure, note_success
+from engram.models.work.work import make_due
 from engram.recollection.briefing_lines import text_of
 from engram.recollection.session_briefing import MAX_STARTS, build_briefing
 from engram.redaction import redact
+from engram.system.process_lock import ProcessLock
 from engram.transcripts.turns import Action, Opening, Turn
 
 DAY_MS = 86_400_000
@@ -42,6 +46,26 @@ def summaries(lines: list[str]) -> list[str]:
 
 def test_an_empty_memory_says_nothing(memory: Scene) -> None:
     assert build_briefing(memory.store, memory.settings, project_id=memory.project.id) == ""
+
+
+def test_work_is_late_only_if_the_worker_looked_at_it_and_left_it(memory: Scene) -> None:
+    with memory.store.transaction() as tx:
+        put_meta(tx, MADE_AT, str(memory.clock.now_ms()))
+        make_due(tx, "extract", "s-1", memory.clock.now_ms())
+    note_success(memory.store, "scan")
+    lock = ProcessLock(memory.settings.places.watcher_lock)
+    try:
+        # The machine slept all night: nothing could be done.
+        memory.clock.advance(9 * 3600)
+        assert brief(memory) == []
+
+        note_success(memory.store, "scan")
+        assert brief(memory)[1:] == [
+            "Engram has made no memories of some sessions for 9 h. "
+            f"`engram --home {memory.settings.home} doctor` shows the user why."
+        ]
+    finally:
+        lock.release()
 
 
 def test_pinned_come_first_then_the_important_and_recent(memory: Scene) -> None:

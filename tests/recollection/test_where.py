@@ -9,6 +9,7 @@ import pytest
 
 from engram.consolidation.git_staleness import read_branches
 from engram.enums import Kind, Source
+from engram.models.memories.watermarks import OPEN_TURN_MS
 from engram.models.sessions.sessions import find_session, set_session_title
 from engram.recollection.branch_state import MAX_AGE_MS, MAX_SESSION_AGE_MS, Where, find_branch_state
 from engram.recollection.recollection_service import RecollectionService
@@ -260,6 +261,49 @@ def test_on_a_trunk_a_session_of_another_branch_is_named_if_it_left_work(
     assert state.last is None
     assert state.last_elsewhere is not None, "a person is always told"
     assert state.last_elsewhere.resume
+
+
+def test_what_a_session_is_working_on_now_is_not_left_open(workshop: Workshop) -> None:
+    calls = [todo_list(read="in_progress", write="pending"), bash("make test", "Error: 7 != 8", failed=True)]
+    workshop.work("main", "Let the lamp burn longer", *calls, session="busy", close=False)
+
+    begun = start(workshop)
+
+    assert '- Another session is at work now on this branch: 2026-01-01, "Let the lamp burn longer"; yet' in begun
+    assert "; yet to do: read; write." in begun
+    assert "resume" not in begun
+    assert "failed last" not in begun
+    workshop.clock.advance(OPEN_TURN_MS / 1000 + 60)
+    assert "Unfinished in the todo list: read; write." in start(workshop, "later")
+
+
+def test_a_session_at_work_on_another_branch_is_not_offered_to_resume(workshop: Workshop) -> None:
+    workshop.work("feat/y", "Let the lamp burn longer", todo_list(write="pending"), session="busy", close=False)
+
+    begun = start(workshop)
+
+    assert 'at work now (branch feat/y): 2026-01-01, "Let the lamp burn longer"; yet to do: write.' in begun
+    assert "left open" not in begun
+    assert "resume" not in begun
+
+
+def test_a_late_briefing_of_a_session_that_has_worked_tells_no_open_work(workshop: Workshop) -> None:
+    workshop.work(
+        "feat/y", "Let the lamp burn longer", bash("make test", "Error: no", failed=True), session="elsewhere"
+    )
+    service = RecollectionService(workshop.store, Searcher(workshop.store, workshop.settings), workshop.settings)
+    folder = str(workshop.repository.root)
+
+    def brief_late(session_id: str) -> str:
+        missed = {"hook_event_name": "SessionStart", "source": "startup", "session_id": session_id, "cwd": folder}
+        service.never_asked(missed)
+        asked = {"hook_event_name": "UserPromptSubmit", "session_id": session_id, "cwd": folder, "prompt": "commit"}
+        return service.answer_hook(asked).decode()
+
+    assert "left open" in brief_late("new")
+    worked = workshop.work("main", "Look at the lamp", bash("make test"), session="mine")
+    workshop.work("feat/y", "Once more", bash("make test", "Error: no", failed=True), session="elsewhere")
+    assert "left open" not in brief_late(worked)
 
 
 def test_old_work_of_another_branch_is_not_named(workshop: Workshop) -> None:
