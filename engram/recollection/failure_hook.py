@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,7 +18,7 @@ from engram.models.shown.injections import agent_key
 from engram.recollection.choose_bites import Bite, InjectionRequest
 from engram.recollection.hook_files import PendingBites, RecollectionFiles
 from engram.recollection.ledger import Ledger
-from engram.recollection.past_fixes import Failure, SeenFailures, read_failure, recall_failure
+from engram.recollection.past_fixes import Failure, read_failure, recall_failure
 from engram.recollection.prompts import AskedPrompt, SessionScope, digest_of
 from engram.recollection.render_bites import failure_text, hook_output
 from engram.recollection.session_start import SessionStarts
@@ -30,8 +31,34 @@ logger = logging.getLogger(__name__)
 EVENT = "PostToolUseFailure"
 #: Budget of a line about a failure, in tokens.
 MAX_FAILURE_TOKENS = 90
+#: Maximum number of sessions and subagents for which failures are remembered.
+MAX_CONTEXTS = 500
 #: Maximum number of programs in the list of those that the hook asks about.
 MAX_PROGRAMS = 500
+
+
+class SeenFailures:
+    """Remembers the failures of each session and subagent, so that each failure is answered once. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._keys: OrderedDict[str, set[int]] = OrderedDict()
+
+    def is_new(self, context: str, failure: Failure) -> bool:
+        """Record a failure of a session or subagent; return False if half of its error was seen there before."""
+        with self._lock:
+            seen = self._keys.setdefault(context, set())
+            self._keys.move_to_end(context)
+            is_new = 2 * len(seen & set(failure.keys)) < len(failure.keys)
+            seen.update(failure.keys)
+            while len(self._keys) > MAX_CONTEXTS:
+                self._keys.popitem(last=False)
+            return is_new
+
+    def forget(self, session_id: str) -> None:
+        """Forget the failures of a session whose context was emptied."""
+        with self._lock:
+            self._keys.pop(session_id, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -189,8 +187,6 @@ MAX_COMMAND_CHARACTERS = 100
 #: unless there are more than ``MAX_OTHER_WORDS``.
 MAX_WHOLE_CHARACTERS = 80
 MAX_OTHER_WORDS = 8
-#: Maximum number of sessions and subagents for which failures are remembered.
-MAX_CONTEXTS = 500
 #: An error counts as containing a command if it contains at least this share of the command's words.
 MIN_NAMED_WORDS = 0.8
 #: Maximum length of the part of an error that is searched for the command that fixes it, in characters.
@@ -230,30 +226,6 @@ def read_failure(
     return Failure(
         command=command, keys=keys, error_words=frozenset(_FAILURE_WORD.findall(error[:MAX_ERROR_CHARACTERS]))
     )
-
-
-class SeenFailures:
-    """Remembers the failures of each session and subagent, so that each failure is answered once. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._keys: OrderedDict[str, set[int]] = OrderedDict()
-
-    def is_new(self, context: str, failure: Failure) -> bool:
-        """Record a failure of a session or subagent; return False if half of its error was seen there before."""
-        with self._lock:
-            seen = self._keys.setdefault(context, set())
-            self._keys.move_to_end(context)
-            is_new = 2 * len(seen & set(failure.keys)) < len(failure.keys)
-            seen.update(failure.keys)
-            while len(self._keys) > MAX_CONTEXTS:
-                self._keys.popitem(last=False)
-            return is_new
-
-    def forget(self, session_id: str) -> None:
-        """Forget the failures of a session whose context was emptied."""
-        with self._lock:
-            self._keys.pop(session_id, None)
 
 
 def recall_failure(store: Store, failure: Failure, request: InjectionRequest) -> Bite | None:
