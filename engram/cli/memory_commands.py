@@ -62,6 +62,7 @@ from engram.reports.memory_report import (
 )
 from engram.search.question import end_of_day
 from engram.system.clock import iso_or_none, parse_time_ms
+from engram.text.splitting import end_of_list
 from engram.transcripts.git_files import read_branch
 from engram.trust.display import number_of
 
@@ -117,7 +118,9 @@ def _print_quotation(report: QuotationReport, session: tuple[str, str], why: boo
     about = [when(quoted.at_ms), report.project, speaker_of(quoted.role), turn.branch]
     print_head(session[0] or one_line(quoted.asked, 200), about)
     print_remarks([judged])
-    print_lines(quoted.text, indent="  ")
+    whole = next((text for _, text in report.said if quoted.text in text), quoted.text)
+    stop = whole.index(quoted.text) + len(quoted.text)
+    print_lines(quoted.text + (" …" if end_of_list(whole, stop) > stop else ""), indent="  ")
     click.echo()
     for role, texts in groupby(report.said, itemgetter(0)):
         print_lines(f"{speaker_of(role)}:", bold=True)

@@ -43,7 +43,7 @@ from engram.system.clock import day_of, iso_or_none
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_texts
 from engram.text.words import words_of
-from engram.trust.display import number_of
+from engram.trust.display import cut_at_word, number_of
 
 # -- Merge the texts of two near-identical memories. Pure functions.
 
@@ -134,7 +134,7 @@ class ForgetPlan:
         if self.session_id:
             return self.session_title or self.session_id
         if self.quotation is not None:
-            return " ".join(self.quotation.text.split())[:MAX_TITLE_CHARACTERS]
+            return cut_at_word(" ".join(self.quotation.text.split()), MAX_TITLE_CHARACTERS)
         return self.memories[0].summary
 
     @property

@@ -38,10 +38,12 @@ def end_of_list(text: str, stop: int) -> int:
     # An item may go on in indented lines.
     while before and before[-1][:1].isspace() and not _BULLET.match(before[-1]):
         before.pop()
-    is_item = bool(before) and _BULLET.match(before[-1]) is not None
+    item = _BULLET.match(f"{before[-1]} ") if before else None
+    is_item = item is not None
     position = _line_end(text, stop)
     is_lead_in = text[:stop].rstrip("* _").endswith(":") and not text[stop:position].strip("* _")
-    end = stop
+    # A sentence may end after the number of an item.
+    end = position if item is not None and not item[2] else stop
     while (is_item or is_lead_in) and position < len(text):
         begin, position = position + 1, _line_end(text, position + 1)
         line = text[begin:position]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import time
 from pathlib import Path
@@ -530,3 +531,17 @@ def test_how_says_what_never_passed(at_work: Workshop, tool: str, said: str) -> 
 
     assert result.exit_code == 1
     assert said in result.output
+
+
+def test_a_quotation_that_ends_within_a_list_is_expanded_with_a_mark(at_work: Workshop) -> None:
+    berths = "\n".join(f"{number}. Berth {number} has {'a very long ketch ' * 5}" for number in range(1, 8))
+    at_work.work("feat/x", "Which berths are taken?", f"These berths of the harbour are taken:\n{berths}")
+    (hit, *_) = run_json("search", "berths harbour taken")["hits"]
+
+    shown = run("expand", hit["id"]).stdout
+    quoted = shown.partition("\n\n")[0]
+    forgotten = " ".join(run("forget", hit["id"], "--yes").stdout.split())
+
+    assert "Berth 7" not in quoted
+    assert quoted.endswith(" …")
+    assert re.search(r"“These berths [^”]* a very…”", forgotten)
