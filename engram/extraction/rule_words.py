@@ -186,14 +186,14 @@ _STILL = r"(?:still |again |all |now |just |currently |already |completely )*"
 _JOB = (
     r"(?:imports?|exports?|builds?|tests?|suite|migrations?|deploy\w*|jobs?|backups?|restore|sync\w*|pipelines?|scripts?|"
     r"training|benchmarks?|uploads?|downloads?|updates?|upgrades?|(?:re)?index\w*|rebuild|releases?|quer(?:y|ies)|"
-    r"crawl\w*|ci)"
+    r"crawl\w*)"
 )
 #: How the team works, or where something is, until somebody changes that.
 _ARRANGED = (
     r"\b(?:we|everyone|everybody)(?:['’]re| are| all| only)* (?:us(?:es?|ing)|prefers?|requires?|supports?|follows?|"
     r"go with|deploy (?:to|with|on|from|via)|host|store|name|call)\b|"
-    rf"(?<!\w)(?!{_JOB}\b)[\w-]+ (?:now )?(?:(?:is|are) (?:running|listening|hosted|stored|kept|owned)|runs?|lives?|"
-    r"listens?) (?:on|in|at|under|by|behind|inside|from)\b|"
+    rf"(?<!\w)(?!{_JOB}\b)[\w-]+ (?:now )?(?:(?:is|are) (?:running|listening|hosted|stored|kept|owned|handled|"
+    r"managed|served|generated|deployed)|runs?|lives?|listens?) (?:on|in|at|under|by|with|behind|inside|from)\b|"
     r"\b(?:is|are) (?:called|named)\b|\b(?:belongs?|moved) to\b|\bowns?\b"
 )
 #: How something to remember is at the moment: a process that runs, a machine that is down, a date.
@@ -205,7 +205,8 @@ NOW = lazy_regex(
     rf"(?:\b(?:is|are)|['’]s|['’]re) {_STILL}(?:running|down|up|broken|red|green|"
     r"failing|offline|online|stuck|busy|away|sick|out|late|done|finished|ready|unavailable|unreachable|on (?:holiday|"
     r"vacation|"
-    r"leave|fire|hold))(?=\W*$|[,;.:!]| (?:again|today|now|and|but|so|since|because|for|in the background)\b)|"
+    r"leave|fire|hold))(?=\W*$|[,;.:!]| (?:again|today|now|and|but|so|since|because|for|in the background|"
+    r"late|low|short|out|slow\w*|hot)\b)|"
     r"\b(?:is|are) (?:on|due|by|this|next) (?:\w+ )?(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|month)\b|"
     r"\b(?:the|this|your|our) current (?:branch|build|run|deploy\w*|pipeline|commit|version)\b)|"
     rf"(?!.*(?:{_ARRANGED})).*\bnow\W*$)",

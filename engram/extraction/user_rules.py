@@ -334,7 +334,7 @@ def _beginning(sentence: str, after: str) -> str:
     """Return the name of the floor for a sentence with this beginning that is followed by ``after``."""
     lead = words.LEADS_IN.match(sentence) or languages.LEADS_IN.match(sentence)
     told = sentence[lead.end() :] if lead else ""
-    if _asks_for(told) and not _has_lasting_word(told):
+    if languages.HEDGES.search(sentence) or (_asks_for(told) and not _has_lasting_word(told)):
         return "rule"
     sure = (words.SURE, words.REMEMBERS, languages.REMEMBERS, languages.ASKS_ME)
     if languages.MANNER.search(told) or any(pattern.search(sentence) for pattern in sure):

@@ -381,6 +381,12 @@ MANNER = lazy_regex(
     r"(?:で|使って|前に).{1,40}(?:ください|こと)\W*$|(?:로|전에) .{1,40}(?:줘|해|세요)\W*$|用|之前)",
     re.IGNORECASE,
 )
+#: Perhaps.
+HEDGES = lazy_regex(
+    r"(?<!\w)(?:vielleicht|eventuell|evtl|peut-être|quizás?|tal vez|a lo mejor|forse|magari|talvez|misschien|wellicht|"
+    r"być może|возможно|может быть)(?!\w)|たぶん|かも|아마|也许|或许",
+    re.IGNORECASE,
+)
 #: Words of what holds in general, which also begin a report: "in general the tests fail".
 _GENERALLY = r"en g[ée]n[ée]ral|in generale|em geral|in het algemeen|ogólnie|вообще"
 #: The beginning of a sentence with such a word.
@@ -392,15 +398,17 @@ UNMISTAKABLE = pattern(
 LEADS_IN = pattern(lambda language: language.later, _BEGINS, r"(?:\s?[:：]|は?、)\s*")
 #: Asks always to be asked.
 ASKS_ME = lazy_regex(
-    "|".join(
-        rf"^(?!.*(?:{language.denies}) {lasting}|.*{for_now})(?=.*{lasting})\W*{before}"
+    rf"^(?=.*(?:{_ASK_ME}))(?:"
+    + "|".join(
+        rf"(?!.*(?:{language.denies}) {lasting}|.*{for_now})(?=.*{lasting})\W*{before}"
         rf"(?:{lasting}|{_YOU_MUST}|(?={_ASK_ME})).{{0,40}}?(?:{_ASK_ME})"
         for language in LANGUAGES.values()
         for lasting, for_now in [
             (_words(language, language.lasting), _words(language, f"{language.now}|{language.passing}"))
         ]
         for before in [rf"(?:(?!(?:{language.denies}) )\w+[,:]? )?" if language.is_spaced else ".{0,20}?"]
-    ),
+    )
+    + ")",
     re.IGNORECASE,
 )
 LASTING = pattern(lambda language: f"{language.later}|{language.lasting}")
@@ -440,10 +448,17 @@ _ARRANGED = (
     r"(?:ports?|porta|puerto|poort|porcie|порту?|ポート|포트|端口)(?: |は|는)?\d|(?:运行|跑|监听|放|部署)在|"
     r"(?<!\w)(?:(?:auf|in|unter|bei|hinter|op|onder|achter|bij) [^,]{2,40} "
     r"(?:läuft|liegt|lauscht|draait|staat|luistert)|"
-    r"(?:tourne|écoute|se trouve|est hébergée?|corre|escucha|se aloja|vive|gira|ascolta|risiede|si trova|roda|escuta|"
+    r"(?:läuft|liegt|lauscht|draait|staat|luistert|tourne|écoute|se trouve|"
+    r"est hébergée?|corre|escucha|se aloja|vive|gira|ascolta|risiede|si trova|roda|escuta|"
     r"fica|działa|nasłuchuje|stoi|работает|слушает|находится)(?: \w+)? "
-    r"(?:sur|dans|à|chez|en|su|sulla|sul|in|nel\w*|em|n[ao]|na|pod|w|на|в|под)|"
+    r"(?:im|auf|unter|bei|hinter|op|onder|achter|bij|sur|dans|à|chez|en|su|sulla|sul|in|nel\w*|em|n[ao]|na|pod|w|на|в|под)|"
     r"heißt|heet|s['’]appelle|se llama|si chiama|se chama|nazywa się|называется)(?!\w)"
+)
+#: Work that ends by itself, so that it runs only for a while.
+_JOB = (
+    r"(?:(?<!\w)(?:migra[cçtz]\w*|миграци\w+|imp[oô]rt\w*|импорт\w*|exp[oô]rt\w*|экспорт\w*|builds?|сборк\w+|tests?|testy|"
+    r"тест\w*|prueb\w+|backups?|deploy\w*|деплой\w*|jobs?|pipelines?|s[ck]ripts?|sync\w*|training|uploads?|downloads?|"
+    r"updates?)(?![-\w])|迁移|构建|测试|备份|部署|移行|ビルド|テスト|バックアップ|빌드|테스트|백업|배포)"
 )
 _ON_MEMORY = r"^\W*(?:\w+[,:]? ){0,2}?"
 
@@ -472,7 +487,7 @@ def _reminded_for_now(language: Language) -> str:
         _words(language, cues)
         for cues in (language.passing, language.now, language.decides, f"{language.later}|{language.lasting}")
     )
-    is_now = rf"(?:(?=.*{passing})|(?=.*{now})(?!.*(?:{decides}|{_ARRANGED})))"
+    is_now = rf"(?:(?=.*{passing})|(?=.*{now})(?!.*{decides}|(?!.*{_JOB}).*(?:{_ARRANGED})))"
     return rf"^{is_now}(?!.*{lasting})\W*(?:\w+[,:]? ){{0,2}}?(?:{language.remember}|{language.noted})"
 
 

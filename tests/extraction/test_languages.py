@@ -140,6 +140,8 @@ def test_an_order_that_is_led_in_as_one_for_the_future_is_a_rule(sentence: str) 
         "For the future, a dark mode would be nice.",
         "Für die Zukunft: baue eine Suche mit Filtern ein.",
         "Für die Zukunft: benenne die Tabelle um.",
+        "In Zukunft: vielleicht eine Suche mit Filtern.",
+        "Para el futuro: quizás un modo oscuro con temas.",
         "Pour l'avenir : ajoute une recherche avec filtres.",
         "Para el futuro: añade una búsqueda con filtros.",
         "Per il futuro: aggiungi una ricerca con filtri.",
