@@ -20,21 +20,24 @@ def open_empty(path: Path, **options: Any) -> Store:
     """Open memory.db as ``open_store`` does; a file that isn't there is a copy with a machine and a salt of its own."""
     if not os.path.lexists(path):
         template, machine, salt, made_at = _template()
-        own = template.replace(machine, secrets.token_hex(len(machine) // 2).encode())
-        own = own.replace(salt, secrets.token_hex(len(salt) // 2).encode())
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)
-        path.write_bytes(own.replace(made_at, str(int(time.time() * 1000)).encode()))
+        with path.open("r+b", buffering=0) as file:
+            file.write(template)
+            for place, length in (machine, salt):
+                os.pwrite(file.fileno(), secrets.token_hex(length // 2).encode(), place)
+            os.pwrite(file.fileno(), str(int(time.time() * 1000)).encode(), made_at)
     return open_store(path, **options)
 
 
 @functools.cache
-def _template() -> tuple[bytes, bytes, bytes, bytes]:
-    """The file of an empty memory, and the values in it that no two memories share."""
+def _template() -> tuple[bytes, tuple[int, int], tuple[int, int], int]:
+    """The file of an empty memory, and where in it the values are that no two memories share, with their lengths."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "memory.db"
         with open_store(path) as store:
             own = [str(get_meta(store, key)).encode() for key in ("machine", "salt", MADE_AT)]
         template = path.read_bytes()
     assert all(template.count(value) == 1 for value in own)
-    return template, own[0], own[1], own[2]
+    machine, salt, made_at = ((template.index(value), len(value)) for value in own)
+    return template, machine, salt, made_at[0]
