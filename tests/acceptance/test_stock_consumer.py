@@ -114,7 +114,7 @@ def test_it_makes_a_memory_answers_a_hook_and_leaves_nothing_behind(
     assert not home.wake_socket.exists()
 
 
-@pytest.mark.parametrize(("first", "second"), [(STOCK, STOCK), (ENGRAM_WORK, STOCK), (STOCK, ENGRAM_WORK)])
+@pytest.mark.parametrize(("first", "second"), [(ENGRAM_WORK, STOCK), (STOCK, ENGRAM_WORK)])
 def test_a_second_worker_is_refused_by_the_lock_of_the_first(
     start: Start, settings: Settings, first: tuple[str, ...], second: tuple[str, ...]
 ) -> None:

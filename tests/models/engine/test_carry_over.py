@@ -9,8 +9,6 @@ import functools
 import json
 import signal
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -28,6 +26,7 @@ from engram.models.rescue.soundness import find_all_damage
 from engram.models.search import fulltext
 from engram.transcripts.agents import Cursor
 from engram.transcripts.claude_code.state import load_cursor
+from tests.fork_server import ForkedProcess
 from tests.forked import run_forked
 from tests.models.version_4 import put_version_4, read_rows, read_schema
 
@@ -51,8 +50,8 @@ NEW = (
     tables.TaskRun,
 )
 OPEN = (
-    "import sys; from engram.models.open_memory import open_store; from pathlib import Path; "
-    "open_store(Path(sys.argv[1]), driver=sys.argv[2]).close()"
+    "from engram.models.open_memory import open_store; from pathlib import Path; "
+    "open_store(Path({path!r}), driver={driver!r}).close()"
 )
 
 
@@ -219,7 +218,7 @@ def test_a_kill_at_any_step_leaves_version_4_whole(
 
 
 def test_of_processes_that_race_one_carries_over(old: Path, tmp_path: Path, driver: str) -> None:
-    racing = [subprocess.Popen([sys.executable, "-c", OPEN, str(old), driver]) for _ in range(6)]
+    racing = [ForkedProcess(OPEN.format(path=str(old), driver=driver)) for _ in range(6)]
 
     assert [process.wait(120) for process in racing] == [0] * 6
     assert read_schema(old) == fresh_schema(tmp_path, driver)
