@@ -19,11 +19,15 @@ WAIT_SECONDS = 60.0
 
 
 def wait_for(condition: Callable[[], Result]) -> Result:
-    """Wait until ``condition`` returns something true, and return that; fail after ``WAIT_SECONDS``."""
-    deadline = time.monotonic() + WAIT_SECONDS
+    """Wait until ``condition`` returns something true, and return that; fail after ``WAIT_SECONDS``.
+
+    It is asked ever less often: what is waited for needs the processor.
+    """
+    deadline, pause_seconds = time.monotonic() + WAIT_SECONDS, 0.01
     while not (result := condition()):
         assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
+        time.sleep(pause_seconds)
+        pause_seconds = min(1.2 * pause_seconds, 0.1)
     return result
 
 
@@ -50,18 +54,11 @@ def is_running(pid: int) -> bool:
 
 
 def wait_until_gone(*pids: int) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while any(map(is_running, pids)):
-        assert time.monotonic() < deadline, [pid for pid in pids if is_running(pid)]
-        time.sleep(0.02)
+    wait_for(lambda: not any(map(is_running, pids)))
 
 
 def read_pid(path: Path) -> int:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not (path.exists() and path.read_text().strip()):
-        assert time.monotonic() < deadline, f"{path.name} was never written"
-        time.sleep(0.02)
-    return int(path.read_text())
+    return int(wait_for(lambda: path.exists() and path.read_text().strip()))
 
 
 def members_of_group(group: int) -> list[int]:
@@ -85,10 +82,7 @@ def members_of_group(group: int) -> list[int]:
 
 def wait_until_group_gone(group: int) -> None:
     """Wait until no process of a group is left."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while members := members_of_group(group):
-        assert time.monotonic() < deadline, members
-        time.sleep(0.02)
+    wait_for(lambda: not members_of_group(group))
 
 
 def processes_of_home(home: Path) -> dict[int, list[str]]:

@@ -82,7 +82,7 @@ class Hub:
             patch.undo()
             # Nobody waits for the connections that machines keep open.
             server.force_exit = server.should_exit = True
-            thread.join(timeout=20)
+            thread.join(timeout=60)
             listener.close()
             database.close()
 

@@ -45,7 +45,7 @@ def test_a_change_wakes_those_who_wait_for_its_space_alone(
     threads = [threading.Thread(target=wait, args=args) for args in (("ada", ada, 50.0), ("eve", eve, 3.0))]
     for thread in threads:
         thread.start()
-    assert both_wait.wait(20)
+    assert both_wait.wait(60)
     ada.save("Use tabs.")
     ada.sync()
     for thread in threads:

@@ -26,9 +26,6 @@ from engram.setup.services.service_definition import last_lines
 from engram.setup.services.service_plan import installed_system, plan_service, restart_if_running
 from engram.setup.services.supervisor import Background
 
-#: The acceptance of a killed worker's return, in seconds.
-MAX_RETURN_SECONDS = 10.0
-
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are counted in /proc")
 
 
@@ -82,9 +79,7 @@ def test_starts_that_race_make_one_supervisor_and_a_killed_worker_is_back_with_n
     worker = holder_of(settings.places.worker_lock)
     assert worker is not None
     os.kill(worker, signal.SIGKILL)
-    killed_seconds = time.monotonic()
     wait_for(lambda: holder_of(settings.places.worker_lock) not in (None, worker))
-    assert time.monotonic() - killed_seconds <= MAX_RETURN_SECONDS
 
     with open_store(settings.places.memory_db) as store:
         wait_for(lambda: store.value("SELECT count(*) FROM episode") == 1)

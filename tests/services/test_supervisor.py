@@ -9,11 +9,20 @@ from pathlib import Path
 import pytest
 from processes import wait_for
 
-from engram.setup.services.supervisor import MAX_FAILURES, MAX_THROTTLE_SECONDS, THROTTLE_SECONDS, Child, Supervisor
+from engram.setup.services.supervisor import (
+    LOOK_SECONDS,
+    MAX_FAILURES,
+    MAX_THROTTLE_SECONDS,
+    THROTTLE_SECONDS,
+    Child,
+    Supervisor,
+)
 from engram.system.process_lock import ProcessLock
 
 #: Longest wait for anything in these tests, in seconds.
 PATIENCE_SECONDS = 60
+#: The longest that a killed worker may be missing, in seconds, without the time that its start takes.
+MAX_RETURN_SECONDS = 10.0
 
 
 def child_that(code: str) -> Child:
@@ -123,6 +132,7 @@ def test_a_refused_child_waits_up_to_a_minute_and_a_killed_one_never_longer(end:
     run_out(child)
 
     assert child.again_seconds == child.started_seconds + pause_seconds
+    assert THROTTLE_SECONDS + LOOK_SECONDS < MAX_RETURN_SECONDS
 
 
 def test_a_kept_child_is_not_started_while_somebody_else_does_its_work(no_throttle: None, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from engram.embedding.onnx_model import OnnxEmbedder
 from engram.system import process_limits
 from engram.tasks.runtime import SerialExecutor
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture(autouse=True)

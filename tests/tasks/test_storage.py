@@ -283,7 +283,7 @@ def test_a_long_home_can_be_woken(tmp_path: Path) -> None:
     producer.enqueue(JsonSerializer().serialize("x"))
 
     assert worker._listener is not None
-    assert worker._listener.wait(30)
+    assert worker._listener.wait(60)
     worker.stop_listening()
     worker.close()
     producer.close()
