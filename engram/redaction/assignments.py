@@ -107,7 +107,8 @@ _KEY_OF = lazy_regex(r"(?:[a-z0-9]{2,20}[_ -]?|[_-])$")
 #: Text that may follow the name in the same identifier without changing its meaning.
 _TAIL = lazy_regex(
     r"(?:s(?![a-z]))?(?:[-_ ]?(?:key|value|base64|b64|hex|string|enc|prod(?:uction)?|dev|test|stag(?:e|ing)|live|"
-    r"main|old|new|root|admin|user|primary|secondary|default|plain(?:text)?|raw|header|[0-9]{1,3})(?![a-z])){0,3}"
+    r"main|old|new|root|admin|user|primary|secondary|default|plain(?:text)?|raw|header|phrase|words?|[0-9]{1,3})"
+    r"(?![a-z])){0,3}"
 )
 _SEPARATOR = lazy_regex(
     r"(?P<close>\\?[\"'`]|[\])*]{1,2}|\*\*){0,2}[ \t]{0,8}"
@@ -136,6 +137,8 @@ _QUALIFIED = lazy_regex(
     r"[ \t]{1,2}(?:\([^()\[\]\n]{1,40}\)|\[[^()\[\]\n]{1,40}\])[ \t]{0,2}(?:(?::|=|→|—|–)[ \t]{0,3}|(?:is|was|ist|"
     r"lautet|es|est)[ \t]{1,3})"
 )
+#: Text before the name of a password that somebody uses or is given, in a log or a message.
+_WITH = lazy_regex(r"(?<!\w)(?:with|using|mit|avec|con|com|met|z|с)(?: (?:the|a|new|initial|temporary|default|dem))? $")
 #: Space before a password in configuration files, where a digit may also precede it to specify its encoding.
 _BARE = lazy_regex(r"(?:[ \t]{1,3}(?:[0-9]{1,2}[ \t](?=\S{6}))?|\n[ \t]{0,4})")
 #: Text before the name on a line that consists of a name and its value, as in configuration files.
@@ -319,7 +322,7 @@ def _value_after(text: str, low: str, start: int, name: _Name, run: Run) -> Span
             match = pattern.match(low, position)
             if match:
                 joined = _form(text, start, match) if pattern is _SEPARATOR else form
-                span = _take(text, start, match.end(), name, joined, run)
+                span = _take(text, low, start, match.end(), name, joined, run)
                 if span:
                     return span
     return None
@@ -337,7 +340,7 @@ def _form(text: str, name_start: int, match: re.Match[str]) -> str:
     return "set"
 
 
-def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: Run) -> Span | None:
+def _take(text: str, low: str, name_start: int, at: int, name: _Name, form: str, run: Run) -> Span | None:
     if form == "tag":
         return None
     inside = element(text, at) if form == "element" else None
@@ -346,7 +349,7 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: Run)
     value = text[first : min(last, first + _JUDGED)]
     if is_placeholder(value) or is_pattern(value) or is_public_form(text[first:last]):
         return None
-    if not name.chosen and (rest := _VARIABLE.sub("", value)) != value and not _is_issued(rest, 8):
+    if not name.chosen and (rest := _VARIABLE.sub("", value)) != value and not _is_issued(rest, 6):
         return None
     is_said = name.word == "pass" and not quoted and value.isalpha() and ":" in text[name.end : at]
     if is_said and not _stands_alone(text, name_start, name.end):
@@ -375,6 +378,8 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: Run)
         return None
     if form in ("bare", "below") and _is_apart(text, name_start, value, form):
         return None
+    if form == "bare" and len(name.word) >= 6 and _WITH.search(low, max(0, name_start - 24), name_start):
+        form = "below"  # as sure as on a line of its own
     env = form == "set" and (_begins_line(text, name_start) or "ansible_" in text[max(0, name_start - 16) : name_start])
     if env and _is_short_password(text, name_start, value, name):
         return Span(first, last, "password")
@@ -482,7 +487,8 @@ def _judge(value: str, name: _Name, form: str, *, quoted: bool, env: bool) -> bo
         return not (is_expression(value) or has_plain_shape(value) or is_technical(value))
     if form in ("bare", "below") and name.chosen and len(name.word) >= 6 and not quoted and "\\" not in value:
         chosen = is_composed(value) if form == "bare" else is_mixed(value, 8) and any(c.isdigit() for c in value)
-        return not is_expression(value) and not has_plain_shape(value) and (chosen or _is_issued(value, 8))
+        is_other = is_expression(value) or has_plain_shape(value) or is_technical(value)
+        return not is_other and (chosen or _is_issued(value, 8))
     if form == "argument":
         return " " not in value and (is_mixed(value, 8) if name.chosen else _is_issued(value, 10))
     if form in ("bare", "below"):

@@ -24,7 +24,7 @@ from engram.system.lazy_regex import lazy_regex
 #: A value with or without quotation marks, as the last three groups of a pattern.
 VALUE = r"(?:\"([^\"\n]{3,512})\"|'([^'\n]{3,512})'|([^\s\"'`;|&<>]{3,512}))"
 #: A name and the place to fill in its value: `--token NAME=<value>`.
-_NAME, _FILLED_IN = lazy_regex(r"[A-Za-z][A-Za-z_.-]{0,40}="), lazy_regex(r"<(?!/)")
+_NAME, _FILLED_IN = lazy_regex(r"[A-Za-z][A-Za-z_.-]{0,40}="), lazy_regex(r"<(?!/|(?:br|code|p|li|td|tr|div|span)\b)")
 #: Long options that take a secret as their value, for any command.
 _LONG = lazy_regex(
     r"--?(?:[a-z][a-z-]{0,24}-)?(?:password|passwd|passphrase|pass|pwd|token|secret|api-?key|auth|credentials?|"

@@ -294,14 +294,16 @@ _PLACEHOLDER_INSIDE = lazy_regex(
     r"(?i)example|placeholder|your[-_ ]|[-_]here$|xxxx|\*{4}|\.\.\.|…|<[a-z_ -]++>|changeme|redacted|not[-_ ]?set|"
     r"\[secret:|\[opaque:"
 )
-#: Words of places to fill in, in other languages: possessives, names of secrets, and "here".
+#: Words of places to fill in, in other languages: possessives, names of secrets, words that may also describe something
+#: else, and "here".
 _YOUR = frozenset("dein deine ihr ihre votre tu twój twoj twoja twoje jouw seu sua tuo tua".split())
 _SECRET_NAMES = frozenset(
     (
-        "api key token secret password passwort kennwort schlüssel geheimnis passe clé cle jeton contraseña contrasena "
-        "clave secreto senha chave segredo chiave segreto hasło haslo klucz wachtwoord sleutel"
+        "api key token password passwort kennwort schlüssel passe clé cle jeton contraseña contrasena clave senha "
+        "chave chiave hasło haslo klucz wachtwoord sleutel"
     ).split()
 )
+_SECRET_WORDS = frozenset("secret geheimnis secreto segredo segreto".split())
 _HERE = frozenset("hier ici aquí aqui qui tutaj".split())
 _DUMMY = lazy_regex(
     r"(?i)[\w/+-]*EXAMPLE(?:KEY|TOKEN)?\d?|(?:0123456789(?:abcdef)?|1234567890(?:abcdef)?|deadbeef){1,8}"
@@ -333,7 +335,7 @@ _TECHNICAL = lazy_regex(
     r"(?i)(?:base\d\d|sha-?\d{1,3}|md5|utf-?\d{1,2}|oauth\d?|ed25519|[a-z]{1,2}s\d{3}|aes-?\d{0,3}|argon2\w{0,2}|"
     r"bcrypt\d?|pbkdf2|x509|pkcs\d{1,2}|rfc-?\d{1,5}|ipv[46]|id_rsa|jwt|hmac|rsa-?\d{0,4}|totp|2fa|http2?|k8s|s3|"
     r"v\d|(?:var)?char\d{1,5}|u?int\d{1,2}|float\d{2})(?:[-_/.]\S*)?|"
-    r"\d{1,4}(?:[-_.][a-zäöüßéèа-яё]+|(?-i:[a-zäöüßéèа-яё]+|[A-Z]{1,3}))"
+    r"\d{1,4}(?:[-_.][a-zäöüßéèа-яё]+|(?-i:[a-zäöüßéèа-яё]+|[A-Z]{2,3}|[ABDGHKMPSTVWX]|(?<!\d{4})[A-Z]))"
 )
 #: Words that a sentence or a form may use about a password.
 _STATE = lazy_regex(
@@ -386,8 +388,10 @@ def is_placeholder(value: str) -> bool:
 def _is_template(value: str) -> bool:
     """Return True if all of a value is words such as `dein-api-key` and `token_ici`, which say what to put there."""
     words = value.lower().replace("_", "-").split("-")
-    is_led = words[0] in _YOUR or words[-1] in _HERE
-    return is_led and all(map(str.isalpha, words)) and not _SECRET_NAMES.isdisjoint(words)
+    others = [word for word in words if word not in _YOUR and word not in _HERE]
+    if not (words[0] in _YOUR or words[-1] in _HERE) or not all(map(str.isalpha, words)):
+        return False
+    return not _SECRET_NAMES.isdisjoint(others) or (bool(others) and _SECRET_WORDS.issuperset(others))
 
 
 @lru_cache(maxsize=_REMEMBERED)

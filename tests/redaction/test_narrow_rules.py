@@ -20,6 +20,7 @@ SECRETS: dict[str, list[tuple[str, str]]] = {
         ("DB_PASSWORD=Tuo-Zio-1958", "Tuo-Zio-1958"),
         ("PGPASSWORD=Toujours-Lyon-ici", "Toujours-Lyon-ici"),
         ("DB_PASSWORD=sua-nonna", "sua-nonna"),
+        ("password=tu-amor-secreto", "tu-amor-secreto"),
         ("Das WLAN-Passwort ist Herbst2023-hier", "Herbst2023"),
         ("https://eva:Herbst23-hier@db.acme.io/x", "Herbst23-hier"),
     ],
@@ -35,6 +36,7 @@ SECRETS: dict[str, list[tuple[str, str]]] = {
         ("the alarm code is B-39071", "B-39071"),
     ],
     "a variable inside a token": [
+        ("SECRET_TOKEN=Qw83fk${STAGE}", "Qw83fk"),
         ("SECRET_TOKEN=Qw83fkXz1${STAGE}bb52Tr", "bb52Tr"),
         ("SECRET_TOKEN=Qw83fkXz1${STAGE}bb52Tr", "Qw83fkXz1"),
         ('API_KEY="m4R7${fkw3RtUyAa66Bv"', "fkw3RtUyAa66Bv"),
@@ -43,6 +45,7 @@ SECRETS: dict[str, list[tuple[str, str]]] = {
     "a value before an element": [
         ("<li>vncviewer --password keller-Nord=</li>", "keller-Nord"),
         ("<code>login --password mossKettle=</code>", "mossKettle"),
+        ("login --password mossKettle=<br>", "mossKettle"),
     ],
     "a number and a word joined by a semicolon": [("the door code is 12;Dachs!Bau", "Dachs!Bau")],
 }
@@ -57,6 +60,8 @@ LOOK_ALIKES: dict[str, list[str]] = {
         'senha="sua-senha-aqui"',
         "PASSWORD=twoje-haslo",
         "clave: sua_chave_secreta",
+        "password=tu-secreto",
+        "password=dein-geheimes-passwort",
         "wachtwoord: jouw-wachtwoord-hier",
         "--token TOKEN=<value>",
     ],
