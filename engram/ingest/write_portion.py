@@ -21,8 +21,15 @@ from engram.models.sessions.sessions import (
     set_session_title,
     touch_session,
 )
-from engram.models.sessions.stored_turns import load_turn, withdraw_memories
-from engram.models.sessions.turn_changes import clear_turn, close_turn, move_entries, withdraw_turn, write_turns
+from engram.models.sessions.stored_turns import load_turn
+from engram.models.sessions.turn_changes import (
+    clear_turn,
+    close_turn,
+    move_entries,
+    withdraw_memories,
+    withdraw_turn,
+    write_turns,
+)
 from engram.models.work.work import make_due, postpone
 from engram.settings import Settings
 from engram.system.failpoint import reach

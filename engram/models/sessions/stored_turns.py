@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import peewee
 from peewee import EXCLUDED, JOIN, ColumnBase, ModelSelect, Query, fn
 
-from engram.enums import Actor, Source, Status
+from engram.enums import Source
 from engram.errors import Conflict
 from engram.models import tables
 from engram.models.engine.statement import (
@@ -26,9 +26,8 @@ from engram.models.engine.statement import (
     unpack_uuid,
 )
 from engram.models.engine.transaction import Reader, Tx, asks_any, asks_rows, asks_values
-from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_history import BY_HAND_ACTIONS, Change
-from engram.models.memories.memory_records import Memory, evidence_of, memories_of_turn
+from engram.models.memories.memory_records import Memory
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
 #: Reason for archiving a memory from a queued prompt: the same words appeared as a line of their own.
@@ -392,14 +391,6 @@ def _waiting() -> Query:
     )
     has_text = said.select(1).where(said.turn == turn.id)
     return query.where(_is_unread() & fn.EXISTS(has_text) & ~fn.EXISTS(was_read)).group_by(session.id)
-
-
-def withdraw_memories(tx: Tx, turn_id: int) -> None:
-    """Archive the memories from a queued prompt that turned out not to be a turn of its own."""
-    for memory in memories_of_turn(tx, turn_id):
-        is_automatic = memory.source == Source.AUTO and memory.is_current
-        if is_automatic and not memory.is_pinned and evidence_of(tx, memory.id)[0].turn_id == turn_id:
-            change_memory(tx, memory, "archive", PROMPT_MOVED, status=Status.ARCHIVED, actor=Actor.TIDYING)
 
 
 @asks_any

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from peewee import SQL, Query, Select, Value, fn
 
-from engram.enums import Actor, Scope, Source
+from engram.enums import Actor, Scope, Source, Status
 from engram.models import tables
 from engram.models.engine.statement import (
     entry_key,
@@ -23,13 +23,14 @@ from engram.models.engine.statement import (
 )
 from engram.models.engine.transaction import Reader, Tx, writes
 from engram.models.engine.transaction import Value as StoredValue
-from engram.models.memories.memory_changes import move_memories, move_memories_of_project
+from engram.models.memories.memory_changes import change_memory, move_memories, move_memories_of_project
+from engram.models.memories.memory_records import evidence_of, memories_of_turn
 from engram.models.memories.tombstones import TombstoneKind, add_tombstones
 from engram.models.sessions.failures_and_commits import replace_failed_calls
 from engram.models.sessions.passage_rows import drop_quotation_records
 from engram.models.sessions.prompt_outcomes import drop_outcomes_of_turn
 from engram.models.sessions.sessions import SessionRow
-from engram.models.sessions.stored_turns import claim_entries, entries_of_turn, free_entries
+from engram.models.sessions.stored_turns import PROMPT_MOVED, claim_entries, entries_of_turn, free_entries
 from engram.models.tables import CONTEXT_CHARS
 from engram.text.splitting import split_passages
 from engram.text.words import in_pairs
@@ -249,6 +250,14 @@ def withdraw_turn(tx: Tx, key: str) -> None:
     if turn_id is not None:
         drop_passages(tx, int(turn_id))
         _delete_rows(tx, int(turn_id))
+
+
+def withdraw_memories(tx: Tx, turn_id: int) -> None:
+    """Archive the memories from a queued prompt that turned out not to be a turn of its own."""
+    for memory in memories_of_turn(tx, turn_id):
+        is_automatic = memory.source == Source.AUTO and memory.is_current
+        if is_automatic and not memory.is_pinned and evidence_of(tx, memory.id)[0].turn_id == turn_id:
+            change_memory(tx, memory, "archive", PROMPT_MOVED, status=Status.ARCHIVED, actor=Actor.TIDYING)
 
 
 def clear_turn(tx: Tx, key: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from engram.enums import Source, Status
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Evidence, Memory, find_memory
-from engram.models.sessions import sessions, stored_turns
+from engram.models.sessions import sessions, stored_turns, turn_changes
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import mark_extracted
 from tests.models.conversations import make_turn, store_session, store_turn
@@ -55,7 +55,7 @@ def test_a_prompt_that_moved_takes_only_its_own_untouched_memories_along(
     shared = keep("shared", evidence=[Evidence("t2", "s1", other), of_turn])
 
     with store.transaction() as tx:
-        stored_turns.withdraw_memories(tx, turn_id)
+        turn_changes.withdraw_memories(tx, turn_id)
 
     left = [find_memory(store, made.episode_id) for made in (extracted, saved, pinned, shared)]
     assert [memory.status for memory in left if memory] == [
