@@ -91,52 +91,29 @@ def test_an_answer_about_the_next_step_is_not_kept(make: type[Make], question: s
 
 
 @pytest.mark.parametrize(
-    "question",
+    ("question", "answer"),
     [
-        "What do you see in the console after the reload?",
-        "Have you restarted the importer?",
-        "Can you paste the stack trace of the importer?",
-        "How would you like me to handle the uncommitted changes?",
-        "Which issue should I fix?",
-        "What should the commit message be?",
+        ("What do you want to do when the sync fails?", "Stop and tell the user"),
+        ("How should the importer treat untracked files?", "Leave them alone"),
+        ("Which branch should we release from?", "the stable one"),
+        ("Which one should I use for the cache: Redis or Memcached?", "Redis"),
+        ("How should I handle conflicts between two offline edits?", "The last one wins"),
+        ("Which error code should the API return for an expired token?", "401"),
+        ("What do you want to see on the dashboard?", "Only revenue and churn"),
+        ("Have you decided between a monolith and services?", "A monolith, we are three"),
+        ("What commit message language do you want?", "English"),
+        ("Should I squash commits before merging?", "Yes"),
+        ("Should I test private functions too?", "No"),
+        ("Is this right: tenants never share a database?", "Yes"),
+        ("Should I add retries to the client?", "No"),
     ],
 )
-def test_an_answer_about_how_things_stand_is_not_kept(make: type[Make], question: str) -> None:
-    assert answered(make, "the importer of the ledger", question) == []
+def test_an_answer_about_how_it_is_to_be_is_kept(make: type[Make], question: str, answer: str) -> None:
+    (typed,) = answered(make, answer, question)
+    (chosen,) = kept(make, (Role.PROPOSED, question), (Role.CHOSEN, f"{question} → {answer}"))
 
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "What do you want to do when the sync fails?",
-        "How should the importer treat untracked files?",
-        "Which files should the linter fix?",
-        "What commit message format do you use?",
-        "What do you mean by archived?",
-        "Which branch should we release from?",
-    ],
-)
-def test_an_answer_about_how_it_is_to_be_is_kept(make: type[Make], question: str) -> None:
-    assert len(answered(make, "the importer of the ledger", question)) == 1
-
-
-@pytest.mark.parametrize(
-    "question",
-    ["Do you want me to fix the flaky test too?", "Should I also update the README?", "Does the plan above look good?"],
-)
-def test_a_bare_yes_or_no_to_the_work_at_hand_is_not_kept(make: type[Make], question: str) -> None:
-    for bare in ("Yes", "no", "Looks good, thanks", "Yes please, fix it"):
-        assert answered(make, bare, question) == []
-        assert kept(make, (Role.PROPOSED, question), (Role.CHOSEN, f"{question} → {bare}")) == []
-    for telling in ("No, the module is frozen.", "Yes, with SQLite", "No, the port is 5433"):
-        assert len(answered(make, telling, question)) == 1
-
-
-@pytest.mark.parametrize(
-    "question", ["Should I add retries to the client?", "Is this tool meant for teams?", "Should the worker keep logs?"]
-)
-def test_a_bare_yes_or_no_to_how_it_is_to_be_is_kept(make: type[Make], question: str) -> None:
-    assert len(answered(make, "No", question)) == len(answered(make, "Yes", question)) == 1
+    assert typed.summary == f"Asked “{question}” the user answered: {answer}."
+    assert chosen.summary == f"Asked “{question}” the user chose: {answer}."
 
 
 def test_a_short_label_is_kept_with_a_longer_description_where_there_is_room(make: type[Make]) -> None:
@@ -146,12 +123,29 @@ def test_a_short_label_is_kept_with_a_longer_description_where_there_is_room(mak
     (found,) = kept(make, (Role.PROPOSED, f"{QUESTION}\n- A small file: {told}"), (Role.CHOSEN, chosen))
     asked = f"{'Shall the importer read each of the rows of the ledger again before it writes them? ' * 2}{QUESTION}"
     long = f"{asked}\n- A small file: {told}"
-    noted = (Role.USER, "but never on a share " * 8)
+    noted = (Role.USER, ("but never on a share " * 8).strip())
     (without_room,) = kept(make, (Role.PROPOSED, long), (Role.CHOSEN, f"{asked} → A small file"), noted)
 
     assert found.summary == f"Asked “{QUESTION}” the user chose: A small file ({told})."
     assert told not in without_room.summary
+    assert without_room.summary.endswith(f" the user chose: A small file; and said: “{noted[1]}”.")
     assert len(without_room.summary) <= MAX_CANDIDATE_SUMMARY_CHARACTERS
+
+
+@pytest.mark.parametrize("asked", [QUESTION, f"Where {'of all the places ' * 12}shall the ledger live?"])
+@pytest.mark.parametrize("label", [", ".join(f"Folder {number}" for number in range(40)), "Folder" * 80])
+@pytest.mark.parametrize("words", ["but never on a share", "but never on a share " * 20, "neveronashare" * 30])
+def test_the_users_note_beside_a_long_label_is_kept(make: type[Make], asked: str, label: str, words: str) -> None:
+    chosen = (Role.CHOSEN, f"{asked} → {label}")
+    (found,) = kept(make, (Role.PROPOSED, asked), chosen, (Role.USER, words))
+    (bare,) = kept(make, (Role.PROPOSED, asked), chosen)
+
+    told, _, note = found.summary.partition("; and said: “")
+    assert words.startswith(note.rstrip("…”. ") or "no note")
+    assert " the user chose: Folder" in told
+    assert told.endswith(" …")
+    assert len(found.summary) <= MAX_CANDIDATE_SUMMARY_CHARACTERS
+    assert len(bare.summary) <= MAX_CANDIDATE_SUMMARY_CHARACTERS
 
 
 def test_a_longer_answer_is_a_title_and_a_quotation(make: type[Make]) -> None:
@@ -190,8 +184,12 @@ def test_a_plan_is_kept_with_what_it_is_for(make: type[Make]) -> None:
     ("title", "name"),
     [
         ("Implementation Plan: Move the ledger", "Move the ledger"),
-        ("Plan to move the ledger", "move the ledger"),
+        ("Plan: Move the ledger", "Move the ledger"),
         ("Revised plan – moveLedger", "moveLedger"),
+        ("Plan to move the ledger", "Plan to move the ledger"),
+        ("Plan-based limits of the ledger", "Plan-based limits of the ledger"),
+        ("Plan–price table of the ledger", "Plan–price table of the ledger"),
+        ("Implementation plan:", "Implementation plan:"),
         ("Planner of the ledger", "Planner of the ledger"),
         ("Pricing plan for teams", "Pricing plan for teams"),
     ],

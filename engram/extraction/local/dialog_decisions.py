@@ -19,6 +19,8 @@ from engram.trust.voice import typed_text
 #: Maximum length of a question and of the user's own words in a summary, in characters; longer texts are quoted in the
 #: content.
 QUESTION_ROOM, ANSWER_ROOM = 240, 180
+#: Length to which a question is shortened to make room for its answer, in characters.
+MIN_QUESTION_ROOM = 100
 #: Maximum number of words in an answer that is explained by the description of its option.
 MAX_BARE_WORDS = 4
 #: Minimum number of words in a sentence that states the purpose of a plan.
@@ -34,37 +36,6 @@ PASSING = lazy_regex(
     r"push|start|go (?:ahead|on)|run|retry|try again|merge|open a pr|create a pr)|ready (?:to|for)|"
     r"which (?:one|task|issue|step|phase|item|part|pr|ticket)s? (?:\w+ ){0,6}(?:first|next|now|work on|start))\b|"
     r"^(?:ready|next steps?|proceed|continue)\b",
-    re.IGNORECASE,
-)
-#: A question about how things stand right now: what somebody sees, whether it works, what a commit is to be called.
-_OF_STATE = lazy_regex(
-    r"^(?:so |and |now |also )?(?:what (?:do|did) you (?:see|get)|(?:what|which) error|did (?:that|it|this)|does (?:it|"
-    r"that|this) (?:now )?work|is (?:it|that|this) (?:now )?(?:working|fixed|running)|have you|(?:can|could) you (?:"
-    r"paste|share|check|confirm|try|run|send|show|restart|provide|reload|open)|what (?:would you like|do you want)"
-    r"(?: me)? to (?:do|work on|focus on|tackle|see)(?! (?:when|if|whenever))|(?:how|what) (?:would you like|do you "
-    r"want|should i|shall i)(?: me)?(?: to)? (?:do|handle|deal|treat|resolve)\b.{0,20}\b(?:un(?:committed|staged|"
-    r"tracked)|stashed|staged|failing|conflict\w*))\b|\bwhich (?:one|task|issue|pr|pull request|ticket|bug)s? "
-    r"(?:(?:should|shall|can) i|(?:do|would) you (?:want|like)(?: me| us)?(?: to)?)\b|^(?:what|which) .{0,30}\b(?:pr|"
-    r"pull request|commit|branch) (?:title|message|name|description)\b(?! (?:format|style|convention))",
-    re.IGNORECASE,
-)
-#: A question that asks leave for what the assistant is about to do, or approval of what is at hand.
-_ASKS_LEAVE = lazy_regex(
-    r"\b(?:(?:should|shall|can|may|could) i|want me to|(?:would|do) you (?:like|want) me to) (?:also |now |just |"
-    r"first )?(?:fix|check|verify|investigate|look|review|rebase|amend|squash|stash|revert|undo|clean|bump|release|"
-    r"deploy|publish|close|file|open|post|reply|restart|reload|rerun|test|save|show|explain|summari[sz]e|(?:update|"
-    r"write|add|extend) (?:\w+ ){0,2}(?:readme|docs|documentation|changelog|tests?|todos?|pr|issue|ticket))\b|"
-    r"^(?:does|do|is|are) (?:this|that|it|these|those|everything|the (?:above|plan|design|approach|summary|proposal|"
-    r"draft|result|output|list|structure)(?: above| below)?) (?:all )?(?:look|sound|seem|make sense|ok(?:ay)?|right|"
-    r"correct|good|fine|acceptable|clear|what you|cover|match your)\b",
-    re.IGNORECASE,
-)
-#: An answer to such a question that adds nothing to it.
-_BARE_ANSWER = lazy_regex(
-    r"^\W*(?:yes|yep|yeah|no|nope|sure|ok(?:ay)?|correct|exactly|agreed|approved?|perfect|great|fine|lgtm|"
-    r"(?:looks?|sounds?|seems?) (?:good|right|fine|great|correct)|that'?s (?:right|fine|correct|good)|not now)"
-    r"(?:\W+(?:please|thanks|thank you|it|that|this|them|too|all|both|go ahead|do|fix|update|add|write|"
-    r"looks?|good|great|fine|right|for now|later|yet))*\W*$",
     re.IGNORECASE,
 )
 #: An answer that decides nothing.
@@ -99,10 +70,10 @@ _REASON_HEADING = lazy_regex(
     r"\b(?:context|summary|goals?|problem|overview|why|background|motivation|purpose|objective)\b",
     re.I,
 )
-#: The beginning of a plan's title that only says that it is a plan.
+#: A heading that only says that it is a plan, before the plan's own title: "Implementation Plan: …", "Plan – …".
 _PLAN_LABEL = lazy_regex(
     r"^(?:(?:the|final|detailed|revised|updated|implementation|development|technical|action|work|project) )*plan"
-    r"(?:\s*[:—–-]\s*| (?:to|for) (?=\w))",
+    r"(?::| [—–-]) (?=\S)",
     re.IGNORECASE,
 )
 _RECOMMENDED = lazy_regex(r"\s*\(recommended\)", re.IGNORECASE)
@@ -151,23 +122,19 @@ def _answer(
         question, _, label = chosen.text.rpartition(f" {ARROW} ")
     words = typed.text.strip() if typed is not None else ""
     is_empty = _SAYS_NOTHING.match(label) is not None if label else _says_nothing(words)
-    if not question or is_empty or PASSING.search(question) or _OF_STATE.search(question):
+    if not question or is_empty or PASSING.search(question):
         return
-    is_bare = _BARE_ANSWER.match(f"{label} {words}") is not None
-    if is_bare and _ASKS_LEAVE.search(question):
-        return
-    asked = f"Asked “{_shortened(question)}”"
+    note = "" if _says_nothing(words) else quoted(words, ANSWER_ROOM) or _title(words)
     label = _RECOMMENDED.sub("", label)
-    if label:
-        verb = "the user chose"
-        room = MAX_CANDIDATE_SUMMARY_CHARACTERS - len(f"{asked} {verb}: {label}; and said: “”.")
-        note = "" if _says_nothing(words) else quoted(words, min(room, ANSWER_ROOM))
-        told = _description(label, lines, min(room - len(note) - len(" ()"), ANSWER_ROOM))
-        answer = label + told + (f"; and said: “{note}”." if note else "")
-    else:
-        verb = "the user answered"
-        answer = quoted(words, ANSWER_ROOM) or _title(words)
-    summary = ended(f"{asked} {verb}: {answer}")
+    verb = "chose" if label else "answered"
+    also = f"; and said: “{note}”." if label and note else ""
+    answer = label or note
+    room = MAX_CANDIDATE_SUMMARY_CHARACTERS - len(f"Asked “” the user {verb}: .{also}")
+    asked = _shortened(question, max(MIN_QUESTION_ROOM, room - len(answer)))
+    room -= len(asked)
+    answer = _cut(answer, room)
+    answer += _description(label, lines, min(room - len(answer) - len(" ()"), ANSWER_ROOM))
+    summary = ended(f"Asked “{asked}” the user {verb}: {answer}{also}")
     yield _decision(turn, summary, chosen, typed, proposed, is_high=True)
 
 
@@ -274,10 +241,18 @@ def _says_nothing(words: str) -> bool:
     return not words or bool(_SAYS_NOTHING.match(words))
 
 
-def _shortened(question: str) -> str:
-    """Return a question, or its last sentences if it is long."""
+def _shortened(question: str, room: int) -> str:
+    """Return a question, or its last sentences if it is long; at most ``room`` characters."""
     asked = sentences(plain(question))
-    return last_fitting(asked, QUESTION_ROOM) or " ".join(asked[-1:])
+    return last_fitting(asked, min(room, QUESTION_ROOM)) or _cut(" ".join(asked[-1:]), room)
+
+
+def _cut(text: str, room: int) -> str:
+    """Return a text, or its first words and "…" if it is long."""
+    if len(text) <= room:
+        return text
+    start = text[: room - len(" …")]
+    return f"{start.rpartition(' ')[0] or start} …"
 
 
 def _description(label: str, lines: Sequence[str], room: int) -> str:
@@ -293,4 +268,4 @@ def _title(words: str) -> str:
     """Return the first clause of a longer text, which is quoted in the content."""
     first = next(iter(sentences(plain(words))), "")
     clause = re.split(r"(?<=[,;:—–])\s", first)[0].rstrip(",;:—– ")
-    return clause if len(clause) <= ANSWER_ROOM else clause[:ANSWER_ROOM].rpartition(" ")[0] + " …"
+    return _cut(clause, ANSWER_ROOM)
