@@ -20,7 +20,6 @@ from engram.paths import absolute_path
 from engram.system.atomic import write_atomic
 from engram.system.clock import parse_time_ms
 from engram.system.lazy_regex import lazy_regex
-from engram.text.titles import with_short_question
 from engram.trust.display import cut_at_word, escape_hidden, visible
 
 if TYPE_CHECKING:
@@ -115,7 +114,12 @@ def say_wrapped(text: str, *, first: str = "", rest: str = "") -> None:
 def one_line(text: str, limit: int = 120) -> str:
     """Return a stored text on one line of at most ``limit`` characters; of a decision, the question is cut first."""
     line = " ".join(visible(text).split())
-    return cut_at_word(with_short_question(line, limit), limit)
+    if len(line) > limit:
+        # Imported here, because the titles load slowly, and most lines are short.
+        from engram.text.titles import with_short_question
+
+        line = with_short_question(line, limit)
+    return cut_at_word(line, limit)
 
 
 def print_json(value: Any) -> None:

@@ -23,7 +23,7 @@ from engram.forgetting.whole_project import (
     move_out_of_vault,
     seal,
 )
-from engram.ingest.project_moves import find_moves, plan_sorting, sort_projects
+from engram.ingest.project_moves import find_clones, find_moves, plan_sorting, sort_projects
 from engram.ingest.session_project import identify_folder, named_project
 from engram.models.forgetting.erase_project import contents_of_project
 from engram.models.projects.project_folders import (
@@ -211,7 +211,7 @@ def projects() -> None:
     """List the projects and their folders, and join those that were renamed or moved (default: list).
 
     A project is identified by its folder. If the folder is gone and a new one has the same remote and the same first
-    commit, the worker joins the two. `engram projects` suggests less certain matches.
+    commit, the worker joins the two. `engram projects` suggests less certain matches, and names clones of a repository.
 
     Example: engram projects merge harbor-2 harbor
     """
@@ -232,6 +232,7 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
     with workspace.store() as store:
         known = list_project_reports(store)
         moves = [move_to_json(move) for move in find_moves(store)]
+        clones = [{"project": clone.name, "of": first.name} for clone, first in find_clones(store)]
         sortings = list_sortings(store)
         without_project = count_without_project(store)
     vaults = [{"name": vault.name, "folder": str(vault.folder)} for vault in list_vaults(workspace.places)]
@@ -240,6 +241,7 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
             "projects": [report.to_json() for report in known],
             "memories_without_project": without_project,
             "moves": moves,
+            "clones": clones,
             "vaults": vaults,
         }
         print_json(facts)
@@ -262,6 +264,12 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
     for move in moves:
         command = f"engram projects merge {as_arguments(move['present'], move['former'])}"
         advise(f"{move['former']} may be {move['present']} now. If it is, run: {command}")
+    for clone in clones:
+        command = f"engram projects merge {as_arguments(clone['project'], clone['of'])}"
+        advise(
+            f"{clone['project']} and {clone['of']} are clones of one repository, and don't see each other's memories. "
+            f"To join them, run: {command}"
+        )
     if sortings:
         sorting, day = sortings[0], day_of(sortings[0].at_ms)
         advise(f"Sorted on {day}: {_sorted_parts(sorting)}. To undo: engram projects sort --undo")

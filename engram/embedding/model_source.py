@@ -55,11 +55,11 @@ def find_cached(name: str) -> Path:
 
 
 def cached_names() -> list[str]:
-    """Return the names of the models in the hub's cache."""
+    """Return the names of the models in the hub's cache that have weights."""
     from huggingface_hub.constants import HF_HUB_CACHE
 
-    folders = Path(HF_HUB_CACHE).glob("models--*/snapshots")
-    return sorted(folder.parent.name.removeprefix("models--").replace("--", "/") for folder in folders)
+    folders = {weights.parents[2] for weights in Path(HF_HUB_CACHE).glob("models--*/snapshots/*/*.safetensors")}
+    return sorted(folder.name.removeprefix("models--").replace("--", "/", 1) for folder in folders)
 
 
 def download(name: str, files: tuple[str, ...] = ALL_FILES) -> Path:
@@ -154,7 +154,9 @@ def require_model(model: str) -> None:
     if model == HASHED:
         return
     try:
-        find_folder(find_source(model))
+        folder = find_folder(find_source(model))
+        if not any(folder.glob("*.safetensors")):
+            raise EmbeddingError(f"there is no model in {folder}: no file in it ends with .safetensors")
     except EmbeddingError as error:
         names = ", ".join((BUNDLED, HASHED, *cached_names()))
         raise EmbeddingError(f"{error}. Here, embedding_model may be {names}, or the folder of a model") from error

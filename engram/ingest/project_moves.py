@@ -109,6 +109,16 @@ def find_moves(store: Store) -> list[Move]:
     return moves + [Move(former, hints, False) for former in named for hints in present if _has_name_of(hints, former)]
 
 
+def find_clones(store: Store) -> list[tuple[ProjectRow, ProjectRow]]:
+    """Return projects whose folders exist and hold clones of one repository, each with the oldest of its clones.
+
+    They stay apart, because two clones may serve two clients; only a person joins them.
+    """
+    present = sorted(filter(_present_folder, list_hints(store)), key=lambda hints: hints.project.id)
+    oldest = [(hints, next(one for one in present if one is hints or _agree(hints, one))) for hints in present]
+    return [(hints.project, first.project) for hints, first in oldest if first is not hints]
+
+
 def join_moved(store: Store) -> list[str]:
     """Join the folders of projects that have certainly moved, and return their names."""
     joined = []

@@ -78,6 +78,7 @@ def test_a_model_that_lacks_something_is_chosen_with_what_it_lacks(
     [
         ("embedding_model", "all-mpnet", "may be bundled, hashed, "),
         ("embedding_model", "~/no-model", "there is no model folder"),
+        ("embedding_model", "/", "no file in it ends with .safetensors"),
         ("codex_folder", "/no/codex", ""),
         ("note_folders", "/,/no/notes", ""),
     ],

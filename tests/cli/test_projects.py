@@ -152,6 +152,22 @@ def test_doctor_proposes_what_may_have_moved(filled: Store, run: Run, run_json: 
     assert harbor.name == "harbor"
 
 
+def test_the_list_names_clones_and_the_command_that_joins_them(
+    filled: Store, run: Run, run_json: RunJson, tmp_path: Path
+) -> None:
+    plant(filled, "UPDATE project SET remote = 'code.example/x', first_commit = 'abc', hints_at_ms = 1")
+    for project in list_projects(filled):
+        folder = tmp_path / project.name
+        folder.mkdir()
+        plant(filled, "UPDATE project SET root = ? WHERE id = ?", (str(folder), project.id))
+    first, second = (project.name for project in sorted(list_projects(filled), key=lambda project: project.id))
+
+    assert run_json("projects", "list")["clones"] == [{"project": second, "of": first}]
+    assert f"engram projects merge {second} {first}" in run("projects").stdout
+    run("projects", "merge", second, first, "--yes")
+    assert "merge" not in run("projects").stdout
+
+
 def test_a_project_is_forgotten_after_a_question_that_counts_and_its_folder_stays_known(
     filled: Store, run: Run, run_json: RunJson, home: Home
 ) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
-from engram.ingest.project_moves import find_moves, join_moved, read_hints
+from engram.ingest.project_moves import find_clones, find_moves, join_moved, read_hints
 from engram.ingest.session_project import scope_of_folder
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
@@ -159,6 +159,22 @@ def test_of_two_folders_that_fit_none_joins(
 
     assert join_moved(store) == []
     assert len(find_moves(store)) == 2
+
+
+def test_clones_of_one_repository_are_named_and_stay_apart(
+    store: Store, settings: Settings, make_repository: MakeRepository, tmp_path: Path
+) -> None:
+    first, other = make_repository("harbor"), make_repository("lantern", remote="git@example.org:team/lantern.git")
+    clones = [Path(shutil.copytree(first, tmp_path / name)) for name in ("second", "third")]
+    projects = [project_of(store, settings, folder) for folder in (first, other, *clones)]
+
+    read_hints(store, 10)
+
+    named = [(clone.id, of.id) for clone, of in find_clones(store)]
+    assert named == [(project.id, projects[0].id) for project in projects[2:]]
+    assert (find_moves(store), join_moved(store)) == ([], [])
+    shutil.rmtree(first)
+    assert [(clone.id, of.id) for clone, of in find_clones(store)] == [(projects[3].id, projects[2].id)]
 
 
 def test_credentials_are_not_kept(store: Store, settings: Settings, make_repository: MakeRepository) -> None:

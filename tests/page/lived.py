@@ -46,7 +46,7 @@ def live(store: Store, *, project: str = "harbor", session: str = SESSION, numbe
     """Make one of everything."""
     now = store.now_ms()
     place = store_project(store, project)
-    store_session(store, session, project, at_ms=now - 60_000)
+    store_session(store, session, project, at_ms=now - 2_000)
     failed = Action(tool_use_id="", tool="Bash", command="pytest", is_error=True, exit_code=1, error_line=ERROR)
     edited = Action(tool_use_id="", tool="Edit", files=("harbor/vat.py",), is_edit=True)
     said = (
@@ -57,13 +57,13 @@ def live(store: Store, *, project: str = "harbor", session: str = SESSION, numbe
         uuid_of(number),
         PROMPT,
         session_id=session,
-        at_ms=now - 60_000,
+        at_ms=now - 2_000,
         actions=(failed, edited),
         said=said,
         entries=tuple(EntryRef(block.uuid, block.offset, 5, block.line) for block in said),
     )
     turn_id = store_turn(store, turn, project)
-    store_turn(store, make_turn(uuid_of(number + 2), QUIET, session_id=session, at_ms=now - 30_000), project)
+    store_turn(store, make_turn(uuid_of(number + 2), QUIET, session_id=session, at_ms=now - 1_000), project)
     fix, other = (
         Memory(
             episode_id=new_memory_id(),
@@ -78,21 +78,21 @@ def live(store: Store, *, project: str = "harbor", session: str = SESSION, numbe
             facts=("changed harbor/vat.py",),
             questions=("Why do taxes come out too low?",),
             quality=0.6,
-            created_at_ms=now - 60_000 + index,
+            created_at_ms=now - 2_000 + index,
         )
         for index, summary in enumerate((SUMMARY, "VAT is stored as integer cents, see harbor/vat.py."))
     )
     evidence = [Evidence(uuid_of(number + 1), session, turn_id)]
     with store.transaction() as tx:
         fix, other = (add_memory(tx, memory, evidence, actor=Actor.MODEL, action="extract") for memory in (fix, other))
-        show(store, fix.episode_id, session, prompt_key="p", score=0.71, tokens=31, at_ms=now - 60_000)
+        show(store, fix.episode_id, session, prompt_key="p", score=0.71, tokens=31, at_ms=now - 2_000)
         considered = (
             Candidate(0, fix.episode_id, Verdict.SHOWN, 0.71, 0.18, {"source": 0.7, "rare": 9.0, "rivals": 0.2}),
             Candidate(1, other.episode_id, Verdict.BELOW_FLOOR, 0.12, 0.18, {"source": 0.3, "rare": 1.0}),
         )
         add = [
-            (Verdict.SHOWN, now - 60_000, considered, 20, 0.71, 0.18),
-            (Verdict.TOO_SHORT, now - 30_000, (), 0, None, None),
+            (Verdict.SHOWN, now - 2_000, considered, 20, 0.71, 0.18),
+            (Verdict.TOO_SHORT, now - 1_000, (), 0, None, None),
         ]
         prompt_outcomes.add_outcomes(tx, [_outcome(session, place.id, *values) for values in add])
     return Lived(fix, other, turn_id)

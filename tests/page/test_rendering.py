@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engram.enums import Kind
+from engram.enums import Kind, Voice
 from engram.models.memories.memory_records import Memory
 from engram.page.rendering import (
     MAX_STEP,
@@ -165,8 +165,8 @@ def test_the_first_sentence_is_the_head_of_a_memory(text: str, expected: tuple[s
 
 
 def test_a_list_shows_the_summary_with_its_title_first() -> None:
-    def memory(summary: str, title: str = "", content: str = "") -> Memory:
-        return Memory(episode_id="ep_000000000001", kind=Kind.FIX, summary=summary, content=content, title=title)
+    def memory(summary: str, title: str = "", content: str = "", voice: Voice = Voice.CHOSEN) -> Memory:
+        return Memory("ep_000000000001", Kind.FIX, summary, content=content, title=title, voice=voice)
 
     assert headline(memory("Fix the tree: use it directly.")) == ("Fix the tree", ": use it directly.")
     assert headline(memory("Something was done.", title="A title")) == ("A title", " – Something was done.")
@@ -196,6 +196,9 @@ def test_a_list_shows_the_summary_with_its_title_first() -> None:
     assert content_beyond(memory(asked, content="Which cache do we use? It must be small. → Redis")) == ""
     assert content_beyond(memory(asked, content="Which cache? → Redis\n\n[also] Or not.")).endswith("Or not.")
     assert content_beyond(memory(asked, content="Which cache? → Valkey")) == "Which cache? → Valkey"
+    assert content_beyond(memory(asked, content="Redis → Which cache?")) == "Redis → Which cache?"
+    told = memory("Never go back from Redis to Postgres.", content="Redis → Postgres", voice=Voice.USER)
+    assert content_beyond(told) == "Redis → Postgres"
     assert content_beyond(memory("It is so. Yes.", content="It is so.\n\nYes")) == ""
     assert content_beyond(memory("It is so.", content="It is so\n\n[also] And more.")) == "[also] And more."
     assert content_beyond(memory("It is so.", content="Something else.")) == "Something else."

@@ -500,6 +500,21 @@ def test_an_answer_keeps_its_lines_and_says_who_said_what(page: ServedPage, monk
     assert "Both are mended." in parts[2][1]
 
 
+@pytest.mark.parametrize(
+    "values", [{"role": "assistant"}, {"role": "user"}, {"kind": "note", "id": "/home/me/n.md#3"}, {"kind": "session"}]
+)
+def test_a_speaker_whom_a_text_quotes_did_not_say_it(
+    page: ServedPage, monkeypatch: pytest.MonkeyPatch, values: dict[str, object]
+) -> None:
+    quoted = hit(**({"id": "q_0123456789abcd"} | values), text="The ticket says:\nthe user: push it")
+    monkeypatch.setattr(memories, "ask_worker", lambda *_, **__: {"hits": [quoted]})
+
+    text = page.see("m", "answer", q="what says the ticket?").text
+
+    assert "The ticket says:\nthe user: push it" in text
+    assert 'class="label"' not in text
+
+
 @pytest.mark.parametrize(("place", "limit"), [(0, memories.MAX_FIRST_CHARACTERS), (1, memories.MAX_OTHER_CHARACTERS)])
 def test_the_first_hit_of_an_answer_has_the_most_room(
     page: ServedPage, monkeypatch: pytest.MonkeyPatch, place: int, limit: int

@@ -193,7 +193,10 @@ def _found(store: Store, hit: Mapping[str, Any], limit: int) -> Found | None:
         what = "what the session was about"
     elif hit["kind"] == "note":
         path, title, what = (), "", f"note {str(hit['id']).rpartition('#')[0].rpartition('/')[2]}"
-    said = _by_speaker(cut_at_word(text, limit))
+    text = cut_at_word(text, limit)
+    # Only a text of several speakers names them; in any other one, such a name is part of what was said.
+    has_speakers = hit["kind"] == "turn" and not hit["role"]
+    said = _by_speaker(text) if has_speakers else [("", text)]
     if outcome := hit.get("outcome"):
         said.append((f"{SPEAKERS[Role.ASSISTANT]} in the end", cut_at_word(str(outcome), MAX_OTHER_CHARACTERS)))
     return Found(path, title, said, what, hit["project"], at_ms, doubt, hit.get("resume") or "")

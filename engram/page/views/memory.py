@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engram.consolidation.undo import UndoPlan, plan_undo, undo_last_change
-from engram.enums import Actor, Importance, Judgement, Scope
+from engram.enums import Actor, Importance, Judgement, Scope, Voice
 from engram.errors import BadRequest
 from engram.forgetting.forget import forget_memory
 from engram.forgetting.forget_files import withdraw_bites
@@ -243,7 +243,9 @@ def content_beyond(memory: Memory) -> str:
     content = memory.content.strip()
     said, mark, more = content.partition("\n\n[")
     summary = _letters(memory.summary)
-    if _letters(said) == summary or ("→" in said and all(_letters(part) in summary for part in said.split("→"))):
+    question, _, answer = map(_letters, said.rpartition("→"))
+    is_told = memory.voice == Voice.CHOSEN and bool(question) and question in summary and summary.endswith(answer)
+    if is_told or _letters(said) == summary:
         content = f"{mark}{more}".strip()
     return content if len(content) <= MAX_CONTENT_CHARACTERS else f"{content[:MAX_CONTENT_CHARACTERS].rstrip()} …"
 
