@@ -1,7 +1,7 @@
 // Shows in Claude Code what Engram's hooks handed to Claude, and answers /engram. It reads what the hooks answered and
 // passes that on unchanged: it hands nothing over itself, touches no tool call, and asks no model and no host.
 const USAGE = '/engram QUERY searches · /engram wrong N, /engram pin N judge one (with “off” behind it: take that back)'
-const BITE = /^- \[(\S+?)\] (.+)$/gm
+const BITE = /^- (?:\[(\S+?)\] )?(\d{4}-\d\d-\d\d.*)$/gm // a fix that only sessions show has no id
 const COMMAND = { name: 'engram', argumentHint: '[QUERY]', description: 'What Engram handed to Claude' }
 const AT_START = 'over at the start of the session'
 const seen = [] // what passed since Claude Code started, the oldest first: {id, text, to}
@@ -9,7 +9,7 @@ let hasCommand = false
 
 function note($, answer, to) {
   const ours = (answer?.additionalContext ?? []).filter((text) => text.includes('<engram-memories>'))
-  const bites = ours.flatMap((text) => [...text.matchAll(BITE)]).map(([, id, text]) => ({ id, text, to }))
+  const bites = ours.flatMap((text) => [...text.matchAll(BITE)]).map(([, id, text]) => ({ id: id ?? text, text, to }))
   // A session starts anew after each compaction: its lines are listed once, and quietly.
   seen.push(...bites.filter(({ id }) => to !== AT_START || !seen.some((one) => one.id === id && one.to === to)))
   if (bites.length === 0 || to === AT_START) return answer
