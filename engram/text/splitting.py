@@ -29,36 +29,6 @@ def sentence_texts(text: str) -> list[str]:
     return [text[start:stop] for start, stop in sentence_spans(text)]
 
 
-def end_of_list(text: str, stop: int) -> int:
-    """Return where the Markdown list ends that a text is in at ``stop``, or introduces there.
-
-    Return ``stop`` if it is in no list, or no further item follows.
-    """
-    before = text[:stop].splitlines()
-    # An item may go on in indented lines.
-    while before and before[-1][:1].isspace() and not _BULLET.match(before[-1]):
-        before.pop()
-    item = _BULLET.match(f"{before[-1]} ") if before else None
-    is_item = item is not None
-    position = _line_end(text, stop)
-    is_lead_in = text[:stop].rstrip("* _").endswith(":") and not text[stop:position].strip("* _")
-    # A sentence may end after the number of an item.
-    end = position if item is not None and not item[2] else stop
-    while (is_item or is_lead_in) and position < len(text):
-        begin, position = position + 1, _line_end(text, position + 1)
-        line = text[begin:position]
-        if _BULLET.match(line) or (end > stop and line[:1].isspace() and line.strip()):
-            end = position
-        elif line.strip() and not (line[:1].isspace() and is_item):
-            break
-    return end
-
-
-def _line_end(text: str, start: int) -> int:
-    end = text.find("\n", start)
-    return len(text) if end < 0 else end
-
-
 # -- Split a Markdown message into statements, for extraction: sentences, bullets and table rows with their headings.
 
 #: Maximum length of a message that is split, in characters; the rest is kept only in the stored turn.
@@ -86,6 +56,132 @@ _APOSTROPHE = lazy_regex(r"\w*'[\w']*")
 _SPACE = lazy_regex(r"\s+")
 _END = lazy_regex(r"(?<=[.!?])[\"')\]*_]*\s+(?=[\"'(\[*_`]*[A-Z0-9`\"'À-ÖØ-ÞĄĆĘŁŃŚŹŻА-ЯЁ])")
 _SHORT = lazy_regex(r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|dr|mr|ms|st)|\b[A-Z]|^\W*\d{1,2})\.$", re.IGNORECASE)
+
+
+# -- The lists of a Markdown message, so that an excerpt can show one to its end.
+
+
+def end_of_list(text: str, stop: int) -> int:
+    """Return where the Markdown list ends that contains ``stop`` or is introduced there; ``stop`` if there is none.
+
+    Paragraphs and code between its items are part of it. A list with other markers, or with a line of its own that
+    introduces it, is another list.
+    """
+    lists = _ListReader().run(text)
+    return max((found.end for found in lists if found.start <= stop < found.end), default=stop)
+
+
+@dataclass(slots=True)
+class _List:
+    """A list, as far as its lines have been read."""
+
+    #: Where the line that introduces it ends, or else where its first item begins.
+    start: int
+    end: int
+    indent: int
+    #: The character before or after the number that marks its items, and the number of the last item; 0 for bullets.
+    mark: str
+    number: int
+    #: The character that marks the items of a list that stands in an item but is not indented.
+    inner_mark: str = ""
+    #: A blank line follows its last item; then, or at once, text that is not part of this item.
+    is_apart: bool = False
+    is_left: bool = False
+
+    def extend(self, end: int) -> None:
+        self.end, self.is_apart, self.is_left = end, False, False
+
+
+class _ListReader:
+    """Reads the lines of a message once and collects its lists; a list in an item of another is part of that one."""
+
+    def __init__(self) -> None:
+        self.lists: list[_List] = []
+        #: The list that is read, after the numbered one that may go on below it.
+        self.open: list[_List] = []
+        self.fence = ""
+        self.is_code_of_item = False
+        #: The last line that is not blank, where it ends, and whether blank lines follow it; "" for code.
+        self.above = ""
+        self.above_end = 0
+        self.is_after_blank = False
+
+    def run(self, text: str) -> list[_List]:
+        end = 0
+        for line in text.splitlines(keepends=True):
+            begin, end = end, end + len(line)
+            self._line(line.rstrip(), begin)
+        return self.lists
+
+    def _line(self, line: str, begin: int) -> None:
+        end = begin + len(line)
+        fence = _FENCE.match(line)
+        if not line and not self.fence:
+            self.is_after_blank = True
+            for one in self.open:
+                one.is_apart |= not one.is_left
+            return
+        if self.fence or fence:
+            self._code_line(line, end, fence[1] if fence else "")
+        elif item := _BULLET.match(f"{line} "):
+            self._item(item, begin, end)
+        elif _HEADING.match(line) or _BOLD_LINE.match(line) or _RULE_ROW.match(line):
+            self.open = []
+        elif self.open and line[0].isspace() and not self.open[-1].is_left:
+            self.open[-1].extend(end)
+        else:
+            self._leave()
+        self.above = "" if self.fence or fence else line.rstrip("* _")
+        self.above_end = begin + len(self.above)
+        self.is_after_blank = False
+
+    def _code_line(self, line: str, end: int, fence: str) -> None:
+        if not self.fence:
+            self.fence = fence[:3]
+            last = self.open[-1] if self.open else None
+            is_next = last is not None and (line[0].isspace() or self.above.endswith(":") or not last.is_apart)
+            self.is_code_of_item = last is not None and not last.is_left and is_next
+        elif fence.startswith(self.fence):
+            self.fence = ""
+        if self.is_code_of_item:
+            self.open[-1].extend(end)
+        else:
+            self._leave()
+
+    def _leave(self) -> None:
+        for one in self.open:
+            one.is_left = True
+
+    def _item(self, item: re.Match[str], begin: int, end: int) -> None:
+        indent = len(item[1])
+        marker = item[0][indent:].split()[0]
+        number, mark = int(marker[:-1] or 0), marker[-1]
+        while self.open and not self._continues(self.open[-1], indent, mark, number):
+            if self.open[-1].number and not number:
+                break
+            self.open.pop()
+        else:
+            if self.open:
+                one = self.open[-1]
+                one.inner_mark = mark if indent <= one.indent and mark != one.mark else one.inner_mark
+                one.number = number if indent <= one.indent and mark == one.mark else one.number
+                one.extend(end)
+                return
+        self._leave()
+        start = self.above_end if self.above.endswith(":") else begin
+        self.open.append(_List(start, end, indent, mark, number))
+        self.lists.append(self.open[-1])
+
+    def _continues(self, one: _List, indent: int, mark: str, number: int) -> bool:
+        """Return whether an item is of a list, or of one in its last item."""
+        is_introduced = self.above.endswith(":")
+        is_own = one.is_left and (is_introduced or bool(self.above and one.is_apart and not self.is_after_blank))
+        if indent <= one.indent and mark == one.mark:
+            return (number > 0 and number == one.number + 1) or (number == one.number and not is_own)
+        if indent > one.indent or mark == one.inner_mark:
+            return not is_own
+        is_below = one.number > 0 and not number and not self.is_after_blank
+        return not one.is_left and (is_introduced or is_below)
 
 
 class Block(StrEnum):

@@ -7,6 +7,7 @@ import pytest
 from engram.search.hits import Part, are_barred
 from engram.search.passages.answering import Wanted, answering, worth_of
 from engram.search.question import coverage_of_words
+from engram.text.splitting import end_of_list
 from engram.transcripts.turns import Role, TextBlock
 
 PROMPT = "The harbour bell counts up when a boat comes in, but the counter does not go down when one leaves."
@@ -203,3 +204,53 @@ def test_a_list_that_ends_is_not_said_to_go_on() -> None:
     said = turn((Role.ASSISTANT, f"{HARBOUR}\n- Another list."))
 
     assert shown("what is in berth four", said, "4. Berth four: the pilot's cutter").endswith("cutter")
+
+
+PIER = "To rotate the pier, do this:"
+BOLLARDS = " ".join(f"bollard{number}" for number in range(30))
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "1. Stop the crane:\n```sh\nlever pause\n```\n2. Turn the key.\n3. Start it again.",
+        "1. Stop the crane.\n\n```sh\nlever pause\n```\n\n2. Turn the key.",
+        "- **Crane.** It stands.\n\nIt has never been moved.\n\n- **Key.** It fits.\n- **Lever.** It is free.",
+        "1. **Crane**\n- Stop it\n- Wait\n\n2. **Key**\n- Turn it",
+        "1. Stop the crane.\n\n- now\n- at once\n\nThen wait.\n\n2. Turn the key.",
+        "- Stop the crane, which\nstands at the quay.\n- Turn the key.",
+    ],
+)
+def test_a_list_that_is_cut_says_so_whatever_stands_between_its_items(rest: str) -> None:
+    whole = f"{PIER}\n\n{rest}"
+    said = turn((Role.ASSISTANT, whole))
+    last = whole.splitlines()[-1]
+
+    assert last.lstrip("-123. ") in shown("how to rotate the pier", said, PIER)
+    assert shown("how to rotate the pier", said, PIER).endswith(last)
+    assert shown("how to rotate the pier", turn((Role.ASSISTANT, f"{whole} {BOLLARDS}")), PIER).endswith(" …")
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        "\n\n* Another list\n* Another still",
+        "The crane is idle:\n- Another list",
+        "The crane is idle.\n- Another list",
+        "## Cranes\n\n- Another list",
+        "**Cranes**\n\n- Another list",
+        "---\n\n- Another list",
+        "1. Another list\n2. Another still",
+        "```\n- Another list\n```",
+    ],
+)
+def test_another_list_is_not_part_of_the_one_above(below: str) -> None:
+    text = f"The pier is old:\n- It leans\n- It creaks\n\n{below}"
+
+    assert end_of_list(text, len("The pier is old:")) == text.index("creaks") + len("creaks")
+    assert end_of_list(text, text.index("creaks") + len("creaks")) == text.index("creaks") + len("creaks")
+
+
+@pytest.mark.parametrize("text", [f"The pier is closed to {BOLLARDS * 4}.", f"The pier is closed:\n- {BOLLARDS * 4}"])
+def test_a_text_that_is_whole_is_not_said_to_go_on(text: str) -> None:
+    assert shown("what of the pier", turn((Role.ASSISTANT, text)), text) == text

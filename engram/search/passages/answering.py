@@ -300,10 +300,9 @@ def _continued(text: str, start: int, stop: int, wanted: Wanted, max_words: int)
             is_given = is_given or wanted.is_given_in(unit.of(text))
     while kept and kept[-1].start >= stop and (kept[-1].is_heading or kept[-1].of(text).rstrip("* ").endswith(":")):
         kept.pop()
-    end = end_of_list(text, kept[-1].stop) if kept and not kept[-1].is_code else 0
+    end = end_of_list(text, kept[-1].stop) if kept else 0
     items = [unit for unit in units if kept and kept[-1].stop <= unit.start < end and not unit.is_idle]
-    missing = sum(unit.size for unit in items)
-    is_whole = missing <= min(max_words - size, MAX_REST_WORDS)
+    is_whole = not items or sum(unit.size for unit in items) <= min(max_words - size, MAX_REST_WORDS)
     kept += items if is_whole else []
     pieces: list[tuple[int, int]] = []
     for unit in kept:
