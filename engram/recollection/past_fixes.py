@@ -21,11 +21,12 @@ from engram.models.sessions.stored_turns import StoredTurn
 from engram.recollection.branch_state import resume_of_id
 from engram.recollection.briefing_lines import is_in_force
 from engram.recollection.choose_bites import SEEN_FIX, Bite, InjectionRequest, why_barred
+from engram.recollection.error_words import MIN_WORDS, WordsOfError, unmarked
 from engram.system.clock import iso_or_none
 from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import error_keys, programs_of, telling_lines, tells_passing, without_comments
 from engram.text.splitting import split
-from engram.text.words import stems, topic_words
+from engram.text.words import topic_words
 from engram.transcripts.turns import Action, Role, TextBlock, Turn
 from engram.trust.display import one_line
 from engram.trust.suspicion import why_name_suspect, why_suspect
@@ -387,15 +388,8 @@ def memories_between(store: Store, resolution: Resolution, turns: Sequence[Store
 
 # -- Find what fixed an error before, and what was tried without success, for ``engram fix``.
 
-#: Minimum share and number of an error's words that a memory of a fix or dead end must contain.
-MIN_SHARED_WORDS, MIN_WORDS = 0.5, 2
-#: A line of a file, and the characters around a word of an error.
-_AT_LINE = lazy_regex(r":\d+:?$")
-_AROUND = "()[]<>,;"
-#: Stems that every error has.
-_ANY_ERROR = stems(["fail", "failed", "failure", "failing", "error", "errors"])
-#: Minimum length of an error line that is searched for word for word, in characters.
-MIN_QUOTED_CHARACTERS = 10
+#: Minimum share of an error's words that a memory of a fix or dead end must contain.
+MIN_SHARED_WORDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,8 +444,8 @@ def find_fixes(
     """
     lines = telling_lines(error) or (error,)
     # People leave out pytest's "E" before an error line, but it is part of the recorded error.
-    forms = (error_keys(lines, branches), error_keys((f"E {_unmarked(line)}" for line in lines), branches))
-    words = _WordsOfError.of(error)
+    forms = (error_keys(lines, branches), error_keys((f"E {unmarked(line)}" for line in lines), branches))
+    words = WordsOfError.of(error)
     fixes: list[PastFix] = []
     for project_id in project_ids:
         for keys in dict.fromkeys(forms):
@@ -503,38 +497,7 @@ def _fixes_of(
     return [*fixes, seen]
 
 
-@dataclass(frozen=True, slots=True)
-class _WordsOfError:
-    """The words and lines of an error by which memories about it are recognised."""
-
-    stems: frozenset[str]
-    #: The stems that say what the error is, not only where it happened.
-    telling: frozenset[str]
-    #: The lines that are long enough to be searched for word for word.
-    lines: tuple[str, ...]
-
-    @classmethod
-    def of(cls, error: str) -> _WordsOfError:
-        """Return the words and lines of an error's text."""
-        telling = stems(topic_words(" ".join(word for word in error.split() if not _is_place(word))))
-        lines = tuple(line for line in map(_unmarked, error.splitlines()) if len(line) >= MIN_QUOTED_CHARACTERS)
-        return cls(stems(topic_words(error)), telling - _ANY_ERROR, lines)
-
-    def share_in(self, memory: Memory) -> float:
-        """Return the share of the words that a memory contains: 1 if it quotes a line, 0 if it says too little."""
-        quoted = _unmarked(" ".join((memory.summary, memory.content, *memory.facts)))
-        if any(line in quoted for line in self.lines):
-            return 1.0
-        shared = len(self.stems & _stated(memory))
-        return shared / len(self.stems) if shared >= MIN_WORDS and not self.is_only_place_in(memory) else 0.0
-
-    def is_only_place_in(self, memory: Memory) -> bool:
-        """Return True if a memory shares with the error only words for where it happened, not for what it is."""
-        stated = _stated(memory)
-        return bool(self.telling and self.stems & stated and not self.telling & stated)
-
-
-def _fixes_of_memories(store: Store, words: _WordsOfError, project_id: int) -> list[PastFix]:
+def _fixes_of_memories(store: Store, words: WordsOfError, project_id: int) -> list[PastFix]:
     """Return the memories of fixes and dead ends that quote a line of an error or contain enough of its words."""
     if len(words.stems) < MIN_WORDS and not words.lines:
         return []
@@ -544,21 +507,6 @@ def _fixes_of_memories(store: Store, words: _WordsOfError, project_id: int) -> l
         if memory.kind in FIX_KINDS and is_in_force(memory)
     )
     return [_fix_of_memory(store, memory, share) for memory, share in shares if share >= MIN_SHARED_WORDS]
-
-
-def _stated(memory: Memory) -> frozenset[str]:
-    return stems(topic_words(f"{memory.summary} {memory.content} {' '.join(memory.entities)}"))
-
-
-def _is_place(word: str) -> bool:
-    """Return True for a path, or a file with a line: it says where an error happened, not what it is."""
-    word = word.strip(_AROUND)
-    return bool(_AT_LINE.search(word)) or ("/" in word and word[0] not in "@'\"/" and "://" not in word)
-
-
-def _unmarked(text: str) -> str:
-    """Return text with single spaces, without the ``E`` that pytest puts before an error line."""
-    return " ".join(text.split()).removeprefix("E ")
 
 
 def _fix_of_memory(store: Store, memory: Memory, match: float) -> PastFix:

@@ -240,6 +240,30 @@ def test_fix_of_a_prompt_that_only_names_the_same_place_is_not_one(at_work: Work
     assert found("Datenbank antwortet nicht") == [fix.episode_id]
 
 
+@pytest.mark.parametrize(
+    ("error", "fix", "is_told"),
+    [
+        ("bash: ./hoist: Permission denied", "chmod +x ./hoist after cloning on Windows.", True),
+        ("zsh: permission denied: bin/hoist", "Marked `bin/hoist` as executable in Git.", True),
+        ("Cannot find module lib/winch.js", "winch.js was renamed to windlass.js.", True),
+        ("bash: ./hoist: Permission denied", "Raised the memory to 4 GB, because it ran out in ./hoist.", False),
+        ("bash: ./hoist: Permission denied", "`./hoist up` failed: out of memory. Raised it to 4 GB.", False),
+        ("lib/winch.js: error TS2304: Cannot resolve 'rope'", "Moved lib/winch.js out of the watched folder.", False),
+        ("gofmt refused in lib/winch", "Renamed lib/winch to keep the import short.", False),
+    ],
+)
+def test_fix_of_the_very_file_that_an_error_is_about_is_one(
+    at_work: Workshop, error: str, fix: str, is_told: bool
+) -> None:
+    at_work.work("feat/x", "Begin")
+    memory = at_work.learn(fix, kind=Kind.FIX, extractor="openai-m")
+    projects = [row.id for row in list_projects(at_work.store)]
+
+    found = find_fixes(at_work.store, error, projects, relevance_of={memory.episode_id: 0.9})
+
+    assert [one.id for one in found] == [memory.episode_id] * is_told
+
+
 @pytest.mark.parametrize("error", ["E   AssertionError: assert 118 == 119", "AssertionError: assert 118 == 119"])
 def test_fix_knows_what_pytest_printed_with_or_without_its_mark(at_work: Workshop, error: str) -> None:
     at_work.work(

@@ -1,0 +1,105 @@
+"""The words of an error, and whether a memory is about that error or only about the place where it happened. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import PurePosixPath
+
+from engram.models.memories.memory_records import Memory
+from engram.system.lazy_regex import lazy_regex
+from engram.text.words import stems, topic_words
+
+#: Minimum number of an error's words that a memory about it contains.
+MIN_WORDS = 2
+#: Minimum length of an error line that is searched for word for word, in characters.
+MIN_QUOTED_CHARACTERS = 10
+#: Stems that every error has.
+_ANY_ERROR = stems(["fail", "failed", "failure", "failing", "error", "errors"])
+#: A line of a file, and the characters around a word of an error.
+_AT_LINE = lazy_regex(r":\d+:?$")
+_AROUND = "()[]<>,;"
+#: The characters around the name of a file in a sentence.
+_QUOTES = "\"'`“”‘’*:!?"
+#: Words before a place: what happened "in src/mast" need not be about it.
+_BEFORE_PLACE = frozenset(("in", "at", "inside", "within", "under", "from", "by", "bei", "aus", "unter"))
+#: Words before the file that an error is about, at the end of its line; and after a file in which a compiler found one.
+_BEFORE_THING = frozenset(
+    "open find stat access read write run execute load import create remove module file directory".split()
+)
+_OF_COMPILER = frozenset(("error", "error:", "fatal", "warning", "warning:", "note:"))
+#: The command that failed, in a memory that goes on with what went wrong in it.
+_FAILED_COMMAND = lazy_regex(r"`[^`]*` failed\b")
+
+
+@dataclass(frozen=True, slots=True)
+class WordsOfError:
+    """The words and lines of an error by which memories about it are recognised."""
+
+    stems: frozenset[str]
+    #: The stems that say what the error is, not only where it happened.
+    telling: frozenset[str]
+    #: The lines that are long enough to be searched for word for word.
+    lines: tuple[str, ...]
+    #: The names of the files that the error is about.
+    things: frozenset[str]
+
+    @classmethod
+    def of(cls, error: str) -> WordsOfError:
+        """Return the words and lines of an error's text."""
+        telling = stems(topic_words(" ".join(word for word in error.split() if not _is_place(word))))
+        lines = tuple(line for line in map(unmarked, error.splitlines()) if len(line) >= MIN_QUOTED_CHARACTERS)
+        things = frozenset(thing for line in error.splitlines() for thing in _things_of(line))
+        return cls(stems(topic_words(error)), telling - _ANY_ERROR, lines, things)
+
+    def share_in(self, memory: Memory) -> float:
+        """Return the share of the words that a memory contains: 1 if it quotes a line, 0 if it says too little."""
+        quoted = unmarked(" ".join((memory.summary, memory.content, *memory.facts)))
+        if any(line in quoted for line in self.lines):
+            return 1.0
+        shared = len(self.stems & _stated(memory))
+        return shared / len(self.stems) if shared >= MIN_WORDS and not self.is_only_place_in(memory) else 0.0
+
+    def is_only_place_in(self, memory: Memory) -> bool:
+        """Return True if a memory shares with the error only words for where it happened.
+
+        A file that the error is about is more than a place if the memory says what was done to it.
+        """
+        stated = _stated(memory)
+        if not self.telling or self.telling & stated or not self.stems & stated:
+            return False
+        words = ["", *_FAILED_COMMAND.sub("", f"{memory.summary} {memory.content}").split()]
+        done_to = {_name(word) for before, word in pairwise(words) if before.lower() not in _BEFORE_PLACE}
+        return not self.things & done_to - {""}
+
+
+def unmarked(text: str) -> str:
+    """Return text with single spaces, without the ``E`` that pytest puts before an error line."""
+    return " ".join(text.split()).removeprefix("E ")
+
+
+def _stated(memory: Memory) -> frozenset[str]:
+    return stems(topic_words(f"{memory.summary} {memory.content} {' '.join(memory.entities)}"))
+
+
+def _is_place(word: str) -> bool:
+    """Return True for a path, or a file with a line: it says where an error happened, not what it is."""
+    word = word.strip(_AROUND)
+    return bool(_AT_LINE.search(word)) or ("/" in word and word[0] not in "@'\"/" and "://" not in word)
+
+
+def _things_of(line: str) -> Iterator[str]:
+    """Yield the files that a line of an error is about: "./mast: Permission denied", "cannot open src/mast"."""
+    words = ["", *line.lower().split(), ""]
+    for before, word, after in zip(words, words[1:], words[2:], strict=False):
+        if not _is_place(word) or _AT_LINE.search(word.strip(_AROUND)) or before in _BEFORE_PLACE:
+            continue
+        is_last = not after and (before.endswith(":") or before in _BEFORE_THING)
+        if is_last or (word.endswith(":") and after and after not in _OF_COMPILER):
+            yield _name(word)
+
+
+def _name(word: str) -> str:
+    """Return the name of the file that a word stands for, in lower case."""
+    return PurePosixPath(word.strip(_AROUND + _QUOTES)).name.strip(".").lower()
