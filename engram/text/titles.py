@@ -44,9 +44,10 @@ _FRAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("Open", lazy_regex(r"Left open: (?:the user asked “(?P<quoted>[^”]+)”|(?P<named>.+))")),
     ("Fixed", lazy_regex(r"`[^`]+` failed: (?P<named>.+)")),
 )
-#: A question and its answer, and how much of the question is shown in any case, in characters.
+#: A question and its answer, and how much of the question is shown in any case.
 _ANSWERED = lazy_regex(r"Asked “(?P<asked>.+?)” the user (?:chose|answered): ", re.DOTALL)
-_MIN_ASKED_CHARACTERS = 24
+_MIN_ASKED = lazy_regex(r"(?:\S+\s+){4}\S+")
+_MIN_UNSPACED_CHARACTERS = 12
 #: Polite phrases before a request.
 _COURTESY = lazy_regex(r"^(?:(?:can|could|would|will) you |please |let['’]?s )+(?=\w)", re.IGNORECASE)
 _ADDRESS = lazy_regex(r"<?https?://\S+")
@@ -56,15 +57,23 @@ _QUOTES = '"“”'
 
 
 def with_short_question(text: str, limit: int) -> str:
-    """Return a decision in at most ``limit`` characters if it fits when its question is cut, but not its answer."""
+    """Return a decision with a shorter question, so that ``limit`` characters show its answer, or how that begins.
+
+    The question keeps its first words, and takes half of the limit if the whole answer does not fit beside it.
+    """
     parts = _ANSWERED.match(text)
     if parts is None or len(text) <= limit:
         return text
-    room = max(limit - len(text) + len(parts["asked"]), _MIN_ASKED_CHARACTERS)
-    asked = parts["asked"][: room - 1]
-    word_end = asked.rfind(" ")
-    asked = asked[:word_end] if word_end > 0 else asked
-    return f"{text[: parts.start('asked')]}{asked.rstrip(_EDGES)}…{text[parts.end('asked') :]}"
+    asked = parts["asked"]
+    words = _MIN_ASKED.match(asked)
+    least = 1 + (words.end() if words else _MIN_UNSPACED_CHARACTERS if is_unspaced(asked) else len(asked))
+    room = limit - len(text) + len(asked)
+    room = room if room >= least else max(limit // 2, least)
+    if room >= len(asked):
+        return text
+    word_end = max(asked.rfind(blank, 0, room) for blank in " \n")
+    kept = asked[: word_end if word_end + 1 >= least else room - 1].rstrip(_EDGES)
+    return f"{text[: parts.start('asked')]}{kept}…{text[parts.end('asked') :]}"
 
 
 def clean_title(given: str) -> str:

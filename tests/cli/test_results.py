@@ -24,6 +24,7 @@ from engram.cli.results import (
 )
 from engram.enums import Importance, Status
 from engram.search.hits import MemoryFields, Origin, PublicHit, later_word
+from engram.text.titles import with_short_question
 from engram.trust.display import number_of, visible
 
 MEMORY = MemoryFields(
@@ -322,6 +323,38 @@ def test_a_decision_that_is_cut_keeps_its_answer(capsys: pytest.CaptureFixture[s
     )
     assert output.one_line(decision, 500) == decision
     assert "the user chose: Cedar from the south." in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("asked", "cut"),
+    [
+        ("Cut the mast?", "Cut the mast?"),
+        ("Who?", "Who?"),
+        ("Should it be cut at all?", "Should it be cut at all?"),
+        ("Should we cut the mast that pine gave us before the winter, or wait?", "Should we cut the mast that pine…"),
+    ],
+)
+def test_a_question_keeps_its_words_beside_an_answer_that_is_too_long(asked: str, cut: str) -> None:
+    decision = f"Asked “{asked}” the user chose: Yes, but only after the boat has been moved to the shed by the quay."
+
+    line = output.one_line(decision, 70)
+
+    assert line.startswith(f"Asked “{cut}” the user chose: Yes")
+    assert len(line) <= 70
+
+
+@pytest.mark.parametrize("limit", range(50, 110, 4))
+@pytest.mark.parametrize(
+    "asked", ["A mast of Ohrenkiefernholzverarbeitungsgesellschaft?", ASKED[7:-1], "船の帆柱を切る" * 6]
+)
+def test_a_shortened_question_is_shorter_but_has_more_than_three_words(asked: str, limit: int) -> None:
+    decision = f"Asked “{asked}” the user chose: Cedar."
+
+    shown = with_short_question(decision, limit).partition("” the user chose: ")
+
+    assert shown[2] == "Cedar."
+    assert len(shown[0]) <= len(f"Asked “{asked}")
+    assert shown[0] == f"Asked “{asked}" or len(shown[0].split()) > 4 or not asked.isascii()
 
 
 def test_a_prompt_of_the_history_says_that_its_answer_is_gone(capsys: pytest.CaptureFixture[str]) -> None:
