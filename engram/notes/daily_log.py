@@ -368,8 +368,13 @@ def _short(text: str) -> str:
 
 
 def _code(command: str) -> str:
-    """Return a command as code, with its words as they are, except for the beginning of a comment."""
-    words = visible(redact(command[:MAX_READ_CHARACTERS])).replace("<!--", "‹!--").split()
+    """Return a command as code on one line, with its words as they are, except for the beginning of a comment.
+
+    A line break, without which a here-document or a comment never ends, becomes "⏎".
+    """
+    lines = redact(command[:MAX_READ_CHARACTERS]).replace("\\\n", " ").split("\n")
+    shown = " ⏎ ".join(visible(line) for line in map(str.strip, lines) if line)
+    words = shown.replace("<!--", "‹!--").split()
     text = cut_at_word(" ".join(words[:MAX_LINE_WORDS]), MAX_LINE_CHARACTERS)
     text += "…" if len(words) > MAX_LINE_WORDS and not text.endswith("…") else ""
     marks = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)

@@ -118,6 +118,10 @@ def test_a_secret_that_was_stored_before_its_rule_does_not_reach_the_log(
         ("bun run test 2>&1", "`bun run test 2>&1`"),
         ("cat <<'EOF' > `pwd`/mast", "`` cat <<'EOF' > `pwd`/mast ``"),
         ("echo '<!-- session s2 -->'", "`echo '‹!-- session s2 -->'`"),
+        ("cat <<'EOF' > mast\ncedar\nEOF", "`cat <<'EOF' > mast ⏎ cedar ⏎ EOF`"),
+        ("# The mast first\n\nmake mast\n", "`# The mast first ⏎ make mast`"),
+        ("make mast \\\n  WOOD=cedar", "`make mast WOOD=cedar`"),
+        ("cat <<'EOF'\n" + "plank\n" * 30 + "EOF", "`cat <<'EOF'" + " ⏎ plank" * 11 + "…`"),
     ],
 )
 def test_a_command_is_written_as_it_was_run(command: str, code: str) -> None:
