@@ -313,6 +313,7 @@ def test_times_of_another_zone_are_as_short_as_those_of_this_machine(browser: Br
         tab = context.new_page()
         tab.goto(house.page.entry())
         tab.wait_for_selector("h1")
+        tab.wait_for_load_state("load")  # the page's script has run
         told = tab.evaluate(
             """times => {
                 for (const [form, at] of times) {
