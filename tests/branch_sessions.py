@@ -69,16 +69,17 @@ class Workshop:
         behind: str = "",
         pace: float = 0.0,
         close: bool = True,
+        is_reply: bool = True,
     ) -> str:
         """Let a turn take place in a session and be read; returns the session's id.
 
         ``behind`` is the entry that the prompt follows, ``pace`` the seconds between two entries. Unless ``close``,
-        the turn goes on.
+        the turn goes on. Unless ``is_reply``, nobody answers a prompt without ``answers``.
         """
         session_id = self.sessions.setdefault(session, str(uuid.uuid4()))
         self.clock.advance(60)
         entries: list[tuple[str, object]] = [("user", prompt)]
-        for answer in answers or ("Fine.",):
+        for answer in answers or (("Fine.",) if is_reply else ()):
             if isinstance(answer, str):
                 entries.append(("assistant", [{"type": "text", "text": answer}]))
             else:

@@ -13,7 +13,6 @@ from engram.models.engine.transaction import Store
 from engram.models.memories import branches
 from engram.models.memories.branches import MAX_BRANCH_CHARACTERS
 from engram.models.memories.memory_records import Memory
-from engram.models.memories.watermarks import OPEN_TURN_MS
 from engram.models.search.memory_lists import latest_memories
 from engram.models.sessions.reading_progress import files_of_session
 from engram.models.sessions.recent_work import (
@@ -36,7 +35,7 @@ from engram.transcripts.calls import open_failure, open_todos
 from engram.transcripts.git_commands import WorkTree, counts_as_merged, read_work_tree
 from engram.transcripts.git_files import read_branch
 from engram.transcripts.registry import resume_command
-from engram.transcripts.turns import Action
+from engram.transcripts.turns import Action, Role
 from engram.trust.suspicion import why_suspect
 
 #: Number of sessions on the branch to consider, latest first.
@@ -45,6 +44,8 @@ MAX_SESSIONS = 5
 MAX_AGE_MS = 14 * 86_400_000
 #: Maximum age of a session for a briefing to mention it, in milliseconds; Claude Code deletes older transcripts.
 MAX_SESSION_AGE_MS = 30 * 86_400_000
+#: Maximum time without a new entry in which a session counts as at work, in milliseconds.
+MAX_PAUSE_MS = 300_000
 #: Shared branches besides the default one. A session on such a branch rarely continues the previous one.
 TRUNKS = frozenset("develop development dev next trunk staging canary edge nightly integration unstable".split())
 #: Stream redirections, which are left out when a command is shown.
@@ -86,7 +87,7 @@ class LastSession:
     is_recent: bool = True
     #: Its last prompt, which may be as short as "commit".
     final_prompt: str = ""
-    #: True while its latest turn is open and grows: what it has not finished is being worked on, not left open.
+    #: True while its latest turn goes on: what it has not finished is being worked on, not left open.
     is_at_work: bool = False
 
     @property
@@ -122,6 +123,8 @@ class Where:
     todos_elsewhere: tuple[str, ...] = ()
     failure_elsewhere: OpenFailure | None = None
     todos: tuple[str, ...] = ()
+    #: True if ``todos`` is the list of ``last``, not of an earlier session on the branch.
+    are_todos_of_last: bool = False
     failure: OpenFailure | None = None
     #: Memories of open problems that were learned on the branch.
     threads: tuple[Memory, ...] = ()
@@ -201,6 +204,7 @@ def find_branch_state(
         todos_elsewhere=tuple(_unfinished(calls_elsewhere)),
         failure_elsewhere=_open_failure(calls_elsewhere[0]) if calls_elsewhere else None,
         todos=tuple(_unfinished(calls)),
+        are_todos_of_last=bool(calls) and _has_todos(calls[0]),
         failure=_open_failure(calls[0]) if calls else None,
         threads=tuple(threads),
         threads_elsewhere=tuple(threads_elsewhere),
@@ -210,7 +214,6 @@ def find_branch_state(
 def _last_session(store: Store, session: SessionRow, project_id: int) -> LastSession:
     prompts = [" ".join(text.split()) for text in latest_prompts(store, session.id, project_id, MAX_PROMPTS)]
     silent_ms = store.now_ms() - session.last_at_ms
-    turn = latest_turn(store, session.session_id) if silent_ms <= OPEN_TURN_MS else None
     return LastSession(
         session,
         branch=session.branch if session.project_id == project_id else "",
@@ -219,8 +222,21 @@ def _last_session(store: Store, session: SessionRow, project_id: int) -> LastSes
         final_prompt=prompts[0] if prompts else "",
         title=session_titles(store, [session])[session.session_id],
         is_recent=silent_ms <= MAX_SESSION_AGE_MS,
-        is_at_work=turn is not None and not turn.turn.is_closed,
+        is_at_work=silent_ms <= MAX_PAUSE_MS and _is_under_way(store, session),
     )
+
+
+def _is_under_way(store: Store, session: SessionRow) -> bool:
+    """Return True if a session's latest turn is open, was not interrupted, and does not end with a statement.
+
+    A turn without a hook to close it stays open after the final answer.
+    """
+    stored = latest_turn(store, session.session_id)
+    if stored is None or stored.turn.is_closed or stored.turn.is_interrupted:
+        return False
+    turn = stored.turn
+    newest = max(turn.entries, key=lambda entry: entry.offset, default=None)
+    return newest is None or all(said.uuid != newest.uuid for said in turn.said if said.role is Role.ASSISTANT)
 
 
 def _is_over(branch: branches.BranchRow | None) -> bool:
@@ -257,9 +273,13 @@ def _late_calls(store: Store, sessions: Sequence[SessionRow], project_id: int) -
 def _unfinished(calls: Iterable[Sequence[Action]]) -> list[str]:
     """Return the unfinished entries of the latest todo list."""
     for of_session in calls:
-        if any(call.todos or call.is_todo_list for call in of_session):
+        if _has_todos(of_session):
             return open_todos(of_session)
     return []
+
+
+def _has_todos(calls: Iterable[Action]) -> bool:
+    return any(call.todos or call.is_todo_list for call in calls)
 
 
 def _open_failure(calls: Sequence[Action]) -> OpenFailure | None:
@@ -296,7 +316,7 @@ def where_lines(where: Where, threads: Sequence[Memory]) -> list[str]:
     is_at_work = where.last is not None and where.last.is_at_work
     if not is_at_work and (failed := _failed(where.failure)):
         lines.append(f"- {failed}, and has not been seen to pass since.")
-    if not is_at_work and (todos := _todos(where.todos)):
+    if not (is_at_work and where.are_todos_of_last) and (todos := _todos(where.todos)):
         lines.append(f"- Unfinished in the todo list: {todos}.")
     lines += _session_lines(where, is_open=bool(lines))
     name = shown_name(where.branch, MAX_BRANCH_CHARACTERS)
@@ -313,8 +333,9 @@ def _session_lines(where: Where, *, is_open: bool) -> list[str]:
     lines = []
     is_trunk = counts_as_merged(where.branch) or where.branch in TRUNKS
     if here is not None and here.is_at_work:
-        if where.todos or (not is_trunk and _is_named(here)):
-            lines.append(_at_work_line(here, " on this branch" if where.branch else "", where.todos))
+        doing = where.todos if where.are_todos_of_last else ()
+        if doing or (not is_trunk and _is_named(here)):
+            lines.append(_at_work_line(here, " on this branch" if where.branch else "", doing))
     elif here is not None and here.is_recent and (is_open or (not is_trunk and _is_named(here))):
         lines.append(f"- Last session on this branch: {_about(here)}.")
     left = "; ".join(part for part in (_failed(where.failure_elsewhere), _todos(where.todos_elsewhere)) if part)

@@ -9,9 +9,8 @@ import pytest
 
 from engram.consolidation.git_staleness import read_branches
 from engram.enums import Kind, Source
-from engram.models.memories.watermarks import OPEN_TURN_MS
 from engram.models.sessions.sessions import find_session, set_session_title
-from engram.recollection.branch_state import MAX_AGE_MS, MAX_SESSION_AGE_MS, Where, find_branch_state
+from engram.recollection.branch_state import MAX_AGE_MS, MAX_PAUSE_MS, MAX_SESSION_AGE_MS, Where, find_branch_state
 from engram.recollection.recollection_service import RecollectionService
 from engram.recollection.session_briefing import MAX_STARTS, build_briefing
 from engram.search.searcher import Searcher
@@ -273,8 +272,40 @@ def test_what_a_session_is_working_on_now_is_not_left_open(workshop: Workshop) -
     assert "; yet to do: read; write." in begun
     assert "resume" not in begun
     assert "failed last" not in begun
-    workshop.clock.advance(OPEN_TURN_MS / 1000 + 60)
+    workshop.clock.advance(MAX_PAUSE_MS / 1000 + 60)
     assert "Unfinished in the todo list: read; write." in start(workshop, "later")
+
+
+@pytest.mark.parametrize("end", ["interrupted", "answered", "silent"])
+def test_a_session_that_stopped_without_a_hook_left_its_work_open(on_branch: Workshop, end: str) -> None:
+    calls = [todo_list(read="in_progress", write="pending"), bash("make test", "Error: 7 != 8", failed=True)]
+    answers = [*calls, "The test still fails, so I stop here."] if end == "answered" else calls
+    session = on_branch.work("feat/x", "Let the lamp burn longer", *answers, close=False)
+    if end == "interrupted":
+        on_branch.work("feat/x", "[Request interrupted by user]", close=False, is_reply=False)
+    on_branch.clock.advance(360 if end == "silent" else 120)
+
+    begun = start(on_branch)
+
+    assert "at work" not in begun
+    assert "`make test` failed last" in begun
+    assert "Unfinished in the todo list: read; write." in begun
+    assert f"`claude --resume {session}` resumes it" in begun
+
+
+@pytest.mark.parametrize("branch", ["main", "feat/x"])
+def test_todos_of_an_earlier_session_are_not_those_of_the_one_at_work(workshop: Workshop, branch: str) -> None:
+    if branch != "main":
+        workshop.repository.git("switch", "-q", "-c", branch)
+    workshop.work(branch, "Let the lamp burn longer", todo_list(write="pending"))
+    change = edit(workshop.repository.root / "login.py")
+    workshop.work(branch, "Repaint the login page in blue", change, session="busy", close=False)
+
+    begun = start(workshop)
+
+    assert "Unfinished in the todo list: write." in begun
+    assert "yet to do" not in begun
+    assert "resume" not in begun
 
 
 def test_a_session_at_work_on_another_branch_is_not_offered_to_resume(workshop: Workshop) -> None:
