@@ -238,30 +238,62 @@ def recall_failure(store: Store, failure: Failure, request: InjectionRequest) ->
     if request.project_id is None:
         return None
     found = earlier_failures(store, request.project_id, failure.keys)
-    known = _known_ways(store, found, request)
-    ways = [
-        (resolution, turns, way, round(len(earlier.shared_keys) / len(failure.keys), 4))
+    fixes = [
+        _Fix(earlier, turns, resolution)
         for earlier in _candidates(store, found, failure, request)
         for turns, resolution in resolutions_of(store, earlier)
-        if not _is_named(resolution, failure) and (way := way_of(resolution, _command_of(earlier, turns))) not in known
+        if not _is_named(resolution, failure)
     ]
-    for resolution, turns, way, relevance in sorted(ways, key=lambda fix: (fix[0].calls, len(fix[0].passed_as))):
-        bite = _bite(store, resolution, turns, way, relevance, request)
+    known = _known_fixes(store, found, request) if fixes else set()
+    for fix in sorted(fixes, key=lambda fix: (fix.resolution.calls, len(fix.resolution.passed_as))):
+        relevance = round(len(fix.earlier.shared_keys) / len(failure.keys), 4)
+        bite = None if fix.line_id in known else _bite(store, fix, relevance, request)
         if bite is not None:
             return bite
     return None
 
 
-def _known_ways(store: Store, found: Sequence[EarlierFailure], request: InjectionRequest) -> set[str]:
-    """Return the fixes that the session has found itself and still has in its context."""
+@dataclass(frozen=True, slots=True)
+class _Fix:
+    """An earlier failure and how it was fixed."""
+
+    earlier: EarlierFailure
+    #: The turn of the failure and the following ones.
+    turns: Sequence[StoredTurn]
+    resolution: Resolution
+
+    @property
+    def failed(self) -> Action:
+        return self.turns[0].turn.actions[self.earlier.seq]
+
+    @property
+    def way(self) -> str:
+        return way_of(self.resolution, self.failed.command)
+
+    @property
+    def passed_at_ms(self) -> int:
+        last = self.turns[self.resolution.turn_index].turn
+        return last.ended_at_ms or last.started_at_ms or 0
+
+    @property
+    def line_id(self) -> str:
+        """An id that is the same for a fix that was found in several turns.
+
+        A command is the whole fix, whatever the error; but different errors are fixed by different changes to a file.
+        """
+        error = sorted(set(self.failed.error_keys)) if self.resolution.files else []
+        said = " ".join([self.way, *map(str, error)])
+        return f"{SEEN_FIX}{hashlib.sha256(said.encode('utf-8', 'replace')).hexdigest()[:16]}"
+
+
+def _known_fixes(store: Store, found: Sequence[EarlierFailure], request: InjectionRequest) -> set[str]:
+    """Return the ids of the fixes that the session has found itself and still has in its context."""
     own = [earlier for earlier in found if earlier.session_id == request.session_id][:MAX_EARLIER]
     since_ms = sessions.context_start_ms(store, request.session_id) if own else 0
-    return {
-        way_of(resolution, _command_of(earlier, turns))
-        for earlier in own
-        for turns, resolution in resolutions_of(store, earlier)
-        if _passed_at_ms(resolution, turns) >= since_ms
-    }
+    fixes = [
+        _Fix(earlier, turns, resolution) for earlier in own for turns, resolution in resolutions_of(store, earlier)
+    ]
+    return {fix.line_id for fix in fixes if fix.passed_at_ms >= since_ms}
 
 
 def _candidates(
@@ -298,20 +330,12 @@ def _is_named(resolution: Resolution, failure: Failure) -> bool:
     return sum(word in failure.error_words for word in words) >= MIN_NAMED_WORDS * len(words)
 
 
-def _bite(
-    store: Store,
-    resolution: Resolution,
-    turns: Sequence[StoredTurn],
-    way: str,
-    relevance: float,
-    request: InjectionRequest,
-) -> Bite | None:
+def _bite(store: Store, fix: _Fix, relevance: float, request: InjectionRequest) -> Bite | None:
     """Return the line about a fix; None if it was shown before or must not be shown."""
-    # The same fix may have been found in several turns, so it is known by its words.
-    line_id = f"{SEEN_FIX}{hashlib.sha256(way.encode('utf-8', 'replace')).hexdigest()[:16]}"
+    resolution, way, line_id = fix.resolution, fix.way, fix.line_id
     if line_id in request.shown or why_suspect(way, is_typed=False, is_assistant=True):
         return None
-    memories = memories_between(store, resolution, turns[: resolution.turn_index + 1])
+    memories = memories_between(store, resolution, fix.turns[: resolution.turn_index + 1])
     in_context = request.in_context() if memories else ()
     if any(memory.episode_id in request.shown or memory.episode_id in in_context for memory in memories):
         return None
@@ -326,22 +350,13 @@ def _bite(
     return Bite(
         episode_id=memory.episode_id if memory is not None else line_id,
         text=f"{way} {words}".strip(),
-        created_at_ms=_passed_at_ms(resolution, turns),
+        created_at_ms=fix.passed_at_ms,
         importance=memory.importance if memory is not None else Importance.NORMAL,
         voice=memory.voice if memory is not None else Voice.ASSISTANT,
         origin=memory.origin if memory is not None else "",
         relevance=relevance,
         evidence=tuple(sorted(resolution.between)),
     )
-
-
-def _command_of(earlier: EarlierFailure, turns: Sequence[StoredTurn]) -> str:
-    return turns[0].turn.actions[earlier.seq].command
-
-
-def _passed_at_ms(resolution: Resolution, turns: Sequence[StoredTurn]) -> int:
-    last = turns[resolution.turn_index].turn
-    return last.ended_at_ms or last.started_at_ms or 0
 
 
 def way_of(resolution: Resolution, command: str) -> str:

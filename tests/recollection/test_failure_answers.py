@@ -16,6 +16,7 @@ from engram.forgetting.whole_project import forget_project
 from engram.ingest.read_sources import ingest_path
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
+from engram.models.sessions import failures_and_commits
 from engram.models.sessions.prompt_outcomes import outcomes_of_session
 from engram.models.shown import injections
 from engram.models.work import work
@@ -223,6 +224,42 @@ def test_a_fix_that_the_session_found_itself_is_told_only_after_its_context_was_
     assert fail(memory, "bun run lint", lint_error("tabs"), session=session) == ""
     memory.start("compact", session=session)
     assert "`bun run lint:fix`" in fail(memory, "bun run lint", lint_error("tabs"), session=session)
+
+
+KEY_ERROR, LOCKED = "KeyError: 'branch' in read_cache", "OperationalError: the ledger is locked"
+
+
+@pytest.mark.parametrize("is_own", [False, True])
+def test_another_error_that_was_fixed_in_the_same_file_is_another_fix(
+    memory: Scene, new_session: Callable[..., Conversation], is_own: bool
+) -> None:
+    end = "\nSome tests of the ledger suite have failed badly" if is_own else ""
+    errors = [f"Exit code 2\n{error}{end}" for error in (KEY_ERROR, LOCKED)]
+    first, second = (
+        new_session().prompt("test it").run("make test", error).edit("/dev/lab/proj/cache.py").run("make test")
+        for error in errors
+    )
+    read(memory, first, second)
+    session = first.path.stem if is_own else "now"
+    if not is_own:
+        assert "after changes to cache.py" in fail(memory, "make test", errors[0])
+
+    assert "after changes to cache.py" in fail(memory, "make test", errors[1], session=session)
+
+
+def test_a_failure_without_a_fix_elsewhere_loads_no_turn(
+    memory: Scene, new_session: Callable[..., Conversation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = new_session().prompt("test it").run("make test", f"Exit code 2\n{LOCKED}").edit("/dev/lab/proj/cache.py")
+    read(memory, own.run("make test"))
+    loaded: list[int] = []
+    load = failures_and_commits.load_turn_row
+    monkeypatch.setattr(
+        failures_and_commits, "load_turn_row", lambda store, row_id: (loaded.append(row_id), load(store, row_id))[1]
+    )
+
+    assert fail(memory, "make test", f"Exit code 2\n{LOCKED}", session=own.path.stem) == ""
+    assert loaded == []
 
 
 def test_a_memory_of_the_fix_is_told_and_named(memory: Scene, new_session: Callable[..., Conversation]) -> None:
