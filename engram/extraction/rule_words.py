@@ -339,10 +339,10 @@ BESIDES = lazy_regex(
     _ANY,
 )
 #: Text that is struck through, and a sentence that is nothing but code or a quotation in backticks.
-STRUCK = lazy_regex(r"~~[^~]+~~")
+STRUCK = lazy_regex(r"~~[^~]++~~")
 IN_BACKTICKS = lazy_regex(r"^\W*`[^`]+`\W*$")
 #: A task to be ticked off.
-TO_DO = lazy_regex(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+\[[ xX]\]\s")
+TO_DO = lazy_regex(r"\s*+(?:[-*+•]|\d{1,3}[.)])\s++\[[ xX]\]\s")
 #: Wordings that make it doubtful that a sentence is meant as a rule although it begins like one: someone else's words,
 #: a choice, a joke.
 DOUBTFUL = lazy_regex(
@@ -367,10 +367,10 @@ DANGLING = lazy_regex(
 DISMISSES = lazy_regex(r"^\W*(?:(?:ok(?:ay)?|please|oh|and|but|so|well)[, ]+)*never ?mind\b", _ANY)
 LAUGHS = lazy_regex(r"\b(?:lo+l|(?:ha){2,}h?|lmao|rofl)\b|(?:^|\s)/s(?=\W*$)|[🤦🤷😅🙄😂🤣😜😉😏🤡🙃]", _ANY)
 QUESTION = lazy_regex(
-    r"[?？]\W*$|^(?:(?:and|but|so|ok(?:ay)?|hey|hi)[, ]+)*(?:can|could|would|should|shall|do|does|did|is|are|was|were|"
-    r"will|why|what|which|how|who|where|have|has|am)\b (?!not\b)(?:you|we|i|it|they|the|this|that|there|these|don'?t|"
-    r"aren'?t|about|if|does|is|are|come|would|should|do|tests?)\b|^(?:(?:and|but|so|please|hm+)[, ]+)*(?:i(?:'m| am|"
-    r"'ve been)? wonder(?:ing)?|any idea|no idea|tell me|curious|(?:i(?:'d| would) (?:like|love)|"
+    r"[?？][^\w?？]*$|^(?:(?:and|but|so|ok(?:ay)?|hey|hi)[, ]+)*(?:can|could|would|should|shall|do|does|did|is|are|was|"
+    r"were|will|why|what|which|how|who|where|have|has|am)\b (?!not\b)(?:you|we|i|it|they|the|this|that|there|these|"
+    r"don'?t|aren'?t|about|if|does|is|are|come|would|should|do|tests?)\b|^(?:(?:and|but|so|please|hm+)[, ]+)*(?:i"
+    r"(?:'m| am|'ve been)? wonder(?:ing)?|any idea|no idea|tell me|curious|(?:i(?:'d| would) (?:like|love)|"
     r"i want) to know)[, ]+(?:if|whether|what|which|how|why|where|who|when)\b",
     _ANY,
 )
@@ -388,14 +388,14 @@ PART = lazy_regex(
     _ANY,
 )
 #: A command, skill or agent in front of its words, and a command with a name that says that the words should be kept.
-COMMAND = lazy_regex(r"\s*(?:[/$]|@agent-)[\w:.-]+\s+")
+COMMAND = lazy_regex(r"\s*+(?:[/$]|@agent-)[\w:.-]++\s+")
 KEEPS = lazy_regex(
-    r"\s*/(?:[\w.-]+:)?(?:(?:add|save|new|set|keep)-)?(?:remember|memory|memori[sz]e|rules?|conventions?|learn|"
+    r"\s*+/(?:[\w.-]++:)?(?:(?:add|save|new|set|keep)-)?(?:remember|memory|memori[sz]e|rules?|conventions?|learn|"
     r"notes?)\s",
     _ANY,
 )
 #: A single line that begins like a heading, with which many people mark what is to be remembered.
-HASH = lazy_regex(r"\s*#{1,3}\s*(?=[^\s#][^\n]*\s*$)")
+HASH = lazy_regex(r"\s*+#{1,3}\s*+(?=[^\s#][^\n]*+\s*+$)")
 #: "1. … 2. …" within a paragraph.
 ENUMERATION = lazy_regex(r"^(?>.*?(?:^|\s)\(?(?:1|a)[.)]\s).*\s\(?(?:2|b)[.)]\s", _ANY)
 #: A remark in parentheses, which makes no question of a sentence.
@@ -481,12 +481,14 @@ LOCAL = lazy_regex(
 CASES = lazy_regex(r"\b(?:camelCase|snake_case|PascalCase|kebab-case|SCREAMING_SNAKE_CASE|UPPER_CASE)\b")
 #: The end of a sentence, if no capital letter follows.
 SOFT_END = lazy_regex(
-    r"(?<=[\w)`\"'][.!?;])\s+(?=[a-zäöü])|(?<=\.\.\.)\s+|(?<=…)\s*|\s+[–—]\s+(?=(?i:just kidding|no|wait|sorry|"
-    r"actually|scratch)\b)"
+    r"(?<=[\w)`\"'][.!?;])\s++(?=[a-zäöü])|(?<=\.\.\.)\s+|(?<=…)\s*|(?<!\s)\s++[–—]\s++(?=(?i:just kidding|no|wait|"
+    r"sorry|actually|scratch)\b)"
 )
 #: A line of prose that ends without a full stop.
-PLAIN_LINE = lazy_regex(r"^(?!\s*(?:[-*+•|>#]|\d{1,3}[.)]\s|```|~~~)).*[\w)`\"']$")
+PLAIN_LINE = lazy_regex(r"^(?!\s*+(?:[-*+•|>#]|\d{1,3}[.)]\s|```|~~~)).*+(?<=[\w)`\"'])$")
 #: The end of a clause within a sentence.
 CLAUSE_END = lazy_regex(r"\s*(?:[,;:、，；：]|\s[–—-](?=\s))\s*")
+#: How many characters before the end of a text say whether it ends with an abbreviation.
+LONGEST_ABBREVIATION = 10
 ABBREVIATION = lazy_regex(r"\b(?:e\.g|i\.e|vs|etc|cf|approx|resp|bzw|z\.b|d\.h|p\.ej)\.$", _ANY)
 NEGATION = lazy_regex(r"\b(?:not|never|no|avoid|stop|don'?t|nicht|kein\w*|nie|nunca)\b", _ANY)

@@ -44,6 +44,8 @@ WEIGHTS = Path(__file__).with_name("rule_weights.json")
 #: Minimum and maximum length of a rule, in words. A longer sentence is a description, and memories are never cut short.
 MIN_WORDS = 3
 MAX_WORDS = 40
+#: Maximum length of a sentence that is searched, in characters. Some patterns of rules take more than linear time.
+LONGEST = 600
 #: Minimum share of all words in two sentences that must be common for the sentences to say the same.
 SAME_SHARE = 0.6
 #: Share of the words in a sentence such as "we no longer …" that a rule must contain to be ended by it.
@@ -402,7 +404,7 @@ def _refusal(sentence: str, statement: Statement, after: str) -> Refusal | None:
         return Refusal.TAKEN_BACK
     if DISAGREES.search(sentence) or DISAGREES.search(after):
         return Refusal.TAKEN_BACK
-    if not MIN_WORDS <= languages.word_count(sentence) <= MAX_WORDS:
+    if len(sentence) > LONGEST or not MIN_WORDS <= languages.word_count(sentence) <= MAX_WORDS:
         return Refusal.LENGTH
     return None
 
@@ -495,7 +497,10 @@ def _refuse(
 
 
 def sentences_in(typed: str) -> Iterator[tuple[str, Statement]]:
-    """Yield the sentences of a prompt with the statements that contain them; a separate line is also a statement."""
+    """Yield the sentences of a prompt with the statements that contain them; a separate line is also a statement.
+
+    The middle of a very long sentence is left out.
+    """
     lines = [line for line in words.STRUCK.sub("", typed).splitlines() if not words.TO_DO.match(line)]
     for at in range(len(lines) - 1):
         if words.PLAIN_LINE.match(lines[at]) and lines[at + 1][:1].isupper():
@@ -504,7 +509,8 @@ def sentences_in(typed: str) -> Iterator[tuple[str, Statement]]:
         for part in languages.sentences_of(statement.text):
             start = 0
             for end in words.SOFT_END.finditer(part):
-                if not words.ABBREVIATION.search(part[start : end.start()]):
+                last = part[max(start, end.start() - words.LONGEST_ABBREVIATION) : end.start()]
+                if not words.ABBREVIATION.search(last):
                     yield from ((one, statement) for one in _withdrawal_first(part[start : end.start()].strip()))
                     start = end.end()
             if part[start:].strip():
@@ -513,6 +519,9 @@ def sentences_in(typed: str) -> Iterator[tuple[str, Statement]]:
 
 def _withdrawal_first(sentence: str) -> Iterator[str]:
     """Yield a sentence; in two parts if a rule follows what it withdraws: "scratch that, always use pnpm"."""
+    if len(sentence) > LONGEST:
+        yield f"{sentence[: LONGEST // 2]} … {sentence[-(LONGEST // 2) :]}"
+        return
     taking = withdrawal_in(sentence)
     comma = words.CLAUSE_END.search(sentence, taking.end()) if taking else None
     if comma and _beginning(sentence[comma.end() :], "") != "rule":

@@ -17,7 +17,7 @@ LETTERS_PER_WORD = 2
 
 _UNSPACED = lazy_regex(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 #: The end of a sentence in a script without spaces.
-_FULL_STOP = lazy_regex(r"(?<=[。！？])\s*(?=\S)")
+_FULL_STOP = lazy_regex(r"(?<=[。！？])\s*+(?=\S)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -498,7 +498,11 @@ _AGENT = (
     r"(?:(?:[\w-]*bot|agente?|assistente?|asistente|assistant)(?:en|s|a|u)?(?!\w)|(?:агент|бот|ассистент|asystent)\w*|"
     r"エージェント|ボット|에이전트|봇|机器人|智能体)"
 )
-AGENT = lazy_regex(rf"(?:(?<!\w)|['’]|\b[\w-]*-){_AGENT}", re.IGNORECASE)
+AGENT = lazy_regex(
+    r"(?:bot|(?<!\w)(?<!user[- ])(?:agente?|assistente?|asistente|assistant))(?:en|s|a|u)?(?!\w)|"
+    r"(?:агент|бот|ассистент|asystent)|エージェント|ボット|에이전트|봇|机器人|智能体",
+    re.IGNORECASE,
+)
 PROMPT = lazy_regex(r"prompt|プロンプト|프롬프트|提示词", re.IGNORECASE)
 #: Talking to people, which is what an agent is made for.
 TALKS = lazy_regex(
