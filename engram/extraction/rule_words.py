@@ -186,22 +186,24 @@ _STILL = r"(?:still |again |all |now |just |currently |already |completely )*"
 _JOB = (
     r"(?:imports?|exports?|builds?|tests?|suite|migrations?|deploy\w*|jobs?|backups?|restore|sync\w*|pipelines?|scripts?|"
     r"training|benchmarks?|uploads?|downloads?|updates?|upgrades?|(?:re)?index\w*|rebuild|releases?|quer(?:y|ies)|"
-    r"crawl\w*)"
+    r"crawl\w*|scans?|vacuum|cop(?:y|ies)|clone|notebook|conversion|recovery)"
 )
 #: How the team works, or where something is, until somebody changes that.
 _ARRANGED = (
     r"\b(?:we|everyone|everybody)(?:['’]re| are| all| only)* (?:us(?:es?|ing)|prefers?|requires?|supports?|follows?|"
     r"go with|deploy (?:to|with|on|from|via)|host|store|name|call)\b|"
-    rf"(?<!\w)(?!{_JOB}\b)[\w-]+ (?:now )?(?:(?:is|are) (?:running|listening|hosted|stored|kept|owned|handled|"
-    r"managed|served|generated|deployed)|runs?|lives?|listens?) (?:on|in|at|under|by|with|behind|inside|from)\b|"
-    r"\b(?:is|are) (?:called|named)\b|\b(?:belongs?|moved) to\b|\bowns?\b"
+    r"(?<!\w)(?:(?:is|are) (?:running|listening|hosted|stored|kept|owned|handled|"
+    r"managed|served|generated|deployed)|runs?|lives?|listens?) (?:on|in|at|under|by|with|behind|inside|from|"
+    r"against)\b|\b(?:is|are) (?:called|named)\b|\bmoved to\b|\bteam owns\b"
 )
 #: How something to remember is at the moment: a process that runs, a machine that is down, a date.
 NOW = lazy_regex(
     r"^(?!.*\b(?:always|never|every|each|whenever|if|when|while|until|unless|must|on \w+days)\b)(?:.*(?:"
     r"\b(?:is|are) (?:still )?(?:building|compiling|loading|importing|exporting|syncing|indexing|deploying|"
     r"restarting|rebooting|downloading|uploading|waiting|failing|testing)\b|"
-    rf"(?:\b(?:{_JOB}|you) (?:is|are)|\byou['’]re|(?:\b(?:is|are)|['’]s|['’]re) still) {_STILL}running\b|"
+    rf"(?:\b{_JOB}(?: (?:of|against|on|for|from|to|into|with)\b[^,;:]{{1,50}}?)? (?:is|are)|"
+    rf"\byou(?: are|['’]re)(?!.*\bso\b)|(?:\b(?:is|are)|['’]s|['’]re) still) "
+    rf"{_STILL}running\b|"
     rf"(?:\b(?:is|are)|['’]s|['’]re) {_STILL}(?:running|down|up|broken|red|green|"
     r"failing|offline|online|stuck|busy|away|sick|out|late|done|finished|ready|unavailable|unreachable|on (?:holiday|"
     r"vacation|"
@@ -261,37 +263,39 @@ _ASKED = (
     r"we need to)[,:]? )*"
 )
 _NOT_A_THING = rf"(?! (?:sure|it|that|this|a note|an exception)\b){NOT_MADE}"
+#: The words of a thing before its name, without what it is for.
+_OF_IT = r"(?:(?!(?:that|which|who|to|for|with|from|in|on|so)\b)[\w'’/+-]+ ){0,4}?"
+#: The end of a thing's name: "make tool calls" makes no tool.
+_ENDS = r"(?=\W*$|[^\w\s'’-]| (?:that|which|who|with|for|to|in|on|from|where|and|of|using|like|so)\b)"
 #: What software is made of, and agents.
 _AGENT = r"(?:[\w-]*bots?|(?<!user )agents?|assistants?|copilots?)"
 _THING = (
-    r"(?:[\w-]*page|form|screen|view|component|button|dialog|modal|widget|table|list|menu|nav\w*|header|footer|sidebar|"
-    r"dashboard|wizard|script|tool|app|[\w-]*site|cli|api|endpoint|service|server|client|parser|importer|exporter|worker|"
-    rf"function|class|module|library|package|plugin|extension|feature|game|{_AGENT})"
+    r"(?:[\w-]*page|form|screen|view|component|button|toggle|checkbox|dropdown|slider|banner|popup|dialog|modal|"
+    r"widget|table|list|menu|nav|navbar|header|footer|sidebar|dashboard|wizard|script|tool|app|[\w-]*site|cli|api|"
+    r"endpoint|service|server|client|parser|importer|exporter|"
+    r"worker|function|class|module|library|package|plugin|extension|feature|game|[\w-]*bot|agent|assistant|copilot)"
 )
 #: Asks to make something; the sentences after it may say what that must do. So does a list after a smaller request.
 #: "Build" and "code" are also nouns, and "write short answers" is a matter of style: an article or a thing in the
 #: singular makes an order of them.
 BUILDS = lazy_regex(
-    rf"{_ASKED}(?:(?:implement|develop|scaffold)\b|add (?:an?|another)\b|"
+    rf"{_ASKED}(?:(?:implement|develop|scaffold)\b|add (?:an?|another) {_OF_IT}{_THING}\W*$|"
     rf"(?:build|create|design|set up|write|generate|code|program|make|i need){_NOT_A_THING}(?: me| us)? "
-    rf"(?:(?:an?|the|this|some|another|two|three)\b|(?:[\w'’-]+ ){{0,3}}?{_THING}\b)){_NOT_A_THING}",
+    rf"(?:(?:an?|the|this|some|another|two|three)\b|{_OF_IT}{_THING}{_ENDS})){_NOT_A_THING}",
     _ANY,
 )
 CHANGES = lazy_regex(rf"{_ASKED}(?:add|make|change|update|extend|rewrite|refactor|fix|port)\b{_NOT_A_THING}", _ANY)
-_OF_IT = r"(?:(?!(?:that|which|who|to|for|with|from|in|on|so)\b)[\w'’/+-]+ ){0,4}?"
-#: Asks for an agent, or tells that one is being made. What an agent must do, it must do wherever it works.
+#: What begins words for an agent.
+_FOR = r"(?:(?:the |an? |some )?(?:\w+ )?(?:prompts?|personas?|instructions|system messages?) (?:for|of) )?"
+#: Asks for an agent or a prompt for one, or tells that one is being made. What an agent must do, it must do wherever it
+#: works. "The agent" alone is Claude.
 BUILDS_AGENT = lazy_regex(
-    rf"(?:{_ASKED}(?:implement|develop|scaffold|build|create|design|set up|write|code|program|make|i need)|"
-    r"\b(?:i|we)(?:['’]m|['’]re|['’]ve been| am| are| have been)? (?:currently |now )?(?:build|design|develop|making|"
-    rf"creat|writ|work)\w*(?: on)?)(?: me| us)? {_OF_IT}{_AGENT}"
-    r"(?=\W*$|[^\w\s]|\s(?!(?:config\w*|tests?|code|page|files?)\b))",
-    _ANY,
-)
-#: Asks for a text that tells an agent what to do.
-BUILDS_PROMPT = lazy_regex(
-    rf"{_ASKED}(?:create|write|make|define|draft|generate|build|set up|design|prepare|let'?s \w+|i need|"
-    rf"(?:help|give) me(?: \w+)?)(?: me| us)? (?:the \w+['’]s )?{_OF_IT}"
-    r"(?:prompt|persona|system message|sub-?agent|skill|instructions? for)\b",
+    rf"(?:{_ASKED}(?:implement|develop|scaffold|build|create|design|set up|write|code|program|make|draft|i need)"
+    r"(?! (?:sure|it|that|this)\b)|"
+    r"\b(?:i|we)(?:['’]m|['’]re|['’]ve been| am| are| have been)? (?:currently |now )?(?:build|design|develop|mak|"
+    rf"creat|writ|work)(?:ing|e|)(?: on)?)(?: me| us)? {_FOR}"
+    r"(?!(?:the|this|that|each|every|our|my|your) (?:(?:coding|ai) )?(?:agents?|assistants?|copilots?)\b)"
+    rf"{_OF_IT}{_AGENT}{_ENDS}",
     _ANY,
 )
 #: Talking to people, which is what an agent is made for.
@@ -302,10 +306,15 @@ _MUST = (
     r"always|never)"
 )
 OF_THE_THING = lazy_regex(rf"^\W*(?:(?:and|but|also|so|then)[, ]+)*(?:it|he|she|they) {_MUST}(?:n['’]t)?\b", _ANY)
-#: Says what an agent must do that is spoken of, not spoken to.
-OF_AN_AGENT = lazy_regex(
+_ANY_AGENT = (
     r"^\W*(?:(?:and|but|also|so|then|please|important)[,: ]+)*(?:the|our|my|this|that|an?|each|every) "
-    rf"(?:[\w'’-]+ ){{0,3}}?{_AGENT}(?: (?:that|which|who|we|i)\b[^,.;:]{{1,50}}?)?,? {_MUST}(?:n['’]t)?\b",
+    rf"(?:[\w'’-]+ ){{0,3}}?{_AGENT}"
+)
+#: Says what an agent must do that is spoken of; and one of which the sentence tells that it is being made.
+OF_AN_AGENT = lazy_regex(rf"{_ANY_AGENT} {_MUST}(?:n['’]t)?\b", _ANY)
+OF_AN_AGENT_TO_MAKE = lazy_regex(
+    rf"{_ANY_AGENT} (?:(?:that|which) )?(?:we|i)(?:['’](?:re|m)| are| am) (?:\w+ )?(?:building|making|"
+    r"developing|designing|creating|writing)\b",
     _ANY,
 )
 #: Words for how Claude works (version control, tools, tests, comments) rather than for what a thing to make must do.
@@ -324,12 +333,12 @@ CONDUCT = lazy_regex(
 )
 _ABOUT_ALL = (
     r"from (?:now|here|today|this point|then) on|(?:going|moving) forward|(?:in|for) (?:the )?future|later|"
-    r"we(?:['’]\w+)?|me|here|everywhere|in general|generally|rules?|conventions?|polic(?:y|ies)|in mind|"
-    r"(?<!always )(?<!never )remember|"
+    r"we(?:['’]\w+)?|our|us|i(?:['’]\w+)?|my|me|here|everywhere|in general|generally|rules?|conventions?|"
+    r"polic(?:y|ies)|in mind|(?<!always )(?<!never )remember|"
     r"(?:this|these|the whole) (?:repo\w*|projects?|code ?base|app|team)"
 )
 #: Words of a sentence that is about more than the thing to make: what the team does, what Claude shall do from now on.
-WIDER = lazy_regex(rf"\b(?:{_ABOUT_ALL}|our|us|i(?:['’]\w+)?|my|you|your)\b", _ANY)
+WIDER = lazy_regex(rf"\b(?:{_ABOUT_ALL}|you|your)\b", _ANY)
 #: The same beside an agent, which is told "you" and "your", too.
 WIDER_THAN_AN_AGENT = lazy_regex(rf"\b(?:{_ABOUT_ALL})\b", _ANY)
 #: Begins what the user says beside a text that is dictated, or a task.

@@ -168,15 +168,15 @@ def judge(
     first = sentences[0][0] if sentences else ""
     plays = bool(words.PART.search(first))
     is_dictated = bool(words.MAKES.search(first) and words.DICTATES.search(first))
-    is_prompt = False  # Whether words for another agent were asked for.
     built = -1  # The paragraph in which something to make was asked for.
-    is_agent = False  # Whether that is an agent.
+    is_agent = False  # Whether that is an agent, or words for one.
+    is_told = False  # Whether it is words for an agent.
     required: set[int] = set()
     for place, (sentence, statement) in enumerate(sentences):
         if statement.block is Block.PROSE:
             lead = sentence
         if words.BESIDES.search(sentence):
-            is_dictated, is_prompt, is_agent, built = False, False, False, -1
+            is_dictated, is_agent, built = False, False, -1
         before = sentences[place - 1][0] if place else ""
         after = sentences[place + 1][0] if place + 1 < len(sentences) else ""
         found = _judge(sentence, statement, after, project, model)
@@ -186,14 +186,15 @@ def judge(
         if found is not None and found.refusal is None and (is_option or statement.group in enumerated):
             found = replace(found, refusal=Refusal.LIST)
         if found is not None:
-            is_for_another = is_prompt and not words.WIDER_THAN_AN_AGENT.search(sentence)
-            if (plays or is_dictated or is_for_another) and found.refusal in (None, Refusal.ORDER):
+            if (plays or is_dictated) and found.refusal in (None, Refusal.ORDER):
                 found = replace(found, refusal=Refusal.PART)
             is_listed = statement.block is Block.BULLET and not words.RULES_HEADING.search(statement.topic)
             is_part = is_listed and (_asks_for(lead) or words.CHANGES.search(lead))
             is_its = bool(words.OF_THE_THING.search(sentence) or languages.OF_THE_THING.search(sentence))
             is_beside = is_part or statement.group == built or (is_agent and is_its)
-            if is_beside and found.refusal is None and (is_its or not _is_wider(sentence, is_agent=is_agent)):
+            is_its |= is_agent and bool(words.OF_AN_AGENT.search(sentence)) and not words.CONDUCT.search(sentence)
+            is_free = not is_its and _is_wider(sentence, is_agent=is_agent, is_told=is_told)
+            if is_beside and found.refusal is None and not is_free:
                 required.add(place)
             if place == 0 and found.refusal is None and command is not None and not words.KEEPS.search(command[0]):
                 # The first words after a command concern only this run of the command, until they are said again.
@@ -202,13 +203,9 @@ def judge(
                 found = replace(found, refusal=None, is_lasting=False)
             judged.append((place, found))
         if statement.block is Block.PROSE:
-            makes = _asks_for(sentence)
-            of_agent = bool(words.BUILDS_AGENT.search(sentence)) or (makes and bool(languages.AGENT.search(sentence)))
-            if makes or of_agent:
-                built, is_agent = statement.group, of_agent
-            is_prompt |= bool(words.BUILDS_PROMPT.search(sentence)) or (
-                makes and bool(languages.PROMPT.search(sentence))
-            )
+            of_agent = _asks_for_agent(sentence)
+            if of_agent or _asks_for(sentence):
+                built, is_agent, is_told = statement.group, of_agent, bool(languages.PROMPT.search(sentence))
     _take_back(judged, [sentence for sentence, _ in sentences], following)
     # Only now, because a withdrawal after what the thing must do means that, and not a rule before it.
     return [
@@ -336,10 +333,13 @@ def _beginning(sentence: str, after: str) -> str:
     """Return the name of the floor for a sentence with this beginning that is followed by ``after``."""
     lead = words.LEADS_IN.match(sentence) or languages.LEADS_IN.match(sentence)
     told = sentence[lead.end() :] if lead else ""
-    if languages.HEDGES.search(sentence) or (_asks_for(told) and not _has_lasting_word(told)):
-        return "rule"
+    is_order = bool(languages.ORDERS.search(told))
+    if lead and languages.FUTURE.search(lead[0]) and not _has_lasting_word(told):
+        is_task = languages.NOTES.search(lead[0]) and not is_order
+        if is_task or languages.PLANS.search(told) or _asks_for(told):
+            return "rule"
     sure = (words.SURE, words.REMEMBERS, languages.REMEMBERS, languages.ASKS_ME)
-    if languages.MANNER.search(told) or any(pattern.search(sentence) for pattern in sure):
+    if (is_order and languages.MANNER.search(told)) or any(pattern.search(sentence) for pattern in sure):
         return "unmistakable" if words.DOUBTFUL.search(f"{sentence} {after}") else "sure"
     begins = (words.UNMISTAKABLE, languages.UNMISTAKABLE, languages.REMEMBERS_TO)
     return "unmistakable" if any(pattern.search(sentence) for pattern in begins) else "rule"
@@ -357,12 +357,24 @@ def _has_lasting_word(sentence: str) -> bool:
     return is_for_all_projects(sentence) or any(pattern.search(sentence) for pattern in lasting)
 
 
-def _is_wider(sentence: str, *, is_agent: bool) -> bool:
-    """Return True if a sentence after a request to make something, maybe an agent, is about more than that thing."""
-    wider = [words.WIDER_THAN_AN_AGENT if is_agent else words.WIDER]
-    if not (is_agent and (words.TALKS.search(sentence) or languages.TALKS.search(sentence))):
-        wider += [words.CONDUCT, languages.WIDER]
+def _is_wider(sentence: str, *, is_agent: bool, is_told: bool) -> bool:
+    """Return True if a sentence after a request to make something is about more than that thing.
+
+    Args:
+        is_agent: whether the thing is an agent.
+        is_told: whether the request is for words, which an agent is told.
+    """
+    wider = [words.WIDER_THAN_AN_AGENT if is_agent else words.WIDER, languages.WIDER]
+    if not (is_agent and (is_told or words.TALKS.search(sentence) or languages.TALKS.search(sentence))):
+        wider += [words.CONDUCT, languages.CONDUCT]
     return is_for_all_projects(sentence) or any(pattern.search(sentence) for pattern in wider)
+
+
+def _asks_for_agent(sentence: str) -> bool:
+    """Return True if a sentence asks to make an agent, or words for one, in any of the languages."""
+    thing = words.CLAUSE_END.split(sentence)[0]
+    is_other = languages.BUILDS.search(thing) and languages.AGENT.search(thing)
+    return bool(is_other or words.BUILDS_AGENT.search(sentence))
 
 
 def _asks_for(sentence: str) -> bool:
@@ -394,7 +406,7 @@ def _refusal(sentence: str, statement: Statement, after: str) -> Refusal | None:
         return Refusal.ELSEWHERE
     if words.ABOUT_A_TEXT.match(sentence) or words.TEXT_TO.match(sentence) or words.IN_BACKTICKS.match(sentence):
         return Refusal.TEXT
-    if words.OF_AN_AGENT.search(sentence) or languages.OF_AN_AGENT.search(sentence):
+    if words.OF_AN_AGENT_TO_MAKE.search(sentence):
         return Refusal.PART
     if words.REPORTS.search(sentence) or words.EXAMPLE.search(sentence):
         return Refusal.UNSURE

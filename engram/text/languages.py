@@ -18,6 +18,14 @@ LETTERS_PER_WORD = 2
 _UNSPACED = lazy_regex(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 #: The end of a sentence in a script without spaces.
 _FULL_STOP = lazy_regex(r"(?<=[。！？])\s*+(?=\S)")
+#: What software shows or is made of; named without an article or added, it has requirements of its own.
+_THING = (
+    r"(?:[\w-]{1,30} )?\w{0,30}(?:seite|formular|maske|dialog|fenster|knopf|button|liste|tabelle|menü|skript|dienst|"
+    r"app|page|formulaire|bouton|fenêtre|écran|página|formulario|botón|diálogo|ventana|lista|tabla|menú|pantalla|"
+    r"pagina|modulo|pulsante|bottone|finestra|tabella|schermata|formulário|botão|janela|tabela|tela|"
+    r"formulier|knop|venster|lijst|tabel|menu|scherm|(?:stron|przycisk|okn|ekran|страниц|форм|кнопк|окн|экран)\w{0,4})"
+    r"(?!\w| (?:für|pour|para|per|voor|dla|для)\b)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +68,9 @@ LANGUAGES = {
         later=r"(?:ab|von) (?:jetzt|sofort|heute|nun|morgen)|(?:zu)?künftig|in zukunft|für die zukunft(?=\s?[:,])|"
         r"grundsätzlich|generell|bei uns|"
         r"\w*(?:konvention|regel|standard|richtlinie)\w*",
-        builds=r"implementiere?|(?:schreibe?|baue?|erstelle?|entwickle?|programmiere?|mache?|füge?|ergänze?) "
+        builds=r"implementiere?|(?:schreibe?|baue?|erstelle?|entwickle?|programmiere?|mache?) "
         r"(?:mir |uns )?(?:eine?[nms]?|de[nmr]|die|das|dies\w*)|"
-        r"(?:erstelle?|entwickle?|programmiere?) (?!immer|nie|stets|kein|jede)\w+",
+        rf"(?:erstelle?|entwickle?|programmiere?|füge?|ergänze?) (?:eine?[nms]? )?{_THING}",
         uses=r"(?:verwend|benutz|nutz)\w*|nimm",
         works=r"zweige?|kommentar\w*|antworte\w* .{0,20}auf",
         order=r"bitte (?:kein\w*|nicht|verwende|benutze|nimm)|(?:verwende|benutze|nutze|nimm) .{2,60} (?:statt|anstatt|"
@@ -92,9 +100,9 @@ LANGUAGES = {
         lasting=r"siempre|nunca|jamás|(?:cada|toda) vez que|prohibid\w+|sin excepci[óo]n|nada de|acordamos",
         later=r"(?:a partir de|desde|de) (?:ahora|hoy)|en (?:el futuro|adelante)|para el futuro(?=\s?[:,])|"
         r"en el equipo|convenci[óo]n\w*|reglas?|norma",
-        builds=r"implementa|(?:escribe|crea|construye|desarrolla|haz|añade|agrega)(?:me|nos)? "
+        builds=r"implementa|(?:escribe|crea|construye|desarrolla|haz)(?:me|nos)? "
         r"(?:una?|el|la|los|las|est\w+)|"
-        r"(?:crea|construye|desarrolla) (?!siempre|nunca|jamás)\w+",
+        rf"(?:crea|construye|desarrolla|añade|agrega) (?:una? )?{_THING}",
         uses=r"us(?:a|ar|e|en|es)|utili[cz]\w+",
         works=r"ramas?|comentarios?|subas? .{0,30}(?:main|master)|respond\w+ .{0,20}en",
         order=r"por favor,? no \w+|^no (?:uses|hagas|pongas|toques|cambies|escribas|agregues|añadas|subas|borres|"
@@ -120,8 +128,8 @@ LANGUAGES = {
         lasting=r"toujours|jamais|(?:à )?chaque fois|par défaut|sans exception|interdit\w*|plus de|on a décidé",
         later=r"d[ée]sormais|dor[ée]navant|[àa] (?:partir de (?:maintenant|aujourd['’]hui)|l['’]avenir)|chez nous|"
         r"pour (?:l['’]avenir|la suite)(?=\s?[:,])|conventions?|règles?",
-        builds=r"implémente|(?:écris|crée|construis|développe|fais|ajoute)(?:-moi|-nous)? "
-        r"(?:une?|le|la|les|l['’]|ce\w*)",
+        builds=r"implémente|(?:écris|crée|construis|développe|fais)(?:-moi|-nous)? "
+        rf"(?:une?|le|la|les|l['’]|ce\w*)|(?:crée|développe|ajoute) (?:une? )?{_THING}",
         uses=r"utilis\w+",
         works=r"branches?|pousse\w*|commentaires?|répond\w* .{0,20}en",
         order=r"n['’](?:utilise|ajoute|écris|efface)z? pas|ne (?:fais|mets|touche|modifie|change|supprime|pousse|"
@@ -149,9 +157,9 @@ LANGUAGES = {
         r"senza eccezioni|niente più|di default",
         later=r"(?:d['’]|da )(?:ora|adesso|oggi) in (?:poi|avanti)|in futuro|per il futuro(?=\s?[:,])|da noi|"
         r"convenzion\w+|regol\w+",
-        builds=r"implementa|(?:scrivi|crea|costruisci|sviluppa|fai|aggiungi)(?:mi|ci)? "
+        builds=r"implementa|(?:scrivi|crea|costruisci|sviluppa|fai)(?:mi|ci)? "
         r"(?:un[ao]?|il|l[ao]|gli|i|quest\w+)|"
-        r"(?:crea|costruisci|sviluppa) (?!sempre|mai)\w+",
+        rf"(?:crea|costruisci|sviluppa|aggiungi) (?:un[ao]? )?{_THING}",
         uses=r"us(?:a|are|ate|i)|utilizz\w+",
         works=r"ram[oi]|commenti|rispond\w+ .{0,20}in",
         order=r"non (?:usare|usa|modificare|toccare|scrivere|aggiungere|cancellare)|(?:usa|utilizza) .{2,60} "
@@ -175,8 +183,9 @@ LANGUAGES = {
         r"sem exceç(?:ão|ões)|nada de",
         later=r"(?:a partir d[eo]|de) (?:agora|hoje)(?: em diante)?|da(?:qui|í) (?:em|para?|pra) (?:a? ?)(?:diante|"
         r"frente)|doravante|no futuro|para o futuro(?=\s?[:,])|convenç(?:ão|ões)|regras?|padrão",
-        builds=r"implement[ae]|(?:escrev[ae]|cri[ae]|constr(?:ói|ua)|desenvolv[ae]|fa[zç]a?|adicion[ae])(?:-me)? "
-        r"(?:uma?|[oa]s?|est[ae]s?)|(?:cri[ae]|desenvolv[ae]) (?!sempre|nunca|jamais)\w+",
+        builds=r"implement[ae]|(?:escrev[ae]|cri[ae]|constr(?:ói|ua)|desenvolv[ae]|fa[zç]a?)(?:-me)? "
+        r"(?:uma?|[oa]s?|est[ae]s?)|"
+        rf"(?:cri[ae]|desenvolv[ae]|adicion[ae]) (?:uma? )?{_THING}",
         uses=r"us(?:a|ar|e|em|es)|utiliz\w+",
         works=r"ramos?|comentários?|respond\w+ .{0,20}em",
         order=r"não (?:uses?|mexas?|mexa|alter(?:es?)|apagu(?:es?)|escrev(?:as?)|faças?|adicion(?:es?))|"
@@ -202,7 +211,7 @@ LANGUAGES = {
     "ja": Language(
         lasting=r"必ず|常に|いつも|絶対|決して|毎回|ずっと|禁止|統一",
         later=r"今後|これから|以後|以降|うちで?は|ルール|規約|方針|原則",
-        builds=r".{2,60}(?<!ブランチ)(?<!コミット)(?<!PR)(?:を実装|を作(?:って|成)|を書いて|を開発|を追加)",
+        builds=r".{2,60}(?<!ブランチ)(?<!コミット)(?<!PR)(?:を実装|を作(?:って|成)|を書いて|を開発)",
         uses=r"使[わいうっえお]",
         works=r"コミット|プッシュ|ブランチ|マージ|コメント",
         order=r"しないで|使わないで|書かないで|ようにして|ではなく|の代わりに|禁止|避けて",
@@ -221,7 +230,7 @@ LANGUAGES = {
     "ko": Language(
         lasting=r"항상|언제나|늘|절대|매번|반드시|무조건|금지",
         later=r"앞으로|(?:이제|지금|오늘|다음)부터|우리|규칙|원칙|컨벤션",
-        builds=r".{2,60}(?<!브랜치)(?<!브랜치를)(?<!커밋을)(?<!PR)(?: ?)(?:구현해|만들어|작성해|개발해|추가해)",
+        builds=r".{2,60}(?<!브랜치)(?<!브랜치를)(?<!커밋을)(?<!PR)(?: ?)(?:구현해|만들어|작성해|개발해)",
         uses=r"사용|쓰지|써",
         works=r"커밋|푸시|브랜치|머지|주석",
         order=r"지 ?(?:마|말아|말고|않았으면)|대신 .{1,40}(?:사용|써|쓰)|피해 ?줘|선호|원하지 않",
@@ -242,8 +251,8 @@ LANGUAGES = {
         lasting=r"altijd|nooit|telkens|(?:elke|iedere) keer|niet meer|geen \w+ meer|zonder uitzondering",
         later=r"voortaan|(?:vanaf|van) (?:nu|vandaag)|in het vervolg|in de toekomst|voor de toekomst(?=\s?[:,])|"
         r"bij ons|afspraak|regel|conventie|standaard",
-        builds=r"implementeer|(?:schrijf|bouw|ontwikkel|programmeer|maak|voeg) (?:me |ons )?(?:een|de|het|dit|deze)|"
-        r"(?:ontwikkel|programmeer) (?!altijd|nooit)\w+",
+        builds=r"implementeer|(?:schrijf|bouw|ontwikkel|programmeer|maak) (?:me |ons )?(?:een|de|het|dit|deze)|"
+        rf"(?:ontwikkel|programmeer|maak|voeg) (?:een )?{_THING}",
         uses=r"gebruik\w*",
         works=r"takken|commentaar|antwoord .{0,20}in",
         order=r"gebruik .{2,60} in plaats van|alsjeblieft (?:geen|niet)|vermijd|zorg (?:ervoor|dat)|"
@@ -269,7 +278,7 @@ LANGUAGES = {
         r"zabronion\w+|nie wolno|umowa",
         later=r"od (?:teraz|dziś|dzisiaj)|odtąd|na przyszłość|w przyszłości|u nas|konwencj\w+|"
         r"zasad\w+|reguł\w+",
-        builds=r"zaimplementuj|napisz|zbuduj|stwórz|utwórz|zaprogramuj|dodaj",
+        builds=rf"zaimplementuj|napisz|zbuduj|stwórz|utwórz|zaprogramuj|dodaj {_THING}",
         uses=r"uży\w+|stosuj\w*|stosować",
         works=r"gałę[zź]\w*|komentarz\w*|odpowiadaj .{0,20}po",
         order=r"nie (?:używaj|rób|dotykaj|zmieniaj|pisz|dodawaj|usuwaj|pushuj|commituj|edytuj)(?:cie)?|"
@@ -294,7 +303,7 @@ LANGUAGES = {
         r"больше не",
         later=r"отныне|впредь|с (?:этого момента|сегодняшнего дня)|на будущее|в будущем|у нас|"
         r"правил\w+|соглашени\w+|конвенци\w+",
-        builds=r"реализуй|напиши|создай|построй|разработай|запрограммируй|добавь",
+        builds=rf"реализуй|напиши|создай|построй|разработай|запрограммируй|добавь {_THING}",
         uses=r"использ\w+|бери",
         works=r"комми[тч]\w*|пуш\w*|ветк\w+|ветвь|комментари\w+|отвечай .{0,20}на",
         order=r"не (?:используй|трогай|меняй|пиши|добавляй|удаляй|пушь|коммить|редактируй|делай)(?:те)?|"
@@ -316,7 +325,7 @@ LANGUAGES = {
     "zh": Language(
         lasting=r"总是|始终|永远|绝不|决不|绝对|从不|切勿|务必|一律|每次|必须|禁止|统一|不许|不准|都[要用得]",
         later=r"从(?:现在|今天)(?:开始|起)|今后|以后|规定|规范|约定|规则",
-        builds=r"(?:请|帮我|给我)*(?:实现|写一?个|做一?个|创建|开发|添加)(?!.{0,6}(?:分支|提交|PR))",
+        builds=r"(?:请|帮我|给我)*(?:实现|写一?个|做一?个|创建|开发)(?!.{0,6}(?:分支|提交|PR))",
         uses=r"使用|用(?![户途例])",
         works=r"提交|推送|分支|合并|注释|回[复答]",
         order=r"不要(?![でなだ。とに])|别[用再动改写]|请勿|避免|而不是|代替|我(?:更喜欢|偏好|不想|不希望)",
@@ -374,6 +383,11 @@ _ASK_ME = (
     r"(?:za)?pyta[ćj] mnie|mnie (?:za)?pytać|спрашива(?:ть|й)(?:те)? (?:у )?меня|меня спрашивать)(?!\w)|"
     r"私に(?:確認|聞い|相談)|(?:나|저)(?:에게|한테) (?:물어|확인)|问我|征求我"
 )
+#: Before what, or when. Without it, "always asking me" may as well be a complaint.
+_WHEN = (
+    r"(?:(?<!\w)(?:bevor|vor|ehe|wenn|falls|sobald|avant|quand|lorsque|si|antes|cuando|prima|quando|se|voordat|voor|als|"
+    r"wanneer|zanim|przed|jeśli|gdy|перед|прежде|если|когда)(?!\w)|前|時|とき|場合|때|전|前|时|如果)"
+)
 #: How something is to be done, or before what.
 MANNER = lazy_regex(
     r"(?:(?<!\w)(?:mit|vor|bevor|ohne|statt|avec|avant|sans|con|antes|sin|senza|prima|com|sem|met|voordat|zonder|przez|"
@@ -381,9 +395,32 @@ MANNER = lazy_regex(
     r"(?:で|使って|前に).{1,40}(?:ください|こと)\W*$|(?:로|전에) .{1,40}(?:줘|해|세요)\W*$|用|之前)",
     re.IGNORECASE,
 )
-#: Perhaps.
-HEDGES = lazy_regex(
-    r"(?<!\w)(?:vielleicht|eventuell|evtl|peut-être|quizás?|tal vez|a lo mejor|forse|magari|talvez|misschien|wellicht|"
+#: An order to do something: how it begins, or the infinitive or the wish at its end.
+ORDERS = lazy_regex(
+    r"^\W*(?:(?:bitte|por favor|s['’]il te plaît|per favore|alsjeblieft|proszę|пожалуйста),? )?(?:(?:"
+    r"(?:start|benutz|verwend|nutz|test|prüf|logg|formatier|commit|push|installier|dokumentier|kommentier|arbeit)e|"
+    r"(?:schreib|mach|frag|zeig|führ|lauf|halt)e?|nimm|öffne|lies|lass|"
+    r"(?:lanc|exécut|utilis|vérifi|test|format|montr|pass|gard|commit|pouss|install|document)(?:e|er|ez)|"
+    r"(?:ouvr|écri|li|fai|met)(?:s|re|ez|ir|tre)|"
+    r"(?:corr|ejecut|us|utili[cz]|abr|verific|comprueb|formate|escrib|pregunt|muestr|pas|guard|sub|instal|"
+    r"document|lanz|rod|format|escrev|mostr)(?:a|e|ar|er|ir)|haz|pon|lee|faz|"
+    r"(?:esegu|lanc|us|utilizz|apr|verific|controll|formatt|scriv|chied|mostr|pass|legg|install)(?:i|a|ia|are|"
+    r"ire|ere)|fai|metti|"
+    r"draai|gebruik|voer|(?-i:start|open|test)|controleer|formatteer|schrijf|doe|vraag|toon|laat|lees|installeer|zet|houd|"
+    r"uruchamiaj|uruchom|używaj|użyj|sprawdzaj|sprawdź|otwieraj|testuj|formatuj|pisz|rób|pytaj|pokazuj|czytaj|stosuj|"
+    r"(?:запускай|запусти|используй|проверяй|проверь|открывай|тестируй|форматируй|пиши|делай|спрашивай|показывай|"
+    r"читай|применяй)(?:те)?)(?!\w)|(?!.*(?:bauen|bieten|fügen|gänzen|stützen|wickeln|planen|ziehen|voegen|bouwen)\W*$)"
+    r"[^\W\d_]*+[ ].{0,200}"
+    r"(?-i:(?<= )[a-zäöüß]{2,30}(?:en|ern|eln))\W*+$|"
+    r".*(?:(?<!お待ち)ください|こと|줘|해|세요)\W*+$|.*[先请]|用)",
+    re.IGNORECASE,
+)
+#: Words of a plan rather than an order: perhaps, it would be nice, add, and a thing with an indefinite article.
+PLANS = lazy_regex(
+    r"^\W*(?:an?|eine?[nmrs]?|une?|un[ao]?|uma?|een|add|füge?|ergänze?|ajoute|añade|agrega|aggiungi|adicion[ae]|voeg|"
+    r"dodaj|добавь)(?!\w)|(?<!\w)(?:maybe|perhaps|possibly|might|could be|"
+    r"would be (?:nice|good|great|cool)|some ?day|eventually|at some point|"
+    r"vielleicht|eventuell|evtl|peut-être|quizás?|tal vez|a lo mejor|forse|magari|talvez|misschien|wellicht|"
     r"być może|возможно|может быть)(?!\w)|たぶん|かも|아마|也许|或许",
     re.IGNORECASE,
 )
@@ -394,11 +431,15 @@ _BEGINS = r"^\W*(?:\w+[,:]? )?"
 UNMISTAKABLE = pattern(
     lambda language: f"{language.later}|{language.lasting}", rf"(?:{_BEGINS}|^\W*{_YOU_MUST}(?:\w+ )?)"
 )
-#: Says that the order after the colon is for later.
+#: Says that the order after the colon is for later; and such a lead that may also begin a plan, or a mere note.
 LEADS_IN = pattern(lambda language: language.later, _BEGINS, r"(?:\s?[:：]|は?、)\s*")
+NOTES = lazy_regex(r"^\W*+(?:für|pour|para|per|voor) ", re.IGNORECASE)
+FUTURE = lazy_regex(
+    r"future|zukunft|künftig|avenir|suite|futur|toekomst|przyszło|будущ|今後|今后|앞으로", re.IGNORECASE
+)
 #: Asks always to be asked.
 ASKS_ME = lazy_regex(
-    rf"^(?=.*(?:{_ASK_ME}))(?:"
+    rf"^(?=.*(?:{_ASK_ME}))(?=.*{_WHEN})(?:"
     + "|".join(
         rf"(?!.*(?:{language.denies}) {lasting}|.*{for_now})(?=.*{lasting})\W*{before}"
         rf"(?:{lasting}|{_YOU_MUST}|(?={_ASK_ME})).{{0,40}}?(?:{_ASK_ME})"
@@ -415,18 +456,10 @@ LASTING = pattern(lambda language: f"{language.later}|{language.lasting}")
 #: The beginning of an order to make something, and words of a sentence that is about more than that thing.
 BUILDS = pattern(lambda language: language.builds, _PLEASE, NOT_MADE)
 WIDER = pattern(
-    lambda language: "|".join(
-        (
-            language.later,
-            language.local,
-            language.decides,
-            language.universal,
-            language.uses,
-            language.works,
-            _GENERALLY,
-        )
-    )
+    lambda language: "|".join((language.later, language.local, language.decides, language.universal, _GENERALLY))
 )
+#: Words for how Claude works rather than for what a thing to make must do.
+CONDUCT = pattern(lambda language: f"{language.uses}|{language.works}")
 ORDER = pattern(lambda language: language.order)
 DECIDES = pattern(lambda language: language.decides)
 #: What follows an order to remember: a colon or a conjunction, and a statement. What "I" and "you" do is so only now.
@@ -458,7 +491,8 @@ _ARRANGED = (
 _JOB = (
     r"(?:(?<!\w)(?:migra[cçtz]\w*|миграци\w+|imp[oô]rt\w*|импорт\w*|exp[oô]rt\w*|экспорт\w*|builds?|сборк\w+|tests?|testy|"
     r"тест\w*|prueb\w+|backups?|deploy\w*|деплой\w*|jobs?|pipelines?|s[ck]ripts?|sync\w*|training|uploads?|downloads?|"
-    r"updates?)(?![-\w])|迁移|构建|测试|备份|部署|移行|ビルド|テスト|バックアップ|빌드|테스트|백업|배포)"
+    r"updates?|umz[uü]g\w*|\w{0,20}index\w*|\w{0,20}indi[zc]ierung\w*|kopie|copie|copia|cópia|treinamento|entrenamiento|"
+    r"entraînement|addestramento|scans?|dump)(?![-\w])|迁移|构建|测试|备份|部署|移行|ビルド|テスト|バックアップ|빌드|테스트|백업|배포)"
 )
 _ON_MEMORY = r"^\W*(?:\w+[,:]? ){0,2}?"
 
@@ -494,10 +528,6 @@ def _reminded_for_now(language: Language) -> str:
 #: Asks to remember what is so only at the moment.
 REMINDS_FOR_NOW = lazy_regex("|".join(_reminded_for_now(one) for one in LANGUAGES.values()), re.IGNORECASE)
 #: An agent, and a text that tells one what to do.
-_AGENT = (
-    r"(?:(?:[\w-]*bot|agente?|assistente?|asistente|assistant)(?:en|s|a|u)?(?!\w)|(?:агент|бот|ассистент|asystent)\w*|"
-    r"エージェント|ボット|에이전트|봇|机器人|智能体)"
-)
 AGENT = lazy_regex(
     r"(?:bot|(?<!\w)(?<!user[- ])(?:agente?|assistente?|asistente|assistant))(?:en|s|a|u)?(?!\w)|"
     r"(?:агент|бот|ассистент|asystent)|エージェント|ボット|에이전트|봇|机器人|智能体",
@@ -509,19 +539,14 @@ TALKS = lazy_regex(
     r"\b(?:antwort|répond|respond|rispond|antwoord|odpowiad|отвеча)|答|대답|回复",
     re.IGNORECASE,
 )
-#: Says what a thing that is being made must do; and an agent that is spoken of, not spoken to.
+#: Says what a thing that is being made must do.
 OF_THE_THING = lazy_regex(
     r"^\W*(?:(?:und|et|y|e|en|i|и),? )?(?:(?:er|sie|es|hij|zij|ze|het) (?:darf|soll|sollte|muss|kann|mag|moet|zou|kan)|"
     r"(?:ils?|elles?) (?:ne )?(?:doi(?:t|vent)|devrai(?:t|ent)|peu(?:t|vent))|"
-    r"(?:\w+ )?(?:debe|debería|puede|deve|dovrebbe|può|deveria|pode|może|musi|powin\w+)|"
+    r"(?:(?:él|ella|siempre|nunca|jamás|no|non|sempre|mai|ele|ela|não|nie|nigdy|zawsze|on|ona) )?"
+    r"(?:debe|debería|puede|deve|dovrebbe|può|deveria|pode|może|musi|powin\w+)|"
     r"(?:он|она|оно|они) (?:\w+ )?(?:должн\w+|должен|мо[гж]\w+))(?!\w)|^\W*(?:それ|它|그것은)",
     re.IGNORECASE,
-)
-OF_AN_AGENT = pattern(
-    lambda language: language.lasting,
-    r"^\W*(?:(?:der|die|das|ein|eine|unsere?|meine?|jede[rs]?|le|la|l['’]|un|une|notre|mon|el|una|nuestr[oa]|mi|cada|il|lo|"
-    r"l['’]|nostr[oa]|mi[oa]|[oa]|uma?|noss[oa]|meu|minha|de|het|een|onze?|mijn|nasz|mój|каждый|наш|мой)(?: |(?<=['’]))"
-    rf"(?:[\w-]+ ){{0,3}}?)?{_AGENT}(?![-を을를]|\s?[,:.]).{{0,60}}?",
 )
 TAKES_BACK = pattern(lambda language: language.takes_back)
 LOCAL = pattern(lambda language: language.local)

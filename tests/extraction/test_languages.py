@@ -146,6 +146,16 @@ def test_an_order_that_is_led_in_as_one_for_the_future_is_a_rule(sentence: str) 
         "Para el futuro: añade una búsqueda con filtros.",
         "Per il futuro: aggiungi una ricerca con filtri.",
         "Voor de toekomst: voeg een zoekfunctie met filters toe.",
+        "Für die Zukunft: eine App mit mehr Sprachen.",
+        "Für die Zukunft: zweite Version mit Karten.",
+        "Für die Zukunft: Start mit zwei Servern.",
+        "Für die Zukunft: Umstieg auf Postgres mit Replikation geplant.",
+        "Pour la suite : la page avec les filtres.",
+        "Para el futuro: una tienda con pagos en línea.",
+        "Para o futuro: um painel com gráficos.",
+        "For the future: maybe support more languages with plugins.",
+        "For the future: perhaps a mobile app.",
+        "今後、アプリを使って予約できるようにするのでお待ちください。",
     ],
 )
 def test_a_plan_for_the_future_is_no_rule(sentence: str) -> None:
@@ -184,6 +194,11 @@ def test_whoever_always_wants_to_be_asked_has_a_rule(sentence: str) -> None:
         "Mein Chef will mich immer fragen, bevor er was tut.",
         "Frag mich heute immer, bevor du etwas löschst.",
         "我现在在开会，会议结束之前每次都先问我。",
+        "Immer musst du mich fragen, lass das bitte.",
+        "Immer muss man mich fragen, das nervt.",
+        "Devi sempre chiedermi tutto, basta così.",
+        "Toujours me demander, c'est pénible.",
+        "Altijd moet je me iets vragen, stop daarmee.",
     ],
 )
 def test_whoever_does_not_always_want_to_be_asked_has_none(sentence: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from engram.extraction.user_rules import Refusal, judge, rules, takings_back
+from engram.extraction.user_rules import Refusal, is_rule, judge, rules, takings_back
 
 
 @pytest.mark.parametrize(
@@ -233,6 +235,8 @@ def test_a_withdrawal_names_its_subject_after_a_comma_or_colon(sentence: str, ru
         "Bear in mind that the payments team owns this table now.",
         "Our API is running on port 4000, remember that.",
         "Remember that our CI is running on GitHub Actions.",
+        "Remember that our test database is running on db-3.",
+        "Keep in mind that the deploy server is running on port 8100.",
         "Denk dran: die Doku liegt jetzt im Ordner handbuch.",
         "Vergiss nicht, dass wir jetzt Vitest verwenden.",
         "Merk dir, dass die Queue jetzt auf dem Host mango läuft.",
@@ -313,19 +317,119 @@ def test_what_an_agent_that_is_made_must_do_is_no_rule_for_this_one(prompt: str)
 
 
 @pytest.mark.parametrize(
-    "sentence",
+    "prompt",
     [
-        "Our sales bot must never promise a discount.",
-        "My trading bot should never buy on margin.",
-        "The agent that answers mails should always sign with its name.",
-        "Unser Support-Bot darf niemals Rabatte versprechen.",
-        "L'agent ne doit jamais promettre de remise.",
-        "El bot nunca debe prometer descuentos.",
-        "机器人绝不能承诺折扣。",
+        "Build a sales bot. Our sales bot must never promise a discount.",
+        "I'm writing a trading bot. My trading bot should never buy on margin.",
+        "Create an agent that answers mails. The agent should always sign with its name.",
+        "Baue einen Support-Bot. Er darf niemals Rabatte versprechen.",
+        "Développe un agent de support. L'agent ne doit jamais promettre de remise.",
+        "Crea un bot de ventas. El bot nunca debe prometer descuentos.",
+        "创建一个机器人。机器人绝不能承诺折扣。",
     ],
 )
-def test_an_agent_that_is_spoken_of_is_not_the_one_that_is_spoken_to(sentence: str) -> None:
-    assert {found.refusal for found in judge(sentence)} <= {Refusal.PART}
+def test_what_an_agent_that_is_asked_for_must_do_is_not_what_this_one_must_do(prompt: str) -> None:
+    assert not rules(prompt)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The coding agent must always run the tests before committing.",
+        "Every agent must always use uv instead of pip.",
+        "This agent must never commit secrets.",
+        "Our agents must never edit generated files.",
+        "Our AI assistant should never write commit messages in German.",
+        "The assistant must never use em dashes in my texts.",
+        "Our bot must never be deployed on Fridays.",
+        "L'agent doit toujours lancer les tests avant de commiter.",
+    ],
+)
+def test_the_agent_is_this_one_unless_the_prompt_asks_for_another(sentence: str) -> None:
+    assert [found.sentence for found in rules(sentence)] == [sentence]
+    assert is_rule(sentence)
+    assert [found.sentence for found in rules(f"Build a bot for mails.\n\n{sentence}")] == [sentence]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "We're building an agent for support. Our tests must never call the network.",
+        "We're building an agent for support. My variable names must always be in English.",
+        "Create an agent that summarises mails. I always want type hints.",
+        "Build a support bot. From now on the agent must always run the tests.",
+        "Build a bot. Our agents must never commit to main.",
+        "Baue einen Bot. Wir verwenden immer pnpm.",
+        "Write a prompt for the reviewer. Also, never commit to main.",
+        "Write a prompt for the reviewer. Always use British spelling.",
+        "I need a persona for the docs. Always run make lint before you commit.",
+        "Let's build a prompt library. Always use pydantic models instead of dataclasses.",
+        "Define a skill for releases. Always write the changelog before tagging.",
+        "Implement the prompt cache.\n\nNever push to main.",
+        "Implement caching of the prompt. Run make test before every commit.",
+        "Write a prompt for the bot.\n\nNever push to main without asking.",
+        "Make the shell prompt shorter.\n\nNever use emojis in commit messages.",
+        "Implementiere den Prompt-Cache.\n\nBitte nie direkt auf main pushen.",
+    ],
+)
+def test_a_request_for_an_agent_or_a_prompt_takes_only_what_is_about_it(prompt: str) -> None:
+    task, rule = re.split(r"(?<=\.)\s+", prompt, maxsplit=1)
+
+    assert not rules(task)
+    assert [found.sentence for found in rules(prompt)] == [rule]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Add a docstring to this function. Always document the arguments.",
+        "Add a type annotation. Always annotate return types.",
+        "Add an index. Always name indexes after their columns.",
+        "Add a retry to the client. Always log retries at warning level.",
+        "Add a script for the seed data. Always write scripts in bash.",
+        "Make tool calls in parallel. Always batch independent reads.",
+        "Make every function pure. Never mutate arguments.",
+        "Write function names in snake_case. Never abbreviate variable names.",
+        "Ergänze einen Docstring. Dokumentiere immer die Argumente.",
+        "Erstelle Migrationen mit alembic. Ändere nie alte Migrationen.",
+    ],
+)
+def test_a_small_change_or_a_style_is_no_thing_with_requirements(prompt: str) -> None:
+    assert [found.sentence for found in rules(prompt)] == [prompt.split(". ", 1)[1]]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Remember that you're running on Windows, so use backslashes in paths.",
+        "Keep in mind that our tests run on Node 20 now.",
+        "Remember that the pipeline lives in Jenkins now.",
+        "Remember that the e2e tests run against port 3001 now.",
+        "Denk daran, dass das Feld Datum eventuell leer ist.",
+        "Souviens-toi que le champ date est peut-être vide.",
+        "请记住日期也许是空的。",
+    ],
+)
+def test_what_is_so_in_general_or_perhaps_is_kept(sentence: str) -> None:
+    assert [found.sentence for found in rules(sentence)] == [sentence]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Keep in mind that the import of the old customers is running on db-2.",
+        "Remember that the load test against staging is running with 500 users.",
+        "Remember that a full scan is running on the replica.",
+        "Remember that the copy of the archive is running on nas-2.",
+        "Remember that Dana owns the demo slot now.",
+        "Remember that staging belongs to the QA team now.",
+        "Merk dir, dass jetzt die Indizierung auf es-2 läuft.",
+        "Souviens-toi que la réindexation tourne maintenant sur es-2.",
+        "Recuerda que la copia de seguridad corre ahora en nas-2.",
+    ],
+)
+def test_work_that_ends_by_itself_is_news_wherever_it_is_named(sentence: str) -> None:
+    assert not rules(sentence)
 
 
 @pytest.mark.parametrize(

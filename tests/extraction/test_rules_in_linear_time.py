@@ -15,7 +15,7 @@ from tests.linear_patterns import given_back
 #: Patterns that see texts of any length: those that part a prompt into sentences, and what an order makes.
 OF_ANY_LENGTH = {
     "rule_words": ("STRUCK", "TO_DO", "PLAIN_LINE", "SOFT_END", "ABBREVIATION", "COMMAND", "KEEPS", "HASH"),
-    "languages": ("_UNSPACED", "_FULL_STOP", "AGENT", "PROMPT"),
+    "languages": ("_UNSPACED", "_FULL_STOP", "AGENT", "PROMPT", "FUTURE", "NOTES"),
     "withdrawals": (),
 }
 #: Anchored, with an atomic group, it takes each of its ways through a paragraph once.
