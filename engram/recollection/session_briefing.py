@@ -16,7 +16,12 @@ from engram.models.memories.memory_records import Memory
 from engram.models.projects.notes import is_seen_by
 from engram.models.projects.projects import NO_PROJECT, project_by_id
 from engram.models.search.memory_lists import latest_memories
-from engram.models.sessions.recent_work import pinned_memories, recent_files, start_of_late_sessions
+from engram.models.sessions.recent_work import (
+    last_turn_before_ms,
+    pinned_memories,
+    recent_files,
+    start_of_late_sessions,
+)
 from engram.models.shown.usage import count_of_agent
 from engram.models.work.task_runs import Stage, list_stages
 from engram.notes.note_index import owners_of_lines
@@ -60,8 +65,10 @@ MAX_NOTE_LINE_CHARACTERS, MAX_NOTE_BYTES = 160, 30_000
 NOTE_SHARE = 0.2
 #: How long capture must have been failing, or extraction waiting, before a briefing mentions it, in milliseconds.
 BROKEN_MS = 3_600_000
+#: Time that the worker has to catch up after a machine has woken, in milliseconds.
+WAKING_MS = 900_000
 #: Stages without which nothing new is stored.
-CAPTURE_STAGES = ("ingest", "read", "watch", "watcher", "extract")
+CAPTURE_STAGES = ("ingest", "read", "watch", "watcher", "scan", "extract")
 #: Number of session starts in a project at which a decision or dead end is shown; after that, it is shown only for
 #: prompts about it.
 MAX_STARTS = 3
@@ -258,23 +265,25 @@ def dead_line(store: Store, settings: Settings) -> list[str]:
         return [
             "Engram keeps nothing of this session: its watcher is not running. The user starts it with `engram up`."
         ]
-    waited_ms = _waited_ms(vitals, store.now_ms())
-    if waited_ms <= BROKEN_MS:
+    waited_ms = _waited_ms(vitals)
+    if waited_ms <= BROKEN_MS or not _was_used_since(store, store.now_ms() - waited_ms + BROKEN_MS):
         return []
     hours = waited_ms // 3_600_000
-    return [f"Engram has made no memories of some sessions for {hours} h. `engram doctor` shows the user why."]
+    return [f"Some sessions have been waiting {hours} h to become memories. `engram doctor` shows the user why."]
 
 
-def _waited_ms(vitals: Vitals, now_ms: int) -> int:
-    """Return how long due extraction had been waiting when the worker last looked for work.
+def _waited_ms(vitals: Vitals) -> int:
+    """Return how long due extraction has been waiting; 0 if it fails, which is told as such."""
+    extract = vitals.stages.get("extract")
+    return 0 if extract is None or extract.last_error else int(extract.lag_seconds * 1000)
 
-    A machine that slept has just woken up late, but neglected nothing.
+
+def _was_used_since(store: Reader, since_ms: int) -> bool:
+    """Return True if a session was at work on this machine after a time, and not only in the last minutes.
+
+    A machine that slept was not, and its worker needs these minutes to catch up.
     """
-    extract, scan = vitals.stages.get("extract"), vitals.stages.get("scan")
-    if extract is None or extract.last_error or scan is None or not scan.last_success_ms:
-        return 0
-    due_ms = now_ms - int(extract.lag_seconds * 1000)
-    return scan.last_success_ms - due_ms
+    return last_turn_before_ms(store, store.now_ms() - WAKING_MS) >= since_ms
 
 
 def _note_lines(store: Store, settings: Settings, project_id: int) -> list[str]:

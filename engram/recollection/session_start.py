@@ -10,13 +10,14 @@ from engram.models.engine.transaction import Store
 from engram.models.projects.projects import ProjectRow
 from engram.models.sessions import sessions
 from engram.models.sessions.recent_work import calls_of_session
-from engram.recollection.branch_state import find_branch_state
+from engram.recollection.branch_state import Where, find_branch_state
 from engram.recollection.hook_files import PendingBites
 from engram.recollection.ledger import Ledger
 from engram.recollection.prompts import AskedPrompt, SessionScope, Topics
 from engram.recollection.render_bites import hook_output
 from engram.recollection.session_briefing import build_briefing, recovered_key, recovered_line
 from engram.settings import Settings
+from engram.transcripts.git_files import read_branch
 
 # -- Remember session starts and missed briefings, so that each session is briefed once.
 
@@ -206,10 +207,10 @@ class SessionStarts:
         if not self._scope.may_show(session_id, cwd):
             return ""
         project_id = self._scope.project_id(session_id, cwd)
-        # A session that has worked already may itself have done what others left open.
+        # A session that has worked already may itself have done what others left open, so only its branch is taken.
         has_worked = is_late and self._has_worked(session_id, project_id)
         where = (
-            None
+            Where(branch=read_branch(cwd))
             if has_worked
             else find_branch_state(self._store, project_id, cwd, git_seconds=0, but_session=session_id)
         )

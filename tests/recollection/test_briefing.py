@@ -27,7 +27,7 @@ from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.work.task_runs import note_failure, note_success
 from engram.models.work.work import make_due
 from engram.recollection.briefing_lines import text_of
-from engram.recollection.session_briefing import MAX_STARTS, build_briefing
+from engram.recollection.session_briefing import MAX_STARTS, WAKING_MS, build_briefing
 from engram.redaction import redact
 from engram.system.process_lock import ProcessLock
 from engram.transcripts.turns import Action, Opening, Turn
@@ -48,24 +48,51 @@ def test_an_empty_memory_says_nothing(memory: Scene) -> None:
     assert build_briefing(memory.store, memory.settings, project_id=memory.project.id) == ""
 
 
-def test_work_is_late_only_if_the_worker_looked_at_it_and_left_it(memory: Scene) -> None:
+@pytest.mark.parametrize("is_scanned", [True, False])
+def test_work_is_late_only_if_the_machine_was_used_while_it_waited(memory: Scene, is_scanned: bool) -> None:
     with memory.store.transaction() as tx:
         put_meta(tx, MADE_AT, str(memory.clock.now_ms()))
         make_due(tx, "extract", "s-1", memory.clock.now_ms())
     note_success(memory.store, "scan")
+    use(memory)
     lock = ProcessLock(memory.settings.places.watcher_lock)
     try:
         # The machine slept all night: nothing could be done.
         memory.clock.advance(9 * 3600)
         assert brief(memory) == []
+        # It has just woken, and the first scan has only begun the work.
+        if is_scanned:
+            note_success(memory.store, "scan")
+        use(memory)
+        assert brief(memory) == []
 
-        note_success(memory.store, "scan")
+        # The worker has had its time, or its scheduler hangs.
+        memory.clock.advance(WAKING_MS / 1000 + 1)
         assert brief(memory)[1:] == [
-            "Engram has made no memories of some sessions for 9 h. "
+            "Some sessions have been waiting 9 h to become memories. "
             f"`engram --home {memory.settings.home} doctor` shows the user why."
         ]
     finally:
         lock.release()
+
+
+def test_a_scheduler_that_has_failed_for_an_hour_is_told(memory: Scene) -> None:
+    note_failure(memory.store, "scan", "disk I/O error")
+    assert brief(memory) == []
+    memory.clock.advance(2 * 3600)
+
+    assert "nothing new for 2 h" in brief(memory)[1]
+
+
+def use(memory: Scene) -> None:
+    """Begin a turn in some session now."""
+    now_ms = memory.clock.now_ms()
+    with memory.store.transaction() as tx:
+        session = sessions.ensure_session(
+            tx, "used", agent="claude-code", project_id=None, is_global=False, cwd="/x", at_ms=now_ms
+        )
+        transcript = ensure_transcript(tx, Path("/x/used.jsonl"), session.id)
+        write_turn(tx, Turn(f"k{now_ms}", "used", Opening.PROMPT, started_at_ms=now_ms), session, transcript)
 
 
 def test_pinned_come_first_then_the_important_and_recent(memory: Scene) -> None:

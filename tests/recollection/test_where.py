@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engram.consolidation.git_staleness import read_branches
-from engram.enums import Kind, Source
+from engram.enums import Kind, Source, Status, Voice
 from engram.models.sessions.sessions import find_session, set_session_title
 from engram.recollection.branch_state import MAX_AGE_MS, MAX_PAUSE_MS, MAX_SESSION_AGE_MS, Where, find_branch_state
 from engram.recollection.recollection_service import RecollectionService
@@ -46,6 +46,14 @@ def start(workshop: Workshop, session: str = "new") -> str:
     payload = {"hook_event_name": "SessionStart", "source": "startup", "session_id": session}
     output = service.answer_hook(payload | {"cwd": str(workshop.repository.root)})
     return str(json.loads(output)["hookSpecificOutput"]["additionalContext"]) if output else ""
+
+
+def brief_late(workshop: Workshop, session_id: str) -> str:
+    """What the next prompt shows a session that has missed its briefing."""
+    service = RecollectionService(workshop.store, Searcher(workshop.store, workshop.settings), workshop.settings)
+    asked = {"session_id": session_id, "cwd": str(workshop.repository.root)}
+    service.never_asked(asked | {"hook_event_name": "SessionStart", "source": "startup"})
+    return service.answer_hook(asked | {"hook_event_name": "UserPromptSubmit", "prompt": "commit"}).decode()
 
 
 def test_the_briefing_of_a_branch_tells_where_the_work_stands(on_branch: Workshop) -> None:
@@ -322,19 +330,32 @@ def test_a_late_briefing_of_a_session_that_has_worked_tells_no_open_work(worksho
     workshop.work(
         "feat/y", "Let the lamp burn longer", bash("make test", "Error: no", failed=True), session="elsewhere"
     )
-    service = RecollectionService(workshop.store, Searcher(workshop.store, workshop.settings), workshop.settings)
-    folder = str(workshop.repository.root)
-
-    def brief_late(session_id: str) -> str:
-        missed = {"hook_event_name": "SessionStart", "source": "startup", "session_id": session_id, "cwd": folder}
-        service.never_asked(missed)
-        asked = {"hook_event_name": "UserPromptSubmit", "session_id": session_id, "cwd": folder, "prompt": "commit"}
-        return service.answer_hook(asked).decode()
-
-    assert "left open" in brief_late("new")
+    assert "left open" in brief_late(workshop, "new")
     worked = workshop.work("main", "Look at the lamp", bash("make test"), session="mine")
     workshop.work("feat/y", "Once more", bash("make test", "Error: no", failed=True), session="elsewhere")
-    assert "left open" not in brief_late(worked)
+    workshop.learn("The lamp is bought, not built.", ("elsewhere",), status=Status.ACTIVE, voice=Voice.CHOSEN)
+    late = brief_late(workshop, worked)
+    assert "bought" in late
+    assert "left open" not in late
+
+
+def test_a_late_briefing_of_a_session_that_has_worked_knows_its_branch(on_branch: Workshop) -> None:
+    chosen = {"status": Status.ACTIVE, "voice": Voice.CHOSEN}
+    on_branch.work("feat/x", "Decide on the cache please", session="old")
+    on_branch.learn("The cache key contains the branch, because two shared an entry.", ("old",), **chosen)
+    for number in range(MAX_STARTS + 1):
+        on_branch.clock.advance(3600)
+        on_branch.work("feat/x", f"Something else entirely {number}", session=f"later{number}")
+    on_branch.learn("Amounts of the ledger are stored in cents, never as floats.", (f"later{MAX_STARTS}",), **chosen)
+    read_branches(on_branch.store, on_branch.settings, only_lively=True)
+    worked = on_branch.work("feat/x", "Look at the lamp", bash("make test", "Error: no", failed=True), session="mine")
+
+    late = brief_late(on_branch, worked)
+
+    assert "The cache key contains the branch" in late
+    assert "stored in cents" in late
+    assert "not merged" not in late
+    assert "failed last" not in late
 
 
 def test_old_work_of_another_branch_is_not_named(workshop: Workshop) -> None:

@@ -198,6 +198,13 @@ def last_turn_of_project_ms(project_id: int) -> Query:
     return turn.select(fn.COALESCE(fn.MAX(turn.started_at_ms), 0)).where(turn.project == project_id)
 
 
+@asks_number
+def last_turn_before_ms(before_ms: int) -> Query:
+    """Return when the last turn of any project before a time began, in milliseconds since 1970; 0 if there is none."""
+    turn = tables.Turn
+    return turn.select(fn.COALESCE(fn.MAX(turn.started_at_ms), 0)).where(turn.started_at_ms < before_ms)
+
+
 def _is_active_in(project_id: int) -> ColumnBase:
     """Return the condition that a memory is active and visible in a project."""
     memory = tables.Memory
