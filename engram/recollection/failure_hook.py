@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -127,8 +127,11 @@ class FailureAnswers:
         if bite is None:
             self.ledger.record(outcome, failed.cwd)
             return False
-        data = hook_output("PreToolUse", failure_text(bite, MAX_FAILURE_TOKENS))
-        return self.pending.put(session_id, prompt, [bite], data, outcome, channel=Channel.ERROR, key=failed.key)
+
+        def render(bites: Sequence[Bite]) -> bytes:
+            return hook_output("PreToolUse", failure_text(bites[0], MAX_FAILURE_TOKENS)) if bites else b""
+
+        return self.pending.put(session_id, prompt, [bite], render, outcome, channel=Channel.ERROR, key=failed.key)
 
     def came_too_late(self, payload: Mapping[str, object]) -> None:
         """Record that the hook exited before its answer arrived, so that nothing was shown."""

@@ -11,7 +11,7 @@ import contextlib
 import os
 import stat
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -171,7 +171,7 @@ class PendingBites:
         session_id: str,
         prompt: AskedPrompt,
         bites: Sequence[Bite],
-        data: bytes,
+        render: Callable[[Sequence[Bite]], bytes],
         outcome: Outcome,
         *,
         channel: Channel = Channel.TOOL,
@@ -179,12 +179,12 @@ class PendingBites:
     ) -> bool:
         """Replace the pending bites of a session; return True if bites are pending now.
 
-        Nothing is pending if a hook has claimed the file in the meantime, one of the bites has been shown, or the user
-        has sent another prompt.
+        Bites that have been shown are left out. Nothing is pending if a hook has claimed the file in the meantime, or
+        the user has sent another prompt.
 
         Args:
             prompt: the prompt that the bites belong to.
-            data: the hook output; b"" only withdraws the pending bites.
+            render: returns the hook output; b"" only withdraws the pending bites.
             outcome: the outcome to record with the bites.
             channel: the channel of their records in the ledger.
             key: the key of their records in the ledger; the prompt's key by default.
@@ -196,9 +196,11 @@ class PendingBites:
             self.withdraw(session_id)
             # Another thread may have settled a claim after these bites were chosen.
             shown = self._ledger.shown_ids(session_id)
-            if not data or any(bite.episode_id in shown for bite in bites):
+            fresh = [bite for bite in bites if bite.episode_id not in shown]
+            data = render(fresh)
+            if not data:
                 return False
-            self._ledger.note_pending(session_id, key or prompt.key, bites, outcome, channel)
+            self._ledger.note_pending(session_id, key or prompt.key, fresh, outcome, channel)
             self._files.put(session_id, data)
             return True
 

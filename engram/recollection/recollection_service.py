@@ -14,7 +14,7 @@ from engram.models.sessions.prompt_outcomes import Outcome
 from engram.models.sessions.recent_work import latest_turn
 from engram.paths import is_session_id
 from engram.recollection import failure_hook, subagents
-from engram.recollection.choose_bites import ToolCall
+from engram.recollection.choose_bites import Bite, ToolCall
 from engram.recollection.failure_hook import FailureAnswers
 from engram.recollection.hook_files import PendingBites, RecollectionFiles
 from engram.recollection.ledger import Ledger
@@ -265,7 +265,6 @@ class RecollectionService:
         reason why nothing is pending.
         """
         selection = self._selector.select(session_id, prompt, call)
-        data = hook_output(_TOOL, bites_text(selection.bites, self._settings.bite_tokens))
         outcome = self._answerer.outcome_of(
             session_id,
             prompt,
@@ -274,7 +273,11 @@ class RecollectionService:
             verdict=Verdict.PENDING,
             digest=digest_of(call.text) if call else "",
         )
-        if not self._pending.put(session_id, prompt, selection.bites, data, outcome):
+
+        def render(bites: Sequence[Bite]) -> bytes:
+            return hook_output(_TOOL, bites_text(bites, self._settings.bite_tokens))
+
+        if not self._pending.put(session_id, prompt, selection.bites, render, outcome):
             return replace(outcome, verdict=Verdict.WITHDRAWN) if outcome.verdict is Verdict.PENDING else outcome
         if call is None:
             self._topics.note(session_id, prompt.text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -363,20 +363,31 @@ class TestStart:
         assert shown.episode_id not in made_up
 
     def test_bites_that_were_chosen_before_a_claim_was_settled_do_not_wait_again(self, memory: Scene) -> None:
-        kept = memory.keep()
         ledger, prompts = Ledger(memory.store, SessionScope(memory.store, memory.settings)), LatestPrompts()
         pending = PendingBites(memory.settings.places.recollections, ledger, prompts, Topics(None))
         prompt = AskedPrompt(key="p1", digest="d", text=PROMPT, at_ms=memory.clock.now_ms())
         prompts.claim("s1", prompt)
-        bite = Bite(kept.episode_id, kept.summary, 0, Importance.NORMAL, Voice.ASSISTANT, 0.9, ())
+        bites = [
+            Bite(kept.episode_id, kept.summary, 0, Importance.NORMAL, Voice.ASSISTANT, 0.9, ())
+            for kept in (memory.keep(), memory.keep("The parser is written by hand"))
+        ]
         outcome = Outcome("s1", Channel.TOOL, Verdict.PENDING, memory.clock.now_ms())
-        data = hook_output("PreToolUse", "The watcher holds a flock.")
-        assert pending.put("s1", prompt, [bite], data, outcome)
+
+        def put(bites: Sequence[Bite]) -> bool:
+            def render(left: Sequence[Bite]) -> bytes:
+                return hook_output("PreToolUse", "\n".join(bite.text for bite in left))
+
+            return pending.put("s1", prompt, bites, render, outcome)
+
+        assert put(bites[:1])
         memory.hand_over()
         assert pending.settle("s1")
 
-        assert not pending.put("s1", prompt, [bite], data, outcome)
+        assert not put(bites[:1])
         assert memory.waiting() == ""
+        assert put(bites)
+        assert bites[1].text in memory.waiting()
+        assert bites[0].text not in memory.waiting()
 
     def test_a_briefing_that_came_too_late_is_made_up_once_at_the_next_prompt(self, memory: Scene) -> None:
         kept = memory.keep()
