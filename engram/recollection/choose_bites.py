@@ -411,7 +411,7 @@ MIN_ERROR_SHARE = 0.5
 _COMMON = lazy_regex(
     r"(?:__init__|index|main|mod|lib|app|utils?|types?|setup|conftest|readme|claude)(?:\.\w+)*", re.IGNORECASE
 )
-#: A memory that lists more files than this, besides its text, is not about any of them in particular.
+#: A memory whose extractor listed more files of its turn than this is not about any of them in particular.
 MAX_FILES_ABOUT = 5
 _FILE_NAME = lazy_regex(r"[^\s/\\]\.[A-Za-z]\w{0,9}$")
 _SUBCOMMAND = lazy_regex(r"[a-z][\w.-]*(?:\s+[a-z][\w:-]*)?")
@@ -489,12 +489,14 @@ def _verdict(hit: Hit, request: InjectionRequest, call: ToolCall, in_context: Co
 def is_about(hit: Hit, call: ToolCall) -> bool:
     """Return True if a memory mentions a file of the call, its command, or most of its error.
 
-    A memory that lists many files, such as all that a turn read and changed, is not about any of them in particular;
-    its text must mention the file.
+    A memory for which the local extractor listed many files, because its turn read and changed them, is not about any
+    of them in particular; its text must mention the file. What a person or a model listed is what it is about.
     """
-    entities = hit.memory.entities if hit.memory is not None else ()
-    files = [name for name in entities if _FILE_NAME.search(name)]
-    names = entities if len(files) <= MAX_FILES_ABOUT else [name for name in entities if name not in files]
+    names = hit.memory.entities if hit.memory is not None else ()
+    if hit.memory is not None and hit.memory.is_by_rules:
+        # The extractor lists the symbols that the text mentions, too.
+        files = {name for name in names if _FILE_NAME.search(name) and name not in hit.memory.summary}
+        names = names if len(files) <= MAX_FILES_ABOUT else tuple(name for name in names if name not in files)
     memory_text = f" {hit.text} {' '.join(names)} ".lower().replace("\\", "/")
     if any(_names_file(memory_text, name) for name in call.files):
         return True

@@ -128,6 +128,8 @@ _UNDERWAY = lazy_regex(
     r"\b(?:is|are)\s+(?:\w+\s+)?running\s+in\s+the\s+background\b",
     re.IGNORECASE,
 )
+#: Words for what holds whenever such work is under way.
+_LASTS = lazy_regex(r"\b(?:always|never|must|whenever|otherwise|by (?:default|design))\b", re.IGNORECASE)
 #: Verdicts with which a memory takes precedence over any passage, whether the memory is shown or not.
 _SURER = (Verdict.SHOWN, Verdict.ALREADY_SHOWN, Verdict.IN_CONTEXT, Verdict.STANDS_IN_FILE, Verdict.SUSPECT)
 
@@ -278,7 +280,7 @@ def _run_from(said: Sequence[str], first: int) -> str:
             or not is_whole
             or is_of_the_moment(sentence)
             or _INTENDS.search(sentence)
-            or _UNDERWAY.search(sentence)
+            or (_UNDERWAY.search(sentence) and not _LASTS.search(sentence))
         ):
             break
         if number == 0 and (not stands_alone(sentence) or _BEGINS.match(sentence)):

@@ -338,6 +338,17 @@ def test_a_folder_without_a_project_and_a_subagent_are_quoted_nothing(talk: Talk
         ("All five agents are now working through the walrus photos of the harbour.", Role.ASSISTANT, False),
         ("The sorting of the walrus photos of the harbour is running in the background.", Role.ASSISTANT, False),
         ("An agent running on the harbour server sorts the walrus photos.", Role.ASSISTANT, True),
+        ("The sorter of the harbour's walrus photos is always running in the background.", Role.ASSISTANT, True),
+        (
+            "Agents for the harbour are working on copies of the walrus photos, because they would collide otherwise.",
+            Role.ASSISTANT,
+            True,
+        ),
+        (
+            "The reviewers of the harbour are all working outside and must never see the walrus photos.",
+            Role.ASSISTANT,
+            True,
+        ),
         ("The walrus photos of the harbour are in the bucket because of their size.", Role.USER, True),
         ("Put the walrus photos into the harbour bucket right now please.", Role.USER, False),
         ("The walrus photos are above in the harbour log as you can see.", Role.USER, False),

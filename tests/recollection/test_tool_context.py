@@ -11,7 +11,7 @@ from engram.search.hits import Hit
 
 
 def hit(text: str, *entities: str, kind: str = "fix", session: str = "old", **fields: object) -> Hit:
-    given = {"entities": entities, "project_id": 1, **fields}
+    given = {"entities": entities, "project_id": 1, "extractor": "local-9", **fields}
     memory = Memory("ep_000000000001", kind, text, text, **given)  # type: ignore[arg-type]
     return Hit(memory.episode_id, kind, text, 1.0, {}, memory=memory, session_id=session)
 
@@ -21,6 +21,7 @@ def choose(hits: list[Hit], request: InjectionRequest, call: ToolCall) -> list[B
 
 
 TOUCHED = ("plan.md", "verify.md", "deliver.md", "shell.zsh", "shell.fish", "shell.ps1", "features.go")
+SYMBOLS = ("os.environ", "Store.fetch", "re.compile", "json.dumps", "np.array")
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,14 @@ TOUCHED = ("plan.md", "verify.md", "deliver.md", "shell.zsh", "shell.fish", "she
         (hit("the mark of a prompt has a URL", *TOUCHED), ToolCall(("/a/skills/plan.md",)), False),
         (hit("plan.md has the mark of a prompt", *TOUCHED), ToolCall(("/a/skills/plan.md",)), True),
         (hit("the mark of a prompt has a URL", *TOUCHED[:5]), ToolCall(("/a/skills/plan.md",)), True),
+        # What a person or a model listed is what the memory is about; a symbol with a dot is no file.
+        (hit("the mark has a URL", *TOUCHED, extractor="manual"), ToolCall(("/a/skills/plan.md",)), True),
+        (hit("the mark has a URL", *TOUCHED, extractor="openai-m"), ToolCall(("/a/skills/plan.md",)), True),
+        (
+            hit(f"The loader reads {', '.join(SYMBOLS)}", "cache.py", *SYMBOLS),
+            ToolCall(("/a/cache.py",)),
+            True,
+        ),
         (hit("index.ts re-exports all"), ToolCall(("/a/b/index.ts",)), False),
         (hit("b/index.ts re-exports all"), ToolCall(("/a/b/index.ts",)), True),
         (hit("go test needs CGO_ENABLED=0"), ToolCall(command="go test ./..."), True),
