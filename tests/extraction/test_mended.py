@@ -158,15 +158,21 @@ def test_the_next_sentence_may_say_what_has_to_be_done(make: type[Make]) -> None
 @pytest.mark.parametrize(
     ("remedy", "is_told"),
     [
-        ("I need to add those folders to the ignore list of the check.", True),
-        ("Let me limit the pool of the worker to five connections.", True),
-        ("We have to return the path early from an empty lookup.", True),
-        ("Let me update the test to match.", False),
-        ("I need to fix that.", False),
+        ("I added those folders to the ignore list of the check.", True),
+        ("I've limited the pool of the worker to five connections.", True),
+        ("It now returns the path early from an empty lookup.", True),
+        ("The lookup now takes `branch` as well.", True),
+        ("I updated the test.", False),
+        ("It now passes all tests of the sweeper suite.", False),
         ("Let me look at the sweeper of the worker first.", False),
+        ("Let me add some logging to the loader to see what it returns.", False),
+        ("I'll disable the whole suite of the sweeper until Monday then.", False),
+        ("I'm going to create a ticket for the maintainer about the outage.", False),
+        ("Let's skip the failing check of the sweeper and go on.", False),
+        ("I need to add those folders to the ignore list of the check.", False),
     ],
 )
-def test_a_remedy_is_told_if_it_names_what_is_changed(make: type[Make], remedy: str, is_told: bool) -> None:
+def test_a_remedy_is_told_if_it_says_what_was_changed(make: type[Make], remedy: str, is_told: bool) -> None:
     (found,) = kept(mended(make, f"{CAUSE} {remedy}"))
 
     assert (remedy in found.summary) is is_told
@@ -295,6 +301,15 @@ def committed(make: type[Make], message: str) -> list[Any]:
         "The vendor's parser doesn't accept a byte order mark.",
         "AGENTS.md takes precedence where both files exist.",
         "Interim fix, until the registry has names of one kind.",
+        "That is enough for now, until the registry has names of one kind.",
+        "The newer parser breaks the compiled extension, so the project must stay on the older one.",
+        "The newer parser is not supported yet, because its chunks have no length.",
+        "Clients of the existing endpoint still call it, so it cannot be removed.",
+        "The vendor changed its licence, so the lawyers forbid the newer parser.",
+        "The left join never matches because the key on that side is null.",
+        "The service is rate limited, so each reader must not fetch its own chunks.",
+        "The shell splits on spaces, so items break.",
+        "Changes of the schema never reach the readers.",
     ],
 )
 def test_a_sentence_that_says_why_is_kept_without_the_list_of_changes(make: type[Make], reason: str) -> None:
@@ -327,6 +342,8 @@ def test_a_commit_that_does_not_say_why_is_no_memory(make: type[Make], message: 
         "Passing an empty type made the reader join chunks wrongly, which lost the last one.",
         "The daemon was only stopped where the shell had job control.",
         "Two branches shared one entry, so the second one never matched.",
+        "The lookup failed because the path was relative.",
+        "The entries took the name of the folder, so they hid each other.",
     ],
 )
 def test_a_fault_that_the_commit_ended_is_no_memory(make: type[Make], over: str) -> None:
@@ -342,15 +359,40 @@ def test_a_fault_that_the_commit_ended_is_no_memory(make: type[Make], over: str)
         "Falls back to the default when the variable is not set.",
         "The new reader doesn't lose the last chunk.",
         "All tests pass, and the linter never fails.",
+        "Keep unknown chunks, so readers can't fail.",
+        "Reuse the loader of the ledger, so readers never load it twice.",
     ],
 )
 def test_what_the_change_itself_does_is_no_reason(make: type[Make], told: str) -> None:
     assert committed(make, f"feat: read whole chunks\n\n{told}") == []
 
 
-@pytest.mark.parametrize("subject", ["fix(tests): read chunks", "Bump the reader to 4", "release: 4.1", "lint: chunks"])
+@pytest.mark.parametrize(
+    "subject", ["test: read chunks", "release: 4.1", "Release 4.1", "lint: chunks", "docs(api): chunks"]
+)
 def test_a_commit_that_changes_nothing_of_the_program_is_no_memory(make: type[Make], subject: str) -> None:
     assert committed(make, f"{subject}\n\nThe parser doesn't accept a byte order mark.") == []
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "fix(release): sign with the old key",
+        "feat(test): run against Postgres",
+        "fix(lint): ignore what is generated",
+        "Release the lock before the callback",
+        "Bump the stack of threads to 8 MB",
+    ],
+)
+def test_a_commit_is_kept_for_its_reason_whatever_it_is_about(make: type[Make], subject: str) -> None:
+    assert len(committed(make, f"{subject}\n\nThe store rejects anything else, so every upload fails.")) == 1
+
+
+@pytest.mark.parametrize(
+    "told", ["For now.", "Nobody asked for it for now.", "This was good enough for now.", "A temporary solution."]
+)
+def test_for_now_alone_is_no_reason(make: type[Make], told: str) -> None:
+    assert committed(make, f"feat: skip the check\n\n{told}") == []
 
 
 @pytest.mark.parametrize(

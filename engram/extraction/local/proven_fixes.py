@@ -58,11 +58,18 @@ _CAUSE = lazy_regex(
 _LABEL = lazy_regex(r"^(?:the )?(?:root |real |actual )?(?:cause|problem|issue|reason|bug)\s*[:—–-]\s+", re.IGNORECASE)
 #: The sentence after a cause that says what fixed it.
 _REPAIR = lazy_regex(r"(?:the (?:fix|solution|remedy)\b|fixed (?:it )?by\b|fixed in\b)", re.IGNORECASE)
-#: Or one with which the assistant says what it does about it, if the sentence names something.
+#: Or one with which the assistant says what it has to do about it, if the sentence names a symbol.
+_NEEDED = lazy_regex(
+    r"(?:so )?(?:i|we) (?:need|have) to (?:use|set|add|pass|call|move|rename|replace|remove|return|register|import|"
+    r"export|include|exclude|install|define|change|wrap|mock|escape|reset|update|pin|upgrade|switch|make)\b[^`]*`[^`]+`",
+    re.IGNORECASE,
+)
+#: Or one that says what was done about it, if the sentence names something.
 _REMEDY = lazy_regex(
-    r"(?:so )?(?:(?:i|we) (?:need|have) to|let me|let['’]s|(?:i|we)['’]ll) (?:use|set|add|pass|call|move|rename|"
-    r"replace|remove|return|register|import|export|include|exclude|install|define|change|wrap|mock|escape|reset|update|"
-    r"pin|upgrade|switch|make|create|give|limit|raise|lower|increase|skip|ignore|disable|enable) ",
+    r"(?:so |now )?(?:(?:(?:i|we)(?:['’]ve| have)? (?:now |just |also )?)?(?:added|passed|moved|renamed|replaced|"
+    r"removed|returned|registered|imported|exported|included|excluded|installed|defined|changed|wrapped|mocked|escaped|"
+    r"updated|pinned|upgraded|switched|made|created|gave|given|limited|raised|lowered|increased)|"
+    r"(?:it|they|(?:the |`)[^,.]{1,40}) now (?!(?:i|we|let|pass\w*|works?|runs?|succeed\w*)\b)\w+) ",
     re.IGNORECASE,
 )
 #: A guess, a question, a plan or a momentary status report.
@@ -88,41 +95,49 @@ _UNMENDED = lazy_regex(
     r"the same|getting|see\w*)|(?:does|did)(?:n'?t| not) (?:work|help|fix)|same (?:error|issue|problem))\b",
     re.IGNORECASE,
 )
-#: A sentence in a commit's body that gives a reason: what fails or is impossible, and what that leads to. What the
-#: change ensures, enables, or does instead is no reason.
+#: Words of a sentence in a commit's body that gives a reason: what fails or is impossible, or that the change is
+#: interim. What the change ensures, enables, or does instead is no reason.
 _REASON = lazy_regex(
-    r"\b(?:because|due to|(?<=, )so (?!far|that|much|on|i\b|it|they|let|now)\w+|caus(?:es|ing)|which (?:means|makes|"
-    r"breaks|leads|leaves|causes)|otherwise|(?:leaking|leaving|breaking|hiding|losing|forcing|blocking)|(?:do|does|is|"
-    r"are|has|have)(?:n't| not)|can't|cannot|can not|never|silently|too (?:late|early|long|large|small)|by design|"
-    r"deliberately|on purpose|intentionally|fails?|crash(?:es)?|hangs?|requires?|expects?|lacks?|source of truth|"
-    r"takes? precedence|must(?:n't)?)\b",
+    r"\b(?:otherwise|leaking|leaving|breaking|hiding|losing|forcing|blocking|(?:do|does|is|are|has|have)(?:n't| not)|"
+    r"can't|cannot|can not|never|silently|too (?:late|early|long|large|small)|by design|deliberately|on purpose|"
+    r"intentionally|caus(?:es|ing)|fails?|crash(?:es)?|hangs?|requires?|expects?|lacks?|source of truth|"
+    r"takes? precedence|must(?:n't)?|(?:interim|stop-?gap|temporary) (?:fix|measure|solution) (?:to|for|until)|"
+    r"(?:interim|stop-?gap|temporary|for now)\b.{0,120}\buntil)\b",
     re.IGNORECASE,
 )
-#: Says that the change is only to do until there is a better one.
-_FOR_NOW = lazy_regex(r"\b(?:interim|stop-?gap|temporary (?:fix|measure|solution)|for now)\b", re.IGNORECASE)
-#: Begins a sentence about the change itself: "This lets …", "Adds the …", "Falls back …".
+#: Before the cause of something, and before what follows from a cause.
+_BECAUSE = lazy_regex(r"\b(?:because|due to)\b", re.IGNORECASE)
+_SO = lazy_regex(
+    r", so (?!(?:far|that|much|on|i|it|they|let|now)\b)(?=\w)|\bwhich (?:means|makes|breaks|leads|leaves|causes)\b",
+    re.IGNORECASE,
+)
+#: Begins a sentence about the change itself: "This lets …", "Keep the …", "Falls back …".
 _OF_CHANGE = lazy_regex(
     r"(?:(?:this|these|it|also|now|both|none|not|breaking|the (?:fix|change|new)|(?:add|allow|appl[iy]|bump|chang|"
-    r"clear|convert|creat|detect|drop|enabl|ensur|extend|fix|handl|implement|improv|includ|introduc|log|mak|mov|pass|"
-    r"prevent|reduc|reject|remov|renam|replac|requir|return|rewrit|set|show|skip|stor|support|switch|treat|updat|us|wrap)"
-    r"(?:e?[sd]?|p?ped)|graceful\w*|best-effort|optional\w*|only)\b|(?!this)[a-z]+[^s\W]s (?:back|gracefully|"
-    r"backwards?|the|an?|all|any|each|every|existing)\b)(?!.*\b(?:because|due to)\b)",
+    r"clear|convert|creat|detect|drop|embed|enabl|ensur|extend|fill|fix|handl|implement|improv|includ|introduc|keep|log|"
+    r"mak|mov|pass|prevent|reduc|reject|remov|renam|replac|requir|resolv|return|reus|rewrit|set|show|skip|stor|support|"
+    r"surfac|switch|track|treat|updat|us|wir|wrap)"
+    r"(?:e?[sd]?|p?ped)(?! (?:of|from|in|are|is|never|must|can|cannot|don't|fail)\b)|"
+    r"graceful\w*|best-effort|optional\w*|only)\b|[a-z]+[^s\W]s (?:back|gracefully|backwards?)|"
+    r"(?!(?:because|since|when(?:ever)?|if|while|with(?:out)?|as|at|by|for|from|in|on|to|under|over|after|before|once|"
+    r"until|unless|where|even|unlike|[a-z]+ing)\b)[a-z]+ (?:the|an?|all|any|each|every)\b)(?!.*\b(?:because|due to)\b)",
     re.IGNORECASE,
 )
 #: Words of a sentence that compares the change with what was there before it, or reports how it was checked.
 _REPORTS = lazy_regex(
-    r"\b(?:now|new|no longer|instead of|already|still|previous\w*|existing|unchanged|unaffected|added|fixed|updated|"
-    r"tests?|verif\w+|typecheck|baseline|regressions?|review\w*|coverage|lint\w*|suite|\d+ (?:pass|fail))\b",
+    r"\b(?:(?<!for )now|no longer|unchanged|unaffected|verified|regressions?|(?:tests?|\d+) (?:pass|fail|cover)\w*)\b",
     re.IGNORECASE,
 )
-#: Tells how something was, which the commit ended.
+#: Tells how something was, which the commit ended: verbs that can be nothing but past, and those whose place says so.
 _WAS = lazy_regex(
-    r"\b(?:(?:was|were|had|did|could|would)(?:n't)?|before this|led|made|meant|broke|left|got|lost|kept|ran|wrote|took|"
-    r"gave|came|went)\b|(?<!\bthe )(?<!\ban )(?<!\band )(?<!\ba )(?<!\bbe )(?<!\bis )(?<!\bare )(?<!-)\b"
-    r"(?!(?:need|feed|seed|speed|exceed|embed|proceed|succeed)\b)[a-z]{2,}ed\b(?! (?:at|by|for|from|in|on|via|"
-    r"with)\b)",
+    r"\b(?:(?:was|were|had|did)(?:n't)?|could(?:n't| not| never)|before this|broke|ran|wrote|took|gave|came|went|began|"
+    r"spoke|froze|fell|stood|grew|knew|saw|threw|(?<!\bhas )(?<!\bhave )(?<!\bbeen )(?<!\bbe )(?<!\bis )(?<!\bare )"
+    r"(?:(?:never|always|silently|which|it|they) [a-z]+ed|(?:failed|crashed|stopped|happened)(?: (?:at|before|if|in|on|"
+    r"there|to|when|with)|(?=[.,;]|$))|(?!(?:need|feed|seed|embed|exceed)\b)(?:[a-z]{2,}ed|built|left|led|lost|kept|"
+    r"made|meant|got) (?:the|an?|one|its?|them|this|that|every|each|all|no|any|their|\w+ing)))\b",
     re.IGNORECASE,
 )
+_IN_BRACKETS = lazy_regex(r" \([^()]*\)")
 #: An error of a compiler, a type checker or a linter, which names the place and the fault again whenever it returns.
 _NAMED_BY_CHECK = lazy_regex(r"\[build failed\]|\berror(?: TS|\[E)\d|:\d+:\d+(?::| -) ")
 #: A test file. If only a test was wrong, the fix is useless to a later session.
@@ -130,10 +145,9 @@ _TEST_FILE = lazy_regex(r"(?:^|[_.-])(?:tests?|spec)(?:[_.-]|$)", re.IGNORECASE)
 _TEST_IS_WRONG = lazy_regex(r"(?:the (?:issue|problem) is that )?(?:the|this|one|two) (?:[\w-]+ ){0,2}tests?\b", re.I)
 _OF_TEST = lazy_regex(r"\b(?:tests?|mocks?|fixtures?|assert\w*|expect\w*)\b", re.IGNORECASE)
 #: Types of commits that change nothing that a later session would ask about.
-_IDLE_TYPES = frozenset(("docs", "doc", "style", "chore", "ci", "test", "tests", "lint", "release"))
+_IDLE_TYPES = ("docs", "doc", "style", "chore", "ci", "test", "tests", "lint", "release")
 _IDLE_SUBJECT = lazy_regex(
-    r"^(?:release|bump)\b|^\w+ (?:[\w-]+ ){0,2}(?:tests?\b|Test[A-Z_]\w+|comments?\b|docs\b|readme\b|changelog\b)",
-    re.IGNORECASE,
+    r"^release v?\d|^\w+ (?:[\w-]+ ){0,2}(?:tests?\b|Test[A-Z_]\w+|comments?\b|docs\b|readme\b|changelog\b)", re.I
 )
 _REFERS_TO_LIST = lazy_regex(r"(?::|\b\d+[.)])$")
 #: The type of a conventional commit; its scope is kept.
@@ -236,7 +250,7 @@ def _fix(turn: Turn, memory: FixMemory, said: TextBlock, cause: str) -> Candidat
     changed = ", ".join(names[:MAX_FILES]) + (f" and {len(names) - MAX_FILES} more" if len(names) > MAX_FILES else "")
     proof = f"It passed after a change of {changed}."
     repair = [after for before, after in pairwise(quotable_sentences(said.text)) if before.endswith(cause)][:1]
-    repair = [sentence for sentence in repair if _REPAIR.match(sentence) or _names_remedy(sentence)]
+    repair = [sentence for sentence in repair if _tells_remedy(sentence)]
     summary = fitting([f"`{short_command(memory.command)}` failed: {cause}", *repair, proof])
     return sure(
         Kind.FIX,
@@ -254,9 +268,10 @@ def _fix(turn: Turn, memory: FixMemory, said: TextBlock, cause: str) -> Candidat
     )
 
 
-def _names_remedy(sentence: str) -> bool:
-    is_named = "`" in sentence or len(content_words(sentence) - {"let", "me", "need"}) >= MIN_REMEDY_WORDS
-    return bool(_REMEDY.match(sentence)) and is_named
+def _tells_remedy(sentence: str) -> bool:
+    is_named = "`" in sentence or len(content_words(sentence)) >= MIN_REMEDY_WORDS
+    is_done = is_named and _REMEDY.match(sentence)
+    return bool(_REPAIR.match(sentence) or _NEEDED.match(sentence) or is_done)
 
 
 def _name(file: str) -> str:
@@ -325,7 +340,7 @@ def commits(turns: Sequence[Turn]) -> Iterator[Candidate]:
                 continue
             subject, body = read_message(action.command)
             kind = _TYPE.match(subject)
-            is_idle = _IDLE_SUBJECT.match(subject) or (kind and {kind["type"], kind["scope"]} & _IDLE_TYPES)
+            is_idle = _IDLE_SUBJECT.match(subject) or (kind and kind["type"] in _IDLE_TYPES)
             summary = "" if is_idle or not subject else _told(subject, _reasons(body))
             if summary:
                 start = max(last_commit, number - MAX_TURNS_BACK, 0)
@@ -346,12 +361,17 @@ def _reasons(body: str) -> list[str]:
 
 
 def _gives_reason(sentence: str) -> bool:
-    """Return True if a sentence gives a reason that still holds after the commit, or calls the change interim."""
-    if _FOR_NOW.search(sentence):
-        return True
+    """Return True if a sentence gives a reason that still holds after the commit.
+
+    A fault in the past is over. Where a cause is given, the words behind "because" or "so" must not be in the past.
+    """
     is_whole = sentence.count("(") == sentence.count(")") and not sentence.startswith((".", "…"))
-    is_of_change = _OF_CHANGE.match(sentence) or _REPORTS.search(sentence) or _WAS.search(sentence)
-    return bool(_REASON.search(sentence)) and is_whole and not is_of_change
+    if not is_whole or _OF_CHANGE.match(sentence) or _REPORTS.search(sentence):
+        return False
+    sentence = _IN_BRACKETS.sub("", sentence)
+    if link := _BECAUSE.search(sentence) or _SO.search(sentence):
+        return not _WAS.search(sentence, link.end())
+    return bool(_REASON.search(sentence)) and not _WAS.search(sentence)
 
 
 def _told(subject: str, reasons: Sequence[str]) -> str:
