@@ -302,7 +302,7 @@ def committed(make: type[Make], message: str) -> list[Any]:
         "AGENTS.md takes precedence where both files exist.",
         "Interim fix, until the registry has names of one kind.",
         "That is enough for now, until the registry has names of one kind.",
-        "The newer parser breaks the compiled extension, so the project must stay on the older one.",
+        "The newer parser breaks the compiled extension, so the project must stay on version 4.",
         "The newer parser is not supported yet, because its chunks have no length.",
         "Clients of the existing endpoint still call it, so it cannot be removed.",
         "The vendor changed its licence, so the lawyers forbid the newer parser.",
@@ -360,6 +360,7 @@ def test_a_fault_that_the_commit_ended_is_no_memory(make: type[Make], over: str)
         "The new reader doesn't lose the last chunk.",
         "All tests pass, and the linter never fails.",
         "Keep unknown chunks, so readers can't fail.",
+        "Readers must not fail, which takes three steps: 1. Add a reader.",
         "Reuse the loader of the ledger, so readers never load it twice.",
     ],
 )

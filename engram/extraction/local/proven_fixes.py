@@ -149,7 +149,7 @@ _IDLE_TYPES = ("docs", "doc", "style", "chore", "ci", "test", "tests", "lint", "
 _IDLE_SUBJECT = lazy_regex(
     r"^release v?\d|^\w+ (?:[\w-]+ ){0,2}(?:tests?\b|Test[A-Z_]\w+|comments?\b|docs\b|readme\b|changelog\b)", re.I
 )
-_REFERS_TO_LIST = lazy_regex(r"(?::|\b\d+[.)])$")
+_REFERS_TO_LIST = lazy_regex(r"(?::|(?:^|[:;,.] )\(?\d+[.)])$")
 #: The type of a conventional commit; its scope is kept.
 _TYPE = lazy_regex(r"^(?P<type>[a-z]+)(?:\((?P<scope>[^)]+)\))?!?:\s+")
 
