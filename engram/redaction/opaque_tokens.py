@@ -16,11 +16,15 @@ from engram.system.lazy_regex import lazy_regex
 _RUN = lazy_regex(r"[A-Za-z0-9_\-+/=.~]{16,}")
 _PIECE = lazy_regex(r"[A-Za-z0-9]+")
 _UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-#: Ids that stay readable: of messages, tool calls, requests, sessions, and Engram's memories and quotations.
+#: Ids that stay readable: of messages, tool calls, requests, sessions and Engram's memories.
 _READABLE_ID = lazy_regex(
     r"(?:toolu|msg|req|srvtoolu|call|run|thread|asst|chatcmpl|resp|evt|ep|in|cus|pi|ch|sess|session|agent|task|file|"
     r"batch|msgbatch|container|item|step|price|acct|sub|txn|seti|nonce)(?:_|-)[A-Za-z0-9_-]{4,64}"
-    r"|q_[0-9a-f]{13,18}$"
+)
+#: Ids of Engram's quotations: 12 digits of a key, and a position without leading zeros. Nothing else is joined to one.
+_QUOTATION_ID = lazy_regex(
+    r"(?:(?<![A-Za-z0-9])(?<![A-Za-z0-9][_.~+-])|(?<=\\[nrt]))q_[0-9a-f]{12}(?:0|[1-9a-f][0-9a-f]{0,4})"
+    r"(?![A-Za-z0-9]|[_.~+=-][A-Za-z0-9])"
 )
 _HEX_RUN = lazy_regex(r"(?:[0-9a-f]+|[0-9A-F]+)")
 _HEX_INSIDE = lazy_regex(
@@ -45,9 +49,16 @@ _HARMLESS = lazy_regex(
     r"(?i:etag|none-match)[\s\S]{0,40}$"
 )
 _TEMPORARY = lazy_regex(r"/(?:var/folders|nix/store|tmp|site-packages)/[^\s\"']{0,40}$")
-_HARMFUL = lazy_regex(
-    r"(?i)(?:secret|token|passw|passphrase|\bpwd|api[ _-]?key|private|credential|auth|bearer|"
-    r"(?<!cache )\bkey\b|(?<!cache)_key|cookie)[^\n]{0,30}$"
+_HARMFUL_WORD = (
+    r"(?:secret|token|passw|passphrase|\bpwd|api[ _-]?key|private|credential|auth|bearer|"
+    r"(?<!cache )\bkey\b|(?<!cache)_key|cookie)"
+)
+_HARMFUL = lazy_regex(rf"(?i){_HARMFUL_WORD}[^\n]{{0,30}}$")
+#: Words right before and behind a token that call it a secret.
+_CALLED_BEFORE = lazy_regex(rf"(?i){_HARMFUL_WORD}\w{{0,8}}(?:[^\w\n]{{1,4}}(?:is|was|as))?[^\w\n]{{0,4}}$")
+_CALLED_BEHIND = lazy_regex(
+    rf"(?i)[^\w\n]{{0,4}}(?:(?:is|was|as|for|to)\b[^\n]{{0,24}}?)?"
+    rf"(?:{_HARMFUL_WORD}|\b(?:log|sign)(?:ging|ing)?[ -]?in\b)"
 )
 _FILE_END = lazy_regex(
     r"\.(?:output|js|mjs|cjs|css|map|png|jpe?g|svg|woff2?|html?|jsonl?|gz|zip|whl|txt|md|lock|py|tsx?|output|log|onion)\b|\.apps\.googleu"
@@ -100,8 +111,14 @@ def _judge_run(text: str, run: re.Match[str]) -> Iterator[Span]:
             return
     if _UUID.search(body):
         body = _UUID.sub(lambda m: "." * len(m.group()), body)
-    pieces = [(m.start(), m.end(), m.group()) for m in _PIECE.finditer(body)]
     at = run.start()
+    characters = list(body)
+    for first, last, is_secret in _quotation_ids(text, run):
+        characters[first - at : last - at] = "." * (last - first)
+        if is_secret:
+            yield Span(first, last, "")
+    body = "".join(characters)
+    pieces = [(m.start(), m.end(), m.group()) for m in _PIECE.finditer(body)]
     found = [
         Span(_joined_start(text, at + first), at + last, "")
         for first, last in _random_stretches(body, pieces)
@@ -109,6 +126,20 @@ def _judge_run(text: str, run: re.Match[str]) -> Iterator[Span]:
     ]
     if found and not is_labelled_public(text, run.start(), run.end()) and not is_encoded_prose(run.group()):
         yield from found
+
+
+def _quotation_ids(text: str, run: re.Match[str]) -> Iterator[tuple[int, int, bool]]:
+    """Yield where the ids of quotations are in a run, and whether they are called a secret, which wins.
+
+    One beside a harmful word is left out, and so judged like any token.
+    """
+    for quotation in _QUOTATION_ID.finditer(text, run.start(), run.end()):
+        first, last = quotation.span()
+        before = text[max(0, first - _CONTEXT) : first]
+        is_near = _HARMFUL.search(before) is not None
+        is_secret = bool(_CALLED_BEHIND.match(text, last) or (is_near and _CALLED_BEFORE.search(before)))
+        if is_secret or not is_near:
+            yield first, last, is_secret
 
 
 def _encoded_secret(body: str) -> bool | None:

@@ -114,6 +114,42 @@ def test_ordinary_developer_text_is_left_as_it_is(text: str) -> None:
     assert redact(text) == text
 
 
+#: What stands around the ids of quotations in answers, notes and addresses.
+AROUND = (
+    "{} [{}] ({}) “{}” «{}» '{}' `{}` **{}** *{}* _{}_ |{}| #{} ;{}; —{} {}… {}: {}- {}/{} {}..{} "
+    "/memory/{}/ id={} ?ids={}&x \\n{}"
+).split()
+
+
+def quotation_ids(seed: int) -> list[str]:
+    """Return made-up ids of quotations."""
+    return [
+        f"q_{chance(seed + n, 12, '0123456789abcdef')}{position:x}"
+        for n, position in enumerate((0, 7, 37, 412, 5022, 80000, 900000) * 30)
+    ]
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_the_id_of_a_quotation_is_readable_wherever_it_stands(around: str) -> None:
+    texts = [f"see {around.replace('{}', one)} of it" for one in quotation_ids(100)]
+
+    assert [text for text in texts if redact(text) != text] == []
+
+
+@pytest.mark.parametrize("around", ["the cookie {}", "{} is my password", "use {} to log in", "auth cookie of it {}"])
+@pytest.mark.parametrize("token", ["q_be80c46d1fb61c4e", "q_0f19c557067c2f7"])
+def test_what_is_called_a_secret_is_no_id(around: str, token: str) -> None:
+    assert token not in redact(around.format(token))
+    assert redact(f"see {token} of it") == f"see {token} of it"
+
+
+@pytest.mark.parametrize("text", ["{0}x", "x{0}", "{0}-{0}", "{0}_x9"])
+def test_a_part_of_a_token_is_no_id(text: str) -> None:
+    texts = [text.format(one) for one in quotation_ids(100)]
+
+    assert any(redact(text) != text for text in texts)
+
+
 def test_a_mark_says_what_kind_of_secret_stood_there() -> None:
     key = "AKIA" + chance(1, 16, string.ascii_uppercase + "234567")
 
