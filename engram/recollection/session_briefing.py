@@ -68,7 +68,7 @@ BROKEN_MS = 3_600_000
 #: Time that the worker has to catch up after a machine has woken, in milliseconds.
 WAKING_MS = 900_000
 #: Stages without which nothing new is stored.
-CAPTURE_STAGES = ("ingest", "read", "watch", "watcher", "scan", "extract")
+CAPTURE_STAGES = ("ingest", "read", "watch", "watcher", "extract")
 #: Number of session starts in a project at which a decision or dead end is shown; after that, it is shown only for
 #: prompts about it.
 MAX_STARTS = 3
@@ -281,7 +281,8 @@ def _waited_ms(vitals: Vitals) -> int:
 def _was_used_since(store: Reader, since_ms: int) -> bool:
     """Return True if a session was at work on this machine after a time, and not only in the last minutes.
 
-    A machine that slept was not, and its worker needs these minutes to catch up.
+    A machine that slept was not, and its worker needs these minutes to catch up. That the scheduler looked for work is
+    no sign of it, because a scheduler that hangs or fails doesn't.
     """
     return last_turn_before_ms(store, store.now_ms() - WAKING_MS) >= since_ms
 
