@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import PurePosixPath
 
 from engram.models.memories.memory_records import Memory
@@ -16,7 +16,7 @@ MIN_WORDS = 2
 #: Minimum length of an error line that is searched for word for word, in characters.
 MIN_QUOTED_CHARACTERS = 10
 #: Stems that every error has.
-_ANY_ERROR = stems(["fail", "failed", "failure", "failing", "error", "errors"])
+_ANY_ERROR = stems(["fail", "failed", "failure", "failing", "error", "errors", "file", "line"])
 #: A line of a file, and the characters around a word of an error.
 _AT_LINE = lazy_regex(r":\d+:?$")
 _AROUND = "()[]<>,;"
@@ -31,6 +31,33 @@ _BEFORE_THING = frozenset(
 _OF_COMPILER = frozenset(("error", "error:", "fatal", "warning", "warning:", "note:"))
 #: The command that failed, in a memory that goes on with what went wrong in it.
 _FAILED_COMMAND = lazy_regex(r"`[^`]*` failed\b")
+_SENTENCE_END = lazy_regex(r"(?<=[.!?;])\s")
+#: What stands for the file of an error in a sentence of a memory.
+_FILE = "\0"
+_MOVED = "(?:renamed|moved|deleted|removed|restored|created|generated|copied)"
+#: What is wrong with a file, and what people say who mended that: a command, another word for it, where the file went.
+_REMEDIES = (
+    (
+        lazy_regex(r"permission denied|not permitted|eacces|eperm"),
+        lazy_regex(r"\b(?:chmod|chown|icacls|xattr|sudo|executable|update-index)\b"),
+    ),
+    (
+        lazy_regex(
+            r"no such file|not found|(?:cannot|can't|could not|unable to) (?:find|open)|not exist|enoent|missing"
+        ),
+        lazy_regex(
+            r"\b(?:npm|pnpm|yarn|pip|uv|bundle|composer) (?:ci|install|add|sync)\b"
+            r"|\bgit (?:lfs|submodule|checkout|restore|pull)\b"
+            rf"|\b{_MOVED} {_FILE}|{_FILE} (?:(?:was|is|has|had|been|got) )*(?:{_MOVED}|missing)\b"
+        ),
+    ),
+    (
+        lazy_regex(
+            r"bad interpreter|exec format|cannot execute|invalid (?:data|file|format|header|magic)|corrupt|damaged"
+        ),
+        lazy_regex(r"\b(?:dos2unix|git lfs|crlf|line endings?|shebang)\b"),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +69,18 @@ class WordsOfError:
     telling: frozenset[str]
     #: The lines that are long enough to be searched for word for word.
     lines: tuple[str, ...]
-    #: The names of the files that the error is about.
+    #: The names of the files that the error is about, and what people say who mended such an error of a file.
     things: frozenset[str]
+    remedies: tuple[re.Pattern[str], ...]
 
     @classmethod
     def of(cls, error: str) -> WordsOfError:
         """Return the words and lines of an error's text."""
-        telling = stems(topic_words(" ".join(word for word in error.split() if not _is_place(word))))
+        said = stems(topic_words(" ".join(word for word in error.split() if not _is_place(word))))
         lines = tuple(line for line in map(unmarked, error.splitlines()) if len(line) >= MIN_QUOTED_CHARACTERS)
         things = frozenset(thing for line in error.splitlines() for thing in _things_of(line))
-        return cls(stems(topic_words(error)), telling - _ANY_ERROR, lines, things)
+        remedies = tuple(remedy for wrong, remedy in _REMEDIES if things and wrong.search(error.lower()))
+        return cls(stems(topic_words(error)), said - _ANY_ERROR, lines, things, remedies)
 
     def share_in(self, memory: Memory) -> float:
         """Return the share of the words that a memory contains: 1 if it quotes a line, 0 if it says too little."""
@@ -64,14 +93,20 @@ class WordsOfError:
     def is_only_place_in(self, memory: Memory) -> bool:
         """Return True if a memory shares with the error only words for where it happened.
 
-        A file that the error is about is more than a place if the memory says what was done to it.
+        The name of a file is no more than a place, even of the file that the error is about, unless the memory says in
+        the same sentence how such an error of that file was mended.
         """
         stated = _stated(memory)
-        if not self.telling or self.telling & stated or not self.stems & stated:
+        if not (self.telling or self.things) or self.telling & stated or not self.stems & stated:
             return False
-        words = ["", *_FAILED_COMMAND.sub("", f"{memory.summary} {memory.content}").split()]
-        done_to = {_name(word) for before, word in pairwise(words) if before.lower() not in _BEFORE_PLACE}
-        return not self.things & done_to - {""}
+        return not any(remedy.search(sentence) for sentence in self._of_file(memory) for remedy in self.remedies)
+
+    def _of_file(self, memory: Memory) -> Iterator[str]:
+        """Yield the sentences of a memory that name a file of the error, in lower case, with a mark for that file."""
+        for text in (memory.summary, memory.content):
+            words = _FAILED_COMMAND.sub("", text).lower().split()
+            marked = (_FILE + word[-1] * (word[-1] in ".!?;") if _name(word) in self.things else word for word in words)
+            yield from (sentence for sentence in _SENTENCE_END.split(" ".join(marked)) if _FILE in sentence)
 
 
 def unmarked(text: str) -> str:
@@ -97,7 +132,7 @@ def _things_of(line: str) -> Iterator[str]:
             continue
         is_last = not after and (before.endswith(":") or before in _BEFORE_THING)
         if is_last or (word.endswith(":") and after and after not in _OF_COMPILER):
-            yield _name(word)
+            yield from filter(None, [_name(word)])
 
 
 def _name(word: str) -> str:

@@ -250,6 +250,18 @@ def test_fix_of_a_prompt_that_only_names_the_same_place_is_not_one(at_work: Work
         ("bash: ./hoist: Permission denied", "`./hoist up` failed: out of memory. Raised it to 4 GB.", False),
         ("lib/winch.js: error TS2304: Cannot resolve 'rope'", "Moved lib/winch.js out of the watched folder.", False),
         ("gofmt refused in lib/winch", "Renamed lib/winch to keep the import short.", False),
+        ("./gradlew: Permission denied", "chmod +x ./gradlew after cloning on Windows.", True),
+        ("Cannot find module lib/winch.js", "Ran `npm install` again, which builds lib/winch.js.", True),
+        ("art/flag.png: invalid header", "`git lfs pull` brings art/flag.png instead of its pointer.", True),
+        ("./src/port/mast.py: Permission denied", "Added docstrings to src/port/mast.py", False),
+        ("cannot open src/port/sail.py", "Spelling mistakes in the header of src/port/sail.py corrected", False),
+        ("src/port/Mast.java: cannot find symbol", "Sorted imports of src/port/Mast.java", False),
+        ("src/port/mast.py: SyntaxError at line", "Renamed a variable on line 3 of src/port/mast.py", False),
+        ("cannot open src/port/sail.py", "Renamed a variable of src/port/sail.py", False),
+        ("src/port/mast.py: No such file", "Formatted the file src/port/mast.py", False),
+        ("src/port/sail.py: invalid syntax", "Added a shebang to src/port/sail.py", False),
+        ("src/port/sail.py: No such file", "src/port/sail.py was missing. The harness writes it.", True),
+        ("./src/port/mast.py: Permission denied", "Linted src/port/mast.py. Then chmod +x bin/deploy.sh.", False),
     ],
 )
 def test_fix_of_the_very_file_that_an_error_is_about_is_one(
