@@ -370,13 +370,15 @@ def _short(text: str) -> str:
 def _code(command: str) -> str:
     """Return a command as code on one line, with its words as they are, except for the beginning of a comment.
 
-    A line break, without which a here-document or a comment never ends, becomes "⏎".
+    A line break, without which a here-document or a comment never ends, becomes "⏎". Lines are not joined: whether a
+    backslash continues one depends on what quotes it.
     """
-    lines = redact(command[:MAX_READ_CHARACTERS]).replace("\\\n", " ").split("\n")
-    shown = " ⏎ ".join(visible(line) for line in map(str.strip, lines) if line)
+    lines = redact(command.strip()[:MAX_READ_CHARACTERS]).replace("\r\n", "\n").split("\n")
+    shown = " ⏎ ".join(map(visible, lines))
     words = shown.replace("<!--", "‹!--").split()
     text = cut_at_word(" ".join(words[:MAX_LINE_WORDS]), MAX_LINE_CHARACTERS)
-    text += "…" if len(words) > MAX_LINE_WORDS and not text.endswith("…") else ""
+    is_cut = len(words) > MAX_LINE_WORDS or len(command.strip()) > MAX_READ_CHARACTERS
+    text += "…" if is_cut and not text.endswith("…") else ""
     marks = "`" * (max(map(len, re.findall("`+", text)), default=0) + 1)
     space = " " if "`" in text else ""
     return f"{marks}{space}{text}{space}{marks}"
