@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import sys
 from collections import Counter
@@ -39,8 +38,7 @@ NOT_MEASURED = ("early", "author")
 BETWEEN_LINES = "Some notes, as of today.\n\n{}\n\nThat is all for now."
 #: How much more a secret counts than other candidates, and the minimum score of a candidate that is masked.
 WEIGHT, FLOOR = 4.0, -0.5
-#: Maximum share of secrets that may be rejected by their form alone, without the surrounding text; of those that a
-#: colon or a word such as "is" introduces, none may.
+#: Maximum share of secrets that may be rejected by their form alone, without the surrounding text.
 MISSED_BY_FORM = 0.005
 #: A secret counts as left if this many of its characters are.
 LEFT = 10
@@ -61,8 +59,6 @@ class Judged(NamedTuple):
     writer: str
     found: Features
     is_secret: bool | None
-    #: Whether a colon or a word such as "is" introduces it.
-    is_given: bool = False
 
 
 def read_texts() -> list[Text]:
@@ -124,7 +120,7 @@ def candidates(text: str) -> Iterator[tuple[Candidate, Features, bool]]:
 def labelled(texts: Iterable[Text]) -> list[Judged]:
     """Return the candidates in texts, with and without other lines around them, and whether each is a secret."""
     return [
-        Judged(one.writer, found, _is_secret(one, candidate), told_secrets.is_given(one.text, candidate))
+        Judged(one.writer, found, _is_secret(one, candidate))
         for text in texts
         for one in (text, text._replace(text=BETWEEN_LINES.format(text.text)))
         for candidate, found, _ in candidates(one.text)
@@ -158,11 +154,8 @@ def weights_of(judged: Iterable[Judged], harmless_ones: Iterable[Judged]) -> Wei
 def model_of(weights: Weights, judged: Iterable[Judged]) -> LinearModel:
     """Return the model with its floors."""
     model = weights.model(secret=FLOOR)
-    secrets = [one for one in judged if one.is_secret]
-    by_form = sorted(model.part_score(one.found.parts) for one in secrets)
-    given = min((model.part_score(one.found.parts) for one in secrets if one.is_given), default=0.0)
-    form = by_form[int(MISSED_BY_FORM * len(by_form))]
-    return model._replace(floors={"secret": FLOOR, "form": round(form, 2), "given": math.floor(10 * given) / 10})
+    by_form = sorted(model.part_score(one.found.parts) for one in judged if one.is_secret)
+    return model._replace(floors={"secret": FLOOR, "form": round(by_form[int(MISSED_BY_FORM * len(by_form))], 2)})
 
 
 def use(model: LinearModel) -> None:

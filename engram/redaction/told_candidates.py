@@ -68,15 +68,15 @@ _SETTING = lazy_regex(
 _RECORD = lazy_regex(
     r"[^\n]{0,40}(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\b\d\d:\d\d:\d\d)|"
     r"[^\n]{0,60}(?:\b[a-z][\w.-]{1,30}\[\d{1,7}\]:|\b(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b)|"
-    rf"[^\s,;{CJK}]++(?:[,;][^\s,;{CJK}]*+){{2,40}}\s*+$|"
+    rf"[^\s,;{CJK}]+(?:[,;][^\s,;{CJK}]*){{2,40}}\s*$|"
     r"[ \t]{0,16}[|│+├└]|[^\t\n]{1,80}\t[^\t\n]{1,80}\t|"
-    r"[^\n|]{0,200}[ ]\|[ ]|[^\n]{0,200}[A-Za-z_]\([^\n]{0,200}[),;:{]\s*+$|"
+    r"[^\n|]{0,200}[ ]\|[ ]|[^\n]{0,200}[A-Za-z_]\([^\n]{0,200}[),;:{]\s*$|"
     r"[^\n]{0,80}\S[ ]{2,40}\S[^\n]{0,80}\S[ ]{2,40}\S"
 )
 #: The beginning of a list item or heading, which as a whole is not a secret.
 _POINT = lazy_regex(r"[ \t]{0,16}(?:\d{1,3}[.):]|[-*+•#○●·✓✔✗☐☒]{1,6})[ \t]")
 #: Markdown marks, and calls and literals in code.
-_MARKED = lazy_regex(r"\]\(|\*\*|[A-Za-z_]\(|\([\"']|[\"'][)\]]|[;{]\s*+\Z|[ ]-{1,2}>")
+_MARKED = lazy_regex(r"\]\(|\*\*|[A-Za-z_]\(|\([\"']|[\"'][)\]]|[;{]\s*\Z|[ ]-{1,2}>")
 #: A line that is wrapped within a sentence, as in files but not in messages.
 _WRAPPED = lazy_regex(r"(?m)^[^\n]{45,160}?[\w,]\n[ \t]{0,16}(?:[#*/>]{1,3} )?[a-z(]")
 #: A line is code if it contains more than the first number of code symbols, and at least one in the second number of

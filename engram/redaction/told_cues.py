@@ -50,9 +50,7 @@ CUES: dict[str, str] = {
         "hekje krzyżyk gwiazdk решётк решетк звёздоч звездоч voicemail mailbox anrufbeantw schrank spind locker "
         "skrytk kłódk padlock cadenas candado lucchett cadeado hangslot schlüsselkasten caixinha шкаф сигнализ "
         "охран 玄関 門 金庫 ロッカー 门禁 門禁 机房 门 柜 保险 警報 アラーム building studio_door entrance "
-        "türschl zahlenschl vorhängeschl schloss$ hash_key hash_sign pound_key star_key haustür hintertür kellertür "
-        "wohnungstür eingangstür ladentür hoftür gartentor hoftor garagentor voordeur achterdeur zijdeur kelderdeur "
-        "garagedeur buitendeur furtk elevador ascens ascenseur aufzug winda ворот ドア 扉 schließf sleutelkast "
+        "türschl zahlenschl vorhängeschl schloss$ hash_key hash_sign pound_key star_key "
         "eingang entrée ingresso entrada ingang wejści вход panel_by"
     ),
     "net": (
@@ -71,7 +69,7 @@ CUES: dict[str, str] = {
         "eingibst gib$ drück tape$ tapes$ tapez taper saisi entre$ entrer entrez entr$ mets$ mettre mettez "
         "compose teclea tecleas pulsa marca$ marcas pon$ pones poner mete$ digit metti$ mettere inserisci "
         "inseri$ digite coloca põe$ toets intoets intyp invoer voer vul$ wpisz wpisuj wpisać wpisu wklep wbij "
-        "введи вводи ввод набер набир жми вбей 入力 押し 打ち 解除 输入 輸入 输 按 打 déverrouill desbloq sblocc "
+        "введи вводи ввод набер набир жми вбей 入力 押し 打ち 输入 輸入 输 按 打 déverrouill desbloq sblocc "
         "ontgrendel odblok разблок opens_with get_you_in gets_you_in lets_you get_in get_on rein$ reinkomm "
         "se_abre si_apre s'ouvre geht_auf pide ask$ asks asking prompt fragt demande chiede pede vraagt pyta "
         "спрашив просит 聞かれ 求め get_into gets_into punch"
@@ -141,9 +139,8 @@ CUES: dict[str, str] = {
         "error fehler erreur errore erro$ fout błąd status exit http page seite minut second hour stunde heure "
         "hora ora_ uur godzin час € eur$ usd kg$ mb$ gb$ ms$ px$ tests passed tokens$ chars lines_ pull step "
         "schritt model modell artikel vlan$ сборк hausnummer huisnummer civico kundenn klantn seriennr inventar "
-        "artikeln matricola référence referenc référ article artigo ref$ nr$ number$ número$ numéro$ numero$ "
-        "numer$ nummer$ номер$ 号室 号楼 型番 型号 "
-        "订单 threshold schwell seuil umbral soglia drempel próg$ порог sensor sensore firmware"
+        "artikeln matricola référence referenc référ ref$ nr$ number$ número$ numéro$ numero$ numer$ nummer$ номер$ "
+        "号室 号楼 型番 型号 订单 threshold schwell seuil umbral soglia drempel próg$ порог sensor sensore firmware"
     ),
     "kept": (
         "1password keepass bitwarden lastpass keychain vault$ vaultwarden key_vault secrets_manager stored "
@@ -238,7 +235,7 @@ _IS_CJK = lazy_regex(r"[\u3040-\u30ff\u3400-\u9fff]")
 _LOG, _LOG_IN = lazy_regex(r"(?i)\W{0,3}(?:log|sign)\b"), lazy_regex(r"(?i)\W{0,3}(?:log|sign) ?-?(?:in|on)")
 _JOINED_WORD = lazy_regex(r"[^\W_]++(?:[-/'’][^\W_]++){1,3}+")
 _BETWEEN = lazy_regex(r"[-/'’]")
-WORD = lazy_regex(r"[^\W_]++(?:['’][^\W_]++)?")
+_WORD = lazy_regex(r"[^\W_]+(?:['’][^\W_]+)?")
 _EXPRESSION = lazy_regex(r"(?<![^\W_])(?:" + "|".join(sorted(map(re.escape, _JOINED), key=len, reverse=True)) + ")")
 #: Signs around a word in a sentence.
 _AROUND = ".,;:!?…()[]\"'`*_„“”«»‘’-–—"
@@ -309,7 +306,7 @@ def _bit_of(word: str) -> int:
 def cues_in(low: str, first: int, last: int) -> list[Cue]:
     """Return the cues in ``low[first:last]``, in order."""
     found = [Cue(*match.span(), _JOINED[match.group()]) for match in _EXPRESSION.finditer(low, first, last)]
-    for match in WORD.finditer(low, first, last):
+    for match in _WORD.finditer(low, first, last):
         word = match.group()
         if kind := kind_of(word) or ("'" in word and kind_of(word.rpartition("'")[2])):
             found.append(Cue(*match.span(), kind))

@@ -7,17 +7,15 @@ on texts by many writers and on real sessions; docs/redaction.md gives the figur
 
 from __future__ import annotations
 
-import operator
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
 from engram.redaction.told_candidates import CJK, Candidate, candidates, group_of, is_document, is_wrapped
-from engram.redaction.told_cues import FUNCTION_WORDS, WORD, Cue, cues_in, kind_of, may_open
+from engram.redaction.told_cues import FUNCTION_WORDS, Cue, cues_in, kind_of, may_open
 from engram.redaction.values import Span, has_digit, total_bits
 from engram.system.lazy_regex import lazy_regex
 from engram.text.linear_model import Features, LinearModel, hashed, load_model
@@ -31,6 +29,7 @@ SHORT = 800
 LONGEST = 2_000
 #: A control character that separates parts that are read together.
 BETWEEN = "\x1e"
+_WORD = lazy_regex(r"[^\W_]+(?:['’][^\W_]+)?")
 _IS_CJK = lazy_regex(rf"[{CJK}]")
 _NO_LETTER = lazy_regex(r"\W")
 _SENTENCE_END = lazy_regex(r"[.!?;](?=\s|$)|[。！？；]")
@@ -40,22 +39,17 @@ _LETTERS = lazy_regex(r"[^\W\d_]+")
 #: Four groups of four letters, as services issue passwords to programs, and the most bits of random ones.
 _GROUPED = lazy_regex(r"(?<![\w-])[a-z]{4}(?:[ -][a-z]{4}){3}(?![\w-])")
 _RANDOM = -9.0
-#: The turns of a combination lock, and the kinds of cues that say what they open.
-_SIDE = "(?:left|right|links|rechts|gauche|droite|izquierda|derecha|sinistra|destra|esquerda|direita|lewo|prawo|[lr])"
-_TURN = rf"(?:\d{{1,2}} ?{_SIDE}|{_SIDE} ?\d{{1,2}})"
-_TURNS = lazy_regex(rf"(?<!\w){_TURN}(?:(?:, ?| |-|/){_TURN}){{2,4}}(?!\w)")
-_TURNED = frozenset({"door", "pin", "code"})
 #: Forms of words that are common in code and configuration.
 _FORMS = {
     name: lazy_regex(pattern)
     for name, pattern in (
-        ("snake", r"[a-z]++(?:[_.][a-z]++)++\Z"),
-        ("name", r"[A-Za-z][a-z]++(?:[A-Z][a-z]++)++\d{0,2}\Z|[a-z]++(?:_[a-z]++)++\d{0,2}\Z"),
-        ("kebab", r"[a-z]++(?:-[a-z]++)++\Z"),
-        ("constant", r"(?=[^_]*+_)[A-Z0-9_]++\Z"),
-        ("host", r"[a-z]++-?\d{1,2}\Z"),
-        ("ticket", r"[A-Z]{2,6}-?\d++\Z"),
-        ("word and number", r"[^\W\d_]++(?<=[a-zäöüßа-я])\d{1,4}[!?]?\Z"),
+        ("snake", r"[a-z]+(?:[_.][a-z]+)+\Z"),
+        ("name", r"[A-Za-z][a-z]+(?:[A-Z][a-z]+)+\d{0,2}\Z|[a-z]+(?:_[a-z]+)+\d{0,2}\Z"),
+        ("kebab", r"[a-z]+(?:-[a-z]+)+\Z"),
+        ("constant", r"(?=[^_]*_)[A-Z0-9_]+\Z"),
+        ("host", r"[a-z]+-?\d{1,2}\Z"),
+        ("ticket", r"[A-Z]{2,6}-?\d+\Z"),
+        ("word and number", r"[^\W\d_]*[a-zäöüßа-я]\d{1,4}[!?]?\Z"),
     )
 }
 #: Kinds of cues that are also used as features in pairs.
@@ -73,18 +67,16 @@ _DOING = frozenset({"enter", "logs in", "code"})
 _NEAR, _NEARBY = 100, 48
 #: Text between the thing that is unlocked and its number.
 _USED = lazy_regex(r"(?<!\w)(?:with|mit|con|com|avec|met|z|c)[ ]\Z")
-#: Text after a number at the end of a clause.
-_CLOSED = lazy_regex(r"[\"'`*»”)]{0,3}(?:\s*+\Z|\s?\n|[.,;!?](?:\s|\Z)|[。、，で]| で)")
-#: Text that introduces a secret.
+#: Text that introduces a secret of several words.
 _GIVEN = lazy_regex(
-    r"(?i)(?:[:：=→は是]|->|(?<!\w)(?:is|was|ist|war|lautet|est|es|é|è|jest|это|now|jetzt|nu))[\s\"'`„“«»‚‘「『*]{0,6}\Z"
+    r"(?i)(?:[:：=→]|->|(?<!\w)(?:is|was|ist|war|lautet|est|es|é|è|jest|это|now|jetzt|nu))[\s\"'`„“«»‚‘「『*]{0,6}\Z"
 )
 #: A name in quotation marks before a value, as in JSON; what it must name, and the kinds of values for which it must.
 _KEY = lazy_regex(r"[\"']([\w .-]{1,40})[\"']\s{0,3}:\s{0,3}[\"']\Z")
 _NAMING = _STRONG | _OPENED
 #: A word for a password right before a list of names with values.
 _SET_UP = lazy_regex(
-    r"(?:passwords?|passphrases?|passcodes?|passwor\w*+|kennw\w++|mots de passe)\s?(?::|is|are|=)?\s?\{[^{}]*+\Z"
+    r"(?:passwords?|passphrases?|passcodes?|passwor\w*|kennw\w+|mots de passe)\s?(?::|is|are|=)?\s?\{[^{}]*\Z"
 )
 _NAMED_BY_KEY = _NAMING - {"question"}
 _PLAIN = frozenset({"phrase", "phrase0", "word", "camel"})
@@ -113,9 +105,6 @@ def told_spans(text: str, low: str, places: Mapping[int, bool]) -> Iterator[Span
         for groups in _GROUPED.finditer(text, region.first, region.last):
             if total_bits(groups.group()) < _RANDOM:
                 yield Span(*groups.span(), "password")
-        for turns in _TURNS.finditer(low, region.first, region.last):
-            if any(cue.kind in _TURNED for cue in cues_in(low, *_line_of(text, region, *turns.span()))):
-                yield Span(*turns.span(), "password")
         for candidate, score in judged(text, low, region, model):
             if score >= model.floors["secret"]:
                 yield Span(candidate.start, candidate.end, "password")
@@ -171,8 +160,7 @@ def judged(text: str, low: str, region: Region, model: LinearModel) -> Iterator[
     scene = None
     for candidate in found:
         own = _form_of(text[candidate.start : candidate.end], candidate.quote, candidate.how)
-        form = _by_form(own)
-        if form >= model.floors["form"] or (form >= model.floors["given"] and is_given(text, candidate)):
+        if _by_form(own) >= model.floors["form"] or (candidate.how == "behind" and _is_given(text, candidate)):
             scene = scene or _Scene(text, low, region, found, cues)
             if scene.may_be_told(candidate):
                 yield candidate, model.score(Features(scene.around(candidate), own))
@@ -192,16 +180,10 @@ class _Scene:
 
     def __init__(self, text: str, low: str, region: Region, found: Sequence[Candidate], cues: Sequence[Cue]) -> None:
         self.text, self.low, self.found, self.cues = text, low, found, cues
-        self.region = region
         first, last, self.is_short = region
         self.first, self.last = first, last
-        self.cue_starts = [cue.start for cue in cues]
-        self.found_starts = [one.start for one in found]
-        #: The kinds of the first cues, for every number of them, and of the cues from every number on.
-        self.kinds_before = list(accumulate(({cue.kind} for cue in cues), operator.or_, initial=set[str]()))
-        self.kinds_after = list(accumulate(({cue.kind} for cue in reversed(cues)), operator.or_, initial=set[str]()))
         self.is_message = self.is_short and not is_wrapped(text, first, last)
-        self.words = [(match.start(), match.end(), match.group()) for match in WORD.finditer(low, first, last)]
+        self.words = [(match.start(), match.end(), match.group()) for match in _WORD.finditer(low, first, last)]
         self.starts = [start for start, _, _ in self.words]
         self.counts: dict[str, int] = {}
         for _, _, word in self.words:
@@ -223,9 +205,7 @@ class _Scene:
         near = {cue.kind for cue in self.cues if one.start - _NEAR < cue.end and cue.start < one.end + _NEAR}
         before = {cue.kind for cue in self.cues if one.start - _NEAR < cue.start < one.start}
         is_used = before & _DOING or _USED.search(self.low, max(0, one.start - 8), one.start)
-        if near & self._naming(one) or (near & _OPENED and is_used):
-            return True
-        return "door" in before and _is_introduced(self.text, one) and _CLOSED.match(self.text, one.end) is not None
+        return bool(near & self._naming(one)) or bool(near & _OPENED and is_used)
 
     def is_named(self, one: Candidate) -> bool:
         """Return True if a word for a secret is near a candidate and, for a phrase, if the phrase is introduced."""
@@ -237,9 +217,9 @@ class _Scene:
             stop = one.start
         else:
             begin, stop = min(begin, self._above(one)), one.start if is_phrase else stop
-        naming = self._naming(one)
-        near = self.cues[bisect_left(self.cue_starts, begin) : bisect_left(self.cue_starts, stop)]
-        return any(cue.kind in naming for cue in near) and (not is_phrase or _is_introduced(self.text, one))
+        if not any(cue.kind in self._naming(one) and begin <= cue.start < stop for cue in self.cues):
+            return False
+        return not is_phrase or _is_given(self.text, one)
 
     def _naming(self, one: Candidate) -> frozenset[str]:
         """Return the kinds of words that name a secret; a door does only for digits that are written apart."""
@@ -259,7 +239,9 @@ class _Scene:
         )
 
     def _line(self, one: Candidate) -> tuple[int, int]:
-        return _line_of(self.text, self.region, one.start, one.end)
+        first = max(self.first, self.text.rfind("\n", self.first, one.start) + 1)
+        last = self.text.find("\n", one.end, self.last)
+        return first, last if last >= 0 else self.last
 
     def _sentence(self, one: Candidate) -> tuple[int, int]:
         first, last = self._line(one)
@@ -306,13 +288,10 @@ class _Scene:
     def _cued(self, one: Candidate, group: str, first: int, last: int) -> Iterator[str]:
         """Yield the cues before and after a candidate, by distance: in the text, line or sentence, or next to it."""
         begin, stop = self._sentence(one)
-        at, end = bisect_left(self.cue_starts, first), bisect_left(self.cue_starts, last)
-        sides = ((" <", self.kinds_before[at]), (" >", self.kinds_after[len(self.cues) - end]))
-        near = {name: 0 for side, kinds in sides for kind in kinds for name in (kind + side, kind)}
+        near: dict[str, int] = {}
         last_cue = None
         gap = self.text[max(first, one.start - 3) : one.start].strip()[-1:]
-        in_line = self.cues[at:end]
-        for cue in in_line:
+        for cue in self.cues:
             if cue.end <= one.start:
                 level = (cue.start >= first) + (cue.start >= begin) + (cue.start >= begin and one.start - cue.end <= 24)
                 side = f"{cue.kind} <"
@@ -330,10 +309,10 @@ class _Scene:
             if is_side and name[:-2] in _NAMING:
                 yield f"{name} {level} {gap} {group}"
         if last_cue is not None:
-            following = WORD.search(self.low, last_cue.end, one.start)
+            following = _WORD.search(self.low, last_cue.end, one.start)
             yield f"{last_cue.kind} of {following.group()[:5] if following else ''}"
             yield f"last {last_cue.kind} {group}"
-        if nearest := next((cue for cue in reversed(in_line) if cue.end <= one.start), None):
+        if nearest := next((cue for cue in reversed(self.cues) if cue.end <= one.start and cue.start >= first), None):
             yield f"nearest {nearest.kind} {group}"
         if not _NAMING.intersection(near):
             yield from ("no cue", f"no cue {group}")
@@ -363,8 +342,8 @@ class _Scene:
             yield from ("alone", f"alone {group}", f"above {self.text[above:first].strip()[:1]}")
         rivals = [
             other
-            for other in self.found[bisect_left(self.found_starts, first) : bisect_left(self.found_starts, last)]
-            if other.end <= one.start or other.start >= one.end
+            for other in self.found
+            if first <= other.start and other.end <= last and (other.end <= one.start or other.start >= one.end)
         ]
         mine = self._strength(one)
         yield f"rivals {min(4, len(rivals))} {group}"
@@ -380,25 +359,13 @@ class _Scene:
         return _STRENGTH.get(self.groups[one], 0) + bool(one.quote)
 
 
-def _line_of(text: str, region: Region, start: int, end: int) -> tuple[int, int]:
-    """Return where the line around a part of a region begins and ends."""
-    first = max(region.first, text.rfind("\n", region.first, start) + 1)
-    last = text.find("\n", end, region.last)
-    return first, last if last >= 0 else region.last
-
-
 @lru_cache(maxsize=8_192)
 def _class_of(word: str) -> str:
     """Return what a word means, or else what kind of word it is."""
     return kind_of(word) or ("common" if word in FUNCTION_WORDS else "number" if word.isdigit() else word and "other")
 
 
-def is_given(text: str, one: Candidate) -> bool:
-    """Return True if a candidate is the rest of a clause behind a colon, an arrow or a word such as "is"."""
-    return one.how == "behind" and _is_introduced(text, one)
-
-
-def _is_introduced(text: str, one: Candidate) -> bool:
+def _is_given(text: str, one: Candidate) -> bool:
     """Return True if a colon, an arrow or a word such as "is" introduces a candidate."""
     return _GIVEN.search(text, max(0, one.start - 12), one.start) is not None
 

@@ -32,9 +32,6 @@ MODULES = (
     "engram.redaction.program_secrets",
     "engram.redaction.public_labels",
     "engram.redaction.redactor",
-    "engram.redaction.told_candidates",
-    "engram.redaction.told_cues",
-    "engram.redaction.told_secrets",
     "engram.redaction.values",
 )
 #: What joins a name to a value, and values that nearly count.
@@ -59,8 +56,6 @@ _BEHIND = (
     "=1 ",
     "/",
 )
-#: What follows a word around a secret in a sentence.
-_SAID = (" ", ": 4821\n", " is Heron-77, ", " = three green boats. ", "\n")
 _SIGNS = (
     *"\"'`“”<>()[]{}|=:@$%!#,;&\\0漢",
     *('\\"', '"""', "((", "| a ", "- ", "* ", "://", "a://b:", "!a1A", "1,", "1, ", "&a=b", "?a=", "a=b; ", "\\n"),
@@ -96,7 +91,7 @@ def tree_of(pattern: re.Pattern[str]) -> Any:
 
 def units(seed: int = 1) -> dict[str, str]:
     """The texts to be repeated, each at most 200 characters long, and where each comes from."""
-    from engram.redaction import assignments, told_cues
+    from engram.redaction import assignments
 
     rng = random.Random(seed)
     found: dict[str, str] = {}
@@ -109,10 +104,6 @@ def units(seed: int = 1) -> dict[str, str]:
     for stem, _ in assignments._STEMS:
         for sign in _BEHIND:
             found.setdefault(stem + sign, "assignments._STEMS")
-    for stems in told_cues.CUES.values():
-        for stem in stems.split()[:3]:
-            for sign in _SAID:
-                found.setdefault(stem.strip("$").replace("_", " ") + sign, "told_cues.CUES")
     for sign in _SIGNS:
         found.setdefault(sign, "signs")
     return found

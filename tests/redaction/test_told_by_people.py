@@ -19,31 +19,6 @@ SECRETS: dict[str, list[tuple[str, str]]] = {
         ("Код от сейфа поменяли, теперь 6042.", "6042"),
         ("倉庫の暗証番号は 7413 になりました", "7413"),
     ],
-    "a code of a letter and digits for a door, in each language": [
-        ("Der Code der Tür ist B-4821.", "B-4821"),
-        ("Il codice della porta è B-4821", "B-4821"),
-        ("O código da porta é B-4821", "B-4821"),
-        ("Kod do drzwi to B-4821", "B-4821"),
-        ("Код двери B-4821", "B-4821"),
-        ("ドアのコードはB-4821です", "B-4821"),
-    ],
-    "a number right behind the name of a door": [
-        ("Het sleutelkastje bij de schuur: 2965.", "2965"),
-        ("combo for the shed padlock: 12-34-08", "12-34-08"),
-        ("アラームは 88240 で解除できます。", "88240"),
-        ("La porte du local vélo : code 6217F, on pousse fort.", "6217F"),
-    ],
-    "the turns of a combination lock": [
-        ("the safe in the back office opens with 31 left, 8 right, 57 left", "31 left, 8 right, 57 left"),
-        ("Tresor: links 14, rechts 52, links 7", "links 14, rechts 52"),
-    ],
-    "next to an e-mail address": [
-        ("you can get in as support@tidepool.example / gr4vel-Otter, nothing else has changed", "gr4vel-Otter"),
-    ],
-    "in a log": [
-        ("2026-03-01 INFO seeding admin 'root2' with password Plum-pit-62 (change me)", "Plum-pit-62"),
-    ],
-    "a phrase that is named so": [('[smtp]\nsecret_phrase = "nine brown teacups"', "nine brown teacups")],
     "old and new": [
         ("I changed the wifi password from tadpole2019 to bullfrog2024.", "tadpole2019"),
         ("I changed the wifi password from tadpole2019 to bullfrog2024.", "bullfrog2024"),
@@ -150,16 +125,6 @@ LOOK_ALIKES: dict[str, list[str]] = {
         "the router password is in Bitwarden, entry Staging Router",
         "ask Marta for the door code, I won't write it here",
         "Das WLAN-Passwort steht auf der Rückseite vom Router.",
-    ],
-    "other things that are called code": [
-        "Le code de la route a changé en 2021, voir l'article R-412.",
-        "Le portail web renvoie le code 403 depuis hier.",
-    ],
-    "numbers of what stands behind them": ["A porta 8080 está ocupada, use a 8081."],
-    "directions, and what follows an address": [
-        "turn left 2 times, then right 3, and the door is ahead",
-        "contact: ola@harrow.example - Basement Room B",
-        "bob@harrow.example / SHA256:abc4Def9",
     ],
     "names in code": [
         "I renamed password_v2 to credential_hash and login_form to SignInForm",
