@@ -487,8 +487,7 @@ def _judge(value: str, name: _Name, form: str, *, quoted: bool, env: bool) -> bo
         return not (is_expression(value) or has_plain_shape(value) or is_technical(value))
     if form in ("bare", "below") and name.chosen and len(name.word) >= 6 and not quoted and "\\" not in value:
         chosen = is_composed(value) if form == "bare" else is_mixed(value, 8) and any(c.isdigit() for c in value)
-        is_other = is_expression(value) or has_plain_shape(value) or is_technical(value)
-        return not is_other and (chosen or _is_issued(value, 8))
+        return not is_expression(value) and not has_plain_shape(value) and (chosen or _is_issued(value, 8))
     if form == "argument":
         return " " not in value and (is_mixed(value, 8) if name.chosen else _is_issued(value, 10))
     if form in ("bare", "below"):

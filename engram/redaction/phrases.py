@@ -1,4 +1,4 @@
-"""Find secrets in phrases: wallet phrases, seeds of authenticators, passwords next to user names."""
+"""Find secrets in phrases: wallet phrases and seeds of authenticators."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from engram.redaction.values import (
     has_digit,
     has_plain_shape,
     has_sign,
-    is_expression,
-    is_mixed,
     is_placeholder,
     is_scrambled,
     is_state,
@@ -84,13 +82,11 @@ _SEED = lazy_regex(
     r"[^\n]{0,80}?(?:\n[ \t]{0,8})?[\s\"'`:]"
     r"(?P<seed>(?:[a-z2-7]{4}[ -]){3,15}[a-z2-7]{4}|[a-z2-7]{16,64})(?![\w-])"
 )
-#: The domain of an e-mail address, and a word after it.
-_PAIR = lazy_regex(r"@[\w-]{1,63}(?:\.[\w-]{1,24}){1,4}[ ]{1,2}[/:–—-][ ]{1,2}([^\s\"'`<>,;()]{8,64})")
 _SEED_BEGINNINGS = Gate("oath", "totp", "hotp", "otp", "2fa", "mfa", "two-factor", "authenticator")
 
 
 def phrase_spans(text: str, low: str, held: int) -> Iterator[Span]:
-    """Yield the spans of wallet phrases, seeds of authenticators, and passwords next to an e-mail address.
+    """Yield the spans of wallet phrases and seeds of authenticators.
 
     Args:
         low: the same text in lower case, of the same length.
@@ -111,18 +107,6 @@ def phrase_spans(text: str, low: str, held: int) -> Iterator[Span]:
         value = text[first:last]
         if has_digit(value) and (value.isupper() or value.islower()) and total_bits(re.sub(r"[ -]", "", value)) < -2:
             yield Span(first, last, "seed")
-    if "@" in text:
-        for pair in _PAIR.finditer(text):
-            value = pair.group(1).rstrip(".")
-            if _is_made_up(value):
-                yield Span(pair.start(1), pair.start(1) + len(value), "password")
-
-
-def _is_made_up(value: str) -> bool:
-    """Return True if a word has letters, digits, and upper-case letters or symbols, unlike a name, path or number."""
-    if not is_mixed(value, 8) or not has_digit(value) or value.islower() or "/" in value or ":" in value:
-        return False
-    return not (is_placeholder(value) or has_plain_shape(value) or is_technical(value) or is_expression(value))
 
 
 def _is_numbered_wallet(listed: str) -> bool:
