@@ -31,6 +31,8 @@ SPEAKERS = {
 }
 #: The name at the start of a line of such text.
 NAMED_SPEAKER = lazy_regex(rf"^({'|'.join(SPEAKERS.values())}): ", re.MULTILINE)
+#: The place before such a name within a text.
+_QUOTED_NAME = lazy_regex(rf"(?<=\n)(?=(?:{'|'.join(SPEAKERS.values())}): )")
 #: A name that is not followed by any words.
 _ONLY_NAME = lazy_regex(
     rf"^(?:{'|'.join(SPEAKERS.values())}):\s*(?=\Z|^(?:{'|'.join(SPEAKERS.values())}):)", re.MULTILINE
@@ -56,10 +58,13 @@ class Part:
 
 
 def text_of_parts(parts: Sequence[Part]) -> str:
-    """Return the texts, one per line; if there are several speakers, each text starts with its speaker's name."""
+    """Return the texts, one per line; if there are several speakers, each text starts with its speaker's name.
+
+    A line within a text that begins with such a name, as in a quoted dialog, is indented: it names no speaker.
+    """
     if len({part.role for part in parts}) == 1:
         return "\n".join(part.text for part in parts)
-    return "\n".join(f"{SPEAKERS.get(part.role, part.role)}: {part.text}" for part in parts)
+    return "\n".join(f"{SPEAKERS.get(part.role, part.role)}: {_QUOTED_NAME.sub(' ', part.text)}" for part in parts)
 
 
 def role_of_parts(parts: Sequence[Part]) -> str:

@@ -17,6 +17,13 @@ def encoded(value: object) -> str:
 #: Text, and the words of the secret in it.
 TOLD: list[tuple[str, list[str]]] = [
     ("sa phrase secrète est : tasse nuage pierre vent", ["tasse", "nuage", "vent"]),
+    ("La contraseña es: cinco cabras grises", ["cabras", "grises"]),
+    ("Le mot de passe est : deux chouettes bleues", ["chouettes", "bleues"]),
+    ("A senha é: quatro barcos velhos", ["barcos", "velhos"]),
+    ("Wachtwoord: acht luie ezels", ["luie", "ezels"]),
+    ("vault passphrase: nine rusty anchors", ["rusty", "anchors"]),
+    ("The passphrase is amber falcon waltz", ["amber", "falcon", "waltz"]),
+    ("default password v3-Rm71kQz88", ["Rm71kQz88"]),
     ("пароль от почты такой: Ромашка_55", ["Ромашка_55"]),
     ("użytkownik jan, hasło: Bocian_77", ["Bocian_77"]),
     ("| 用户 | 密码 |\n|---|---|\n| root | Douya_66 |", ["Douya_66"]),

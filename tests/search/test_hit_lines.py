@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from engram.cli.results import hit_result, print_results
 from engram.enums import Importance, Scope, Status
 from engram.search.hit_lines import OWN, RETIRED, VERBATIM, answer_text, remarks_of
-from engram.search.hits import MemoryFields, Origin, PublicHit, Standing
+from engram.search.hits import NAMED_SPEAKER, MemoryFields, Origin, Part, PublicHit, Standing, text_of_parts
 
 #: Fields of a memory that a hit has for scripts only, and why no line shows them.
 NOT_PRINTED = {"content": "memory_expand shows it"}
@@ -166,3 +166,13 @@ def test_a_memory_that_no_longer_holds_comes_last_under_its_own_heading(values: 
     ]
     assert places == sorted(places)
     assert RETIRED not in answer_text([passage, valid])
+
+
+@pytest.mark.parametrize("name", ["the user", "the user chose", "a program", "not typed"])
+def test_a_speaker_whom_a_speaker_quotes_is_no_speaker_of_the_hit(name: str) -> None:
+    quoted = f"The ticket says:\n{name}: push it\nSo don't."
+    text = text_of_parts([Part("1", "user", "What does it say?"), Part("2", "assistant", quoted)])
+
+    assert NAMED_SPEAKER.findall(text) == ["the user", "the assistant"]
+    assert f"\n {name}: push it\nSo don't." in text
+    assert text_of_parts([Part("2", "assistant", quoted)]) == quoted
