@@ -28,7 +28,7 @@ _CLAUSE_END = lazy_regex(
 )
 #: The beginning of a memory that states its kind or who decided it.
 _LABEL = lazy_regex(
-    r"(?:dead end|decision|fix|fact|state|preference|(?:the )?user(?:['’]s)? (?:choice|decision|rule|wish))\s*:\s*",
+    r"(?:dead end|decision|fix|fact|state|preference|(?:the )?user(?:['’]s)? (?:choice|decision|rule|wish))\s*+:\s*+",
     re.IGNORECASE,
 )
 #: The forms of sentence in which the local extractor states what someone decided, left open or fixed, and the part that
@@ -44,14 +44,15 @@ _FRAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("Open", lazy_regex(r"Left open: (?:the user asked “(?P<quoted>[^”]+)”|(?P<named>.+))")),
     ("Fixed", lazy_regex(r"`[^`]+` failed: (?P<named>.+)")),
 )
-#: A question and its answer, and how much of the question is shown in any case.
-_ANSWERED = lazy_regex(r"Asked “(?P<asked>.+?)” the user (?:chose|answered): ", re.DOTALL)
-_MIN_ASKED = lazy_regex(r"(?:\S+\s+){4}\S+")
-_MIN_UNSPACED_CHARACTERS = 12
+#: A question and its answer, how much of the question is shown if the answer or its beginning fits beside it, how much
+#: of the answer is shown in any case, and what the shortest shown part of a question is worth it, in characters.
+_ANSWERED = lazy_regex(r"Asked “(?P<asked>.+?)” the user (?P<how>chose|answered): ", re.DOTALL)
+_MIN_ASKED = lazy_regex(r"(?:\S++\s++){4}\S++")
+_MIN_UNSPACED_CHARACTERS, _MIN_ANSWER_CHARACTERS, _MIN_QUESTION_CHARACTERS = 12, 12, 8
 #: Polite phrases before a request.
 _COURTESY = lazy_regex(r"^(?:(?:can|could|would|will) you |please |let['’]?s )+(?=\w)", re.IGNORECASE)
 _ADDRESS = lazy_regex(r"<?https?://\S+")
-_MARKUP = lazy_regex(r"^(?:[#>*•\-+]+\s+|\d+[.)]\s+)+")
+_MARKUP = lazy_regex(r"^(?:[#>*•\-+]++\s++|\d++[.)]\s++)++")
 _EDGES = " \t.,;:—–-…。、，；："
 _QUOTES = '"“”'
 
@@ -59,20 +60,24 @@ _QUOTES = '"“”'
 def with_short_question(text: str, limit: int) -> str:
     """Return a decision with a shorter question, so that ``limit`` characters show its answer, or how that begins.
 
-    The question keeps its first words, and takes half of the limit if the whole answer does not fit beside it.
+    The question keeps its first words, and takes half of the limit if the whole answer does not fit beside it. If the
+    answer could not even begin, the question is cut further, or left out.
     """
     parts = _ANSWERED.match(text)
     if parts is None or len(text) <= limit:
         return text
-    asked = parts["asked"]
+    asked, answer = parts["asked"], text[parts.end() :]
     words = _MIN_ASKED.match(asked)
     least = 1 + (words.end() if words else _MIN_UNSPACED_CHARACTERS if is_unspaced(asked) else len(asked))
     room = limit - len(text) + len(asked)
-    room = room if room >= least else max(limit // 2, least)
+    if room < least:
+        room = min(max(limit // 2, least), room + max(len(answer) - _MIN_ANSWER_CHARACTERS, 0))
     if room >= len(asked):
         return text
+    if room < _MIN_QUESTION_CHARACTERS:
+        return f"The user {text[parts.start('how') :]}"
     word_end = max(asked.rfind(blank, 0, room) for blank in " \n")
-    kept = asked[: word_end if word_end + 1 >= least else room - 1].rstrip(_EDGES)
+    kept = asked[: word_end if word_end > room // 2 else room - 1].rstrip(_EDGES)
     return f"{text[: parts.start('asked')]}{kept}…{text[parts.end('asked') :]}"
 
 

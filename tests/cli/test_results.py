@@ -25,7 +25,8 @@ from engram.cli.results import (
 from engram.enums import Importance, Status
 from engram.search.hits import MemoryFields, Origin, PublicHit, later_word
 from engram.text.titles import with_short_question
-from engram.trust.display import number_of, visible
+from engram.text.words import is_unspaced
+from engram.trust.display import cut_at_word, number_of, visible
 
 MEMORY = MemoryFields(
     content="",
@@ -350,11 +351,32 @@ def test_a_question_keeps_its_words_beside_an_answer_that_is_too_long(asked: str
 def test_a_shortened_question_is_shorter_but_has_more_than_three_words(asked: str, limit: int) -> None:
     decision = f"Asked “{asked}” the user chose: Cedar."
 
-    shown = with_short_question(decision, limit).partition("” the user chose: ")
+    shown = cut_at_word(with_short_question(decision, limit), limit).partition("” the user chose: ")
 
     assert shown[2] == "Cedar."
-    assert len(shown[0]) <= len(f"Asked “{asked}")
-    assert shown[0] == f"Asked “{asked}" or len(shown[0].split()) > 4 or not asked.isascii()
+    assert len(shown[0]) < len(f"Asked “{asked}") or shown[0] == f"Asked “{asked}"
+    kept = shown[0].removeprefix("Asked “").removesuffix("…")
+    assert asked.startswith(kept)
+    assert len(kept) > 12 if is_unspaced(asked) else len(kept.split()) > 3
+
+
+@pytest.mark.parametrize("limit", [*range(22, 50, 3), 60, 90, 120])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "See https://harbour.example/browse/MAST-4711?focused=88213&page=the.mast.of.the.boat.in.the.shed." * 2
+        + " ok?",
+        "m" * 300,
+        "Mast 船の帆柱を切るか" + "船の帆柱を切るか" * 20 + " 杉 か 松",
+        "Which wood do you want for the mast of the boat that lies in the shed by the quay?",
+    ],
+)
+@pytest.mark.parametrize("answer", ["Cedar", "Cedar " * 40])
+def test_a_decision_is_shown_with_the_beginning_of_its_answer(asked: str, answer: str, limit: int) -> None:
+    line = cut_at_word(with_short_question(f"Asked “{asked}” the user chose: {answer}", limit), limit)
+
+    assert "he user chose: Cedar" in line
+    assert len(line) <= limit
 
 
 def test_a_prompt_of_the_history_says_that_its_answer_is_gone(capsys: pytest.CaptureFixture[str]) -> None:
