@@ -10,7 +10,7 @@ from engram.system.lazy_regex import lazy_regex
 
 # -- The sentence splitter for search excerpts. It returns spans, so that excerpts are verbatim.
 
-_BREAK = lazy_regex(r"(?<=[.!?:;])\s+(?=[A-Z0-9`*_\"'(\[-])|\n+")
+_BREAK = lazy_regex(r"(?<=[.!?:;])\s++(?=[A-Z0-9`*_\"'(\[-])|\n+")
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -34,16 +34,16 @@ def sentence_texts(text: str) -> list[str]:
 #: Maximum length of a message that is split, in characters; the rest is kept only in the stored turn.
 MAX_MESSAGE_CHARS = 60_000
 
-_FENCE = lazy_regex(r"^\s*(```+|~~~+)")
-_HEADING = lazy_regex(r"^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
-_BULLET = lazy_regex(r"^(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(.*)$")
-_ROW = lazy_regex(r"^\s*\|(.+)\|\s*$")
-_RULE_ROW = lazy_regex(r"^[\s|:+-]+$")
-_BOLD_LINE = lazy_regex(r"^\s*(?:\d+[.)]\s*)?\*\*([^*]{2,120}?)[:.]?\*\*[:.]?\s*$")
+#: The kinds of line. A line may be very long and full of blanks, so no repeat in these gives back what it took.
+_FENCE = lazy_regex(r"\s*+(`{3,}+|~{3,}+)")
+_HEADING = lazy_regex(r"\s{0,3}+#{1,6}+\s++")
+_BULLET = lazy_regex(r"(\s*+)(?:[-*+•]|\d{1,3}[.)])\s++")
+_RULE_ROW = lazy_regex(r"[\s|:+-]++$")
+_BOLD_LINE = lazy_regex(r"\s*+(?:\d++[.)]\s*+)?\*\*([^*]{2,120}?)[:.]?\*\*[:.]?\s*+$")
 _MARK = lazy_regex(r"^\[[ xX]\]\s+")
 _LINK = lazy_regex(
     r"\[([^\[\]\n]{0,400})\]"
-    r"\((?:<[^>\n]{0,2000}>|[^()\s]{0,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,2000}){0,3})(?:\s+\"[^\"]{0,300}\")?\)"
+    r"\((?:<[^>\n]{0,2000}>|[^()\s]{0,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,2000}){0,3})(?:\s++\"[^\"]{0,300}\")?\)"
 )
 _URL = lazy_regex(r"<?\b(?:https?|ftp|file)://[^\s<>)\]]+>?", re.IGNORECASE)
 #: Parentheses that contain only a URL and would be empty without it.
@@ -51,10 +51,10 @@ _URL_ALONE = lazy_regex(rf"\s?\(\s{{0,8}}{_URL.pattern}\s{{0,8}}\)", re.IGNORECA
 _BOLD = lazy_regex(r"\*\*(.{1,1000}?)\*\*|__(\S.{0,200}?\S)__(?=\W|$)")
 _ITALIC = lazy_regex(r"(?<![\w*])\*(\S[^*\n]{0,400}?)\*(?![\w*])")
 #: A word with a typographic apostrophe or in single quotes; and a word with a plain apostrophe.
-_TYPOGRAPHIC = lazy_regex(r"\w*’[\w’]*")
-_APOSTROPHE = lazy_regex(r"\w*'[\w']*")
+_TYPOGRAPHIC = lazy_regex(r"(?<!\w)\w*+’[\w’]*+")
+_APOSTROPHE = lazy_regex(r"(?<!\w)\w*+'[\w']*+")
 _SPACE = lazy_regex(r"\s+")
-_END = lazy_regex(r"(?<=[.!?])[\"')\]*_]*\s+(?=[\"'(\[*_`]*[A-Z0-9`\"'À-ÖØ-ÞĄĆĘŁŃŚŹŻА-ЯЁ])")
+_END = lazy_regex(r"(?<=[.!?])[\"')\]*_]*+\s++(?=[\"'(\[*_`]*[A-Z0-9`\"'À-ÖØ-ÞĄĆĘŁŃŚŹŻА-ЯЁ])")
 _SHORT = lazy_regex(r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|dr|mr|ms|st)|\b[A-Z]|^\W*\d{1,2})\.$", re.IGNORECASE)
 
 
@@ -64,11 +64,21 @@ _SHORT = lazy_regex(r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|dr|mr|ms|st)|\b[
 def end_of_list(text: str, stop: int) -> int:
     """Return where the Markdown list ends that contains ``stop`` or is introduced there; ``stop`` if there is none.
 
-    Paragraphs and code between its items are part of it. A list with other markers, or with a line of its own that
-    introduces it, is another list.
+    Indented lines and code between its items are part of it, and whatever its numbers go on behind. Other bullets are
+    another list if they have other markers, or follow a paragraph.
     """
-    lists = _ListReader().run(text)
-    return max((found.end for found in lists if found.start <= stop < found.end), default=stop)
+    return max((found.end for found in _lists_at(text, stop)), default=stop)
+
+
+def may_list_go_on(text: str, stop: int) -> bool:
+    """Return whether items that may be part of the same list follow where ``end_of_list`` says that it ends."""
+    found = _lists_at(text, stop)
+    end = max((one.end for one in found), default=stop)
+    return any(one.may_go_on for one in found if one.end == end)
+
+
+def _lists_at(text: str, stop: int) -> list[_List]:
+    return [found for found in _ListReader().run(text) if found.start <= stop <= found.end]
 
 
 @dataclass(slots=True)
@@ -79,17 +89,47 @@ class _List:
     start: int
     end: int
     indent: int
-    #: The character before or after the number that marks its items, and the number of the last item; 0 for bullets.
+    #: The character before or after the number that marks its items, and the numbers of the first and the last item; 0
+    #: for bullets.
     mark: str
+    first: int
     number: int
     #: The character that marks the items of a list that stands in an item but is not indented.
     inner_mark: str = ""
-    #: A blank line follows its last item; then, or at once, text that is not part of this item.
+    #: A blank line follows its last item; text or code follows that is not part of this item; it is text that stands
+    #: apart, or a rule or a bold line; it is a heading.
     is_apart: bool = False
     is_left: bool = False
+    is_behind_text: bool = False
+    is_under_heading: bool = False
+    #: Items follow that may be part of it.
+    may_go_on: bool = False
+
+    @property
+    def is_numbered(self) -> bool:
+        return self.mark in _BEHIND_NUMBER
 
     def extend(self, end: int) -> None:
-        self.end, self.is_apart, self.is_left = end, False, False
+        self.end = end
+        self.is_apart = self.is_left = self.is_behind_text = self.is_under_heading = self.may_go_on = False
+
+    def counts_on_to(self, number: int) -> bool:
+        """Return whether a number, with or without a gap, goes on counting up, or down if the list does."""
+        is_down = self.number < self.first
+        return self.is_numbered and (number < self.number if is_down else number > self.number)
+
+    def begins_anew_at(self, number: int) -> bool:
+        """Return whether a number can only be the first of another list."""
+        return self.is_numbered and number <= 1 < self.number and self.first <= 1
+
+
+#: What marks an item with a number.
+_BEHIND_NUMBER = frozenset(".)")
+
+
+def _is_divider(line: str) -> bool:
+    """Return whether a line that is not indented is a heading, a bold line or a rule."""
+    return any(form.match(f"{line} ") for form in (_HEADING, _BOLD_LINE, _RULE_ROW))
 
 
 class _ListReader:
@@ -119,21 +159,35 @@ class _ListReader:
         if not line and not self.fence:
             self.is_after_blank = True
             for one in self.open:
-                one.is_apart |= not one.is_left
+                one.is_apart = True
             return
         if self.fence or fence:
             self._code_line(line, end, fence[1] if fence else "")
         elif item := _BULLET.match(f"{line} "):
             self._item(item, begin, end)
-        elif _HEADING.match(line) or _BOLD_LINE.match(line) or _RULE_ROW.match(line):
-            self.open = []
-        elif self.open and line[0].isspace() and not self.open[-1].is_left:
+        elif self._is_in_item(line):
             self.open[-1].extend(end)
         else:
-            self._leave()
+            self._text_below(line)
         self.above = "" if self.fence or fence else line.rstrip("* _")
         self.above_end = begin + len(self.above)
         self.is_after_blank = False
+
+    def _is_in_item(self, line: str) -> bool:
+        """Return whether a line, of whatever kind, is indented below the item read last, or continues its sentence."""
+        if not self.open or self.open[-1].is_left or line[0].isspace():
+            return bool(self.open) and not self.open[-1].is_left
+        return not self.open[-1].is_apart and not line.rstrip("* _").endswith(":") and not _is_divider(line)
+
+    def _text_below(self, line: str) -> None:
+        self._leave()
+        is_divider, is_heading = _is_divider(line), _HEADING.match(f"{line} ") is not None
+        if is_divider and not _RULE_ROW.match(line):
+            # Bullets below it are another list, but numbers may go on.
+            self.open = [one for one in self.open if one.is_numbered]
+        for one in self.open:
+            one.is_behind_text |= one.is_apart or is_divider
+            one.is_under_heading |= is_heading
 
     def _code_line(self, line: str, end: int, fence: str) -> None:
         if not self.fence:
@@ -154,34 +208,45 @@ class _ListReader:
 
     def _item(self, item: re.Match[str], begin: int, end: int) -> None:
         indent = len(item[1])
-        marker = item[0][indent:].split()[0]
+        marker = item[0].strip()
         number, mark = int(marker[:-1] or 0), marker[-1]
-        while self.open and not self._continues(self.open[-1], indent, mark, number):
-            if self.open[-1].number and not number:
-                break
-            self.open.pop()
-        else:
-            if self.open:
-                one = self.open[-1]
+        while self.open:
+            one = self.open[-1]
+            is_part = self._is_part(one, indent, mark, number)
+            if is_part:
                 one.inner_mark = mark if indent <= one.indent and mark != one.mark else one.inner_mark
                 one.number = number if indent <= one.indent and mark == one.mark else one.number
                 one.extend(end)
                 return
+            one.may_go_on |= is_part is None
+            if one.is_numbered and mark not in _BEHIND_NUMBER:
+                break
+            self.open.pop()
         self._leave()
         start = self.above_end if self.above.endswith(":") else begin
-        self.open.append(_List(start, end, indent, mark, number))
+        self.open.append(_List(start, end, indent, mark, number, number))
         self.lists.append(self.open[-1])
 
-    def _continues(self, one: _List, indent: int, mark: str, number: int) -> bool:
-        """Return whether an item is of a list, or of one in its last item."""
+    def _is_part(self, one: _List, indent: int, mark: str, number: int) -> bool | None:
+        """Return whether an item is of a list, or of one in its last item; None if it may be."""
         is_introduced = self.above.endswith(":")
-        is_own = one.is_left and (is_introduced or bool(self.above and one.is_apart and not self.is_after_blank))
-        if indent <= one.indent and mark == one.mark:
-            return (number > 0 and number == one.number + 1) or (number == one.number and not is_own)
-        if indent > one.indent or mark == one.inner_mark:
-            return not is_own
-        is_below = one.number > 0 and not number and not self.is_after_blank
-        return not one.is_left and (is_introduced or is_below)
+        is_sibling = indent <= one.indent and mark == one.mark
+        if is_sibling and one.is_left and one.counts_on_to(number):
+            return None if one.is_under_heading else True
+        if is_sibling or indent > one.indent or mark == one.inner_mark:
+            if not one.is_left:
+                return True
+            if is_introduced or one.is_under_heading:
+                return False
+            if not one.is_behind_text:
+                return True
+            # A sentence directly above its items introduces them.
+            is_own = not self.is_after_blank and any(letter.isalnum() for letter in self.above)
+            return False if is_own or (is_sibling and one.begins_anew_at(number)) else None
+        if one.is_left or not one.is_numbered or mark in _BEHIND_NUMBER:
+            return not one.is_left and is_introduced
+        # Bullets below a number.
+        return True if is_introduced or not self.is_after_blank else None
 
 
 class Block(StrEnum):
@@ -260,6 +325,10 @@ def split(message: str) -> list[Statement]:
     return _Splitter().run(message[:MAX_MESSAGE_CHARS])
 
 
+def _without_hashes(heading: str) -> str:
+    return heading.rstrip().rstrip("#").rstrip()
+
+
 class _Splitter:
     """Reads the lines of a message once and collects its statements."""
 
@@ -298,18 +367,19 @@ class _Splitter:
 
     def _text_line(self, line: str) -> None:
         heading, bold, bullet = _HEADING.match(line), _BOLD_LINE.match(line), _BULLET.match(line)
-        cells = _ROW.match(line)
+        row = line.strip()
         if heading or bold:
             self._close()
-            self.topic = plain(heading[2] if heading else bold[1] if bold else "").rstrip(":")
+            named = _without_hashes(line[heading.end() :]) if heading else bold[1] if bold else ""
+            self.topic = plain(named).rstrip(":")
             self.lead = ""
             self.group += 1
-        elif cells:
-            self._row(cells[1])
+        elif len(row) > 2 and row[0] == row[-1] == "|":
+            self._row(row[1:-1])
         elif bullet:
             self._close()
             self.first_line = self.line
-            self.bullet = (len(bullet[1]), [bullet[2]])
+            self.bullet = (len(bullet[1]), [line[bullet.end() :]])
         elif self.bullet is not None and line[:1].isspace():
             self.bullet[1].append(line.strip())
         else:
@@ -387,9 +457,9 @@ _REFERS_BACK = lazy_regex(
     re.IGNORECASE,
 )
 #: List items in the forms "Heading — text", "Heading: text", "A. text" and "`path`: what was done there".
-_LABEL = lazy_regex(r"`[^`]+`(?:\s*\([^)]*\))?\s*(?:[:—–]|-\s)|(?:[^\s.!?`,]+ ){0,5}[^\s.!?`,]+(?::\s| — )|\w\.\s")
+_LABEL = lazy_regex(r"`[^`]+`(?:\s*\([^)]*\))?\s*+(?:[:—–]|-\s)|(?:[^\s.!?`,]+ ){0,5}[^\s.!?`,]+(?::\s| — )|\w\.\s")
 #: A question with its answer, or words with their speaker.
-_DIALOG = lazy_regex(r"\?\s*→|^asked “|^\s*>|^(?:user|assistant):", re.IGNORECASE)
+_DIALOG = lazy_regex(r"\?\s*+→|^asked “|^\s*+>|^(?:user|assistant):", re.IGNORECASE)
 #: Conversation or thinking aloud, which means nothing to other readers.
 _TALK = lazy_regex(
     r"\b(?:i|i['’]m|i['’]ve|i['’]d|i['’]ll|we|we['’]re|we['’]ve|me|my|our|us|let['’]s)\b|"
@@ -473,7 +543,7 @@ MAX_PASSAGE_WORDS = 60
 MAX_PIECE_CHARS = 900
 
 #: White space between sentences, or line ends. Every match begins with white space, so searching is fast.
-_PASSAGE_BREAK = lazy_regex(r"\s(?:(?<=[.!?:;]\s)\s*(?=[A-Z0-9`*_\"'(\[])|(?<=\n)\n*)")
+_PASSAGE_BREAK = lazy_regex(r"\s(?:(?<=[.!?:;]\s)\s*+(?=[A-Z0-9`*_\"'(\[])|(?<=\n)\n*)")
 
 
 def split_passages(text: str) -> list[tuple[int, int]]:

@@ -7,7 +7,7 @@ import pytest
 from engram.search.hits import Part, are_barred
 from engram.search.passages.answering import Wanted, answering, worth_of
 from engram.search.question import coverage_of_words
-from engram.text.splitting import end_of_list
+from engram.text.splitting import end_of_list, may_list_go_on
 from engram.transcripts.turns import Role, TextBlock
 
 PROMPT = "The harbour bell counts up when a boat comes in, but the counter does not go down when one leaves."
@@ -215,10 +215,21 @@ BOLLARDS = " ".join(f"bollard{number}" for number in range(30))
     [
         "1. Stop the crane:\n```sh\nlever pause\n```\n2. Turn the key.\n3. Start it again.",
         "1. Stop the crane.\n\n```sh\nlever pause\n```\n\n2. Turn the key.",
-        "- **Crane.** It stands.\n\nIt has never been moved.\n\n- **Key.** It fits.\n- **Lever.** It is free.",
+        "1. **Crane.** It stands.\n\nIt has never been moved.\n\n2. **Key.** It fits.\n3. **Lever.** It is free.",
+        "1. Stop the crane.\n   **Important**\n2. Turn the key.\n3. Start it again.",
+        "1. Stop the crane.\n   **Note:**\n   - slow\n2. Turn the key.",
+        "- Stop the crane.\n\n  #### Why\n  It is old.\n- Turn the key.",
+        "1. Stop the crane:\n   | a | b |\n   |---|---|\n   | 1 | 2 |\n2. Turn the key.",
+        "1. Stop the crane.\n2. Turn the key.\n4. Start it again.\n5. Wait.",
+        "3. Stop the crane.\n2. Turn the key.\n1. Start it again.",
+        "0. Stop the crane.\n1. Turn the key.",
+        "1. Stop the crane.\n\n---\n\n2. Turn the key.\n\n---\n\n3. Start it again.",
+        "1. Stop the crane.\n\n**Then the key**\n\n2. Turn the key.\n3. Start it again.",
+        "1. Stop the crane.\n~~2. Turn the key.~~\n3. Start it again.",
         "1. **Crane**\n- Stop it\n- Wait\n\n2. **Key**\n- Turn it",
         "1. Stop the crane.\n\n- now\n- at once\n\nThen wait.\n\n2. Turn the key.",
         "- Stop the crane, which\nstands at the quay.\n- Turn the key.",
+        "- Stop the crane.\n- Turn the key, which\nhangs at the quay.",
     ],
 )
 def test_a_list_that_is_cut_says_so_whatever_stands_between_its_items(rest: str) -> None:
@@ -226,7 +237,7 @@ def test_a_list_that_is_cut_says_so_whatever_stands_between_its_items(rest: str)
     said = turn((Role.ASSISTANT, whole))
     last = whole.splitlines()[-1]
 
-    assert last.lstrip("-123. ") in shown("how to rotate the pier", said, PIER)
+    assert last.lstrip("-12345. ") in shown("how to rotate the pier", said, PIER)
     assert shown("how to rotate the pier", said, PIER).endswith(last)
     assert shown("how to rotate the pier", turn((Role.ASSISTANT, f"{whole} {BOLLARDS}")), PIER).endswith(" …")
 
@@ -249,6 +260,46 @@ def test_another_list_is_not_part_of_the_one_above(below: str) -> None:
 
     assert end_of_list(text, len("The pier is old:")) == text.index("creaks") + len("creaks")
     assert end_of_list(text, text.index("creaks") + len("creaks")) == text.index("creaks") + len("creaks")
+
+
+@pytest.mark.parametrize(
+    ("rest", "first"),
+    [
+        ("- Crane.\n- Key.\n\nThe following is forbidden.\n\n- Never smoke.", "- Crane.\n- Key."),
+        ("- Crane.\n\nIt has never been moved.\n\n```\nlever\n```\n\n- Key.", "- Crane."),
+        ("- Crane, which\nstands.\n\nIt has never been moved.\n\n- Key.", "- Crane, which\nstands."),
+        ("- Crane.\n\n---\n\n- Key.", "- Crane."),
+        ("- Crane.\n---\n- Key.", "- Crane."),
+        ("- Crane.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n- Key.", "- Crane."),
+        ("1. Crane.\n\nIt is old.\n\n1. Key.", "1. Crane."),
+        ("3. Crane.\n\nIt is old.\n\n2. Key.", "3. Crane."),
+        ("1. Crane.\n\n## The key\n\n2. Turn it.", "1. Crane."),
+        ("1. Crane.\n\n- slow\n- old", "1. Crane."),
+    ],
+)
+def test_a_list_is_cut_with_a_mark_in_front_of_what_may_be_part_of_it(rest: str, first: str) -> None:
+    said = turn((Role.ASSISTANT, f"{PIER}\n\n{rest}"))
+
+    assert shown("how to rotate the pier", said, PIER) == f"{PIER}\n\n{first} …"
+    assert may_list_go_on(rest, rest.index("Crane"))
+    assert not may_list_go_on(first, first.index("Crane"))
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        "The crane is idle.\n\n1. Another list\n2. Another still",
+        "The crane is idle:\n\n1. Another list",
+        "**Cranes**\n1. Another list",
+        "## Cranes\n\n1. Another list",
+        "## Cranes\n\n- Another list",
+    ],
+)
+def test_a_list_with_numbers_of_its_own_is_another(below: str) -> None:
+    text = f"1. It leans\n2. It creaks\n\n{below}"
+
+    assert end_of_list(text, 5) == text.index("creaks") + len("creaks")
+    assert not may_list_go_on(text, 5)
 
 
 @pytest.mark.parametrize("text", [f"The pier is closed to {BOLLARDS * 4}.", f"The pier is closed:\n- {BOLLARDS * 4}"])

@@ -20,7 +20,7 @@ from engram.search.passages.followed import quotation_in
 from engram.search.passages.passage_search import excerpt
 from engram.search.question import Coverage
 from engram.system.lazy_regex import lazy_regex
-from engram.text.splitting import end_of_list, sentence_spans, sentence_texts
+from engram.text.splitting import end_of_list, may_list_go_on, sentence_spans, sentence_texts
 from engram.text.words import stems, topic_words
 from engram.transcripts.turns import Role, TextBlock, Turn
 from engram.trust.display import cut_at_word
@@ -47,33 +47,35 @@ _GIVES_REPAIR = lazy_regex(
     r"using|wrap(?:ped|s)?|instead|moved|passe?[sd]?|renamed|rewrote|via|run|succeeded|requires|behoben|ersetzt)\b"
 )
 _ASKS_NAME = lazy_regex(
-    r"\b(?:which|called|named?|what(?:['’]s| is| was| are| were)? (?:the )?(?:\w+ ){0,2}(?:flag|function|command|file|"
+    r"\b(?:which|called|named?|what(?:['’]s| is| was| are| were)? (?:the )?(?:\w++ ){0,2}(?:flag|function|command|file|"
     r"path|option|setting|field|port|version|url|branch|variable|method|class|key|table|column)|where|welche[rsnm]?|"
     r"heißt)\b"
 )
 _SPEAKS = r"(?:correct|clarify|mention|note|say|add that|point out|warn|admit)\b"
 #: How the assistant begins to say what it does next, or what it does now. "Let's Encrypt" is a name.
 _IS_ANNOUNCED = lazy_regex(
-    r"\W*(?:(?:good|great|perfect|ok(?:ay)?|now|next|first|then|excellent|right|yes|done|and|so|also|wait|but)\b"
-    r"[\s,.!—–:-]*)*(?:let me|let['’]s(?! (?-i:[A-Z]))|i['’]ll|i will(?! (?:not|never))|i['’]m going to|"
+    r"\W*+(?:(?:good|great|perfect|ok(?:ay)?|now|next|first|then|excellent|right|yes|done|and|so|also|wait|but)\b"
+    r"[\s,.!—–:-]*+)*+(?:let me|let['’]s(?! (?-i:[A-Z]))|i['’]ll|i will(?! (?:not|never))|i['’]m going to|"
     rf"i need to(?! {_SPEAKS})|i should(?! (?:not|have|{_SPEAKS}))|(?P<doing>running|waiting))\b",
     re.IGNORECASE,
 )
 #: What makes such a sentence say more than that: a reason, or words after a colon.
-_TELLS = lazy_regex(r"\b(?:because|therefore|weil|denn)\b|:\s+\S+\s+\S+\s+\S", re.IGNORECASE)
+_TELLS = lazy_regex(r"\b(?:because|therefore|weil|denn)\b|:\s++\S++\s++\S++\s++\S", re.IGNORECASE)
 #: "Running the tests" may also be the subject of a statement: it is announced if it ends so, or is as short as this.
-_ENDS_ANNOUNCED = lazy_regex(r"(?:…|\.\.\.|:)\W*$|\bto (?:check|confirm|ensure|make sure|see|verify)\b", re.IGNORECASE)
+_ENDS_ANNOUNCED = lazy_regex(
+    r"(?:…|\.{3}|:)(?:(?!…|\.{3}|:)\W)*+$|\bto (?:check|confirm|ensure|make sure|see|verify)\b", re.IGNORECASE
+)
 MAX_DOING_WORDS = 6
 #: A sentence that says nothing about its subject, such as "All tests pass."
 _IS_FILLER = lazy_regex(
-    r"\W*(?:done|fixed|committed|pushed|good (?:catch|point|question|idea)|great|perfect|"
-    r"you['’]re (?:absolutely )?right|all (?:\d+ )?(?:tests?|checks|clean|green|good)\b.{0,30}|(?:that )?makes sense|"
-    r"summary|sources?|changes made)\W*"
+    r"\W*+(?:done|fixed|committed|pushed|good (?:catch|point|question|idea)|great|perfect|"
+    r"you['’]re (?:absolutely )?right|all (?:\d++ )?(?:tests?|checks|clean|green|good)\b.{0,30}|(?:that )?makes sense|"
+    r"summary|sources?|changes made)\W*+"
 )
-_CODE = lazy_regex(r"`[^`\n]*`")
-_MARKER = lazy_regex(r"\s*(?:[-*+•>]|\d{1,3}[.)]|#{1,6})\s*")
-_HEADING = lazy_regex(r"\s*(?:#{1,6}\s|\*\*[^*]{2,80}\*\*:?\s*$)")
-_FENCE = lazy_regex(r"\s*(?:```|~~~)")
+_CODE = lazy_regex(r"`[^`\n]*+`")
+_MARKER = lazy_regex(r"\s*+(?:[-*+•>]|\d{1,3}[.)]|#{1,6})\s*+")
+_HEADING = lazy_regex(r"\s*+(?:#{1,6}\s|\*\*[^*]{2,80}\*\*:?\s*+$)")
+_FENCE = lazy_regex(r"\s*+(?:```|~~~)")
 #: Maximum number of words by which a list is continued to its end, and what stands for a longer rest.
 MAX_REST_WORDS = 25
 _MORE = " …"
@@ -281,7 +283,7 @@ def _continued(text: str, start: int, stop: int, wanted: Wanted, max_words: int)
     """Return a part of a message without sentences that say nothing, and with those that follow it.
 
     Sentences that stand next to each other keep what is between them; others are on lines of their own. A list is
-    shown to its end if it fits; otherwise "…" says that it has further items.
+    shown to its end if it fits. "…" says that it has further items, or may have.
     """
     kept: list[_Unit] = []
     size = 0
@@ -301,6 +303,7 @@ def _continued(text: str, start: int, stop: int, wanted: Wanted, max_words: int)
     while kept and kept[-1].start >= stop and (kept[-1].is_heading or kept[-1].of(text).rstrip("* ").endswith(":")):
         kept.pop()
     end = end_of_list(text, kept[-1].stop) if kept else 0
+    is_open = bool(kept) and may_list_go_on(text, kept[-1].stop)
     items = [unit for unit in units if kept and kept[-1].stop <= unit.start < end and not unit.is_idle]
     is_whole = not items or sum(unit.size for unit in items) <= min(max_words - size, MAX_REST_WORDS)
     kept += items if is_whole else []
@@ -308,7 +311,7 @@ def _continued(text: str, start: int, stop: int, wanted: Wanted, max_words: int)
     for unit in kept:
         is_next = pieces and not text[pieces[-1][1] : unit.start].strip()
         pieces = [*pieces[:-1], (pieces[-1][0], unit.stop)] if is_next else [*pieces, (unit.start, unit.stop)]
-    return "\n".join(text[begin:stop] for begin, stop in pieces) + (_MORE if not is_whole else "")
+    return "\n".join(text[begin:stop] for begin, stop in pieces) + (_MORE if is_open or not is_whole else "")
 
 
 def worth_of(parts: Sequence[Part], wanted: Wanted) -> float:
