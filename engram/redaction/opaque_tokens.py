@@ -60,6 +60,8 @@ _CALLED_BEHIND = lazy_regex(
     rf"(?i)[^\w\n]{{0,4}}(?:(?:is|was|as|for|to)\b[^\n]{{0,24}}?)?"
     rf"(?:{_HARMFUL_WORD}|\b(?:log|sign)(?:ging|ing)?[ -]?in\b)"
 )
+#: The name of a session's cookie, right before its value.
+_COOKIE_BEFORE = lazy_regex(r"(?i)(?:\bsid|session[ _-]?id)[\"']?\s{0,2}[:=]\s{0,2}[\"']?$")
 _FILE_END = lazy_regex(
     r"\.(?:output|js|mjs|cjs|css|map|png|jpe?g|svg|woff2?|html?|jsonl?|gz|zip|whl|txt|md|lock|py|tsx?|output|log|onion)\b|\.apps\.googleu"
 )
@@ -136,7 +138,7 @@ def _quotation_ids(text: str, run: re.Match[str]) -> Iterator[tuple[int, int, bo
     for quotation in _QUOTATION_ID.finditer(text, run.start(), run.end()):
         first, last = quotation.span()
         before = text[max(0, first - _CONTEXT) : first]
-        is_near = _HARMFUL.search(before) is not None
+        is_near = _HARMFUL.search(before) is not None or _COOKIE_BEFORE.search(before) is not None
         is_secret = bool(_CALLED_BEHIND.match(text, last) or (is_near and _CALLED_BEFORE.search(before)))
         if is_secret or not is_near:
             yield first, last, is_secret

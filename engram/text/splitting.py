@@ -367,15 +367,15 @@ class _Splitter:
 
     def _text_line(self, line: str) -> None:
         heading, bold, bullet = _HEADING.match(line), _BOLD_LINE.match(line), _BULLET.match(line)
-        row = line.strip()
+        stripped = line.strip()
         if heading or bold:
             self._close()
             named = _without_hashes(line[heading.end() :]) if heading else bold[1] if bold else ""
             self.topic = plain(named).rstrip(":")
             self.lead = ""
             self.group += 1
-        elif len(row) > 2 and row[0] == row[-1] == "|":
-            self._row(row[1:-1])
+        elif len(stripped) > 2 and stripped[0] == stripped[-1] == "|":
+            self._row(stripped[1:-1])
         elif bullet:
             self._close()
             self.first_line = self.line

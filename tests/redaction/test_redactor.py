@@ -136,7 +136,16 @@ def test_the_id_of_a_quotation_is_readable_wherever_it_stands(around: str) -> No
     assert [text for text in texts if redact(text) != text] == []
 
 
-@pytest.mark.parametrize("around", ["the cookie {}", "{} is my password", "use {} to log in", "auth cookie of it {}"])
+@pytest.mark.parametrize(
+    "around",
+    [
+        "the cookie {}",
+        "{} is my password",
+        "use {} to log in",
+        "auth cookie of it {}",
+        "SESSION_ID={}",
+    ],
+)
 @pytest.mark.parametrize("token", ["q_be80c46d1fb61c4e", "q_0f19c557067c2f7"])
 def test_what_is_called_a_secret_is_no_id(around: str, token: str) -> None:
     assert token not in redact(around.format(token))
