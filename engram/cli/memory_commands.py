@@ -62,7 +62,7 @@ from engram.reports.memory_report import (
 )
 from engram.search.question import end_of_day
 from engram.system.clock import iso_or_none, parse_time_ms
-from engram.text.splitting import end_of_list, may_list_go_on
+from engram.text.splitting import end_of_list
 from engram.transcripts.git_files import read_branch
 from engram.trust.display import number_of
 
@@ -120,7 +120,8 @@ def _print_quotation(report: QuotationReport, session: tuple[str, str], why: boo
     print_remarks([judged])
     whole = next((text for _, text in report.said if quoted.text in text), quoted.text)
     stop = whole.index(quoted.text) + len(quoted.text)
-    is_cut = end_of_list(whole, stop) > stop or may_list_go_on(whole, stop)
+    end = end_of_list(whole, stop)
+    is_cut = end.at > stop or end.may_go_on
     print_lines(quoted.text + (" …" if is_cut else ""), indent="  ")
     click.echo()
     for role, texts in groupby(report.said, itemgetter(0)):

@@ -460,7 +460,10 @@ def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> N
         click.echo(f"{setting} = {shown_value(plain_value(stored)) or 'none'}")
     _note_override(workspace, setting)
     _note_missing(workspace, setting)
-    for folder in [stored] if isinstance(stored, Path) else map(absolute_path, stored) if setting in _FOLDERS else ():
+    folders = [stored] if isinstance(stored, Path) else []
+    if setting in _FOLDERS:
+        folders = list(map(absolute_path, stored))
+    for folder in folders:
         if not folder.is_dir():
             say(f"Note: there is no folder {folder} yet.", err=True)
     restart_with_settings(workspace)

@@ -568,8 +568,8 @@ def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bo
         branches = {read_branch(current_folder())}
         found = find_fixes(store, redact(error), places, relevance_of=relevance_of, branches=branches)
         fixes = [*found, *find_answers(store, redact(error), places, but=found, branches=branches)][:limit]
-        all_places = [] if fixes or place is None else [row.id for row in list_projects(store)]
-        is_elsewhere = bool(find_fixes(store, redact(error), all_places, branches=branches))
+        others = [] if fixes or place is None else [row.id for row in list_projects(store)]
+        is_elsewhere = bool(others and find_fixes(store, redact(error), others, branches=branches))
     if as_json:
         print_json({"fixes": [found.to_json() for found in fixes]})
         end_answer(is_known=bool(fixes))

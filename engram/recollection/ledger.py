@@ -78,10 +78,14 @@ class Ledger:
             }
         return injections.injected_ids(self._store, session_id) | unwritten
 
-    def told_ids(self, session_id: str) -> set[str]:
-        """Return the ids of memories shown to the session since it was last cleared, without pending ones."""
-        waiting = {each.episode_id for each in self.of_session(session_id) if each.state == "pending"}
-        told = {each.episode_id for each in self.of_session(session_id) if each.state == "shown"}
+    def told_ids(self, session_id: str, own: Sequence[Injection]) -> set[str]:
+        """Return the ids of memories shown to the session since it was last cleared, without pending ones.
+
+        Args:
+            own: the result of ``of_session``.
+        """
+        waiting = {injection.episode_id for injection in own if injection.state == "pending"}
+        told = {injection.episode_id for injection in own if injection.state == "shown"}
         return self.shown_ids(session_id) - (waiting - told)
 
     def ids_shown_to_agent(self, session_id: str, agent_id: str) -> set[str]:

@@ -96,9 +96,10 @@ class BiteSelector:
 
         Pending bites count as not shown.
         """
+        injections = self.ledger.of_session(session_id)
         given_ids = {
             injection.episode_id
-            for injection in self.ledger.of_session(session_id)
+            for injection in injections
             if injection.state == "shown"
             and injection.channel in _OF_PROMPTS
             and belongs_to(prompt, injection.prompt_key, injection.at_ms)
@@ -114,7 +115,7 @@ class BiteSelector:
             text=call.text if call else prompt.text,
             session_id=session_id,
             project_id=project_id,
-            shown=self.ledger.told_ids(session_id) | given_ids,
+            shown=self.ledger.told_ids(session_id, injections) | given_ids,
             bites=remaining,
             now_ms=self.ledger.now_ms(),
             branch=read_branch(prompt.cwd),

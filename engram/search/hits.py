@@ -29,14 +29,13 @@ SPEAKERS = {
     "program": "a program",
     "context": "not typed",
 }
+_NAMES = "|".join(SPEAKERS.values())
 #: The name at the start of a line of such text.
-NAMED_SPEAKER = lazy_regex(rf"^({'|'.join(SPEAKERS.values())}): ", re.MULTILINE)
+NAMED_SPEAKER = lazy_regex(rf"^({_NAMES}): ", re.MULTILINE)
 #: The place before such a name within a text.
-_QUOTED_NAME = lazy_regex(rf"(?<=\n)(?=(?:{'|'.join(SPEAKERS.values())}): )")
+_QUOTED_NAME = lazy_regex(rf"(?<=\n)(?=(?:{_NAMES}): )")
 #: A name that is not followed by any words.
-_ONLY_NAME = lazy_regex(
-    rf"^(?:{'|'.join(SPEAKERS.values())}):\s*(?=\Z|^(?:{'|'.join(SPEAKERS.values())}):)", re.MULTILINE
-)
+_ONLY_NAME = lazy_regex(rf"^(?:{_NAMES}):\s*(?=\Z|^(?:{_NAMES}):)", re.MULTILINE)
 
 
 def with_speaker(run: str, text: str) -> str:

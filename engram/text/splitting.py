@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from engram.system.lazy_regex import lazy_regex
 
@@ -61,24 +62,22 @@ _SHORT = lazy_regex(r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|dr|mr|ms|st)|\b[
 # -- The lists of a Markdown message, so that an excerpt can show one to its end.
 
 
-def end_of_list(text: str, stop: int) -> int:
+class ListEnd(NamedTuple):
+    """Where a list ends, and whether items follow that may be part of it."""
+
+    at: int
+    may_go_on: bool
+
+
+def end_of_list(text: str, stop: int) -> ListEnd:
     """Return where the Markdown list ends that contains ``stop`` or is introduced there; ``stop`` if there is none.
 
     Indented lines and code between its items are part of it, and whatever its numbers go on behind. Other bullets are
     another list if they have other markers, or follow a paragraph.
     """
-    return max((found.end for found in _lists_at(text, stop)), default=stop)
-
-
-def may_list_go_on(text: str, stop: int) -> bool:
-    """Return whether items that may be part of the same list follow where ``end_of_list`` says that it ends."""
-    found = _lists_at(text, stop)
+    found = [one for one in _ListReader().run(text) if one.start <= stop <= one.end]
     end = max((one.end for one in found), default=stop)
-    return any(one.may_go_on for one in found if one.end == end)
-
-
-def _lists_at(text: str, stop: int) -> list[_List]:
-    return [found for found in _ListReader().run(text) if found.start <= stop <= found.end]
+    return ListEnd(end, any(one.may_go_on for one in found if one.end == end))
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ import pytest
 from engram.search.hits import Part, are_barred
 from engram.search.passages.answering import Wanted, answering, worth_of
 from engram.search.question import coverage_of_words
-from engram.text.splitting import end_of_list, may_list_go_on
+from engram.text.splitting import end_of_list
 from engram.transcripts.turns import Role, TextBlock
 
 PROMPT = "The harbour bell counts up when a boat comes in, but the counter does not go down when one leaves."
@@ -258,8 +258,8 @@ def test_a_list_that_is_cut_says_so_whatever_stands_between_its_items(rest: str)
 def test_another_list_is_not_part_of_the_one_above(below: str) -> None:
     text = f"The pier is old:\n- It leans\n- It creaks\n\n{below}"
 
-    assert end_of_list(text, len("The pier is old:")) == text.index("creaks") + len("creaks")
-    assert end_of_list(text, text.index("creaks") + len("creaks")) == text.index("creaks") + len("creaks")
+    assert end_of_list(text, len("The pier is old:")).at == text.index("creaks") + len("creaks")
+    assert end_of_list(text, text.index("creaks") + len("creaks")).at == text.index("creaks") + len("creaks")
 
 
 @pytest.mark.parametrize(
@@ -281,8 +281,8 @@ def test_a_list_is_cut_with_a_mark_in_front_of_what_may_be_part_of_it(rest: str,
     said = turn((Role.ASSISTANT, f"{PIER}\n\n{rest}"))
 
     assert shown("how to rotate the pier", said, PIER) == f"{PIER}\n\n{first} …"
-    assert may_list_go_on(rest, rest.index("Crane"))
-    assert not may_list_go_on(first, first.index("Crane"))
+    assert end_of_list(rest, rest.index("Crane")).may_go_on
+    assert not end_of_list(first, first.index("Crane")).may_go_on
 
 
 @pytest.mark.parametrize(
@@ -298,8 +298,8 @@ def test_a_list_is_cut_with_a_mark_in_front_of_what_may_be_part_of_it(rest: str,
 def test_a_list_with_numbers_of_its_own_is_another(below: str) -> None:
     text = f"1. It leans\n2. It creaks\n\n{below}"
 
-    assert end_of_list(text, 5) == text.index("creaks") + len("creaks")
-    assert not may_list_go_on(text, 5)
+    assert end_of_list(text, 5).at == text.index("creaks") + len("creaks")
+    assert not end_of_list(text, 5).may_go_on
 
 
 @pytest.mark.parametrize("text", [f"The pier is closed to {BOLLARDS * 4}.", f"The pier is closed:\n- {BOLLARDS * 4}"])

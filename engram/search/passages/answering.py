@@ -20,7 +20,7 @@ from engram.search.passages.followed import quotation_in
 from engram.search.passages.passage_search import excerpt
 from engram.search.question import Coverage
 from engram.system.lazy_regex import lazy_regex
-from engram.text.splitting import end_of_list, may_list_go_on, sentence_spans, sentence_texts
+from engram.text.splitting import ListEnd, end_of_list, sentence_spans, sentence_texts
 from engram.text.words import stems, topic_words
 from engram.transcripts.turns import Role, TextBlock, Turn
 from engram.trust.display import cut_at_word
@@ -302,8 +302,7 @@ def _continued(text: str, start: int, stop: int, wanted: Wanted, max_words: int)
             is_given = is_given or wanted.is_given_in(unit.of(text))
     while kept and kept[-1].start >= stop and (kept[-1].is_heading or kept[-1].of(text).rstrip("* ").endswith(":")):
         kept.pop()
-    end = end_of_list(text, kept[-1].stop) if kept else 0
-    is_open = bool(kept) and may_list_go_on(text, kept[-1].stop)
+    end, is_open = end_of_list(text, kept[-1].stop) if kept else ListEnd(0, may_go_on=False)
     items = [unit for unit in units if kept and kept[-1].stop <= unit.start < end and not unit.is_idle]
     is_whole = not items or sum(unit.size for unit in items) <= min(max_words - size, MAX_REST_WORDS)
     kept += items if is_whole else []
