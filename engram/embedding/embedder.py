@@ -47,7 +47,7 @@ class Prompts:
 class Embedder(Protocol):
     """Turns text into float32 vectors of length 1, so that a dot product is a cosine.
 
-    Thread-safe. Text beyond ``max_tokens`` is ignored; ``pieces`` splits a long text. Blank text has a vector too.
+    Thread-safe. Text beyond ``max_tokens`` is ignored. Blank text has a vector too.
     """
 
     @property
@@ -75,9 +75,6 @@ class Embedder(Protocol):
 
     def embed_query(self, text: str) -> Matrix:
         """Return the vector of a query, with the shape (dimension,). Raises EmbeddingError like ``embed``."""
-
-    def pieces(self, text: str) -> list[str]:
-        """Split ``text`` at paragraphs, sentences or words into parts that fit the model; [] for blank text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""An embedder without a model, which is fast and computes the same vectors on every machine."""
+"""An embedder without a model, the same on every machine; and what every embedder does with texts and vectors."""
 
 from __future__ import annotations
 
@@ -8,11 +8,32 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from engram.embedding.embedder import Prompts, Thresholds
-from engram.embedding.pieces import Spans, cut, unit_rows
+from engram.errors import EmbeddingError
 from engram.system.lazy_regex import lazy_regex
+
+#: Minimum length of a row; a shorter row has no usable direction.
+_SHORTEST = 1e-6
+
+
+def unit_rows(rows: ArrayLike) -> NDArray[np.float32]:
+    """Return ``rows`` as float32, scaled to length 1. Raises EmbeddingError if one is zero or not finite."""
+    matrix = np.array(rows, dtype=np.float32, order="C")
+    lengths = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
+    if not np.isfinite(lengths).all():
+        raise EmbeddingError("the embedding model returned a number that is not finite")
+    if lengths.size and lengths.min() < _SHORTEST:
+        raise EmbeddingError("the embedding model returned an empty vector")
+    matrix /= lengths[:, np.newaxis]
+    return matrix
+
+
+def without_surrogates(text: str) -> str:
+    """Replace each lone surrogate, which tokenizers reject, with ``?``; the length does not change."""
+    return text.encode("utf-8", "replace").decode()
+
 
 _WORD = lazy_regex(r"[^\W_]+")
 #: Words with little meaning, which have the weight ``_COMMON_WEIGHT``.
@@ -36,7 +57,6 @@ class HashedEmbedder:
 
     thresholds = Thresholds(duplicate=0.92, same_topic=0.85, relevance_floor=0.15)
     runtime = "hashed"
-    reason = ""
 
     def __init__(self, dimension: int = 384, max_tokens: int = 256) -> None:
         """Only the first ``max_tokens`` words of a text are used."""
@@ -61,10 +81,6 @@ class HashedEmbedder:
         row: NDArray[np.float32] = self.embed([text])[0]
         return row
 
-    def pieces(self, text: str) -> list[str]:
-        """Split ``text`` into pieces of at most ``max_tokens`` words."""
-        return cut(text, self.max_tokens, _spans)
-
     def _features(self, text: str) -> Iterator[tuple[str, float]]:
         words = Counter(word.lower() for word in _WORD.findall(text)[: self.max_tokens]) or Counter([_BLANK])
         for word, count in words.items():
@@ -74,7 +90,3 @@ class HashedEmbedder:
                 padded = f"^{word}$"
                 share = weight * _PART_WEIGHT
                 yield from ((padded[start : start + 3], share) for start in range(len(padded) - 2))
-
-
-def _spans(text: str) -> Spans:
-    return [match.span() for match in _WORD.finditer(text)]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from engram.embedding.bert import TOKENIZER_NAME, GraphInPlace
 from engram.embedding.embedder import ModelInfo, model_id
+from engram.embedding.hashed import unit_rows, without_surrogates
 from engram.embedding.model_source import thresholds_of
-from engram.embedding.pieces import Spans, cut, unit_rows, without_surrogates
 from engram.errors import EmbeddingError
 from engram.system import process_limits
 
@@ -73,14 +73,6 @@ class OnnxEmbedder:
     def embed_query(self, text: str) -> NDArray[np.float32]:
         row: NDArray[np.float32] = self._rows([self.prompts.query + text])[0]
         return row
-
-    def pieces(self, text: str) -> list[str]:
-        room = self.max_tokens - self._special_tokens - len(self._spans(self.prompts.document))
-        return cut(text, room, self._spans)
-
-    def _spans(self, text: str) -> Spans:
-        spans: Spans = self._tokenizer.encode(text, add_special_tokens=False).offsets
-        return spans
 
     def _ids(self, text: str) -> list[int]:
         shown = without_surrogates(text[: self.max_tokens * _MAX_TOKEN_CHARACTERS])

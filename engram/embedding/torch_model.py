@@ -5,10 +5,9 @@ Importing it is cheap; using it loads torch (about 8 s and 400 MB) and requires 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram.embedding.embedder import MAX_TEXT_TOKENS, Prompts, model_id
+from engram.embedding.hashed import unit_rows, without_surrogates
 from engram.embedding.model_source import ModelSource, find_folder, thresholds_of, weights_sha256
-from engram.embedding.pieces import Spans, cut, unit_rows, without_surrogates
 from engram.errors import EmbeddingError
 
 #: Number of texts in a model call.
@@ -61,10 +60,6 @@ class OriginalEmbedder:
         row: NDArray[np.float32] = self._rows([self.prompts.query + text])[0]
         return row
 
-    def pieces(self, text: str) -> list[str]:
-        special = self._model.tokenizer.num_special_tokens_to_add(False)
-        return cut(text, self.max_tokens - special - len(self._spans(self.prompts.document)), self._spans)
-
     def _rows(self, texts: Sequence[str]) -> NDArray[np.float32]:
         try:
             # Batch texts of similar length, because each takes as long as the longest text in its batch.
@@ -78,26 +73,15 @@ class OriginalEmbedder:
             raise EmbeddingError(f"the embedding model failed: {_first_line(error)}") from error
 
     def _encode(self, texts: list[str]) -> NDArray[np.float32]:
-        with self._alone():
-            rows: NDArray[np.float32] = self._model.encode(
-                texts, batch_size=_BATCH_ROWS, prompt="", show_progress_bar=False, convert_to_numpy=True
-            )
-        return rows
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
         with self._turn:
             self._lock.acquire()
         try:
-            yield
+            rows: NDArray[np.float32] = self._model.encode(
+                texts, batch_size=_BATCH_ROWS, prompt="", show_progress_bar=False, convert_to_numpy=True
+            )
         finally:
             self._lock.release()
-
-    def _spans(self, text: str) -> Spans:
-        with self._alone():
-            shown = self._model.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-        spans: Spans = shown["offset_mapping"]
-        return spans
+        return rows
 
 
 def _load(folder: Path, threads: int) -> Any:
@@ -120,8 +104,6 @@ def _load(folder: Path, threads: int) -> Any:
         )
     except Exception as error:  # a model may raise anything
         raise EmbeddingError(f"sentence-transformers can't load {folder.name}: {_first_line(error)}") from error
-    if not getattr(model.tokenizer, "is_fast", False):
-        raise EmbeddingError(f"the tokenizer of {folder.name} does not report the positions of its tokens")
     model.eval()
     model.max_seq_length = min(model.max_seq_length or MAX_TEXT_TOKENS, MAX_TEXT_TOKENS)
     return model

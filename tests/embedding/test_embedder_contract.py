@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from itertools import pairwise
 
 import numpy as np
 
@@ -73,7 +72,6 @@ def test_text_that_is_not_valid_unicode_is_embedded(embedder: Embedder) -> None:
     rows = embedder.embed(["half a pair \ud83d and more", "a" * 5000, "語" * 3000])
 
     assert np.isfinite(rows).all()
-    assert len(embedder.pieces("half a pair \ud83d and more words " * 200)) > 1
 
 
 def test_related_texts_are_closer_than_unrelated_ones(embedder: Embedder) -> None:
@@ -104,41 +102,6 @@ def test_what_a_text_says_beyond_the_limit_does_not_count(embedder: Embedder) ->
     rows = embedder.embed([filler + "database", filler + "garden"])
 
     assert float(rows[0] @ rows[1]) > 0.9999
-
-
-def test_the_pieces_of_a_long_text_hold_all_its_words_in_order(embedder: Embedder) -> None:
-    pieces = embedder.pieces(LONG)
-
-    assert len(pieces) > 1
-    assert " ".join(" ".join(pieces).split()) == " ".join(LONG.split())
-
-
-def test_each_piece_counts_to_its_end(embedder: Embedder) -> None:
-    """A word at the end of a piece changes its row, so nothing of it was cut off."""
-    pieces = embedder.pieces(LONG)
-
-    for piece in pieces:
-        shortened = " ".join(piece.split()[:-4])
-        rows = embedder.embed([piece, shortened])
-        assert float(rows[0] @ rows[1]) < 0.999999
-
-
-def test_pieces_prefer_to_end_with_a_paragraph(embedder: Embedder) -> None:
-    pieces = embedder.pieces(LONG)
-
-    assert all(piece.endswith(".") for piece in pieces)
-    assert all(after.startswith("Paragraph") for _, after in pairwise(pieces))
-
-
-def test_a_short_text_is_one_piece_and_a_blank_one_none(embedder: Embedder) -> None:
-    assert embedder.pieces("  a short text ") == ["a short text"]
-    assert embedder.pieces(" \n") == []
-
-
-def test_a_text_of_a_megabyte_without_a_space_is_cut_too(embedder: Embedder) -> None:
-    pieces = embedder.pieces("0123456789" * 100_000)
-
-    assert "".join(pieces) == "0123456789" * 100_000
 
 
 def test_several_threads_may_embed_at_once(embedder: Embedder) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engram.embedding.pieces import unit_rows
+from engram.embedding.hashed import unit_rows
 from engram.errors import EmbeddingError
 
 

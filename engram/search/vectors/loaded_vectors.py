@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram.embedding.embedder import Embedder
+from engram.embedding.hashed import unit_rows
 from engram.embedding.packed_vectors import unpack_rows
-from engram.embedding.pieces import unit_rows
 from engram.models.engine.transaction import Store
 from engram.models.search.vector_rows import (
     Missing,
