@@ -19,14 +19,7 @@ HEX = "0123456789abcdef"
 BASE32 = string.ascii_uppercase + "234567"
 URLSAFE = ALNUM + "-_"
 
-Maker = Callable[[random.Random], tuple[str, list[str]]]
-KINDS: dict[str, Maker] = {}
-
-
-def kind(maker: Maker) -> Maker:
-    """Register a kind: a function that makes one secret and the three texts it stands in."""
-    KINDS[maker.__name__] = maker
-    return maker
+Maker = Callable[[random.Random], str]
 
 
 def run(rng: random.Random, alphabet: str, length: int) -> str:
@@ -41,575 +34,405 @@ def human(rng: random.Random) -> str:
     return f"{word}{other}{rng.randrange(10, 2030)}{rng.choice('!#$%&')}"
 
 
-@kind
-def pgpass_line(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, ALNUM, 15)
-    return s, [
-        f"cat ~/.pgpass\ndb.internal:5432:orders:reporting:{s}",
-        f"*:*:*:postgres:{s}",
-        f"I put localhost:6432:app:svc:{s} in my .pgpass",
-    ]
+def drawn(alphabet: str, length: int) -> Maker:
+    return lambda rng: run(rng, alphabet, length)
 
 
-@kind
-def gpg_passphrase(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    return s, [
-        f"gpg --batch --pinentry-mode loopback --passphrase {s} -d dump.gpg",
-        f"gpg --passphrase='{s}' --symmetric notes.txt",
-        f"the gpg passphrase for the release key is {s}",
-    ]
+WALLET_WORDS = (
+    "zebra wolf virus velvet urban tulip turkey trophy tenant "
+    "swallow sunset spirit snake silent rifle quantum puzzle pottery"
+).split()
 
 
-@kind
-def root_slash_password(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    return s, [
-        f"ssh in with root / {s} and look at the journal",
-        f"log in as deploy with {s}, then restart it",
-        f"credentials: operator / {s}",
-    ]
-
-
-@kind
-def wifi_psk(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    return s, [
-        f'network={{\n  ssid="lab"\n  psk="{s}"\n}}',
-        f"nmcli dev wifi connect lab password {s}",
-        f"WIFI:T:WPA;S:lab;P:{s};;",
-    ]
-
-
-@kind
-def totp_seed(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, BASE32, 32)
-    return s, [
-        f"otpauth://totp/Acme:dev@acme.io?secret={s}&issuer=Acme",
-        f"oathtool --totp -b {s}",
-        f"my authenticator setup key: {s}",
-    ]
-
-
-@kind
-def htpasswd_hash(rng: random.Random) -> tuple[str, list[str]]:
-    s = "$apr1$" + run(rng, ALNUM, 8) + "$" + run(rng, ALNUM + "./", 22)
-    return s, [f"admin:{s}", f"basicauth: 'admin:{s}'", f"the htpasswd line has {s} in it"]
-
-
-@kind
-def shadow_hash(rng: random.Random) -> tuple[str, list[str]]:
-    s = "$6$" + run(rng, ALNUM, 16) + "$" + run(rng, ALNUM + "./", 86)
-    return s, [f"root:{s}:19000:0:99999:7:::", f"passwd_hash = '{s}'", f"usermod -p '{s}' backup"]
-
-
-@kind
-def bcrypt_hash(rng: random.Random) -> tuple[str, list[str]]:
-    s = "$2b$12$" + run(rng, ALNUM + "./", 53)
-    return s, [f"INSERT INTO users VALUES (1, 'ann', '{s}');", f"ADMIN_HASH={s}", f"it prints {s}"]
-
-
-@kind
-def sqlserver_string(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    whole = f"Server=tcp:acme.database.windows.net,1433;Database=shop;User ID=sa;Password={s};Encrypt=True"
-    return s, [f'"DefaultConnection": "{whole}"', f"use {whole} for now", f"sqlcmd -S acme -U sa -P {s}"]
-
-
-@kind
-def service_bus_string(rng: random.Random) -> tuple[str, list[str]]:
-    s = base64.b64encode(rng.randbytes(32)).decode()
-    whole = f"Endpoint=sb://acme.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey={s}"
-    return s, [f"SB_CONN={whole}", f'ServiceBusClient("{whole}")', f"the shared access key is {s}"]
-
-
-@kind
-def azure_sas(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, ALNUM, 40) + "%3D"
-    return s, [
-        f"https://acme.blob.core.windows.net/in?sv=2022-11-02&se=2027-01-01&sr=c&sp=rl&sig={s}",
-        f'AZURE_SAS="?sv=2021-06-08&ss=b&sig={s}"',
-        f"azcopy copy ./a 'https://acme.blob.core.windows.net/x?sp=w&sig={s}'",
-    ]
-
-
-@kind
-def presigned_s3(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, HEX, 64)
-    return s, [
-        f"https://b.s3.amazonaws.com/k?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature={s}",
-        f"curl -o f 'https://b.s3.eu-west-1.amazonaws.com/f.tar?X-Amz-Expires=900&X-Amz-Signature={s}'",
-        f"download link: https://b.s3.amazonaws.com/r.csv?X-Amz-Date=20260101T000000Z&X-Amz-Signature={s}",
-    ]
-
-
-@kind
-def docker_auth_config(rng: random.Random) -> tuple[str, list[str]]:
-    s = base64.b64encode(f"acme:{run(rng, ALNUM, 20)}".encode()).decode()
-    return s, [
-        json.dumps({"auths": {"https://index.docker.io/v1/": {"auth": s}}}, indent=2),
-        '{"auths":{"ghcr.io":{"auth":"' + s + '"}}}',
-        f".dockerconfigjson auth: {s}",
-    ]
-
-
-@kind
-def kubeconfig_key(rng: random.Random) -> tuple[str, list[str]]:
-    s = base64.b64encode(b"-----BEGIN RSA PRIVATE KEY-----\n" + rng.randbytes(300)).decode()
-    return s, [
-        f"    client-key-data: {s}",
-        f'"client-key-data":"{s}"',
-        f"users:\n- name: a\n  user:\n    client-key-data: {s}",
-    ]
-
-
-@kind
-def kubernetes_secret(rng: random.Random) -> tuple[str, list[str]]:
-    s = base64.b64encode(human(rng).encode()).decode()
-    return s, [
-        f"apiVersion: v1\nkind: Secret\ndata:\n  password: {s}",
-        f"kind: Secret\nmetadata:\n  name: db\ndata:\n  db-password: {s}\n",
-        f'kubectl patch secret db -p \'{{"data":{{"password":"{s}"}}}}\'',
-    ]
-
-
-@kind
-def helm_set(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    return s, [
-        f"helm upgrade db bitnami/postgresql --set auth.postgresPassword={s}",
-        f"kubectl create secret generic db --from-literal=password={s}",
-        f"docker run -e POSTGRES_PASSWORD={s} -p 5432:5432 postgres:16",
-    ]
-
-
-@kind
-def compose_environment(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    return s, [
-        f"    environment:\n      - MARIADB_ROOT_PASSWORD={s}",
-        f"      RABBITMQ_DEFAULT_PASS: {s}",
-        f'      MINIO_ROOT_PASSWORD: "{s}"',
-    ]
-
-
-@kind
-def npmrc_password(rng: random.Random) -> tuple[str, list[str]]:
-    s = base64.b64encode(human(rng).encode()).decode()
-    return s, [
-        f"//npm.acme.io/:_password={s}\n//npm.acme.io/:username=ci",
-        f"_auth={s}",
-        f"npm config set //npm.acme.io/:_authToken {s}",
-    ]
-
-
-@kind
-def maven_settings(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    return s, [
-        f"<server><id>nexus</id><username>ci</username><password>{s}</password></server>",
-        f"<passphrase>{s}</passphrase>",
-        f'<add key="SmtpPassword" value="{s}" />',
-    ]
-
-
-@kind
-def java_keystore(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    return s, [
-        f"keytool -importcert -keystore k.jks -storepass {s} -noprompt",
-        f"server.ssl.key-store-password={s}",
-        f"    storePassword '{s}'",
-    ]
-
-
-@kind
-def ansible_become(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    return s, [
-        f"web1 ansible_host=10.0.0.4 ansible_user=ops ansible_become_pass={s}",
-        f"ansible_ssh_pass: {s}",
-        f"vault_db_password: '{s}'",
-    ]
-
-
-@kind
-def terraform_variable(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    return s, [
-        f'db_password = "{s}"',
-        f"terraform apply -var 'admin_password={s}'",
-        f"export TF_VAR_root_password={s}",
-    ]
-
-
-@kind
-def odbc_string(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    return s, [
-        f"Driver={{ODBC Driver 18}};Server=db;Uid=app;Pwd={s};",
-        f"jdbc:postgresql://db:5432/shop?user=app&password={s}",
-        f'cx = pyodbc.connect("DSN=wh;UID=ro;PWD={s}")',
-    ]
-
-
-@kind
-def amqp_url(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, ALNUM + "-_", 20)
-    url = f"amqps://svc:{s}@rabbit.acme.io:5671/prod"
-    return s, [f"CELERY_BROKER_URL={url}", f"broker is {url}", f'broker_url: "{url}"']
-
-
-@kind
-def git_remote_with_token(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, ALNUM, 32)
-    return s, [
-        f"git clone https://{s}@git.acme.io/ops/infra.git",
-        f"git remote set-url origin https://oauth2:{s}@git.acme.io/ops/infra.git",
-        f"origin\thttps://ci:{s}@git.acme.io/ops/infra.git (push)",
-    ]
-
-
-@kind
-def ftp_login(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    return s, [
-        f"curl -T a.zip ftp://ftp.acme.io --user webmaster:{s}",
-        f"lftp -u webmaster,{s} sftp://acme.io",
-        f"wget --ftp-user=web --ftp-password={s} ftp://acme.io/a",
-    ]
-
-
-@kind
-def smb_mount(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    return s, [
-        f"mount -t cifs //nas/data /mnt -o username=backup,password={s},vers=3.0",
-        f"smbclient //nas/data -U backup%{s}",
-        f"net use Z: \\\\nas\\data /user:backup {s}",
-    ]
-
-
-@kind
-def ldap_bind(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    return s, [
-        f"ldapsearch -x -D cn=admin,dc=acme -w {s} -b dc=acme",
-        f"bindpw {s}",
-        f"LDAP_BIND_CREDENTIALS={s}",
-    ]
-
-
-@kind
-def smtp_settings(rng: random.Random) -> tuple[str, list[str]]:
-    s = " ".join(run(rng, LOWER, 4) for _ in range(4))
-    return s, [f'EMAIL_HOST_PASSWORD = "{s}"', f"gmail app password: {s}", f"smtp_pass: {s}"]
-
-
-@kind
-def session_cookie(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, ALNUM, 32)
-    return s, [
-        f"Cookie: theme=dark; sessionid={s}; lang=en",
-        f"curl -b 'PHPSESSID={s}' https://acme.io/admin",
-        f"set-cookie: connect.sid=s%3A{s}; Path=/; HttpOnly",
-    ]
-
-
-@kind
-def custom_header(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, URLSAFE, 30)
-    return s, [
-        f"curl -H 'X-Acme-Auth: {s}' https://api.acme.io",
-        f'fetch(u, {{ headers: {{ "Ocp-Apim-Subscription-Key": "{s}" }} }})',
-        f"X-Vault-Token: {s}",
-    ]
-
-
-@kind
-def digest_authorization(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, HEX, 32)
-    return s, [
-        f"Authorization: Token token={s}",
-        f"Authorization: GenieKey {s}",
-        f'headers["Authorization"] = "ApiKey {s}"',
-    ]
-
-
-@kind
-def flask_secret(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, HEX, 48)
-    return s, [f"app.secret_key = '{s}'", f"app.config['SECRET_KEY'] = \"{s}\"", f"SECRET_KEY_BASE={s}"]
-
-
-@kind
-def laravel_key(rng: random.Random) -> tuple[str, list[str]]:
-    s = base64.b64encode(rng.randbytes(32)).decode()
-    return s, [f"APP_KEY=base64:{s}", f"'key' => 'base64:{s}',", f"php artisan key:generate gave base64:{s}"]
-
-
-@kind
-def rails_master_key(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, HEX, 32)
-    return s, [f"RAILS_MASTER_KEY={s}", f"echo {s} > config/master.key", f"config/master.key contains {s}"]
-
-
-@kind
-def fernet_key(rng: random.Random) -> tuple[str, list[str]]:
-    s = base64.urlsafe_b64encode(rng.randbytes(32)).decode()
-    return s, [f"FERNET_KEY={s}", f"Fernet(b'{s}')", f"airflow wants fernet_key = {s}"]
-
-
-@kind
-def wireguard_key(rng: random.Random) -> tuple[str, list[str]]:
-    s = base64.b64encode(rng.randbytes(32)).decode()
-    return s, [f"[Interface]\nPrivateKey = {s}\nAddress = 10.0.0.2/32", f"PresharedKey = {s}", f"wg genkey printed {s}"]
-
-
-@kind
-def ethereum_private_key(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, HEX, 64)
-    return s, [f"PRIVATE_KEY=0x{s}", f"new ethers.Wallet('0x{s}', provider)", f"the deployer key is 0x{s}"]
-
-
-@kind
-def bitcoin_wif(rng: random.Random) -> tuple[str, list[str]]:
-    s = rng.choice("KL") + run(rng, "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz", 51)
-    return s, [f"bitcoin-cli importprivkey {s}", f"wif: {s}", f"I swept it with {s} yesterday"]
-
-
-@kind
-def solana_bytes(rng: random.Random) -> tuple[str, list[str]]:
-    s = ",".join(str(rng.randrange(256)) for _ in range(64))
-    return s, [f"[{s}]", f"cat id.json\n[{s}]", f"secretKey: [{s}]"]
-
-
-@kind
-def wallet_phrase24(rng: random.Random) -> tuple[str, list[str]]:
-    pool = [
-        "zebra",
-        "wolf",
-        "virus",
-        "velvet",
-        "urban",
-        "tulip",
-        "turkey",
-        "trophy",
-        "tenant",
-        "swallow",
-        "sunset",
-        "spirit",
-        "snake",
-        "silent",
-        "rifle",
-        "quantum",
-        "puzzle",
-        "pottery",
-    ]
-    s = " ".join(rng.choice(pool) for _ in range(24))
-    return s, [f"my metamask phrase: {s}", f"recovery phrase\n{s}", f'HDWalletProvider("{s}", url)']
-
-
-@kind
-def ssh_key_body(rng: random.Random) -> tuple[str, list[str]]:
-    s = base64.b64encode(b"openssh-key-v1\0" + rng.randbytes(280)).decode()
-    return s, [f"SSH_PRIVATE_KEY_B64={s}", f"echo {s} | base64 -d > id_ed25519", f"the deploy key (base64): {s}"]
-
-
-@kind
-def putty_key(rng: random.Random) -> tuple[str, list[str]]:
+def _putty_key(rng: random.Random) -> str:
     raw = base64.b64encode(rng.randbytes(190)).decode()
-    s = "\n".join(raw[i : i + 64] for i in range(0, len(raw), 64))
-    head = "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nComment: ops"
-    return s, [
-        f"{head}\nPrivate-Lines: 4\n{s}\nPrivate-MAC: 0",
-        f"Private-Lines: 4\n{s}",
-        f"my ppk:\nPrivate-Lines: 4\n{s}\n\nhow do I convert it",
-    ]
+    return "\n".join(raw[i : i + 64] for i in range(0, len(raw), 64))
 
 
-@kind
-def openvpn_static(rng: random.Random) -> tuple[str, list[str]]:
-    s = "\n".join(run(rng, HEX, 32) for _ in range(16))
-    a, z = "-----BEGIN OpenVPN Static key V1-----", "-----END OpenVPN Static key V1-----"
-    return s, [f"<tls-auth>\n{a}\n{s}\n{z}\n</tls-auth>", f"ta.key:\n{a}\n{s}\n{z}", f"{a}\n{s}"]
-
-
-@kind
-def mailchimp_key(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, HEX, 32) + "-us" + str(rng.randrange(1, 22))
-    return s, [f"MAILCHIMP={s}", f"my mailchimp is {s}", f'mailchimp.setConfig({{ apiKey: "{s}", server: "us6" }})']
-
-
-@kind
-def algolia_admin(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, HEX, 32)
-    return s, [f'algoliasearch("BH4D9OD16A", "{s}")', f"ALGOLIA_ADMIN={s}", f"algolia admin api key is {s}"]
-
-
-@kind
-def airtable_pat(rng: random.Random) -> tuple[str, list[str]]:
-    s = "pat" + run(rng, ALNUM, 14) + "." + run(rng, HEX, 64)
-    return s, [f"AIRTABLE={s}", f"Airtable.configure({{ apiKey: '{s}' }})", f"use {s} for the base"]
-
-
-@kind
-def mapbox_secret(rng: random.Random) -> tuple[str, list[str]]:
+def _mapbox_secret(rng: random.Random) -> str:
     body = (
         base64.urlsafe_b64encode(json.dumps({"u": "acme", "a": run(rng, LOWER + DIGITS, 25)}).encode())
         .decode()
         .rstrip("=")
     )
-    s = f"sk.{body}.{run(rng, URLSAFE, 22)}"
-    return s, [f"MAPBOX={s}", f"mapboxgl.accessToken = '{s}'", f"mapbox is {s} I think"]
+    return f"sk.{body}.{run(rng, URLSAFE, 22)}"
 
 
-@kind
-def facebook_token(rng: random.Random) -> tuple[str, list[str]]:
-    s = "EAAC" + run(rng, ALNUM, 160)
-    return s, [f"FB_PAGE={s}", f"graph.facebook.com/me?access_token={s}", f"page access: {s}"]
-
-
-@kind
-def teams_webhook(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, HEX, 32)
-    url = (
-        f"https://acme.webhook.office.com/webhookb2/5f0a3b6c-1111-4222-8333-444455556666@5f0a3b6c-1111-4222-8333-44"
-        f"4455556667/IncomingWebhook/{s}/5f0a3b6c-1111-4222-8333-444455556668"
-    )
-    return s, [f"TEAMS={url}", f"post it to {url}", f'"url": "{url}"']
-
-
-@kind
-def discord_webhook(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, URLSAFE, 68)
-    url = f"https://discord.com/api/webhooks/{run(rng, DIGITS, 18)}/{s}"
-    return s, [f"HOOK={url}", f"send builds to {url} please", f'requests.post("{url}", json=m)']
-
-
-@kind
-def sentry_dsn(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, HEX, 32)
-    url = f"https://{s}@o447951.ingest.sentry.io/5429219"
-    return s, [f"SENTRY={url}", f'sentry_sdk.init(dsn="{url}")', f"errors go to {url}"]
-
-
-@kind
-def one_time_code(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, DIGITS, 6)
-    return s, [f"the 2fa code is {s}", f"Your verification code: {s}", f"npm publish --otp={s}"]
-
-
-@kind
-def backup_codes(rng: random.Random) -> tuple[str, list[str]]:
-    s = f"{run(rng, LOWER + DIGITS, 5)}-{run(rng, LOWER + DIGITS, 5)}"
-    return s, [f"recovery codes:\n{s}\n", f"backup code {s} still works", f"one of my github recovery codes is {s}"]
-
-
-@kind
-def oauth_code_exchange(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, URLSAFE, 43)
-    return s, [
-        f"grant_type=refresh_token&client_id=web&refresh_token={s}",
-        f'{{"access_token":"{s}","expires_in":3600,"token_type":"Bearer"}}',
-        f"https://app.acme.io/cb#access_token={s}&state=1",
-    ]
-
-
-@kind
-def uuid_key(rng: random.Random) -> tuple[str, list[str]]:
+def _uuid_key(rng: random.Random) -> str:
     h = run(rng, HEX, 32)
-    s = f"{h[:8]}-{h[8:12]}-4{h[13:16]}-a{h[17:20]}-{h[20:]}"
-    return s, [f"HEROKU_API_KEY={s}", f'client_secret: "{s}"', f"the api key is {s}"]
+    return f"{h[:8]}-{h[8:12]}-4{h[13:16]}-a{h[17:20]}-{h[20:]}"
 
 
-@kind
-def spoken_password(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    return s, [
-        f"I changed the router password to {s} yesterday",
-        f"pw: {s}",
-        f"you can unlock the zip with {s} (that's the password)",
-    ]
-
-
-@kind
-def german_password(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    return s, [f"Passwort: {s}", f"das Kennwort ist {s}", f"la contraseña es {s}"]
-
-
-@kind
-def sudo_pipe(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    return s, [
-        f"echo {s} | sudo -S apt-get update",
-        f"printf '{s}\\n' | docker login --username ci --password-stdin",
-        f"echo 'backup:{s}' | chpasswd",
-    ]
-
-
-@kind
-def sql_user(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    return s, [
-        f"CREATE USER 'app'@'%' IDENTIFIED BY '{s}';",
-        f"ALTER ROLE app WITH LOGIN PASSWORD '{s}';",
-        f"create user app password = '{s}';",
-    ]
-
-
-@kind
-def redis_conf(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, ALNUM, 24)
-    return s, [f"requirepass {s}", f"AUTH {s}", f"redis-cli -h cache -a '{s}' info"]
-
-
-@kind
-def openssl_password(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    return s, [
-        f"openssl enc -d -aes-256-cbc -in a.enc -k {s}",
-        f"openssl pkcs12 -in c.p12 -passin pass:{s} -nodes",
-        f"7z x backup.7z -p{s}",
-    ]
-
-
-@kind
-def powershell_secure(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    return s, [
-        f'$pw = ConvertTo-SecureString "{s}" -AsPlainText -Force',
-        f"$env:SQL_PASSWORD = '{s}'",
-        f"New-LocalUser svc -Password {s}",
-    ]
-
-
-@kind
-def csv_export(rng: random.Random) -> tuple[str, list[str]]:
-    s = human(rng)
-    return s, [
-        f"url,username,password\nhttps://acme.io,ann,{s}",
-        f"Username: ann\nPassword:\n{s}\n",
-        f"| user | password |\n|---|---|\n| ann | {s} |",
-    ]
-
-
-@kind
-def commented_secret(rng: random.Random) -> tuple[str, list[str]]:
-    s = run(rng, ALNUM, 28)
-    return s, [f"# old key: {s}", f"// TODO rotate {s}", f"# token was {s} until May"]
+#: What makes a secret of a kind, and the three texts it stands in, as {}.
+KINDS: dict[str, tuple[Maker, str, str, str]] = {
+    "pgpass_line": (
+        drawn(ALNUM, 15),
+        "cat ~/.pgpass\ndb.internal:5432:orders:reporting:{}",
+        "*:*:*:postgres:{}",
+        "I put localhost:6432:app:svc:{} in my .pgpass",
+    ),
+    "gpg_passphrase": (
+        human,
+        "gpg --batch --pinentry-mode loopback --passphrase {} -d dump.gpg",
+        "gpg --passphrase='{}' --symmetric notes.txt",
+        "the gpg passphrase for the release key is {}",
+    ),
+    "root_slash_password": (
+        human,
+        "ssh in with root / {} and look at the journal",
+        "log in as deploy with {}, then restart it",
+        "credentials: operator / {}",
+    ),
+    "wifi_psk": (
+        human,
+        'network={\n  ssid="lab"\n  psk="{}"\n}',
+        "nmcli dev wifi connect lab password {}",
+        "WIFI:T:WPA;S:lab;P:{};;",
+    ),
+    "totp_seed": (
+        drawn(BASE32, 32),
+        "otpauth://totp/Acme:dev@acme.io?secret={}&issuer=Acme",
+        "oathtool --totp -b {}",
+        "my authenticator setup key: {}",
+    ),
+    "htpasswd_hash": (
+        lambda rng: "$apr1$" + run(rng, ALNUM, 8) + "$" + run(rng, ALNUM + "./", 22),
+        "admin:{}",
+        "basicauth: 'admin:{}'",
+        "the htpasswd line has {} in it",
+    ),
+    "shadow_hash": (
+        lambda rng: "$6$" + run(rng, ALNUM, 16) + "$" + run(rng, ALNUM + "./", 86),
+        "root:{}:19000:0:99999:7:::",
+        "passwd_hash = '{}'",
+        "usermod -p '{}' backup",
+    ),
+    "bcrypt_hash": (
+        lambda rng: "$2b$12$" + run(rng, ALNUM + "./", 53),
+        "INSERT INTO users VALUES (1, 'ann', '{}');",
+        "ADMIN_HASH={}",
+        "it prints {}",
+    ),
+    "sqlserver_string": (
+        human,
+        '"DefaultConnection": "Server=tcp:acme.database.windows.net,1433;Database=shop;'
+        'User ID=sa;Password={};Encrypt=True"',
+        "use Server=tcp:acme.database.windows.net,1433;Database=shop;User ID=sa;Password={};Encrypt=True for now",
+        "sqlcmd -S acme -U sa -P {}",
+    ),
+    "service_bus_string": (
+        lambda rng: base64.b64encode(rng.randbytes(32)).decode(),
+        "SB_CONN=Endpoint=sb://acme.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey={}",
+        'ServiceBusClient("Endpoint=sb://acme.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey={}")',
+        "the shared access key is {}",
+    ),
+    "azure_sas": (
+        lambda rng: run(rng, ALNUM, 40) + "%3D",
+        "https://acme.blob.core.windows.net/in?sv=2022-11-02&se=2027-01-01&sr=c&sp=rl&sig={}",
+        'AZURE_SAS="?sv=2021-06-08&ss=b&sig={}"',
+        "azcopy copy ./a 'https://acme.blob.core.windows.net/x?sp=w&sig={}'",
+    ),
+    "presigned_s3": (
+        drawn(HEX, 64),
+        "https://b.s3.amazonaws.com/k?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature={}",
+        "curl -o f 'https://b.s3.eu-west-1.amazonaws.com/f.tar?X-Amz-Expires=900&X-Amz-Signature={}'",
+        "download link: https://b.s3.amazonaws.com/r.csv?X-Amz-Date=20260101T000000Z&X-Amz-Signature={}",
+    ),
+    "docker_auth_config": (
+        lambda rng: base64.b64encode(f"acme:{run(rng, ALNUM, 20)}".encode()).decode(),
+        '{\n  "auths": {\n    "https://index.docker.io/v1/": {\n      "auth": "{}"\n    }\n  }\n}',
+        '{"auths":{"ghcr.io":{"auth":"{}"}}}',
+        ".dockerconfigjson auth: {}",
+    ),
+    "kubeconfig_key": (
+        lambda rng: base64.b64encode(b"-----BEGIN RSA PRIVATE KEY-----\n" + rng.randbytes(300)).decode(),
+        "    client-key-data: {}",
+        '"client-key-data":"{}"',
+        "users:\n- name: a\n  user:\n    client-key-data: {}",
+    ),
+    "kubernetes_secret": (
+        lambda rng: base64.b64encode(human(rng).encode()).decode(),
+        "apiVersion: v1\nkind: Secret\ndata:\n  password: {}",
+        "kind: Secret\nmetadata:\n  name: db\ndata:\n  db-password: {}\n",
+        'kubectl patch secret db -p \'{"data":{"password":"{}"}}\'',
+    ),
+    "helm_set": (
+        human,
+        "helm upgrade db bitnami/postgresql --set auth.postgresPassword={}",
+        "kubectl create secret generic db --from-literal=password={}",
+        "docker run -e POSTGRES_PASSWORD={} -p 5432:5432 postgres:16",
+    ),
+    "compose_environment": (
+        human,
+        "    environment:\n      - MARIADB_ROOT_PASSWORD={}",
+        "      RABBITMQ_DEFAULT_PASS: {}",
+        '      MINIO_ROOT_PASSWORD: "{}"',
+    ),
+    "npmrc_password": (
+        lambda rng: base64.b64encode(human(rng).encode()).decode(),
+        "//npm.acme.io/:_password={}\n//npm.acme.io/:username=ci",
+        "_auth={}",
+        "npm config set //npm.acme.io/:_authToken {}",
+    ),
+    "maven_settings": (
+        human,
+        "<server><id>nexus</id><username>ci</username><password>{}</password></server>",
+        "<passphrase>{}</passphrase>",
+        '<add key="SmtpPassword" value="{}" />',
+    ),
+    "java_keystore": (
+        human,
+        "keytool -importcert -keystore k.jks -storepass {} -noprompt",
+        "server.ssl.key-store-password={}",
+        "    storePassword '{}'",
+    ),
+    "ansible_become": (
+        human,
+        "web1 ansible_host=10.0.0.4 ansible_user=ops ansible_become_pass={}",
+        "ansible_ssh_pass: {}",
+        "vault_db_password: '{}'",
+    ),
+    "terraform_variable": (
+        human,
+        'db_password = "{}"',
+        "terraform apply -var 'admin_password={}'",
+        "export TF_VAR_root_password={}",
+    ),
+    "odbc_string": (
+        human,
+        "Driver={ODBC Driver 18};Server=db;Uid=app;Pwd={};",
+        "jdbc:postgresql://db:5432/shop?user=app&password={}",
+        'cx = pyodbc.connect("DSN=wh;UID=ro;PWD={}")',
+    ),
+    "amqp_url": (
+        drawn(ALNUM + "-_", 20),
+        "CELERY_BROKER_URL=amqps://svc:{}@rabbit.acme.io:5671/prod",
+        "broker is amqps://svc:{}@rabbit.acme.io:5671/prod",
+        'broker_url: "amqps://svc:{}@rabbit.acme.io:5671/prod"',
+    ),
+    "git_remote_with_token": (
+        drawn(ALNUM, 32),
+        "git clone https://{}@git.acme.io/ops/infra.git",
+        "git remote set-url origin https://oauth2:{}@git.acme.io/ops/infra.git",
+        "origin\thttps://ci:{}@git.acme.io/ops/infra.git (push)",
+    ),
+    "ftp_login": (
+        human,
+        "curl -T a.zip ftp://ftp.acme.io --user webmaster:{}",
+        "lftp -u webmaster,{} sftp://acme.io",
+        "wget --ftp-user=web --ftp-password={} ftp://acme.io/a",
+    ),
+    "smb_mount": (
+        human,
+        "mount -t cifs //nas/data /mnt -o username=backup,password={},vers=3.0",
+        "smbclient //nas/data -U backup%{}",
+        "net use Z: \\\\nas\\data /user:backup {}",
+    ),
+    "ldap_bind": (human, "ldapsearch -x -D cn=admin,dc=acme -w {} -b dc=acme", "bindpw {}", "LDAP_BIND_CREDENTIALS={}"),
+    "smtp_settings": (
+        lambda rng: " ".join(run(rng, LOWER, 4) for _ in range(4)),
+        'EMAIL_HOST_PASSWORD = "{}"',
+        "gmail app password: {}",
+        "smtp_pass: {}",
+    ),
+    "session_cookie": (
+        drawn(ALNUM, 32),
+        "Cookie: theme=dark; sessionid={}; lang=en",
+        "curl -b 'PHPSESSID={}' https://acme.io/admin",
+        "set-cookie: connect.sid=s%3A{}; Path=/; HttpOnly",
+    ),
+    "custom_header": (
+        drawn(URLSAFE, 30),
+        "curl -H 'X-Acme-Auth: {}' https://api.acme.io",
+        'fetch(u, { headers: { "Ocp-Apim-Subscription-Key": "{}" } })',
+        "X-Vault-Token: {}",
+    ),
+    "digest_authorization": (
+        drawn(HEX, 32),
+        "Authorization: Token token={}",
+        "Authorization: GenieKey {}",
+        'headers["Authorization"] = "ApiKey {}"',
+    ),
+    "flask_secret": (
+        drawn(HEX, 48),
+        "app.secret_key = '{}'",
+        "app.config['SECRET_KEY'] = \"{}\"",
+        "SECRET_KEY_BASE={}",
+    ),
+    "laravel_key": (
+        lambda rng: base64.b64encode(rng.randbytes(32)).decode(),
+        "APP_KEY=base64:{}",
+        "'key' => 'base64:{}',",
+        "php artisan key:generate gave base64:{}",
+    ),
+    "rails_master_key": (
+        drawn(HEX, 32),
+        "RAILS_MASTER_KEY={}",
+        "echo {} > config/master.key",
+        "config/master.key contains {}",
+    ),
+    "fernet_key": (
+        lambda rng: base64.urlsafe_b64encode(rng.randbytes(32)).decode(),
+        "FERNET_KEY={}",
+        "Fernet(b'{}')",
+        "airflow wants fernet_key = {}",
+    ),
+    "wireguard_key": (
+        lambda rng: base64.b64encode(rng.randbytes(32)).decode(),
+        "[Interface]\nPrivateKey = {}\nAddress = 10.0.0.2/32",
+        "PresharedKey = {}",
+        "wg genkey printed {}",
+    ),
+    "ethereum_private_key": (
+        drawn(HEX, 64),
+        "PRIVATE_KEY=0x{}",
+        "new ethers.Wallet('0x{}', provider)",
+        "the deployer key is 0x{}",
+    ),
+    "bitcoin_wif": (
+        lambda rng: rng.choice("KL") + run(rng, "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz", 51),
+        "bitcoin-cli importprivkey {}",
+        "wif: {}",
+        "I swept it with {} yesterday",
+    ),
+    "solana_bytes": (
+        lambda rng: ",".join(str(rng.randrange(256)) for _ in range(64)),
+        "[{}]",
+        "cat id.json\n[{}]",
+        "secretKey: [{}]",
+    ),
+    "wallet_phrase24": (
+        lambda rng: " ".join(rng.choice(WALLET_WORDS) for _ in range(24)),
+        "my metamask phrase: {}",
+        "recovery phrase\n{}",
+        'HDWalletProvider("{}", url)',
+    ),
+    "ssh_key_body": (
+        lambda rng: base64.b64encode(b"openssh-key-v1\0" + rng.randbytes(280)).decode(),
+        "SSH_PRIVATE_KEY_B64={}",
+        "echo {} | base64 -d > id_ed25519",
+        "the deploy key (base64): {}",
+    ),
+    "putty_key": (
+        _putty_key,
+        "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nComment: ops\nPrivate-Lines: 4\n{}\nPrivate-MAC: 0",
+        "Private-Lines: 4\n{}",
+        "my ppk:\nPrivate-Lines: 4\n{}\n\nhow do I convert it",
+    ),
+    "openvpn_static": (
+        lambda rng: "\n".join(run(rng, HEX, 32) for _ in range(16)),
+        "<tls-auth>\n-----BEGIN OpenVPN Static key V1-----\n{}\n-----END OpenVPN Static key V1-----\n</tls-auth>",
+        "ta.key:\n-----BEGIN OpenVPN Static key V1-----\n{}\n-----END OpenVPN Static key V1-----",
+        "-----BEGIN OpenVPN Static key V1-----\n{}",
+    ),
+    "mailchimp_key": (
+        lambda rng: run(rng, HEX, 32) + "-us" + str(rng.randrange(1, 22)),
+        "MAILCHIMP={}",
+        "my mailchimp is {}",
+        'mailchimp.setConfig({ apiKey: "{}", server: "us6" })',
+    ),
+    "algolia_admin": (
+        drawn(HEX, 32),
+        'algoliasearch("BH4D9OD16A", "{}")',
+        "ALGOLIA_ADMIN={}",
+        "algolia admin api key is {}",
+    ),
+    "airtable_pat": (
+        lambda rng: "pat" + run(rng, ALNUM, 14) + "." + run(rng, HEX, 64),
+        "AIRTABLE={}",
+        "Airtable.configure({ apiKey: '{}' })",
+        "use {} for the base",
+    ),
+    "mapbox_secret": (_mapbox_secret, "MAPBOX={}", "mapboxgl.accessToken = '{}'", "mapbox is {} I think"),
+    "facebook_token": (
+        lambda rng: "EAAC" + run(rng, ALNUM, 160),
+        "FB_PAGE={}",
+        "graph.facebook.com/me?access_token={}",
+        "page access: {}",
+    ),
+    "teams_webhook": (
+        drawn(HEX, 32),
+        "TEAMS=https://acme.webhook.office.com/webhookb2/5f0a3b6c-1111-4222-8333-444455556666@5f0a3b6c-1111-4222-8333-444455556667/IncomingWebhook/{}/5f0a3b6c-1111-4222-8333-444455556668",
+        "post it to https://acme.webhook.office.com/webhookb2/5f0a3b6c-1111-4222-8333-444455556666@5f0a3b6c-1111-4222-8333-444455556667/IncomingWebhook/{}/5f0a3b6c-1111-4222-8333-444455556668",
+        '"url": "https://acme.webhook.office.com/webhookb2/5f0a3b6c-1111-4222-8333-444455556666@5f0a3b6c-1111-4222-8333-444455556667/IncomingWebhook/{}/5f0a3b6c-1111-4222-8333-444455556668"',
+    ),
+    "discord_webhook": (
+        drawn(URLSAFE, 68),
+        "HOOK=https://discord.com/api/webhooks/990695848304011980/{}",
+        "send builds to https://discord.com/api/webhooks/990695848304011980/{} please",
+        'requests.post("https://discord.com/api/webhooks/990695848304011980/{}", json=m)',
+    ),
+    "sentry_dsn": (
+        drawn(HEX, 32),
+        "SENTRY=https://{}@o447951.ingest.sentry.io/5429219",
+        'sentry_sdk.init(dsn="https://{}@o447951.ingest.sentry.io/5429219")',
+        "errors go to https://{}@o447951.ingest.sentry.io/5429219",
+    ),
+    "one_time_code": (drawn(DIGITS, 6), "the 2fa code is {}", "Your verification code: {}", "npm publish --otp={}"),
+    "backup_codes": (
+        lambda rng: f"{run(rng, LOWER + DIGITS, 5)}-{run(rng, LOWER + DIGITS, 5)}",
+        "recovery codes:\n{}\n",
+        "backup code {} still works",
+        "one of my github recovery codes is {}",
+    ),
+    "oauth_code_exchange": (
+        drawn(URLSAFE, 43),
+        "grant_type=refresh_token&client_id=web&refresh_token={}",
+        '{"access_token":"{}","expires_in":3600,"token_type":"Bearer"}',
+        "https://app.acme.io/cb#access_token={}&state=1",
+    ),
+    "uuid_key": (_uuid_key, "HEROKU_API_KEY={}", 'client_secret: "{}"', "the api key is {}"),
+    "spoken_password": (
+        human,
+        "I changed the router password to {} yesterday",
+        "pw: {}",
+        "you can unlock the zip with {} (that's the password)",
+    ),
+    "german_password": (human, "Passwort: {}", "das Kennwort ist {}", "la contraseña es {}"),
+    "sudo_pipe": (
+        human,
+        "echo {} | sudo -S apt-get update",
+        "printf '{}\\n' | docker login --username ci --password-stdin",
+        "echo 'backup:{}' | chpasswd",
+    ),
+    "sql_user": (
+        human,
+        "CREATE USER 'app'@'%' IDENTIFIED BY '{}';",
+        "ALTER ROLE app WITH LOGIN PASSWORD '{}';",
+        "create user app password = '{}';",
+    ),
+    "redis_conf": (drawn(ALNUM, 24), "requirepass {}", "AUTH {}", "redis-cli -h cache -a '{}' info"),
+    "openssl_password": (
+        human,
+        "openssl enc -d -aes-256-cbc -in a.enc -k {}",
+        "openssl pkcs12 -in c.p12 -passin pass:{} -nodes",
+        "7z x backup.7z -p{}",
+    ),
+    "powershell_secure": (
+        human,
+        '$pw = ConvertTo-SecureString "{}" -AsPlainText -Force',
+        "$env:SQL_PASSWORD = '{}'",
+        "New-LocalUser svc -Password {}",
+    ),
+    "csv_export": (
+        human,
+        "url,username,password\nhttps://acme.io,ann,{}",
+        "Username: ann\nPassword:\n{}\n",
+        "| user | password |\n|---|---|\n| ann | {} |",
+    ),
+    "commented_secret": (drawn(ALNUM, 28), "# old key: {}", "// TODO rotate {}", "# token was {} until May"),
+}
 
 
 def cases(seed: int = 7) -> Iterator[tuple[str, str, str]]:
     """Every kind in its three contexts, between two lines of ordinary talk: `(kind, text, secret)`."""
     rng = random.Random(seed)
-    for name, maker in KINDS.items():
-        for number in range(3):
-            secret, texts = maker(rng)
+    for name, (maker, *contexts) in KINDS.items():
+        for context in contexts:
+            secret = maker(rng)
             before = rng.choice(["hm, still failing.\n", "Let me check that.\n", "", "ok here goes\n"])
             after = rng.choice(["\nany idea?", "\n\nThanks!", "", "\nand then run the tests"])
-            yield name, before + texts[number] + after, secret
+            yield name, before + context.replace("{}", secret) + after, secret
 
 
 def survives(secret: str, text: str) -> bool:
