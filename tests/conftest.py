@@ -34,7 +34,8 @@ LONG_FOLDERS = ("faults", "page", "mcp_server", "docs", "acceptance", "worker")
 def pytest_collection(session: pytest.Session) -> None:
     """Let each process of several begin with other files, so that a new checkout is compiled once and not by each.
 
-    What is collected stays until the end: looking for garbage would take a seventh of the time.
+    What is collected stays until the end: looking for garbage would take a seventh of the time, here and (if it were
+    not frozen) again in every full collection while the tests run.
     """
     gc.disable()
     config = session.config
@@ -47,6 +48,7 @@ def pytest_collection(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
+    gc.freeze()
     gc.enable()
     paths = sorted({item.path for item in items})
     places = {path: (path.relative_to(REPO / "tests").parts[0] not in LONG_FOLDERS, path) for path in paths}

@@ -147,6 +147,13 @@ def modules() -> dict[str, ast.Module]:
     return trees
 
 
+@pytest.fixture(scope="module", autouse=True)
+def trees_that_go() -> Iterator[None]:
+    """The trees are a million objects: nobody looks through them after these tests."""
+    yield
+    modules.cache_clear()
+
+
 @functools.cache
 def imports(name: str) -> tuple[tuple[str, bool], ...]:
     """Every module that a module imports, and whether it is imported for the type checker alone."""

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from tests.test_layers import REPO, imports, modules
+from tests.test_layers import REPO, imports, modules, trees_that_go  # noqa: F401
 
 #: Folder with product files → what the import path begins with.
 ROOTS = {"engram": "engram.", "mcp_server/engram_mcp": "engram_mcp.", "hooks/engram_hooks": "engram_hooks."}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -82,7 +81,7 @@ def last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-@functools.cache
+@pytest.fixture(scope="module")
 def modules() -> dict[str, ast.Module]:
     return {
         str(path.relative_to(ENGRAM).with_suffix("")): ast.parse(path.read_text(encoding="utf-8"))
@@ -90,7 +89,7 @@ def modules() -> dict[str, ast.Module]:
     }
 
 
-def test_nothing_writes_memories_past_the_door() -> None:
+def test_nothing_writes_memories_past_the_door(modules: dict[str, ast.Module]) -> None:
     #: SQL whose table is put in by a name: text indexes, and tables that the module lists itself.
     by_name = {
         "models/search/fulltext",
@@ -99,7 +98,7 @@ def test_nothing_writes_memories_past_the_door() -> None:
         "models/engine/meta",
         "models/rescue/clean_copies",
     }
-    found = {name for name, tree in modules().items() if list(writes(tree))} - by_name
+    found = {name for name, tree in modules.items() if list(writes(tree))} - by_name
     allowed = DOOR | set(REASONS)
 
     assert found <= allowed
@@ -109,10 +108,10 @@ def test_nothing_writes_memories_past_the_door() -> None:
     )  # the scan sees what there is
 
 
-def test_rows_are_written_by_the_door_alone() -> None:
+def test_rows_are_written_by_the_door_alone(modules: dict[str, ast.Module]) -> None:
     importers = {
         name
-        for name, tree in modules().items()
+        for name, tree in modules.items()
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom)
         and (
