@@ -36,6 +36,7 @@ from engram.search.question import Coverage, Query, coverage_of_words, parse_dat
 from engram.search.quoted_phrases import find_phrases, only_name
 from engram.search.searcher import Searcher, with_places
 from engram.system.lazy_regex import lazy_regex
+from engram.text.markdown import without_bullet
 from engram.text.splitting import sentence_texts
 from engram.text.titles import LABEL
 from engram.text.words import words_of
@@ -411,7 +412,7 @@ def _followed(store: Reader, hit: Hit, shown: str) -> str:
     if later is None:
         return ""
     who = "the user" if later.role == Role.USER else "the assistant"
-    shown = one_line(later.text, MAX_FOLLOWED_CHARACTERS)
+    shown = one_line(without_bullet(later.text), MAX_FOLLOWED_CHARACTERS)
     return f"{who}: “{shown}”" if not may_be_planted(later.text) else f"{who} contradicted it"
 
 

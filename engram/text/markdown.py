@@ -67,6 +67,13 @@ def kinds_of(lines: Sequence[str]) -> list[LineKind]:
     return [LineKind.UNKNOWN] * len(kinds) if fence else kinds
 
 
+def without_bullet(text: str) -> str:
+    """Return a text without the mark of a list point at its beginning."""
+    text = text.lstrip()
+    mark = _BULLET.match(text)
+    return text[mark.end() :] if mark else text
+
+
 def begins_block(text: str) -> bool:
     """Return True if a text begins with a list, a table, a quotation, a heading or code, and not with a paragraph."""
     return _BLOCK.match(text) is not None

@@ -14,8 +14,9 @@ from engram.text.words import QUESTION_STOP_WORDS, is_unspaced
 MAX_TITLE_WORDS, MAX_TITLE_CHARACTERS = 10, 90
 #: Maximum number of questions kept for a memory, and maximum length of each, in characters.
 MAX_QUESTIONS, MAX_QUESTION_CHARACTERS = 2, 160
-#: Minimum length of a clause that can be a title on its own, in words.
-_MIN_CLAUSE_WORDS = 3
+#: Minimum length of a clause that can be a title on its own, in words; and if a comma or colon ends it, since what
+#: follows is then often what it is about ("Looks like here, …").
+_MIN_CLAUSE_WORDS, _MIN_OPEN_CLAUSE_WORDS = 3, 5
 #: Maximum length of a title in a script that doesn't separate words, in characters.
 _MAX_UNSPACED_CHARACTERS = 30
 
@@ -49,8 +50,12 @@ _FRAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
 _ANSWERED = lazy_regex(r"Asked “(?P<asked>.+?)” the user (?P<how>chose|answered): ", re.DOTALL)
 _MIN_ASKED = lazy_regex(r"(?:\S++\s++){4}\S++")
 _MIN_UNSPACED_CHARACTERS, _MIN_ANSWER_CHARACTERS, _MIN_QUESTION_CHARACTERS = 12, 12, 8
-#: Polite phrases before a request.
-_COURTESY = lazy_regex(r"^(?:(?:can|could|would|will) you |please |let['’]?s )+(?=\w)", re.IGNORECASE)
+#: A greeting, the marker of a pasted image, and polite phrases before a request.
+_COURTESY = lazy_regex(
+    r"^(?:\[Image #\d+\] |(?:hey|hi|hello)(?: claude)?[,!] |(?:can|could|would|will) you |please |let['’]?s |"
+    r"i['’]d like (?:you to|your help with) )++(?=\w)",
+    re.IGNORECASE,
+)
 _ADDRESS = lazy_regex(r"<?https?://\S+")
 _MARKUP = lazy_regex(r"^(?:[#>*•\-+]++\s++|\d++[.)]\s++)++")
 _EDGES = " \t.,;:—–-…。、，；："
@@ -108,12 +113,15 @@ def _first_clause(line: str, label: str = "") -> str:
     """Return the first clause of a line, or its first words and "…", after the label if there is one."""
     head = f"{label}: " if label else ""
     line = _trim(line) if label else line
-    if (asked := _COURTESY.sub("", line)) != line and _is_long_enough(asked):
-        line = asked.rstrip("?？")  # It is a request in the form of a question.
-    # A clause that ends with a question mark keeps it.
-    ends = [end.start() + (end[0] in "?？") for end in _CLAUSE_END.finditer(line)] + [len(line)]
-    clauses = [line[:end] for end in ends if _fits(head + line[:end])]
-    said = [clause for clause in clauses if _is_long_enough(clause)] or ([line] if _fits(head + line) else [])
+    asked = _COURTESY.sub("", line)
+    is_request = asked != line and _is_long_enough(asked)
+    line = asked if is_request else line
+    # A clause that ends with a question mark keeps it, unless it is a request in the form of a question.
+    ends = [end.start() + (end[0] in "?？" and not is_request) for end in _CLAUSE_END.finditer(line)]
+    clauses = [
+        line[:end] for end in (*ends, len(line.rstrip("?？") if is_request else line)) if _fits(head + line[:end])
+    ]
+    said = [clause for clause in clauses if _is_whole(clause, line)]
     title = said[0] if said else _first_words(line, head)
     title = title if title.endswith("…") else _trim(title) or line[:MAX_TITLE_CHARACTERS]
     return head + title if title else ""
@@ -136,6 +144,16 @@ def _fits(clause: str) -> bool:
 
 def _is_long_enough(clause: str) -> bool:
     return is_unspaced(clause) or len(clause.split()) >= _MIN_CLAUSE_WORDS
+
+
+def _is_whole(clause: str, line: str) -> bool:
+    """Return True if the first words of a line say enough without the rest of it."""
+    if clause == line or is_unspaced(clause):
+        return True
+    words = clause.split()
+    is_open = line[len(clause)] in ",:"
+    least = _MIN_OPEN_CLAUSE_WORDS if is_open else _MIN_CLAUSE_WORDS
+    return len(words) >= least and not (is_open and words[-1].lower() in QUESTION_STOP_WORDS)
 
 
 def _first_words(line: str, head: str) -> str:

@@ -430,11 +430,18 @@ def test_without_a_worker_what_was_said_is_listed_once_with_who_said_it(
     assert "engram up" in text
 
 
-def test_a_search_that_nothing_fits_wholly_shows_what_nearly_does(page: ServedPage, lived: Lived) -> None:
+def test_a_search_that_nothing_fits_wholly_shows_what_nearly_does(
+    page: ServedPage, lived: Lived, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = page.see("m", q="why do we store the VAT").text
 
     assert "No memory has all of these words" in text
     assert "integer cents" in text
+    (nearest, *_) = re.findall(r"/m/(ep_\w+)\" data-beside", text)
+    monkeypatch.setattr(memories, "ask_worker", lambda *_, **__: {"hits": [hit(id=nearest, kind="fix")]})
+    answered = page.see("m", q="why do we store the VAT").text
+    assert "No memory has all of these words" in answered
+    assert "of them is in the answer above." in answered
     nothing = page.see("m", q="zeppelin quokka").text
     assert "0 memories with all of these words" in nothing
     assert '<ul class="rows' not in nothing

@@ -262,6 +262,14 @@ def test_an_end_leaves_out_what_introduces_only_what_was_said_before(settings: S
     assert end_of_turn(settings, store, result) == "The walrus proxy dropped headers since its parser kept one page."
 
 
+def test_the_points_of_a_list_in_an_end_stay_apart(settings: Settings, store: Store) -> None:
+    result = "- The walrus proxy drops headers since its parser kept one page\n- A second page is kept now"
+
+    end = end_of_turn(settings, store, result)
+
+    assert end == "The walrus proxy drops headers since its parser kept one page; A second page is kept now"
+
+
 def test_an_end_that_was_judged_wrong_is_not_told(settings: Settings, store: Store) -> None:
     cause = "The walrus proxy dropped headers: its parser kept one page."
     assert end_of_turn(settings, store, cause) == cause

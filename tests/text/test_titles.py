@@ -12,7 +12,15 @@ from engram.text.titles import MAX_TITLE_CHARACTERS, MAX_TITLE_WORDS, clean_titl
     [
         ("Footnotes are numbered from 0 again, because the export counts so", "Footnotes are numbered from 0 again"),
         ("Dead end: caching by path failed because the mtime is coarse", "caching by path failed"),
-        ("`f()` is called twice: once per worker", "`f()` is called twice"),
+        ("`f()` is called twice in each run: once per worker", "`f()` is called twice in each run"),
+        ("`f()` is called twice: once per worker", "`f()` is called twice: once per worker"),
+        (
+            "Looks like here, the logos of all agents are cut off at the top.",
+            "Looks like here, the logos of all agents are cut…",
+        ),
+        ("what I try to achieve is, a log that closes", "what I try to achieve is, a log that closes"),
+        ("Hey Claude, could you please update these tests? They only take the latest.", "update these tests"),
+        ("[Image #1] Please add a margin to the button.", "add a margin to the button"),
         ("The hook exits 0 (always)", "The hook exits 0"),
         ("fix it", "fix it"),
         ("# Plan: move the store\n\nIt takes three steps.", "Plan: move the store"),

@@ -306,12 +306,18 @@ def end_of_turn(turn: Turn, said: str, wanted: Coverage, barred: Collection[str]
     while kept and kept[-1].rstrip().endswith(":"):
         # A lead-in, such as "Sources:", is left out, since what it introduces is not shown.
         kept.pop()
-    words = " ".join(kept).split()
+    words = _as_sentences(kept).split()
     text = " ".join(words if len(words) <= MAX_OUTCOME_WORDS else [*words[: MAX_OUTCOME_WORDS - 1], "…"])
     if len(topic_words(text)) < MIN_TELLING_WORDS or may_be_planted(text):
         return None
     name = quotation_in(turn, number, kept[0])
     return TurnEnd(text, name, block.at_ms or turn.ended_at_ms or turn.started_at_ms or 0)
+
+
+def _as_sentences(statements: Sequence[str]) -> str:
+    """Return statements on one line; those without a punctuation mark at the end, such as list points, get one."""
+    *first, last = statements or [""]
+    return " ".join([*(one if one.rstrip('*_`”")')[-1:] in ".!?:;,…" else f"{one};" for one in first), last])
 
 
 def quotation_in(turn: Turn, number: int, sentence: str) -> str:
