@@ -9,13 +9,13 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import accumulate
 
 from engram.models.engine.transaction import Store
 from engram.models.search.fulltext import Term, count_documents, document_counts
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import (
     MIN_STEM_CHARS,
-    UNSPACED_LETTERS,
     coverage_stem,
     is_unspaced,
     names_of,
@@ -74,13 +74,15 @@ _NUMBER = lazy_regex(r"\d")
 #: ``/name.``, ``name()`` or ``one_two``. Each alternative begins with a punctuation mark, which is rare in text, and
 #: checks the letter before it by lookbehind.
 _CODE = lazy_regex(r"/\w+\.|\((?<=\w\()\)|_(?<=\w_)\w")
+#: Words that indicate an instruction, in lower case.
 _DIRECTIVE = lazy_regex(
     r"\b(?:always|never|don'?t|do not|prefer|instead|should|must|want|need to|make sure|please|only|avoid|rather"
-    r"|no need|stop|keep|use|let'?s|can you|i'd like|remove|not)\b",
-    re.I,
+    r"|no need|stop|keep|use|let'?s|can you|i'd like|remove|not)\b"
 )
 _SPEAKER = lazy_regex(r"([A-Z][\w .'-]{0,30}): ")
-#: Words that indicate a change.
+#: Maximum length of what ``_SPEAKER`` matches.
+_SPEAKER_CHARACTERS = 33
+#: Words that indicate a change, in lower case.
 _CHANGE = lazy_regex(
     r"\b(?:instead|no longer|switch(?:ed|ing)?|replac\w+|renam\w+|remov\w+|dropp?\w*|moved?|moving|actually|rather than"
     r"|from now on|chang\w+|revert\w*|roll(?:ed)? back|go(?:ing)? back|went back|simplif\w+|previously|used to"
@@ -144,19 +146,20 @@ class QueryIntent:
 
 def parse_speaker(text: str) -> str:
     """Return the speaker named at the start of a chat line, in lower case; "" for none."""
-    match = _SPEAKER.match(text)
+    match = _SPEAKER.match(text) if ": " in text[:_SPEAKER_CHARACTERS] else None
     return match[1].lower() if match else ""
 
 
 def text_traits(text: str, *, is_user: bool, intent: QueryIntent) -> TextTraits:
     """Return the traits of a passage. Traits that matter only to some questions are 0 for all others."""
+    low = text.lower()
     return TextTraits(
         is_question=float(text.endswith("?")),
         has_time=float(intent.wants_time > 0 and bool(_TIME.search(text))),
         has_number=float(intent.wants_number > 0 and bool(_NUMBER.search(text))),
         has_code=float("`" in text or bool(_CODE.search(text))),
-        is_directive=float(is_user and bool(_DIRECTIVE.search(text))),
-        is_change=float(bool(_CHANGE.search(text.lower()))),
+        is_directive=float(is_user and bool(_DIRECTIVE.search(low))),
+        is_change=float(bool(_CHANGE.search(low))),
         speaker=parse_speaker(text),
     )
 
@@ -398,8 +401,7 @@ def parse_query(query: Query, now_ms: int) -> ParsedQuery:
 
 # -- The share of a question's terms that a text contains, weighted by rarity. Pure.
 
-#: The end of a short word; letters of scripts that use no spaces may follow.
-_END = rf"(?![^\W{UNSPACED_LETTERS}])"
+_LETTERS_BEFORE = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 #: Minimum weight of a term, such as one that occurs in every row.
 _MIN_WEIGHT = 0.01
 
@@ -427,18 +429,29 @@ class Coverage:
         self._unknown_weight = len(self.unknown_terms) * math.log(1 + (total + 0.5) / 0.5)
         #: Words in scripts that use no spaces, which may occur anywhere in a run of letters.
         self._unspaced = [stem for stem in self._weights if is_unspaced(stem)]
-        spaced = [stem for stem in self._weights if not is_unspaced(stem)]
-        patterns = [re.escape(stem) + ("" if len(stem) >= MIN_STEM_CHARS else _END) for stem in spaced]
-        self._pattern = (
-            lazy_regex(r"(?<![a-z0-9])(" + "|".join(sorted(patterns, key=len, reverse=True)) + ")")
-            if patterns
-            else None
-        )
+        self._spaced = [stem for stem in self._weights if not is_unspaced(stem)]
 
     def stems_in(self, text: str) -> frozenset[str]:
-        low = text.lower()
-        found = self._pattern.findall(low) if self._pattern is not None else []
-        return frozenset([*found, *(stem for stem in self._unspaced if stem in low)])
+        return self.stems_in_each([text])[0]
+
+    def stems_in_each(self, texts: Sequence[str]) -> list[frozenset[str]]:
+        """Return the stems in each of many texts, by looking for one stem after the other in all of them together.
+
+        A stem counts where a word begins, and not within a longer stem.
+        """
+        lows = [text.lower() for text in texts]
+        whole = "\n".join(lows)
+        spots = sorted((at, -len(stem), stem) for stem in self._spaced for at in _places_of(stem, whole))
+        ends = list(accumulate(len(low) + 1 for low in lows))
+        found = [{stem for stem in self._unspaced if stem in low} for low in lows]
+        number = stop = 0
+        for at, size, stem in spots:
+            if at >= stop:
+                stop = at - size
+                while at >= ends[number]:
+                    number += 1
+                found[number].add(stem)
+        return list(map(frozenset, found))
 
     def share(self, stems: frozenset[str]) -> float:
         """Return the weight of ``stems`` as a share of the question's total, from 0 to 1."""
@@ -447,6 +460,20 @@ class Coverage:
     def share_of_all(self, stems: frozenset[str]) -> float:
         """Return the same share, counting a term that occurs in no row as the rarest of all."""
         return sum(self._weights[stem] for stem in stems) / (self._total_weight + self._unknown_weight)
+
+
+def _places_of(stem: str, text: str) -> Iterator[int]:
+    """Yield where a word that begins with a stem begins; a short stem must be the whole word.
+
+    Letters of scripts that use no spaces may follow a word.
+    """
+    at, size = text.find(stem), len(stem)
+    while at >= 0:
+        if not at or text[at - 1] not in _LETTERS_BEFORE:
+            after = text[at + size : at + size + 1] if size < MIN_STEM_CHARS else ""
+            if not (after.isalnum() or after == "_") or is_unspaced(after):
+                yield at
+        at = text.find(stem, at + 1)
 
 
 def coverage_of_words(question: str) -> Coverage:

@@ -180,7 +180,7 @@ class Searcher:
         is_relevant, is_doubtful = select_relevant(candidates, parsed, coverage, self._relevance_floor)
         best = best_places(np.where(is_relevant, ranking.score, -np.inf), query.limit)
         hits = self._memory_hits(candidates, ranking, best, query.branch)
-        return [replace(hit, is_doubtful=is_doubtful) for hit in hits]
+        return [replace(hit, is_doubtful=True) for hit in hits] if is_doubtful else hits
 
     def _retrieve_memories(self, query: Query, parsed: ParsedQuery, wait_for_vector: VectorWait) -> MemoryCandidates:
         """Return the matches by text and vector, searching the text index while the question is being embedded."""

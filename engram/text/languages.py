@@ -346,14 +346,20 @@ LANGUAGES = {
 }
 
 
-def pattern(choose: Callable[[Language], str], before: str = "", after: str = "") -> re.Pattern[str]:
+def pattern(
+    choose: Callable[[Language], str], before: str = "", after: str = "", flags: int = re.IGNORECASE
+) -> re.Pattern[str]:
     """Return a pattern for one kind of cue in every language, between the patterns ``before`` and ``after``."""
-    cues = "|".join(_words(language, choose(language)) for language in LANGUAGES.values())
-    return lazy_regex(f"{before}(?:{cues}){after}" if before or after else cues, re.IGNORECASE)
+    # Whether a word begins is checked once for all languages that separate words.
+    cues = "|".join(
+        _words(is_spaced, "|".join(choose(each) for each in LANGUAGES.values() if each.is_spaced is is_spaced))
+        for is_spaced in (True, False)
+    )
+    return lazy_regex(f"{before}(?:{cues}){after}" if before or after else cues, flags)
 
 
-def _words(language: Language, cues: str) -> str:
-    return rf"(?<!\w)(?:{cues})(?!\w)" if language.is_spaced else f"(?:{cues})"
+def _words(is_spaced: bool, cues: str) -> str:
+    return rf"(?<!\w)(?:{cues})(?!\w)" if is_spaced else f"(?:{cues})"
 
 
 #: What may precede an order in any of the languages: please, now, then.
@@ -445,7 +451,10 @@ ASKS_ME = lazy_regex(
         rf"(?:{lasting}|{_YOU_MUST}|(?={_ASK_ME})).{{0,40}}?(?:{_ASK_ME})"
         for language in LANGUAGES.values()
         for lasting, for_now in [
-            (_words(language, language.lasting), _words(language, f"{language.now}|{language.passing}"))
+            (
+                _words(language.is_spaced, language.lasting),
+                _words(language.is_spaced, f"{language.now}|{language.passing}"),
+            )
         ]
         for before in [rf"(?:(?!(?:{language.denies}) )\w+[,:]? )?" if language.is_spaced else ".{0,20}?"]
     )
@@ -508,7 +517,7 @@ def _remembered(language: Language) -> str:
 def _ordered(language: Language) -> str:
     """Return how a sentence begins that asks to remember what to do at all times, or what to use."""
     cues = f"{language.lasting}|{language.uses}" + ("" if language.is_spaced else f"|{language.denies}")
-    return f"(?:{language.remember}|{language.noted})(?=.*{_words(language, cues)})"
+    return f"(?:{language.remember}|{language.noted})(?=.*{_words(language.is_spaced, cues)})"
 
 
 REMEMBERS = pattern(_remembered, _ON_MEMORY)
@@ -518,7 +527,7 @@ REMEMBERS_TO = pattern(_ordered, _ON_MEMORY)
 def _reminded_for_now(language: Language) -> str:
     """Return how a sentence begins that asks to remember what is so only at the moment."""
     passing, now, decides, lasting = (
-        _words(language, cues)
+        _words(language.is_spaced, cues)
         for cues in (language.passing, language.now, language.decides, f"{language.later}|{language.lasting}")
     )
     is_now = rf"(?:(?=.*{passing})|(?=.*{now})(?!.*{decides}|(?!.*{_JOB}).*(?:{_ARRANGED})))"
@@ -548,7 +557,8 @@ OF_THE_THING = lazy_regex(
     r"(?:он|она|оно|они) (?:\w+ )?(?:должн\w+|должен|мо[гж]\w+))(?!\w)|^\W*(?:それ|它|그것은)",
     re.IGNORECASE,
 )
-TAKES_BACK = pattern(lambda language: language.takes_back)
+#: For a sentence in lower case.
+TAKES_BACK = pattern(lambda language: language.takes_back, flags=0)
 LOCAL = pattern(lambda language: language.local)
 UNIVERSAL = pattern(lambda language: language.universal)
 

@@ -74,6 +74,25 @@ def turns_by_row(store: Reader, turn_ids: Sequence[int]) -> list[StoredTurn]:
     return _stored_turns(store, store.fetch(_by_row_ids(turn_ids)))
 
 
+def texts_of_turns(store: Reader, turn_ids: Sequence[int]) -> dict[int, Turn]:
+    """Return row id → turn with its texts and times, for the existing turns.
+
+    Tool calls and entries are left out, because they take longest to read.
+    """
+    said = store.fetch_records_by(_BLOCKS, _blocks_of(turn_ids))
+    return {
+        row.id: Turn(
+            key=row.key,
+            session_id=row.session_id,
+            opening=Opening(row.opening),
+            started_at_ms=row.started_at_ms,
+            ended_at_ms=row.ended_at_ms,
+            said=tuple(said.get(row.id, ())),
+        )
+        for row in store.fetch(_heads_of(turn_ids))
+    }
+
+
 def turns_of_session(
     store: Reader, session_ref: int, *, only_due: bool = False, limit: int = 1_000_000
 ) -> list[StoredTurn]:
@@ -200,6 +219,13 @@ def _by_row_id(turn_id: int) -> Query:
 @prepared
 def _by_row_ids(turn_ids: Sequence[int]) -> Query:
     return _turns().where(in_json_list(tables.Turn.id, turn_ids)).order_by(tables.Turn.id)
+
+
+@prepared
+def _heads_of(turn_ids: Sequence[int]) -> Query:
+    turn, session = tables.Turn, tables.Session
+    columns = [turn.id, turn.key, turn.opening, turn.started_at_ms, turn.ended_at_ms, session.session_id]
+    return turn.select(*columns).join(session).where(in_json_list(turn.id, turn_ids)).order_by(turn.id)
 
 
 @prepared

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from engram.models.engine.transaction import Reader
 from engram.models.sessions.passage_rows import find_quotation, passage_places, places_of
-from engram.models.sessions.stored_turns import turns_by_row
+from engram.models.sessions.stored_turns import texts_of_turns
 from engram.search.hit_lines import may_be_planted
 from engram.search.hits import Hit, Part, are_barred, is_said, role_of_parts, text_of_parts
 from engram.search.passages.followed import quotation_in
@@ -335,7 +335,7 @@ def answered(store: Reader, found: Sequence[Hit], wanted: Wanted) -> tuple[list[
     Only the best passages are changed, or change places.
     """
     best = [hit for hit in found[:MAX_TURNS] if hit.parts_of_turn]
-    turns = {stored.id: stored.turn for stored in turns_by_row(store, [hit.turn_id for hit in best if hit.turn_id])}
+    turns = texts_of_turns(store, [hit.turn_id for hit in best if hit.turn_id])
     worth: dict[str, float] = {}
     changed: list[Hit] = []
     taken: set[int | None] = set()

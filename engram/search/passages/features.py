@@ -77,8 +77,8 @@ def _similarity(word_sets: Sequence[frozenset[str]], rivals: int) -> Column:
     frequent = [word for word, count in Counter(chain.from_iterable(word_sets)).items() if count > 1]
     columns = {word: place for place, word in enumerate(frequent)}
     table: NDArray[np.float32] = np.zeros((len(word_sets), max(len(columns), 1)), dtype=np.float32)
-    for number, words in enumerate(word_sets):
-        table[number, [columns[word] for word in words if word in columns]] = 1
+    places = [[columns[word] for word in words if word in columns] for words in word_sets]
+    table[np.repeat(np.arange(len(places)), list(map(len, places))), list(chain.from_iterable(places))] = 1
     sizes = np.array([len(words) for words in word_sets], dtype=np.float32)
     shared = table @ table[:rivals].T
     share = shared / np.maximum(np.minimum(sizes[:, None], sizes[None, :rivals]), 1.0)
@@ -155,7 +155,8 @@ def extract_features(shortlist: Shortlist, query: ParsedQuery, coverage: Coverag
 
 def _text_features(shortlist: Shortlist, rows: list[PassageRow], coverage: Coverage) -> dict[str, Column]:
     """Return BM25, the share of the question's terms in the passage, and what its neighbours add to that share."""
-    stems = {row.id: coverage.stems_in(row.text) for row in shortlist.rows.values()}
+    texts = [row.text for row in shortlist.rows.values()]
+    stems = dict(zip(shortlist.rows, coverage.stems_in_each(texts), strict=True))
     own = np.array([coverage.share(stems[row.id]) for row in rows])
     wide = np.array(
         [

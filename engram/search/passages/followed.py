@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from engram.models.engine.transaction import Reader
 from engram.models.sessions.passage_rows import LaterText, barred_quotations, quotation_id_of, said_after, said_by_user
-from engram.models.sessions.stored_turns import turns_by_row
+from engram.models.sessions.stored_turns import texts_of_turns
 from engram.search.hit_lines import may_be_planted
 from engram.search.hits import Hit, are_barred, is_said
 from engram.search.passages.passage_search import excerpt
@@ -251,15 +251,15 @@ def ends_of_turns(
     best = {hit.turn_id: hit for hit in reversed(hits[:MAX_TURN_ENDS]) if hit.turn_id is not None}
     _, barred = barred_quotations(store)
     ends: dict[str, str] = {}
-    for stored in turns_by_row(store, list(best)):
-        hit = best[stored.id]
-        last = next((block.uuid for block in reversed(stored.turn.said) if block.role is Role.ASSISTANT), "")
+    for turn_id, turn in texts_of_turns(store, list(best)).items():
+        hit = best[turn_id]
+        last = next((block.uuid for block in reversed(turn.said) if block.role is Role.ASSISTANT), "")
         if (
             hit.id in answered
             and sum(len(part.text.split()) for part in hit.parts_of_turn if part.uuid == last) >= MIN_LAST_WORDS
         ):
             continue
-        end = end_of_turn(stored.turn, hit.text, wanted, barred)
+        end = end_of_turn(turn, hit.text, wanted, barred)
         if end and wanted.share(wanted.stems_in(end.text)) >= wanted.share(wanted.stems_in(hit.text)):
             ends[hit.id] = end.text
     return ends

@@ -204,9 +204,8 @@ def find_passages(
     if shortlist.candidates.known_cosines.any() and index.relevance_floor:
         support = passage_support(shortlist, parsed, coverage, index.relevance_floor)
     likely, doubtful = _select_likely(shortlist, parsed, coverage, groups, index.relevance_floor, support)
-    hits = _build_hits(index.store, shortlist, ranking, likely)
-    hits += [replace(hit, is_doubtful=True) for hit in _build_hits(index.store, shortlist, ranking, doubtful)]
-    return [replace(hit, support=support) for hit in hits]
+    hits = _build_hits(index.store, shortlist, ranking, likely, support=support)
+    return hits + _build_hits(index.store, shortlist, ranking, doubtful, support=support, is_doubtful=True)
 
 
 def _find_phrases(index: SearchIndex, query: Query, parsed: ParsedQuery, wait_for_vector: VectorWait) -> list[Hit]:
@@ -367,15 +366,28 @@ def shown_text(shortlist: Shortlist, row: PassageRow, coverage: Coverage) -> str
     )
 
 
-def _build_hits(store: Store, shortlist: Shortlist, ranking: Ranking, groups: list[HitGroup]) -> list[Hit]:
+def _build_hits(
+    store: Store,
+    shortlist: Shortlist,
+    ranking: Ranking,
+    groups: list[HitGroup],
+    *,
+    support: float | None = None,
+    is_doubtful: bool = False,
+) -> list[Hit]:
     ids = [shortlist.ranked_row(index).id for group in groups for index in group.indexes]
-    places = passage_places(store, ids)
-    hits = [_build_hit(shortlist, ranking, group, places) for group in groups]
+    places = passage_places(store, ids) if ids else {}
+    hits = (_build_hit(shortlist, ranking, group, places, support, is_doubtful) for group in groups)
     return [hit for hit in hits if hit is not None]
 
 
 def _build_hit(
-    shortlist: Shortlist, ranking: Ranking, group: HitGroup, places: Mapping[int, PassagePlace]
+    shortlist: Shortlist,
+    ranking: Ranking,
+    group: HitGroup,
+    places: Mapping[int, PassagePlace],
+    support: float | None,
+    is_doubtful: bool,
 ) -> Hit | None:
     """Return the hit of a group: its entries in transcript order, identified by the best one.
 
@@ -408,6 +420,8 @@ def _build_hit(
         cwd=best_place.cwd,
         parts_of_turn=shown,
         cosine=cosine or None,
+        support=support,
+        is_doubtful=is_doubtful,
     )
 
 
