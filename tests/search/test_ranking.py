@@ -213,3 +213,12 @@ def test_a_hit_too_short_to_be_understood_is_shown_with_its_neighbours() -> None
     assert extend_short("Fixed.", before, "") == f"{told}\nFixed."
     assert extend_short("Fixed.", "", "") == "Fixed."
     assert extend_short("x" * 90, before, before) == "x" * 90
+
+
+def test_the_words_of_a_question_are_found_in_many_texts_as_in_each() -> None:
+    words = ["read_file", "file", "go", "locking"]
+    coverage = Coverage(words, dict.fromkeys(words, 1), 10)
+    texts = ["", "read_files, then a profile", "go on, x_go", "gone; file", "Locked", "x_file_file"]
+    found = coverage.stems_in_each(texts)
+    assert found == [coverage.stems_in(text) for text in texts]
+    assert [sorted(stems) for stems in found] == [[], ["read_fil"], ["go"], ["fil"], ["lock"], ["fil"]]
