@@ -30,8 +30,8 @@ from engram.worker.hook_answers import Answers, Vaults
 from engram.worker.recall_client import AnsweredBy, RecallRequest, RecallResponse
 from engram.worker.request_reader import is_same_user, open_listener
 from engram_mcp import HELLO
+from engram_mcp.access import Access, access_for
 from engram_mcp.server import WELCOME
-from engram_mcp.tools import Access, access_for
 
 #: Maximum number of tool calls answered at the same time.
 CALL_THREADS = 4

@@ -29,8 +29,8 @@ from mcp.shared.message import SessionMessage
 from engram.transcripts.json_values import storable_value
 from engram.version import VERSION
 from engram_mcp import HELLO
+from engram_mcp.access import Access, open_access
 from engram_mcp.catalog import INSTRUCTIONS, TOOLS, answer
-from engram_mcp.tools import Access, open_access
 
 #: Maximum length of a line, in bytes; a longer one ends the session.
 MAX_LINE_BYTES = 16_000_000

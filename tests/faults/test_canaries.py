@@ -39,8 +39,8 @@ from engram.search.searcher import Searcher
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.tasks.session_tasks import flush
+from engram_mcp.access import Access
 from engram_mcp.catalog import answer
-from engram_mcp.tools import Access
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 #: Secrets of several kinds; each is looked for as it is.

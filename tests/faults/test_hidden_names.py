@@ -25,8 +25,8 @@ from engram.models.work.work import pause
 from engram.paths import Home, default_home
 from engram.settings import load
 from engram.trust.display import escape_hidden, hidden_characters, visible
+from engram_mcp.access import Access
 from engram_mcp.catalog import answer
-from engram_mcp.tools import Access
 
 KNOWN = (
     "\x1b[31m",

@@ -45,7 +45,7 @@ from engram.tasks.queue import huey
 from engram.tasks.runtime import recover_from_crash
 from engram.worker.memory_file import open_or_set_aside
 from engram_mcp import tools
-from engram_mcp.tools import Access
+from engram_mcp.access import Access
 from tests import failpoints
 
 FINAL_CHECKS: list[Callable[[Settings], list[str]]] = []
@@ -225,9 +225,7 @@ class Upkeep:
     def note(self) -> None:
         text = self.text("note")
         access = Access(self.settings, str(self.folder))
-        self.attempt(
-            "note", lambda: tools.save(access, text, "note", "normal", None, False, None), tries=1, again=False
-        )
+        self.attempt("note", lambda: tools.save(access, text, "note", "normal"), tries=1, again=False)
         count = self.in_child(self.read)["notes"].count(text)
         if count > 1:
             self.problems.append(f"a note is there {count} times")

@@ -15,8 +15,8 @@ from engram.memories.save import save_memory
 from engram.models.memories.memory_history import history_of
 from engram.models.open_memory import open_store
 from engram.settings import Settings
+from engram_mcp.access import Access
 from engram_mcp.catalog import TOOLS, answer
-from engram_mcp.tools import Access
 
 #: Tools that change memories, each used below.
 CHANGING = {"memory_save", "memory_correct", "memory_feedback", "memory_pin", "memory_forget"}

@@ -20,8 +20,8 @@ from engram.notes.daily_log import save_note
 from engram.notes.note_index import index_notes
 from engram.redaction import redact
 from engram.settings import Settings
+from engram_mcp.access import access_for
 from engram_mcp.catalog import answer
-from engram_mcp.tools import access_for
 
 #: Word and name that no other project may see.
 CANARY, NAME = "copperlantern", "harborworks"

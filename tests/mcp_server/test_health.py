@@ -21,7 +21,7 @@ from engram.settings import Settings
 from engram.worker.worker_client import ask_worker
 from engram_hooks.block import link_interpreter, settings_block
 from engram_mcp import tools
-from engram_mcp.tools import Access
+from engram_mcp.access import Access
 
 PATIENCE_SECONDS = 60
 

@@ -33,8 +33,8 @@ from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import day_of
 from engram_hooks.block import link_interpreter, settings_block
+from engram_mcp.access import Access
 from engram_mcp.catalog import answer
-from engram_mcp.tools import Access
 from tests.fork_server import ForkedProcess
 from tests.forked import run_command
 from tests.workers import RUN

@@ -34,9 +34,9 @@ from engram.models.shown.injections import Injection
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import FixedClock
+from engram_mcp.access import access_for
 from engram_mcp.session import AccessOnce
 from engram_mcp.session import serve as serve_session
-from engram_mcp.tools import access_for
 
 GOLDEN = Path(__file__).parent / "golden"
 #: Name → arguments with their defaults, as users' prompts and other tools rely on them.

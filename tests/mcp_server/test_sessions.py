@@ -16,6 +16,7 @@ import threading
 import tokenize
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,8 @@ from engram.worker import mcp_sessions
 from engram.worker.socket_server import RecallServer
 from engram_mcp import server as relay
 from engram_mcp import session, tools
-from engram_mcp.tools import Access
+from engram_mcp.access import Access
+from engram_mcp.catalog import TOOLS
 from tests.fork_server import ForkedProcess
 
 PATIENCE_SECONDS = 120
@@ -435,7 +437,7 @@ def test_a_worker_that_stops_answers_its_calls_and_the_next_worker_continues(
         go_on.wait(PATIENCE_SECONDS)
         return "all is well"
 
-    monkeypatch.setattr(tools, "status", status)
+    monkeypatch.setitem(TOOLS, "memory_status", replace(TOOLS["memory_status"], work=status))
     asking = agent(tmp_path / "alpha")
     asking.is_modern = is_modern
     if not is_modern:
@@ -463,11 +465,10 @@ def test_a_worker_that_stops_answers_its_calls_and_the_next_worker_continues(
 #: Whether the client is of the modern era. What the end of a worker does is the same for both.
 ERAS = [True, pytest.param(False, marks=pytest.mark.soak)]
 #: A worker in which one tool never ends, and one in which the library is never loaded.
-STUCK_CALL = (
-    "import engram_mcp.tools, time\nengram_mcp.tools.status = lambda _: print('in', flush=True) or time.sleep(9999)\n"
-)
-STUCK_CHANGE = (
-    "import engram_mcp.tools, time\nengram_mcp.tools.pin = lambda *_: print('in', flush=True) or time.sleep(9999)\n"
+STUCK_CALL, STUCK_CHANGE = (
+    f"import engram_mcp.tools, time\ndef {name}(access{more}) -> str:\n"
+    f"    print('in', flush=True)\n    time.sleep(9999)\nengram_mcp.tools.{name} = {name}\n"
+    for name, more in (("status", ""), ("pin", ", id: str, on: bool = True"))
 )
 STUCK_START = (
     "from engram.worker import mcp_sessions\nimport time\n"

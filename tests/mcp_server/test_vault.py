@@ -19,8 +19,8 @@ from engram.redaction import redact
 from engram.settings import load
 from engram.vaults import find_vault, with_flags
 from engram_mcp import tools
+from engram_mcp.access import open_access
 from engram_mcp.catalog import answer
-from engram_mcp.tools import open_access
 
 
 @pytest.fixture

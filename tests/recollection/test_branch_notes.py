@@ -16,7 +16,7 @@ from engram.search.hits import PublicHit
 from engram.search.question import Query
 from engram.search.searcher import Searcher
 from engram_mcp import tools
-from engram_mcp.tools import Access
+from engram_mcp.access import Access
 from tests.branch_sessions import Workshop
 
 SUMMARY = "The watcher holds watcher.lock by flock, never by a PID file"
