@@ -16,6 +16,7 @@ from engram.cli.options import (
     json_command,
     project_option,
     require_agreement,
+    tell,
 )
 from engram.cli.output import has_terminal, one_line, print_json, print_table, safe, say, when
 from engram.cli.results import say_masked
@@ -184,10 +185,7 @@ def _judge_quotation(
         judge_quotation(store, quotation_id, judgement, why, workspace.redactor(), actor=Actor.USER)
         sentence = _judged_line(quotation_id, judgement)
     withdraw_bites(workspace.settings.places, quotation_id)
-    if as_json:
-        print_json(report_quotation(store, quotation_id).to_json())
-    else:
-        say(sentence)
+    tell(as_json, report_quotation(store, quotation_id).to_json(), sentence)
 
 
 def _judged_line(what: str, judgement: Judgement) -> str:
@@ -243,10 +241,7 @@ def forget(
             also_source = _confirm(store, workspace, episode_id, False if _is_session(episode_id) else also_source)
         report = forget_memory(store, workspace.places, episode_id, also_source=bool(also_source), actor=Actor.USER)
     workspace.wake_worker()
-    if as_json:
-        print_json(_facts(report))
-    else:
-        say(f"Forgotten: {report.describe()}")
+    tell(as_json, _facts(report), lambda: say(f"Forgotten: {report.describe()}"))
 
 
 def _whole_target(store: Store, text: str) -> str:
@@ -411,10 +406,7 @@ def purge(
         report = run_purge(store, plan, actor=Actor.USER) if yes else None
     if report is not None and report.episode_ids:
         workspace.wake_worker()
-    if as_json:
-        print_json(purge_to_json(plan, report))
-    else:
-        _print(plan, report)
+    tell(as_json, purge_to_json(plan, report), lambda: _print(plan, report))
 
 
 def _plan(
@@ -588,8 +580,4 @@ def trust(workspace: Workspace, episode_id: str, as_json: bool) -> None:
 
 def _report_decision(workspace: Workspace, lines: list[str], as_json: bool) -> None:
     workspace.wake_worker()
-    if as_json:
-        print_json({"decided": lines})
-    else:
-        for line in lines:
-            click.echo(safe(line))
+    tell(as_json, {"decided": lines}, lambda: click.echo(safe("\n".join(lines))))

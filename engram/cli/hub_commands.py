@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -135,13 +136,11 @@ def members(remove: str | None, erase: bool, database: str, yes: bool, as_json: 
             )
             return
         known = list_members(opened)
-    if as_json:
-        print_json({"members": [_member_json(row) for row in known]})
-        return
     rows = [
         (row.name, f"{row.made_at.astimezone():%Y-%m-%d}", row.devices, "left" if row.gone_at else "") for row in known
     ]
-    print_table(["member", "since", "machines#", ""], rows, empty="No members.")
+    headings, facts = ["member", "since", "machines#", ""], {"members": [_member_json(row) for row in known]}
+    tell(as_json, facts, lambda: print_table(headings, rows, empty="No members."))
 
 
 @click.command("teams", short_help="List the teams of the hub, or make a member a keeper.")
@@ -168,14 +167,12 @@ def teams_of(keeper: str | None, ns_id: int | None, database: str, yes: bool, as
             tell(as_json, {"team": ns_id, "keeper": keeper}, f"{keeper} is the keeper of team {ns_id}.")
             return
         known = list_teams(opened)
-    if as_json:
-        print_json({"teams": [_team_json(row) for row in known]})
-        return
     rows = [
         (row.ns_id, row.name, "sealed" if row.is_sealed else "open", row.members, ", ".join(row.keepers) or "none")
         for row in known
     ]
-    print_table(["team", "name", "kind", "members#", "keepers"], rows, empty="No teams.")
+    headings, facts = ["team", "name", "kind", "members#", "keepers"], {"teams": [_team_json(row) for row in known]}
+    tell(as_json, facts, lambda: print_table(headings, rows, empty="No teams."))
 
 
 def _team_json(row: Any) -> dict[str, Any]:
@@ -188,21 +185,18 @@ def _member_json(row: Any) -> dict[str, Any]:
     return {"name": row.name, "since": row.made_at.isoformat(), "machines": row.devices, "gone": gone}
 
 
-class _opened:
-    """The hub's database, open inside a ``with`` block. Raises HubError if the ``hub`` extra is not installed."""
-
-    def __init__(self, dsn: str) -> None:
-        try:
-            from engram.hub.server.hub_database import Database
-        except ImportError as error:
-            raise HubError(f"the hub needs {error.name}, which is missing; run: {install_command('hub')}") from error
-        self._database = Database(dsn)
-
-    def __enter__(self) -> Database:
-        return self._database.open()
-
-    def __exit__(self, *_: object) -> None:
-        self._database.close()
+@contextmanager
+def _opened(dsn: str) -> Iterator[Database]:
+    """Yield the hub's open database. Raises HubError if the ``hub`` extra is not installed."""
+    try:
+        from engram.hub.server.hub_database import Database
+    except ImportError as error:
+        raise HubError(f"the hub needs {error.name}, which is missing; run: {install_command('hub')}") from error
+    database = Database(dsn).open()
+    try:
+        yield database
+    finally:
+        database.close()
 
 
 hub_option = click.option("--hub", "url", metavar="URL", default=None, help="The hub to use (default: the only one).")
@@ -344,11 +338,9 @@ def spaces(workspace: Workspace, as_json: bool) -> None:
     """
     with workspace.store() as store:
         known = [space for report in report_hubs(store) for space in report.spaces]
-    if as_json:
-        print_json({"spaces": [space.to_json() for space in known]})
-        return
     rows = [(space.name, space.kind, space.role, space.memories) for space in known]
-    print_table(["space", "kind", "role", "memories#"], rows, empty="No spaces.")
+    headings, facts = ["space", "kind", "role", "memories#"], {"spaces": [space.to_json() for space in known]}
+    tell(as_json, facts, lambda: print_table(headings, rows, empty="No spaces."))
 
 
 @hub.command("devices")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib
-import importlib.util
 import io
 import os
 import sys
@@ -173,11 +172,11 @@ class CommandGroup(click.Group):
     """A group that imports a command's module only when the command is used, so that every start is fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands of this version, in the order of the help."""
-        return [name for name, module in COMMANDS.items() if importlib.util.find_spec(module) is not None]
+        """Return the names of all commands, in the order of the help."""
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
+        if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(COMMANDS[cmd_name])
         for value in vars(module).values():
@@ -205,9 +204,8 @@ class CommandGroup(click.Group):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in their sections, and then the options, all on one screen."""
-        known = set(self.list_commands(ctx))
         for heading, rows in SECTIONS.items():
-            lines = [(", ".join(name for name in names if name in known), said) for names, said in rows]
+            lines = [(", ".join(names), said) for names, said in rows]
             if all(said for _, said in lines):
                 formatter.write(f"\n{click.style(heading, bold=True)}\n")
                 formatter.indent()
@@ -225,9 +223,7 @@ class CommandGroup(click.Group):
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
         said = {name: sentence for rows in SECTIONS.values() for names, sentence in rows for name in names}
-        return [
-            CompletionItem(name, help=said[name]) for name in self.list_commands(ctx) if name.startswith(incomplete)
-        ]
+        return [CompletionItem(name, help=text) for name, text in said.items() if name.startswith(incomplete)]
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 import click
 
-from engram.cli.options import json_command, limit_option, project_option
+from engram.cli.options import json_command, limit_option, project_option, tell
 from engram.cli.output import one_line, print_facts, print_json, print_table, safe, say, when
 from engram.cli.results import (
     Result,
@@ -85,10 +85,8 @@ def expand(workspace: Workspace, episode_id: str, why: bool, as_json: bool) -> N
         episode_id = whole_id(store, episode_id)
         if is_quotation_id(episode_id):
             quoted = report_quotation(store, episode_id)
-            if as_json:
-                print_json(quoted.to_json())
-            else:
-                _print_quotation(quoted, session_line(store, quoted.quotation.stored.turn.session_id), why)
+            session = session_line(store, quoted.quotation.stored.turn.session_id)
+            tell(as_json, quoted.to_json(), lambda: _print_quotation(quoted, session, why))
             return
         memory = require_memory(store, episode_id)
         memory_changes.note_access(store, episode_id)
@@ -446,10 +444,7 @@ def undo(workspace: Workspace, episode_id: str, dry_run: bool, as_json: bool) ->
         why_not = "" if dry_run else why_not_in_force(memory, store.now_ms())
     if not dry_run:
         workspace.wake_worker()
-    if as_json:
-        print_json(facts)
-    else:
-        _print(plan, dry_run, why_not)
+    tell(as_json, facts, lambda: _print(plan, dry_run, why_not))
 
 
 def _print(plan: UndoPlan, is_dry: bool, why_not: str) -> None:

@@ -313,8 +313,11 @@ def usage_of(ctx: click.Context) -> str:
     return " ".join([usage, *(f"{param.opts[-1]} {param.make_metavar(ctx)}" for param in needed)])
 
 
-def tell(as_json: bool, facts: dict[str, Any], sentence: str) -> None:
+def tell(as_json: bool, facts: dict[str, Any], answer: str | Callable[[], object]) -> None:
+    """Print the facts as JSON; without ``as_json``, a sentence for people, or what a function prints."""
     if as_json:
         print_json(facts)
+    elif callable(answer):
+        answer()
     else:
-        advise(sentence)
+        advise(answer)

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from engram.cli.options import confirm, json_command, tell, yes_option
-from engram.cli.output import check_writable, print_json, print_table, safe, say, write_file
+from engram.cli.output import check_writable, print_table, safe, say, write_file
 from engram.cli.results import print_lines
 from engram.cli.workspace import Workspace, check_project, find_project, require_project_id
 from engram.errors import BadRequest, NotFound
@@ -203,11 +203,8 @@ def list_packs(workspace: Workspace, as_json: bool) -> None:
             }
             for space in installed_packs(store)
         ]
-    if as_json:
-        print_json({"packs": rows})
-        return
-    cells = [(row["pack"], row["version"], row["memories"], row["fingerprint"]) for row in rows]
-    print_table(["pack", "version#", "memories#", "key"], cells, empty="No packs are installed.")
+    cells, headings = [tuple(row.values()) for row in rows], ["pack", "version#", "memories#", "key"]
+    tell(as_json, {"packs": rows}, lambda: print_table(headings, cells, empty="No packs are installed."))
 
 
 def _install(

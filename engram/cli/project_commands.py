@@ -294,10 +294,7 @@ def show(workspace: Workspace, name: str, as_json: bool) -> None:
         facts = next(
             one.to_json() for one in list_project_reports(store, with_empty=True) if one.project.id == place.id
         )
-    if as_json:
-        print_json(facts)
-    else:
-        print_facts((key.replace("_", " "), _shown(value)) for key, value in facts.items())
+    tell(as_json, facts, lambda: print_facts((key.replace("_", " "), _shown(value)) for key, value in facts.items()))
 
 
 @projects.command("link")
@@ -417,11 +414,9 @@ def sort(workspace: Workspace, dry_run: bool, undo: bool, as_json: bool) -> None
     if found and not dry_run:
         workspace.wake_worker()
     rows = sorting_to_json(found)
-    if as_json:
-        print_json({"sorted": rows})
-        return
     table = [(row["from"], row["to"], "all" if row["whole"] else row["sessions"], row["turns"]) for row in rows]
-    print_table(("from", "to", "sessions", "turns"), table, empty="Nothing to sort.")
+    headings = ("from", "to", "sessions", "turns")
+    tell(as_json, {"sorted": rows}, lambda: print_table(headings, table, empty="Nothing to sort."))
 
 
 @projects.command("rename")
@@ -467,10 +462,8 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
         if session_id is not None:
             session = find_session_row(store, session_id)
             report, resume = report_session(store, workspace.settings, session), resume_of(store, session)
-            if as_json:
-                print_json(report.to_json() | {"resume": resume or None})
-            else:
-                _print_session(report, in_folder(resume, session.cwd, current_folder()))
+            command = in_folder(resume, session.cwd, current_folder())
+            tell(as_json, report.to_json() | {"resume": resume or None}, lambda: _print_session(report, command))
             return
         place = find_project(store, workspace.settings, project)
         project_id = None if place is None else place.id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import click
 
@@ -59,15 +60,7 @@ def _options(command: Command) -> Command:
 @click.argument("query", callback=as_typed)
 @_options
 @pass_workspace
-def recall(
-    workspace: Workspace,
-    query: str,
-    project: str | None,
-    limit: int | None,
-    verbose: bool,
-    explain: bool,
-    as_json: bool,
-) -> None:
+def recall(workspace: Workspace, /, query: str, **chosen: Any) -> None:
     """Find what answers a question, best first.
 
     Each hit shows its title, day, project, the relevant sentences and the command that resumes its session. Memories
@@ -80,22 +73,14 @@ def recall(
 
     Example: engram recall "why did we leave SQLite" --project harbor --explain
     """
-    _run(workspace, Operation.RECALL, query, project, limit, verbose, explain, as_json)
+    _run(workspace, Operation.RECALL, query, **chosen)
 
 
 @click.command("search")
 @click.argument("query", callback=as_typed)
 @_options
 @pass_workspace
-def search(
-    workspace: Workspace,
-    query: str,
-    project: str | None,
-    limit: int | None,
-    verbose: bool,
-    explain: bool,
-    as_json: bool,
-) -> None:
+def search(workspace: Workspace, /, query: str, **chosen: Any) -> None:
     """Search turns and notes for exact words, best first.
 
     A quoted phrase is matched exactly, ignoring case. If no text has the phrase, or all the words, the output says so
@@ -103,7 +88,7 @@ def search(
 
     Example: engram search '"INSERT OR IGNORE" outbox' --limit 3
     """
-    _run(workspace, Operation.SEARCH, query, project, limit, verbose, explain, as_json)
+    _run(workspace, Operation.SEARCH, query, **chosen)
 
 
 #: Minimum number of texts without a vector for an answer to mention them; fewer texts hardly change the answer.
@@ -115,6 +100,7 @@ def _run(
     workspace: Workspace,
     operation: Operation,
     query: str,
+    *,
     project: str | None,
     limit: int | None,
     verbose: bool,

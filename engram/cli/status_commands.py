@@ -274,10 +274,8 @@ def doctor(
         with _machine(workspace, is_quick) as machine:
             checks = run_checks(machine)
     is_well = all(check.state is not State.BAD for check in checks)
-    if as_json:
-        print_json({"ok": is_well, "fixed": done, "checks": [dataclasses.asdict(check) for check in checks]})
-    else:
-        show_checks(checks, done)
+    facts = {"ok": is_well, "fixed": done, "checks": [dataclasses.asdict(check) for check in checks]}
+    tell(as_json, facts, lambda: show_checks(checks, done))
     ctx.exit(options.OK if is_well else options.FAILED)
 
 

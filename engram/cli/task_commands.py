@@ -12,7 +12,7 @@ import click
 from engram.cli.options import DefaultGroup, TimeSpan, confirm, json_command, limit_option, tell, yes_option
 from engram.cli.output import local, one_line, print_facts, print_json, print_table, safe, say, when
 from engram.cli.results import print_rest
-from engram.cli.workspace import Workspace, advise, find_project, project_of_folder
+from engram.cli.workspace import Workspace, advise, chosen_project
 from engram.consolidation.consolidation_run import consolidate as run_consolidation
 from engram.consolidation.undo import undo_run
 from engram.embedding.embedder import duplicate_cosine
@@ -26,7 +26,6 @@ from engram.models.work.task_runs import RunState, list_task_runs
 from engram.models.work.work import FOREVER_MS, TASKS_SCOPE, Work, WorkState
 from engram.models.work.work import pause as pause_scope
 from engram.models.work.work import resume as resume_scope
-from engram.paths import current_folder
 from engram.reports.memory_report import undo_in_words
 from engram.reports.task_report import failure_of_tasks, find_piece, find_tasks, rows_of_work, run_row, work_row
 from engram.reports.use_report import run_to_json
@@ -157,11 +156,9 @@ def pause(workspace: Workspace, seconds: float | None, as_json: bool) -> None:
     with workspace.store() as store:
         until_ms = FOREVER_MS if seconds is None else store.now_ms() + int(seconds * 1000)
         pause_scope(store, TASKS_SCOPE, until_ms)
-    if as_json:
-        print_json({"paused": True, "until": iso_or_none(until_ms) if seconds is not None else None})
-    else:
-        end = f"until {when(until_ms)}" if seconds else "until `engram tasks resume`"
-        advise(f"The work is paused {end}: the worker starts nothing.")
+    end = f"until {when(until_ms)}" if seconds else "until `engram tasks resume`"
+    facts = {"paused": True, "until": iso_or_none(until_ms) if seconds is not None else None}
+    tell(as_json, facts, f"The work is paused {end}: the worker starts nothing.")
 
 
 @click.command("resume")
@@ -208,10 +205,7 @@ def list_tasks(workspace: Workspace, with_done: bool, as_json: bool) -> None:
     with workspace.store() as store:
         rows = rows_of_work(store, states)
     rows += queue_rows(workspace)
-    if as_json:
-        print_json({"tasks": rows})
-    else:
-        print_work(rows, "Nothing is running or pending.")
+    tell(as_json, {"tasks": rows}, lambda: print_work(rows, "Nothing is running or pending."))
 
 
 @tasks.command("dead")
@@ -223,10 +217,7 @@ def dead(workspace: Workspace, as_json: bool) -> None:
     """
     with workspace.store() as store:
         rows = [work_row(piece, store.now_ms()) for piece in work.list_work(store, (WorkState.DEAD,))]
-    if as_json:
-        print_json({"tasks": rows})
-    else:
-        print_work(rows, "No work was given up.")
+    tell(as_json, {"tasks": rows}, lambda: print_work(rows, "No work was given up."))
 
 
 @tasks.command("runs", short_help="List what ran recently, latest first.")
@@ -323,31 +314,22 @@ def consolidate(workspace: Workspace, dry_run: bool, undo_id: int | None, only_l
             _list(store, as_json)
             return
         if undo_id is not None:
-            facts = {
-                "run": undo_id,
-                "undone": True,
-                "lines": undo_run(store, workspace.settings, undo_id, actor=Actor.USER),
-            }
+            lines = undo_run(store, workspace.settings, undo_id, actor=Actor.USER)
+            facts: dict[str, Any] = {"run": undo_id, "undone": True, "lines": lines}
         else:
             facts = _consolidate(workspace, store, dry_run)
     workspace.wake_worker()
     if as_json:
         print_json(facts)
         return
-    for line in facts["lines"] if isinstance(facts["lines"], list) else []:
-        click.echo(safe(undo_in_words(str(line))))
-    _print_waiting(facts)
+    for line in facts["lines"]:
+        click.echo(safe(undo_in_words(line)))
+    for line in facts.get("not_graduating", ()):
+        click.echo(f"not graduating yet: {one_line(line, 160)}")
     advise(_sentence(facts))
 
 
-def _print_waiting(facts: dict[str, object]) -> None:
-    """Print the memories that a dry run found to be not yet proven."""
-    waiting = facts.get("not_graduating")
-    for line in waiting if isinstance(waiting, list) else []:
-        click.echo(f"not graduating yet: {one_line(str(line), 160)}")
-
-
-def _consolidate(workspace: Workspace, store: Store, dry_run: bool) -> dict[str, object]:
+def _consolidate(workspace: Workspace, store: Store, dry_run: bool) -> dict[str, Any]:
     from engram.embedding.load_model import load_model
     from engram.search.vectors.loaded_vectors import similar_pairs
     from engram.tasks.runtime import find_model_steps
@@ -374,7 +356,7 @@ def _consolidate(workspace: Workspace, store: Store, dry_run: bool) -> dict[str,
     }
 
 
-def _sentence(facts: dict[str, object]) -> str:
+def _sentence(facts: dict[str, Any]) -> str:
     if facts.get("undone"):
         return f"Run {facts['run']} was undone."
     if not facts["has_run"]:
@@ -386,14 +368,9 @@ def _sentence(facts: dict[str, object]) -> str:
 
 def _list(store: Store, as_json: bool) -> None:
     rows = [run_to_json(run) for run in list_runs(store)]
-    if as_json:
-        print_json({"runs": rows})
-    else:
-        print_table(
-            ["run#", "kind", "started", "state", "changes#"],
-            [(row["run"], row["kind"], local(row["started_at"]), row["state"], row["changes"]) for row in rows],
-            empty="No runs yet.",
-        )
+    cells = [(row["run"], row["kind"], local(row["started_at"]), row["state"], row["changes"]) for row in rows]
+    headings = ["run#", "kind", "started", "state", "changes#"]
+    tell(as_json, {"runs": rows}, lambda: print_table(headings, cells, empty="No runs yet."))
 
 
 # -- ``engram propose``: show lines for CLAUDE.md that are needed repeatedly, as a diff.
@@ -425,13 +402,12 @@ def propose(
     Example: engram propose --apply
     """
     with workspace.store() as store:
-        row = find_project(store, workspace.settings, project)
-        if project is None:
-            row = project_of_folder(store, workspace.settings, current_folder())
-        proposals = propose_lines(store, workspace.settings, row, target)
+        place = chosen_project(store, workspace.settings, project)
+        proposals = propose_lines(store, workspace.settings, place, target)
+    diffs = safe("\n".join(proposal.diff for proposal in proposals))
     if is_applied and proposals:
         if not as_json:
-            _print(proposals)
+            click.echo(diffs)
         files = ", ".join(str(proposal.path) for proposal in proposals)
         confirm(yes, as_json, f"Write this to {files}?")
         for proposal in proposals:
@@ -447,13 +423,8 @@ def propose(
     elif is_applied:
         say("Written.")
     else:
-        _print(proposals)
+        click.echo(diffs)
         advise("Nothing was written. `engram propose --apply` writes it.")
-
-
-def _print(proposals: list[Proposal]) -> None:
-    for proposal in proposals:
-        click.echo(safe(proposal.diff))
 
 
 def _to_json(proposal: Proposal) -> dict[str, object]:

@@ -9,8 +9,8 @@ import click
 from engram.cli.hub_commands import hub_option
 from engram.cli.options import TimeSpan, confirm, json_command, tell, yes_option
 from engram.cli.output import print_json, print_table, safe, say, when
-from engram.cli.sync_commands import sync_once
-from engram.cli.workspace import Workspace, advise, find_project, project_of_folder
+from engram.cli.sync_commands import refuse_vault, sync_once
+from engram.cli.workspace import Workspace, advise, chosen_project
 from engram.errors import BadRequest, HubError
 from engram.hub.client import team_sharing
 from engram.hub.client.membership import Keyring, require_server
@@ -34,12 +34,9 @@ from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing_statements import count_statements
 from engram.models.hub.shares import add_rule, drop_rule, list_shares
 from engram.models.hub.spaces import Space
-from engram.models.projects.projects import ProjectRow
-from engram.paths import current_folder
 from engram.reports.hub_report import report_hubs
 from engram.reports.memory_report import whole_id
 from engram.trust.display import as_arguments, number_of
-from engram.vaults import own_vault
 
 # -- ``engram share`` and ``engram unshare``: memories for a team, listed one by one or selected by a rule.
 
@@ -114,7 +111,7 @@ def _share(
     with workspace.store() as store:
         team = require_team(store, space, least="writer")
         read_hints(store, MAX_READ_TO_SEND)
-        place = _place(workspace, store, project)
+        place = chosen_project(store, workspace.settings, project)
         redact = workspace.redactor()
         previews = [
             preview(store, workspace.places, team, require_memory(store, episode_id), place, redact)
@@ -147,12 +144,6 @@ def _show(team: Space, previews: list[Preview]) -> None:
             say(f"  ! reads like {shown.held_back}: recipients store it, but Claude sees it only on request.")
 
 
-def _place(workspace: Workspace, store: Store, project: str | None) -> ProjectRow | None:
-    if project is not None:
-        return find_project(store, workspace.settings, project)
-    return project_of_folder(store, workspace.settings, current_folder())
-
-
 def _change_rule(
     workspace: Workspace,
     space: str | None,
@@ -168,7 +159,7 @@ def _change_rule(
     with workspace.store() as store:
         team = require_team(store, space, least="writer")
         read_hints(store, MAX_READ_TO_SEND)
-        place = _place(workspace, store, project)
+        place = chosen_project(store, workspace.settings, project)
         if place is None:
             raise BadRequest("specify the project with --project")
         check_rule(workspace.places, place)
@@ -293,7 +284,7 @@ def make(workspace: Workspace, name: str, sealed: bool, url: str | None, as_json
 
     Example: engram team make shop --sealed
     """
-    _refuse_in_vault(workspace)
+    refuse_vault(workspace)
     with workspace.store() as store:
         server = require_server(store, url, is_service=True)
         space = team_sharing.make_team(store, workspace.places, server, name, is_sealed=sealed)
@@ -340,7 +331,7 @@ def join(workspace: Workspace, code: str, url: str | None, as_json: bool) -> Non
 
     Example: engram team join K7QM-2XHD-RT
     """
-    _refuse_in_vault(workspace)
+    refuse_vault(workspace)
     with workspace.store() as store:
         space = team_sharing.join_team(store, workspace.places, require_server(store, url, is_service=True), code)
     workspace.wake_worker()
@@ -357,7 +348,7 @@ def accept(workspace: Workspace, name: str, as_json: bool) -> None:
 
     Example: engram team accept shop
     """
-    _refuse_in_vault(workspace)
+    refuse_vault(workspace)
     with workspace.store() as store:
         space = team_sharing.accept_team(store, workspace.places, name)
     workspace.wake_worker()
@@ -561,9 +552,3 @@ def _sync(workspace: Workspace, store: Store) -> None:
     errors = [done.error for done in sync_once(workspace, store) if done.error]
     if errors:
         raise HubError(f"{'; '.join(errors)}; the member was removed: run the command again to erase what they shared")
-
-
-def _refuse_in_vault(workspace: Workspace) -> None:
-    vault = own_vault(workspace.places)
-    if vault is not None:
-        raise BadRequest(f"{vault.name} is a vault: it receives nothing from others, and nothing in it is shared")

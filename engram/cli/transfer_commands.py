@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from engram.cli.hub_commands import say_unknown
-from engram.cli.options import confirm, json_command, project_option
+from engram.cli.options import confirm, json_command, project_option, tell
 from engram.cli.output import (
     check_writable,
     is_open_to_others,
@@ -224,10 +224,8 @@ def import_memories(
         say(f"{problem.where}: {problem.why}", err=True)
     if len(report.problems) > _MAX_SHOWN:
         say(f"{len(report.problems) - _MAX_SHOWN} more like these; add --json to see all", err=True)
-    if as_json:
-        print_json(report.to_json())
-    else:
-        _print_report(report, changes_known=is_mine or is_global or place is not None)
+    changes_known = is_mine or is_global or place is not None
+    tell(as_json, report.to_json(), lambda: _print_report(report, changes_known=changes_known))
 
 
 @contextlib.contextmanager
@@ -329,14 +327,9 @@ def _list(workspace: Workspace, as_json: bool) -> None:
             }
             for run in list_runs(store, kinds=[IMPORT_KIND])
         ]
-    if as_json:
-        print_json({"imports": rows})
-    else:
-        print_table(
-            ["run#", "format", "started", "state", "added#"],
-            [(row["run"], row["format"], local(row["started_at"]), row["state"], row["added"]) for row in rows],
-            empty="No imports yet.",
-        )
+    cells = [(row["run"], row["format"], local(row["started_at"]), row["state"], row["added"]) for row in rows]
+    headings = ["run#", "format", "started", "state", "added#"]
+    tell(as_json, {"imports": rows}, lambda: print_table(headings, cells, empty="No imports yet."))
 
 
 # -- ``engram restore``: replace memory.db with a backup.
@@ -449,44 +442,31 @@ def _begin_anew(workspace: Workspace, as_json: bool) -> None:
             raise BadRequest(f"{path} exists. To start over, stop Engram and move it away: mv {path}* SOMEWHERE")
         with Store(path, driver=workspace.settings.sqlite_driver, may_start_over=True) as store:
             carry_forgotten(store, [backup.path for backup in list_backups(workspace.places.backups)])
-    if as_json:
-        print_json({"new": str(path)})
-        return
-    say(
+    tell(
+        as_json,
+        {"new": str(path)},
         f"{path} is new and empty. The backups of the earlier memory are kept, and what you forgot remains forgotten. "
-        f"Start Engram again: {start_command(workspace.settings)}"
+        f"Start Engram again: {start_command(workspace.settings)}",
     )
 
 
 def _print_list(backups: list[Backup], as_json: bool) -> None:
-    if as_json:
-        print_json(
-            {
-                "backups": [
-                    {
-                        "path": str(backup.path),
-                        "made_at": iso_or_none(backup.made_at_ms),
-                        "bytes": backup.size,
-                        "upgraded_from": backup.upgraded_from or None,
-                    }
-                    for backup in backups
-                ]
-            }
-        )
-        return
-    print_table(
-        ["backup", "made", "MB#", ""],
-        [
-            (
-                backup.path.name,
-                when(backup.made_at_ms),
-                f"{backup.size / 1e6:.1f}",
-                "for going back to the version before an upgrade" if backup.upgraded_from else "",
-            )
-            for backup in backups
-        ],
-        empty="There are no backups yet. The worker makes one every day.",
-    )
+    rows = [
+        {
+            "path": str(backup.path),
+            "made_at": iso_or_none(backup.made_at_ms),
+            "bytes": backup.size,
+            "upgraded_from": backup.upgraded_from or None,
+        }
+        for backup in backups
+    ]
+    before = "for going back to the version before an upgrade"
+    cells = [
+        (one.path.name, when(one.made_at_ms), f"{one.size / 1e6:.1f}", before if one.upgraded_from else "")
+        for one in backups
+    ]
+    empty = "There are no backups yet. The worker makes one every day."
+    tell(as_json, {"backups": rows}, lambda: print_table(["backup", "made", "MB#", ""], cells, empty=empty))
 
 
 def _choose(backups: list[Backup], folder: Path, file: Path | None) -> Path:

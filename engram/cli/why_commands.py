@@ -17,7 +17,7 @@ import click
 from engram.cli.options import as_typed, end_answer, end_with_nothing, folder_project_option, json_command, limit_option
 from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
 from engram.cli.results import Result, in_folder, print_head, print_last, print_lines, print_rest, print_results
-from engram.cli.workspace import Workspace, advise, find_project, project_of_folder
+from engram.cli.workspace import Workspace, advise, chosen_project, project_of_folder
 from engram.embedding.load_model import load_model
 from engram.enums import Channel, Kind, Verdict
 from engram.errors import BadRequest, NotFound
@@ -197,14 +197,6 @@ def _print_blame(touches: Sequence[Touch], titles: Mapping[str, str]) -> None:
 # -- ``engram how``: how a tool was run in this project.
 
 
-def _place(store: Store, settings: Settings, project: str | None, *, is_everywhere: bool) -> ProjectRow | None:
-    """Return the named project, or else the current folder's; None for all projects."""
-    if is_everywhere:
-        return None
-    named = find_project(store, settings, project)
-    return named or project_of_folder(store, settings, current_folder())
-
-
 @click.command("how")
 @click.argument("tool")
 @folder_project_option
@@ -220,7 +212,7 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
     Example: engram how "git rebase"
     """
     with workspace.store() as store:
-        place = _place(store, workspace.settings, project, is_everywhere=is_everywhere)
+        place = None if is_everywhere else chosen_project(store, workspace.settings, project)
         places = list_projects(store) if place is None else [place]
         history = find_runs(store, places, tool)
         runs = history.passed[:limit]
@@ -376,10 +368,7 @@ _ASK_WHY = "Also: engram why ID of a memory, or engram why --prompt TEXT for wha
 
 def _explain(workspace: Workspace, store: Store, prompt: str, project: str | None, as_json: bool) -> None:
     settings = workspace.settings
-    if project is None:
-        place = project_of_folder(store, settings, current_folder())
-    else:
-        place = find_project(store, settings, project)
+    place = chosen_project(store, settings, project)
     explanation, answered_by, note = explain_prompt(store, settings, prompt, place, with_worker=not workspace.flags)
     reason = _dry_reason(store, explanation)
     if as_json:
@@ -556,7 +545,7 @@ def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bo
     if not text.strip():
         raise BadRequest("the error is empty: give the message, or its most informative line")
     with workspace.store() as store:
-        place = _place(store, workspace.settings, project, is_everywhere=is_everywhere)
+        place = None if is_everywhere else chosen_project(store, workspace.settings, project)
         places = [row.id for row in list_projects(store)] if place is None else [place.id]
         error = text[:MAX_ERROR_CHARACTERS]
         explained, _, _ = explain_prompt(store, workspace.settings, error, place, with_worker=not workspace.flags)

@@ -305,6 +305,12 @@ def find_project(store: Store, settings: Settings, name: str | None) -> ProjectR
     return named_project(store, name)
 
 
+def chosen_project(store: Store, settings: Settings, name: str | None) -> ProjectRow | None:
+    """Return the project given by ``--project``, else the current folder's, if it is known. Raises NotFound."""
+    named = find_project(store, settings, name)
+    return named or project_of_folder(store, settings, current_folder())
+
+
 def _forget_failures(settings: Settings) -> None:
     """Forget the failures of stages that may fail because of settings, if the memory can be opened.
 
