@@ -466,9 +466,9 @@ def test_a_worker_that_stops_answers_its_calls_and_the_next_worker_continues(
 ERAS = [True, pytest.param(False, marks=pytest.mark.soak)]
 #: A worker in which one tool never ends, and one in which the library is never loaded.
 STUCK_CALL, STUCK_CHANGE = (
-    f"import engram_mcp.tools, time\ndef {name}(access{more}) -> str:\n"
-    f"    print('in', flush=True)\n    time.sleep(9999)\nengram_mcp.tools.{name} = {name}\n"
-    for name, more in (("status", ""), ("pin", ", id: str, on: bool = True"))
+    "import time\nfrom dataclasses import replace\nfrom engram_mcp.catalog import TOOLS\n"
+    f"TOOLS['{name}'] = replace(TOOLS['{name}'], work=lambda *_, **__: print('in', flush=True) or time.sleep(9999))\n"
+    for name in ("memory_status", "memory_pin")
 )
 STUCK_START = (
     "from engram.worker import mcp_sessions\nimport time\n"
