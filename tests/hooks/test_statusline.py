@@ -23,7 +23,7 @@ from engram.paths import Home
 from engram.recollection.recollection_service import RecollectionService
 from engram.search.searcher import Searcher
 from engram.settings import Settings
-from engram.setup.agents.plugin import StatusLineOwner, owner_of, plan_statusline, statusline_entry
+from engram.setup.agents.plugin import is_our_statusline, plan_statusline, statusline_entry
 from engram.setup.edits.install_steps import JsonEntry
 from engram.system.socketpath import socket_address
 from engram.tasks.runtime import Runtime
@@ -168,7 +168,7 @@ def test_the_figures_are_those_of_the_session(home: Home) -> None:
 
 def test_another_tools_status_line_stays(tmp_path: Path, home: Home) -> None:
     theirs = {"statusLine": {"type": "command", "command": "ccstatusline"}}
-    assert owner_of(theirs) is StatusLineOwner.ANOTHER
+    assert not is_our_statusline(theirs["statusLine"])
 
     refused = plan_statusline(tmp_path, theirs, home)
 
@@ -182,7 +182,7 @@ def test_another_tools_status_line_stays(tmp_path: Path, home: Home) -> None:
 
 def test_our_own_status_line_is_renewed_and_never_put_back(tmp_path: Path, home: Home) -> None:
     ours = {"statusLine": statusline_entry()}
-    assert owner_of(ours) is StatusLineOwner.ENGRAM
+    assert is_our_statusline(ours["statusLine"])
 
     (change,) = plan_statusline(tmp_path, ours, home).changes
 

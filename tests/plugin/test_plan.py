@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from engram.paths import Home
+from engram.setup.agents.claude_code import ClaudeCode
 from engram.setup.agents.plugin import (
     permission_rule,
     plan_plugin,
     plan_settings,
-    supports_plugin,
     without_our_hooks,
     without_our_server,
 )
@@ -108,7 +108,7 @@ def test_a_skill_or_plugin_of_somebody_else_is_left_alone(tmp_path: Path, name: 
     ],
 )
 def test_which_claude_code_gets_the_plugin(version: str, supported: bool) -> None:
-    assert supports_plugin(version) is supported
+    assert ClaudeCode(None, version).supports_plugin is supported
 
 
 def test_each_way_has_its_permission_rule() -> None:

@@ -24,18 +24,18 @@ from engram.reports.claude_checks import (
 from engram.reports.engram_checks import Check, State
 from engram.settings import Settings
 from engram.setup.agents.plugin import (
+    MIN_PLUGIN_VERSION,
     has_mod,
+    is_at_least,
     permission_rule,
     plan_plugin,
     plan_settings,
     plan_statusline,
     settings_server,
-    supports_mods,
-    supports_plugin,
     without_our_hooks,
     without_our_server,
 )
-from engram.setup.agents.registered import MOD, Registration, Way, find_registrations, read_documents
+from engram.setup.agents.registered import MIN_MOD_VERSION, MOD, Registration, Way, find_registrations, read_documents
 from engram.setup.edits.apply_edit import decode
 from engram.setup.edits.file_state import StateKind, check_writable, read_state, real_path
 from engram.setup.edits.install_steps import FileChange, JsonEdit, JsonEntry, Step
@@ -101,12 +101,12 @@ class ClaudeCode:
     @property
     def supports_plugin(self) -> bool:
         """True if it loads a plugin from its ``skills`` folder, or is not installed yet."""
-        return supports_plugin(self.version)
+        return not self.version.strip() or is_at_least(self.version, MIN_PLUGIN_VERSION)
 
     @property
     def supports_mods(self) -> bool:
-        """True if it is known to load a plugin's mod."""
-        return supports_mods(self.version)
+        """True if it is known to load a plugin's mod; older versions ignore it and run the hooks."""
+        return is_at_least(self.version, MIN_MOD_VERSION)
 
 
 def find_claude_code(settings: Settings) -> ClaudeCode:

@@ -2,8 +2,8 @@
 
 The two are never combined. Nothing is written here: the installer applies the steps, and uninstalling reverts them.
 
-- ``plan_plugin`` for Claude Code ``MIN_PLUGIN_VERSION`` or later (``supports_plugin``), together with
-  ``without_our_hooks`` for settings that contain Engram's hooks;
+- ``plan_plugin`` for Claude Code ``MIN_PLUGIN_VERSION`` or later, together with ``without_our_hooks`` for settings that
+  contain Engram's hooks;
 - ``plan_settings`` for an older version, or if the user does not want a plugin;
 - ``permission_rule`` returns the matching entry of ``permissions.allow`` for either.
 
@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Collection, Iterator, Mapping
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +48,7 @@ from engram_hooks.block import FOLDER, settings_block, stamped, with_home
 
 #: The first version of Claude Code that loads a plugin from the ``skills`` folder.
 MIN_PLUGIN_VERSION = (2, 1, 157)
-#: The first version that supports ``network.hosts`` in a plugin's manifest.
+#: The first version that supports ``network.hosts`` in a plugin's manifest, and reports its absence.
 MIN_HOSTS_VERSION = (2, 1, 330)
 #: Mode of the plugin's files.
 FILE_MODE = 0o644
@@ -67,40 +66,14 @@ def server_values(home: Home | None) -> dict[str, Any]:
     return {key: server[key] for key in ("command", "args", "env") if key != "env" or server["env"]}
 
 
-def supports_plugin(version: str) -> bool:
-    """Return True if this version of Claude Code loads plugins from the ``skills`` folder.
+def is_at_least(version: str, minimum: tuple[int, ...]) -> bool:
+    """Return True if a Claude Code is known to be of a version or later.
 
     Args:
-        version: the output of ``claude --version``, such as ``2.1.330 (Claude Code)``; "" if it is not installed yet,
-            which counts as the newest.
+        version: the output of ``claude --version``, such as ``2.1.330 (Claude Code)``; "" if unknown.
     """
-    if not version.strip():
-        return True
-    return _numbers(version) >= MIN_PLUGIN_VERSION
-
-
-def declares_hosts(version: str) -> bool:
-    """Return True if this Claude Code supports ``network.hosts`` in a plugin's manifest, and reports its absence.
-
-    Args:
-        version: as for ``supports_plugin``; an unknown version does not count.
-    """
-    return _numbers(version) >= MIN_HOSTS_VERSION
-
-
-def supports_mods(version: str) -> bool:
-    """Return True if this version of Claude Code loads a plugin's mod; older versions ignore it and run the hooks.
-
-    Args:
-        version: as for ``supports_plugin``; an unknown version does not count.
-    """
-    return _numbers(version) >= MIN_MOD_VERSION
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers of a version; () if it can't be parsed."""
-    numbers = version.split()[0].split(".") if version.strip() else []
-    return tuple(map(int, numbers)) if all(number.isdecimal() for number in numbers) else ()
+    numbers = version.split()[0].split(".") if version.strip() else [""]
+    return all(number.isdecimal() for number in numbers) and tuple(map(int, numbers)) >= minimum
 
 
 def permission_rule(name: str = NAME, *, is_plugin: bool) -> str:
@@ -135,11 +108,11 @@ def plan_plugin(claude_folder: Path, home: Home | None = None, *, version: str =
     """
     name = read_documents(claude_folder).plugin_name
     folder = skills_folder(claude_folder, name)
-    files = plugin_files(home, name=name, declares_hosts=declares_hosts(version), mod=mod)
+    files = plugin_files(home, name=name, declares_hosts=is_at_least(version, MIN_HOSTS_VERSION), mod=mod)
     obsolete = other_files(folder, files)
     first = ".".join(map(str, MIN_MOD_VERSION))
     too_old = f"This Claude Code ({version}) ignores the mod, which needs version {first} or later."
-    is_too_old = mod and bool(version) and not supports_mods(version)
+    is_too_old = mod and bool(version) and not is_at_least(version, MIN_MOD_VERSION)
     renamed = () if name == NAME else (other_name_note(name, f"Claude Code's folder {claude_folder}"),)
     return Step(
         name="plugin",
@@ -257,26 +230,15 @@ SCRIPT = "statusline.sh"
 MARK = f"{FOLDER.name}/{SCRIPT}"
 
 
-class StatusLineOwner(StrEnum):
-    """Which program the status line in settings belongs to."""
-
-    NOBODY = "nobody"
-    ENGRAM = "engram"
-    ANOTHER = "another tool"
-
-
 def statusline_entry(home: Home | None = None) -> dict[str, Any]:
     """Return the value of ``statusLine`` in Claude Code's settings."""
     script = shlex.quote(str(FOLDER / SCRIPT))
     return {"type": "command", "command": stamped(with_home(home) + f"command . {script} 2>/dev/null; exit 0")}
 
 
-def owner_of(settings: Mapping[str, Any]) -> StatusLineOwner:
-    entry = settings.get("statusLine")
-    if entry is None:
-        return StatusLineOwner.NOBODY
-    command = str(entry.get("command", "")) if isinstance(entry, dict) else ""
-    return StatusLineOwner.ENGRAM if MARK in command else StatusLineOwner.ANOTHER
+def is_our_statusline(entry: object) -> bool:
+    """Return True for the status line of any version of Engram, even if edited."""
+    return isinstance(entry, Mapping) and MARK in str(entry.get("command", ""))
 
 
 def plan_statusline(claude_folder: Path, settings: Mapping[str, Any], home: Home | None = None) -> Step:
@@ -287,7 +249,7 @@ def plan_statusline(claude_folder: Path, settings: Mapping[str, Any], home: Home
     """
     path = claude_folder / "settings.json"
     summary = f"Show in Claude Code's status line what Engram is doing ({path})"
-    if owner_of(settings) is StatusLineOwner.ANOTHER:
+    if settings.get("statusLine") is not None and not is_our_statusline(settings["statusLine"]):
         note = (
             "The status line belongs to another tool and is left unchanged. To get Engram's, remove statusLine from "
             f"{path}, then run: engram install --statusline"
@@ -300,10 +262,9 @@ def plan_statusline(claude_folder: Path, settings: Mapping[str, Any], home: Home
 
 
 def without_our_statusline(settings: Mapping[str, Any]) -> tuple[JsonEntry, ...]:
-    """Return the entries to remove from settings to drop Engram's status line, of any version and even if edited."""
-    if owner_of(settings) is not StatusLineOwner.ENGRAM:
-        return ()
-    return (JsonEntry(("statusLine",), settings["statusLine"]),)
+    """Return the entries to remove from settings to drop Engram's status line."""
+    entry = settings.get("statusLine")
+    return (JsonEntry(("statusLine",), entry),) if is_our_statusline(entry) else ()
 
 
 # -- The checks of the plugin in ``engram doctor``: is it disabled, from another version, or registered twice?

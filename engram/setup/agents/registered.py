@@ -60,7 +60,7 @@ def plugin_files(
         home: a memory folder other than the default; None leaves the choice to the environment.
         name: the plugin's name; its MCP server is always called ``NAME``, because the plugin's name is prefixed to it.
         declares_hosts: declare in the manifest that the plugin does not contact any host; earlier versions of Claude
-            Code warn about that key, see ``plugin.declares_hosts``.
+            Code warn about that key.
         mod: add the mod; versions of Claude Code before ``MIN_MOD_VERSION`` ignore it.
     """
     block = settings_block(home, interpreter)

@@ -104,8 +104,8 @@ def check_writable(path: Path, real: Path, state: FileState) -> None:
         )
 
 
-def make_folders(folder: Path) -> list[Path]:
-    """Create a folder and its missing parents; return the folders created, outermost first.
+def missing_folders(folder: Path) -> list[Path]:
+    """Return a folder and its parents as far as they are missing, outermost first.
 
     Raises:
         InstallError: a file is in the way.
@@ -116,9 +116,13 @@ def make_folders(folder: Path) -> list[Path]:
             raise InstallError(f"{folder} is not a folder. Move it away")
         missing.append(folder)
         folder = folder.parent
-    for folder in reversed(missing):
-        folder.mkdir(exist_ok=True)
     return missing[::-1]
+
+
+def make_folders(folder: Path) -> None:
+    """Create a folder and its missing parents. Raises InstallError if a file is in the way."""
+    for missing in missing_folders(folder):
+        missing.mkdir(exist_ok=True)
 
 
 def write_state(real: Path, state: FileState, data: bytes) -> None:

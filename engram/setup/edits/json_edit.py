@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from engram.errors import BadRequest
@@ -27,17 +27,17 @@ class Removed:
     replacement: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AppliedJson:
     """What an edit actually did to a file, as needed to revert it."""
 
-    added: tuple[JsonEntry, ...] = ()
-    removed: tuple[Removed, ...] = ()
-    replaced: tuple[Removed, ...] = ()
+    added: list[JsonEntry] = field(default_factory=list)
+    removed: list[Removed] = field(default_factory=list)
+    replaced: list[Removed] = field(default_factory=list)
     #: Objects and lists that did not exist before.
-    created: tuple[Path, ...] = ()
+    created: list[Path] = field(default_factory=list)
     #: Objects and lists that were empty, each with the white space and comments inside.
-    blank: tuple[tuple[Path, str], ...] = ()
+    blank: list[tuple[Path, str]] = field(default_factory=list)
     #: The text of a document without a value; None for any other document.
     former: str | None = None
 
@@ -47,11 +47,11 @@ class AppliedJson:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> AppliedJson:
         return cls(
-            added=tuple(JsonEntry(**{**entry, "path": tuple(entry["path"])}) for entry in stored["added"]),
-            removed=tuple(Removed(**{**entry, "path": tuple(entry["path"])}) for entry in stored["removed"]),
-            replaced=tuple(Removed(**{**entry, "path": tuple(entry["path"])}) for entry in stored["replaced"]),
-            created=tuple(tuple(path) for path in stored["created"]),
-            blank=tuple((tuple(path), inner) for path, inner in stored["blank"]),
+            added=[JsonEntry(**{**entry, "path": tuple(entry["path"])}) for entry in stored["added"]],
+            removed=[Removed(**{**entry, "path": tuple(entry["path"])}) for entry in stored["removed"]],
+            replaced=[Removed(**{**entry, "path": tuple(entry["path"])}) for entry in stored["replaced"]],
+            created=[tuple(path) for path in stored["created"]],
+            blank=[(tuple(path), inner) for path, inner in stored["blank"]],
             former=stored["former"],
         )
 
@@ -69,8 +69,10 @@ def apply_json(text: str, edit: JsonEdit) -> tuple[str, AppliedJson]:
         worker.remove(entry)
     for entry in edit.add:
         worker.add(entry)
-    worker.remove_emptied()
-    return worker.text, worker.record()
+    # Lists and objects that became empty because something in them was removed go, too.
+    for old in worker.done.removed:
+        worker.text = _remove_emptied(worker.text, _container(old))
+    return worker.text, worker.done
 
 
 def drop_json(text: str, entries: tuple[JsonEntry, ...]) -> str:
@@ -108,40 +110,19 @@ class _Applier:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._added: list[JsonEntry] = []
-        self._removed: list[Removed] = []
-        self._replaced: list[Removed] = []
-        self._created: list[Path] = []
-        self._blank: list[tuple[Path, str]] = []
-        self._former: str | None = None
-        root = parse(text)
-        if root is None:
-            self._former = text
+        self.done = AppliedJson()
+        if parse(text) is None:
+            self.done.former = text
             has_comments = bool(text.strip("\ufeff \t\r\n"))
             before = text.rstrip() + "\n" if has_comments else text[: text.startswith("\ufeff")]
             self.text = before + "{}\n"
-
-    def record(self) -> AppliedJson:
-        return AppliedJson(
-            added=tuple(self._added),
-            removed=tuple(self._removed),
-            replaced=tuple(self._replaced),
-            created=tuple(self._created),
-            blank=tuple(self._blank),
-            former=self._former,
-        )
 
     def remove(self, entry: JsonEntry) -> None:
         while (found := _find(self.text, entry)) is not None:
             container, part = found
             node = part.node if isinstance(part, Member) else part
-            self._removed.append(Removed(entry.path, self.text[node.start : node.end], entry.is_item))
+            self.done.removed.append(Removed(entry.path, self.text[node.start : node.end], entry.is_item))
             self.text = remove_part(self.text, container, part)
-
-    def remove_emptied(self) -> None:
-        """Remove lists and objects that became empty because something in them was removed."""
-        for old in self._removed:
-            self.text = _remove_emptied(self.text, _container(old))
 
     def add(self, entry: JsonEntry) -> None:
         path = _container(entry)
@@ -149,7 +130,7 @@ class _Applier:
         container, missing = _descend(root, path)
         if missing:
             self._insert(container, path[: len(path) - len(missing)], missing[0], _nest(missing[1:], entry))
-            self._created += [path[: len(path) - left] for left in range(len(missing))][::-1]
+            self.done.created += [path[: len(path) - left] for left in range(len(missing))][::-1]
         elif entry.is_item:
             if container.items is None:
                 raise BadRequest(f"{_named(path)} is not a list")
@@ -164,14 +145,14 @@ class _Applier:
                 return
             else:
                 old = self.text[member.node.start : member.node.end]
-                self._replaced.append(Removed(entry.path, old, False, replacement=entry.value))
+                self.done.replaced.append(Removed(entry.path, old, False, replacement=entry.value))
                 self.text = replace_value(self.text, member.node, json.dumps(entry.value, ensure_ascii=False))
                 return
-        self._added.append(entry)
+        self.done.added.append(entry)
 
     def _insert(self, container: Node, path: Path, key: str | None, value: Any) -> None:
-        if not container.parts and not any(known == path for known, _ in self._blank):
-            self._blank.append((path, self.text[container.start + 1 : container.end - 1]))
+        if not container.parts and not any(known == path for known, _ in self.done.blank):
+            self.done.blank.append((path, self.text[container.start + 1 : container.end - 1]))
         self.text = insert_part(self.text, find_style(self.text, _root(self.text)), container, key, value)
 
 

@@ -16,6 +16,7 @@ from engram.setup.edits.file_state import (
     digest_of,
     drop_temporary,
     make_folders,
+    missing_folders,
     read_state,
     real_path,
     write_state,
@@ -54,7 +55,6 @@ def apply_steps(run: Run, steps: Sequence[Step]) -> None:
     ledger = run.journal.ledger
     # A step that only has notes did nothing that could be undone.
     steps = [step for step in steps if not step.is_empty or any(str(path) in ledger.files for path in step.left)]
-    names = [step.name for step in steps]
     ledger.steps = [_record_of(step, run.journal.previous.step(step.name)) for step in steps]
     run.save()
     for step, record in zip(steps, ledger.steps, strict=True):
@@ -69,7 +69,8 @@ def apply_steps(run: Run, steps: Sequence[Step]) -> None:
         record.is_done = True
         run.save()
         reach("install.step")
-    ledger.files = dict(sorted(ledger.files.items(), key=lambda item: _order_of(names, item[1].step)))
+    order = {step.name: number for number, step in enumerate(steps)}
+    ledger.files = dict(sorted(ledger.files.items(), key=lambda item: order.get(item[1].step, len(steps))))
     run.check()
     _finish(run)
 
@@ -133,7 +134,7 @@ def _change(run: Run, path: Path, step: str, change: FileChange) -> None:
         run.note(keep_copy(run.home, real, data))
     record = FileRecord(path=str(path), real=str(real), step=step, original=original, written=written, applied=applied)
     if written.kind is not StateKind.ABSENT:
-        run.journal.ledger.folders += [str(folder) for folder in _missing_folders(real.parent)]
+        run.journal.ledger.folders += map(str, missing_folders(real.parent))
     run.journal.ledger.files[str(path)] = record
     run.save()
     reach("install.recorded")
@@ -234,15 +235,3 @@ def _wanted(change: FileChange, state: FileState, base: bytes) -> tuple[FileStat
         return ABSENT, b"", applied
     mode = change.mode if change.mode is not None else state.mode if state.kind is StateKind.FILE else NEW_FILE_MODE
     return FileState(StateKind.FILE, digest_of(content), mode), content, applied
-
-
-def _missing_folders(folder: Path) -> list[Path]:
-    missing: list[Path] = []
-    while not folder.is_dir():
-        missing.append(folder)
-        folder = folder.parent
-    return missing[::-1]
-
-
-def _order_of(names: Sequence[str], name: str) -> int:
-    return names.index(name) if name in names else len(names)

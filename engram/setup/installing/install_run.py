@@ -53,10 +53,6 @@ def action_from_json(stored: Mapping[str, Any]) -> Action:
 BeforeStep = Callable[[Step], None]
 
 
-def nothing() -> None:
-    return
-
-
 @dataclass(slots=True)
 class Outcome:
     """What an installation or its removal did."""
@@ -78,9 +74,9 @@ class Run:
     outcome: Outcome = field(default_factory=Outcome)
     journal: Journal = field(default_factory=lambda: Journal(Phase.INSTALLED))
     #: Called after all steps, before the installation counts as done; this may fail.
-    check: Callable[[], None] = nothing
+    check: Callable[[], None] = lambda: None
     #: Called during an undo, while nothing runs, before the previous processes are started again.
-    put_back: Callable[[], None] = nothing
+    put_back: Callable[[], None] = lambda: None
 
     def save(self) -> None:
         """Write the journal. Raises OSError."""
@@ -127,7 +123,10 @@ def change_to_json(change: FileChange) -> dict[str, Any]:
 
 def change_from_json(stored: Mapping[str, Any]) -> FileChange:
     """Return the edit or removal that was stored."""
-    entries = {name: tuple(map(_entry, listed)) for name, listed in (stored["edit"] or {}).items()}
+    entries = {
+        name: tuple(JsonEntry(**{**entry, "path": tuple(entry["path"])}) for entry in listed)
+        for name, listed in (stored["edit"] or {}).items()
+    }
     return FileChange(Path(stored["path"]), edit=JsonEdit(**entries) if stored["edit"] else None)
 
 
@@ -156,10 +155,6 @@ def _identity(action: Mapping[str, Any]) -> str:
     """Return what identifies an action, without the state that it found (was it running?)."""
     facts = {name: value for name, value in action["fields"].items() if not isinstance(value, bool)}
     return f"{action['kind']} {sorted(facts.items())}"
-
-
-def _entry(stored: Mapping[str, Any]) -> JsonEntry:
-    return JsonEntry(**{**stored, "path": tuple(stored["path"])})
 
 
 def _union(first: Sequence[Any], second: Sequence[Any]) -> tuple[Any, ...]:

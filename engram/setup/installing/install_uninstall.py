@@ -14,14 +14,10 @@ from engram.paths import Home
 from engram.setup.edits.install_steps import Step
 from engram.setup.edits.journal import Journal, Ledger, Phase, folder_of, load_journal
 from engram.setup.installing.apply_steps import apply_steps
-from engram.setup.installing.install_run import BeforeStep, Outcome, Run, nothing
+from engram.setup.installing.install_run import BeforeStep, Outcome, Run
 from engram.setup.installing.undo_steps import undo_installation, undo_run
 from engram.system.atomic import explain_error, make_private_folder
 from engram.system.process_lock import ProcessLock
-
-
-def _quiet(_: Step) -> None:
-    return
 
 
 def install_steps(
@@ -30,9 +26,9 @@ def install_steps(
     *,
     options: Mapping[str, Any],
     version: str,
-    before_step: BeforeStep = _quiet,
-    check: Callable[[], None] = nothing,
-    put_back: Callable[[], None] = nothing,
+    before_step: BeforeStep = lambda _: None,
+    check: Callable[[], None] = lambda: None,
+    put_back: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Bring the machine into the state that the steps describe, and undo earlier steps that are no longer planned.
 
@@ -47,7 +43,7 @@ def install_steps(
         run = Run(home, before_step, check=check, put_back=put_back)
         journal = _recover(run, load_journal(home))
         if journal.phase is not Phase.INSTALLING:
-            journal.previous, journal.before = _copy(journal.ledger), {}
+            journal.previous, journal.before = Ledger.from_json(journal.ledger.to_json()), {}
         journal.phase, journal.options, journal.engram = Phase.INSTALLING, dict(options), version
         run.journal = journal
         try:
@@ -68,7 +64,11 @@ def install_steps(
 
 
 def uninstall(
-    home: Home, *, stray: Journal | None = None, problems: Sequence[str] = (), before_step: BeforeStep = _quiet
+    home: Home,
+    *,
+    stray: Journal | None = None,
+    problems: Sequence[str] = (),
+    before_step: BeforeStep = lambda _: None,
 ) -> Outcome:
     """Undo an installation, whether complete or half done. The parts that could not be undone are in ``problems``.
 
@@ -104,10 +104,6 @@ def _locked(home: Home) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _copy(ledger: Ledger) -> Ledger:
-    return Ledger.from_json(ledger.to_json())
 
 
 def _recover(run: Run, journal: Journal | None) -> Journal:

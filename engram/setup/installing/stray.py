@@ -158,12 +158,8 @@ def _read_document(path: Path, problems: list[str]) -> dict[str, Any]:
 def _without_entries(edit: JsonEdit) -> dict[str, Any]:
     """Return the edit that removes the entries, along with the objects and lists that become empty."""
     containers = [entry.path if entry.is_item else entry.path[:-1] for entry in edit.drop]
-    applied = AppliedJson(
-        added=edit.drop,
-        created=tuple({path[:length] for path in containers for length in range(1, len(path) + 1)}),
-        former="",
-    )
-    return {"json": applied.to_json()}
+    created = {path[:length] for path in containers for length in range(1, len(path) + 1)}
+    return {"json": AppliedJson(added=list(edit.drop), created=list(created), former="").to_json()}
 
 
 def _edited_file(path: Path, step: str, applied: dict[str, Any]) -> FileRecord:
