@@ -41,13 +41,10 @@ def spell_hidden(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_spelled(char) for char in text.replace("\r\n", "\n"))
-
-
-def _spelled(char: str) -> str:
-    if char in LAYOUT or not is_hidden(char):
-        return char
-    return "" if char in LEFT_OUT else f"⟨U+{ord(char):04X}⟩"
+    return "".join(
+        char if char in LAYOUT or not is_hidden(char) else "" if char in LEFT_OUT else f"⟨U+{ord(char):04X}⟩"
+        for char in text.replace("\r\n", "\n")
+    )
 
 
 #: Folder of the templates.

@@ -223,10 +223,6 @@ def _projects(store: Store, numbers: Mapping[int, int]) -> list[tuple[str, int]]
     return [(names[row_id], number) for row_id, number in list(numbers.items())[:MAX_PROJECTS] if row_id in names]
 
 
-def count_new(store: Store, since_ms: int, project_id: int | None) -> int:
-    return count_memories_since(store, since_ms, project_id)
-
-
 def _said(request: PageRequest, text: str) -> list[Said]:
     """Return passages that contain the words, without duplicate texts, for when no worker answers."""
     words = tuple(question_words_of(text))
@@ -275,5 +271,5 @@ VIEW = View(
     key="m",
     path="m",
     routes=(Route("/m", show), Route("/m/answer", show_answer, is_part=True)),
-    count_new=count_new,
+    count_new=count_memories_since,
 )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -13,14 +12,14 @@ from engram.models.engine.meta import made_at_ms
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory, memories_of_turn
 from engram.models.projects.projects import find_project, project_by_id
-from engram.models.sessions.prompt_outcomes import Candidate, Outcome, count_outcomes_since, outcomes_of_session
+from engram.models.sessions.prompt_outcomes import count_outcomes_since, outcomes_of_session
 from engram.models.sessions.sessions import find_session, list_sessions, session_titles
 from engram.models.sessions.stored_turns import load_turn_row
 from engram.models.shown.injections import shown_of_session
 from engram.page.rendering import date, feature_bars, month
 from engram.page.view import Answer, PageRequest, Route, View, latest_project, number_in, start_of
 from engram.paths import is_session_id
-from engram.recollection.why import Moment, SessionWhy, why_session
+from engram.recollection.why import Moment, why_session
 from engram.reports.health import take_vitals
 from engram.reports.session_report import REASONS, SHOWN_VERDICTS, Briefing, summarize_rows
 from engram.worker.worker_client import ask_worker
@@ -45,31 +44,6 @@ TRIAL_REASONS = {
 
 #: Reasons for one of the memories considered, not necessarily the best.
 CANDIDATE_REASONS = {**REASONS, Verdict.BELOW_FLOOR: "it is not relevant enough"}
-
-
-@dataclass(frozen=True, slots=True)
-class TraceLine:
-    """One outcome of a prompt, as a line of the trace."""
-
-    outcome: Outcome
-    reason: str
-    is_shown: bool
-    #: The candidates that were shown, each with its summary.
-    shown: tuple[tuple[Candidate, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TraceMoment:
-    """A prompt with its outcome."""
-
-    moment: Moment
-    title: str
-    is_shown: bool
-    #: "" for a prompt from before Engram was installed.
-    reason: str
-    lines: tuple[TraceLine, ...]
-    #: Memories kept from its turn, except those listed with an earlier turn.
-    kept: tuple[Memory, ...]
 
 
 def show_all(request: PageRequest) -> Answer:
@@ -103,7 +77,7 @@ def show(request: PageRequest) -> Answer:
     upto = number_in(request.query.get("upto", ""))
     last = len(why.moments) if upto is None else upto
     first = max(0, last - MAX_MOMENTS)
-    moments = _traces(store, why, why.moments[first:last])
+    moments = _with_kept(store, why.moments[first:last])
     return Answer(
         "trace.html",
         {
@@ -111,7 +85,11 @@ def show(request: PageRequest) -> Answer:
             "asked_in": session and session.project_id and project_by_id(store, session.project_id),
             "summary": next(iter(summarize_rows(store, request.settings, [session] if session else [])), None),
             "briefings": [Briefing(what, at_ms, tokens) for what, at_ms, tokens in shown_of_session(store, session_id)],
-            "days": [list(some) for _, some in groupby(moments, lambda one: date(one.moment.at_ms))],
+            "days": [list(some) for _, some in groupby(moments, lambda one: date(one[0].at_ms))],
+            "summaries": why.summaries,
+            "reasons": REASONS,
+            "shown_verdicts": SHOWN_VERDICTS,
+            "before_engram": Verdict.BEFORE_ENGRAM,
             "made_ms": made_at_ms(store),
             "unknown": sum(moment.verdict is Verdict.BEFORE_ENGRAM for moment in why.moments),
             "earlier": first,
@@ -226,37 +204,13 @@ def _session_id(request: PageRequest) -> str:
     return session_id
 
 
-def _traces(store: Store, why: SessionWhy, moments: Sequence[Moment]) -> list[TraceMoment]:
+def _with_kept(store: Store, moments: Sequence[Moment]) -> Iterator[tuple[Moment, list[Memory]]]:
+    """Yield each prompt with the memories kept from its turn, except those yielded with an earlier one."""
     listed: set[str] = set()
-    traces = []
     for moment in moments:
         of_turn = [] if moment.turn_id is None else memories_of_turn(store, moment.turn_id)
-        kept = [memory for memory in of_turn if memory.episode_id not in listed]
-        listed |= {memory.episode_id for memory in kept}
-        traces.append(_trace(moment, why, kept))
-    return traces
-
-
-def _trace(moment: Moment, why: SessionWhy, kept: Sequence[Memory]) -> TraceMoment:
-    is_start = any(outcome.channel is Channel.START for outcome in moment.outcomes)
-    title = moment.prompt or ("start of the session" if is_start else "a prompt whose transcript was not read")
-    return TraceMoment(
-        moment=moment,
-        title=title,
-        is_shown=moment.verdict in SHOWN_VERDICTS,
-        reason="" if moment.verdict is Verdict.BEFORE_ENGRAM else REASONS[moment.verdict],
-        lines=tuple(_line(outcome, why) for outcome in moment.outcomes),
-        kept=tuple(kept),
-    )
-
-
-def _line(outcome: Outcome, why: SessionWhy) -> TraceLine:
-    shown = tuple(
-        (candidate, why.summaries.get(candidate.episode_id, ""))
-        for candidate in outcome.considered
-        if candidate.verdict in SHOWN_VERDICTS
-    )
-    return TraceLine(outcome, REASONS[outcome.verdict], outcome.verdict in SHOWN_VERDICTS, shown)
+        yield moment, [memory for memory in of_turn if memory.episode_id not in listed]
+        listed |= {memory.episode_id for memory in of_turn}
 
 
 VIEW = View(
