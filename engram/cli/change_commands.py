@@ -10,6 +10,7 @@ import click
 from engram.cli.memory_commands import report_change
 from engram.cli.options import (
     DefaultGroup,
+    answered,
     as_typed,
     choose,
     end_with_nothing,
@@ -270,12 +271,8 @@ def _confirm(store: Store, workspace: Workspace, episode_id: str, also_source: b
             f"With the source: {number_of(len(with_source.memories), 'memory')} and "
             f"{number_of(len(with_source.turn_ids), 'whole turn')}."
         )
-        choice = choose(
-            "Forget only this, or also the source?",
-            ["memory", "source", "nothing"],
-            default="nothing",
-            instead="add --yes for the memory only, or --yes --also-source",
-        )
+        with answered("add --yes for the memory only, or --yes --also-source"):
+            choice = choose("Forget only this, or also the source?", ["memory", "source", "nothing"], "nothing")
         if choice == "nothing":
             end_with_nothing("Nothing was changed.")
         return choice == "source"

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from engram.cli import options
-from engram.cli.options import agrees, choose_at_prompt, if_stopped, json_command, yes_option
+from engram.cli.options import agrees, if_stopped, json_command, yes_option
 from engram.cli.output import has_terminal, print_json, say, say_wrapped
 from engram.cli.report_commands import can_compare, extractor_settings, offer_comparison, store_settings
 from engram.cli.up_once import (
@@ -113,7 +113,7 @@ def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) ->
     answers = [*(["claude"] if claude.command else []), "local", "openai", *([COMPARE] if has_model else [])]
     # Pressing Enter must not send anything that was not sent before.
     default = settings.extractor if settings.extractor in answers else "local"
-    return choose_at_prompt("Choose", answers, default)
+    return options.choose("Choose", answers, default)
 
 
 def ask_mod(existing: Existing) -> bool:

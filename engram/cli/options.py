@@ -153,22 +153,8 @@ def _yes_or_no(typed: str) -> bool:
     return word.startswith("y")
 
 
-def choose(question: str, answers: Sequence[str], *, default: str, instead: str) -> str:
-    """Ask the user to choose one of several answers, and return it; see ``choose_at_prompt``.
-
-    Args:
-        instead: what to write on the command line so that nothing is asked, such as "add --yes".
-
-    Raises:
-        BadRequest: nobody is there to answer.
-        Abort: Ctrl-C.
-    """
-    with answered(instead):
-        return choose_at_prompt(question, answers, default)
-
-
-def choose_at_prompt(question: str, answers: Sequence[str], default: str) -> str:
-    """Ask until the user types an answer, or its beginning. Raises Abort on Ctrl-C, or if the input ends."""
+def choose(question: str, answers: Sequence[str], default: str) -> str:
+    """Ask until the user types one of the answers, or its beginning. Raises Abort on Ctrl-C, or if the input ends."""
 
     def chosen(typed: str) -> str:
         text = typed.strip().lower()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from engram.ingest.session_project import identify_folder, named_project
 from engram.models.forgetting.erase_project import contents_of_project
 from engram.models.projects.project_folders import (
     ProjectCounts,
-    Sorting,
     check_merge,
     count_projects,
     link_folder,
@@ -41,7 +39,6 @@ from engram.models.projects.project_folders import (
 )
 from engram.models.projects.projects import find_project as find_project_row
 from engram.models.projects.projects import find_project_of_identity
-from engram.models.sessions.reading_progress import FileTotals
 from engram.models.sessions.sessions import MAX_ROLLING_SUMMARY_CHARACTERS, list_sessions
 from engram.models.shown.usage import count_without_project
 from engram.paths import absolute_path, current_folder
@@ -271,14 +268,10 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
             f"To join them, run: {command}"
         )
     if sortings:
-        sorting, day = sortings[0], day_of(sortings[0].at_ms)
-        advise(f"Sorted on {day}: {_sorted_parts(sorting)}. To undo: engram projects sort --undo")
-
-
-def _sorted_parts(sorting: Sorting) -> str:
-    """Return what was moved to another project."""
-    parts = (counted(sorting.sessions, "session"), counted(sorting.turns, "turn"))
-    return ", ".join(filter(None, (*parts, counted(len(sorting.merged), "whole project"))))
+        last = sortings[0]
+        parts = (counted(last.sessions, "session"), counted(last.turns, "turn"))
+        moved = ", ".join(filter(None, (*parts, counted(len(last.merged), "whole project"))))
+        advise(f"Sorted on {day_of(last.at_ms)}: {moved}. To undo: engram projects sort --undo")
 
 
 @projects.command("show", short_help="Show one project: its folders, remote, sessions and memories.")
@@ -558,17 +551,10 @@ def _print_session(report: SessionReport, resume: str) -> None:
     shown += [(when(briefing.at_ms), briefing.what, "shown", "", briefing.tokens) for briefing in report.briefings]
     print_table(["at", "channel", "state", "memory", "tokens#"], shown, empty="Claude was shown nothing in it.")
     click.echo()
-    _print_files(report.files)
+    say("read  lines  transcript" if report.files else "No files.", bold=bool(report.files))
+    for file in report.files:
+        share = "all" if file.offset >= file.size else f"{100 * file.offset // max(file.size, 1)} %"
+        # A line that is not wrapped can be copied.
+        click.echo(f"{share:>4}  {file.lines:>5}  {safe(str(file.path))}")
     if report.prompts:
         advise(f"\nWhy, prompt by prompt: engram why {session.session_id}")
-
-
-def _print_files(files: Sequence[FileTotals]) -> None:
-    say("read  lines  transcript" if files else "No files.", bold=bool(files))
-    for file in files:
-        # A line that is not wrapped can be copied.
-        click.echo(f"{_share_read(file):>4}  {file.lines:>5}  {safe(str(file.path))}")
-
-
-def _share_read(file: FileTotals) -> str:
-    return "all" if file.offset >= file.size else f"{100 * file.offset // max(file.size, 1)} %"

@@ -240,7 +240,9 @@ def _show(workspace: Workspace, store: Store, offer: Offer, *, as_json: bool, ma
     if as_json:
         print_json(comparison.to_json())
         return
-    print_comparison(comparison)
+    _print_memories("Without a model", comparison.without, "Search finds everything that was said, either way.")
+    _print_memories(f"With {comparison.offer.model}", comparison.by_model, "It found nothing worth keeping.")
+    advise(f"\nThe call cost ${comparison.dollars:.4f}; `engram cost` lists it.")
     writer = _writer(offer.provider)
     switch = f"engram config set extractor {offer.provider}"
     if not may_ask:
@@ -261,13 +263,6 @@ def _agrees(question: str) -> bool:
     except click.Abort:
         click.echo()
         return False
-
-
-def print_comparison(comparison: Comparison) -> None:
-    """Print the memories made without a model, and then those that the model made."""
-    _print_memories("Without a model", comparison.without, "Search finds everything that was said, either way.")
-    _print_memories(f"With {comparison.offer.model}", comparison.by_model, "It found nothing worth keeping.")
-    advise(f"\nThe call cost ${comparison.dollars:.4f}; `engram cost` lists it.")
 
 
 def _print_memories(heading: str, memories: Sequence[ShownMemory], if_none: str) -> None:
@@ -351,42 +346,31 @@ def report(workspace: Workspace, days: int, as_json: bool) -> None:
 
 def _print(usage: Usage, days: int) -> None:
     used = usage.most_used
+    earlier = (counted(usage.earlier_sessions, "session"), counted(usage.earlier_prompts, "prompt"))
+    also = ", including earlier sessions" if usage.memories and usage.earlier_prompts else ""
+    most = "none yet"
+    if used is not None:
+        where = f"{used.episode_id}, {one_line(used.project, 60) or 'no project'}, {number_of(used.uses, 'time')}"
+        most = f"{one_line(used.summary, 120)} ({where})"
     click.secho(f"In the last {counted(days, 'day')}", bold=True)
     print_facts(
         [
             ("sessions", str(usage.sessions)),
             ("prompts", str(usage.prompts)),
-            ("before that", _earlier(usage)),
-            ("memories kept", f"{usage.memories}{_also_of_earlier(usage)}"),
+            ("before that", ", ".join(filter(None, earlier))),
+            ("memories kept", f"{usage.memories}{also}"),
             ("nothing kept in", ", ".join(f"“{one_line(name, 60)}”" for name in usage.projects_with_none)),
             ("shown to Claude", counted(usage.shown, "time") or "never"),
             ("opened", counted(usage.opened, "memory") or "no memory"),
             ("came too late", late_text(usage.late)),
             ("not kept of the model's", refused_text(usage.refused)),
-            ("used most", _named(used.summary, used.episode_id, used.project, used.uses) if used else "none yet"),
+            ("used most", most),
         ]
     )
     if not usage.sessions and usage.earlier_sessions:
         advise(
             f"There were no sessions in that time. For earlier ones: engram report --days {365 if days < 365 else 3650}"
         )
-
-
-def _earlier(usage: Usage) -> str:
-    """Return what was read from sessions before the days of the report; "" if there is none."""
-    return ", ".join(
-        filter(None, (counted(usage.earlier_sessions, "session"), counted(usage.earlier_prompts, "prompt")))
-    )
-
-
-def _also_of_earlier(usage: Usage) -> str:
-    return ", including earlier sessions" if usage.memories and usage.earlier_prompts else ""
-
-
-def _named(summary: str, episode_id: str, project: str, uses: int) -> str:
-    return (
-        f"{one_line(summary, 120)} ({episode_id}, {one_line(project, 60) or 'no project'}, {number_of(uses, 'time')})"
-    )
 
 
 @click.command("cost")

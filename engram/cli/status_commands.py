@@ -69,7 +69,11 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
     if as_json:
         facts = status_to_json(health, projects, agents, list(paused), workspace.settings)
         facts["hubs"] = [report.to_json() for report in hubs]
-        facts["second_chance"] = None if chances is None else _chances_json(chances, health)
+        facts["second_chance"] = chances and {
+            "done": chances.done,
+            "waiting": chances.waiting,
+            "paused": _pause(chances, health) or None,
+        }
         facts["picked"] = None if picked is None else dataclasses.asdict(picked)
         print_json(facts | {"worker": ({} if worker is None else worker.to_json()) | health.worker.as_json()})
         return
@@ -173,10 +177,6 @@ def _second_chances(chances: SecondChances | None, health: Health) -> str:
         return ""
     pause = _pause(chances, health)
     return f"{number_of(chances.done, 'session')}, {chances.waiting} waiting" + (f" ({pause})" if pause else "")
-
-
-def _chances_json(chances: SecondChances, health: Health) -> dict[str, object]:
-    return {"done": chances.done, "waiting": chances.waiting, "paused": _pause(chances, health) or None}
 
 
 def _pause(chances: SecondChances, health: Health) -> str:

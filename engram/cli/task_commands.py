@@ -83,7 +83,7 @@ def print_runs(rows: Sequence[Mapping[str, Any]], empty: str) -> None:
                 row["name"],
                 _about(row["args"]),
                 row["state"] if row["times"] == 1 else f"{row['state']} ×{row['times']}",
-                "–" if row["duration_ms"] is None else _duration(row["duration_ms"]),
+                "–" if (ms := row["duration_ms"]) is None else f"{ms} ms" if ms < 10_000 else span(ms / 1000),
                 one_line(row["outcome"], 80),
             )
             for row in rows
@@ -94,10 +94,6 @@ def print_runs(rows: Sequence[Mapping[str, Any]], empty: str) -> None:
 
 def _about(args: Collection[object]) -> str:
     return one_line(", ".join(map(str, args)), 14)
-
-
-def _duration(milliseconds: int) -> str:
-    return f"{milliseconds} ms" if milliseconds < 10_000 else span(milliseconds / 1000)
 
 
 # -- ``engram tasks retry``, ``cancel``, ``pause`` and ``resume``: change what the worker does.
@@ -264,18 +260,12 @@ def show(workspace: Workspace, name: str, as_json: bool) -> None:
         print_json({"tasks": facts, "runs": rows, "failure": failure})
         return
     for fact in facts:
-        print_facts((key, _fact(key, value)) for key, value in fact.items())
+        shown = fact | {key: local(at) for key, at in fact.items() if key.endswith("_at") and at}
+        print_facts((shown | {"args": ", ".join(fact["args"])}).items())
         click.echo()
     print_runs(rows, "No run is recorded.")
     if failure is not None:
         say(f"\nLatest failure, {local(failure['started_at'])}: {failure['outcome']}\n{failure['traceback']}")
-
-
-def _fact(key: str, value: Any) -> Any:
-    """Return one property of a piece of work, formatted for display."""
-    if key.endswith("_at") and value:
-        return local(value)
-    return ", ".join(value) if isinstance(value, list) else value
 
 
 for command in (retry, cancel, pause, resume):

@@ -373,12 +373,8 @@ def restore(
     if not as_json:
         _say_what_is_newer(workspace, backups, chosen)
     confirm(yes, as_json, f"Replace {places.memory_db} with {chosen.name}?")
-    locks = _take_locks(places.watcher_lock, places.worker_lock)
-    try:
+    with _stopped(places.watcher_lock, places.worker_lock):
         done = restore_backup(places.memory_db, chosen, driver=workspace.settings.sqlite_driver, carry_more=carry_hubs)
-    finally:
-        for lock in locks:
-            lock.release()
     with open_memory(places.memory_db, driver=workspace.settings.sqlite_driver, is_made=False) as store:
         unknown = list_unknown(store, places)
     if as_json:
@@ -481,16 +477,15 @@ def _choose(backups: list[Backup], folder: Path, file: Path | None) -> Path:
     raise NotFound(f"there is no backup {file}. `engram restore --list` lists the backups")
 
 
-def _take_locks(*paths: Path) -> list[ProcessLock]:
-    """Take the locks of the watcher and the worker, so that neither can run in the meantime. Raises AlreadyRunning."""
-    locks: list[ProcessLock] = []
-    try:
-        for path in paths:
-            locks.append(ProcessLock(path))
-    except AlreadyRunning as error:
-        for lock in locks:
-            lock.release()
-        raise AlreadyRunning(
-            "Engram is running. Stop it first: press Ctrl-C in `engram up`, or run: engram service stop"
-        ) from error
-    return locks
+@contextlib.contextmanager
+def _stopped(*locks: Path) -> Iterator[None]:
+    """Hold the locks of the watcher and the worker, so that neither runs in the meantime. Raises AlreadyRunning."""
+    with contextlib.ExitStack() as held:
+        try:
+            for path in locks:
+                held.callback(ProcessLock(path).release)
+        except AlreadyRunning as error:
+            raise AlreadyRunning(
+                "Engram is running. Stop it first: press Ctrl-C in `engram up`, or run: engram service stop"
+            ) from error
+        yield

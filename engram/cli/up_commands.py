@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 import click
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -32,7 +32,9 @@ from engram.trust.display import number_of, span
 # -- The dashboard of ``engram up``: processes, sessions, turns, memories, queue and delay.
 
 
-def draw(health: Health, children: list[Child], home: str) -> RenderableType:
+def draw(health: Health | str, children: list[Child], home: str) -> RenderableType:
+    if isinstance(health, str):
+        return Text(health, style="yellow")
     table = Table.grid(padding=(0, 3))
     for name, value in _facts(health):
         table.add_row(Text(name, style="bold"), Text(value))
@@ -40,8 +42,10 @@ def draw(health: Health, children: list[Child], home: str) -> RenderableType:
     return Group(Text(f"Engram, memory in {home}. Press Ctrl-C to stop.", style="dim"), table, *notes)
 
 
-def line(health: Health) -> str:
+def line(health: Health | str) -> str:
     """Return the dashboard's figures on one line, for a log or a terminal that can't move its cursor."""
+    if isinstance(health, str):
+        return health
     totals = health.totals
     return (
         f"{number_of(totals.sessions, 'session')}, {number_of(totals.turns, 'turn')}, "
@@ -53,9 +57,10 @@ def line(health: Health) -> str:
 
 def _facts(health: Health) -> list[tuple[str, str]]:
     totals = health.totals
+    memory = f", {health.worker.rss_mb:.0f} MB" if health.worker.rss_mb else ""
     return [
         ("watcher", "running" if health.watcher.is_alive else "starting"),
-        ("worker", _worker(health)),
+        ("worker", f"running{memory}" if health.worker.is_alive else "starting"),
         ("sessions", f"{totals.sessions} in {number_of(totals.projects, 'project')}"),
         (
             "turns",
@@ -65,12 +70,6 @@ def _facts(health: Health) -> list[tuple[str, str]]:
         ("queue", f"{number_of(health.waiting, 'task')}, {number_of(health.missing_vectors, 'text')} to prepare"),
         ("behind", span(health.lag_seconds)),
     ]
-
-
-def _worker(health: Health) -> str:
-    if not health.worker.is_alive:
-        return "starting"
-    return "running" + (f", {health.worker.rss_mb:.0f} MB" if health.worker.rss_mb else "")
 
 
 def _notes(health: Health, children: list[Child]) -> list[str]:
@@ -212,13 +211,16 @@ def _stop_signals() -> Iterator[threading.Event]:
 def _show(workspace: Workspace, supervisor: Supervisor, stopping: threading.Event) -> None:
     """Check the children every second, and refresh the dashboard as often as its cost allows."""
     screen = console()
-    display = _Dashboard(screen) if screen.is_terminal else _Lines()
-    refresh_at_seconds = 0.0
-    with display:
+    home, refresh_at_seconds = str(workspace.settings.home), 0.0
+    with Live(console=screen, auto_refresh=False, transient=True) if screen.is_terminal else _Lines() as display:
         while not stopping.is_set() and supervisor.look():
             started = time.monotonic()
             if started >= refresh_at_seconds:
-                display.update(workspace, supervisor.children)
+                health = _read_health(workspace)
+                if isinstance(display, Live):
+                    display.update(draw(health, supervisor.children, home), refresh=True)
+                else:
+                    display.update(line(health))
                 refresh_at_seconds = started + _REFRESH_SHARE * (time.monotonic() - started)
             stopping.wait(_CHECK_SECONDS)
 
@@ -231,25 +233,6 @@ def _read_health(workspace: Workspace) -> Health | str:
             return take_health(store, workspace.settings)
     except StoreError as error:
         return str(error)
-
-
-class _Dashboard:
-    def __init__(self, screen: Console) -> None:
-        self._live = Live(console=screen, auto_refresh=False, transient=True)
-
-    def __enter__(self) -> _Dashboard:
-        self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._live.stop()
-
-    def update(self, workspace: Workspace, children: list[Child]) -> None:
-        health = _read_health(workspace)
-        if isinstance(health, str):
-            self._live.update(Text(health, style="yellow"), refresh=True)
-        else:
-            self._live.update(draw(health, children, str(workspace.settings.home)), refresh=True)
 
 
 class _Lines:
@@ -266,10 +249,9 @@ class _Lines:
         if self._latest != self._last:
             click.echo(self._latest)
 
-    def update(self, workspace: Workspace, _: list[Child]) -> None:
+    def update(self, latest: str) -> None:
         """Print a line if something has changed and the last line is old enough."""
-        health = _read_health(workspace)
-        self._latest = health if isinstance(health, str) else line(health)
+        self._latest = latest
         now = time.monotonic()
         if self._latest != self._last and now - self._printed_seconds >= _LINE_SECONDS:
             click.echo(self._latest)

@@ -75,7 +75,9 @@ def run_once(
         if is_read_only(store.path):  # else this could go unnoticed, and pending work would wait forever
             raise StoreError(f"{workspace.places.root} can't be written; run `engram doctor` to see what to do")
         report = _read(workspace, store, bars, sources)
-        runtime = make_runtime(_in_a_hurry(settings), store)
+        # The user is waiting, and no recall runs at the same time.
+        threads = max(settings.embedding_threads, min(os.cpu_count() or 1, MAX_THREADS))
+        runtime = make_runtime(replace(settings, embedding_threads=threads), store)
         texts = 0
 
         def step(stage: str, done: int, total: int) -> None:
@@ -104,11 +106,6 @@ def run_once(
     if is_told and not is_quiet:
         _print(report, workspace)
     return report
-
-
-def _in_a_hurry(settings: Settings) -> Settings:
-    """Return the settings with more threads for the model: the user is waiting, and no recall runs at the same time."""
-    return replace(settings, embedding_threads=max(settings.embedding_threads, min(os.cpu_count() or 1, MAX_THREADS)))
 
 
 _STAGES = {"extract": "Making memories", "embed": "Preparing the search by meaning"}

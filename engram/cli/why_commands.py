@@ -464,7 +464,8 @@ def _print_session(report: SessionWhy, limit: int, as_json: bool) -> None:
 
 def _print_moment(moment: Moment, report: SessionWhy, *, with_silence: bool) -> None:
     """Print one prompt and its outcome; with ``with_silence``, also why a prompt without an outcome has none."""
-    title = one_line(moment.prompt, 100) or _title(moment)
+    unknown = "(start of the session)" if _is_start(moment) else "(a prompt whose transcript was not read)"
+    title = one_line(moment.prompt, 100) or unknown
     say(f"{when(moment.at_ms)}  {title}", bold=True)
     for outcome in moment.outcomes:
         print_lines(f"{outcome.channel}: {_verdict(outcome)}", indent="  ")
@@ -475,10 +476,6 @@ def _print_moment(moment: Moment, report: SessionWhy, *, with_silence: bool) -> 
         print_lines(f"{moment.verdict}: {REASONS[moment.verdict]}", indent="  ")
     for one in moment.no_rules:
         print_lines(f"not kept as a rule: “{one_line(one.sentence, 100)}”: {one.refusal}", indent="  ")
-
-
-def _title(moment: Moment) -> str:
-    return "(start of the session)" if _is_start(moment) else "(a prompt whose transcript was not read)"
 
 
 def _is_start(moment: Moment) -> bool:
