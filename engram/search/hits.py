@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import accumulate
 from typing import Any
 
@@ -154,7 +154,7 @@ class MemoryFields:
     #: Where it comes from, if it is not the user's own: "teammate NAME" or "pack NAME".
     told_by: str
     #: Why it may be a planted instruction; "" if nothing suggests that.
-    suspect: str
+    suspect: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,20 +313,7 @@ class PublicHit:
         if self.changed_files[0]:
             values["changed_files"], values["edited_files"] = self.changed_files
         if self.memory is not None:
-            values |= {
-                "content": self.memory.content,
-                "scope": self.memory.scope,
-                "pinned": self.memory.is_pinned,
-                "lowered": self.memory.is_lowered,
-                "superseded_by": self.memory.superseded_by,
-                "stale": self.memory.stale_reason,
-                "unmerged_branch": self.memory.branch,
-                "told_by": self.memory.told_by,
-                "suspect": self.memory.suspect,
-                "stands_in": self.standing.stands_in,
-                "contradicted_by": self.standing.contradicted_by,
-                "quote": self.quote,
-            }
+            values |= {**_written(self.memory), **_written(self.standing), "quote": self.quote}
         return values
 
     @classmethod
@@ -336,61 +323,41 @@ class PublicHit:
         Raises:
             KeyError: a key is missing, for example because another version wrote the JSON.
         """
-        return cls(
-            id=values["id"],
-            kind=values["kind"],
-            text=values["text"],
-            score=values["score"],
-            parts=values["parts"],
-            project=values["project"],
-            created_at_ms=parse_time_ms(values["created_at"]) or 0,
-            evidence=tuple(_place_from_json(place) for place in values["evidence"]),
-            session_id=values["session"],
-            status=Status.from_stored(values["status"]),
-            importance=Importance.from_stored(values["importance"]),
-            role=values["role"],
-            cosine=values["cosine"],
-            is_doubtful=values["doubtful"],
-            memory=_memory_from_json(values) if "content" in values else None,
-            origin=Origin(
-                resume=values["resume"],
-                commit=values["commit"],
-                pull_request=values["pull_request"],
-                session_title=values.get("session_title", ""),
-                folder=values.get("folder", ""),
-            ),
-            standing=Standing(stands_in=values.get("stands_in", ""), contradicted_by=values.get("contradicted_by", "")),
-            quote=values.get("quote", ""),
-            followed=values.get("followed", ""),
-            title=values.get("title", ""),
-            outcome=values.get("outcome", ""),
-            changed_files=(values.get("changed_files", 0), values.get("edited_files", 0)),
-        )
+        fields_of_hit = {
+            **values,
+            "created_at_ms": parse_time_ms(values["created_at"]) or 0,
+            "evidence": tuple(_read(EvidencePlace, {**one, "line": one["line"] or 0}) for one in values["evidence"]),
+            "status": Status.from_stored(values["status"]),
+            "importance": Importance.from_stored(values["importance"]),
+            "memory": _read(MemoryFields, values) if "content" in values else None,
+            "origin": _read(Origin, values),
+            "standing": _read(Standing, values),
+            "changed_files": (values.get("changed_files", 0), values.get("edited_files", 0)),
+        }
+        hit: PublicHit = _read(cls, fields_of_hit)
+        return hit
 
 
-def _memory_from_json(values: Mapping[str, Any]) -> MemoryFields:
-    return MemoryFields(
-        content=values["content"],
-        scope=values["scope"],
-        is_pinned=values["pinned"],
-        is_lowered=values["lowered"],
-        superseded_by=values["superseded_by"],
-        stale_reason=values["stale"],
-        branch=values["unmerged_branch"],
-        told_by=values["told_by"],
-        suspect=values.get("suspect", ""),
-    )
+#: Field of a hit or of a part of it → its key in JSON, if this has another name.
+_KEYS = {
+    "session_id": "session",
+    "is_doubtful": "doubtful",
+    "is_pinned": "pinned",
+    "is_lowered": "lowered",
+    "stale_reason": "stale",
+    "branch": "unmerged_branch",
+}
 
 
-def _place_from_json(values: Mapping[str, Any]) -> EvidencePlace:
-    return EvidencePlace(
-        session_id=values["session"],
-        uuid=values["uuid"],
-        path=values["path"],
-        line=values["line"] or 0,
-        part=values["part"],
-        position=values["position"],
-    )
+def _written(part: MemoryFields | Standing) -> dict[str, Any]:
+    return {_KEYS.get(one.name, one.name): getattr(part, one.name) for one in fields(part)}
+
+
+def _read(kind: Any, values: Mapping[str, Any]) -> Any:
+    """Return a dataclass from JSON; a field with a default may be missing."""
+    keys = {one.name: _KEYS.get(one.name, one.name) for one in fields(kind)}
+    needed = {one.name for one in fields(kind) if one.default is MISSING}
+    return kind(**{name: values[key] for name, key in keys.items() if name in needed or key in values})
 
 
 # -- Rank memories from unmerged branches lower if the asker works on another branch.
