@@ -19,7 +19,8 @@ from engram.recollection.choose_bites import Bite, InjectionRequest
 from engram.recollection.hook_files import PendingBites, RecollectionFiles
 from engram.recollection.ledger import Ledger
 from engram.recollection.past_fixes import Failure, read_failure, recall_failure
-from engram.recollection.prompts import AskedPrompt, SessionScope, digest_of
+from engram.recollection.prompt_answer import text_of
+from engram.recollection.prompts import AskedPrompt, SessionScope, digest_of, remember
 from engram.recollection.render_bites import failure_text, hook_output
 from engram.recollection.session_start import SessionStarts
 from engram.settings import Settings
@@ -47,13 +48,9 @@ class SeenFailures:
     def is_new(self, context: str, failure: Failure) -> bool:
         """Record a failure of a session or subagent; return False if half of its error was seen there before."""
         with self._lock:
-            seen = self._keys.setdefault(context, set())
-            self._keys.move_to_end(context)
-            is_new = 2 * len(seen & set(failure.keys)) < len(failure.keys)
-            seen.update(failure.keys)
-            while len(self._keys) > MAX_CONTEXTS:
-                self._keys.popitem(last=False)
-            return is_new
+            seen = self._keys.get(context, set())
+            remember(self._keys, context, seen | set(failure.keys), MAX_CONTEXTS)
+            return 2 * len(seen & set(failure.keys)) < len(failure.keys)
 
     def forget(self, session_id: str) -> None:
         """Forget the failures of a session whose context was emptied."""
@@ -162,21 +159,17 @@ class FailureAnswers:
         """Return the failing command in a payload; None for any other tool, or if a person interrupted it."""
         given = payload.get("tool_input")
         command = given.get("command") if isinstance(given, dict) else None
-        session_id, error, agent_id = payload.get("session_id"), payload.get("error"), payload.get("agent_id")
-        cwd = payload.get("cwd")
+        session_id, error, folder = payload.get("session_id"), payload.get("error"), text_of(payload, "cwd")
         if not (isinstance(session_id, str) and isinstance(command, str) and isinstance(error, str)):
             return None
         if payload.get("is_interrupt") is True:
             return None
         session = sessions.find_session(self.store, session_id)
-        folder = cwd if isinstance(cwd, str) else ""
         branches = {session.branch if session is not None else "", read_branch(folder)}
         failure = read_failure(command, error, self._redact_line(session_id), branches)
         if failure is None:
             return None
-        return FailedTool(
-            session_id=session_id, cwd=folder, failure=failure, agent_id=agent_id if isinstance(agent_id, str) else ""
-        )
+        return FailedTool(session_id, folder, failure, agent_id=text_of(payload, "agent_id"))
 
     def _redact_line(self, session_id: str) -> Callable[[str], str]:
         known = sessions.known_values(self.store, session_id)

@@ -248,8 +248,8 @@ class Ledger:
                     if (injection.session_id, injection.prompt_key) != (session_id, key)
                 ]
                 self._unwritten_outcomes = [
-                    (_too_late(outcome), cwd)
-                    if (outcome.session_id, outcome.prompt_key, outcome.verdict) == (session_id, key, Verdict.SHOWN)
+                    (with_verdict(outcome, Verdict.TOO_LATE), cwd)
+                    if (outcome.session_id, outcome.prompt_key) == (session_id, key)
                     else (outcome, cwd)
                     for outcome, cwd in self._unwritten_outcomes
                 ]
@@ -323,12 +323,15 @@ def _briefing_outcome(session_id: str, memory_ids: Sequence[str], now_ms: int) -
     )
 
 
-def _too_late(outcome: Outcome) -> Outcome:
+def with_verdict(outcome: Outcome, verdict: Verdict) -> Outcome:
+    """Return an outcome with a different verdict on the chosen bites, such as PENDING."""
+    if outcome.verdict is not Verdict.SHOWN:
+        return outcome
     considered = [
-        replace(candidate, verdict=Verdict.TOO_LATE) if candidate.verdict is Verdict.SHOWN else candidate
+        replace(candidate, verdict=verdict) if candidate.verdict is Verdict.SHOWN else candidate
         for candidate in outcome.considered
     ]
-    return replace(outcome, verdict=Verdict.TOO_LATE, considered=tuple(considered))
+    return replace(outcome, verdict=verdict, considered=tuple(considered))
 
 
 def _without(kept: list[T], stored: Sequence[T]) -> list[T]:

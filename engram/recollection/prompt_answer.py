@@ -23,7 +23,7 @@ from engram.recollection.choose_bites import (
     recorded_candidates,
 )
 from engram.recollection.hook_files import PendingBites
-from engram.recollection.ledger import Ledger
+from engram.recollection.ledger import Ledger, with_verdict
 from engram.recollection.prompts import (
     SAME_MOMENT_MS,
     AskedPrompt,
@@ -340,17 +340,6 @@ class PromptAnswerer:
         latest = self.prompts.find(session_id)
         is_repeated = outcome.verdict is Verdict.ASKED_BEFORE
         return is_repeated and latest is not None and prompt.at_ms - latest.at_ms < SAME_MOMENT_MS
-
-
-def with_verdict(outcome: Outcome, verdict: Verdict) -> Outcome:
-    """Return an outcome with a different verdict on the chosen bites, such as PENDING."""
-    if outcome.verdict is not Verdict.SHOWN:
-        return outcome
-    considered = [
-        replace(candidate, verdict=verdict) if candidate.verdict is Verdict.SHOWN else candidate
-        for candidate in outcome.considered
-    ]
-    return replace(outcome, verdict=verdict, considered=tuple(considered))
 
 
 def text_of(payload: Mapping[str, object], name: str) -> str:

@@ -100,6 +100,7 @@ MAX_SESSIONS = 500
 #: A prompt in the transcript within this time of a hook's prompt is the same prompt, in milliseconds.
 SAME_MOMENT_MS = 10_000
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 _PROMPT_ID = lazy_regex(r"[0-9A-Za-z_-]{1,128}")
@@ -174,8 +175,8 @@ class LatestPrompts:
         with self._lock:
             claim = self._check(session_id, prompt)
             if claim is not Claim.ASKED_BEFORE:
-                _remember(self._asked, session_id, prompt.key)
-                self._keep(session_id, prompt)
+                remember(self._asked, session_id, prompt.key)
+                remember(self._latest, session_id, prompt)
             return claim
 
     def check(self, session_id: str, prompt: AskedPrompt) -> Claim:
@@ -195,7 +196,7 @@ class LatestPrompts:
             known = self._latest.get(session_id)
             if known is not None and (known.digest == prompt.digest or known.at_ms >= prompt.at_ms - SAME_MOMENT_MS):
                 return False
-            self._keep(session_id, prompt)
+            remember(self._latest, session_id, prompt)
             return True
 
     def is_new_call(self, session_id: str, call: str) -> bool:
@@ -210,18 +211,15 @@ class LatestPrompts:
         with self._lock:
             if kept.get(session_id) == value:
                 return False
-            _remember(kept, session_id, value)
+            remember(kept, session_id, value)
             return True
 
-    def _keep(self, session_id: str, prompt: AskedPrompt) -> None:
-        _remember(self._latest, session_id, prompt)
 
-
-def _remember(kept: OrderedDict[str, T], session_id: str, value: T) -> None:
-    """Set a session's value, and drop the least recently set sessions beyond the limit."""
-    kept[session_id] = value
-    kept.move_to_end(session_id)
-    while len(kept) > MAX_SESSIONS:
+def remember(kept: OrderedDict[K, T], key: K, value: T, most: int = MAX_SESSIONS) -> None:
+    """Set a value, and drop the least recently set ones beyond the limit."""
+    kept[key] = value
+    kept.move_to_end(key)
+    while len(kept) > most:
         kept.popitem(last=False)
 
 
@@ -309,10 +307,7 @@ class Topics:
     def note(self, session_id: str, text: str) -> None:
         """Record that a prompt was answered with bites."""
         with self._lock:
-            self._topics[session_id] = _Topic(text, stems(topic_words(text)))
-            self._topics.move_to_end(session_id)
-            while len(self._topics) > MAX_SESSIONS:
-                self._topics.popitem(last=False)
+            remember(self._topics, session_id, _Topic(text, stems(topic_words(text))))
 
     def forget(self, session_id: str) -> None:
         with self._lock:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import TypeVar
 
 from engram.models.engine.transaction import Store
 from engram.models.projects.projects import ProjectRow
@@ -13,95 +12,14 @@ from engram.models.sessions.recent_work import calls_of_session
 from engram.recollection.branch_state import Where, find_branch_state
 from engram.recollection.hook_files import PendingBites
 from engram.recollection.ledger import Ledger
-from engram.recollection.prompts import AskedPrompt, SessionScope, Topics
+from engram.recollection.prompts import AskedPrompt, SessionScope, Topics, remember
 from engram.recollection.render_bites import hook_output
 from engram.recollection.session_briefing import build_briefing, recovered_key, recovered_line
 from engram.settings import Settings
 from engram.transcripts.git_files import read_branch
 
-# -- Remember session starts and missed briefings, so that each session is briefed once.
-
-K = TypeVar("K")
-V = TypeVar("V")
-
-#: Maximum number of sessions for which the start is remembered.
-MAX_SESSIONS = 500
 #: A session start repeated within this time, in milliseconds, comes from a hook that is registered twice.
 SAME_START_MS = 10_000
-
-
-class Starts:
-    """Remembers the starts of sessions. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        #: (session, source) → when a hook asked about it, in milliseconds since 1970.
-        self._claimed: OrderedDict[tuple[str, str], int] = OrderedDict()
-        #: Session that missed its briefing → key of the prompt with which it is delivered; "" while it is still owed.
-        self._missed: OrderedDict[str, str] = OrderedDict()
-        #: Sessions that were resumed or forked before their transcript was read.
-        self._replayed: OrderedDict[str, None] = OrderedDict()
-
-    def claim(self, session_id: str, source: str, now_ms: int) -> bool:
-        """Record a start; return False if another hook has just asked about the same start."""
-        with self._lock:
-            known_ms = self._claimed.get((session_id, source))
-            if known_ms is not None and abs(now_ms - known_ms) < SAME_START_MS:
-                return False
-            self._claimed[session_id, source] = now_ms
-            _limit(self._claimed)
-            return True
-
-    def note_missed(self, session_id: str) -> None:
-        """Record that a hook exited before its briefing arrived. The answer to the next prompt delivers it."""
-        with self._lock:
-            for key in [key for key in self._claimed if key[0] == session_id]:
-                del self._claimed[key]
-            self._missed[session_id] = ""
-            _limit(self._missed)
-
-    def note_briefed(self, session_id: str) -> None:
-        """Record that the session was briefed at a later start, so that it is no longer owed a briefing."""
-        with self._lock:
-            self._missed.pop(session_id, None)
-
-    def take_missed(self, session_id: str, prompt_key: str) -> bool:
-        """Return True if the answer to this prompt must deliver a missed briefing, which is then no longer owed."""
-        with self._lock:
-            if self._missed.get(session_id) != "":
-                return False
-            self._missed[session_id] = prompt_key
-            return True
-
-    def give_back(self, session_id: str, prompt_key: str) -> bool:
-        """Record that the answer to this prompt arrived too late; return True if a briefing is owed again."""
-        with self._lock:
-            if self._missed.get(session_id) != prompt_key:
-                return False
-            self._missed[session_id] = ""
-            return True
-
-    def note_replay(self, session_id: str) -> None:
-        """Record that the session was resumed or forked; its transcript shows from which session."""
-        with self._lock:
-            self._replayed[session_id] = None
-            _limit(self._replayed)
-
-    def is_replay(self, session_id: str) -> bool:
-        """Return True for a session that was resumed or forked before its transcript was read."""
-        with self._lock:
-            return session_id in self._replayed
-
-    def end_replay(self, session_id: str) -> None:
-        with self._lock:
-            self._replayed.pop(session_id, None)
-
-
-def _limit(kept: OrderedDict[K, V]) -> None:
-    while len(kept) > MAX_SESSIONS:
-        kept.popitem(last=False)
-
-
 #: Start sources for which Claude Code replays the context, including injected text.
 REPLAYING_SOURCES = ("resume", "fork")
 #: Start sources for which the context was emptied.
@@ -132,14 +50,21 @@ class SessionStarts:
         self._pending = pending
         self._topics = topics
         self._scope = scope
-        self._starts = Starts()
+        self._lock = threading.Lock()
+        #: (session, source) → when a hook asked about it, in milliseconds since 1970.
+        self._claimed: OrderedDict[tuple[str, str], int] = OrderedDict()
+        #: Session that missed its briefing → key of the prompt with which it is delivered; "" while it is still owed.
+        self._missed: OrderedDict[str, str] = OrderedDict()
+        #: Sessions that were resumed or forked before their transcript was read.
+        self._replayed: OrderedDict[str, None] = OrderedDict()
 
     def answer(self, session_id: str, cwd: str, source: str) -> bytes:
         """Return the output of the SessionStart hook; b"" if the session needs no briefing."""
         if source in REPLAYING_SOURCES:
-            self._starts.note_replay(session_id)
+            with self._lock:
+                remember(self._replayed, session_id, None)
             return b""
-        if not self._starts.claim(session_id, source, self._store.now_ms()):
+        if not self._claim(session_id, source):
             return b""
         is_emptied = source in EMPTYING_SOURCES
         if is_emptied:
@@ -147,7 +72,8 @@ class SessionStarts:
             self._ledger.note_context_start(session_id)
         elif self._ledger.was_briefed(session_id):
             return b""
-        self._starts.note_briefed(session_id)
+        with self._lock:
+            self._missed.pop(session_id, None)
         text = self._briefing(session_id, cwd)
         if text or is_emptied:
             self._ledger.note_briefing(session_id, text, is_new_context=is_emptied)
@@ -161,11 +87,14 @@ class SessionStarts:
             # The transcript shows when the context was emptied; the payload has no time and may be old.
             self._forget_context(session_id)
             self._ledger.note_briefing(session_id, "", is_new_context=True)
-        self._starts.note_missed(session_id)
+        with self._lock:
+            for key in [key for key in self._claimed if key[0] == session_id]:
+                del self._claimed[key]
+            remember(self._missed, session_id, "")
 
     def missed_briefing(self, session_id: str, prompt: AskedPrompt) -> str:
         """Return the briefing that the session missed; "" if it missed none or another prompt has delivered it."""
-        if not self._starts.take_missed(session_id, prompt.key):
+        if not self._change_missed(session_id, "", prompt.key):
             return ""
         self._pending.settle(session_id)
         text = self._briefing(session_id, prompt.cwd, is_late=True)
@@ -175,18 +104,38 @@ class SessionStarts:
 
     def give_back(self, session_id: str, prompt_key: str) -> None:
         """Record that the answer to a prompt arrived too late, so that a briefing in it is owed again."""
-        if self._starts.give_back(session_id, prompt_key):
+        if self._change_missed(session_id, prompt_key, ""):
             self._ledger.take_back_briefing(session_id)
 
     def is_unread_replay(self, session_id: str) -> bool:
         """Return True while a resumed or forked session's context is unknown, because its transcript is unread."""
-        if not self._starts.is_replay(session_id):
-            return False
+        with self._lock:
+            if session_id not in self._replayed:
+                return False
         is_read = sessions.find_session(self._store, session_id) or sessions.copied_history(self._store, session_id)
         if is_read or not self._settings.capture:
-            self._starts.end_replay(session_id)
+            with self._lock:
+                self._replayed.pop(session_id, None)
             return False
         return True
+
+    def _claim(self, session_id: str, source: str) -> bool:
+        """Record a start; return False if another hook has just asked about the same start."""
+        now_ms = self._store.now_ms()
+        with self._lock:
+            known_ms = self._claimed.get((session_id, source))
+            if known_ms is not None and abs(now_ms - known_ms) < SAME_START_MS:
+                return False
+            remember(self._claimed, (session_id, source), now_ms)
+            return True
+
+    def _change_missed(self, session_id: str, old: str, new: str) -> bool:
+        """Set the prompt that delivers a missed briefing, if it was ``old``; return whether it was."""
+        with self._lock:
+            was_old = self._missed.get(session_id) == old
+            if was_old:
+                self._missed[session_id] = new
+            return was_old
 
     def _has_worked(self, session_id: str, project_id: int | None) -> bool:
         session = sessions.find_session(self._store, session_id)

@@ -16,7 +16,7 @@ from engram.models.shown.injections import agent_key
 from engram.recollection.choose_bites import InjectionRequest
 from engram.recollection.ledger import Ledger
 from engram.recollection.prompt_answer import BiteSelector, Selection, text_of, within_budget
-from engram.recollection.prompts import digest_of, filter_prompt
+from engram.recollection.prompts import digest_of, filter_prompt, remember
 from engram.recollection.quotation_bites import rate_for_prompt
 from engram.recollection.render_bites import bites_text, hook_output
 
@@ -64,12 +64,10 @@ class AgentTasks:
     def note(self, session_id: str, task: AgentTask) -> None:
         """Keep a call's task until its subagent starts. Repeated reports of the same call are ignored."""
         with self._changed:
-            tasks = self._tasks.setdefault(session_id, deque(maxlen=MAX_TASKS))
+            tasks = self._tasks.get(session_id) or deque(maxlen=MAX_TASKS)
             if not any(task.call_id and known.call_id == task.call_id for known in tasks):
                 tasks.append(task)
-            self._tasks.move_to_end(session_id)
-            while len(self._tasks) > MAX_SESSIONS:
-                self._tasks.popitem(last=False)
+            remember(self._tasks, session_id, tasks, MAX_SESSIONS)
             self._changed.notify_all()
 
     def take(
@@ -83,22 +81,14 @@ class AgentTasks:
         """Remove and return the task of a starting subagent; "" if none arrives in time or it has started before."""
         deadline = time.monotonic() + wait_seconds
         with self._changed:
-            if not self._begin(f"{session_id} {agent_id}"):
+            if (agent := f"{session_id} {agent_id}") in self._started:
                 return ""
+            remember(self._started, agent, None, MAX_STARTED)
             while (task := self._find(session_id, agent_type, prompt_id)) is None:
                 if not self._changed.wait(max(0.0, deadline - time.monotonic())):
                     return ""
             self._tasks[session_id].remove(task)
             return task.text
-
-    def _begin(self, agent: str) -> bool:
-        """Record that a subagent has started; return False if that was already known."""
-        if agent in self._started:
-            return False
-        self._started[agent] = None
-        while len(self._started) > MAX_STARTED:
-            self._started.popitem(last=False)
-        return True
 
     def _find(self, session_id: str, agent_type: str, prompt_id: str) -> AgentTask | None:
         """Return the oldest task with this type and prompt; an unknown type or prompt matches any."""
