@@ -55,6 +55,31 @@ def is_object(data: bytes) -> bool:
         return False
 
 
+# -- Values of an expected form, whatever the agent wrote.
+
+
+def object_in(value: object) -> dict[str, Any]:
+    """Return an object from a parsed file; {} for any other value."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects_in(values: object) -> list[dict[str, Any]]:
+    """Return the objects in a list from a parsed file; [] for any other value."""
+    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
+
+
+def texts_in(content: object, type_: str = "") -> list[str]:
+    """Return the texts of a message's content: the string itself, or the texts of its parts.
+
+    Args:
+        type_: only parts of this type count; "" for any.
+    """
+    if isinstance(content, str):
+        return [content]
+    parts = [part for part in objects_in(content) if not type_ or part.get("type") == type_]
+    return [text for part in parts if isinstance(text := part.get("text"), str)]
+
+
 # -- Text and ids in a form that SQLite can store.
 
 

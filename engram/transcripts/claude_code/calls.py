@@ -15,7 +15,15 @@ from engram.transcripts.calls import (
     read_message,
     telling_line,
 )
-from engram.transcripts.json_values import MAX_ID_CHARS, storable, storable_id, storable_text
+from engram.transcripts.json_values import (
+    MAX_ID_CHARS,
+    object_in,
+    objects_in,
+    storable,
+    storable_id,
+    storable_text,
+    texts_in,
+)
 from engram.transcripts.turns import (
     MAX_COMMAND_CHARS,
     MAX_ERROR_CHARS,
@@ -42,10 +50,8 @@ def todos_of_call(tool: str, given: dict[str, Any]) -> tuple[tuple[Todo, ...], b
     """
     if tool == "TodoWrite":
         listed = given.get("todos")
-        entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-        todos = [
-            Todo("", _text(entry.get("content")), TodoState.OPEN) for entry in entries if entry.get("status") in _OPEN
-        ]
+        open_ones = [entry for entry in objects_in(listed) if entry.get("status") in _OPEN]
+        todos = [Todo("", _text(entry.get("content")), TodoState.OPEN) for entry in open_ones]
         return tuple(todo for todo in todos if todo.text)[:MAX_TODOS], isinstance(listed, list)
     if tool == "TaskCreate":
         text = _text(given.get("subject"))
@@ -102,8 +108,7 @@ def start_action(block: dict[str, Any], uuid: str, at_ms: int | None = None) -> 
     if not isinstance(tool_use_id, str) or not 0 < len(tool_use_id) <= MAX_ID_CHARS:
         return None
     tool = tool[:MAX_ID_CHARS] if isinstance(tool, str) else ""
-    given = block.get("input")
-    given = given if isinstance(given, dict) else {}
+    given = object_in(block.get("input"))
     files = tuple(
         storable(f)
         for f in (given.get(key) for key in _FILE_KEYS)
@@ -180,7 +185,7 @@ def result_text(block: dict[str, Any], report: object = None) -> str:
     content = block.get("content")
     if content == "" and not block.get("is_error"):
         return storable(_reported_text(report)[:MAX_SEARCHED_CHARS])
-    return storable(_text_of(content)[:MAX_SEARCHED_CHARS])
+    return storable("\n".join(texts_in(content, "text"))[:MAX_SEARCHED_CHARS])
 
 
 def everything_shown(block: dict[str, Any], report: object) -> str:
@@ -191,27 +196,15 @@ def everything_shown(block: dict[str, Any], report: object) -> str:
 def _reported_text(report: object) -> str:
     """Return the text of Claude Code's report on a result, which can have several forms."""
     if not isinstance(report, dict):
-        return _text_of(report)
+        return "\n".join(texts_in(report, "text"))
     file = report.get("file")
     parts = [report.get(key) for key in _REPORTED] + [file.get("content") if isinstance(file, dict) else None]
-    return "\n".join(filter(None, map(_text_of, parts)))
-
-
-def _text_of(content: object) -> str:
-    """Return the text of a message's content, which is a string or a list of blocks."""
-    if isinstance(content, str):
-        return content
-    blocks = content if isinstance(content, list) else ()
-    texts = (block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == "text")
-    return "\n".join(text for text in texts if isinstance(text, str))
+    return "\n".join(filter(None, ("\n".join(texts_in(part, "text")) for part in parts)))
 
 
 def _reported_commit(action: Action, report: object) -> str:
     """Return the commit that a command made according to Claude Code: its hash, and the subject from the command."""
-    operation = report.get("gitOperation") if isinstance(report, dict) else None
-    commit = operation.get("commit") if isinstance(operation, dict) else None
-    if not isinstance(commit, dict):
-        return ""
+    commit = object_in(object_in(object_in(report).get("gitOperation")).get("commit"))
     sha = storable_text(commit.get("sha"))
     if not _SHA.fullmatch(sha):
         return ""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.claude_code.entry import Entry
-from engram.transcripts.json_values import storable, storable_text
+from engram.transcripts.json_values import object_in, objects_in, storable, storable_text, texts_in
 from engram.transcripts.speaker import Speaker, judge
 from engram.transcripts.turns import ARROW, Action, Role, TextBlock
 
@@ -57,8 +57,7 @@ class Part(NamedTuple):
 
 def proposed_in(block: dict[str, Any]) -> Iterator[Part]:
     """Yield what a ``tool_use`` block asks the user: questions with their options, or a plan to approve."""
-    given = block.get("input")
-    given = given if isinstance(given, dict) else {}
+    given = object_in(block.get("input"))
     if block.get("name") == QUESTION_TOOL:
         for number, question in enumerate(_questions(given)):
             yield Part(Role.PROPOSED, _question_text(question), f"{block.get('id')}#{number}")
@@ -75,7 +74,7 @@ def is_refused(action: Action, block: dict[str, Any], entry: Entry) -> bool:
     """
     if block.get("is_error") is not True or len(_results(entry)) != 1:
         return False
-    data, text = entry.data, _text_of(block)
+    data, text = entry.data, "\n".join(texts_in(block.get("content")))
     if "toolDenialKind" in data or _version(data) >= _KIND_SINCE:
         return data.get("toolDenialKind") == "user-rejected"
     is_own = action.tool in _OWN_TOOLS or (action.tool == "Bash" and _version(data) >= _EXIT_CODE_SINCE)
@@ -99,13 +98,13 @@ def heard_in(
     """
     link = f"{action.tool_use_id}#0"
     if is_refused:
-        yield from _refusal(action, _text_of(block), proposed_by, link)
+        yield from _refusal(action, "\n".join(texts_in(block.get("content"))), proposed_by, link)
     elif block.get("is_error") is True or len(_results(entry)) != 1:
         return
     elif action.tool == QUESTION_TOOL:
         yield from _answers(action, entry.data.get("toolUseResult"))
     else:
-        if action.tool == PLAN_TOOL and _text_of(block).startswith(_APPROVED):
+        if action.tool == PLAN_TOOL and "\n".join(texts_in(block.get("content"))).startswith(_APPROVED):
             yield from _approval(entry.data.get("toolUseResult"), proposed_by(action), link)
         if action.tool in _OWN_TOOLS:
             yield from (Part(Role.USER, text, link) for text in _beside(entry))
@@ -139,7 +138,7 @@ def _answers(action: Action, report: object) -> Iterator[Part]:
     """Yield the chosen labels, which are the assistant's words, and what the user typed instead or in addition."""
     if not isinstance(report, dict) or _TIMED_OUT in report:
         return
-    answers, notes = _mapping(report.get("answers")), _mapping(report.get("annotations"))
+    answers, notes = object_in(report.get("answers")), object_in(report.get("annotations"))
     questions = _questions(report)
     for number, question in enumerate(questions):
         asked = str(question["question"])
@@ -151,7 +150,7 @@ def _answers(action: Action, report: object) -> Iterator[Part]:
         labels, typed = _split_answer(answer, _labels(same))
         if labels:
             yield Part(Role.CHOSEN, f"{storable(asked).strip()} {ARROW} {', '.join(labels)}", link)
-        note = _text(_mapping(notes.get(asked)).get("notes"))
+        note = _text(object_in(notes.get(asked)).get("notes"))
         for text in dict.fromkeys(text for text in (typed, note) if text):
             yield Part(Role.USER, text, link)
 
@@ -165,7 +164,7 @@ def _split_answer(answer: str, labels: Sequence[str]) -> tuple[list[str], str]:
     chosen: list[str] = []
     rest = answer
     while rest:
-        label = next((label for label in (*labels, *_OWN_WORDS) if _begins(rest, label)), None)
+        label = next((label for label in (*labels, *_OWN_WORDS) if f"{rest},".startswith(f"{label},")), None)
         if label is None:
             break
         chosen += [label] if label in labels else []
@@ -177,13 +176,9 @@ def _split_answer(answer: str, labels: Sequence[str]) -> tuple[list[str], str]:
     return chosen, rest
 
 
-def _begins(answer: str, label: str) -> bool:
-    return answer.startswith(label) and answer[len(label) : len(label) + 1] in ("", ",")
-
-
 def _approval(report: object, proposed: Sequence[TextBlock], link: str) -> Iterator[Part]:
     """Yield a plan that the user approved, with their changes to it; never a plan that another agent approved."""
-    report = _mapping(report)
+    report = object_in(report)
     if report.get("isAgent") is True:
         return
     plan = _text(report.get("plan"))
@@ -227,47 +222,27 @@ def _questions(holder: dict[str, Any]) -> list[dict[str, Any]]:
     return [item for item in some if isinstance(item, dict) and isinstance(item.get("question"), str)]
 
 
-def _options(question: dict[str, Any]) -> list[dict[str, Any]]:
-    options = question.get("options")
-    return [option for option in options if isinstance(option, dict)] if isinstance(options, list) else []
-
-
 def _labels(questions: Sequence[dict[str, Any]]) -> list[str]:
     """Return the labels of questions, longest first, so that a label does not hide a longer one."""
-    options = [option for question in questions for option in _options(question)]
+    options = [option for question in questions for option in objects_in(question.get("options"))]
     return sorted((label for option in options if (label := _text(option.get("label")))), key=len)[::-1]
 
 
 def _question_text(question: dict[str, Any]) -> str:
     lines = [_text(question["question"])]
-    for option in _options(question):
+    for option in objects_in(question.get("options")):
         lines.append("- " + ": ".join(text for key in ("label", "description") if (text := _text(option.get(key)))))
     return "\n".join(lines)
 
 
 def _results(entry: Entry) -> list[dict[str, Any]]:
-    content = entry.message.get("content")
-    blocks = content if isinstance(content, list) else []
-    return [block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_result"]
-
-
-def _text_of(block: dict[str, Any]) -> str:
-    """Return the whole text of a ``tool_result`` block."""
-    content = block.get("content")
-    if isinstance(content, str):
-        return content
-    texts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    return "\n".join(text for text in texts if isinstance(text, str))
+    return [block for block in objects_in(entry.message.get("content")) if block.get("type") == "tool_result"]
 
 
 def _version(data: dict[str, Any]) -> tuple[int, ...]:
     """Return the version of Claude Code that wrote a line; (0, 0, 0) if unknown."""
     match = _VERSION.match(version) if isinstance(version := data.get("version"), str) else None
     return tuple(int(number) for number in match.groups()) if match else (0, 0, 0)
-
-
-def _mapping(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _text(value: object) -> str:

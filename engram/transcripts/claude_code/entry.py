@@ -11,7 +11,7 @@ from engram.system.clock import parse_time_ms
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import PullRequest, Title, TitleRank, Unreadable
 from engram.transcripts.growing_file import Line
-from engram.transcripts.json_values import PICTURE, storable_id, storable_text
+from engram.transcripts.json_values import PICTURE, object_in, objects_in, storable_id, storable_text, texts_in
 from engram.transcripts.line_parsing import BLANK, Records, record_in
 from engram.transcripts.speaker import (
     Speaker,
@@ -139,9 +139,8 @@ def _holds_more(raw: bytes) -> bool:
 def _entry(line: Line, data: dict[str, Any]) -> Entry | None:
     type_ = data.get("type")
     kind = _KINDS.get(type_) if isinstance(type_, str) else None
-    if kind is None or (kind is Kind.ATTACHMENT and not _is_queued_command(data)):
+    if kind is None or (kind is Kind.ATTACHMENT and not _is_block(data.get("attachment"), "queued_command")):
         return None
-    message = data.get("message")
     # Arguments are passed by position for speed, since there is an entry for nearly every line.
     return Entry(
         kind,
@@ -153,7 +152,7 @@ def _entry(line: Line, data: dict[str, Any]) -> Entry | None:
         storable_text(data.get("cwd")),
         storable_text(data.get("gitBranch")),
         data,
-        message if isinstance(message, dict) else {},
+        object_in(data.get("message")),
     )
 
 
@@ -162,11 +161,6 @@ def _original_id(data: dict[str, Any]) -> object:
     origin = data["forkedFrom"]
     copied = origin.get("messageUuid") if isinstance(origin, dict) else None
     return copied or data.get("uuid")
-
-
-def _is_queued_command(data: dict[str, Any]) -> bool:
-    attachment = data.get("attachment")
-    return isinstance(attachment, dict) and attachment.get("type") == "queued_command"
 
 
 # -- Extract the words in the user's place from a Claude Code line, by the rule in ``engram.transcripts.speaker``.
@@ -179,18 +173,21 @@ _PLAN_END = lazy_regex(r"\s*If you need specific details from before exiting pla
 
 def text_of(content: object) -> str:
     """Return the text of a message's content: the string itself, or its text blocks joined by newlines."""
-    return "\n".join(_texts(content))
+    return "\n".join(texts_in(content, "text"))
 
 
 def words_of(entry: Entry) -> Words:
     """Return the words of an entry in the user's place, and who speaks; empty words for all other entries."""
     if entry.kind is Kind.ATTACHMENT:
         return _queued_command(entry)
-    if entry.kind is not Kind.USER or _has_result(content := entry.message.get("content")):
+    if entry.kind is not Kind.USER:
+        return NO_WORDS
+    content = entry.message.get("content")
+    types = {str(block.get("type")) for block in objects_in(content)}
+    if "tool_result" in types:
         return NO_WORDS
     words = _without_plan(_judged(content, entry.data), entry.data)
-    has_picture = isinstance(content, list) and any(_is_block(block, "image") for block in content)
-    if has_picture and not any(map(without_inserted, _texts(content))):
+    if "image" in types and not any(map(without_inserted, texts_in(content, "text"))):
         return words._replace(speaker=claude_code_speaker(entry.data), text=PICTURE)
     return words
 
@@ -230,22 +227,11 @@ def _queued_command(entry: Entry) -> Words:
 
 def _judged(content: object, fields: Mapping[str, Any]) -> Words:
     return judge(
-        _texts(content),
+        texts_in(content, "text"),
         claude_code_speaker(fields),
         is_declared=declares_person(fields),
         by_messenger=came_by_messenger(fields),
     )
-
-
-def _has_result(content: object) -> bool:
-    return isinstance(content, list) and any(_is_block(block, "tool_result") for block in content)
-
-
-def _texts(content: object) -> list[str]:
-    if isinstance(content, str):
-        return [content]
-    blocks = content if isinstance(content, list) else []
-    return [str(b["text"]) for b in blocks if _is_block(b, "text") and isinstance(b.get("text"), str)]
 
 
 def _is_block(block: Any, type_: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from engram.errors import BrokenDatabase
 from engram.transcripts.agents import Cursor
 from engram.transcripts.growing_file import Position
-from engram.transcripts.json_values import storable_id
+from engram.transcripts.json_values import object_in, storable_id
 from engram.transcripts.speaker import UNKNOWN_SESSION
 
 # -- Keep track of prompts that wait in Claude Code's queue until a line shows their outcome.
@@ -132,9 +132,8 @@ def _contains(lines: list[str], prompt: Waiting) -> bool:
 
 def link_of(fields: object) -> str:
     """Return the id shared by the line that removes a prompt and the attachment that shows it; "" if there is none."""
-    fields = fields if isinstance(fields, dict) else {}
     names = ("source_uuid", "commandUuid", "delivery_id", "deliveryId")
-    return next((link for name in names if (link := storable_id(fields.get(name)))), "")
+    return next((link for name in names if (link := storable_id(object_in(fields).get(name)))), "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -301,8 +301,8 @@ class TurnBuilder:
         attachment = entry.data.get("attachment")
         queued = attachment.get("prompt") if isinstance(attachment, dict) else None
         raw = text_of(queued if entry.kind is Kind.ATTACHMENT else entry.message.get("content"))
-        if is_interruption(raw):
-            self._note_interruption()
+        if is_interruption(raw) and (current := self._turns.current) is not None and not current.is_interrupted:
+            current.is_interrupted = current.is_changed = current.has_grown = True
         shown = words.text or words.command or raw
         link = link_of(attachment) if entry.kind is Kind.ATTACHMENT else ""
         if not shown and not link:
@@ -349,11 +349,6 @@ class TurnBuilder:
             add_reply(draft, entry, with_dialogs=with_dialogs)
         elif entry.kind is Kind.USER:
             add_results(draft, entry, with_dialogs=with_dialogs, note_environment=self._note_environment)
-
-    def _note_interruption(self) -> None:
-        current = self._turns.current
-        if current is not None and not current.is_interrupted:
-            current.is_interrupted = current.is_changed = current.has_grown = True
 
     # -- which turn an entry belongs to
 

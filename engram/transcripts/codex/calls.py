@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import telling_lines
 from engram.transcripts.calls import MAX_PATH_CHARS, MAX_SEARCHED_CHARS, READ_AHEAD, commit_of, place_of, telling_line
-from engram.transcripts.json_values import MAX_ID_CHARS, storable, storable_id, storable_text
+from engram.transcripts.json_values import (
+    MAX_ID_CHARS,
+    object_in,
+    objects_in,
+    storable,
+    storable_id,
+    storable_text,
+    texts_in,
+)
 from engram.transcripts.turns import (
     ARROW,
     MAX_COMMAND_CHARS,
@@ -75,7 +83,8 @@ def start_action(payload: dict[str, Any], uuid: str) -> Action | None:
     if payload.get("type") == "local_shell_call":
         action = payload.get("action")
         tool, command = "local_shell", _command_text(action.get("command") if isinstance(action, dict) else None)
-    files = _patched_files(patch or (command if _PATCH_BEGIN in command else storable_text(given.get("input"))))
+    patch = patch or (command if _PATCH_BEGIN in command else storable_text(given.get("input")))
+    files = _paths(dict.fromkeys(_PATCHED.findall(patch))) if _PATCH_BEGIN in patch else ()
     todos = _todos_of(given) if tool == _PLAN_TOOL else None
     return Action(
         tool_use_id=call_id,
@@ -109,15 +118,13 @@ def finish_action(action: Action, result: Result, uuid: str) -> Action:
 def asked_in(action: Action, payload: dict[str, Any]) -> Iterator[tuple[Role, str, str]]:
     """Yield the role, text and link of each question that a call asks the user, except those that ask for a secret."""
     questions = arguments_of(payload).get("questions") if action.tool == QUESTION_TOOL else None
-    for question in questions if isinstance(questions, list) else ():
-        name = storable_id(question.get("id")) if isinstance(question, dict) else ""
+    for question in objects_in(questions):
+        name = storable_id(question.get("id"))
         if not name or question.get("isSecret"):
             continue
         lines = [storable_text(question.get("question")).strip()]
-        options = question.get("options")
-        for option in options if isinstance(options, list) else ():
-            given = option if isinstance(option, dict) else {}
-            texts = (storable_text(given.get(key)).strip() for key in ("label", "description"))
+        for option in objects_in(question.get("options")):
+            texts = (storable_text(option.get(key)).strip() for key in ("label", "description"))
             if text := ": ".join(filter(None, texts)):
                 lines.append(f"- {text}")
         yield Role.PROPOSED, "\n".join(lines), f"{action.tool_use_id}#{name}"
@@ -155,8 +162,8 @@ def read_result(payload: dict[str, Any]) -> Result:
         return Result(text, is_error=payload.get("success") is False)
     output = payload.get("output")
     if isinstance(output, dict):
-        return Result(_cut(_join(output.get("content"))), is_error=output.get("success") is False)
-    text = _join(output)
+        return Result(_cut("\n".join(texts_in(output.get("content")))), is_error=output.get("success") is False)
+    text = "\n".join(texts_in(output))
     return _of_json(text) or _of_text(text)
 
 
@@ -195,7 +202,7 @@ def arguments_of(payload: dict[str, Any]) -> dict[str, Any]:
         given = json.loads(text) if isinstance(text, str) else text
     except (ValueError, RecursionError):
         return {}
-    return given if isinstance(given, dict) else {}
+    return object_in(given)
 
 
 def _of_command(payload: dict[str, Any], exit_code: object, status: object) -> Result:
@@ -243,13 +250,6 @@ def _printed(payload: dict[str, Any]) -> str:
     return _cut(whole or "\n".join(filter(None, (storable_text(payload.get(key)) for key in ("stdout", "stderr")))))
 
 
-def _join(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    parts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    return "\n".join(part for part in parts if isinstance(part, str))
-
-
 def _cut(text: str) -> str:
     return storable(text[:MAX_SEARCHED_CHARS])
 
@@ -262,10 +262,6 @@ def _command_text(command: object) -> str:
     if len(words) == 3 and words[0].rpartition("/")[2] in _SHELLS and words[1] in ("-c", "-lc"):
         return storable(words[2])
     return storable(shlex.join(words))
-
-
-def _patched_files(patch: str) -> tuple[str, ...]:
-    return _paths(dict.fromkeys(_PATCHED.findall(patch))) if _PATCH_BEGIN in patch else ()
 
 
 def _path_of(given: dict[str, Any]) -> tuple[str, ...]:
@@ -284,7 +280,7 @@ def _todos_of(given: dict[str, Any]) -> tuple[Todo, ...] | None:
         return None
     texts = [
         " ".join(storable_text(step.get("step"))[: MAX_TODO_CHARS * READ_AHEAD].split())
-        for step in plan
-        if isinstance(step, dict) and step.get("status") in ("pending", "in_progress")
+        for step in objects_in(plan)
+        if step.get("status") in ("pending", "in_progress")
     ]
     return tuple(Todo("", text, TodoState.OPEN) for text in texts if text)[:MAX_TODOS]

@@ -16,7 +16,7 @@ from engram.system.clock import parse_time_ms
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import Unreadable
 from engram.transcripts.growing_file import Line
-from engram.transcripts.json_values import PICTURE, storable, storable_text
+from engram.transcripts.json_values import PICTURE, objects_in, storable, storable_text, texts_in
 from engram.transcripts.line_parsing import BLANK, Records, record_in
 from engram.transcripts.speaker import Speaker, Words, judge, without_inserted
 
@@ -69,7 +69,7 @@ def _answers(text: str) -> str:
         replies = json.loads(text)
     except ValueError:
         return ""
-    answers = [reply.get("answer") for reply in replies if isinstance(reply, dict)] if isinstance(replies, list) else []
+    answers = [reply.get("answer") for reply in objects_in(replies)]
     return "\n".join(answer.strip() for answer in answers if isinstance(answer, str)).strip()
 
 
@@ -186,13 +186,13 @@ def _of_model(entry: Entry, payload: dict[str, Any]) -> Entry | None:
     if type_ != "message":
         return None
     content = payload.get("content")
-    parts = _texts(content)
+    parts = texts_in(content)
     if payload.get("role") == "assistant":
         return _spoken(entry, Kind.REPLY, "\n".join(parts), Log.MODEL)
     if payload.get("role") != "user":
         return None
     content = _labelled_as_users(content, payload)
-    words = [words_of(part, is_for_model=True) for part in _texts(content)]
+    words = [words_of(part, is_for_model=True) for part in texts_in(content)]
     typed = "\n".join(part.text for part in words if part.text)
     folder = next((folder for part in parts if (folder := folder_in(part))), "")
     if folder and not typed:
@@ -244,10 +244,10 @@ def _of_item(entry: Entry, item: dict[str, Any]) -> Entry | None:
     type_ = item.get("type")
     if type_ == "UserMessage":
         content = item.get("content")
-        words = words_of("\n".join(_texts(content)))
+        words = words_of("\n".join(texts_in(content)))
         return _asked(entry, words, words.text or _picture(content), Log.ITEM)
     if type_ == "AgentMessage":
-        return _spoken(entry, Kind.REPLY, "\n".join(_texts(item.get("content"))), Log.ITEM)
+        return _spoken(entry, Kind.REPLY, "\n".join(texts_in(item.get("content"))), Log.ITEM)
     return entry._replace(kind=Kind.FINISHED_CALL, data=item) if type_ in _FINISHED else None
 
 
@@ -261,18 +261,9 @@ def _spoken(entry: Entry, kind: Kind, text: str, log: Log) -> Entry | None:
     return entry._replace(kind=kind, text=text, log=log, data={}) if text else None
 
 
-def _texts(content: object) -> list[str]:
-    if isinstance(content, str):
-        return [content]
-    if not isinstance(content, list):
-        return []
-    texts = [part.get("text") for part in content if isinstance(part, dict)]
-    return [text for text in texts if isinstance(text, str)]
-
-
 def _picture(content: object) -> str:
     """Return the text that represents a prompt consisting only of a picture; "" if there is text or no picture."""
-    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    parts = objects_in(content)
     has_picture = any("image" in str(part.get("type")) for part in parts)
-    has_text = any(words_of(text).text for text in _texts(parts))
+    has_text = any(words_of(text).text for text in texts_in(parts))
     return PICTURE if has_picture and not has_text else ""

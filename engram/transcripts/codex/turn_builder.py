@@ -343,7 +343,8 @@ class TurnBuilder:
                 self._state.is_confirmed = False
                 self._state.unconfirmed = []
             case Kind.ROLLBACK:
-                self._roll_back(entry)
+                if isinstance(count := entry.data.get("num_turns"), int) and count > 0:
+                    del self._state.standing[-count:]
             case Kind.END | Kind.ABORT:
                 self._end(is_interrupted=entry.kind is Kind.ABORT)
             case Kind.PROMPT if not self._is_subagent and self._speaker is not Speaker.AGENT:
@@ -419,11 +420,6 @@ class TurnBuilder:
         if key not in self._state.standing:
             self._state.standing = [*self._state.standing, key][-MAX_STANDING:]
         return behind
-
-    def _roll_back(self, entry: Entry) -> None:
-        count = entry.data.get("num_turns")
-        if isinstance(count, int) and count > 0:
-            del self._state.standing[-count:]
 
     def _withdraw(self, draft: Draft) -> None:
         self._state.standing = [key for key in self._state.standing if key != draft.key]

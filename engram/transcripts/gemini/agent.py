@@ -20,7 +20,7 @@ from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import Cursor, EntryTime, Reading, Source, StoredTurns, Unreadable
 from engram.transcripts.gemini import AGENT
 from engram.transcripts.growing_file import Line
-from engram.transcripts.json_values import parse_json, storable_id, storable_text
+from engram.transcripts.json_values import object_in, objects_in, parse_json, storable_id, storable_text
 from engram.transcripts.line_parsing import BLANK, Records, parse_lines
 from engram.transcripts.message_turns import Call, Message, path_texts, whole_turns
 from engram.transcripts.speaker import Speaker, judge
@@ -82,8 +82,7 @@ def project_of(chat: Path) -> str:
     if root.strip():
         return root.strip()
     gemini = folder.parent.parent
-    projects = _read_object(gemini / "projects.json").get("projects")
-    known: dict[str, Any] = projects if isinstance(projects, dict) else {}
+    known = object_in(_read_object(gemini / "projects.json").get("projects"))
     for path in (*known, *_read_object(gemini / "trustedFolders.json")):
         if known.get(path) == folder.name or hashlib.sha256(os.fsencode(path)).hexdigest() == folder.name:
             return storable_text(path)
@@ -156,7 +155,7 @@ def _read_object(path: Path) -> dict[str, Any]:
         value = json.loads(read_regular(path, _MAX_LIST_BYTES) or b"{}")
     except (ValueError, RecursionError):
         return {}
-    return value if isinstance(value, dict) else {}
+    return object_in(value)
 
 
 # -- Parse a chat into its messages by id, and the words of each.
@@ -226,9 +225,8 @@ class Chat:
             self._add_all(record.get("messages"))
 
     def _add_all(self, records: object) -> None:
-        for record in records if isinstance(records, list) else []:
-            name = storable_id(record.get("id")) if isinstance(record, dict) else ""
-            if name:
+        for record in objects_in(records):
+            if name := storable_id(record.get("id")):
                 self._add(name, record)
 
     def _add(self, name: str, record: dict[str, Any]) -> None:
@@ -306,12 +304,8 @@ def _text(content: object) -> str:
 
 
 def _calls(record: dict[str, Any]) -> Iterator[Call]:
-    calls = record.get("toolCalls")
-    for call in calls if isinstance(calls, list) else []:
-        if not isinstance(call, dict):
-            continue
-        given = call.get("args")
-        given = given if isinstance(given, dict) else {}
+    for call in objects_in(record.get("toolCalls")):
+        given = object_in(call.get("args"))
         tool, status = storable_text(call.get("name")), str(call.get("status"))
         printed = _printed(call.get("result"))
         code = _EXIT_CODE.search(printed) if tool == _SHELL else None
@@ -332,10 +326,8 @@ def _printed(result: object) -> str:
     """Return a tool's output, from the parts of its result."""
     texts = []
     for part in result if isinstance(result, list) else [result]:
-        response = part.get("functionResponse") if isinstance(part, dict) else None
-        answer = response.get("response") if isinstance(response, dict) else None
-        if isinstance(answer, dict):
-            texts += [storable_text(answer.get(key)) for key in ("output", "error")]
+        answer = object_in(object_in(object_in(part).get("functionResponse")).get("response"))
+        texts += [storable_text(answer.get(key)) for key in ("output", "error")]
     return "\n".join(filter(None, texts))
 
 
