@@ -129,7 +129,8 @@ def archive_picked(context: Context) -> None:
             context.add_line(line)
         return
     if unkept and known is None and not context.is_forced:
-        _note_picked(context.store, Picked(waiting=len(unkept)))
+        with context.store.transaction() as tx:
+            put_meta(tx, _PICKED, json.dumps(asdict(Picked(waiting=len(unkept)))))
         context.add_line(
             f"{number_of(len(unkept), 'memory')} picked by rules to archive next time: engram consolidate --preview"
         )
@@ -147,11 +148,6 @@ def archive_picked(context: Context) -> None:
         put_meta(tx, _PICKED, json.dumps(asdict(Picked(0, len(archived), run_id if archived else 0))))
     if archived:
         context.add_line(f"archive {number_of(len(archived), 'memory')} picked by rules (run {run_id})")
-
-
-def _note_picked(store: Store, picked: Picked) -> None:
-    with store.transaction() as tx:
-        put_meta(tx, _PICKED, json.dumps(asdict(picked)))
 
 
 def _archive(tx: Tx, memory: Memory, run_id: int) -> bool:

@@ -212,7 +212,8 @@ def _settle_runs(tx: Tx, changes: Sequence[Change]) -> None:
         if not standing:
             judgements.reopen_contradictions(tx, run_id)
         else:
-            judgements.decide_again(tx, run_id, _replaced_in(standing))
+            replaced = {step.episode_id: by for step in standing if (by := step.after.get("superseded_by"))}
+            judgements.decide_again(tx, run_id, replaced)
 
 
 def _runs_behind(tx: Tx, changes: Sequence[Change]) -> set[int]:
@@ -236,11 +237,6 @@ def standing_changes(store: Reader, run_id: int) -> list[Change]:
         for step in standing_steps(history_of(store, episode_id))
     }
     return [step for step in of_run if step.id in standing]
-
-
-def _replaced_in(steps: Sequence[Change]) -> dict[str, str]:
-    """Return the id of each memory that the steps replaced → the id of its replacement."""
-    return {step.episode_id: step.after["superseded_by"] for step in steps if step.after.get("superseded_by")}
 
 
 # -- Undo a whole run.

@@ -286,7 +286,9 @@ class Step:
         # A store's clock may stand still in tests and simulations.
         reading = in_the_past(reading, max(self.store.now_ms(), SYSTEM_CLOCK.now_ms()))
         if reading.cursor == before.cursor and not reading.unreadable:
-            self._note_unchanged(before, reading)
+            after = replace(before, stamp=reading.stamp, size=reading.size)
+            if before.transcript_id and after != before:
+                note_unchanged(self.store, after)
             return result, False
         session = self._session()
         project = None
@@ -324,11 +326,6 @@ class Step:
             for part_id in () if self.source.part else read_parts_from_beginning(tx, self.source.path):
                 forget_places(tx, part_id)
         logger.info("action=reread path=%s generation=%d", self.source.path, after.generation)
-
-    def _note_unchanged(self, before: Progress, reading: Reading) -> None:
-        after = replace(before, stamp=reading.stamp, size=reading.size)
-        if before.transcript_id and after != before:
-            note_unchanged(self.store, after)
 
     def _drop_what_must_not_be_kept(self, session: SessionRow | None, project: Project, reason: str) -> bool:
         """Delete queued prompts that were read before the folder was known; return True if there were any."""

@@ -56,8 +56,6 @@ class IngestResult:
     messages: int = 0
     #: Number of parts of the source that could not be read, such as damaged lines.
     bad_lines: int = 0
-    #: Keys of new turns that begin with a prompt, in order.
-    prompts: tuple[str, ...] = ()
     #: Files and commands of new tool calls, in order, used to find memories about them.
     calls: tuple[str, ...] = ()
 
@@ -72,7 +70,6 @@ class IngestResult:
             entries=self.entries + other.entries,
             messages=self.messages + other.messages,
             bad_lines=self.bad_lines + bad_lines,
-            prompts=self.prompts + other.prompts,
             calls=self.calls + other.calls,
         )
 
@@ -273,7 +270,6 @@ def _count(portion: Portion, removed_messages: int) -> IngestResult:
         grown_turns=len(grown) - len(new),
         entries=sum(len(update.turn.entries) - update.entries_before for update in grown),
         messages=messages - removed_messages,
-        prompts=tuple(update.turn.key for update in new if update.turn.opening is not Opening.CONTINUATION),
         calls=tuple(calls[-MAX_CALLS:]),
     )
 

@@ -48,7 +48,8 @@ def is_backed_by_user(summary: str, cited: Sequence[CitedText]) -> bool:
         typed = typed_text(text.text)
         if has_proposal and agrees(typed):
             return True
-        if len(matter & prefixes(content_words(_statements(typed)))) >= MIN_COMMON_WORDS:
+        sentences = (sentence for sentence in _SENTENCE.findall(typed) if not sentence.rstrip(" \n\"')").endswith("?"))
+        if len(matter & prefixes(content_words(" ".join(sentences)))) >= MIN_COMMON_WORDS:
             return True
     return False
 
@@ -58,10 +59,6 @@ def may_be_pasted(cited: Sequence[CitedText]) -> bool:
     return not cited or any(
         text.role is Role.USER and typed_text(text.text).split() != text.text.split() for text in cited
     )
-
-
-def _statements(typed: str) -> str:
-    return " ".join(sentence for sentence in _SENTENCE.findall(typed) if not sentence.rstrip(" \n\"')").endswith("?"))
 
 
 # -- Choose the section and the wording of a memory. Text that is unclear on its own is left out.

@@ -32,7 +32,6 @@ _STATUS_LINE = ".statusline"
 @dataclass(frozen=True, slots=True)
 class RecollectionFile:
     session_id: str
-    path: Path
     #: When it was written, in milliseconds since 1970.
     written_at_ms: int
     is_empty: bool = False
@@ -136,7 +135,7 @@ class RecollectionFiles:
         for path, facts in self._scan():
             session_id = path.name.removesuffix(suffix)
             if path.name.endswith(suffix) and is_session_id(session_id):
-                yield RecollectionFile(session_id, path, facts.st_mtime_ns // 1_000_000, facts.st_size == 0)
+                yield RecollectionFile(session_id, facts.st_mtime_ns // 1_000_000, facts.st_size == 0)
 
     def _scan(self) -> Iterator[tuple[Path, os.stat_result]]:
         """Yield every regular file in the folder."""

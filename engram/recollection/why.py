@@ -122,14 +122,12 @@ def _no_rules(store: Store, session_id: str, turns: Sequence[StoredTurn]) -> dic
         found[stored.id] = tuple(
             judgement
             for judgement in judged
-            if judgement.refusal is not None and not _is_short(judgement) and judgement.sentence not in kept
+            if judgement.refusal is not None
+            and judgement.sentence not in kept
+            # Nobody would take a prompt such as "commit" for a rule.
+            and not (judgement.refusal is Refusal.LENGTH and word_count(judgement.sentence) < MIN_WORDS)
         )
     return found
-
-
-def _is_short(judgement: Judgement) -> bool:
-    """Return True for a prompt such as "commit", which nobody would take for a rule."""
-    return judgement.refusal is Refusal.LENGTH and word_count(judgement.sentence) < MIN_WORDS
 
 
 def _moments(
@@ -142,7 +140,9 @@ def _moments(
     of_turn: dict[int, list[Outcome]] = {stored.id: [] for stored in prompts}
     key_of_turn: dict[str, int] = {}
     alone: list[Outcome] = []
-    by_digest = _by_digest(prompts)
+    by_digest: dict[str, list[StoredTurn]] = {}
+    for stored in prompts:
+        by_digest.setdefault(digest_of(filter_prompt(stored.turn.prompt).text), []).append(stored)
     for outcome in recorded:
         turn_id = _turn_of(outcome, prompts, by_digest, key_of_turn)
         if turn_id is None:
@@ -156,13 +156,6 @@ def _moments(
         Moment(at_ms=outcome.at_ms, prompt="", outcomes=(outcome,), verdict=outcome.verdict) for outcome in alone
     ]
     return sorted(moments, key=lambda moment: moment.at_ms)
-
-
-def _by_digest(prompts: Sequence[StoredTurn]) -> dict[str, list[StoredTurn]]:
-    by_digest: dict[str, list[StoredTurn]] = {}
-    for stored in prompts:
-        by_digest.setdefault(digest_of(filter_prompt(stored.turn.prompt).text), []).append(stored)
-    return by_digest
 
 
 def _turn_of(

@@ -366,7 +366,6 @@ def _between(start: datetime, stop: datetime) -> DateRange:
 class ParsedQuery:
     """A question in the form that the ranking uses."""
 
-    text: str
     #: The words that are not stop words, without duplicates.
     terms: tuple[str, ...]
     #: Paths, symbols, flags and quoted code, in lower case.
@@ -377,7 +376,6 @@ class ParsedQuery:
     intent: QueryIntent
     #: Every word, in lower case.
     words: frozenset[str] = frozenset()
-    session_id: str = ""
     #: Words capitalised like the name of a person, product or place, converted to lower case.
     proper_names: tuple[str, ...] = ()
 
@@ -387,14 +385,12 @@ def parse_query(query: Query, now_ms: int) -> ParsedQuery:
     context = " ".join([*query.files, query.command, query.error]).strip()
     text = f"{query.text}\n{context}" if context else query.text
     return ParsedQuery(
-        text=query.text,
         terms=tuple(terms_of(text)),
         names=tuple(names_of(text)),
         date_range=parse_date_range(query.text, now_ms),
         now_ms=now_ms,
         intent=parse_intent(query.text),
         words=frozenset(question_words_of(text)),
-        session_id=query.session_id,
         proper_names=tuple(proper_names_of(query.text)),
     )
 

@@ -198,11 +198,6 @@ class Runtime:
         """The executor for extractions: ``model_executor`` if they use a language model, otherwise ``executor``."""
         return self.executor if self.language_model is None else self.model_executor
 
-    @property
-    def model_steps(self) -> tuple[SecondChance | None, Reconciler | None]:
-        """The steps of a consolidation that use the language model; (None, None) without one."""
-        return make_model_steps(self.settings, self.store, self.extractor)
-
     def stop_executors(self) -> None:
         """Start no more heavy tasks, and abort any running call to a language model."""
         self.executor.close()
@@ -217,10 +212,6 @@ class Runtime:
     def refresh_index(self) -> None:
         """Load new vectors and drop forgotten ones."""
         self.searcher.refresh()
-
-    def catch_up(self) -> None:
-        """Load new vectors; return immediately if there are none."""
-        self.searcher.catch_up()
 
 
 _current: Runtime | None = None

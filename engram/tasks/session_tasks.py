@@ -81,7 +81,7 @@ def embed_slice(runtime: Runtime, batch_rows: int = BATCH_ROWS) -> Slice:
             break
     if total:
         note_success(runtime.store, "embed", seen=total, done=total)
-        runtime.catch_up()
+        runtime.searcher.catch_up()
     return Slice(rows=total, has_more=rows == batch_rows)
 
 

@@ -17,7 +17,6 @@ from engram.trust.display import number_of
 
 if TYPE_CHECKING:
     from engram.consolidation.consolidation_run import Report
-    from engram.hub.client.connection import Limits
     from engram.models.engine.transaction import Store
     from engram.models.work.work import HeldLease
     from engram.tasks.runtime import Runtime
@@ -53,9 +52,10 @@ def tidy(runtime: Runtime) -> Report:
     from engram.embedding.embedder import duplicate_cosine
     from engram.models.work.task_runs import note_success
     from engram.search.vectors.loaded_vectors import similar_pairs
+    from engram.tasks.runtime import make_model_steps
 
     embedder = runtime.embedder
-    distilling, reconciling = runtime.model_steps
+    distilling, reconciling = make_model_steps(runtime.settings, runtime.store, runtime.extractor)
     report = run_consolidation(
         runtime.store,
         runtime.settings,
@@ -121,14 +121,14 @@ def sync() -> None:
     run_sync(current_runtime())
 
 
-def run_sync(runtime: Runtime, limits: Limits | None = None) -> None:
+def run_sync(runtime: Runtime) -> None:
     """Start the rounds that are due, after any round in progress, and return immediately."""
     from engram.models.work.task_runs import NOTHING
     from engram.tasks.runtime import run_guarded
     from engram.tasks.session_tasks import embed
 
     def sync_and_embed() -> str:
-        outcome, has_changed = sync_under_lease(runtime, limits=limits)
+        outcome, has_changed = sync_under_lease(runtime)
         if has_changed:
             runtime.refresh_index()
             embed()
@@ -137,7 +137,7 @@ def run_sync(runtime: Runtime, limits: Limits | None = None) -> None:
     runtime.hub_executor.run("sync", lambda: run_guarded(runtime, "sync", "", sync_and_embed, stage="hub"))
 
 
-def sync_under_lease(runtime: Runtime, *, is_forced: bool = False, limits: Limits | None = None) -> tuple[str, bool]:
+def sync_under_lease(runtime: Runtime, *, is_forced: bool = False) -> tuple[str, bool]:
     """Run the rounds that are due; return a summary of them, and whether memories on this machine changed.
 
     Return ("", False) while another process or thread runs a round, or if no hub is joined.
@@ -153,9 +153,7 @@ def sync_under_lease(runtime: Runtime, *, is_forced: bool = False, limits: Limit
     if lease is None:
         return "", False
     with lease:
-        rounds = sync_all(
-            store, runtime.settings.places, runtime.redact, is_forced=is_forced, limits=limits, goes_on=lease.goes_on
-        )
+        rounds = sync_all(store, runtime.settings.places, runtime.redact, is_forced=is_forced, goes_on=lease.goes_on)
     errors = [done.error for done in rounds if done.error]
     if errors:
         note_failure(store, "hub", "; ".join(errors))

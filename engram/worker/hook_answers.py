@@ -78,11 +78,6 @@ class _OpenVault:
     def close(self) -> None:
         self._opened.close()
 
-    def close_damaged(self) -> None:
-        """Close a damaged memory; it will be checked thoroughly when it is next opened."""
-        note_damage(self.runtime.store)
-        self.close()
-
     def work(self) -> None:
         """Read the project's sessions, make memories from them, consolidate and back up."""
         runtime = self.runtime
@@ -211,7 +206,8 @@ class Vaults:
             known = self._open.get(key)
             if known is not None and known.runtime.is_damaged.is_set():
                 del self._open[key]
-                known.close_damaged()
+                note_damage(known.runtime.store)
+                known.close()
                 known = None
             if known is None:
                 known = self._open[key] = _open_vault(vault, self._outer)
@@ -322,18 +318,14 @@ class Answers:
             raise BadRequest(f"texts must be a list of at most {MAX_TEXTS} strings")
         rows: list[Any] = []
         for start in range(0, len(texts), EMBED_BATCH_TEXTS):
-            self._stop_if_unwanted()
+            if not self._is_wanted():
+                raise EngramError("no client is waiting for this answer any more")
             batch = texts[start : start + EMBED_BATCH_TEXTS]
             if request.get("kind") == "query":
                 rows += [embedder.embed_query(text) for text in batch]
             else:
                 rows += list(embedder.embed(batch))
         return {"model": embedder.model_id, "vectors": [[round(float(x), 7) for x in row] for row in rows]}
-
-    def _stop_if_unwanted(self) -> None:
-        """Raise EngramError if the worker is stopping or the client has disconnected."""
-        if not self._is_wanted():
-            raise EngramError("no client is waiting for this answer any more")
 
     def find(self, vault: object, operation: Operation, query: Query) -> tuple[Sequence[PublicHit], str]:
         """Search a memory; return the hits and a sentence that introduces them.
@@ -346,7 +338,7 @@ class Answers:
         """
         runtime = self._vaults.named(vault)
         with self._vaults.noting_damage(runtime):
-            runtime.catch_up()
+            runtime.searcher.catch_up()
             if operation is Operation.SEARCH:
                 found, unsaid = runtime.searcher.look_up(query)
                 return public_passages(runtime.store, found, query.project_id), unsaid
@@ -368,7 +360,7 @@ class Answers:
 
     def _rank(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the ids of memories found by text and meaning, best first, for clients that read memory.db."""
-        self._runtime.catch_up()
+        self._runtime.searcher.catch_up()
         hits = self._runtime.searcher.recall(_query(request))
         return {"hits": [{"id": hit.id, "score": round(hit.score, 4), "doubtful": hit.is_doubtful} for hit in hits]}
 

@@ -41,7 +41,7 @@ def test_what_was_said_and_done_is_stored(transcript: Transcript, ingest: Ingest
         "/gone/engine",
         False,
     )
-    assert (result.new_turns, result.entries, result.messages, result.prompts) == (1, 4, 2, (prompt,))
+    assert (result.new_turns, result.entries, result.messages) == (1, 4, 2)
     assert result.calls == ("/gone/engine/a.py",)
     session = find_session(store, "s1")
     assert session is not None

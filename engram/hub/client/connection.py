@@ -309,14 +309,11 @@ class Connection(Transport):
             raise HubUnreachable(f"{self.url} answered {response.status}: {_reason(data) or response.reason}")
         if response.status != 200:
             raise HubRefused(_reason(data) or f"{self.url} answered {response.status}", response.status)
-        self._check_named(response.getheader(REQUEST_HEADER), asked)
-        return data
-
-    def _check_named(self, named: str | None, asked: str) -> None:
-        """Refuse a response to a different request, such as one from a cache or a replay."""
-        if named != asked:
+        if response.getheader(REQUEST_HEADER) != asked:
+            # A response to a different request, such as one from a cache or a replay.
             self.close()
             raise HubRefused(f"{self.url} answered a request other than the one that was sent")
+        return data
 
     def _connected(self, until: float) -> _Http:
         if self._connection is None:

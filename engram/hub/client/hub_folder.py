@@ -22,7 +22,7 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -534,7 +534,13 @@ class Folder(Transport):
             ]
             for name, rows in counts.items()
         }
-        must = {name for name, rows in counts.items() if _has_forgotten(rows, gone) or sum(dead[name]) * 3 > len(rows)}
+        # A file that still contains forgotten words, or whose rows are mostly dead.
+        must = {
+            name
+            for name, rows in counts.items()
+            if any(key in gone and not is_tombstone for key, _, is_tombstone, _ in rows)
+            or sum(dead[name]) * 3 > len(rows)
+        }
         upto = 0
         for name in names:
             if numbers_of(name)[0] != upto + 1:
@@ -592,8 +598,3 @@ class Folder(Transport):
         else:
             put_folder_state(tx, self._server.id, now)
         self._stored = now
-
-
-def _has_forgotten(rows: Sequence[tuple[tuple[int, bytes], int, bool, int]], gone: Set[tuple[int, bytes]]) -> bool:
-    """Return True if a file contains forgotten words."""
-    return any(key in gone and not is_tombstone for key, _, is_tombstone, _ in rows)

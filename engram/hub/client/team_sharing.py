@@ -341,7 +341,6 @@ class Seat:
 class Reported:
     """A memory that a member reported to the keepers."""
 
-    author: int
     memory_id: str
     #: The local memory; "" if there is none.
     episode_id: str
@@ -575,7 +574,6 @@ def list_reported(store: Store, places: Home, space: Space, *, settle: str = "")
         memory = None if said is None else find_memory(store, said.episode_id)
         reported.append(
             Reported(
-                author=int(row["author"]),
                 memory_id=str(row["memory"]),
                 episode_id="" if memory is None else memory.episode_id,
                 summary="" if memory is None else memory.summary,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, LiteralString
 
 import psycopg
 
@@ -104,9 +104,16 @@ def push_page(
             raise IsCopy
         rows = push.rows
         answers = [_check(row, place, device_id, member_id, now_ms) for row in rows]
-        _refuse_forgotten(connection, push.ns_id, rows, answers)
+        gone = _stored(connection, push.ns_id, rows, "s.is_forgotten")
+        for number, row in enumerate(rows):
+            if answers[number] == TAKEN and (row.author, row.memory_id) in gone:
+                answers[number] = FORGOTTEN
         if place.row_count + len(rows) > place.most_rows:
-            _refuse_new(connection, push.ns_id, rows, answers, device_id)
+            # In a full space, existing rows may change, and forgetting is always possible.
+            known = _stored(connection, push.ns_id, rows, "s.device_id = %b", device_id)
+            for number, row in enumerate(rows):
+                if answers[number] == TAKEN and not row.is_forgotten and (row.author, row.memory_id) not in known:
+                    answers[number] = NO_ROOM
         good = [(number, row) for number, row in enumerate(rows) if answers[number] == TAKEN]
         taken, new = _upsert(connection, push.ns_id, device_id, place.head, [row for _, row in good])
         for number, row in good:
@@ -135,33 +142,17 @@ def _check(row: Row, place: Any, device_id: int, member_id: int, now_ms: int) ->
     return TAKEN
 
 
-def _refuse_forgotten(connection: psycopg.Connection[Any], ns_id: int, rows: Sequence[Row], answers: list[int]) -> None:
+def _stored(
+    connection: psycopg.Connection[Any], ns_id: int, rows: Sequence[Row], condition: LiteralString, *values: int
+) -> set[tuple[int, bytes]]:
+    """Return the author and id of each memory of these rows about which a statement meets the condition."""
     cursor = connection.execute(
         "SELECT s.author, s.memory_id FROM hub.statement s "
         "JOIN unnest(%b::bigint[], %b::bytea[]) AS p(author, memory_id) USING (author, memory_id) "
-        "WHERE s.ns_id = %b AND s.is_forgotten",
-        ([row.author for row in rows], [row.memory_id for row in rows], ns_id),
+        "WHERE s.ns_id = %b AND " + condition,
+        ([row.author for row in rows], [row.memory_id for row in rows], ns_id, *values),
     )
-    gone = {(found.author, bytes(found.memory_id)) for found in cursor}
-    for number, row in enumerate(rows):
-        if (row.author, row.memory_id) in gone and answers[number] == TAKEN:
-            answers[number] = FORGOTTEN
-
-
-def _refuse_new(
-    connection: psycopg.Connection[Any], ns_id: int, rows: Sequence[Row], answers: list[int], device_id: int
-) -> None:
-    """Refuse new rows in a full space. Existing rows may change, and forgetting is always possible."""
-    cursor = connection.execute(
-        "SELECT s.author, s.memory_id FROM hub.statement s "
-        "JOIN unnest(%b::bigint[], %b::bytea[]) AS p(author, memory_id) USING (author, memory_id) "
-        "WHERE s.ns_id = %b AND s.device_id = %b",
-        ([row.author for row in rows], [row.memory_id for row in rows], ns_id, device_id),
-    )
-    known = {(found.author, bytes(found.memory_id)) for found in cursor}
-    for number, row in enumerate(rows):
-        if answers[number] == TAKEN and not row.is_forgotten and (row.author, row.memory_id) not in known:
-            answers[number] = NO_ROOM
+    return {(found.author, bytes(found.memory_id)) for found in cursor}
 
 
 def _upsert(
