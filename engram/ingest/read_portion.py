@@ -19,7 +19,7 @@ from engram.ingest.session_project import (
 )
 from engram.ingest.write_portion import IngestResult, Portion, write_portion
 from engram.models.engine.transaction import Store
-from engram.models.forgetting.erase_project import drop_unsettled_turns
+from engram.models.forgetting.erase_project import drop_unsettled_turns, is_within
 from engram.models.memories.tombstones import (
     are_words_forgotten,
     barred_entries,
@@ -204,7 +204,7 @@ def without_paused(
     if not pauses:
         return tuple(updates)
     times = {entry.uuid: entry.at_ms for entry in entries if entry.uuid}
-    begun_outside = (update for update in updates if not _is_in(update.turn.started_at_ms, pauses))
+    begun_outside = (update for update in updates if not is_within(update.turn.started_at_ms, pauses))
     return tuple(rest for update in begun_outside if (rest := _cut(update, times, pauses)) is not None)
 
 
@@ -214,12 +214,12 @@ def _cut(update: TurnUpdate, times: Mapping[str, int | None], pauses: Sequence[S
     said = [
         block
         for number, block in enumerate(turn.said)
-        if number < update.said_before or not _is_in(block.at_ms, pauses)
+        if number < update.said_before or not is_within(block.at_ms, pauses)
     ]
     actions = [
         action if number < update.actions_before else _without_result(action, times, pauses)
         for number, action in enumerate(turn.actions)
-        if number < update.actions_before or not _is_in(times.get(action.uuid), pauses)
+        if number < update.actions_before or not is_within(times.get(action.uuid), pauses)
     ]
     if len(said) == len(turn.said) and actions == list(turn.actions):
         return update
@@ -232,13 +232,9 @@ def _cut(update: TurnUpdate, times: Mapping[str, int | None], pauses: Sequence[S
 
 def _without_result(action: Action, times: Mapping[str, int | None], pauses: Sequence[Span]) -> Action:
     """Return a call made before a pause, without the words of its result if that arrived during the pause."""
-    if not _is_in(times.get(action.result_uuid), pauses):
+    if not is_within(times.get(action.result_uuid), pauses):
         return action
     return action._replace(error_line="", error_lines=(), error_keys=(), commit="")
-
-
-def _is_in(at_ms: int | None, pauses: Sequence[Span]) -> bool:
-    return at_ms is not None and any(begin <= at_ms < end for begin, end in pauses)
 
 
 logger = logging.getLogger(__name__)
@@ -420,7 +416,7 @@ class Step:
         """Return the pull requests to store, with secrets in their addresses masked."""
         if is_excluded(reading.cwd, self.settings.exclude):
             return ()
-        kept = tuple(link for link in reading.pull_requests if not _is_in(link.at_ms, pauses))
+        kept = tuple(link for link in reading.pull_requests if not is_within(link.at_ms, pauses))
         return tuple(link._replace(url=cleaner.clean_short(link.url)) for link in kept)
 
     def _titles(self, reading: Reading, cleaner: Cleaner, pauses: list[Span]) -> tuple[Title, ...]:

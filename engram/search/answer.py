@@ -475,7 +475,7 @@ def _quoted(memory: PublicHit, said: Sequence[frozenset[str]], wanted: Coverage)
     known = [*said, stems_said(memory)]
     spans = sentence_texts(content)
     unsaid = "\n".join(sentence for sentence in spans if not is_said(sentence, known))
-    words = _shortened(unsaid, wanted, MAX_QUOTE_WORDS).split()
+    words = _cut(excerpt(unsaid, wanted, MAX_QUOTE_WORDS), MAX_QUOTE_WORDS).split()
     return replace(memory, quote=" ".join(words)) if len(words) >= MIN_QUOTE_WORDS else memory
 
 
@@ -506,12 +506,8 @@ def _fitting_passages(
 
 
 def _cut_hit(hit: PublicHit, wanted: Coverage, max_words: int) -> PublicHit:
+    """Return a hit with the sentences that best answer the question; a single sentence that is too long is cut."""
     return replace(hit, text=_cut(hit.part(excerpt(hit.text, wanted, max_words)), max_words))
-
-
-def _shortened(text: str, wanted: Coverage, max_words: int) -> str:
-    """Return the sentences of a text that best answer the question; a single sentence that is too long is cut."""
-    return _cut(excerpt(text, wanted, max_words), max_words)
 
 
 def _cut(text: str, max_words: int) -> str:

@@ -127,6 +127,14 @@ def read_whole(path: Path, limit_bytes: int) -> bytes | None:
     return None if len(data) > limit_bytes else data
 
 
+def identity_of(path: str | Path) -> tuple[int, int] | None:
+    """Return the device and inode of a file or folder, behind any links; None if there is none."""
+    with contextlib.suppress(OSError):
+        facts = os.stat(path)
+        return facts.st_dev, facts.st_ino
+    return None
+
+
 def is_missing(path: Path) -> bool:
     """Return True if there is nothing at a path; False if that can't be determined.
 

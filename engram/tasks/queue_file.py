@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from engram.errors import HomeError, StoreError
 from engram.paths import Home
-from engram.system.atomic import FILE_MODE, behind_rollback, explain_disk, explain_error, locked_folder
+from engram.system.atomic import FILE_MODE, behind_rollback, explain_disk, explain_error, identity_of, locked_folder
 from engram.system.process_limits import import_without_drivers
 from engram.system.socketpath import bind_at, socket_address
 
@@ -207,12 +207,12 @@ class QueueFile(SqliteStorage):
 
     def _create_connection(self, home: Home) -> Any:
         with _locked_home(home):
-            if _identity(self.filename) is None:
+            if identity_of(self.filename) is None:
                 _unlink(self.filename, "-wal", "-shm")
                 # Open and close only a new file, since closing a file drops all of this process's locks on it.
                 with contextlib.suppress(FileExistsError):
                     os.close(os.open(self.filename, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE))
-            self._opened = _identity(self.filename)
+            self._opened = identity_of(self.filename)
             connection = self._connect()
         try:
             self._set_journal_mode(connection)
@@ -230,7 +230,7 @@ class QueueFile(SqliteStorage):
 
         If the index differs, other processes use a different log.
         """
-        return _identity(self.filename), _identity(f"{self.filename}-shm")
+        return identity_of(self.filename), identity_of(f"{self.filename}-shm")
 
     def _connect(self) -> Any:
         if self._driver == "cysqlite":
@@ -286,7 +286,7 @@ class QueueFile(SqliteStorage):
             failed = self._opened
             self._drop_connection()
             with _locked_home(self.placed_home):
-                if failed == _identity(self.filename):
+                if failed == identity_of(self.filename):
                     _unlink(self.filename, "", "-wal", "-shm")
         return action()
 
@@ -302,15 +302,6 @@ def _locked_home(home: Home) -> Iterator[None]:
             yield
     except FileNotFoundError as error:
         raise HomeError(f"the memory folder {home.root} is gone") from error
-
-
-def _identity(filename: str) -> tuple[int, int] | None:
-    """Return the device and inode; None if there is no such file."""
-    try:
-        facts = os.stat(filename)
-    except OSError:
-        return None
-    return facts.st_dev, facts.st_ino
 
 
 def _unlink(filename: str, *suffixes: str) -> None:

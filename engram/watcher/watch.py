@@ -41,7 +41,7 @@ from engram.models.work.work import paused_scopes
 from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.system.atomic import is_missing
+from engram.system.atomic import identity_of, is_missing
 from engram.system.failpoint import reach
 from engram.system.process_limits import give_back_memory
 from engram.system.process_lock import EXIT_RESTART, Heartbeat, ProcessLock, end_now
@@ -184,7 +184,7 @@ class FolderEvents(FileSystemEventHandler):
 
     def keep_up(self) -> bool:
         """Watch the folder if it exists and is not watched yet; return True if watching had to be started."""
-        identity = _identity(self.folder)
+        identity = identity_of(self.folder)
         if identity is None:
             self.stop()
             self.error = f"there is no folder {self.folder} yet"
@@ -229,14 +229,6 @@ class FolderEvents(FileSystemEventHandler):
             with contextlib.suppress(OSError, RuntimeError, KeyError):
                 observer.stop()
                 observer.join(_JOIN_SECONDS)
-
-
-def _identity(folder: Path) -> tuple[int, int] | None:
-    try:
-        facts = os.stat(folder)
-    except OSError:
-        return None
-    return facts.st_dev, facts.st_ino
 
 
 #: Maximum time between two checks of the memory folder, in seconds.

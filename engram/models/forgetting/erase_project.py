@@ -228,7 +228,7 @@ def drop_unsettled_turns(store: Store, session: SessionRow, spans: Sequence[Span
     """
     turn, session_table = tables.Turn, tables.Session
     query = turn.select(turn.id, turn.key, turn.started_at_ms).where(turn.session == session.id).order_by(turn.id)
-    turns = [row for row in store.fetch(query) if spans is None or _is_within(row.started_at_ms, spans)]
+    turns = [row for row in store.fetch(query) if spans is None or is_within(row.started_at_ms, spans)]
     if not turns:
         return 0
     with store.transaction() as tx:
@@ -243,5 +243,6 @@ def drop_unsettled_turns(store: Store, session: SessionRow, spans: Sequence[Span
     return len(turns)
 
 
-def _is_within(at_ms: int | None, spans: Sequence[Span]) -> bool:
+def is_within(at_ms: int | None, spans: Sequence[Span]) -> bool:
+    """Return True if a time is in one of the spans; an unknown time is in none."""
     return at_ms is not None and any(begin <= at_ms < end for begin, end in spans)
