@@ -262,6 +262,17 @@ class Service:
                     return {"changed": False}
                 await self.doorbell.wait(bell, left)
 
+    # -- operation
+
+    async def health(self, _: Request) -> Response:
+        is_well = await run_in_threadpool(self.database.check)
+        return PlainTextResponse("ok\n" if is_well else "the database does not answer\n", 200 if is_well else 503)
+
+    async def current_metrics(self, _: Request) -> Response:
+        text = self.metrics.text()
+        text += f"# TYPE engram_hub_waiting_now gauge\nengram_hub_waiting_now {self.doorbell.waiting}\n"
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
 
 def _hello(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
     request = HelloRequest.from_json(value)
@@ -320,8 +331,8 @@ def make_app(service: Service) -> Starlette:
 
     routes = [
         Route(f"/v{PROTOCOL}/{{what}}", _endpoint(service), methods=["POST"]),
-        Route("/health", _health(service), methods=["GET"]),
-        Route("/metrics", _metrics(service), methods=["GET"]),
+        Route("/health", service.health, methods=["GET"]),
+        Route("/metrics", service.current_metrics, methods=["GET"]),
     ]
     return Starlette(routes=routes, lifespan=lifespan)
 
@@ -405,20 +416,3 @@ async def _body(request: Request, limit_bytes: int) -> bytes:
 
 def _error(reason: str) -> bytes:
     return to_bytes({"error": reason})
-
-
-def _health(service: Service) -> Callable[[Request], Awaitable[Response]]:
-    async def health(_: Request) -> Response:
-        is_well = await run_in_threadpool(service.database.check)
-        return PlainTextResponse("ok\n" if is_well else "the database does not answer\n", 200 if is_well else 503)
-
-    return health
-
-
-def _metrics(service: Service) -> Callable[[Request], Awaitable[Response]]:
-    async def metrics(_: Request) -> Response:
-        text = service.metrics.text()
-        text += f"# TYPE engram_hub_waiting_now gauge\nengram_hub_waiting_now {service.doorbell.waiting}\n"
-        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
-
-    return metrics

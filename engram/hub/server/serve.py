@@ -111,7 +111,8 @@ def run_chores(dsn: str) -> None:
     database.close()
     _tell("Running the hub's maintenance tasks. Ctrl-C stops them.")
     with contextlib.suppress(KeyboardInterrupt):
-        make_consumer(make_queue(dsn)).run()
+        # One worker, so that the tasks run one at a time.
+        Consumer(make_queue(dsn), workers=1, periodic=True, initial_delay=0.1, max_delay=5.0).run()
     _tell("The maintenance tasks have stopped.")
 
 
@@ -212,8 +213,3 @@ def prune_tables(dsn: str) -> int:
         connection.execute("DELETE FROM hub.report r WHERE hub.is_gone(r.ns_id, r.author, r.memory_id)")
     logger.info('{"chore": "prune", "marks": %d, "codes": %d}', marks, codes)
     return marks + codes
-
-
-def make_consumer(queue: PostgresHuey) -> Any:
-    """Return the consumer that runs the maintenance tasks, one at a time."""
-    return Consumer(queue, workers=1, periodic=True, initial_delay=0.1, max_delay=5.0)
