@@ -5,6 +5,7 @@ See docs/agents.md.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -13,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from engram.settings import Settings
 from engram.transcripts.speaker import Speaker
-from engram.transcripts.transcript_files import Skipped
+from engram.transcripts.transcript_files import Skipped, stamp_of
 from engram.transcripts.turns import EntryRef, TextBlock, Turn, TurnUpdate
 
 # -- The values that an agent's reader and ingest exchange: sources, cursors, and the results of one read.
@@ -42,6 +43,20 @@ class Source:
     #: True if everything that was read from it must be compared with its current content, even though nothing looks
     #: wrong.
     is_doubtful: bool = False
+
+    @classmethod
+    def of_file(
+        cls, agent: str, path: Path, facts: os.stat_result, name: str, *, parent_id: str = "", stamp: str = ""
+    ) -> Source:
+        """Return the source for a file with one session.
+
+        Args:
+            name: the session's id, which follows the parent's in a subagent's id.
+            stamp: ``stamp_of`` the file by default.
+        """
+        session_id = f"{parent_id}.{name}"[:128] if parent_id else name
+        size, changed_at_ns = facts.st_size, facts.st_mtime_ns
+        return cls(agent, path, session_id, stamp or stamp_of(facts), size, changed_at_ns, parent_id=parent_id)
 
     @property
     def place(self) -> Place:

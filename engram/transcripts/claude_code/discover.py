@@ -13,7 +13,7 @@ from engram.system.atomic import read_regular
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import Source
 from engram.transcripts.claude_code import AGENT
-from engram.transcripts.transcript_files import Walk, facts_of, files_below, reason_against_link, stamp_of
+from engram.transcripts.transcript_files import Walk, facts_of, files_below, reason_against_link
 
 SUFFIX = ".jsonl"
 #: The file with the prompts of all sessions in the Claude configuration folder; it is not a transcript.
@@ -73,19 +73,7 @@ def _named(walk: Walk, path: Path, *, with_subagents: bool) -> Iterator[Source]:
     if not is_session_id(path.stem):
         walk.skip(path, "its name is not that of a session file")
     elif (facts := walk.file(path)) is not None:
-        yield _source(path, parent, facts)
-
-
-def _source(path: Path, parent: str, facts: os.stat_result) -> Source:
-    return Source(
-        agent=AGENT,
-        path=path,
-        session_id=f"{parent}.{path.stem}"[:128] if parent else path.stem,
-        stamp=stamp_of(facts),
-        size=facts.st_size,
-        changed_at_ns=facts.st_mtime_ns,
-        parent_id=parent,
-    )
+        yield Source.of_file(AGENT, path, facts, path.stem, parent_id=parent)
 
 
 def identify(path: Path, projects: Path | None = None, *, with_subagents: bool = True) -> Source | None:
@@ -108,7 +96,7 @@ def identify(path: Path, projects: Path | None = None, *, with_subagents: bool =
     if parent and not with_subagents:
         return None
     facts = facts_of(path)
-    return None if facts is None else _source(path, parent, facts)
+    return None if facts is None else Source.of_file(AGENT, path, facts, path.stem, parent_id=parent)
 
 
 def transcripts_below(folder: Path, projects: Path, *, with_subagents: bool = False) -> Iterator[Source]:

@@ -12,8 +12,8 @@ from typing import Any
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import Source
 from engram.transcripts.codex import AGENT
-from engram.transcripts.json_values import parse_json, storable_id
-from engram.transcripts.transcript_files import COMPRESSED, Walk, can_expand, facts_of, files_below, read_head, stamp_of
+from engram.transcripts.json_values import object_in, parse_json, storable_id
+from engram.transcripts.transcript_files import COMPRESSED, Walk, can_expand, facts_of, files_below, read_head
 
 #: Codex compresses rollouts that are a week old, and writes a plain file again when a rollout is resumed.
 SUFFIXES = (".jsonl", ".jsonl.zst")
@@ -78,25 +78,15 @@ def _source(walk: Walk, path: Path, *, with_subagents: bool) -> Iterator[Source]
     parent = _parent_in(head_of(path), match[1])
     if parent and not with_subagents:
         return
-    yield Source(
-        agent=AGENT,
-        path=path,
-        session_id=f"{parent}.{match[1]}"[:128] if parent else match[1],
-        stamp=stamp_of(facts),
-        size=facts.st_size,
-        changed_at_ns=facts.st_mtime_ns,
-        parent_id=parent,
-    )
+    yield Source.of_file(AGENT, path, facts, match[1], parent_id=parent)
 
 
 def _parent_in(head: dict[str, Any], session_id: str) -> str:
     """Return the session that started this one as a subagent; "" if none did."""
-    source = head.get("source")
-    spawned = source.get("subagent") if isinstance(source, dict) else None
+    spawned = object_in(head.get("source")).get("subagent")
     if spawned is None and head.get("thread_source") != "subagent":
         return ""
-    spawn = spawned.get("thread_spawn") if isinstance(spawned, dict) else None
-    named = spawn.get("parent_thread_id") if isinstance(spawn, dict) else None
+    named = object_in(object_in(spawned).get("thread_spawn")).get("parent_thread_id")
     parent = storable_id(named or head.get("parent_thread_id") or head.get("session_id"))
     return parent if parent and parent != session_id else AGENT
 

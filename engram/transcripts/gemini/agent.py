@@ -122,15 +122,8 @@ def _source(walk: Walk, path: Path, parent_id: str = "") -> Iterator[Source]:
         return
     if session_id == SUBAGENT and not parent_id:
         return
-    yield Source(
-        agent=AGENT,
-        path=path,
-        session_id=f"{parent_id}.{path.stem}"[:128] if parent_id else session_id,
-        stamp=f"{facts.st_mtime_ns}-{facts.st_size}-{facts.st_ino}",
-        size=facts.st_size,
-        changed_at_ns=facts.st_mtime_ns,
-        parent_id=parent_id,
-    )
+    name, stamp = path.stem if parent_id else session_id, f"{facts.st_mtime_ns}-{facts.st_size}-{facts.st_ino}"
+    yield Source.of_file(AGENT, path, facts, name, parent_id=parent_id, stamp=stamp)
 
 
 #: Stands for the id of a subagent's chat.
