@@ -27,7 +27,7 @@ def write_turn(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int) -> i
 def join_projects(store: Store, into: int, others: Sequence[int], *, actor: Actor, is_said: bool = True) -> int:
     """Move everything in other projects to the project ``into``; return how many sessions were moved."""
     with store.transaction() as tx:
-        return join_in(tx, into, others, actor=actor, is_said=is_said)
+        return sum(join_in(tx, into, other, actor=actor, is_said=is_said) for other in others)
 
 
 def load_vectors(store: Reader, owner: str, model: str) -> list[tuple[int, int, bytes]]:

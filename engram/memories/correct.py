@@ -31,7 +31,7 @@ from engram.models.memories.judgements import (
     standing_judgements,
     usefulness_of,
 )
-from engram.models.memories.memory_changes import note_judgement
+from engram.models.memories.memory_changes import DECIDE, change_alone
 from engram.models.memories.memory_history import (
     JUDGEMENT_ACTIONS,
     TAKE_BACK,
@@ -184,7 +184,7 @@ def keep_both(store: Store, which: str, *, actor: Actor) -> list[str]:
                     _confirm(tx, memory, run_id, actor)
                 else:
                     reason = f"both hold: {contradiction.older_id} and {contradiction.newer_id}"
-                    memory_changes.note_kept(tx, memory, reason, actor=actor, run_id=run_id)
+                    change_alone(tx, memory, DECIDE, reason, actor=actor, run_id=run_id)
             note_decision(tx, contradiction.id, BOTH, run_id)
             lines.append(f"keep both {contradiction.older_id} and {contradiction.newer_id}")
         close_run(tx, run_id, lines)
@@ -238,7 +238,7 @@ def judge_memory(
                 f"{episode_id} is already {memory.status.told}; only a current memory can be judged {judgement}"
             )
         changes = _changes(tx, memory, judgement)
-        return note_judgement(tx, memory, JUDGEMENT_ACTIONS[judgement], reason, actor=actor, **changes)
+        return change_alone(tx, memory, JUDGEMENT_ACTIONS[judgement], reason, actor=actor, **changes)
 
 
 def _check_agent(memory: Memory, judgement: Judgement, standing: list[Change]) -> None:
@@ -295,14 +295,14 @@ def take_back_judgement(store: Store, episode_id: str, *, actor: Actor) -> tuple
         judgement = judgement_of(step)
         fields = fields_of_snapshot(step.before)
         reason = f"judged {judgement}: {step.reason}"
-        changed_back = note_judgement(tx, memory, TAKE_BACK, reason, actor=actor, undoes=step.id, **fields)
+        changed_back = change_alone(tx, memory, TAKE_BACK, reason, actor=actor, undoes=step.id, **fields)
         return changed_back, f"the judgement as {judgement}"
 
 
 def _take_back_unwritten(tx: Tx, memory: Memory, actor: Actor) -> tuple[Memory, str]:
     """Revert what no step of history records: that a memory is lowered, or that it ranks lower because it is unused."""
     if memory.is_lowered:
-        raised = note_judgement(tx, memory, TAKE_BACK, "judged wrong", actor=actor, is_lowered=False)
+        raised = change_alone(tx, memory, TAKE_BACK, "judged wrong", actor=actor, is_lowered=False)
         return raised, "the judgement as wrong"
     uses = usefulness_of(tx, [memory.episode_id]).get(memory.episode_id)
     if uses is None or not uses.unused:
@@ -310,7 +310,7 @@ def _take_back_unwritten(tx: Tx, memory: Memory, actor: Actor) -> tuple[Memory, 
             f"{memory.episode_id} was neither judged nor lowered for being unused: there is nothing to withdraw"
         )
     what = f"{number_of(uses.unused, 'session')} without a use of it"
-    return note_judgement(tx, memory, TAKE_BACK, f"counted anew: {what}", actor=actor), what
+    return change_alone(tx, memory, TAKE_BACK, f"counted anew: {what}", actor=actor), what
 
 
 def _check_taking_back(judged_id: str, standing: list[Change], actor: Actor) -> None:

@@ -11,6 +11,7 @@ import pytest
 from peewee import Query
 
 from engram.enums import Actor, Scope
+from engram.models import tables
 from engram.models.engine import meta, transaction
 from engram.models.engine.transaction import Store, Tx
 from engram.models.memories import memory_changes, tombstones
@@ -94,7 +95,7 @@ def test_a_listener_hears_of_every_kind_of_change(
         with memory.transaction() as tx:
             edited = memory_changes.change_memory(tx, made, "edit", actor=Actor.USER, summary="It lives in a file")
             note_undone(tx, [("archive", made.episode_id)])
-            memory_changes.move_memories(tx, [made.id], None, "moved", actor=Actor.USER)
+            memory_changes.move_memories(tx, tables.Memory.id == made.id, None, "moved", actor=Actor.USER)
             erased = memory_changes.erase_fields(tx, edited, "forgotten", actor=Actor.USER, content="")
             memory_changes.delete_memory(tx, erased, actor=Actor.USER)
 

@@ -108,23 +108,16 @@ def prepared(build: Callable[P, Query]) -> Callable[P, Statement]:
     def compiled() -> tuple[Signature, int, str, tuple[tuple[int, Any], ...]]:
         """Return the signature, the number of arguments, the SQL and the slots of its parameters.
 
-        The number is -1 if some arguments are keyword-only. A slot is the index of an argument, or -1 and a fixed
-        value.
+        A slot is the index of an argument, or -1 and a fixed value.
         """
         declared = signature(build)
         names = list(declared.parameters)
-        placeholders = {name: Value(_Parameter(name), converter=False) for name in names}
-        keyword_only = {
-            name: placeholders.pop(name)
-            for name, parameter in declared.parameters.items()
-            if parameter.kind is parameter.KEYWORD_ONLY
-        }
-        statement = compile_query(build(*placeholders.values(), **keyword_only))  # type: ignore[arg-type]
+        statement = compile_query(build(*(Value(_Parameter(name), converter=False) for name in names)))  # type: ignore[arg-type, call-arg]
         slots = tuple(
             (names.index(value.name), None) if isinstance(value, _Parameter) else (-1, value)
             for value in statement.parameters
         )
-        return declared, -1 if keyword_only else len(names), _planned_once(statement.sql, slots), slots
+        return declared, len(names), _planned_once(statement.sql, slots), slots
 
     @functools.wraps(build)
     def bind(*args: P.args, **kwargs: P.kwargs) -> Statement:
@@ -213,7 +206,14 @@ class RecordReader(Generic[R]):
         self._names = [field.name for field in dataclasses.fields(record)]  # type: ignore[arg-type]
         columns: dict[str, Field] = {field.column_name: field for field in table._meta.sorted_fields}
         selected = {name: (expressions or {}).get(name, columns.get(name)) for name in self._names}
-        self._check(selected, columns, {*(expressions or {}), *(readers or {})}, set(left_out), is_whole)
+        place = f"{record.__name__} and table {table._meta.table_name}"
+        if without := [name for name, column in selected.items() if column is None]:
+            raise TypeError(f"{place}: no column for {', '.join(without)}")
+        named = {*(expressions or {}), *(readers or {})}
+        if unknown := (named - set(self._names)) | (set(left_out) - set(columns)):
+            raise TypeError(f"{place}: neither has {', '.join(sorted(unknown))}")
+        if forgotten := set(columns) - set(self._names) - set(left_out) if is_whole else set():
+            raise TypeError(f"{place}: no field for {', '.join(sorted(forgotten))}")
         #: What to select, in the order of the record's fields.
         self.columns: list[ColumnBase | Select] = [
             column.alias(name) for name, column in selected.items() if column is not None
@@ -223,23 +223,6 @@ class RecordReader(Generic[R]):
             if isinstance(column, BooleanField):
                 converters.setdefault(name, bool)
         self._converters = [(self._names.index(name), read) for name, read in converters.items()]
-
-    def _check(
-        self,
-        selected: Mapping[str, ColumnBase | Select | None],
-        columns: Mapping[str, Field],
-        named: set[str],
-        left_out: set[str],
-        is_whole: bool,
-    ) -> None:
-        place = f"{self.record.__name__} and table {self.table._meta.table_name}"
-        if without := [name for name, column in selected.items() if column is None]:
-            raise TypeError(f"{place}: no column for {', '.join(without)}")
-        if unknown := (named - set(self._names)) | (left_out - set(columns)):
-            raise TypeError(f"{place}: neither has {', '.join(sorted(unknown))}")
-        forgotten = set(columns) - set(self._names) - left_out if is_whole else set()
-        if forgotten:
-            raise TypeError(f"{place}: no field for {', '.join(sorted(forgotten))}")
 
     def select(self) -> ModelSelect[Any]:
         """Return a query for records; the caller joins the tables that ``expressions`` refer to."""

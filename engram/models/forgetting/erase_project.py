@@ -13,7 +13,7 @@ from engram.models.engine.statement import in_json_list, prepared
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.forgetting.erase_entries import clean_sessions, invalidate_readers
 from engram.models.forgetting.forget_memories import clean_runs, drop_all_notes, memories_resting_on
-from engram.models.memories.memory_changes import delete_memory, erase_fields, forget_evidence_of_project
+from engram.models.memories.memory_changes import delete_memory, erase_fields, forget_evidence
 from engram.models.memories.memory_records import Memory, select_memories
 from engram.models.memories.tombstones import TombstoneKind, project_forgotten_ms
 from engram.models.projects.project_folders import identities_of_project
@@ -171,8 +171,12 @@ def erase_memories(tx: Tx, memories: Sequence[Memory], *, actor: Actor) -> None:
 def release_memories(tx: Tx, contents: ProjectContents, *, actor: Actor) -> None:
     """Remove a project's text from the memories that are kept."""
     reason = "its evidence was forgotten"
+    evidence, session, turn, project_id = tables.Evidence, tables.Session, tables.Turn, contents.project.id
+    sessions = session.select(session.session_id).where(session.project == project_id)
+    turns = turn.select(turn.id).where(turn.project == project_id)
+    of_project = (evidence.turn_id.is_null() & evidence.session_id.in_(sessions)) | evidence.turn_id.in_(turns)
     for memory in (*contents.released, *contents.supported):
-        forget_evidence_of_project(tx, memory, contents.project.id, reason, actor=actor)
+        forget_evidence(tx, memory, of_project, reason, actor=actor)
     for memory in contents.released:
         erase_fields(
             tx,

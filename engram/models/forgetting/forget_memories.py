@@ -226,7 +226,8 @@ def _cut_host(tx: Tx, forgotten: Forgotten, actor: Actor) -> int:
     if cut is None or host is None:
         return 0
     reason = "a memory that was merged into it was forgotten"
-    forget_evidence(tx, host, forgotten.erased, reason, actor=actor)
+    is_erased = tables.Evidence.uuid.in_([pack_uuid(uuid) for uuid in forgotten.erased])
+    forget_evidence(tx, host, is_erased, reason, actor=actor)
     erase_fields(tx, host, reason, actor=actor, summary=cut.summary, content=cut.content, entities=cut.entities)
     return 1
 

@@ -26,9 +26,9 @@ from engram.models.hub.memory_statements import (
     said_privately,
 )
 from engram.models.hub.outgoing_statements import place_of
-from engram.models.hub.shares import link_many_shares, link_shares
+from engram.models.hub.shares import link_shares
 from engram.models.hub.spaces import Space
-from engram.models.memories.memory_changes import add_memories, add_memory, change_memory, differing
+from engram.models.memories.memory_changes import add_memories, change_memory, differing
 from engram.models.memories.memory_records import (
     Evidence,
     Memory,
@@ -39,7 +39,7 @@ from engram.models.memories.memory_records import (
     new_memory_id,
 )
 from engram.models.memories.tombstones import is_memory_gone, named_by_any
-from engram.models.memories.watermarks import take_vetoes
+from engram.models.memories.watermarks import keep_undone
 from engram.models.rescue.clean_copies import is_named_by_tombstone
 
 REASON = "said on another machine"
@@ -105,52 +105,45 @@ def _note_known(tx: Tx, mine: SaidMemory, theirs: Statement) -> None:
 def _make(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
     """Create the memory of a statement, unless it was forgotten or purged on this machine."""
     row, birth = incoming.row, incoming.statement.birth
-    fields = incoming.statement.fields
     if incoming.text is None:
         return None
-    is_own = not incoming.origin
-    uuids = [str(uuid) for uuid in birth.get("e", ())] if is_own else []
-    slot = str(birth["sl"]) if is_own and birth.get("sl") else None
-    source = Source.from_stored(birth.get("s")) if is_own else Source.AUTO
-    episode_id = str(birth.get("id") or "") if is_own else ""
-    said = _said(incoming)
-    stored: dict[str, Value] = {
-        "space_id": space.id,
-        "author": row.author,
-        "memory_id": row.memory_id,
-        "episode_id": episode_id,
-        "said": json.dumps(said),
-    }
-    if is_own and is_named_by_tombstone(tx, episode_id, slot, uuids, source):
-        if is_named_by_tombstone(tx, episode_id, slot, uuids, source, with_purged=False):
-            # It was forgotten on this machine, perhaps before that joined the hub, so it is forgotten everywhere.
-            stored |= {"said": "{}", "is_forgotten": 1, "version": 1}
-        tx.insert_many(tables.HubMemory, [stored])
-        return None
-    if is_own and (known := id_of_stable(tx, row.memory_id.hex())) is not None:
-        tx.insert_many(tables.HubMemory, [stored | {"episode_id": known}])
-        return None
+    slot, episode_id = _slot_of(incoming), ""
+    if not incoming.origin:
+        uuids, source = [str(uuid) for uuid in birth.get("e", ())], Source.from_stored(birth.get("s"))
+        episode_id = str(birth.get("id") or "")
+        stored = _row_of(space, incoming, episode_id)
+        if is_named_by_tombstone(tx, episode_id, slot, uuids, source):
+            if is_named_by_tombstone(tx, episode_id, slot, uuids, source, with_purged=False):
+                # It was forgotten on this machine, perhaps before that joined the hub, so it is forgotten everywhere.
+                stored |= {"said": "{}", "is_forgotten": 1, "version": 1}
+            tx.insert_many(tables.HubMemory, [stored])
+            return None
+        if (known := id_of_stable(tx, row.memory_id.hex())) is not None:
+            tx.insert_many(tables.HubMemory, [stored | {"episode_id": known}])
+            return None
     if not is_memory_id(episode_id) or find_memory(tx, episode_id) is not None or is_memory_gone(tx, episode_id):
         episode_id = new_memory_id()
     twin = memory_by_slot(tx, slot) if slot else None
-    project = birth.get("p")
-    former = str(birth.get("pf", "")) if is_own else ""
-    project_id = place_of(tx, project, former).id if project else None
-    new = memory_of(incoming, episode_id, None if twin else slot, project_id, tx.now_ms())
-    evidence = [Evidence(uuid) for uuid in uuids]
-    made = add_memory(tx, new, evidence, actor=Actor.TIDYING, action=SYNC, reason=incoming.origin or REASON)
-    tx.insert_many(tables.HubMemory, [stored | {"episode_id": made.episode_id}])
-    mine = find_said(tx, space.id, row.author, row.memory_id)
-    assert mine is not None
-    made = apply_newer(tx, space, mine, made, decisions_of(fields), incoming)
+    (made,) = _make_all(tx, space, [(incoming, episode_id, None if twin else slot)])
     if twin is not None:
-        _archive_twin(tx, twin, made, is_by_hand=TEXT in fields)
-    for waiting in tx.fetch_values(_waiting_for(space.id, row.memory_id)):
-        follow(tx, waiting, made.episode_id)
-    stop_waiting(tx, space, row.memory_id)
-    if is_own:
-        link_shares(tx, made.stable_id, made.episode_id)
+        _archive_twin(tx, twin, made, is_by_hand=TEXT in incoming.statement.fields)
     return made
+
+
+def _slot_of(incoming: Incoming) -> str | None:
+    slot = incoming.statement.birth.get("sl")
+    return str(slot) if slot and not incoming.origin else None
+
+
+def _row_of(space: Space, incoming: Incoming, episode_id: str) -> dict[str, Value]:
+    """Return the row for a statement that has arrived."""
+    return {
+        "space_id": space.id,
+        "author": incoming.row.author,
+        "memory_id": incoming.row.memory_id,
+        "episode_id": episode_id,
+        "said": json.dumps(_said(incoming)),
+    }
 
 
 def memory_of(incoming: Incoming, episode_id: str, slot: str | None, project_id: int | None, latest_ms: int) -> Memory:
@@ -214,7 +207,7 @@ def apply_newer(
         if values.get("confirmed") and memory.status == Status.PROVISIONAL:
             changes["status"] = Status.ACTIVE
         if "vetoes" in values:
-            take_vetoes(tx, memory.episode_id, [str(action) for action in values["vetoes"]])
+            keep_undone(tx, [(str(action), memory.episode_id) for action in values["vetoes"]])
     if "ends" in values or "next" in values:
         said = {**{name: register[2] for name, register in mine.said.items() if len(register) > 2}, **values}
         changes |= _force(tx, space, mine, memory, said)
@@ -247,11 +240,6 @@ def follow(tx: Tx, episode_id: str, follower_id: str) -> None:
     memory = find_memory(tx, episode_id)
     if memory is not None:
         _change(tx, memory, **_superseded_by(tx, follower_id))
-
-
-def stop_waiting(tx: Tx, space: Space, memory_id: bytes) -> None:
-    """Record that a memory has arrived, so that other memories no longer wait for it."""
-    tx.run(_stop_waiting(space.id, memory_id))
 
 
 def _release_merged(tx: Tx, memory: Memory) -> None:
@@ -330,14 +318,6 @@ def _time_or_none(value: object) -> int | None:
 
 
 @prepared
-def _waiting_for(space_id: int, memory_id: bytes) -> Query:
-    memory = tables.HubMemory
-    return memory.select(memory.episode_id).where(
-        (without_index(memory.space) == space_id) & (memory.waits_for == memory_id)
-    )
-
-
-@prepared
 def _stop_waiting(space_id: int, memory_id: bytes) -> Query:
     memory = tables.HubMemory
     return memory.update(waits_for=None).where(
@@ -370,7 +350,8 @@ def take_statements(tx: Tx, space: Space, statements: Sequence[Incoming]) -> lis
     purged, are passed to ``take_statement``.
     """
     new = _only_new(tx, space, statements)
-    made = _make_all(tx, space, new)
+    named = [str(incoming.statement.birth["id"]) if not incoming.origin else new_memory_id() for incoming in new]
+    made = _make_all(tx, space, [(one, name, _slot_of(one)) for one, name in zip(new, named, strict=True)])
     stored = set(map(id, new))
     taken = [take_statement(tx, space, incoming) for incoming in statements if id(incoming) not in stored]
     return [*made, *(memory for memory in taken if memory is not None)]
@@ -437,53 +418,40 @@ def _tombstone_keys(incoming: Incoming) -> list[bytes]:
     return [*(text.encode() for text in texts), *(pack_uuid(str(uuid)) for uuid in birth.get("e", ()))]
 
 
-def _make_all(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Memory]:
-    """Store new memories, and then the decisions about them.
+def _make_all(tx: Tx, space: Space, new: Sequence[tuple[Incoming, str, str | None]]) -> list[Memory]:
+    """Store new memories, each with its id and slot, and then the decisions about them.
 
     This order is necessary because a memory may be replaced by another one on the page.
     """
+    statements = [incoming for incoming, _, _ in new]
     places: dict[tuple[str, ...], int] = {}
-    rows: list[dict[str, Value]] = []
-    new = []
+    memories = []
     for incoming in statements:
         birth = incoming.statement.birth
         if birth.get("p") and birth.get("pf") and not incoming.origin:
             # This comes first, because it may merge a placeholder that another statement on the page refers to.
             place_of(tx, birth["p"], str(birth["pf"]))
-    for incoming in statements:
+    for incoming, episode_id, slot in new:
         birth = incoming.statement.birth
-        is_own = not incoming.origin
         project_id = None
         if birth.get("p"):
             shared = tuple(map(str, birth["p"]))
             if shared not in places:
                 places[shared] = place_of(tx, shared).id
             project_id = places[shared]
-        slot = str(birth["sl"]) if is_own and birth.get("sl") else None
-        evidence = [Evidence(str(uuid)) for uuid in birth.get("e", ())] if is_own else []
-        episode_id = str(birth["id"]) if is_own else new_memory_id()
-        new.append((memory_of(incoming, episode_id, slot, project_id, tx.now_ms()), evidence))
-        said = _said(incoming)
-        rows.append(
-            {
-                "space_id": space.id,
-                "author": incoming.row.author,
-                "memory_id": incoming.row.memory_id,
-                "episode_id": episode_id,
-                "said": json.dumps(said),
-            }
-        )
+        evidence = [Evidence(str(uuid)) for uuid in birth.get("e", ())] if not incoming.origin else []
+        memories.append((memory_of(incoming, episode_id, slot, project_id, tx.now_ms()), evidence))
     waiting = _found_waiting(tx, space, [incoming.row.memory_id for incoming in statements])
     reasons = [incoming.origin or REASON for incoming in statements]
-    made = add_memories(tx, new, actor=Actor.TIDYING, action=SYNC, reasons=reasons)
-    tx.insert_many(tables.HubMemory, rows)
+    made = add_memories(tx, memories, actor=Actor.TIDYING, action=SYNC, reasons=reasons)
+    tx.insert_many(tables.HubMemory, [_row_of(space, incoming, episode_id) for incoming, episode_id, _ in new])
     made = [_decide(tx, space, incoming, memory) for incoming, memory in zip(statements, made, strict=True)]
     by_memory = {incoming.row.memory_id: memory for incoming, memory in zip(statements, made, strict=True)}
     for waiting_id, memory_id in waiting:
         follow(tx, waiting_id, by_memory[memory_id].episode_id)
     for memory_id in {memory_id for _, memory_id in waiting}:
-        stop_waiting(tx, space, memory_id)
-    link_many_shares(tx, [(memory.stable_id, memory.episode_id) for memory in made if not memory.origin])
+        tx.run(_stop_waiting(space.id, memory_id))
+    link_shares(tx, [(memory.stable_id, memory.episode_id) for memory in made if not memory.origin])
     return made
 
 
@@ -492,18 +460,8 @@ def _decide(tx: Tx, space: Space, incoming: Incoming, memory: Memory) -> Memory:
     decisions = decisions_of(incoming.statement.fields)
     if not decisions:
         return memory
-    mine = SaidMemory(
-        space_id=space.id,
-        author=incoming.row.author,
-        memory_id=incoming.row.memory_id,
-        episode_id=memory.episode_id,
-        version=0,
-        pushed=0,
-        said=_said(incoming),
-        own_text=None,
-        is_forgotten=False,
-        waits_for=None,
-    )
+    mine = find_said(tx, space.id, incoming.row.author, incoming.row.memory_id)
+    assert mine is not None
     return apply_newer(tx, space, mine, memory, decisions, incoming)
 
 

@@ -173,20 +173,18 @@ def take_share(tx: Tx, space: Space, row: Row, statement: Statement, text: Mappi
         change_said(tx, mine, said=merged, own_text=kept)
 
 
-def link_shares(tx: Tx, stable_id: str, episode_id: str) -> None:
-    """Link the shares of a memory that has arrived after another machine of the user's shared it."""
-    tx.run(_link(memory_id_of(stable_id), episode_id))
+def link_shares(tx: Tx, made: Sequence[tuple[str, str]]) -> None:
+    """Link the shares of memories that have arrived after another machine of the user's shared them.
 
-
-def link_many_shares(tx: Tx, made: Sequence[tuple[str, str]]) -> None:
-    """Do what ``link_shares`` does, for many memories, each given by its stable id and its id."""
+    Each memory is given by its stable id and its id.
+    """
     memory = tables.HubMemory
     waiting = {
         bytes(key) for key in tx.fetch_values(memory.select(memory.waits_for).where(memory.waits_for.is_null(False)))
     }
     for stable_id, episode_id in made:
         if waiting and memory_id_of(stable_id) in waiting:
-            link_shares(tx, stable_id, episode_id)
+            tx.run(_link(memory_id_of(stable_id), episode_id))
 
 
 class ShareListener(ChangeListener):

@@ -12,18 +12,19 @@ import importlib
 import json
 import secrets
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from peewee import SQL, Query, fn
+from peewee import ColumnBase, Query, Value, fn
 
 from engram.enums import CURRENT_STATUSES, Actor, Scope, Status, Voice
 from engram.errors import StoreError
 from engram.models import tables
+from engram.models.engine.statement import is_same
 from engram.models.engine.transaction import LISTENER_MODULES, Reader, Store, Tx
 from engram.models.memories import memory_writes
 from engram.models.memories.judgements import mark_used
-from engram.models.memories.memory_history import ERASE, Change, add_first_steps, add_history, drop_history, snapshot
+from engram.models.memories.memory_history import ERASE, add_first_steps, add_history, drop_history, snapshot
 from engram.models.memories.memory_records import (
     Evidence,
     Memory,
@@ -69,20 +70,8 @@ class ChangeListener:
         """Everything in a project was moved to another one."""
 
 
-def _listeners() -> list[ChangeListener]:
+def listeners() -> list[ChangeListener]:
     return [importlib.import_module(name).LISTENER for name in LISTENER_MODULES]
-
-
-def note_vetoed(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
-    """Notify the listeners that changes were undone. Each is given as an action and the id of a memory."""
-    for listener in _listeners():
-        listener.vetoed(tx, changes)
-
-
-def note_projects_merged(tx: Tx, from_id: int, into_id: int) -> None:
-    """Notify the listeners that everything in a project was moved to another one."""
-    for listener in _listeners():
-        listener.merged(tx, from_id, into_id)
 
 
 def add_memory(
@@ -99,7 +88,7 @@ def add_memory(
     made = dataclasses.replace(made, id=memory_writes.insert_memory(tx, made))
     memory_writes.insert_evidence(tx, made.id, evidence)
     add_history(tx, made.episode_id, action, reason, {}, _first_fields(made), actor=actor, run_id=run_id)
-    for listener in _listeners():
+    for listener in listeners():
         listener.made(tx, made, action)
     return made
 
@@ -122,7 +111,7 @@ def add_memories(
         actor=actor,
         action=action,
     )
-    for listener in _listeners():
+    for listener in listeners():
         for memory in made:
             listener.made(tx, memory, action)
     return made
@@ -161,7 +150,7 @@ def change_memory(
     """
     if not changes:
         return memory
-    after = _change_fields(tx, memory, action, reason, changes, actor=actor, run_id=run_id, undoes=undoes)
+    after = change_alone(tx, memory, action, reason, actor=actor, run_id=run_id, undoes=undoes, **changes)
     if memory.is_current and not after.is_current and not after.superseded_by:
         restore_predecessors(tx, after, "what had replaced it is no longer current", actor=actor, run_id=run_id)
     return after
@@ -184,52 +173,33 @@ def supersede(
     )
 
 
-def note_judgement(
-    tx: Tx, memory: Memory, action: str, reason: str, *, actor: Actor, undoes: int | None = None, **changes: Any
-) -> Memory:
-    """Record a judgement on a memory, or the withdrawal of one, and change the given fields.
-
-    The memories that it had replaced remain replaced: if it is outdated, they are even more so.
-    """
-    return _change_fields(tx, memory, action, reason, changes, actor=actor, undoes=undoes)
-
-
-def note_kept(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_id: int) -> None:
-    """Record that a person decided to keep a memory unchanged."""
-    add_history(tx, memory.episode_id, DECIDE, reason, {}, {}, actor=actor, run_id=run_id)
-
-
-def carry_change(tx: Tx, memory: Memory, step: Change, changes: dict[str, Any], *, undoes: int | None) -> Memory:
-    """Repeat a change from another database, with the time and the actor of its step.
-
-    Memories that the changed one had replaced are left unchanged, because their changes have steps of their own.
-    """
-    return _change_fields(
-        tx, memory, step.action, step.reason, changes, actor=step.actor, undoes=undoes, at_ms=step.at_ms
-    )
-
-
-def _change_fields(
+def change_alone(
     tx: Tx,
     memory: Memory,
     action: str,
     reason: str,
-    changes: dict[str, Any],
     *,
     actor: Actor,
     run_id: int | None = None,
     undoes: int | None = None,
     at_ms: int | None = None,
+    **changes: Any,
 ) -> Memory:
-    """Store changed fields and a step of history that records them; if there are none, store only the step."""
+    """Store changed fields and a step of history that records them; if there are none, store only the step.
+
+    The memories that it had replaced remain replaced: if it was judged outdated, they are even more so. ``at_ms`` is
+    when the change was made, if not now.
+    """
     if not changes:
-        add_history(tx, memory.episode_id, action, reason, {}, {}, actor=actor, undoes=undoes, at_ms=at_ms)
+        add_history(
+            tx, memory.episode_id, action, reason, {}, {}, actor=actor, run_id=run_id, undoes=undoes, at_ms=at_ms
+        )
         return memory
     changes = _as_allowed(memory, _with_questions(changes), actor)
     after = dataclasses.replace(memory, **changes, revision=memory.revision + 1, updated_at_ms=tx.now_ms())
     memory_writes.update_memory(tx, after, changes)
     _record_change(tx, memory, after, action, reason, actor=actor, run_id=run_id, undoes=undoes, at_ms=at_ms)
-    for listener in _listeners():
+    for listener in listeners():
         listener.changed(tx, memory, after, action, actor)
     return after
 
@@ -276,7 +246,7 @@ def erase_fields(tx: Tx, memory: Memory, reason: str, *, actor: Actor, **changes
     if "entities" in changes:
         memory_writes.delete_unused_entities(tx)
     add_history(tx, memory.episode_id, ERASE, reason, {}, {}, actor=actor)
-    for listener in _listeners():
+    for listener in listeners():
         listener.erased(tx, memory, after)
     return after
 
@@ -305,45 +275,28 @@ def note_access(store: Store, episode_id: str, *, session_id: str = "") -> None:
             mark_used(tx, session_id, {episode_id: tx.now_ms()})
 
 
-def move_memories_of_project(
-    tx: Tx, project_id: int, to_project: int, reason: str, *, actor: Actor, is_said: bool = True
-) -> None:
-    """Move all memories of a project to another one; with ``is_said``, hubs are notified."""
-    _move_memories(tx, "project_id = ?", project_id, to_project, reason, actor, is_said=is_said)
-
-
 def move_memories(
-    tx: Tx, row_ids: Sequence[int], to_project: int | None, reason: str, *, actor: Actor, is_said: bool = True
+    tx: Tx, which: ColumnBase, to_project: int | None, reason: str, *, actor: Actor, is_said: bool = True
 ) -> None:
-    """Move the memories with these row ids to a project, or to none; with ``is_said``, hubs are notified."""
-    among = "id IN (SELECT value FROM json_each(?))"
-    _move_memories(tx, among, json.dumps(list(row_ids)), to_project, reason, actor, is_said=is_said)
+    """Move the memories that match a condition to a project, or to none; with ``is_said``, hubs are notified."""
+    memory, history = tables.Memory, tables.History
+    moving = which & ~is_same(memory.project, to_project)
+    before, after = (fn.json_object("project_id", project) for project in (memory.project, to_project))
+    step = (tx.now_ms(), MOVE, reason, actor.value)
+    columns = (history.episode_id, history.at_ms, history.action, history.reason, history.actor)
+    steps = memory.select(memory.episode_id, *map(Value, step), before, after).where(moving)
+    tx.run(history.insert_from(steps, [*columns, history.before, history.after]))
+    for listener in listeners() if is_said else ():
+        listener.moved(tx, memory.select(memory.episode_id).where(which))
+    tx.run(memory.update({memory.project: to_project, memory.revision: memory.revision + 1}).where(moving))
 
 
 def move_memories_of_session(tx: Tx, session_ref: int, to_project: int | None, reason: str, *, actor: Actor) -> None:
     """Move all memories of a session to a project, or to none. Their vectors are deleted and will be recomputed."""
-    moved = tables.Memory.select(tables.Memory.id).where(tables.Memory.session == session_ref)
+    of_session = tables.Memory.session == session_ref
+    moved = tables.Memory.select(tables.Memory.id).where(of_session)
     tx.run(tables.Vector.delete().where((tables.Vector.owner == "e") & tables.Vector.owner_id.in_(moved)))
-    _move_memories(tx, "session_ref = ?", session_ref, to_project, reason, actor)
-
-
-def _move_memories(
-    tx: Tx, condition: str, value: int | str, to_project: int | None, reason: str, actor: Actor, *, is_said: bool = True
-) -> None:
-    """Move the memories that match an SQL condition. One raw SQL statement records all the moves in history."""
-    tx.run(
-        "INSERT INTO history (episode_id, at_ms, action, reason, actor, before, after) "
-        "SELECT episode_id, ?, ?, ?, ?, json_object('project_id', project_id), json_object('project_id', ?) "
-        f"FROM episode WHERE {condition} AND project_id IS NOT ?",
-        (tx.now_ms(), MOVE, reason, actor.value, to_project, value, to_project),
-    )
-    if is_said:
-        for listener in _listeners():
-            listener.moved(tx, tables.Memory.select(tables.Memory.episode_id).where(SQL(condition, (value,))))
-    tx.run(
-        f"UPDATE episode SET project_id = ?, revision = revision + 1 WHERE {condition} AND project_id IS NOT ?",
-        (to_project, value, to_project),
-    )
+    move_memories(tx, of_session, to_project, reason, actor=actor)
 
 
 def delete_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = False) -> None:
@@ -366,7 +319,7 @@ def remove_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = Fals
     Other machines delete it too, unless it is a purge.
     """
     _release_predecessors(tx, memory, actor)
-    for listener in _listeners():
+    for listener in listeners():
         listener.deleted(tx, memory, is_purge=is_purge)
     memory_writes.delete_memory_rows(tx, memory)
 
@@ -436,7 +389,7 @@ def _release_predecessors(tx: Tx, memory: Memory, actor: Actor) -> None:
             after = dataclasses.replace(replaced, superseded_by=successor.episode_id if successor else "")
             memory_writes.update_memory(tx, after, ["superseded_by"])
             _record_change(tx, hidden, after, RELEASE, reason, actor=actor)
-            for listener in _listeners():
+            for listener in listeners():
                 listener.changed(tx, replaced, after, RELEASE, actor)
     for predecessor in restored:
         _make_current(tx, dataclasses.replace(predecessor, superseded_by=""), reason, actor=actor)
@@ -527,8 +480,9 @@ def take_out_evidence(tx: Tx, row_id: int, start: int, stop: int) -> list[list[s
 
     Return the id, session and turn of each removed entry, to be stored as JSON. Only ``memory_undo`` calls this.
     """
-    taken = evidence_of(tx, row_id)[start:stop]
-    memory_writes.delete_evidence_between(tx, row_id, start, stop)
+    taken, table = evidence_of(tx, row_id)[start:stop], tables.Evidence
+    places = table.select(table.seq).where(table.memory == row_id).order_by(table.seq)
+    memory_writes.delete_evidence(tx, row_id, table.seq.in_(places.limit(max(0, stop - start)).offset(start)))
     return [[entry.uuid, entry.session_id, entry.turn_id] for entry in taken]
 
 
@@ -543,20 +497,13 @@ def put_back_evidence(tx: Tx, row_id: int, entries: Sequence[Sequence[Any]]) -> 
     return before, before + memory_writes.insert_evidence(tx, row_id, known)
 
 
-def forget_evidence(tx: Tx, memory: Memory, uuids: Collection[str], reason: str, *, actor: Actor) -> None:
-    """Remove forgotten entries from a memory's evidence."""
-    if memory_writes.delete_evidence(tx, memory.id, uuids):
-        _record_forgotten(tx, memory, reason, actor)
+def forget_evidence(tx: Tx, memory: Memory, which: ColumnBase, reason: str, *, actor: Actor) -> None:
+    """Remove the entries that match a condition from a memory's evidence, because they were forgotten.
 
-
-def forget_evidence_of_project(tx: Tx, memory: Memory, project_id: int, reason: str, *, actor: Actor) -> None:
-    """Remove a forgotten project's entries from a memory's evidence."""
-    if memory_writes.delete_evidence_of_project(tx, memory.id, project_id):
-        _record_forgotten(tx, memory, reason, actor)
-
-
-def _record_forgotten(tx: Tx, memory: Memory, reason: str, actor: Actor) -> None:
-    """Record that evidence was forgotten, and delete earlier steps about evidence: undoing them would be wrong."""
+    Earlier steps about evidence are deleted, because undoing them would be wrong.
+    """
+    if not memory_writes.delete_evidence(tx, memory.id, which):
+        return
     history = tables.History
     is_counted = (history.action == ADDED) | (history.before ** '{"count"%') | (history.before ** '{"entries"%')
     tx.run(history.delete().where((history.episode_id == memory.episode_id) & is_counted))

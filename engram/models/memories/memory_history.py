@@ -70,35 +70,36 @@ def add_history(
     undoes: int | None = None,
 ) -> int:
     """Add a step to a memory's history; return its number. Only modules that change memories call this."""
-    row: dict[str, Value] = {
-        "episode_id": episode_id,
-        "at_ms": tx.now_ms() if at_ms is None else at_ms,
-        "action": action,
-        "reason": reason,
-        "actor": actor.value,
-        "run_id": run_id,
-        "before": json.dumps(before, ensure_ascii=False),
-        "after": json.dumps(after, ensure_ascii=False),
-        "undoes": undoes,
-    }
-    return tx.insert_row(tables.History, row)
+    extra = {"run_id": run_id, "undoes": undoes}
+    at_ms = tx.now_ms() if at_ms is None else at_ms
+    return tx.insert_row(tables.History, _step(episode_id, at_ms, action, reason, actor, before, after) | extra)
 
 
 def add_first_steps(tx: Tx, made: Sequence[tuple[str, str, Mapping[str, Any]]], *, actor: Actor, action: str) -> None:
     """Begin the histories of many new memories, each given by its id, a reason and its fields."""
-    rows: list[dict[str, Value]] = [
-        {
-            "episode_id": episode_id,
-            "at_ms": tx.now_ms(),
-            "action": action,
-            "reason": reason,
-            "actor": actor.value,
-            "before": "{}",
-            "after": json.dumps(fields, ensure_ascii=False),
-        }
-        for episode_id, reason, fields in made
-    ]
-    tx.insert_many(tables.History, rows)
+    now = tx.now_ms()
+    steps = [_step(episode_id, now, action, reason, actor, {}, fields) for episode_id, reason, fields in made]
+    tx.insert_many(tables.History, steps)
+
+
+def _step(
+    episode_id: str,
+    at_ms: int,
+    action: str,
+    reason: str,
+    actor: Actor,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+) -> dict[str, Value]:
+    return {
+        "episode_id": episode_id,
+        "at_ms": at_ms,
+        "action": action,
+        "reason": reason,
+        "actor": actor.value,
+        "before": json.dumps(before, ensure_ascii=False),
+        "after": json.dumps(after, ensure_ascii=False),
+    }
 
 
 def changes_by_row(store: Reader, row_ids: Sequence[int]) -> list[Change]:
@@ -206,21 +207,13 @@ def begin_run(store: Store) -> Run:
     """Return the consolidation that was interrupted, or begin a new one."""
     table = tables.Run
     with store.transaction() as tx:
-        interrupted = _runs_of(["consolidate"]).where(table.state == "running")
-        run = tx.fetch_record(_RUNS, interrupted.order_by(table.id.desc()).limit(1))
-        if run is not None:
-            return run
-        now_ms = tx.now_ms()
-        run_id = tx.insert(table.insert(kind="consolidate", started_at_ms=now_ms, state="running"))
-        return Run(
-            id=run_id,
-            kind="consolidate",
-            started_at_ms=now_ms,
-            ended_at_ms=None,
-            state="running",
-            position="",
-            report={},
-        )
+        interrupted = _runs_of(["consolidate"]).where(table.state == "running").order_by(table.id.desc())
+        run = tx.fetch_record(_RUNS, interrupted.limit(1))
+        if run is None:
+            begun = table.insert(kind="consolidate", started_at_ms=tx.now_ms(), state="running")
+            run = find_run(tx, tx.insert(begun))
+    assert run is not None
+    return run
 
 
 def add_run(tx: Tx, kind: str, report: Mapping[str, Any] | None = None) -> int:

@@ -15,8 +15,8 @@ from engram.models.memories.memory_changes import (
     RELEASE,
     REPLACED,
     RESTORE,
+    change_alone,
     change_memory,
-    note_judgement,
     put_back_evidence,
     take_out_evidence,
 )
@@ -117,7 +117,7 @@ def _undo_judgement(tx: Tx, memory: Memory, change: Change, reason: str, actor: 
     """Withdraw a judgement, or restore it if the change withdrew it."""
     judged = _judgement_taken_back(tx, change)
     action, why = (TAKE_BACK, reason) if judged is None else (judged.action, judged.reason)
-    note_judgement(tx, memory, action, why, actor=actor, undoes=change.id, **fields_of_snapshot(change.before))
+    change_alone(tx, memory, action, why, actor=actor, undoes=change.id, **fields_of_snapshot(change.before))
 
 
 def _judgement_taken_back(tx: Tx, change: Change) -> Change | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import attrgetter
 
-from peewee import Query, fn
+from peewee import ColumnBase, Query, fn
 
 from engram.models import tables
 from engram.models.engine.statement import in_json_list, pack_text, pack_uuid, prepared
@@ -143,35 +143,10 @@ def _evidence_row(row_id: int, seq: int, entry: Evidence) -> dict[str, Value]:
     }
 
 
-def delete_evidence(tx: Tx, row_id: int, uuids: Iterable[str] | None = None) -> int:
-    """Delete a memory's evidence, or only the given entries; return how many were deleted."""
+def delete_evidence(tx: Tx, row_id: int, which: ColumnBase | None = None) -> int:
+    """Delete a memory's evidence, or only what matches a condition; return how many entries were deleted."""
     query = tables.Evidence.delete().where(tables.Evidence.memory == row_id)
-    if uuids is not None:
-        query = query.where(tables.Evidence.uuid.in_([pack_uuid(uuid) for uuid in uuids]))
-    return tx.run(query)
-
-
-def delete_evidence_of_project(tx: Tx, row_id: int, project_id: int) -> int:
-    """Delete the part of a memory's evidence that comes from a project; return how many entries were deleted."""
-    sessions = tables.Session.select(tables.Session.session_id).where(tables.Session.project == project_id)
-    turns = tables.Turn.select(tables.Turn.id).where(tables.Turn.project == project_id)
-    return tx.run(
-        tables.Evidence.delete().where(
-            (tables.Evidence.memory == row_id)
-            & (
-                (tables.Evidence.turn_id.is_null() & tables.Evidence.session_id.in_(sessions))
-                | tables.Evidence.turn_id.in_(turns)
-            )
-        )
-    )
-
-
-def delete_evidence_between(tx: Tx, row_id: int, start: int, stop: int) -> None:
-    """Delete a memory's evidence from position ``start`` up to but not including ``stop``."""
-    evidence = tables.Evidence
-    places = evidence.select(evidence.seq).where(evidence.memory == row_id).order_by(evidence.seq)
-    chosen = places.limit(max(0, stop - start)).offset(start)
-    tx.run(evidence.delete().where((evidence.memory == row_id) & evidence.seq.in_(chosen)))
+    return tx.run(query if which is None else query.where(which))
 
 
 def set_packed_content(tx: Tx, row_id: int, content: Value, packed_content: bytes | None) -> None:

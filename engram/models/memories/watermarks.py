@@ -11,7 +11,7 @@ from peewee import SQL, Query, Select, fn
 from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.transaction import Reader, Store, Tx, asks_values
-from engram.models.memories.memory_changes import note_vetoed
+from engram.models.memories.memory_changes import listeners
 from engram.models.memories.memory_records import Memory, select_memories
 
 # -- How far consolidation has got, so that the next one examines only memories that were added or changed since.
@@ -76,33 +76,26 @@ def save_heads(tx: Tx, heads: Mapping[str, str]) -> None:
 
 def undone(store: Reader) -> frozenset[tuple[str, str]]:
     """Return the changes that the user undid and that must not be repeated, as ``(action, id of the memory)``."""
-    return frozenset(_load_undone(store))
+    return frozenset(load_undone(store))
+
+
+def load_undone(store: Reader) -> list[tuple[str, str]]:
+    """Return the same changes, the oldest first."""
+    stored = json.loads(get_meta(store, _UNDONE) or "[]")
+    return [(str(action), str(episode_id)) for action, episode_id in stored]
 
 
 def note_undone(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
     """Store changes that the user undid, and notify the listeners."""
-    _keep_undone(tx, changes)
-    note_vetoed(tx, changes)
+    keep_undone(tx, changes)
+    for listener in listeners():
+        listener.vetoed(tx, changes)
 
 
-def take_vetoes(tx: Tx, episode_id: str, actions: Sequence[str]) -> None:
-    """Store changes that the user undid on another machine."""
-    _keep_undone(tx, [(action, episode_id) for action in actions])
-
-
-def carry_undone(tx: Tx, source: Reader) -> None:
-    """Store the changes that the user undid in another copy of this database."""
-    _keep_undone(tx, _load_undone(source))
-
-
-def _keep_undone(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
-    kept = list(dict.fromkeys([*_load_undone(tx), *changes]))[-MAX_UNDONE:]
+def keep_undone(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
+    """Store changes that the user undid on another machine, or in another copy of this database."""
+    kept = list(dict.fromkeys([*load_undone(tx), *changes]))[-MAX_UNDONE:]
     put_meta(tx, _UNDONE, json.dumps(kept))
-
-
-def _load_undone(store: Reader) -> list[tuple[str, str]]:
-    stored = json.loads(get_meta(store, _UNDONE) or "[]")
-    return [(str(action), str(episode_id)) for action, episode_id in stored]
 
 
 # -- Memories that have not been compared with the others yet. They are compared in the order in which they were said.

@@ -16,7 +16,7 @@ from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.statement import in_json_list
 from engram.models.engine.transaction import Reader, Store, Tx, asks_values
-from engram.models.memories.memory_changes import move_memories, note_projects_merged
+from engram.models.memories.memory_changes import listeners, move_memories
 from engram.models.memories.tombstones import project_forgotten_ms
 from engram.models.projects.notes import drop_daily_logs
 from engram.models.projects.projects import (
@@ -150,7 +150,8 @@ def _move_back(tx: Tx, record: dict[str, Any], into_id: int, project_id: int, ac
     refs = _sessions_still_there(tx, sessions, into_id)
     memories = _memories_still_there(tx, record["memories"], into_id)
     is_said = "sorting" not in record
-    move_memories(tx, memories, project_id, "a merge of projects was undone", actor=actor, is_said=is_said)
+    is_moved = in_json_list(tables.Memory.id, memories)
+    move_memories(tx, is_moved, project_id, "a merge of projects was undone", actor=actor, is_said=is_said)
     outcome, turn, passage, session = tables.Outcome, tables.Turn, tables.Passage, tables.Session
     theirs, visits = (_turns_still_there(tx, record.get(name, ())) for name in ("turns", "visits"))
     is_visit, of_visit = in_json_list(turn.id, visits), in_json_list(passage.turn_id, visits)
@@ -351,7 +352,7 @@ def _move_part_back(tx: Tx, part: dict[str, Any], actor: Actor) -> None:
     tx.run(session.update(project=from_id).where(session.id.in_(refs)))
     move_turns(tx, turn_ids, from_id, reason, actor=actor)
     memories = _memories_still_there(tx, part["memories"], to_id)
-    move_memories(tx, memories, from_id, reason, actor=actor, is_said=False)
+    move_memories(tx, in_json_list(tables.Memory.id, memories), from_id, reason, actor=actor, is_said=False)
     _make_log_due(tx, touched)
     renumber_vectors(tx, [from_id])
 
@@ -524,11 +525,12 @@ def merge_projects(
 def merge_in(tx: Tx, into: ProjectRow, other: ProjectRow, reason: str, *, actor: Actor, is_said: bool = True) -> int:
     """Do what ``merge_projects`` does, in a transaction, for two projects that aren't paused."""
     note_merge(tx, into.id, other.id)
-    moved = join_in(tx, into.id, [other.id], actor=actor, is_said=is_said)
+    moved = join_in(tx, into.id, other.id, actor=actor, is_said=is_said)
     folder, spend = tables.ProjectFolder, tables.Spend
     tx.run(folder.update(project_id=into.id).where(folder.project_id == other.id))
     tx.run(spend.update(project_id=into.id).where(spend.project_id == other.id))
-    note_projects_merged(tx, other.id, into.id)
+    for listener in listeners():
+        listener.merged(tx, other.id, into.id)
     move_pauses(tx, other.identity, into.identity)
     keep_name(tx, other.id)
     link_folder(tx, into, other.identity, other.root, reason)

@@ -40,7 +40,7 @@ from engram.models.memories.memory_history import (
 from engram.models.memories.memory_imports import carry_contradiction, carry_decision, carry_history
 from engram.models.memories.memory_records import IS_MANUAL, Evidence, Memory
 from engram.models.memories.memory_undo import is_making
-from engram.models.memories.watermarks import carry_undone
+from engram.models.memories.watermarks import keep_undone, load_undone
 from engram.models.projects import projects
 from engram.models.projects.project_folders import (
     keep_apart,
@@ -467,7 +467,10 @@ def _carry_changes_of(tx: Tx, source: Store, name: str) -> bool:
             fields = {field: value for field, value in fields.items() if later.get(field, 0) <= step.at_ms}
             changes = memory_changes.differing(memory, fields)
             if changes or not step.after or step.action in (*JUDGEMENTS, TAKE_BACK):
-                memory_changes.carry_change(tx, memory, step, changes, undoes=undoes)
+                # The memories that it had replaced have steps of their own.
+                memory_changes.change_alone(
+                    tx, memory, step.action, step.reason, actor=step.actor, undoes=undoes, at_ms=step.at_ms, **changes
+                )
                 is_changed = True
         memory = memory_records.find_memory(tx, name)
         assert memory is not None
@@ -533,4 +536,4 @@ def _carry_decisions(store: Store, source: Store) -> None:
             carry_contradiction(tx, contradiction)
             carry_decision(tx, contradiction)
     with _skipping_damage(source, "undone changes"), store.transaction() as tx:
-        carry_undone(tx, source)
+        keep_undone(tx, load_undone(source))

@@ -190,7 +190,7 @@ def find_session(session_id: str) -> Query:
 
 
 @writes
-def touch_session(row_id: int, *, at_ms: int, branch: str, new_messages: int) -> Query:
+def touch_session(row_id: int, at_ms: int, branch: str, new_messages: int) -> Query:
     session = tables.Session
     return session.update(
         last_at_ms=fn.MAX(session.last_at_ms, at_ms),

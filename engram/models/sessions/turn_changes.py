@@ -23,7 +23,7 @@ from engram.models.engine.statement import (
 )
 from engram.models.engine.transaction import Reader, Tx, writes
 from engram.models.engine.transaction import Value as StoredValue
-from engram.models.memories.memory_changes import change_memory, move_memories, move_memories_of_project
+from engram.models.memories.memory_changes import change_memory, move_memories
 from engram.models.memories.memory_records import evidence_of, memories_of_turn
 from engram.models.memories.tombstones import TombstoneKind, add_tombstones
 from engram.models.sessions.failures_and_commits import replace_failed_calls
@@ -40,19 +40,19 @@ from engram.transcripts.turns import EntryRef, Role, TextBlock, Turn
 SORTED = "sorted by the folder that it was said in"
 
 
-def join_in(tx: Tx, into: int, others: Sequence[int], *, actor: Actor, is_said: bool = True) -> int:
-    """Move everything in other projects to the project ``into``; return how many sessions were moved.
+def join_in(tx: Tx, into: int, other: int, *, actor: Actor, is_said: bool = True) -> int:
+    """Move everything in another project to the project ``into``; return how many sessions were moved.
 
     With ``is_said``, hubs are notified; otherwise, the projects are merged by sorting.
     """
     reason = "two projects became one" if is_said else SORTED
-    renumber_vectors(tx, others)
-    for project_id in others:
-        move_memories_of_project(tx, project_id, into, reason, actor=actor, is_said=is_said)
-    _move_rows(tx, tables.Turn, others, into)
-    _move_rows(tx, tables.Passage, others, into)
-    _move_rows(tx, tables.Outcome, others, into)
-    return _move_rows(tx, tables.Session, others, into)
+    renumber_vectors(tx, [other])
+    move_memories(tx, tables.Memory.project == other, into, reason, actor=actor, is_said=is_said)
+    moved = 0
+    for table in (tables.Turn, tables.Passage, tables.Outcome, tables.Session):
+        project = table._meta.columns["project_id"]
+        moved = tx.run(table.update({project: into}).where(project == other))
+    return moved
 
 
 def move_turns(tx: Tx, turn_ids: Sequence[int], project_id: int | None, reason: str, *, actor: Actor) -> list[str]:
@@ -62,7 +62,7 @@ def move_turns(tx: Tx, turn_ids: Sequence[int], project_id: int | None, reason: 
     """
     memories = tx.fetch(_resting_on_alone(turn_ids))
     row_ids = [row.id for row in memories]
-    move_memories(tx, row_ids, project_id, reason, actor=actor, is_said=False)
+    move_memories(tx, in_json_list(tables.Memory.id, row_ids), project_id, reason, actor=actor, is_said=False)
     tx.run(tables.Turn.update(project=project_id).where(in_json_list(tables.Turn.id, turn_ids)))
     tx.run(tables.Passage.update(project_id=project_id).where(in_json_list(tables.Passage.turn_id, turn_ids)))
     _renumber(tx, "p", tables.Passage.select(tables.Passage.id).where(in_json_list(tables.Passage.turn_id, turn_ids)))
@@ -79,7 +79,7 @@ def move_sessions(tx: Tx, session_refs: Sequence[int], from_id: int, to_id: int,
     memories = tx.fetch_values(
         memory.select(memory.id).where(in_json_list(memory.session, session_refs) & (memory.project == from_id))
     )
-    move_memories(tx, memories, to_id, SORTED, actor=actor, is_said=False)
+    move_memories(tx, in_json_list(memory.id, memories), to_id, SORTED, actor=actor, is_said=False)
     names = session.select(session.session_id).where(in_json_list(session.id, session_refs))
     tx.run(outcome.update(project_id=to_id).where(outcome.session_id.in_(names) & (outcome.project_id == from_id)))
     tx.run(session.update(project=to_id).where(in_json_list(session.id, session_refs) & (session.project == from_id)))
@@ -97,11 +97,6 @@ def renumber_vectors(tx: Tx, projects: Sequence[int]) -> None:
 def renumber_notes(tx: Tx, projects: Sequence[int]) -> None:
     """Renumber the vectors of the notes of these projects. A note belongs to the project of its session."""
     _renumber_vectors(tx, "n", tables.NoteChunkProject, projects)
-
-
-def _move_rows(tx: Tx, table: type[tables.Table], projects: Sequence[int], into: int) -> int:
-    project = table._meta.columns["project_id"]
-    return tx.run(table.update({project: into}).where(project.in_(list(projects))))
 
 
 def _renumber_vectors(tx: Tx, owner: str, table: type[tables.Table], projects: Sequence[int]) -> None:

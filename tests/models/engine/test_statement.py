@@ -18,7 +18,7 @@ built: list[str] = []
 
 
 @prepared
-def keys_of(kind: str, ids: str, *, limit: int = 10) -> ModelSelect[tables.Work]:
+def keys_of(kind: str, ids: str, limit: int = 10) -> ModelSelect[tables.Work]:
     """Keys of some work of a kind."""
     built.append("keys_of")
     query = tables.Work.select(tables.Work.key).where((tables.Work.kind == kind) & in_json_list(tables.Work.id, ids))

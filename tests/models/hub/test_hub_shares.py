@@ -97,7 +97,7 @@ def test_what_another_machine_shared_finds_its_memory_whichever_comes_first(stor
     assert (share.summary, share.is_waiting) == ("new", False)
     late = arrive("00112233445566ff", "of a memory to come", 4)
     with store.transaction() as tx:
-        link_shares(tx, "00112233445566ff", "ep_0123456789ab")
+        link_shares(tx, [("00112233445566ff", "ep_0123456789ab")])
     (share,) = shares_of(store, "ep_0123456789ab")
     assert (share.said.memory_id, share.said.waits_for) == (late, None)
     assert memory_id_of("00112233445566ff").hex() == "00112233445566ff"

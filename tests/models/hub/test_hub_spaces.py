@@ -59,7 +59,6 @@ def test_what_waits_is_found_without_looking_at_every_memory_of_a_space(store: S
     for query, index in (
         (prepared(spaces.count_outgoing.__wrapped__)(space.id), "hub_memory_outgoing"),
         (prepared(outgoing_statements.load_outgoing.__wrapped__)(space.id, 10), "hub_memory_outgoing"),
-        (incoming_statements._waiting_for(space.id, b"12345678"), "hub_memory_waiting"),
         (incoming_statements._stop_waiting(space.id, b"12345678"), "hub_memory_waiting"),
         (shares._link(b"12345678", "ep_000000000001"), "hub_memory_waiting"),
     ):

@@ -217,7 +217,7 @@ def test_evidence_is_added_once_and_replaced_with_a_step_each(store: Store) -> N
         assert memory_changes.add_evidence(tx, memory, [again, other], "said again", actor=Actor.MODEL)
         memory_changes.replace_evidence(tx, memory, [other], "went on", actor=Actor.MODEL)
         memory_changes.replace_evidence(tx, memory, [other], "went on", actor=Actor.MODEL)
-        memory_changes.forget_evidence(tx, memory, [other.uuid], "forgotten", actor=Actor.USER)
+        memory_changes.forget_evidence(tx, memory, tables.Evidence.uuid.is_null(False), "forgotten", actor=Actor.USER)
 
     assert evidence_of(store, memory.id) == []
     assert [(step.action, step.actor) for step in history_of(store, memory.episode_id)] == [

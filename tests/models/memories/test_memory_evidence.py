@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engram.enums import Actor
+from engram.models import tables
+from engram.models.engine.statement import pack_uuid
 from engram.models.engine.transaction import Store
+from engram.models.forgetting.erase_project import contents_of_project, release_memories
 from engram.models.memories import memory_changes
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Evidence, Memory, evidence_by_row, evidence_of
@@ -68,7 +71,8 @@ def test_forgotten_entries_leave_no_count_that_an_undo_could_go_by(store: Store,
     memory = keep("it rests", evidence=[FIRST])
     with store.transaction() as tx:
         memory_changes.add_evidence(tx, memory, [SECOND], "said again", actor=Actor.MODEL)
-        memory_changes.forget_evidence(tx, memory, [FIRST.uuid], "forgotten", actor=Actor.USER)
+        is_first = tables.Evidence.uuid == pack_uuid(FIRST.uuid)
+        memory_changes.forget_evidence(tx, memory, is_first, "forgotten", actor=Actor.USER)
 
     assert evidence_of(store, memory.id) == [SECOND]
     assert steps(store, memory) == [("erase", "forgotten", Actor.USER)]
@@ -80,8 +84,8 @@ def test_a_forgotten_projects_entries_go_and_others_stay(store: Store, keep: Cal
     memory = keep("it rests", evidence=[FIRST, Evidence("e" * 32, "s7"), of_turn])
 
     with store.transaction() as tx:
-        project = store_project(store, "a")
-        memory_changes.forget_evidence_of_project(tx, memory, project.id, "forgotten", actor=Actor.USER)
+        contents = contents_of_project(tx, store_project(store, "a"))
+        release_memories(tx, contents, actor=Actor.USER)
 
     assert evidence_of(store, memory.id) == [FIRST]
 

@@ -17,7 +17,7 @@ from engram.models.memories.judgements import (
     mark_used,
     usefulness_of,
 )
-from engram.models.memories.memory_changes import add_memory, change_memory, note_access, note_judgement
+from engram.models.memories.memory_changes import add_memory, change_alone, change_memory, note_access
 from engram.models.memories.memory_history import JUDGEMENT_ACTIONS, TAKE_BACK
 from engram.models.memories.memory_records import Memory, find_memory, new_memory_id
 from engram.models.shown.injections import AT_START
@@ -136,7 +136,7 @@ def test_the_sink_is_a_bounded_share_and_a_helpful_memory_rises_instead() -> Non
 def test_the_last_verdict_that_was_not_withdrawn_counts(store: Store, memory: Memory) -> None:
     def step(action: str) -> Judgement | None:
         with store.transaction() as tx:
-            note_judgement(tx, memory, action, "why", actor=Actor.USER)
+            change_alone(tx, memory, action, "why", actor=Actor.USER)
         return uses(store, memory).judgement
 
     assert step(JUDGEMENT_ACTIONS[Judgement.HELPFUL]) is Judgement.HELPFUL
