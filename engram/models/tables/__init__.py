@@ -1,14 +1,14 @@
 """The tables of memory.db as peewee models, with all their columns, indexes and constraints.
 
-Use them qualified (``tables.Memory``), because the records used elsewhere have the same names.
+Use them qualified (``tables.Memory``), because the records used elsewhere have the same names. These records explain
+the columns that have no comment.
 """
 
 from __future__ import annotations
 
 from peewee import Model
 
-from engram.models.tables.declaring import Table, View, add_column_constraints
-from engram.models.tables.declaring import column_names as column_names
+from engram.models.tables.declaring import Table, View, add_column_constraints, column_names
 from engram.models.tables.hub_tables import HubMember, HubMemory, HubRule, HubServer, HubSetAside, HubSpace
 from engram.models.tables.memory_tables import (
     Contradiction,
@@ -21,8 +21,8 @@ from engram.models.tables.memory_tables import (
     Run,
     Tombstone,
 )
-from engram.models.tables.search_tables import CONTEXT_CHARS as CONTEXT_CHARS
 from engram.models.tables.search_tables import (
+    CONTEXT_CHARS,
     Note,
     NoteChunk,
     NoteChunkProject,
@@ -62,65 +62,10 @@ from engram.models.tables.session_tables import (
 )
 from engram.models.tables.work_tables import Lease, MetaValue, Pause, Spend, Stage, TaskRun, Work
 
-#: Every table; a table comes after those that it refers to.
-ALL_TABLES: tuple[type[Table], ...] = (
-    MetaValue,
-    Project,
-    ProjectFolder,
-    FormerName,
-    Branch,
-    Session,
-    PullRequest,
-    KnownValue,
-    Context,
-    CopiedHistory,
-    Transcript,
-    BadLine,
-    Turn,
-    Entry,
-    TextBlock,
-    FailedCall,
-    ModelReading,
-    Passage,
-    Memory,
-    Evidence,
-    Entity,
-    MemoryEntity,
-    History,
-    Contradiction,
-    VectorModel,
-    Vector,
-    Note,
-    NoteChunk,
-    StandingFile,
-    Injection,
-    Shown,
-    Outcome,
-    OutcomeCandidate,
-    Work,
-    TaskRun,
-    Lease,
-    Stage,
-    Pause,
-    Tombstone,
-    Run,
-    Spend,
-    HubServer,
-    HubSpace,
-    HubMemory,
-    HubSetAside,
-    HubMember,
-    HubRule,
-)
+#: Every table in the order of its declaration, so after those that it refers to.
+ALL_TABLES: tuple[type[Table], ...] = tuple(table for table in Table.__subclasses__() if table is not View)
 #: Every view; a view comes after those that it selects from.
-ALL_VIEWS: tuple[type[View], ...] = (
-    PassageText,
-    PassageBeside,
-    PassageContext,
-    ProjectNamed,
-    NoteChunkProject,
-    NoteWords,
-)
+ALL_VIEWS: tuple[type[View], ...] = tuple(View.__subclasses__())
 #: Every full-text index.
 ALL_TEXT_INDEXES: tuple[type[Model], ...] = (PassageIndex, MemoryIndex, NoteIndex)
 

@@ -17,17 +17,14 @@ class HubServer(Table):
 
     id = AutoField()
     url = TextField(unique=True)
-    #: The hub's ids for the user and this machine.
     member_id = IntegerField()
     member_name = TextField()
     device_id = IntegerField()
-    #: Ids of the last push that the hub has, and of the pushes that were sent, confirmed or not; sixteen bytes each.
     last_push = BlobField(default=b"")
     in_flight = BlobField(default=b"")
     clock_error_ms = IntegerField(default=0)
     joined_at_ms = IntegerField()
     synced_at_ms = IntegerField(default=0)
-    #: When to try again after a failure, the number of consecutive failures, and the last error.
     retry_at_ms = IntegerField(default=0)
     failures = IntegerField(default=0)
     last_error = TextField(default="")

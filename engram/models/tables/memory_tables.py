@@ -60,7 +60,6 @@ class Memory(Table):
     is_unjoined = BooleanField(default=False)
     #: JSON list of the questions that it answers.
     questions = TextField(default="[]")
-    #: Title shown in lists; "" for the first clause of the summary.
     title = TextField(default="")
 
     class Meta:
@@ -178,7 +177,6 @@ class Contradiction(Table):
     older_id = TextField()
     newer_id = TextField()
     reason = TextField()
-    #: The id of the memory that was kept, or "both"; "" while undecided.
     decision = TextField(default="")
     made_at_ms = IntegerField()
     decided_at_ms = IntegerField(null=True)
@@ -214,7 +212,6 @@ class Run(Table):
     started_at_ms = IntegerField()
     ended_at_ms = IntegerField(null=True)
     state = TextField()
-    #: Name of the next step; "" at the start.
     position = TextField(default="")
     #: JSON.
     report = TextField(default="{}")

@@ -135,7 +135,6 @@ class Note(Table):
 
     id = AutoField()
     stable_id = TextField(unique=True)
-    #: Name that search prints and ``memory_get`` accepts.
     source = TextField(unique=True)
     path = TextField(unique=True)
     size = IntegerField()
@@ -153,7 +152,6 @@ class StandingFile(Table):
     path = TextField(unique=True)
     #: The project that it belongs to; NULL if it applies everywhere.
     project = reference(Project, "project_id", null=True, cascade=True)
-    #: Name by which memories refer to it, such as ``CLAUDE.md``.
     name = TextField()
     size = IntegerField()
     changed_at_ns = IntegerField()

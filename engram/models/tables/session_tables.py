@@ -85,7 +85,6 @@ class Session(Table):
     extracted_messages = IntegerField(default=0)
     extractions = IntegerField(default=0)
     rolling_summary = TextField(default="")
-    #: When it was last extracted; 0 if never.
     extracted_at_ms = IntegerField(default=0)
     #: Title given by the agent and its rank (``TitleRank``); "" for the first prompt.
     title = TextField(default="")
@@ -373,9 +372,7 @@ class Outcome(Table):
 
     id = AutoIncrementField()
     session_id = TextField()
-    #: As in ``Injection``; "" for an event without a prompt.
     prompt_key = TextField(default="")
-    #: Hash of the query text, by which the turn is found; "" if there is none.
     digest = TextField(default="")
     channel = TextField()
     #: Row id of the project; NULL if there is none.
@@ -383,12 +380,9 @@ class Outcome(Table):
     at_ms = IntegerField()
     #: A ``Verdict``. There is no constraint, so that a new value needs no migration.
     verdict = TextField()
-    #: How many memories were considered.
     candidates = IntegerField(default=0)
-    #: Relevance of the deciding memory, and the relevance that it needed; NULL if no memory was considered.
     score = FloatField(null=True)
     floor = FloatField(null=True)
-    #: True if the search had no embedding model.
     is_text_only = BooleanField(default=False)
     #: How long the answer took, in milliseconds.
     duration_ms = IntegerField(default=0)

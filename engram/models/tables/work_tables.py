@@ -17,7 +17,6 @@ class Work(Table):
     state = TextField()
     due_at_ms = IntegerField()
     attempts = IntegerField(default=0)
-    #: Incremented whenever a change makes it due.
     version = IntegerField(default=1)
     last_error = TextField(default="")
     reason = TextField(default="")
@@ -33,19 +32,14 @@ class TaskRun(Table):
 
     id = AutoIncrementField()
     kind = TextField()
-    #: What it is about, such as a session id; "" for kinds without a key.
     key = TextField(default="")
     state = TextField()
-    #: Id of the process that runs or ran it.
     pid = IntegerField()
     started_at_ms = IntegerField()
     #: Measured with the monotonic clock; NULL while it is running.
     duration_ms = IntegerField(null=True)
-    #: What it did, in one line.
     outcome = TextField(default="")
-    #: The traceback of a failure, redacted.
     error = TextField(default="")
-    #: Number of runs in this row; consecutive runs that found nothing to do share one.
     times = IntegerField(default=1)
 
     class Meta:
