@@ -280,7 +280,7 @@ def _take_page(
 
     def take(tx: Tx) -> None:
         for row in read.forgotten:
-            take_forgotten(tx, space, row)
+            take_forgotten(tx, space.id, row.author, row.memory_id)
         done.extend(take_statements(tx, space, read.statements))
         for share in read.shares:
             if share.text is not None:

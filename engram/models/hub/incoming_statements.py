@@ -14,7 +14,7 @@ from engram.hub.protocol.frames import Row
 from engram.hub.protocol.statements import EXTRACTED, TEXT, Register, Stamp, Statement, join, stamp_of
 from engram.models import tables
 from engram.models.engine.statement import in_json_list, pack_uuid, prepared, without_index
-from engram.models.engine.transaction import Reader, Tx, Value
+from engram.models.engine.transaction import Reader, Tx, Value, writes
 from engram.models.hub.memory_statements import (
     SYNC,
     SaidMemory,
@@ -172,7 +172,7 @@ def memory_of(incoming: Incoming, episode_id: str, slot: str | None, project_id:
         confidence=min(1.0, max(0.0, float(birth.get("cf", 0.5)))) if is_own else 0.5,
         quality=float(birth.get("q", 0.0)) if is_own else 0.0,
         suspect=incoming.suspect,
-        valid_from_ms=_time_or_none(birth.get("vf")) if is_own else None,
+        valid_from_ms=birth["vf"] if is_own and isinstance(birth.get("vf"), int) else None,
         extractor=str(birth.get("x") or "hub")[:40] if is_own else "hub",
         created_at_ms=created_ms if is_own else max(0, min(created_ms, latest_ms)),
         kept_at_ms=kept_ms,
@@ -280,11 +280,6 @@ def stand_alone(tx: Tx, episode_ids: Sequence[str]) -> None:
         _release_merged(tx, memory)
 
 
-def take_forgotten(tx: Tx, space: Space, row: Row) -> None:
-    """Record that a memory was forgotten on another machine; ``forget_together`` has deleted it on this one."""
-    tx.run(_note_forgotten(space.id, row.author, row.memory_id))
-
-
 def known_memories(store: Reader, space: Space, rows: Sequence[Row]) -> list[str]:
     """Return the ids of the existing local memories that the rows are about."""
     ids = []
@@ -313,10 +308,6 @@ def without_text(name: str, register: Register) -> list[Any]:
     return list(register[:2] if name in (TEXT, EXTRACTED) else register)
 
 
-def _time_or_none(value: object) -> int | None:
-    return int(value) if isinstance(value, int) else None
-
-
 @prepared
 def _stop_waiting(space_id: int, memory_id: bytes) -> Query:
     memory = tables.HubMemory
@@ -325,8 +316,9 @@ def _stop_waiting(space_id: int, memory_id: bytes) -> Query:
     )
 
 
-@prepared
-def _note_forgotten(space_id: int, author: int, memory_id: bytes) -> Query:
+@writes
+def take_forgotten(space_id: int, author: int, memory_id: bytes) -> Query:
+    """Record that a memory was forgotten on another machine; ``forget_together`` has deleted it on this one."""
     memory = tables.HubMemory
     return memory.insert(space=space_id, author=author, memory_id=memory_id, episode_id="", is_forgotten=1).on_conflict(
         conflict_target=(memory.space, memory.author, memory.memory_id),

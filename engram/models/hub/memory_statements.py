@@ -52,12 +52,10 @@ class SaidMemory:
     waits_for: bytes | None
 
 
-def _text_or_none(stored: str | None) -> Mapping[str, Any] | None:
-    return None if stored is None else json.loads(stored)
-
-
 SAID = RecordReader(
-    SaidMemory, tables.HubMemory, readers={"memory_id": bytes, "said": json.loads, "own_text": _text_or_none}
+    SaidMemory,
+    tables.HubMemory,
+    readers={"memory_id": bytes, "said": json.loads, "own_text": lambda text: json.loads(text or "null")},
 )
 
 
@@ -100,9 +98,9 @@ def change_said(tx: Tx, memory: SaidMemory, **changes: Value) -> None:
     tx.update_row(tables.HubMemory, key, changes)
 
 
-def registers_of(memory: SaidMemory) -> dict[str, Register]:
-    """Return the fields of a statement, to be joined with those of other statements. The text has no value."""
-    return {name: (int(r[0]), int(r[1]), r[2] if len(r) > 2 else None) for name, r in memory.said.items()}
+def registers_of(memory: SaidMemory, text: Mapping[str, Any] | None = None) -> dict[str, Register]:
+    """Return the fields of a statement, with ``text`` as the value of those that contain the text."""
+    return {name: (int(r[0]), int(r[1]), r[2] if len(r) > 2 else text) for name, r in memory.said.items()}
 
 
 def drop_said(tx: Tx, memory: SaidMemory) -> None:

@@ -24,6 +24,7 @@ from engram.models.hub.memory_statements import (
     first_said,
     is_said,
     memory_id_of,
+    registers_of,
     said_row,
     text_of,
     text_of_fields,
@@ -83,14 +84,6 @@ def shared_identity(store: Reader, project: ProjectRow) -> list[str]:
         return [linked[0].removeprefix(PLACEHOLDER), row.first_commit, project.name]
     identity = row.remote if is_shareable(row.remote) else _BY_ID + row.stable_id
     return [identity, row.first_commit, project.name]
-
-
-def former_identity(store: Reader, project: ProjectRow, identity: str) -> str:
-    """Return the identity with which a project was sent before its remote was known; "" if it is still unknown."""
-    if identity.startswith(_BY_ID):
-        return ""
-    table = tables.Project
-    return _BY_ID + str(store.fetch_value(table.select(table.stable_id).where(table.id == project.id)))
 
 
 def place_of(tx: Tx, shared: Sequence[Any], former: str = "") -> ProjectRow:
@@ -214,22 +207,24 @@ def _enqueue(tx: Tx, space: Space, memories: Sequence[Memory]) -> None:
     rows = []
     for memory in memories:
         history = steps.get(memory.episode_id, [])
-        at_ms = memory.updated_at_ms
+        at_ms, is_ended = memory.updated_at_ms, _is_ended_by_hand(history)
 
         def stamp(value: object = None, at_ms: int = at_ms) -> list[Any]:
             return clock.stamp(value, at_ms)
 
         own_text, is_written_by_hand = _own_text(memory, history)
         is_extracted = memory.source == "auto" and not is_written_by_hand
-        said = first_said(_in_force(memory, history), stamp, is_extracted=is_extracted)
+        # Archiving by a consolidation is not sent to other machines.
+        in_force = memory if is_ended else dataclasses.replace(memory, status=Status.ACTIVE)
+        said = first_said(in_force, stamp, is_extracted=is_extracted)
         if TEXT in said and EXTRACTED in said:
             del said[EXTRACTED]
         for name, default in (("importance", "normal"), ("scope", "project")):
             if getattr(memory, name) != default:
                 said[name] = stamp(str(getattr(memory, name)))
-        if _is_ended_by_hand(history) and memory.status == Status.ARCHIVED:
+        if is_ended and memory.status == Status.ARCHIVED:
             said["ends"] = stamp(memory.valid_to_ms or 0)
-        if _is_ended_by_hand(history) and memory.superseded_by and (follower := _stable_id(tx, memory.superseded_by)):
+        if is_ended and memory.superseded_by and (follower := _stable_id(tx, memory.superseded_by)):
             said["next"] = stamp(memory_id_of(follower).hex())
         rows.append(
             said_row(clock, memory, said, None if own_text is None else json.dumps(own_text, ensure_ascii=False))
@@ -277,11 +272,6 @@ def _is_ended_by_hand(history: Sequence[Any]) -> bool:
     return last is not None and last.actor in _BY_HAND
 
 
-def _in_force(memory: Memory, history: Sequence[Any]) -> Memory:
-    """Return a memory as it is sent to other machines, without archiving by a consolidation."""
-    return memory if _is_ended_by_hand(history) else dataclasses.replace(memory, status=Status.ACTIVE)
-
-
 def _stable_id(tx: Tx, episode_id: str) -> str | None:
     memory = tables.Memory
     value = tx.fetch_value(memory.select(memory.stable_id).where(memory.episode_id == episode_id))
@@ -305,14 +295,16 @@ def build_statements(store: Reader, all_said: Sequence[SaidMemory]) -> dict[byte
         memory = memories.get(said.episode_id)
         if memory is not None and not said.is_forgotten:
             birth = _birth(memory, evidence.get(memory.id, []), *projects.get(memory.project_id or 0, (None, "")))
-            statements[said.memory_id] = Statement(birth, _registers(said, memory))
+            statements[said.memory_id] = Statement(birth, registers_of(said, said.own_text or text_of(memory)))
     return statements
 
 
 def _told_project(store: Reader, project: ProjectRow) -> tuple[list[str], str]:
-    """Return a project's identity for other machines, and the identity that it had before its remote was known."""
-    shared = shared_identity(store, project)
-    return shared, former_identity(store, project, shared[0])
+    """Return a project's identity for other machines, and the one before its remote was known; "" if it is unknown."""
+    shared, table = shared_identity(store, project), tables.Project
+    if shared[0].startswith(_BY_ID):
+        return shared, ""
+    return shared, _BY_ID + str(store.fetch_value(table.select(table.stable_id).where(table.id == project.id)))
 
 
 def _birth(memory: Memory, evidence: list[str], project: list[str] | None, former: str) -> dict[str, Any]:
@@ -339,15 +331,6 @@ def _birth(memory: Memory, evidence: list[str], project: list[str] | None, forme
         "im": int(memory.importance == Importance.HIGH),
     }
     return birth | {name: value for name, value in optional.items() if value}
-
-
-def _registers(said: SaidMemory, memory: Memory) -> dict[str, tuple[int, int, Any]]:
-    text = said.own_text or text_of(memory)
-    registers = {}
-    for name, register in said.said.items():
-        value = text if name in (TEXT, EXTRACTED) else register[2]
-        registers[name] = (int(register[0]), int(register[1]), value)
-    return registers
 
 
 def _evidence_of(store: Reader, row_ids: Iterable[int]) -> dict[int, list[str]]:

@@ -87,14 +87,8 @@ def add_share(tx: Tx, space: Space, memory: Memory, text: Mapping[str, Any], pro
         if find_said(tx, space.id, author, memory_id) is not None:
             # It was withdrawn and is shared again, so for everyone else it is a different memory.
             memory_id = memory_id_of(f"share {space.ns_id} {memory.stable_id} {tx.now_ms()}")
-        row: dict[str, Value] = {"space_id": space.id, "author": author, "memory_id": memory_id}
-        row |= {
-            "episode_id": memory.episode_id,
-            "version": 1,
-            "said": json.dumps({TEXT: clock.stamp()[:2]}),
-            "own_text": own_text,
-        }
-        tx.insert_many(tables.HubMemory, [row], or_ignore=True)
+        said_text = json.dumps({TEXT: clock.stamp()[:2]})
+        _add(tx, space, author, memory_id, memory.episode_id, version=1, said=said_text, own_text=own_text)
     clock.store()
     return True
 
@@ -104,7 +98,13 @@ def shares_of(store: Reader, episode_id: str) -> list[Share]:
         return []
     memory = tables.HubMemory
     query = SAID.select().where((memory.episode_id == episode_id) & (memory.is_forgotten == SQL("0")))
-    return _with_spaces(store, store.fetch_records(SAID, query))
+    memories = store.fetch_records(SAID, query)
+    spaces = {space.id: space for space in list_spaces(store) if space.is_team} if memories else {}
+    return [
+        Share(spaces[said.space_id], said)
+        for said in memories
+        if said.space_id in spaces and said.author == server_of(store, spaces[said.space_id]).member_id
+    ]
 
 
 def list_shares(store: Reader, space: Space) -> list[Share]:
@@ -128,8 +128,11 @@ def take_back(tx: Tx, space: Space, said: SaidMemory) -> None:
 def bar_share(tx: Tx, space: Space, memory: Memory) -> None:
     """Keep rules from sharing a memory with a space. The hub is not notified."""
     author = server_of(tx, space).member_id
-    row: dict[str, Value] = {"space_id": space.id, "author": author, "is_forgotten": 1}
-    row |= {"memory_id": copy_id(space.ns_id, memory.stable_id), "episode_id": memory.episode_id}
+    _add(tx, space, author, copy_id(space.ns_id, memory.stable_id), memory.episode_id, is_forgotten=1)
+
+
+def _add(tx: Tx, space: Space, author: int, memory_id: bytes, episode_id: str, **columns: Value) -> None:
+    row = {"space_id": space.id, "author": author, "memory_id": memory_id, "episode_id": episode_id, **columns}
     tx.insert_many(tables.HubMemory, [row], or_ignore=True)
 
 
@@ -140,11 +143,7 @@ def build_shares(memories: Sequence[SaidMemory]) -> dict[bytes, Statement]:
         if memory.own_text is None or memory.is_forgotten:
             continue
         text = {name: value for name, value in memory.own_text.items() if name != _BIRTH}
-        fields = {
-            name: (int(register[0]), int(register[1]), text if name == TEXT else register[2])
-            for name, register in memory.said.items()
-        }
-        statements[memory.memory_id] = Statement(memory.own_text[_BIRTH], fields)
+        statements[memory.memory_id] = Statement(memory.own_text[_BIRTH], registers_of(memory, text))
     return statements
 
 
@@ -157,14 +156,8 @@ def take_share(tx: Tx, space: Space, row: Row, statement: Statement, text: Mappi
         stable_id = str(statement.birth.get("o") or "")
         episode_id = id_of_stable(tx, stable_id) if stable_id else None
         waits_for = None if episode_id or not stable_id else memory_id_of(stable_id)
-        values: dict[str, Value] = {"space_id": space.id, "author": row.author, "memory_id": row.memory_id}
-        values |= {
-            "waits_for": waits_for,
-            "episode_id": episode_id or "",
-            "said": json.dumps(said),
-            "own_text": own_text,
-        }
-        tx.insert_many(tables.HubMemory, [values])
+        columns = {"waits_for": waits_for, "said": json.dumps(said), "own_text": own_text}
+        _add(tx, space, row.author, row.memory_id, episode_id or "", **columns)
         return
     newer = join(registers_of(mine), statement.fields)
     if newer and not mine.is_forgotten and mine.own_text is not None:
@@ -215,17 +208,6 @@ class ShareListener(ChangeListener):
             if rule.project_id == from_id and rule.space_id not in spaces_with_own:
                 of_rule = (table.space == rule.space_id) & (table.project == from_id)
                 tx.run(table.update(project=into_id).where(of_rule))
-
-
-def _with_spaces(store: Reader, memories: Sequence[SaidMemory]) -> list[Share]:
-    if not memories:
-        return []
-    spaces = {space.id: space for space in list_spaces(store) if space.is_team}
-    return [
-        Share(spaces[memory.space_id], memory)
-        for memory in memories
-        if memory.space_id in spaces and memory.author == server_of(store, spaces[memory.space_id]).member_id
-    ]
 
 
 @prepared

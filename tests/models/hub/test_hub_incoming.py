@@ -160,7 +160,7 @@ def test_vetoes_and_forgotten_rows_are_taken_over(store: Store) -> None:
 
     pin_memory(store, "ep_000000000001", actor=Actor.USER)
     with store.transaction() as tx:
-        take_forgotten(tx, space, one.row)
+        take_forgotten(tx, space.id, one.row.author, one.row.memory_id)
     mine = find_said(store, space.id, MEMBER, one.row.memory_id)
     assert mine is not None
     assert (mine.is_forgotten, mine.said, mine.version - mine.pushed) == (True, {}, 0)

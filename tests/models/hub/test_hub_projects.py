@@ -18,7 +18,8 @@ from engram.models.projects.projects import ProjectRow, ensure_project, list_pro
 def make(store: Store, folder: str, remote: str = "", first_commit: str = "") -> ProjectRow:
     with store.transaction() as tx:
         project = ensure_project(tx, folder, folder.rpartition("/")[2], folder)
-    note_hints(store, project.id, remote, first_commit)
+    with store.transaction() as tx:
+        note_hints(tx, project.id, remote, first_commit)
     return project
 
 
