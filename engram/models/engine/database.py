@@ -153,16 +153,6 @@ def words_of_error(error: BaseException) -> str:
     return said if before.startswith("error ") else str(error)
 
 
-def table_names(path: Path, driver: str) -> frozenset[str]:
-    """Return the names of the tables in a database file, which may be another program's.
-
-    Raises:
-        BrokenDatabase: SQLite can't read the file.
-    """
-    rows = read_at_rest(path, driver, "SELECT name FROM sqlite_master WHERE type = 'table'")
-    return frozenset(str(value) for (value,) in rows)
-
-
 def read_at_rest(path: Path, driver: str, statement: str) -> list[tuple[Any, ...]]:
     """Return rows of a database file to which no process is writing.
 
@@ -491,7 +481,8 @@ def _size(path: Path) -> int:
 
 def has_own_tables(path: Path, driver: str) -> bool:
     """Return True for a database with Engram's tables, whatever its header contains. Raises BrokenDatabase."""
-    return table_names(path, driver) >= OWN_TABLES
+    rows = read_at_rest(path, driver, "SELECT name FROM sqlite_master WHERE type = 'table'")
+    return {str(name) for (name,) in rows} >= OWN_TABLES
 
 
 def file_identity(path: Path) -> tuple[int, int] | None:
@@ -532,6 +523,15 @@ def _has_foreign_header(path: Path, size: int) -> bool:
     page_bytes = int.from_bytes(header[16:18], "big")
     page_bytes = 65_536 if page_bytes == 1 else page_bytes
     return application != APPLICATION_ID and size > page_bytes
+
+
+def copy_files(source: Path, target: Path) -> None:
+    """Copy a database with its -wal, without following links; the copies have mode 0600. Raises OSError."""
+    for suffix in ("", "-wal"):
+        part, copy = source.with_name(source.name + suffix), target.with_name(target.name + suffix)
+        if not suffix or (part.is_file() and not part.is_symlink()):
+            shutil.copyfile(part, copy, follow_symlinks=False)
+            os.chmod(copy, FILE_MODE)
 
 
 def move_aside(path: Path, target: Path) -> None:

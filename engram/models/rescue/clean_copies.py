@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from peewee import SQL, fn
 from engram.enums import Actor, Source
 from engram.errors import BrokenDatabase, OlderSchema, StoreError
 from engram.models import tables
+from engram.models.engine.database import copy_files
 from engram.models.engine.statement import unpack_text, unpack_uuid
 from engram.models.engine.transaction import Reader, Store, Tx, Value
 from engram.models.forgetting.erase_entries import stored_words
@@ -21,9 +21,9 @@ from engram.models.forgetting.forget_memories import apply_tombstones, wipe_free
 from engram.models.memories.memory_records import find_memory, memory_by_slot
 from engram.models.memories.tombstones import TombstoneKind, barred_entries, is_memory_gone, is_slot_gone
 from engram.models.projects.projects import find_project_of_identity
+from engram.models.rescue.backup import drop_database
 from engram.models.rescue.soundness import mend_indexes
 from engram.models.sessions.stored_turns import turn_of_entry
-from engram.system.atomic import FILE_MODE
 from engram.text.words import in_pairs
 
 # -- Open other databases of Engram, such as backups, if they are sound, and delete forgotten data from them.
@@ -88,11 +88,7 @@ def _clean_older(path: Path, driver: str, version: int, clean: Callable[[Tx], in
     twin = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     older = Store(path, driver=driver)
     try:
-        for suffix in ("", "-wal"):
-            source, target = path.with_name(path.name + suffix), twin.with_name(twin.name + suffix)
-            if source.is_file():
-                shutil.copyfile(source, target, follow_symlinks=False)
-                os.chmod(target, FILE_MODE)
+        copy_files(path, twin)
         with open_sound_copy(twin, driver) as upgraded:
             with upgraded.transaction() as tx:
                 cleaned = clean(tx)
@@ -103,8 +99,7 @@ def _clean_older(path: Path, driver: str, version: int, clean: Callable[[Tx], in
         raise StoreError(f"{path} can't be cleaned: {error.strerror or error}") from error
     finally:
         older.close()
-        for suffix in ("", "-wal", "-shm"):
-            twin.with_name(twin.name + suffix).unlink(missing_ok=True)
+        drop_database(twin)
     return cleaned
 
 

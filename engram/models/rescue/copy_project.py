@@ -17,6 +17,7 @@ from engram.models.engine.meta import get_meta
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories.memory_index import index_memory
 from engram.models.projects.projects import ProjectRow, ensure_project, find_project_of_identity
+from engram.models.rescue.clean_copies import read_tombstones
 from engram.models.sessions.reading_progress import read_from_beginning
 
 #: The sessions that belong to the project in the target, including those that began elsewhere and worked in it.
@@ -178,9 +179,7 @@ def make_project_scoped(tx: Tx, project: ProjectRow) -> None:
 
 def tombstone_times(store: Reader) -> dict[tuple[str, bytes], int]:
     """Return the time of each tombstone, by kind and key."""
-    return {
-        (str(kind), bytes(key)): int(at_ms) for kind, key, at_ms in store.rows("SELECT kind, key, at_ms FROM tombstone")
-    }
+    return {(kind, key): at_ms for kind, key, at_ms in read_tombstones(store)}
 
 
 def put_tombstones_back(tx: Tx, before: Mapping[tuple[str, bytes], int]) -> None:

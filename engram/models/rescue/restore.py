@@ -18,6 +18,7 @@ from engram.errors import BadRequest, BrokenDatabase, EngramError, StoreError
 from engram.models import tables
 from engram.models.engine.database import (
     UNCLEAN_NAME,
+    copy_files,
     free_name,
     has_own_tables,
     owning_database,
@@ -252,11 +253,7 @@ def _copy_file(backup: Path, new: Path, driver: str) -> None:
     if not (read_regular(backup, 16) or b"").startswith(b"SQLite format 3\0"):
         raise BadRequest(f"{backup} is not a backup of memory.db")
     try:
-        for suffix in ("", "-wal"):
-            source, target = backup.with_name(backup.name + suffix), new.with_name(new.name + suffix)
-            if not suffix or is_file(source):
-                shutil.copyfile(source, target, follow_symlinks=False)
-                os.chmod(target, 0o600)
+        copy_files(backup, new)
     except OSError as error:
         raise BadRequest(f"{backup} can't be copied: {explain_error(error, new)}") from error
     copy = Store(new, driver=driver)
