@@ -331,21 +331,20 @@ def _about(memory: Memory) -> str:
 
 
 def _facts(report: ForgetReport) -> dict[str, object]:
+    plan = report.plan
     return {
-        "forgotten": list(report.episode_ids),
-        "summary": report.summary,
-        "turns": report.turns,
-        "entries": report.entries,
-        "needed": [
-            {"entry": entry.entry, "by": [memory.episode_id for memory in entry.needed_by]} for entry in report.needed
-        ],
-        "restored": list(report.restored),
+        "forgotten": list(plan.episode_ids),
+        "summary": plan.title,
+        "turns": len(plan.turn_ids),
+        "entries": len(plan.cut_entries),
+        "needed": plan.needed_to_json(),
+        "restored": [memory.episode_id for memory in plan.restored],
         "files": list(report.files),
         "backups": report.backups,
         "dropped_backups": report.dropped_backups,
         "searched_backups": report.searched_backups,
         "foreign": list(report.foreign),
-        "staying": [memory.episode_id for memory in report.staying],
+        "staying": [memory.episode_id for memory in plan.staying],
     }
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from engram.enums import Actor
 from engram.errors import NotFound
 from engram.forgetting.forget_files import clean_copies, copies_of_memory, foreign_files_with
-from engram.forgetting.forget_plan import ForgetPlan, ForgottenFiles, NeededEntry, account_of, plan_forget
+from engram.forgetting.forget_plan import ForgetPlan, ForgottenFiles, NeededEntry, plan_forget
 from engram.models.engine.transaction import Store, Tx
 from engram.models.forgetting import forget_memories
 from engram.models.hub.incoming_statements import stand_alone
@@ -28,18 +28,8 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ForgetReport:
-    #: Ids of the deleted memories, the requested one first; empty for a quotation on which no memory rested.
-    episode_ids: tuple[str, ...]
-    #: Summary of the requested memory, or the beginning of the quotation.
-    summary: str
-    #: Number of turns that were deleted completely.
-    turns: int
-    #: Number of entries with words that were deleted while their turns were kept.
-    entries: int
-    #: Entries that were kept, with the memories that need them.
-    needed: tuple[NeededEntry, ...]
-    #: Ids of memories that are current again.
-    restored: tuple[str, ...]
+    #: What was deleted, and what was kept.
+    plan: ForgetPlan
     #: Files in the memory folder that were removed or rewritten.
     files: tuple[str, ...]
     #: Number of backups and set-aside databases that were cleaned.
@@ -50,8 +40,6 @@ class ForgetReport:
     searched_backups: int = 0
     #: Names of other programs' databases in the memory folder that still contain the forgotten words.
     foreign: tuple[str, ...] = ()
-    #: Memories that were kept although they also rest on the quotation.
-    staying: tuple[Memory, ...] = ()
 
     def describe(self, may_show: Callable[[Memory], bool] | None = None) -> str:
         """Return a few lines of text about what was deleted and what was kept.
@@ -60,27 +48,20 @@ class ForgetReport:
             may_show: returns False for a memory with text and a session that must not be shown; None if everything may
                 be shown.
         """
-        account = account_of(
-            memories=len(self.episode_ids),
-            turns=self.turns,
-            entries=self.entries,
-            files=len(self.files),
-            backups=self.searched_backups,
-            is_done=True,
-        )
-        lines = [f"“{self.summary}”: {account}."]
+        account = self.plan.account(files=len(self.files), backups=self.searched_backups, is_done=True)
+        lines = [f"“{self.plan.title}”: {account}."]
         if self.dropped_backups:
             copies = number_of(self.dropped_backups, "damaged copy", "damaged copies")
             lines.append(f"Deleted {copies} of memory.db, because nothing could be removed from a damaged file.")
-        lines += [_needed_line(entry, may_show) for entry in self.needed]
+        lines += [_needed_line(entry, may_show) for entry in self.plan.needed]
         lines += [
-            f"{episode_id} is current again, because the memory that replaced it was deleted."
-            for episode_id in self.restored
+            f"{memory.episode_id} is current again, because the memory that replaced it was deleted."
+            for memory in self.plan.restored
         ]
         lines += [
             f"{memory.episode_id} is kept with its own summary, but no longer rests on this quotation; "
             "forget it too if it contains the same information."
-            for memory in self.staying
+            for memory in self.plan.staying
             if may_show is None or may_show(memory)
         ]
         lines += [foreign_line(name) for name in self.foreign]
@@ -145,18 +126,12 @@ def forget_memory(
         len(cleaned.files) + len(cleaned.notes),
     )
     return ForgetReport(
-        episode_ids=tuple(memory.episode_id for memory in plan.memories),
-        summary=plan.title,
-        turns=len(plan.turn_ids),
-        entries=0 if plan.turn_ids else len(plan.erased),
-        needed=plan.needed,
-        restored=tuple(memory.episode_id for memory in plan.restored),
+        plan=plan,
         files=(*cleaned.files, *(path.name for path in cleaned.notes)),
         backups=cleaned.backups,
         dropped_backups=cleaned.dropped_backups,
         searched_backups=cleaned.searched_backups,
         foreign=tuple(foreign_files_with(places, store.driver, files.beginnings)),
-        staying=plan.staying,
     )
 
 

@@ -107,16 +107,16 @@ class ForgetPlan:
     #: The given memory with its earlier and merged versions and, with ``also_source``, all memories that rest on its
     #: turns.
     memories: tuple[Memory, ...]
-    #: Row ids of turns that are deleted completely; only with ``also_source``, or for a session.
-    turn_ids: tuple[int, ...]
-    #: Entries whose words are deleted while their turns are kept.
-    erased: tuple[str, ...]
-    #: Entries on which the memories rest; they must not become evidence for new automatic memories.
-    barred: tuple[str, ...]
-    #: Entries that are kept, with the memories that need them.
-    needed: tuple[NeededEntry, ...]
     #: Memories that become current again, because the memory that replaced them is deleted.
     restored: tuple[Memory, ...]
+    #: Row ids of turns that are deleted completely; only with ``also_source``, or for a session.
+    turn_ids: tuple[int, ...] = ()
+    #: Entries whose words are deleted while their turns are kept.
+    erased: tuple[str, ...] = ()
+    #: Entries on which the memories rest; they must not become evidence for new automatic memories.
+    barred: tuple[str, ...] = ()
+    #: Entries that are kept, with the memories that need them.
+    needed: tuple[NeededEntry, ...] = ()
     #: The remaining text of the memory into which the given one was merged.
     cut: CutMemory | None = None
     #: The quotation that was given instead of a memory.
@@ -145,12 +145,38 @@ class ForgetPlan:
         """
         quoted = () if self.quotation is None else (quotation_prefix(self.quotation.source),)
         named = [self.session_id] if _UNMISTAKABLE.search(self.session_id) else []
-        return (*(memory.episode_id for memory in self.memories), *quoted, *named)
+        return (*self.episode_ids, *quoted, *named)
+
+    @property
+    def episode_ids(self) -> tuple[str, ...]:
+        return tuple(memory.episode_id for memory in self.memories)
+
+    @property
+    def cut_entries(self) -> tuple[str, ...]:
+        """The entries with words that are deleted while their turns are kept; none if entire turns are deleted."""
+        return () if self.turn_ids else self.erased
+
+    def account(self, *, files: int, backups: int, is_done: bool) -> str:
+        """Describe how much is deleted, in the same words before and after the deletion.
+
+        Args:
+            files: number of files in the memory folder that change.
+            backups: number of backups and set-aside databases that are searched.
+        """
+        gone = [number_of(len(self.memories), "memory")] if self.memories else []
+        gone += [number_of(len(self.turn_ids), "whole turn")] if self.turn_ids else []
+        gone += [f"the words of {number_of(len(self.cut_entries), 'message')}"] if self.cut_entries else []
+        changed = "changed" if is_done else "changes" if files == 1 else "change"
+        searched = "searched" if is_done else "is searched" if backups == 1 else "are searched"
+        return f"{', '.join(gone)}; {number_of(files, 'file')} {changed}, {number_of(backups, 'backup')} {searched}"
+
+    def needed_to_json(self) -> list[dict[str, Any]]:
+        return [{"entry": one.entry, "by": [memory.episode_id for memory in one.needed_by]} for one in self.needed]
 
     def forgotten(self, store: Store) -> Forgotten:
         """Return the plan in the form that applies to every copy of the database."""
         return Forgotten(
-            episode_ids=tuple(memory.episode_id for memory in self.memories),
+            episode_ids=self.episode_ids,
             turn_keys=tuple(forget_memories.turn_keys(store, self.turn_ids)),
             erased=self.erased,
             barred=self.barred,
@@ -168,23 +194,6 @@ def said_in(store: Store, source: str) -> str:
         return ""
     title = session_titles(store, [session]).get(session.session_id, "") or session.session_id
     return f"“{title}”" + (f", {day_of(stored.turn.started_at_ms)}" if stored.turn.started_at_ms else "")
-
-
-def account_of(*, memories: int, turns: int, entries: int, files: int, backups: int, is_done: bool) -> str:
-    """Describe how much is deleted, in the same words before and after the deletion.
-
-    Args:
-        turns: number of turns that are deleted completely.
-        entries: number of messages with words that are deleted while their turns are kept.
-        files: number of files in the memory folder that change.
-        backups: number of backups and set-aside databases that are searched.
-    """
-    gone = [number_of(memories, "memory")] if memories else []
-    gone += [number_of(turns, "whole turn")] if turns else []
-    gone += [f"the words of {number_of(entries, 'message')}"] if entries else []
-    changed = "changed" if is_done else "changes" if files == 1 else "change"
-    searched = "searched" if is_done else "is searched" if backups == 1 else "are searched"
-    return f"{', '.join(gone)}; {number_of(files, 'file')} {changed}, {number_of(backups, 'backup')} {searched}"
 
 
 def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> ForgetPlan:
@@ -249,7 +258,6 @@ def _plan_quotation(store: Store, quotation_id: str, *, also_source: bool) -> Fo
         turn_ids=tuple(turn_ids),
         erased=(quotation.source,),
         barred=tuple(dict.fromkeys(barred)),
-        needed=(),
         restored=tuple(_restored(store, list(cluster.values()))),
         quotation=quotation,
         staying=tuple(memory for memory in resting if memory.id not in cluster and memory.is_current),
@@ -265,9 +273,6 @@ def _plan_session(store: Store, session: SessionRow) -> ForgetPlan:
     return ForgetPlan(
         memories=tuple(cluster.values()),
         turn_ids=tuple(turn_ids),
-        erased=(),
-        barred=(),
-        needed=(),
         restored=tuple(_restored(store, list(cluster.values()))),
         session_id=session.session_id,
         session_title=session_titles(store, [session]).get(session.session_id, ""),
@@ -283,12 +288,6 @@ def _is_forgotten_with(store: Store, memory: Memory, quotation: Quotation) -> bo
     return set(sources_of(store, memory)) <= {quotation.source} or any(
         _says_same(memory.summary, text) for text in said if len(words_of(text)) >= MIN_SENTENCE_WORDS
     )
-
-
-def forgotten_texts(store: Store, plan: ForgetPlan) -> list[str]:
-    """Return every text that must not be found any more after the deletion."""
-    memories = [text for memory in plan.memories for text in (memory.summary, memory.content, *memory.facts)]
-    return [*memories, *source_texts(store, plan.erased), *forget_memories.turn_texts(store, plan.turn_ids)]
 
 
 def _with_versions(store: Store, memories: Iterable[Memory]) -> dict[int, Memory]:
@@ -429,7 +428,9 @@ class ForgottenFiles:
     @classmethod
     def of(cls, store: Store, plan: ForgetPlan) -> ForgottenFiles:
         """Collect the texts to search for in files. Call this before the rows are deleted."""
-        beginnings = tuple(line_beginnings(forgotten_texts(store, plan)))
+        texts = [text for memory in plan.memories for text in (memory.summary, memory.content, *memory.facts)]
+        texts += [*source_texts(store, plan.erased), *forget_memories.turn_texts(store, plan.turn_ids)]
+        beginnings = tuple(line_beginnings(texts))
         return cls(plan.forgotten(store), _sessions(store, plan), beginnings, plan.names)
 
     @property
@@ -507,9 +508,7 @@ class ForgetPreview:
                 for stored in self.turns
             ],
             "changed": None if plan.cut is None else {"id": plan.cut.episode_id, "summary": plan.cut.summary},
-            "needed": [
-                {"entry": entry.entry, "by": [memory.episode_id for memory in entry.needed_by]} for entry in plan.needed
-            ],
+            "needed": plan.needed_to_json(),
             "restored": [memory.episode_id for memory in plan.restored],
             "quotation": None if plan.quotation is None else plan.quotation.quotation_id,
             "staying": [memory.episode_id for memory in plan.staying],
@@ -520,28 +519,19 @@ class ForgetPreview:
 
     def account(self) -> str:
         """Describe how much would be deleted, in the same words as the later report."""
-        plan = self.plan
-        return account_of(
-            memories=len(plan.memories),
-            turns=len(plan.turn_ids),
-            entries=0 if plan.turn_ids else len(plan.erased),
-            files=len(self.files),
-            backups=self.backups,
-            is_done=False,
-        )
+        return self.plan.account(files=len(self.files), backups=self.backups, is_done=False)
 
 
 def preview_forget(store: Store, places: Home, episode_id: str, *, also_source: bool = False) -> ForgetPreview:
     """Return what ``forget_memory`` would do now, from the same plan. Raises NotFound if nothing has this id."""
     plan = plan_forget(store, episode_id, also_source=also_source)
-    erased = () if plan.turn_ids else plan.erased
     files = ForgottenFiles.of(store, plan)
     cleaned, notes = files.clean(places, is_dry=True)
     return ForgetPreview(
         plan=plan,
         entries=tuple(
             ErasedEntry(place, tuple(source_texts(store, [place.uuid])), said_in(store, place.uuid))
-            for place in places_of(store, erased)
+            for place in places_of(store, plan.cut_entries)
         ),
         turns=tuple(stored for turn_id in plan.turn_ids if (stored := load_turn_row(store, turn_id)) is not None),
         files=(*cleaned, *(path.name for path in notes)),

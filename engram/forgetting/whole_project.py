@@ -205,11 +205,9 @@ class _ProjectTraces:
 
     def clean_notes(self, places: Home) -> list[Path]:
         """Clean every note in the memory folder; return those that changed."""
-
-        def clean(path: Path, text: str) -> str:
-            return self.clean_note(source_name(places, path), text)
-
-        return rewrite_notes(places, all_notes(places), clean)
+        return rewrite_notes(
+            places, all_notes(places), lambda path, text: self.clean_note(source_name(places, path), text)
+        )
 
     def forget_in_copy(self, tx: Tx) -> int:
         """Erase the project in a copy of the database, whatever its name there."""

@@ -49,7 +49,8 @@ def archive(store: Store, memory: Memory, run_id: int | None = None) -> None:
 
 
 def forget(store: Store, settings: Settings, memory: Memory) -> tuple[str, ...]:
-    return forget_memory(store, settings.places, memory.episode_id, actor=Actor.USER).restored
+    plan = forget_memory(store, settings.places, memory.episode_id, actor=Actor.USER).plan
+    return tuple(memory.episode_id for memory in plan.restored)
 
 
 def test_a_forgotten_successor_gives_its_predecessor_back(store: Store, settings: Settings, keep: Keep) -> None:

@@ -158,7 +158,7 @@ def test_no_byte_stays_anywhere_in_the_memory_folder(store: Store, home: Home, t
         for word in WORDS
         if word.lower().encode() in path.read_bytes().lower()
     ] == []
-    assert report.turns == 1
+    assert len(report.plan.turn_ids) == 1
     assert report.backups == 1
     assert set(report.files) >= {"MEMORY.md", "export.jsonl", f"{SESSION}.pending"}
     assert store.find_damage() == ""
@@ -177,8 +177,8 @@ def test_the_preview_names_what_goes_and_changes_nothing(
     report = forget_memory(store, home, target.episode_id, also_source=also_source, actor=Actor.USER)
 
     told = preview.to_json()
-    assert [one["id"] for one in told["memories"]] == list(report.episode_ids)
-    assert (len(told["turns"]), len(told["entries"])) == (report.turns, report.entries)
+    assert [one["id"] for one in told["memories"]] == list(report.plan.episode_ids)
+    assert (len(told["turns"]), len(told["entries"])) == (len(report.plan.turn_ids), len(report.plan.cut_entries))
     assert sorted(told["files"]) == sorted(report.files)
     assert (told["backups"], report.backups) == (1, 1)
     words = [*(turn["prompt"] for turn in told["turns"]), *(text for one in told["entries"] for text in one["texts"])]
@@ -320,7 +320,7 @@ def test_all_memories_that_rest_on_the_same_turn_go_with_it(store: Store, home: 
     report = forget_memory(store, home, target.episode_id, also_source=True, actor=Actor.USER)
 
     assert [one.episode_id for one in plan.memories] == [target.episode_id, beside.episode_id]
-    assert list(report.episode_ids) == [target.episode_id, beside.episode_id]
+    assert list(report.plan.episode_ids) == [target.episode_id, beside.episode_id]
     assert len(plan.turn_ids) == 1
     assert "2 memories" in report.describe()
 

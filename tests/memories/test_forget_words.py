@@ -153,9 +153,9 @@ def test_one_memory_goes_with_the_words_that_it_alone_rests_on(
     store.checkpoint("TRUNCATE")
 
     assert words_in(settings.home, PROMPT, ANSWER, COMMAND) == []
-    assert report.episode_ids == (target.episode_id,)
-    assert report.summary == "The hull is painted"
-    assert (report.turns, report.entries, report.needed) == (0, 3, ())
+    assert report.plan.episode_ids == (target.episode_id,)
+    assert report.plan.title == "The hull is painted"
+    assert (len(report.plan.turn_ids), len(report.plan.cut_entries), report.plan.needed) == (0, 3, ())
     assert "The hull is painted" in report.describe()
     assert memory_records.find_memory(store, beside.episode_id) == beside
     assert len(turns_of_session(store, 1)) == 3
@@ -171,7 +171,7 @@ def test_what_another_memory_needs_stays_and_is_named(
 
     report = forget_memory(store, settings.places, target.episode_id, actor=Actor.USER)
 
-    assert [(one.entry, [e.episode_id for e in one.needed_by]) for one in report.needed] == [
+    assert [(one.entry, [e.episode_id for e in one.needed_by]) for one in report.plan.needed] == [
         (said["prompt"], [beside.episode_id])
     ]
     assert "A message in “Which colour has the hull?”" in report.describe()
@@ -205,7 +205,7 @@ def test_a_memory_out_of_force_needs_nothing_but_keeps_its_summary(
 
     report = forget_memory(store, settings.places, target.episode_id, actor=Actor.USER)
 
-    assert set(report.episode_ids) == {target.episode_id, earlier.episode_id}
+    assert set(report.plan.episode_ids) == {target.episode_id, earlier.episode_id}
     left = memory_records.find_memory(store, archived.episode_id)
     assert left is not None
     assert (left.summary, left.content, left.facts) == (archived.summary, "", ())
@@ -220,8 +220,8 @@ def test_with_the_source_whole_turns_go_and_what_rests_on_them(
 
     report = forget_memory(store, settings.places, target.episode_id, also_source=True, actor=Actor.USER)
 
-    assert set(report.episode_ids) == {target.episode_id, beside.episode_id}
-    assert report.turns == 1
+    assert set(report.plan.episode_ids) == {target.episode_id, beside.episode_id}
+    assert len(report.plan.turn_ids) == 1
     assert words_in(settings.home, PROMPT, ANSWER, OTHER, COMMAND) == []
 
 
@@ -460,7 +460,7 @@ def test_a_memory_that_took_up_another_goes_with_it(
 
     report = forget_memory(store, settings.places, older.episode_id, actor=Actor.USER)
 
-    assert set(report.episode_ids) == {older.episode_id, newer.episode_id}
+    assert set(report.plan.episode_ids) == {older.episode_id, newer.episode_id}
     assert words_in(settings.home, ANSWER, PROMPT) == []
 
 
@@ -478,7 +478,7 @@ def test_of_a_memory_that_took_up_the_forgotten_one_the_rest_stays(
     assert left is not None
     assert (left.summary, left.status) == ("The hull is painted", "active")
     assert [one.uuid for one in memory_records.evidence_of(store, left.id)] == [said["prompt"]]
-    assert report.episode_ids == (newer.episode_id,)
+    assert report.plan.episode_ids == (newer.episode_id,)
     assert words_in(settings.home, ANSWER) == []
     assert any(PROMPT in text for text in texts(store))
 
@@ -492,7 +492,7 @@ def test_two_that_said_the_same_go_together(
 
     report = forget_memory(store, settings.places, same.episode_id, actor=Actor.USER)
 
-    assert set(report.episode_ids) == {kept.episode_id, same.episode_id}
+    assert set(report.plan.episode_ids) == {kept.episode_id, same.episode_id}
     assert words_in(settings.home, ANSWER) == []
 
 
@@ -520,7 +520,8 @@ def test_a_forgotten_quotation_is_nowhere_and_does_not_come_back(
 
     assert words_in(settings.home, ANSWER, name) == []
     assert bool(words_in(settings.home, PROMPT)) is not also_source
-    assert (report.episode_ids, report.turns, report.entries) == ((), int(also_source), int(not also_source))
+    plan = report.plan
+    assert (plan.episode_ids, len(plan.turn_ids), len(plan.cut_entries)) == ((), int(also_source), int(not also_source))
     read(store, settings, transcript)
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
     store.checkpoint("TRUNCATE")
@@ -539,8 +540,8 @@ def test_what_was_made_of_a_forgotten_quotation_goes_and_what_a_person_kept_is_n
 
     report = forget_memory(store, settings.places, quoted(said, "answer"), actor=Actor.USER)
 
-    assert set(report.episode_ids) == {alone.episode_id, repeated.episode_id}
-    assert {memory.episode_id for memory in report.staying} == {other.episode_id, pinned.episode_id}
+    assert set(report.plan.episode_ids) == {alone.episode_id, repeated.episode_id}
+    assert {memory.episode_id for memory in report.plan.staying} == {other.episode_id, pinned.episode_id}
     assert pinned.episode_id in report.describe()
     left = memory_records.find_memory(store, pinned.episode_id)
     assert left is not None
@@ -610,8 +611,8 @@ def test_a_session_goes_whole_and_never_comes_back(
     report = forget_memory(store, settings.places, SESSION, actor=Actor.USER)
     store.checkpoint("TRUNCATE")
 
-    assert report.summary == preview.plan.title == f"Paint it {PROMPT}"
-    assert (report.turns, len(report.episode_ids)) == (3, 2)
+    assert report.plan.title == preview.plan.title == f"Paint it {PROMPT}"
+    assert (len(report.plan.turn_ids), len(report.plan.episode_ids)) == (3, 2)
     assert (len(preview.turns), len(preview.plan.memories)) == (3, 2)
     assert words_in(settings.home, *words) == []
     ingest_path(store, transcript, settings=settings, redact=redact, close=True)

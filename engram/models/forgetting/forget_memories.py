@@ -54,19 +54,14 @@ def memories_resting_on(store: Reader, turn_ids: Sequence[int]) -> list[Memory]:
 def turn_texts(store: Reader, turn_ids: Sequence[int]) -> list[str]:
     """Return all texts of turns, to check that none of them is left afterwards."""
     block = tables.TextBlock
-    return [
-        text
-        for turn_id in turn_ids
-        for text in store.fetch_values(block.select(block.text).where(block.turn == turn_id))
-    ]
+    return store.fetch_values(block.select(block.text).where(in_json_list(block.turn, turn_ids)))
 
 
 def sessions_of_turns(store: Reader, turn_ids: Sequence[int]) -> list[str]:
     """Return the agents' ids of the sessions that turns belong to."""
     session, turn = tables.Session, tables.Turn
     query = session.select(session.session_id).join(turn, on=turn.session == session.id)
-    sessions = [store.fetch_value(query.where(turn.id == turn_id)) for turn_id in turn_ids]
-    return list(dict.fromkeys(session_id for session_id in sessions if session_id is not None))
+    return store.fetch_values(query.where(in_json_list(turn.id, turn_ids)).group_by(session.id))
 
 
 def delete_forgotten(tx: Tx, forgotten: Forgotten, *, actor: Actor) -> int:
@@ -256,8 +251,7 @@ def forget_in_copy(tx: Tx, forgotten: Forgotten, is_kept: Callable[[str], bool],
 def turn_keys(store: Reader, turn_ids: Sequence[int]) -> list[str]:
     """Return the keys of turns. Unlike row ids, they are the same in every copy of the database."""
     turn = tables.Turn
-    keys = [store.fetch_value(turn.select(turn.key).where(turn.id == turn_id)) for turn_id in turn_ids]
-    return [key for key in keys if key is not None]
+    return store.fetch_values(turn.select(turn.key).where(in_json_list(turn.id, turn_ids)).order_by(turn.id))
 
 
 def wipe_free_space(store: Store) -> None:
