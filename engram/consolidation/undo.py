@@ -159,7 +159,7 @@ def _together(store: Reader, change: Change) -> list[Change]:
     if change.run_id is None:
         return [change]
     of_run = standing_changes(store, change.run_id)
-    if memory_history.kind_of_run(store, change.run_id) in _WHOLE_RUNS:
+    if memory_history.find_run(store, change.run_id, _WHOLE_RUNS) is not None:
         return of_run
     linked, todo = {change.episode_id}, [change.episode_id]
     while todo:

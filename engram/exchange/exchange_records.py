@@ -12,7 +12,7 @@ from typing import Any
 
 from engram.enums import Actor
 from engram.errors import BadRequest
-from engram.models.engine.transaction import Store
+from engram.models.engine.transaction import Reader, Store
 from engram.models.memories import memory_records
 from engram.models.memories.judgements import Contradiction
 from engram.models.memories.memory_history import IMPORT, Change, history_of
@@ -112,7 +112,8 @@ _PROJECT_ID, _PROJECT_IDENTITY = "project_id", "project_identity"
 def record_of(store: Store, memory: Memory, hints: Mapping[int, ProjectHints]) -> dict[str, Any]:
     """Return everything in a memory that is meaningful elsewhere, beginning with the keys of ``engram expand --json``.
 
-    Row ids, numbers of runs and the time at which the row was written are left out.
+    Row ids, numbers of runs and the time at which the row was written are left out. The record is signed, by which this
+    database later recognises that it wrote exactly this record.
     """
     record = memory_to_json(store, memory)
     del record["updated_at_ms"]
@@ -136,11 +137,6 @@ def record_of(store: Store, memory: Memory, hints: Mapping[int, ProjectHints]) -
     ]
     if contradictions:
         record["contradictions"] = contradictions
-    return record
-
-
-def with_proof(store: Store, record: dict[str, Any]) -> dict[str, Any]:
-    """Return a record with a signature, by which this database later recognises that it wrote exactly this record."""
     return {**record, _PROOF: _proof_of(store, record)}
 
 
@@ -234,7 +230,7 @@ def _step_from_json(episode_id: str, step: Mapping[str, Any]) -> Change:
     )
 
 
-def with_project_ids(store: Store, fields: Mapping[str, Any]) -> dict[str, Any]:
+def with_project_ids(store: Reader, fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return a step's fields with the local row id of a project in place of its identity, unless it is unknown."""
     if _PROJECT_IDENTITY not in fields:
         return dict(fields)

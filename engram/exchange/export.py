@@ -17,7 +17,6 @@ from engram.exchange.exchange_records import (
     incoming_of,
     record_of,
     tombstone_record,
-    with_proof,
 )
 from engram.forgetting.forget_files import MARKDOWN_EXPORT
 from engram.models.engine.transaction import Store
@@ -50,7 +49,7 @@ def export_records(
     hints = {known.project.id: known for known in list_hints(store)}
     for memory in memory_records.all_memories(store):
         if is_wanted(memory):
-            yield with_proof(store, record_of(store, memory, hints))
+            yield record_of(store, memory, hints)
     forgotten = tombstone_record(store) if with_forgotten else None
     if forgotten is not None:
         yield forgotten

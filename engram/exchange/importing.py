@@ -28,7 +28,6 @@ from engram.ingest.project_moves import NAME_ONLY
 from engram.ingest.session_project import identify_folder, project_for
 from engram.models.engine.transaction import Store, Tx
 from engram.models.memories import memory_changes, memory_history, memory_records
-from engram.models.memories.memory_history import Change
 from engram.models.memories.memory_imports import (
     carry_contradiction,
     drop_empty_projects,
@@ -39,7 +38,7 @@ from engram.models.memories.memory_imports import (
     why_not_removed,
 )
 from engram.models.memories.memory_records import Evidence
-from engram.models.projects.project_folders import note_hints_in
+from engram.models.projects.project_folders import note_hints
 from engram.models.projects.projects import (
     ProjectRow,
     ensure_project,
@@ -97,23 +96,16 @@ class PlaceFinder:
         self._transcripts: dict[str, Path] | None = None
         self._of_session: dict[str, Project | None] = {}
 
-    def find(self, memory: IncomingMemory) -> FoundPlace:
-        """Return the project in which a memory would be stored, without changing anything."""
+    def find(self, memory: IncomingMemory, tx: Tx | None = None) -> FoundPlace:
+        """Return the project in which to store a memory; with a transaction, create it if it is unknown."""
         known, wanted = self._look_up(memory)
-        if known is not None:
-            return FoundPlace(known.name, known)
-        return FoundPlace("" if wanted is None else wanted.name)
-
-    def make(self, tx: Tx, memory: IncomingMemory) -> FoundPlace:
-        """Return the project in which to store a memory, creating it if it is unknown."""
-        known, wanted = self._look_up(memory)
-        if known is not None:
-            return FoundPlace(known.name, known)
-        if wanted is None:
-            return FoundPlace("")
+        if known is not None or wanted is None:
+            return FoundPlace("" if known is None else known.name, known)
+        if tx is None:
+            return FoundPlace(wanted.name, is_new=bool(wanted.name))
         made = ensure_project(tx, wanted.identity, wanted.name, wanted.root)
         if memory.place is not None and (memory.place.remote or memory.place.first_commit):
-            note_hints_in(tx, made.id, memory.place.remote, memory.place.first_commit)
+            note_hints(tx, made.id, memory.place.remote, memory.place.first_commit)
         return FoundPlace(made.name, made, is_new=True)
 
     def _look_up(self, memory: IncomingMemory) -> tuple[ProjectRow | None, Project | None]:
@@ -317,8 +309,7 @@ class _Importer:
                 outcome = self._outcome(item)
                 self._report.counts[outcome] += 1
                 if outcome is Outcome.ADDED:
-                    found = self._places.find(self._as_received(item))
-                    self._count_place(found.name, is_new=found.project is None and bool(found.name))
+                    self._count_place(self._places.find(self._as_received(item)))
             elif isinstance(item, Unusable):
                 self._note_problem(item)
 
@@ -422,11 +413,11 @@ class _Importer:
     def _add_memory(self, tx: Tx, incoming: IncomingMemory) -> None:
         if self._report.run_id is None:
             self._report.run_id = memory_history.add_run(tx, memory_history.IMPORT_KIND, self._facts())
-        found = self._places.make(tx, incoming)
+        found = self._places.find(incoming, tx)
         project_id = None if found.project is None else found.project.id
         if found.is_new and project_id is not None:
             self._new_project_ids.append(project_id)
-        self._count_place(found.name, is_new=found.is_new)
+        self._count_place(found)
         memory = dataclasses.replace(incoming.memory, project_id=project_id)
         if memory.session_id:
             sessions.ensure_session(
@@ -438,7 +429,10 @@ class _Importer:
                 cwd="",
                 at_ms=memory.created_at_ms,
             )
-        history = tuple(self._with_project_ids(step) for step in incoming.history)
+        history = [
+            dataclasses.replace(step, before=with_project_ids(tx, step.before), after=with_project_ids(tx, step.after))
+            for step in incoming.history
+        ]
         evidence = [Evidence(one.uuid, one.session_id, self._turn_of(one)) for one in incoming.evidence]
         import_memory(tx, memory, evidence, history, reason=incoming.reason, run_id=self._report.run_id)
         self._contradictions += incoming.contradictions
@@ -446,14 +440,10 @@ class _Importer:
     def _turn_of(self, entry: Evidence) -> int | None:
         return turn_of_entry(self._store, entry.uuid) if entry.uuid else None
 
-    def _with_project_ids(self, step: Change) -> Change:
-        before, after = (with_project_ids(self._store, fields) for fields in (step.before, step.after))
-        return dataclasses.replace(step, before=before, after=after)
-
-    def _count_place(self, name: str, *, is_new: bool) -> None:
-        self._report.projects[name] += 1
-        if is_new and name not in self._report.new_projects:
-            self._report.new_projects.append(name)
+    def _count_place(self, found: FoundPlace) -> None:
+        self._report.projects[found.name] += 1
+        if found.is_new and found.name not in self._report.new_projects:
+            self._report.new_projects.append(found.name)
 
     def _note_problem(self, problem: Unusable) -> None:
         self._report.counts[Outcome.BAD] += 1

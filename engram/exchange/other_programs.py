@@ -111,15 +111,6 @@ _DIRECTIVES = frozenset("id scope project content status created_at created_at_e
 _SUMMARY_PARTS = ("request", "investigated", "learned", "completed", "next_steps", "notes")
 
 
-def default_path(user_home: Path) -> Path:
-    named = os.environ.get("CLAUDE_MEM_DATA_DIR", "")
-    return (Path(os.path.expanduser(named)) if named else user_home / ".claude-mem") / "claude-mem.db"
-
-
-def is_claude_mem(database: ForeignDatabase) -> bool:
-    return bool(database.columns("sdk_sessions")) and {"type", "project"} <= database.columns("observations")
-
-
 def read_claude_mem(database: ForeignDatabase) -> FileSource:
     remarks = []
     if database.columns("user_prompts") and (prompts := database.count("user_prompts")):
@@ -268,10 +259,6 @@ _BETWEEN_SUMMARIES = lazy_regex(r"\s+\|\s+")
 _BETWEEN_CONTENTS = lazy_regex(r"(?m)^\s*-{3,}\s*$")
 
 
-def read_earlier(database: ForeignDatabase) -> FileSource:
-    return FileSource(OLD_ENGRAM_FORMAT, str(database.path), _earlier_items(database))
-
-
 def _earlier_items(database: ForeignDatabase) -> Iterator[Incoming]:
     if not database.columns("episodes"):
         return
@@ -367,18 +354,6 @@ MAX_FILES = 20_000
 _FRONT_MATTER = lazy_regex(r"\A---\n(.*?)\n---\n?", re.DOTALL)
 _FIELD = lazy_regex(r"(?m)^(description|title|date|created|created_at|updated)\s*:\s*(.+?)\s*$")
 _DATE = lazy_regex(r"(\d{4})-(\d\d)-(\d\d)")
-
-
-def read_note_folder(path: Path, *, is_global: bool) -> FileSource:
-    """Return the content of a folder of Markdown notes, or of one note.
-
-    Args:
-        path: the folder or the note. Hidden subfolders are skipped.
-        is_global: the notes apply to every project, not only to the one into which they are imported.
-    """
-    return FileSource(
-        NOTE_FOLDER_FORMAT, str(path), _note_folder_items(path, Scope.GLOBAL if is_global else Scope.PROJECT)
-    )
 
 
 def find_note_files(path: Path) -> list[Path]:
@@ -502,7 +477,8 @@ def open_source(
         elif chosen == "notes":
             if has_project is is_global:
                 raise BadRequest("say where the notes apply: in a project (--project NAME) or everywhere (--global)")
-            yield read_note_folder(path, is_global=is_global)
+            scope = Scope.GLOBAL if is_global else Scope.PROJECT
+            yield FileSource(NOTE_FOLDER_FORMAT, str(path), _note_folder_items(path, scope))
         else:
             yield _open_database(path, chosen, settings, opened)
 
@@ -517,7 +493,8 @@ def _recognise(path: Path) -> str:
 
 def _usual_places(wanted: str | None, settings: Settings, opened: contextlib.ExitStack) -> FileSource:
     if wanted == "claude-mem":
-        path = default_path(user_home())
+        named = os.environ.get("CLAUDE_MEM_DATA_DIR", "")
+        path = (Path(os.path.expanduser(named)) if named else user_home() / ".claude-mem") / "claude-mem.db"
         if not path.is_file():
             raise NotFound(f"there is no claude-mem database at {path}; specify the file")
         return _open_database(path, wanted, settings, opened)
@@ -540,8 +517,9 @@ def _usual_places(wanted: str | None, settings: Settings, opened: contextlib.Exi
 
 def _open_database(path: Path, wanted: str, settings: Settings, opened: contextlib.ExitStack) -> FileSource:
     database = opened.enter_context(reading_foreign(path, settings.home))
-    if wanted != "earlier" and is_claude_mem(database):
+    is_claude_mem = database.columns("sdk_sessions") and {"type", "project"} <= database.columns("observations")
+    if wanted != "earlier" and is_claude_mem:
         return read_claude_mem(database)
     if wanted != "claude-mem" and version_of(database):
-        return read_earlier(database)
+        return FileSource(OLD_ENGRAM_FORMAT, str(database.path), _earlier_items(database))
     raise BadRequest(f"{path} is not a database of claude-mem or of the earlier Engram")

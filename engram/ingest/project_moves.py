@@ -89,7 +89,8 @@ def read_hints(store: Store, limit: int = MAX_READ) -> int:
             logger.info("action=lose_folder project=%d", hints.project.id)
             continue
         read = read_git_hints(folder)
-        note_hints(store, hints.project.id, read.remote, read.first_commit)
+        with store.transaction() as tx:
+            note_hints(tx, hints.project.id, read.remote, read.first_commit)
     return min(len(due), limit)
 
 

@@ -254,8 +254,7 @@ class Ledger:
                     for outcome, cwd in self._unwritten_outcomes
                 ]
             with self._store.transaction() as tx:
-                injections.mark_pending(tx, session_id, key, tx.now_ms())
-                injections.drop_pending(tx, session_id, key)
+                injections.drop_late(tx, session_id, key)
                 prompt_outcomes.change_verdicts(tx, session_id, Verdict.SHOWN, Verdict.TOO_LATE, prompt_key=key)
 
     def take_back_line(self, session_id: str, key: str) -> None:

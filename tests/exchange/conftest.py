@@ -36,7 +36,8 @@ def lived_in(store: Store, settings: Settings, keep: Callable[..., Memory], cloc
             ensure_session(
                 tx, session_id, agent="claude-code", project_id=project.id, is_global=False, cwd=project.root, at_ms=5
             )
-    note_hints(store, harbor.id, "example.com/harbor", "c0ffee")
+    with store.transaction() as tx:
+        note_hints(tx, harbor.id, "example.com/harbor", "c0ffee")
     kept = keep(
         "Piers are numbered from the north.",
         session_id="s-1",

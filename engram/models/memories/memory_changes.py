@@ -190,15 +190,15 @@ def change_alone(
     The memories that it had replaced remain replaced: if it was judged outdated, they are even more so. ``at_ms`` is
     when the change was made, if not now.
     """
-    if not changes:
-        add_history(
-            tx, memory.episode_id, action, reason, {}, {}, actor=actor, run_id=run_id, undoes=undoes, at_ms=at_ms
-        )
+    after = memory
+    if changes:
+        changes = _as_allowed(memory, _with_questions(changes), actor)
+        after = dataclasses.replace(memory, **changes, revision=memory.revision + 1, updated_at_ms=tx.now_ms())
+        memory_writes.update_memory(tx, after, changes)
+    fields = _changed_fields(memory, after)
+    add_history(tx, memory.episode_id, action, reason, *fields, actor=actor, run_id=run_id, undoes=undoes, at_ms=at_ms)
+    if after is memory:
         return memory
-    changes = _as_allowed(memory, _with_questions(changes), actor)
-    after = dataclasses.replace(memory, **changes, revision=memory.revision + 1, updated_at_ms=tx.now_ms())
-    memory_writes.update_memory(tx, after, changes)
-    _record_change(tx, memory, after, action, reason, actor=actor, run_id=run_id, undoes=undoes, at_ms=at_ms)
     for listener in listeners():
         listener.changed(tx, memory, after, action, actor)
     return after
@@ -388,7 +388,7 @@ def _release_predecessors(tx: Tx, memory: Memory, actor: Actor) -> None:
             hidden = dataclasses.replace(replaced, superseded_by="")
             after = dataclasses.replace(replaced, superseded_by=successor.episode_id if successor else "")
             memory_writes.update_memory(tx, after, ["superseded_by"])
-            _record_change(tx, hidden, after, RELEASE, reason, actor=actor)
+            add_history(tx, replaced.episode_id, RELEASE, reason, *_changed_fields(hidden, after), actor=actor)
             for listener in listeners():
                 listener.changed(tx, replaced, after, RELEASE, actor)
     for predecessor in restored:
@@ -405,32 +405,11 @@ def _status_before(store: Reader, memory: Memory) -> Status:
     return Status(status) if status in CURRENT_STATUSES else Status.ACTIVE
 
 
-def _record_change(
-    tx: Tx,
-    memory: Memory,
-    after: Memory,
-    action: str,
-    reason: str,
-    *,
-    actor: Actor,
-    run_id: int | None = None,
-    undoes: int | None = None,
-    at_ms: int | None = None,
-) -> None:
+def _changed_fields(memory: Memory, after: Memory) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the fields that differ, with their values before and after, for a step of history."""
     before, now = snapshot(memory), snapshot(after)
     changed = [name for name in now if now[name] != before[name]]
-    add_history(
-        tx,
-        memory.episode_id,
-        action,
-        reason,
-        {name: before[name] for name in changed},
-        {name: now[name] for name in changed},
-        actor=actor,
-        run_id=run_id,
-        undoes=undoes,
-        at_ms=at_ms,
-    )
+    return {name: before[name] for name in changed}, {name: now[name] for name in changed}
 
 
 # -- Evidence of memories: add, replace, merge and remove entries, with a step of history for each change.

@@ -241,12 +241,6 @@ def find_run(store: Reader, run_id: int, kinds: Sequence[str] = UNDOABLE_KINDS) 
     return store.fetch_record(_RUNS, _runs_of(kinds).where(tables.Run.id == run_id))
 
 
-def kind_of_run(store: Reader, run_id: int) -> str:
-    """Return the kind of the run with a number, whatever it is; "" if there is no such run."""
-    table = tables.Run
-    return store.fetch_value(table.select(table.kind).where(table.id == run_id)) or ""
-
-
 def set_state(tx: Tx, run_id: int, state: str) -> None:
     """Record whether a run's changes are still in effect ("done") or were undone ("undone")."""
     tx.run(tables.Run.update(state=state).where(tables.Run.id == run_id))

@@ -9,6 +9,7 @@ from peewee import fn
 
 from engram.enums import Actor
 from engram.models import tables
+from engram.models.engine.statement import in_json_list
 from engram.models.engine.transaction import Reader, Tx
 from engram.models.memories import memory_writes
 from engram.models.memories.judgements import CONTRADICTIONS, Contradiction
@@ -115,21 +116,13 @@ def why_not_removed(store: Reader, memory: Memory, imported: frozenset[str]) -> 
 
 def drop_empty_sessions(tx: Tx, session_ids: Sequence[str]) -> None:
     """Delete those of the given sessions that have no content left now that their memories are deleted."""
-    session = tables.Session
-    for session_id in session_ids:
-        row_id = tx.fetch_value(session.select(session.id).where(session.session_id == session_id))
-        used = (tables.Memory, tables.Turn, tables.Transcript)
-        if row_id is not None and not any(
-            tx.has_any(table.select(table.id).where(table.session == row_id).limit(1)) for table in used
-        ):
-            tx.run(session.delete().where(session.id == row_id))
+    session, used = tables.Session, (tables.Memory, tables.Turn, tables.Transcript)
+    is_empty = [~fn.EXISTS(table.select(table.id).where(table.session == session.id)) for table in used]
+    tx.run(session.delete().where(in_json_list(session.session_id, session_ids), *is_empty))
 
 
 def drop_empty_projects(tx: Tx, project_ids: Sequence[int]) -> int:
     """Delete those of the given projects that are empty; return how many were deleted."""
-    project, count = tables.Project, 0
-    used = (tables.Memory, tables.Session, tables.Turn)
-    for project_id in project_ids:
-        if not any(tx.has_any(table.select(table.id).where(table.project == project_id).limit(1)) for table in used):
-            count += tx.run(project.delete().where(project.id == project_id))
-    return count
+    project, used = tables.Project, (tables.Memory, tables.Session, tables.Turn)
+    is_empty = [~fn.EXISTS(table.select(table.id).where(table.project == project.id)) for table in used]
+    return tx.run(project.delete().where(in_json_list(project.id, project_ids), *is_empty))

@@ -100,17 +100,13 @@ def undo_change(tx: Tx, change: Change, *, actor: Actor, run_id: int | None = No
     elif _ENTRIES in change.before:
         first, last = put_back_evidence(tx, memory.id, change.before[_ENTRIES])
         facts = {_COUNT: first}, {_COUNT: last}
-    elif fields := _fields_before(change):
+    # A memory that the change created is archived instead.
+    elif fields := {"status": Status.ARCHIVED} if is_making(change) else fields_of_snapshot(change.before):
         change_memory(tx, memory, action, reason, actor=actor, run_id=run_id, undoes=change.id, **fields)
         return
     elif change.action == "pack":
         memory_writes.set_packed_content(tx, memory.id, pack_text(memory.content), None)
     add_history(tx, memory.episode_id, action, reason, *facts, actor=actor, run_id=run_id, undoes=change.id)
-
-
-def _fields_before(change: Change) -> dict[str, Any]:
-    """Return the fields as they were before a change. A memory that the change created is archived instead."""
-    return {"status": Status.ARCHIVED} if is_making(change) else fields_of_snapshot(change.before)
 
 
 def _undo_judgement(tx: Tx, memory: Memory, change: Change, reason: str, actor: Actor) -> None:

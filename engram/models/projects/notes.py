@@ -12,7 +12,7 @@ from peewee import Query, fn
 
 from engram.enums import Scope
 from engram.models import tables
-from engram.models.engine.statement import RecordReader, prepared
+from engram.models.engine.statement import RecordReader
 from engram.models.engine.transaction import Reader, Tx, asks_records, asks_rows
 from engram.models.projects.projects import project_id_of_name
 from engram.text.words import in_pairs
@@ -93,7 +93,8 @@ def put_note(tx: Tx, note: NoteRow, chunks: Sequence[NoteChunk]) -> None:
                 "owner": chunk.owner.key,
             },
         )
-        tx.run(_index_chunk(chunk_id, in_pairs(chunk.heading), in_pairs(chunk.text)))
+        words = (chunk_id, in_pairs(chunk.heading), in_pairs(chunk.text))
+        tx.run("INSERT INTO note_fts(rowid, heading, text) VALUES (?, ?, ?)", words)
 
 
 def drop_note(tx: Tx, source: str) -> None:
@@ -158,12 +159,6 @@ def _unindex_chunks(tx: Tx, note_id: int) -> None:
         "INSERT INTO note_fts(note_fts, rowid, heading, text) VALUES ('delete', ?, ?, ?)",
         [(row_id, in_pairs(heading), in_pairs(text)) for row_id, heading, text in chunks],
     )
-
-
-@prepared
-def _index_chunk(chunk_id: int, heading: str, text: str) -> Query:
-    query: Query = tables.NoteIndex.insert(rowid=chunk_id, heading=heading, text=text)
-    return query
 
 
 # -- The user's own files that an agent reads at startup, as they were last read.

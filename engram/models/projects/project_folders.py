@@ -24,7 +24,6 @@ from engram.models.projects.projects import (
     ProjectRow,
     is_name_taken,
     keep_name,
-    list_projects,
     project_by_id,
 )
 from engram.models.sessions.turn_changes import (
@@ -133,7 +132,9 @@ def undo_merge(store: Store, number: int, *, actor: Actor) -> ProjectRow:
         if is_known or is_name_taken(tx, columns["name"], identities):
             raise BadRequest(f"another project now has the folder or the name of {columns['name']}")
         project_id = tx.insert_row(tables.Project, columns | {"updated_at_ms": tx.now_ms()})
-        _move_folders(tx, columns["identity"], record["folders"], project_id)
+        folder = tables.ProjectFolder
+        tx.run(folder.delete().where(folder.identity == columns["identity"]))
+        tx.run(folder.update(project_id=project_id).where(folder.identity.in_(record["folders"])))
         _move_back(tx, record, into_id, project_id, actor)
         for one in records:
             if one["number"] in record["earlier"]:
@@ -164,12 +165,6 @@ def _move_back(tx: Tx, record: dict[str, Any], into_id: int, project_id: int, ac
         column = table._meta.columns["project_id"]
         tx.run(table.update({column: project_id}).where(is_moved & (column == into_id)))
     renumber_vectors(tx, [project_id])
-
-
-def _move_folders(tx: Tx, own: str, folders: Sequence[str], project_id: int) -> None:
-    folder = tables.ProjectFolder
-    tx.run(folder.delete().where(folder.identity == own))
-    tx.run(folder.update(project_id=project_id).where(folder.identity.in_(list(folders))))
 
 
 #: Columns of a project that are restored. Its row id is new, because SQLite may have reused the old one.
@@ -419,18 +414,15 @@ def list_hints(store: Reader) -> list[ProjectHints]:
     folders: dict[int, list[str]] = {}
     for folder in store.fetch(table.select(table.project_id, table.root).order_by(table.root)):
         folders.setdefault(folder.project_id, []).append(folder.root)
-    columns = (project.id, project.remote, project.first_commit, project.hints_at_ms)
-    hints = {row.id: row for row in store.fetch(project.select(*columns))}
     return [
         ProjectHints(
-            project=project,
-            remote=hints[project.id].remote,
-            first_commit=hints[project.id].first_commit,
-            read_at_ms=hints[project.id].hints_at_ms,
-            folders=tuple(folders.get(project.id, ())),
+            project=ProjectRow(row.id, row.identity, row.name, row.root),
+            remote=row.remote,
+            first_commit=row.first_commit,
+            read_at_ms=row.hints_at_ms,
+            folders=tuple(folders.get(row.id, ())),
         )
-        for project in list_projects(store)
-        if project.id in hints
+        for row in store.fetch(project.select().order_by(project.name))
     ]
 
 
@@ -479,14 +471,8 @@ def _memories_of_projects() -> Query:
     return query.where(IS_CURRENT).group_by(memory.project)
 
 
-def note_hints(store: Store, project_id: int, remote: str, first_commit: str) -> None:
+def note_hints(tx: Tx, project_id: int, remote: str, first_commit: str) -> None:
     """Store hints that have just been read from a project's repository."""
-    with store.transaction() as tx:
-        note_hints_in(tx, project_id, remote, first_commit)
-
-
-def note_hints_in(tx: Tx, project_id: int, remote: str, first_commit: str) -> None:
-    """Do what ``note_hints`` does, in a transaction."""
     query = tables.Project.update(remote=remote, first_commit=first_commit, hints_at_ms=tx.now_ms())
     tx.run(query.where(tables.Project.id == project_id))
 

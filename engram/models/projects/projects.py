@@ -42,7 +42,10 @@ def keep_name(tx: Tx, project_id: int) -> None:
 
 def is_name_taken(store: Reader, name: str, identities: Collection[str]) -> bool:
     """Return True if a project other than those with these identities has or had the name."""
-    return any(identity not in identities for identity in store.fetch_values(_identities_named(name)))
+    project, former = tables.Project, tables.FormerName
+    current = project.select(project.identity).where(project.name == name)
+    earlier = former.select(former.identity).where(former.name == name)
+    return any(identity not in identities for identity in store.fetch_values(current | earlier))
 
 
 def project_id_of_name(store: Reader, name: str) -> int | None:
@@ -173,7 +176,10 @@ def _rank(claim: Claim) -> tuple[bool, bool, bool]:
 
 def repository_begun_in(store: Reader, cwd: str) -> ProjectRow | None:
     """Return the only repository to which sessions that began in a folder belong; None if there is not exactly one."""
-    found = store.fetch_records(PROJECTS, _begun_in(cwd))
+    project, session = tables.Project, tables.Session
+    begun = PROJECTS.select().join(session, on=session.project == project.id).where(session.cwd == cwd).distinct()
+    is_repository = (project.remote != "") | (project.first_commit != "")
+    found = store.fetch_records(PROJECTS, begun.where(is_repository).limit(2))
     return found[0] if len(found) == 1 else None
 
 
@@ -324,13 +330,6 @@ def _at_path(identity: str, from_identity: str, to_identity: str) -> Query:
 
 
 @prepared
-def _identities_named(name: str) -> Query:
-    project, former = tables.Project, tables.FormerName
-    current = project.select(project.identity).where(project.name == name)
-    return current | former.select(former.identity).where(former.name == name)
-
-
-@prepared
 def _of_name_or_identity(name_or_identity: str) -> Query:
     project = tables.Project
     return PROJECTS.select().where((project.name == name_or_identity) | (project.identity == name_or_identity))
@@ -352,10 +351,3 @@ def _of_joined_folder(identity: str) -> Query:
 @asks_record(PROJECTS)
 def project_by_id(project_id: int) -> Query:
     return PROJECTS.select().where(tables.Project.id == project_id)
-
-
-@prepared
-def _begun_in(cwd: str) -> Query:
-    project, session = tables.Project, tables.Session
-    begun = PROJECTS.select().join(session, on=session.project == project.id).where(session.cwd == cwd).distinct()
-    return begun.where((project.remote != "") | (project.first_commit != "")).limit(2)

@@ -63,12 +63,6 @@ def is_quotation_id(text: str) -> bool:
     return _QUOTATION.fullmatch(text) is not None
 
 
-def parse_quotation_id(text: str) -> tuple[int, int] | None:
-    """Return the truncated entry key and the position in a quotation's id; None for any other text."""
-    match = _QUOTATION.fullmatch(text)
-    return None if match is None else (int(match[1], 16), int(match[2], 16))
-
-
 @lru_cache(maxsize=2048)
 def cut_key(source: str) -> int:
     """Return the part of an entry's key that ids of quotations contain."""
@@ -402,10 +396,10 @@ class Quotation:
 
 def find_quotation(store: Reader, quotation_id: str) -> Quotation | None:
     """Return the quotation with an id; None if there is none."""
-    parsed = parse_quotation_id(quotation_id)
-    if parsed is None:
+    match = _QUOTATION.fullmatch(quotation_id)
+    if match is None:
         return None
-    key, position = parsed
+    key, position = int(match[1], 16), int(match[2], 16)
     # A queued prompt has no entry, so it is identified by the key of its turn.
     turn = tables.Turn
     queued = turn.select(turn.id, turn.key).where(turn.opening == Opening.QUEUED.value)

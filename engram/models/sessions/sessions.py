@@ -105,7 +105,11 @@ def ensure_session(
     elif not known.is_settled and (project_id is not None or is_global):
         of_session = tables.Session.id == known.id
         tx.run(tables.Session.update(project=project_id, is_global=is_global, cwd=cwd).where(of_session))
-        _give_to_project(tx, known.id, project_id)
+        # Everything that was stored from the session before its folder was known belongs to its project too. A queued
+        # prompt may have been extracted before any line contained the folder; its vectors are recomputed.
+        tx.run(tables.Turn.update(project=project_id).where(tables.Turn.session == known.id))
+        tx.run(tables.Passage.update(project_id=project_id).where(tables.Passage.session_ref == known.id))
+        move_memories_of_session(tx, known.id, project_id, "its folder became known", actor=Actor.TIDYING)
     else:
         return known
     session = find_session(tx, session_id)
@@ -113,20 +117,12 @@ def ensure_session(
     return session
 
 
-def _give_to_project(tx: Tx, session_ref: int, project_id: int | None) -> None:
-    """Assign everything that was stored from a session before its folder was known to its project."""
-    tx.run(tables.Turn.update(project=project_id).where(tables.Turn.session == session_ref))
-    tx.run(tables.Passage.update(project_id=project_id).where(tables.Passage.session_ref == session_ref))
-    # A queued prompt may have been extracted before any line contained the folder; its vectors are recomputed.
-    move_memories_of_session(tx, session_ref, project_id, "its folder became known", actor=Actor.TIDYING)
-
-
 def set_session_title(tx: Tx, session: SessionRow, title: Title) -> None:
     """Store a title that was read with a session. If it refers to an entry, it is the title of that entry's session."""
     session_ref: int | None = session.id
     if title.entry:
         turn_id = turn_of_entry(tx, title.entry)
-        session_ref = None if turn_id is None else tx.fetch_value(_session_of_turn(turn_id))
+        session_ref = tx.fetch_value(tables.Turn.select(tables.Turn.session).where(tables.Turn.id == turn_id))
     if session_ref is not None:
         text = " ".join(title.text.split())[:MAX_TITLE_CHARACTERS]
         tx.run(_entitle(session_ref, text, title.rank.value))
@@ -170,11 +166,6 @@ def add_known_values(tx: Tx, session_ref: int, hashes: frozenset[bytes]) -> None
 def salt(store: Reader) -> bytes:
     """Return this machine's salt for hashes of ``.env`` values."""
     return bytes.fromhex(get_meta(store, "salt") or "")
-
-
-@prepared
-def _session_of_turn(turn_id: int) -> Query:
-    return tables.Turn.select(tables.Turn.session).where(tables.Turn.id == turn_id)
 
 
 @prepared

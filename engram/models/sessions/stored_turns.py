@@ -161,22 +161,20 @@ def _stored_turns(store: Reader, rows: Sequence[Any]) -> list[StoredTurn]:
     return [_stored_turn(row, said.get(row.id, ())) for row in rows]
 
 
+#: Columns whose values are those of the fields of the same name.
+_TURN_COLUMNS = (
+    *("key", "session_id", "cwd", "branch", "started_at_ms", "ended_at_ms"),
+    *("start_offset", "end_offset", "message_count", "agent"),
+)
+
+
 def _stored_turn(row: Any, said: Sequence[TextBlock], *, is_whole: bool = True) -> StoredTurn:
     entries = unpack_entries(bytes(row.entries)) if is_whole else ()
     turn = Turn(
-        key=row.key,
-        session_id=row.session_id,
+        **{name: getattr(row, name) for name in _TURN_COLUMNS},
         opening=Opening(row.opening),
-        cwd=row.cwd,
-        branch=row.branch,
-        started_at_ms=row.started_at_ms,
-        ended_at_ms=row.ended_at_ms,
-        start_offset=row.start_offset,
-        end_offset=row.end_offset,
         is_closed=bool(row.is_closed),
-        message_count=row.message_count,
         is_interrupted=bool(row.is_interrupted),
-        agent=row.agent,
         extra=json.loads(row.extra),
         actions=unpack_actions(row.actions, entries) if is_whole else unpack_calls(row.actions),
         said=tuple(said),

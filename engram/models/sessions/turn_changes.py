@@ -110,7 +110,7 @@ def _renumber(tx: Tx, owner: str, owned: Query) -> None:
     moving = vector.select(vector.seq).where((vector.owner == owner) & vector.owner_id.in_(owned))
     newest = int(tx.fetch_value(vector.select(fn.coalesce(fn.max(vector.seq), 0))))
     for number, seq in enumerate(tx.fetch_values(moving.order_by(vector.seq)), newest + 1):
-        tx.run(_renumber_vector(seq, number))
+        tx.update_row(tables.Vector, {"seq": seq}, {"seq": number})
 
 
 @prepared
@@ -123,11 +123,6 @@ def _resting_on_alone(turn_ids: Sequence[int]) -> Query:
     )
     is_own = (memory.source == Source.AUTO.value) & (memory.scope == Scope.PROJECT.value)
     return memory.select(memory.id, memory.episode_id).where(memory.id.in_(here) & is_own & ~fn.EXISTS(elsewhere))
-
-
-@prepared
-def _renumber_vector(seq: int, number: int) -> Query:
-    return tables.Vector.update(seq=number).where(tables.Vector.seq == seq)
 
 
 # -- Write, close, withdraw and delete turns, with their text, passages and entries.

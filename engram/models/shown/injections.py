@@ -111,11 +111,21 @@ def injections_of_memory(store: Reader, episode_id: str) -> list[Injection]:
     return store.fetch_records(_INJECTIONS, query.order_by(tables.Injection.id.desc()))
 
 
-def drop_pending(tx: Tx, session_id: str, prompt_key: str | None = None) -> int:
-    """Delete the pending bites of a session, or only those of one prompt; return how many there were."""
+@writes
+def drop_pending(session_id: str) -> Query:
+    """Delete the pending bites of a session; return how many there were."""
     injection = tables.Injection
-    query = injection.delete().where((injection.session_id == session_id) & (injection.state == "pending"))
-    return tx.run(query if prompt_key is None else query.where(injection.prompt_key == prompt_key))
+    return injection.delete().where((injection.session_id == session_id) & (injection.state == "pending"))
+
+
+@writes
+def drop_late(session_id: str, prompt_key: str) -> Query:
+    """Delete the bites that came too late for a prompt, and those that were pending for it."""
+    injection = tables.Injection
+    is_late = (injection.state == "pending") | ((injection.state == "shown") & (injection.channel == "prompt"))
+    return injection.delete().where(
+        (injection.session_id == session_id) & (injection.prompt_key == prompt_key) & is_late
+    )
 
 
 def drop_given(tx: Tx, session_id: str, prompt_key: str) -> None:
@@ -142,15 +152,6 @@ def shown_of_session(store: Reader, session_id: str) -> list[tuple[str, int, int
     """Return (what, when, tokens) for everything except bites that was shown in a session."""
     query = tables.Shown.select().where(tables.Shown.session_id == session_id).order_by(tables.Shown.at_ms)
     return [(row.what, row.at_ms, row.tokens) for row in store.fetch(query)]
-
-
-@writes
-def mark_pending(session_id: str, prompt_key: str, now_ms: int) -> Query:
-    """Mark bites that came too late for a prompt as pending, to be shown at the next tool call."""
-    injection = tables.Injection
-    of_prompt = (injection.session_id == session_id) & (injection.prompt_key == prompt_key)
-    given = of_prompt & (injection.state == "shown") & (injection.channel == "prompt")
-    return injection.update(state="pending", channel="tool", at_ms=now_ms).where(given)
 
 
 @writes

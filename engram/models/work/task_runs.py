@@ -13,7 +13,7 @@ from peewee import EXCLUDED, Query, fn
 from engram.errors import StoreError
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, in_json_list, prepared
-from engram.models.engine.transaction import Reader, Store, Tx, asks_any
+from engram.models.engine.transaction import Reader, Store, Tx, Value, asks_any
 from engram.models.work.work import MAX_ERROR_CHARS
 
 # -- Runs of tasks: what is running, what ran recently, how long it took, and why it failed.
@@ -65,8 +65,9 @@ _RUN = RecordReader(TaskRun, tables.TaskRun, readers={"state": RunState})
 
 def begin_task_run(store: Store, kind: str, key: str) -> int:
     """Record that this process has begun a task; return the id of the run."""
+    begun: dict[str, Value] = {"kind": kind, "key": key, "state": RunState.RUNNING.value, "pid": os.getpid()}
     with store.transaction() as tx:
-        return tx.insert(_begin(kind, key, os.getpid(), tx.now_ms()))
+        return tx.insert_row(tables.TaskRun, begun | {"started_at_ms": tx.now_ms()})
 
 
 def end_task_run(
@@ -78,7 +79,9 @@ def end_task_run(
     every minute doesn't fill the table.
     """
     with store.transaction() as tx:
-        tx.run(_end(run_id, state.value, duration_ms, outcome[:MAX_OUTCOME_CHARS], error[-MAX_TRACEBACK_CHARS:]))
+        ended: dict[str, Value] = {"state": state.value, "duration_ms": duration_ms}
+        ended |= {"outcome": outcome[:MAX_OUTCOME_CHARS], "error": error[-MAX_TRACEBACK_CHARS:]}
+        tx.update_row(tables.TaskRun, run_id, ended)
         if outcome == NOTHING:
             _merge_with_previous(tx, run_id, kind)
         tx.run(_drop_beyond(kind, _UNSUCCESSFUL if state.value in _UNSUCCESSFUL else (RunState.DONE.value,)))
@@ -134,17 +137,6 @@ def latest_failure(store: Reader, kind: str, key: str) -> TaskRun | None:
 def clear_task_errors(tx: Tx) -> None:
     """Delete the messages of failures, because they may quote text that is being forgotten."""
     tx.run(tables.TaskRun.update(outcome="", error="").where(tables.TaskRun.state.in_(_UNSUCCESSFUL)))
-
-
-@prepared
-def _begin(kind: str, key: str, pid: int, now_ms: int) -> Query:
-    return tables.TaskRun.insert(kind=kind, key=key, state=RunState.RUNNING.value, pid=pid, started_at_ms=now_ms)
-
-
-@prepared
-def _end(run_id: int, state: str, duration_ms: int, outcome: str, error: str) -> Query:
-    changes = {"state": state, "duration_ms": duration_ms, "outcome": outcome, "error": error}
-    return tables.TaskRun.update(**changes).where(tables.TaskRun.id == run_id)
 
 
 @prepared

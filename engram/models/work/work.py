@@ -32,14 +32,20 @@ def pause(store: Store, scope: str, until_ms: int) -> None:
     """Stop reading, storing and injecting. ``scope`` is a project's identity, or "" for everything."""
     with store.transaction() as tx:
         tx.run(tables.Pause.insert(scope=scope, until_ms=until_ms).on_conflict_replace())
-        note_pause(tx, scope, until_ms)
+        # It goes on from the beginning of a pause that has not ended yet.
+        now, pauses = tx.now_ms(), _load(tx)
+        going_on = [pause for pause in pauses if pause[0] == scope and pause[1] <= now < pause[2]]
+        begun = min((pause[1] for pause in going_on), default=now)
+        _save_pauses(tx, [*(pause for pause in pauses if pause not in going_on), (scope, begun, until_ms)])
 
 
 def resume(store: Store, scope: str) -> bool:
     """End a pause; return False if there was none."""
     with store.transaction() as tx:
-        note_end(tx, scope)
-        return tx.run(tables.Pause.delete().where(tables.Pause.scope.in_(spellings_of(scope)))) > 0
+        now, scopes = tx.now_ms(), spellings_of(scope)
+        ended = [(paused, begin, min(end, now) if paused in scopes else end) for paused, begin, end in _load(tx)]
+        _save_pauses(tx, ended)
+        return tx.run(tables.Pause.delete().where(tables.Pause.scope.in_(scopes))) > 0
 
 
 def paused_scopes(store: Reader) -> frozenset[str]:
@@ -61,20 +67,6 @@ def current_pauses(store: Reader) -> dict[str, int]:
 def _pauses_at(now_ms: int) -> Query:
     pause = tables.Pause
     return pause.select(pause.scope, pause.until_ms).where(pause.until_ms > now_ms).order_by(pause.scope)
-
-
-def note_pause(tx: Tx, scope: str, until_ms: int) -> None:
-    """Pause a scope until a time, from now or from the beginning of a pause that has not ended yet."""
-    now, pauses = tx.now_ms(), _load(tx)
-    going_on = [pause for pause in pauses if pause[0] == scope and pause[1] <= now < pause[2]]
-    begun = min((pause[1] for pause in going_on), default=now)
-    _save_pauses(tx, [*(pause for pause in pauses if pause not in going_on), (scope, begun, until_ms)])
-
-
-def note_end(tx: Tx, scope: str) -> None:
-    """End the pause of a scope now."""
-    now, scopes = tx.now_ms(), spellings_of(scope)
-    _save_pauses(tx, [(paused, begin, min(end, now) if paused in scopes else end) for paused, begin, end in _load(tx)])
 
 
 def pauses_of(store: Reader, scope: str | None) -> list[Span]:

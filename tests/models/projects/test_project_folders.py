@@ -73,7 +73,8 @@ def test_hints_and_counts_are_each_projects_own(store: Store, keep: Callable[...
     store_turn(store, make_turn("t1", "said"), "b")
     keep("of b", project_id=second.id, scope=Scope.PROJECT)
 
-    project_folders.note_hints(store, first.id, "host/a", "abc")
+    with store.transaction() as tx:
+        project_folders.note_hints(tx, first.id, "host/a", "abc")
 
     assert [(hint.remote, hint.first_commit, hint.read_at_ms) for hint in project_folders.list_hints(store)] == [
         ("host/a", "abc", store.now_ms()),

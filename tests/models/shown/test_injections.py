@@ -32,35 +32,27 @@ def test_a_cleared_context_may_be_shown_everything_again_and_the_ledger_keeps_wh
     assert injections.note_shown(store, "s1", "briefing", 40)
 
 
-def test_what_came_too_late_for_its_prompt_waits_for_a_tool_call(store: Store) -> None:
+def test_what_came_too_late_for_its_prompt_is_dropped_and_what_was_given_later_stays(store: Store) -> None:
     show(store, "ep_1")
     show(store, "ep_2", prompt_key="p2")
+    show(store, "ep_3", channel="tool")
+    show(store, "ep_4", state="pending", channel="tool")
 
     with store.transaction() as tx:
-        assert injections.mark_pending(tx, "s1", "p1", tx.now_ms()) == 1
-    late, other = injections.injections_of_session(store, "s1")
-    with store.transaction() as tx:
-        assert injections.mark_shown(tx, "s1", "p1", late.at_ms + 5000) == 1
-        assert injections.mark_pending(tx, "s1", "p1", tx.now_ms()) == 0, (
-            "a bite of a tool call is not given to a prompt again"
-        )
+        assert injections.drop_late(tx, "s1", "p1") == 2
 
-    assert [bite.episode_id for bite in injections.injections_of_session(store, "s1")] == ["ep_2", "ep_1"]
-    assert (late.state, late.channel) == ("pending", "tool")
-    assert (other.state, other.channel) == ("shown", "prompt")
+    assert injections.injected_ids(store, "s1") == {"ep_2", "ep_3"}
 
 
-def test_only_what_still_waits_is_dropped(store: Store) -> None:
+def test_only_what_still_waits_is_shown_or_dropped(store: Store) -> None:
     show(store, "ep_1")
     show(store, "ep_2", state="pending")
     show(store, "ep_3", state="pending", prompt_key="p2")
     with store.transaction() as tx:
-        assert injections.drop_pending(tx, "s1", "p1") == 1
-
-    assert injections.injected_ids(store, "s1") == {"ep_1", "ep_3"}
-    with store.transaction() as tx:
+        assert injections.mark_shown(tx, "s1", "p2", store.now_ms() + 5000) == 1
         assert injections.drop_pending(tx, "s1") == 1
-    assert injections.injected_ids(store, "s1") == {"ep_1"}
+
+    assert [bite.episode_id for bite in injections.injections_of_session(store, "s1")] == ["ep_1", "ep_3"]
 
 
 def test_of_briefings_that_race_one_is_shown(store: Store) -> None:
