@@ -8,8 +8,9 @@ import pytest
 from transcript_lines import say
 
 from engram.ingest.read_sources import ingest_path
+from engram.models import tables
 from engram.models.engine.transaction import Store
-from engram.models.forgetting.erase_entries import drop_session_summary
+from engram.models.forgetting.erase_entries import drop_summary
 from engram.models.sessions.sessions import list_sessions, session_titles
 from engram.redaction import redact
 from engram.settings import Settings
@@ -93,7 +94,7 @@ def test_the_agents_title_of_forgotten_words_goes_and_does_not_come_back(session
     session.add(type="ai-title", aiTitle="The secret harbour", sessionId="s1")
     session.title()
     with session.store.transaction() as tx:
-        drop_session_summary(tx, "s1")
+        drop_summary(tx, tables.Session.session_id == "s1")
     session.add(type="custom-title", customTitle="The secret harbour", sessionId="s1")
 
     assert session.title() == "Number the footnotes from 0"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 
-from peewee import Expression, chunked
+from peewee import ColumnBase, chunked
 from peewee import Value as Plain
 
 from engram.enums import Actor
@@ -137,12 +137,7 @@ def invalidate_readers(tx: Tx, turn_id: int) -> None:
     of_turn = turn.id == turn_id
     read_from = turn.select(turn.transcript).where(of_turn)
     tx.run(transcript.update(generation=transcript.generation + 1).where(transcript.id == read_from))
-    _drop_summary(tx, session.id == turn.select(turn.session).where(of_turn))
-
-
-def drop_session_summary(tx: Tx, session_id: str) -> None:
-    """Delete a model's summary of a session, which may repeat a deleted memory."""
-    _drop_summary(tx, tables.Session.session_id == session_id)
+    drop_summary(tx, session.id == turn.select(turn.session).where(of_turn))
 
 
 def clean_sessions(tx: Tx, session_refs: Collection[int], session_ids: Collection[str]) -> None:
@@ -164,7 +159,8 @@ def clean_sessions(tx: Tx, session_refs: Collection[int], session_ids: Collectio
         tx.run(shown.delete().where(in_json_list(shown.session_id, session_ids)))
 
 
-def _drop_summary(tx: Tx, of_session: Expression) -> None:
+def drop_summary(tx: Tx, of_session: ColumnBase) -> None:
+    """Delete a model's summary of a session, which may repeat a deleted memory or erased words, and its title."""
     tx.run(tables.Session.update(rolling_summary="", **NO_TITLE).where(of_session))
 
 

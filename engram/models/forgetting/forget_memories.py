@@ -15,7 +15,7 @@ from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.forgetting.erase_entries import (
     bar_copies,
     clean_sessions,
-    drop_session_summary,
+    drop_summary,
     erase_words,
     invalidate_readers,
 )
@@ -76,7 +76,7 @@ def delete_forgotten(tx: Tx, forgotten: Forgotten, *, actor: Actor) -> int:
     for episode_id in forgotten.episode_ids:
         if (memory := find_memory(tx, episode_id)) is not None:
             delete_memory(tx, memory, actor=actor)
-            drop_session_summary(tx, memory.session_id)
+            drop_summary(tx, tables.Session.session_id == memory.session_id)
             done += 1
         _cut_from_others(tx, episode_id)
     done += _cut_host(tx, forgotten, actor)

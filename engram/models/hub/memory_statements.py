@@ -20,7 +20,7 @@ from engram.hub.protocol.statements import EXTRACTED, TEXT, Register, next_clock
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Tx, Value, asks_record, asks_records
-from engram.models.hub.spaces import Space, change_space, private_space, server_by_id, server_of, space_by_id
+from engram.models.hub.spaces import Space, change_space, private_space, server_of, space_by_id
 from engram.models.memories.memory_changes import ChangeListener
 from engram.models.memories.memory_records import Memory
 
@@ -282,8 +282,7 @@ def _decided(tx: Tx, before: Memory, after: Memory, clock: Clock) -> dict[str, l
 
 def _is_share(tx: Tx, memory: SaidMemory) -> bool:
     space = space_by_id(tx, memory.space_id)
-    server = None if space is None or space.server_id is None else server_by_id(tx, space.server_id)
-    return space is not None and space.is_team and server is not None and server.member_id == memory.author
+    return space is not None and space.is_team and server_of(tx, space).member_id == memory.author
 
 
 def said_privately(tx: Tx, episode_id: str) -> SaidMemory | None:

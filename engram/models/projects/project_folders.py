@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from peewee import SQL, Query, Select, Value, fn
+from peewee import SQL, Field, Query, Select, Value, fn
 
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.statement import in_json_list
-from engram.models.engine.transaction import Reader, Store, Tx, asks_values
+from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories.memory_changes import listeners, move_memories
 from engram.models.memories.tombstones import project_forgotten_ms
 from engram.models.projects.notes import drop_daily_logs
@@ -148,13 +148,16 @@ def undo_merge(store: Store, number: int, *, actor: Actor) -> ProjectRow:
 
 def _move_back(tx: Tx, record: dict[str, Any], into_id: int, project_id: int, actor: Actor) -> None:
     sessions = record["sessions"]
-    refs = _sessions_still_there(tx, sessions, into_id)
-    memories = _memories_still_there(tx, record["memories"], into_id)
+    refs = _still_there(tx, tables.Session.session_id, sessions, into_id)
+    memories = _still_there(tx, tables.Memory.id, record["memories"], into_id)
     is_said = "sorting" not in record
     is_moved = in_json_list(tables.Memory.id, memories)
     move_memories(tx, is_moved, project_id, "a merge of projects was undone", actor=actor, is_said=is_said)
     outcome, turn, passage, session = tables.Outcome, tables.Turn, tables.Passage, tables.Session
-    theirs, visits = (_turns_still_there(tx, record.get(name, ())) for name in ("turns", "visits"))
+    theirs, visits = (
+        tx.fetch_values(turn.select(turn.id).where(in_json_list(turn.stable_id, record.get(name, ()))))
+        for name in ("turns", "visits")
+    )
     is_visit, of_visit = in_json_list(turn.id, visits), in_json_list(passage.turn_id, visits)
     for table, is_moved in (
         (turn, (in_json_list(turn.session, refs) & ~is_visit) | in_json_list(turn.id, theirs)),
@@ -336,7 +339,7 @@ def _move_part_back(tx: Tx, part: dict[str, Any], actor: Actor) -> None:
     from_id, to_id = (_row_of_project(tx, part[end]) for end in ("from", "to"))
     if from_id is None or to_id is None or from_id == to_id:
         return
-    refs = _sessions_still_there(tx, sessions, to_id)
+    refs = _still_there(tx, tables.Session.session_id, sessions, to_id)
     is_here = in_json_list(turn.stable_id, part["turns"]) & (turn.project == to_id)
     turn_ids = tx.fetch_values(turn.select(turn.id).where(is_here))
     of_turns = turn.select(turn.session).where(in_json_list(turn.id, turn_ids)).distinct()
@@ -346,7 +349,7 @@ def _move_part_back(tx: Tx, part: dict[str, Any], actor: Actor) -> None:
     tx.run(outcome.update(project_id=from_id).where(is_outcome))
     tx.run(session.update(project=from_id).where(session.id.in_(refs)))
     move_turns(tx, turn_ids, from_id, reason, actor=actor)
-    memories = _memories_still_there(tx, part["memories"], to_id)
+    memories = _still_there(tx, tables.Memory.id, part["memories"], to_id)
     move_memories(tx, in_json_list(tables.Memory.id, memories), from_id, reason, actor=actor, is_said=False)
     _make_log_due(tx, touched)
     renumber_vectors(tx, [from_id])
@@ -371,23 +374,10 @@ def keep_apart(tx: Tx, names: Sequence[str]) -> None:
     put_meta(tx, _KEPT_APART, json.dumps(sorted(kept_apart(tx) | set(names))))
 
 
-@asks_values
-def _sessions_still_there(session_ids: Sequence[str], into_id: int) -> Query:
-    session = tables.Session
-    return session.select(session.id).where(
-        in_json_list(session.session_id, session_ids) & (session.project == into_id)
-    )
-
-
-@asks_values
-def _turns_still_there(stable_ids: Sequence[str]) -> Query:
-    return tables.Turn.select(tables.Turn.id).where(in_json_list(tables.Turn.stable_id, stable_ids))
-
-
-@asks_values
-def _memories_still_there(row_ids: Sequence[int], into_id: int) -> Query:
-    memory = tables.Memory
-    return memory.select(memory.id).where(in_json_list(memory.id, row_ids) & (memory.project == into_id))
+def _still_there(tx: Tx, column: Field, values: Sequence[Any], into_id: int) -> list[int]:
+    """Return the row ids of the sessions or memories in a project whose column has one of the given values."""
+    table: Any = column.model
+    return tx.fetch_values(table.select(table.id).where(in_json_list(column, values) & (table.project == into_id)))
 
 
 # -- Moved projects: their hints, the folders that have been joined to them, and how to merge them.
