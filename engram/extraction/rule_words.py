@@ -35,8 +35,8 @@ LASTING = lazy_regex(
     _ANY,
 )
 _START = (
-    r"^\W*(?:(?:ok(?:ay)?|yes|no|and|also|but|so|oh|hm+|well|sorry|actually|wait|hold on|btw|please|claude|note|"
-    r"important|rules?|reminder|instead|on second thoughts?|in this (?:repo|project))\b[,:!. ]+)*"
+    r"^\W*(?:(?:ok(?:ay)?|yes|no|and|also|but|so|oh|hm+|well|sorry|actually|wait|hold on|btw|please|pls|plz|claude|"
+    r"note|important|rules?|reminder|instead|on second thoughts?|in this (?:repo|project))\b[,:!. ]+)*"
 )
 #: The base form of a verb with which an order may begin.
 _VERB = (
@@ -50,13 +50,24 @@ _YOU_MUST = (
 #: A sentence that begins like this is nearly always meant to last.
 SURE = lazy_regex(
     rf"[,;]\s+(?:(?:and|but|so|please)[, ]+)*from now on,? (?:(?:please|always|never|do not|don'?t) )*"
-    rf"(?!(?:we|you|i|they|just)\b){_VERB}\b|{_START}(?:(?:always|never) {_VERB}|"
+    rf"(?!(?:we|you|i|they|just)\b){_VERB}\b|{_START}(?:(?:always|never|(?:don['’]?t|do not) ever) {_VERB}|"
     rf"{_YOU_MUST} (?:always|never) {_VERB} (?:with |for |to )?(?:me|us)|from now on|"
     r"(?:our|my) (?:\w+ ){0,2}(?:convention|rule|policy|standard)s?|going forward|in future|"
     r"as a (?:general )?rule|make it a habit|(?:every|each) time you|(?:before|after) (?:every|each)|"
     r"we(?:'ve| have)? (?:decided|agreed))\b",
     _ANY,
 )
+#: What the team works with from now on, by its name or version: "we're on Node 22 now". A step or a page is passed.
+_ON_NOW = (
+    r"(?:fyi|btw|by the way|note)?\W*we(?:['’]re| are) (?:all )?(?:"
+    r"now (?:on|using|running) {name}\W*$|(?:on|using|running) {name} now(?=\W*$|,? (?:not|instead of|rather than)\b))"
+).replace(
+    "{name}",
+    r"(?!(?i:step|page|line|part|phase|round|attempt|try|day|week|chapter|slide|task|item|issue|pr|mr|ticket|build|"
+    r"commit|branch|\w+day|it|the|a|an|this|that)\b)(?-i:[A-Z][\w.+#-]{0,30}(?: [\w.+#-]{1,20})?|"
+    r"[\w+#-]{1,30} v?\d+\.\d[\w.]{0,20})",
+)
+ON_NOW = lazy_regex(rf"^\W*{_ON_NOW}", _ANY)
 _LATER = r"(?:(?:the |all |any |every )?(?:future|later|further)\b(?: \w+)?)"
 _NOTE = r"(?:(?:(?:an? |one )?(?:mental )?note|fyi|just so you know(?: it)?) )?"
 #: Asks to remember something, and marks something as a note for later.
@@ -94,6 +105,16 @@ REMEMBERS = lazy_regex(
     r"^(?!\W*(?:this|that|it|so|do|\w+ (?:just )?(?:said|told|wrote|claimed))\b)"
     rf".{{12,}}{_REMEMBER_THAT}",
     _ANY,
+)
+#: Asks, in a sentence of its own, to remember the statement before it.
+REMIND_OF_IT = lazy_regex(
+    r"^\W*(?:(?:and|so|please|pls)[, ]+)*(?:remember (?:that|this|it)|(?:keep|bear) (?:that|this|it) in mind|"
+    r"(?:put|save) (?:that|this|it) (?:to|in|into) (?:your )?memory)(?:,? (?:please|pls|thanks))?\W*$",
+    _ANY,
+)
+#: A statement that can be remembered on its own.
+STATES = lazy_regex(
+    rf"^(?!\W*(?:this|that|it|so|do|i|you|he|she|they|if|when)\b)(?!.*[?？])(?=.{{12}}).*\b(?:{_IS}|we)\b", _ANY
 )
 #: Any order to remember something, and any note for later.
 REMINDS = lazy_regex(rf"{_START}(?:{_REMEMBER}|{_FOR_LATER})\b|{_REMEMBER_THAT}", _ANY)
@@ -178,7 +199,8 @@ MOMENT = lazy_regex(
     r"director(?:y|ies)|formats?|reports?|helpers?|names?)\b)))\b|"
     r"\bduring (?:the|this|our) (?:\w+ )?(?:freeze|launch|demo|rollout|audit|holidays?|sprint|outage|incident|move|"
     r"transition|trial|pilot)\b|"
-    rf"\bfrom now on until\b|\b(?:until|till) (?:(?:the|this|that|our|next) (?:\w+ )?)?{_PERIOD}\b",
+    rf"\bfrom now on until\b|(?:nothing|\bnot|n['’]t)\b.{{0,40}}\byet\W*$|decided nothing\b|"
+    rf"\b(?:until|till) (?:(?:the|this|that|our|next) (?:\w+ )?)?{_PERIOD}\b",
     _ANY,
 )
 _STILL = r"(?:still |again |all |now |just |currently |already |completely )*"
@@ -358,7 +380,7 @@ DOUBTFUL = lazy_regex(
     r"\b(?:says?|said|told|wrote|writes|insist\w*|thinks?|thought|reckons?|believes?|prefers?|wants?|put it|motto|"
     r"advice|opinion|according to|options?|variant|alternative|version|following|above|either|or never|yes or no|"
     r"sarcas\w*|iron(?:y|ic\w*)|joking|kidding|a joke|say never|yeah|right,|of course|brilliant|genius|"
-    r"(?:great|good|nice) (?:idea|advice|plan|message)|while|until|as long as|because that)\b",
+    r"is what|(?:great|good|nice) (?:idea|advice|plan|message)|while|until|as long as|because that)\b",
     _ANY,
 )
 #: A sentence that does not say what it is about.
@@ -383,6 +405,19 @@ QUESTION = lazy_regex(
     r"i want) to know)[, ]+(?:if|whether|what|which|how|why|where|who|when)\b",
     _ANY,
 )
+#: A request that is worded as a question: what comes before its rule, and the end by which it asks only for consent.
+POLITE = lazy_regex(
+    r"^\W*(?:(?:and|but|so|ok(?:ay)?|hey|hi|please|pls|also|next time)[, ]+)*(?:"
+    r"(?:can|could|would|will) you (?:please |pls |kindly )?(?:(?:make|be) sure|remember|try) (?:to|that you|you)\b|"
+    r"(?:can|could|would|will) you (?:please|pls|kindly)\b|"
+    r"(?:kannst|könntest|würdest) du(?: bitte)?(?= (?:künftig|in zukunft|ab (?:jetzt|sofort)|von jetzt an)\b)|"
+    r"(?:can|could|would|will) you(?= (?:from now on|going forward))) "
+    r"(?=(?:always|never|from now on|going forward|künftig|in zukunft|ab|von)\b)",
+    _ANY,
+)
+CONSENT = lazy_regex(
+    r"[\s,.!–—-]{1,5}(?:ok|okay|alright|all right|got it|understood|please|pls|thanks|deal)\s?\?{1,3}$", _ANY
+)
 #: Wordings that assign the assistant a role for the next request.
 PART = lazy_regex(
     r"^\W*(?:(?:please|ok(?:ay)?|now|from now on)[, ]+)*(?:(?:i want you to |i'd like you to |you(?:'ll| will| "
@@ -394,6 +429,13 @@ PART = lazy_regex(
     r"agent|bot|reviewer|writer|editor|architect|analyst|tester|specialist|consultant|teacher|tutor|coach|extractor|"
     r"translator|designer|manager|scientist|researcher|auditor|copywriter|pirate|interviewer|linter|compiler|terminal|"
     r"api|model)\b|your (?:role|persona|task|job|goal|mission|objective) is\b)",
+    _ANY,
+)
+#: Words for all later runs of a command, too.
+FROM_NOW_ON = lazy_regex(
+    r"\b(?:from now on|going forward|(?:ab|von) (?:jetzt|sofort) an|ab (?:jetzt|sofort)|[àa] partir de maintenant|"
+    r"désormais|a partir de ahora|de ahora en adelante|d['’]ora in poi|a partir de agora|vanaf nu|od teraz)\b|"
+    r"с этого момента|今後|从现在开始|앞으로",
     _ANY,
 )
 #: A command, skill or agent in front of its words, and a command with a name that says that the words should be kept.

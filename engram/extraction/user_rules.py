@@ -21,7 +21,9 @@ from typing import Protocol, TypeVar
 from engram.enums import Kind, Scope
 from engram.extraction import rule_words as words
 from engram.text import languages
+from engram.text import orders as orders_in
 from engram.text.linear_model import LinearModel, features, load_model
+from engram.text.replacements import ended_in, replacement_in
 from engram.text.splitting import Block, Statement, plain, split
 from engram.text.splitting import sentences as sentences_of
 from engram.text.withdrawals import (
@@ -50,6 +52,8 @@ LONGEST = 600
 SAME_SHARE = 0.6
 #: Share of the words in a sentence such as "we no longer …" that a rule must contain to be ended by it.
 MOSTLY = 0.6
+#: The same for the words by which another language than English names a rule, among them its articles.
+HALF = 0.5
 
 
 class Refusal(StrEnum):
@@ -107,6 +111,8 @@ class TakingBack:
     of_prohibitions: bool | None = None
     #: True if these words name a rule ("the squash rule is gone").
     is_name: bool = False
+    #: The first letters of what takes its place; a rule that mentions that is not meant.
+    instead: frozenset[str] = frozenset()
 
     def is_about(self, rule: str) -> bool:
         return self.shared(rule) > 0
@@ -116,7 +122,8 @@ class TakingBack:
 
         A single word names only a rule that always or never does just that.
         """
-        shared = len(self.about & prefixes(content_words(rule)))
+        said = prefixes(content_words(rule))
+        shared = 0 if self.instead & said else len(self.about & said)
         does = words.WHAT_IT_DOES.search(rule)
         if self.is_name and shared == 1 and not (does and self.about & prefixes([does["verb"].lower()])):
             return 0
@@ -196,7 +203,8 @@ def judge(
             is_free = not is_its and _is_wider(sentence, is_agent=is_agent, is_told=is_told)
             if is_beside and found.refusal is None and not is_free:
                 required.add(place)
-            if place == 0 and found.refusal is None and command is not None and not words.KEEPS.search(command[0]):
+            is_for_run = command is not None and not words.KEEPS.search(command[0])
+            if place == 0 and found.refusal is None and is_for_run and not words.FROM_NOW_ON.search(sentence):
                 # The first words after a command concern only this run of the command, until they are said again.
                 found = replace(found, refusal=Refusal.ORDER)
             if found.refusal is Refusal.ORDER and sentence in said_before:
@@ -266,6 +274,10 @@ def takings_back(typed: str) -> list[TakingBack]:
         is_rule_over = bool(words.RULE_OVER.search(sentence))
         if subjects := withdrawn_subjects(sentence):
             found += [TakingBack(sentence, about) for about in subjects]
+        elif replaced := replacement_in(sentence):
+            found.append(TakingBack(sentence, replaced.old, 1.0, of_prohibitions=False, instead=replaced.new))
+        elif about := ended_in(sentence):
+            found.append(TakingBack(sentence, about, HALF))
         elif is_rule_over or words.OVER.search(sentence) or words.ALLOWED_AGAIN.search(sentence):
             about = prefixes(content_words(sentence) - EMPTY_WORDS - words.OVER_WORDS)
             if about and not (words.QUESTION.search(sentence) or words.MOMENT.search(sentence)):
@@ -308,14 +320,15 @@ def scope_of(sentence: str, project: str = "") -> Scope:
 
 def _judge(sentence: str, statement: Statement, after: str, project: str, model: LinearModel) -> Judgement | None:
     """Judge a sentence by itself and the following one; return None if it does not sound like a rule."""
-    score, floors = model.score(features(sentence)), model.floors
+    wording = _without_politeness(sentence)
+    score, floors = model.score(features(wording)), model.floors
     is_order = bool(words.ORDER.search(sentence) or languages.ORDER.search(sentence))
-    beginning = _beginning(sentence, after)
+    beginning = _beginning(wording, after)
     if beginning == "rule" and score < floors["unsure"] and not (is_order and score >= floors["order"]):
         return None
-    refusal = _refusal(sentence, statement, after)
+    refusal = _refusal(wording, statement, after)
     is_worded_so = beginning != "rule" or _has_lasting_word(sentence)
-    if refusal is None and _is_remembered_for_now(sentence):
+    if refusal is None and _is_remembered_for_now(sentence, after):
         refusal = Refusal.MOMENT
     if refusal is None and not (is_worded_so and score >= floors[beginning]):
         by_words = Refusal.UNSURE if is_worded_so else Refusal.UNWORDED
@@ -333,21 +346,42 @@ def _beginning(sentence: str, after: str) -> str:
     """Return the name of the floor for a sentence with this beginning that is followed by ``after``."""
     lead = words.LEADS_IN.match(sentence) or languages.LEADS_IN.match(sentence)
     told = sentence[lead.end() :] if lead else ""
-    is_order = bool(languages.ORDERS.search(told))
+    is_order = bool(orders_in.ORDERS.search(told))
     if lead and languages.FUTURE.search(lead[0]) and not _has_lasting_word(told):
         is_task = languages.NOTES.search(lead[0]) and not is_order
-        if is_task or languages.PLANS.search(told) or _asks_for(told):
+        if is_task or orders_in.PLANS.search(told) or _asks_for(told):
             return "rule"
-    sure = (words.SURE, words.REMEMBERS, languages.REMEMBERS, languages.ASKS_ME)
-    if (is_order and languages.MANNER.search(told)) or any(pattern.search(sentence) for pattern in sure):
-        return "unmistakable" if words.DOUBTFUL.search(f"{sentence} {after}") else "sure"
-    begins = (words.UNMISTAKABLE, languages.UNMISTAKABLE, languages.REMEMBERS_TO)
+    if words.REMIND_OF_IT.search(after) and words.STATES.search(sentence):
+        return "sure"
+    sure = (words.SURE, words.REMEMBERS, words.ON_NOW, languages.REMEMBERS, languages.ASKS_ME, orders_in.REMINDED)
+    is_plain = (orders_in.is_plain_rule(sentence) and not _asks_for(sentence)) or (
+        is_order and orders_in.MANNER.search(told)
+    )
+    if is_plain or any(pattern.search(sentence) for pattern in sure):
+        both = f"{sentence} {after}"
+        is_doubtful = words.DOUBTFUL.search(both) or orders_in.DOUBTFUL.search(both)
+        return "unmistakable" if is_doubtful else "sure"
+    begins = (words.UNMISTAKABLE, languages.UNMISTAKABLE, languages.TEAM, languages.REMEMBERS_TO)
     return "unmistakable" if any(pattern.search(sentence) for pattern in begins) else "rule"
 
 
-def _is_remembered_for_now(sentence: str) -> bool:
-    """Return True if a sentence asks to remember something that is so only at the moment, in any of the languages."""
-    is_now = words.REMINDS.search(sentence) and words.NOW.search(sentence)
+def _without_politeness(sentence: str) -> str:
+    """Return the order in a request that is worded as a question: "could you make sure to always …?"."""
+    lead = words.POLITE.match(sentence)
+    if lead:
+        return sentence[lead.end() :].rstrip(" ?")
+    consent = words.CONSENT.search(sentence)
+    return sentence[: consent.start()] if consent and _beginning(sentence, "") != "rule" else sentence
+
+
+def _is_remembered_for_now(sentence: str, after: str) -> bool:
+    """Return True if a sentence asks to remember something that is so only at the moment, in any of the languages.
+
+    Args:
+        after: the sentence after it, which may ask to remember it.
+    """
+    reminds = words.REMINDS.search(sentence) or words.REMIND_OF_IT.search(after)
+    is_now = reminds and words.NOW.search(sentence)
     return bool(is_now or languages.REMINDS_FOR_NOW.search(sentence))
 
 
@@ -408,6 +442,9 @@ def _refusal(sentence: str, statement: Statement, after: str) -> Refusal | None:
         return Refusal.TEXT
     if words.OF_AN_AGENT_TO_MAKE.search(sentence):
         return Refusal.PART
+    lead = words.LEADS_IN.match(sentence) or languages.LEADS_IN.match(sentence)
+    if orders_in.PERHAPS.match(sentence[lead.end() :] if lead else sentence):
+        return Refusal.UNSURE
     if words.REPORTS.search(sentence) or words.EXAMPLE.search(sentence):
         return Refusal.UNSURE
     if words.DANGLING.search(sentence):

@@ -323,7 +323,7 @@ LANGUAGES = {
         r"(?:(?:моём|моем|нашем) )?(?:проекте|репо\w*)|везде,? где я работаю",
     ),
     "zh": Language(
-        lasting=r"总是|始终|永远|绝不|决不|绝对|从不|切勿|务必|一律|每次|必须|禁止|统一|不许|不准|都[要用得]",
+        lasting=r"总是|始终|永远|绝不|决不|绝对|从不|切勿|务必|一定要|一律|每次|必须|禁止|统一|不许|不准|都[要用得]",
         later=r"从(?:现在|今天)(?:开始|起)|今后|以后|规定|规范|约定|规则",
         builds=r"(?:请|帮我|给我)*(?:实现|写一?个|做一?个|创建|开发)(?!.{0,6}(?:分支|提交|PR))",
         uses=r"使用|用(?![户途例])",
@@ -394,48 +394,21 @@ _WHEN = (
     r"(?:(?<!\w)(?:bevor|vor|ehe|wenn|falls|sobald|avant|quand|lorsque|si|antes|cuando|prima|quando|se|voordat|voor|als|"
     r"wanneer|zanim|przed|jeśli|gdy|перед|прежде|если|когда)(?!\w)|前|時|とき|場合|때|전|前|时|如果)"
 )
-#: How something is to be done, or before what.
-MANNER = lazy_regex(
-    r"(?:(?<!\w)(?:mit|vor|bevor|ohne|statt|avec|avant|sans|con|antes|sin|senza|prima|com|sem|met|voordat|zonder|przez|"
-    r"przed|bez|через|перед|без)(?!\w)|"
-    r"(?:で|使って|前に).{1,40}(?:ください|こと)\W*$|(?:로|전에) .{1,40}(?:줘|해|세요)\W*$|用|之前)",
-    re.IGNORECASE,
-)
-#: An order to do something: how it begins, or the infinitive or the wish at its end.
-ORDERS = lazy_regex(
-    r"^\W*(?:(?:bitte|por favor|s['’]il te plaît|per favore|alsjeblieft|proszę|пожалуйста),? )?(?:(?:"
-    r"(?:start|benutz|verwend|nutz|test|prüf|logg|formatier|commit|push|installier|dokumentier|kommentier|arbeit)e|"
-    r"(?:schreib|mach|frag|zeig|führ|lauf|halt)e?|nimm|öffne|lies|lass|"
-    r"(?:lanc|exécut|utilis|vérifi|test|format|montr|pass|gard|commit|pouss|install|document)(?:e|er|ez)|"
-    r"(?:ouvr|écri|li|fai|met)(?:s|re|ez|ir|tre)|"
-    r"(?:corr|ejecut|us|utili[cz]|abr|verific|comprueb|formate|escrib|pregunt|muestr|pas|guard|sub|instal|"
-    r"document|lanz|rod|format|escrev|mostr)(?:a|e|ar|er|ir)|haz|pon|lee|faz|"
-    r"(?:esegu|lanc|us|utilizz|apr|verific|controll|formatt|scriv|chied|mostr|pass|legg|install)(?:i|a|ia|are|"
-    r"ire|ere)|fai|metti|"
-    r"draai|gebruik|voer|(?-i:start|open|test)|controleer|formatteer|schrijf|doe|vraag|toon|laat|lees|installeer|zet|houd|"
-    r"uruchamiaj|uruchom|używaj|użyj|sprawdzaj|sprawdź|otwieraj|testuj|formatuj|pisz|rób|pytaj|pokazuj|czytaj|stosuj|"
-    r"(?:запускай|запусти|используй|проверяй|проверь|открывай|тестируй|форматируй|пиши|делай|спрашивай|показывай|"
-    r"читай|применяй)(?:те)?)(?!\w)|(?!.*(?:bauen|bieten|fügen|gänzen|stützen|wickeln|planen|ziehen|voegen|bouwen)\W*$)"
-    r"[^\W\d_]*+[ ].{0,200}"
-    r"(?-i:(?<= )[a-zäöüß]{2,30}(?:en|ern|eln))\W*+$|"
-    r".*(?:(?<!お待ち)ください|こと|줘|해|세요)\W*+$|.*[先请]|用)",
-    re.IGNORECASE,
-)
-#: Words of a plan rather than an order: perhaps, it would be nice, add, and a thing with an indefinite article.
-PLANS = lazy_regex(
-    r"^\W*(?:an?|eine?[nmrs]?|une?|un[ao]?|uma?|een|add|füge?|ergänze?|ajoute|añade|agrega|aggiungi|adicion[ae]|voeg|"
-    r"dodaj|добавь)(?!\w)|(?<!\w)(?:maybe|perhaps|possibly|might|could be|"
-    r"would be (?:nice|good|great|cool)|some ?day|eventually|at some point|"
-    r"vielleicht|eventuell|evtl|peut-être|quizás?|tal vez|a lo mejor|forse|magari|talvez|misschien|wellicht|"
-    r"być może|возможно|может быть)(?!\w)|たぶん|かも|아마|也许|或许",
-    re.IGNORECASE,
-)
 #: Words of what holds in general, which also begin a report: "in general the tests fail".
 _GENERALLY = r"en g[ée]n[ée]ral|in generale|em geral|in het algemeen|ogólnie|вообще"
 #: The beginning of a sentence with such a word.
 _BEGINS = r"^\W*(?:\w+[,:]? )?"
 UNMISTAKABLE = pattern(
     lambda language: f"{language.later}|{language.lasting}", rf"(?:{_BEGINS}|^\W*{_YOU_MUST}(?:\w+ )?)"
+)
+#: The beginning of a sentence that says how the team does something; not of a complaint.
+_FAULTY = (
+    r"(?:mauvais|faux|fausse|vieux|vieille|falsch|alte|sbagliat|vecchi|equivocad|viej|errad|velh|verkeerd|oude|"
+    r"zł[aey]|star[aey]|неправильн|стар)"
+)
+TEAM = pattern(
+    lambda language: language.decides,
+    rf"^\W*(?:(?:hier|ici|aquí|qui|aqui|noi|nós|nosotros|тут|здесь),? )?(?!wir haben uns)(?!.*(?<!\w){_FAULTY})",
 )
 #: Says that the order after the colon is for later; and such a lead that may also begin a plan, or a mere note.
 LEADS_IN = pattern(lambda language: language.later, _BEGINS, r"(?:\s?[:：]|は?、)\s*")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engram.extraction import rule_words, user_rules
-from engram.text import languages, withdrawals
+from engram.text import languages, orders, replacements, withdrawals
 from tests.linear_patterns import given_back
 
 #: Patterns that see texts of any length: those that part a prompt into sentences, and what an order makes.
@@ -17,6 +17,8 @@ OF_ANY_LENGTH = {
     "rule_words": ("STRUCK", "TO_DO", "PLAIN_LINE", "SOFT_END", "ABBREVIATION", "COMMAND", "KEEPS", "HASH"),
     "languages": ("_UNSPACED", "_FULL_STOP", "AGENT", "PROMPT", "FUTURE", "NOTES"),
     "withdrawals": (),
+    "replacements": (),
+    "orders": (),
 }
 #: Anchored, with an atomic group, it takes each of its ways through a paragraph once.
 ANCHORED = "rule_words.ENUMERATION"
@@ -27,10 +29,11 @@ MOST = 2 * (user_rules.LONGEST + 10)
 
 def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
     """All patterns for rules, by module and name."""
-    for module in (rule_words, languages, withdrawals):
+    for module in (rule_words, languages, withdrawals, replacements, orders):
         for name, value in vars(module).items():
-            if hasattr(value, "pattern") and hasattr(value, "finditer"):
-                yield f"{module.__name__.rpartition('.')[2]}.{name}", value
+            for one in value if isinstance(value, tuple) else [value]:
+                if hasattr(one, "pattern") and hasattr(one, "finditer"):
+                    yield f"{module.__name__.rpartition('.')[2]}.{name}", one
 
 
 def may_be_long(place: str) -> bool:

@@ -483,7 +483,6 @@ def test_whatever_is_less_is_no_rule(prompt: str) -> None:
         (Refusal.PART, "Act as a reviewer. Never push to main."),
         (Refusal.LENGTH, "Never push to main, " * 15 + "please."),
         (Refusal.ORDER, "Don't push to main."),
-        (Refusal.ORDER, "don't ever suggest cmake to me again"),
         (Refusal.MOMENT, "Never touch the tests for now."),
         (Refusal.ELSEWHERE, "We always squash in the other repo."),
         (Refusal.TEXT, "Write on the sign: never push to main."),

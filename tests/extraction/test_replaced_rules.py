@@ -1,0 +1,133 @@
+"""A rule ends when the user says that something else has taken its place, in any of the languages."""
+
+from __future__ import annotations
+
+import pytest
+from branch_sessions import Workshop
+
+from engram.enums import Status, Voice
+from engram.extraction.extracting import extract_session
+from engram.extraction.local.local_extractor import LocalExtractor
+from engram.extraction.user_rules import Refusal, judge, rules, takings_back
+from engram.models.memories.memory_records import all_memories
+
+
+def after_both(workshop: Workshop, rule: str, said: str) -> dict[str, Status]:
+    """Return the status of what is kept of the user's after a session with a rule and another one, by summary."""
+    for session, prompt in (("one", rule), ("two", said)):
+        workshop.work("main", prompt, session=session)
+        extract_session(
+            workshop.store,
+            workshop.sessions[session],
+            extractor=LocalExtractor(),
+            embedder=None,
+            settings=workshop.settings,
+        )
+    return {memory.summary: memory.status for memory in all_memories(workshop.store) if memory.voice is Voice.USER}
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("In this repo we always use npm.", "we moved from npm to pnpm last week, so use pnpm from now on"),
+        ("we use npm here", "moving to pnpm: from now on we use pnpm here instead of npm"),
+        ("we always use jest for tests", "we switched from jest to vitest yesterday"),
+        ("we always use Redux for state", "we've just replaced Redux with Zustand"),
+        ("we use node here", "we use bun here now, not node"),
+        ("wir verwenden immer jest für die Tests", "wir sind von jest auf vitest umgestiegen"),
+        ("ab jetzt immer Tabs statt Leerzeichen verwenden", "das mit den Tabs gilt nicht mehr, wir nehmen Leerzeichen"),
+        ("On utilise toujours webpack.", "on est passé de webpack à vite"),
+        ("siempre usamos jest aquí", "migramos de jest a vitest la semana pasada"),
+        ("мы всегда используем yarn", "мы перешли с yarn на pnpm"),
+        ("今後は必ずyarnを使ってください", "yarnからpnpmに移行しました"),
+    ],
+)
+def test_a_rule_in_favour_of_what_was_left_is_over(workshop: Workshop, rule: str, said: str) -> None:
+    assert after_both(workshop, rule, said)[rule] == Status.ARCHIVED
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("we use pnpm instead of npm", "from now on we use pnpm here instead of npm"),
+        ("Never use npm here.", "we moved from npm to pnpm"),
+        ("we always use jest for tests", "what if we switched from jest to vitest"),
+        ("we always use jest for tests", "we almost moved from jest to vitest"),
+        ("we always use jest for tests", "Bob says we moved from jest to vitest"),
+        ("we always use jest for tests", "should we have moved from jest to vitest?"),
+        ("we always use jest for tests", "for now we use vitest instead of jest on this branch"),
+        ("always use axios for http calls", "we moved the docs from gitbook to docusaurus"),
+        ("never deploy on fridays", "we moved from monday to friday"),
+        ("always use the staging db", "we use the new db now, not the old"),
+    ],
+)
+def test_a_rule_stays_where_nothing_has_taken_its_place(workshop: Workshop, rule: str, said: str) -> None:
+    assert after_both(workshop, rule, said)[rule] == Status.ACTIVE
+
+
+def test_what_was_left_is_over_within_a_session_too() -> None:
+    (taken,) = takings_back("we moved from npm to pnpm")
+
+    assert taken.is_about("We always use npm.")
+    assert not taken.is_about("We use pnpm, not npm.")
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "pls never ever commit to main directly ok? open a PR instead",
+        "never ever edit the lockfile by hand, okay?",
+        "Could you make sure to always run the e2e tests after touching the router?",
+        "Can you please never push without asking me?",
+        "kannst du bitte künftig immer die Tests laufen lassen bevor du sagst dass es fertig ist?",
+        "Don't ever run the prod seed script again!!!",
+        "Bitte nie wieder ungefragt Dateien löschen!",
+        "niemals den legacy Ordner anfassen",
+        "ne jamais supprimer les migrations",
+        "siempre ejecutar los tests antes",
+        "以后提交之前一定要先跑测试，不要忘了",
+        "今後、勝手にファイルを削除しないでください",
+        "we're on Node 22 now",
+        "we're using GitLab now, not GitHub",
+        "The staging db is on port 5544. Remember that please.",
+        "die Staging-Umgebung läuft auf Port 8099, merk dir das",
+        "/commit from now on never mention the ticket number in the subject",
+    ],
+)
+def test_a_plain_rule_or_fact_is_kept(prompt: str) -> None:
+    assert len(rules(prompt)) == 1
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "For the future: perhaps we use Redis.",
+        "Für die Zukunft: vielleicht immer Redis nehmen",
+        "Maybe always use tabs",
+        "we decided nothing yet",
+        "can you always trust the cache?",
+        "we always use tabs, right?",
+        "Immer musst du alles kaputt machen",
+        "Immer noch dieselben Fehler bei den Modulen, bitte fixen",
+        "ab sofort schlägt immer der Build fehl",
+        "ab jetzt immer so wie gerade",
+        "これからはずっとこのやり方でお願いします。",
+        "从现在开始总是报错",
+        "toujours premier dans la liste",
+        "nunca termina de cargar",
+        "we're on step 3 now",
+        "we're on the login page now and it fails",
+        "We're on Friday now",
+        "we're using React now and it still fails",
+        "Fix the parser. Remember that.",
+        "The server is down. Remember that.",
+        "Is the db on 5544? Remember that?",
+        "/review never comment on style",
+    ],
+)
+def test_what_only_resembles_one_is_not(prompt: str) -> None:
+    assert rules(prompt) == []
+
+
+def test_a_guess_says_why_it_is_no_rule() -> None:
+    assert [found.refusal for found in judge("For the future: perhaps we use Redis.")] == [Refusal.UNSURE]
