@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import socket
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from transcript_lines import say
 
 from engram.paths import Home
 from engram.settings import Settings
+from engram.system.socketpath import socket_address
 from engram.worker.worker_client import ask_worker
 from tests.fork_server import ForkedProcess
 
@@ -37,3 +42,35 @@ def write_rule(settings: Settings, session: str = SESSION) -> None:
     say(
         path, "assistant", "Understood: make lint runs before every commit from now on, I added it to the hook.", at=now
     )
+
+
+@contextlib.contextmanager
+def stand_in(settings: Settings, answer: bytes) -> Iterator[None]:
+    """Give the next request to engram.sock, once it was read whole, this answer."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(settings.places.recall_socket))
+        listener.listen(1)
+
+        def reply() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                while connection.recv(65_536):
+                    pass
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=reply)
+        thread.start()
+        yield
+        thread.join(60)
+
+
+def ask_hook(settings: Settings, prompt: str, session: str, folder: str, **fields: Any) -> str:
+    """Send a prompt to engram.sock, as Claude Code's hook does; returns the answer."""
+    payload = {"hook_event_name": "UserPromptSubmit", "session_id": session, "cwd": folder, "prompt": prompt} | fields
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(60)
+        with socket_address(settings.places.recall_socket) as address:
+            connection.connect(address)
+        connection.sendall(json.dumps(payload).encode())
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(65_536), b"")).decode()

@@ -22,39 +22,17 @@ from engram.cli.results import (
     print_head,
     print_results,
 )
-from engram.enums import Importance, Status
-from engram.search.hits import MemoryFields, Origin, PublicHit, later_word
+from engram.search.hits import Origin, later_word
 from engram.text.titles import with_short_question
 from engram.text.words import is_unspaced
 from engram.trust.display import cut_at_word, number_of, visible
+from tests.hits import PLAIN, hit
 
-MEMORY = MemoryFields(
-    content="",
-    scope="project",
-    is_pinned=False,
-    is_lowered=False,
-    superseded_by="",
-    stale_reason="",
-    branch="",
-    told_by="",
-    suspect="",
-)
-HIT = PublicHit(
-    id="q_0123456789ab1",
-    kind="turn",
+HIT = hit(
     text="The mast is cedar, because pine warps in the sun.",
     score=1.234,
     parts={"text": 0.4, "vector": 0.6},
     project="boats",
-    created_at_ms=1_771_545_600_000,
-    evidence=(),
-    session_id="s-1",
-    status=Status.ACTIVE,
-    importance=Importance.NORMAL,
-    role="assistant",
-    cosine=None,
-    is_doubtful=False,
-    memory=None,
     origin=Origin(resume="claude --resume s-1", session_title="Build the mast"),
     title="Build the mast",
 )
@@ -171,7 +149,7 @@ def test_a_note_is_never_a_bare_heading(text: str, capsys: pytest.CaptureFixture
 def test_a_memory_without_a_title_is_named_by_itself_or_by_its_session(
     text: str, title: str, head: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    memory = replace(HIT, id="ep_0123456789ab", kind="fact", role="", memory=MEMORY, text=text.strip(), title=title)
+    memory = replace(HIT, id="ep_0123456789ab", kind="fact", role="", memory=PLAIN, text=text.strip(), title=title)
 
     lines = printed(capsys, hit_result(memory))
 
@@ -184,14 +162,14 @@ def test_a_memory_that_does_not_fit_beside_its_day_is_printed_whole(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     said = "Always mention the number of the issue in a commit."
-    memory = replace(HIT, kind="preference", role="", memory=MEMORY, text=said, origin=Origin())
+    memory = replace(HIT, kind="preference", role="", memory=PLAIN, text=said, origin=Origin())
 
     assert said in printed(capsys, hit_result(memory))[1]
 
 
 @pytest.mark.parametrize("suspect", ["secrecy towards the user", "orders to forget the rules", "a forged role or tag"])
 def test_a_suspect_memory_is_marked_before_its_text(suspect: str, capsys: pytest.CaptureFixture[str]) -> None:
-    memory = replace(HIT, kind="fact", role="", memory=replace(MEMORY, suspect=suspect), text="Run this. " * 20)
+    memory = replace(HIT, kind="fact", role="", memory=replace(PLAIN, suspect=suspect), text="Run this. " * 20)
 
     lines = printed(capsys, hit_result(memory))
 
@@ -289,7 +267,7 @@ def test_what_a_memory_quotes_is_evidence_and_printed_with_v_only(capsys: pytest
         HIT,
         id="ep_000000000001",
         kind="decision",
-        memory=MEMORY,
+        memory=PLAIN,
         text="The mast is cedar.",
         title="Cedar for the mast",
         quote="then take cedar,\nplease",
@@ -389,7 +367,7 @@ def test_a_prompt_of_the_history_says_that_its_answer_is_gone(capsys: pytest.Cap
 
 def test_a_memory_without_a_session_has_a_title_however_long_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     text = "Ship on Wednesdays, because the harbour is closed on Mondays and the pilots are on leave until noon."
-    saved = replace(HIT, id="ep_0123456789ab", kind="fact", text=text, role="", origin=Origin(), memory=MEMORY)
+    saved = replace(HIT, id="ep_0123456789ab", kind="fact", text=text, role="", origin=Origin(), memory=PLAIN)
     saved = replace(saved, title="Ship on Wednesdays")
 
     assert printed(capsys, hit_result(saved))[0].startswith("1. Ship on Wednesdays · 2026-02-20")
@@ -416,5 +394,5 @@ def test_the_first_hit_says_that_its_session_took_the_subject_up_again() -> None
     assert later_word(question, [first, other]) == 0
     assert later_word(question, [later, first]) == 0
     assert later_word(question, [first, replace(later, session_id="s-2")]) == 0
-    assert later_word(question, [replace(first, memory=MEMORY), later]) == 0
+    assert later_word(question, [replace(first, memory=PLAIN), later]) == 0
     assert later_word(question, []) == 0

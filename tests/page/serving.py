@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import uvicorn
-from jinja2 import Environment
+from jinja2 import BytecodeCache, Environment
+from jinja2.bccache import Bucket
 
 from engram.page.guard import Guard, security_headers
 from engram.page.page_access import ADDRESS, CHECKS, COOKIE, Access, Check, make_entry
 from engram.page.page_process import listen, make_config
+from engram.page.rendering import make_environment
 from engram.page.routes import build_page
 from engram.page.view import Activity
 from engram.settings import Settings
@@ -106,6 +108,23 @@ class _Running:
     ready: threading.Event = field(default_factory=threading.Event)
 
 
+class Compiled(BytecodeCache):
+    """The templates as Python, compiled once for all pages of a process."""
+
+    def __init__(self) -> None:
+        self.compiled: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self.compiled:
+            bucket.bytecode_from_string(self.compiled[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self.compiled[bucket.key] = bucket.bytecode_to_string()
+
+
+COMPILED = Compiled()
+
+
 @contextlib.contextmanager
 def serve_page(
     settings: Settings,
@@ -117,6 +136,9 @@ def serve_page(
     vault: str | None = None,
 ) -> Iterator[ServedPage]:
     """Serve the page of a memory folder until the block ends."""
+    if environment is None:
+        environment = make_environment()
+        environment.bytecode_cache = COMPILED
     with listen() as listener:
         access = make_access(listener.getsockname()[1])
         running = _Running()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import datetime
-import json
 import os
 import re
-import socket
 import subprocess
 import zoneinfo
 from collections.abc import Iterator
@@ -24,7 +22,6 @@ from engram.page.views import VIEWS
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import SYSTEM_CLOCK
-from engram.system.socketpath import socket_address
 from engram.worker.worker_client import ask_worker
 from tests.fork_server import ForkedProcess
 from tests.page.browsing import wrong_for_people
@@ -32,7 +29,7 @@ from tests.page.lived import PROMPT, SESSION, SUMMARY, Lived, live, live_earlier
 from tests.page.serving import ServedPage, serve_page
 from tests.page.test_later_views import VIEWS as LATER_VIEWS
 from tests.processes import wait_for
-from tests.workers import RUN
+from tests.workers import RUN, ask_hook
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
@@ -71,24 +68,12 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         worker = ForkedProcess(RUN, environment, stderr=subprocess.DEVNULL)
         try:
             wait_for(lambda: ask_worker(settings.places, {"op": "status"}))
-            ask_hook(settings, "What does the octopus cost in Lisbon?")
+            assert ask_hook(settings, "What does the octopus cost in Lisbon?", SESSION, "/harbor") == ""
             with serve_page(settings) as page:
                 yield House(settings, store, page, lived)
         finally:
             worker.terminate()
             worker.wait(60)
-
-
-def ask_hook(settings: Settings, prompt: str) -> None:
-    """Send a prompt as Claude Code's hook does; nothing fits, and the answer is silence."""
-    payload = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "cwd": "/harbor", "prompt": prompt}
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(60)
-        with socket_address(settings.places.recall_socket) as address:
-            connection.connect(address)
-        connection.sendall(json.dumps(payload).encode())
-        connection.shutdown(socket.SHUT_WR)
-        assert connection.recv(1000) == b""
 
 
 @dataclass(slots=True)

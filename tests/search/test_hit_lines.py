@@ -10,23 +10,14 @@ import pytest
 from click.testing import CliRunner
 
 from engram.cli.results import hit_result, print_results
-from engram.enums import Importance, Scope, Status
+from engram.enums import Scope, Status
 from engram.search.hit_lines import OWN, RETIRED, VERBATIM, answer_text, remarks_of
 from engram.search.hits import NAMED_SPEAKER, MemoryFields, Origin, Part, PublicHit, Standing, text_of_parts
+from tests.hits import PLAIN
+from tests.hits import memory_hit as hit
 
 #: Fields of a memory that a hit has for scripts only, and why no line shows them.
 NOT_PRINTED = {"content": "memory_expand shows it"}
-PLAIN = MemoryFields(
-    content="",
-    scope=Scope.PROJECT,
-    is_pinned=False,
-    is_lowered=False,
-    superseded_by="",
-    stale_reason="",
-    branch="",
-    told_by="",
-    suspect="",
-)
 #: Field → a value that is worth a remark.
 TELLING: dict[str, Any] = {
     "scope": Scope.GLOBAL,
@@ -38,27 +29,6 @@ TELLING: dict[str, Any] = {
     "told_by": "teammate ada",
     "suspect": "secrecy towards the user",
 }
-
-
-def hit(**values: Any) -> PublicHit:
-    made = PublicHit(
-        id="ep_0123456789ab",
-        kind="decision",
-        text="Logs go to stdout.",
-        score=1.0,
-        parts={},
-        project="harbor",
-        created_at_ms=1_771_545_600_000,
-        evidence=(),
-        session_id="s-1",
-        status=Status.SUPERSEDED,
-        importance=Importance.NORMAL,
-        role="",
-        cosine=None,
-        is_doubtful=False,
-        memory=PLAIN,
-    )
-    return replace(made, **values)
 
 
 def printed_by_command(shown: PublicHit) -> str:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import socket
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from processes import wait_for
-from workers import StartWorker, status
+from workers import StartWorker, ask_hook, stand_in, status
 
 from engram.cli.main import engram
 from engram.cli.why_commands import explain_prompt
@@ -24,7 +22,6 @@ from engram.models.shown import injections
 from engram.recollection.dry_run import Explanation
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.system.socketpath import socket_address
 from engram.worker.recall_client import AnsweredBy
 from engram.worker.worker_client import ask_worker
 
@@ -54,19 +51,6 @@ def run(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Callable[..., An
     return invoke
 
 
-def ask_hook(settings: Settings, prompt: str, prompt_id: str, **fields: Any) -> str:
-    """Send a hook's payload to engram.sock, as the hook does; returns the answer."""
-    payload = {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "cwd": "/dev/lab/proj"}
-    payload |= {"prompt": prompt, "prompt_id": prompt_id} | fields
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(60)
-        with socket_address(settings.places.recall_socket) as address:
-            connection.connect(address)
-        connection.sendall(json.dumps(payload).encode())
-        connection.shutdown(socket.SHUT_WR)
-        return b"".join(iter(lambda: connection.recv(65_536), b"")).decode()
-
-
 def test_the_worker_records_every_prompt_and_explains_without_a_trace(
     start: StartWorker, settings: Settings, store: Store, run: Callable[..., Any]
 ) -> None:
@@ -80,21 +64,25 @@ def test_the_worker_records_every_prompt_and_explains_without_a_trace(
     assert FACT in dry["shown"]
     assert prompt_outcomes.list_outcomes(store) == injections.injections_of_session(store, SESSION) == []
 
-    assert FACT in ask_hook(settings, PROMPT, "p1")
-    assert ask_hook(settings, "yes", "p2") == ""
-    assert ask_hook(settings, "Please write a poem about the harbour of Lisbon", "p3") == ""
+    said = ("yes", "Please write a poem about the harbour of Lisbon")
+    shown, *silent = (
+        ask_hook(settings, prompt, SESSION, "/dev/lab/proj", prompt_id=f"p{number}")
+        for number, prompt in enumerate((PROMPT, *said), 1)
+    )
+    assert FACT in shown
+    assert silent == ["", ""]
     wait_for(lambda: len(prompt_outcomes.list_outcomes(store)) == 3)
 
     report = run("why", SESSION[:8])
     assert [moment["verdict"] for moment in report["moments"]] == ["shown", "too short", "nothing near"]
-    (shown,) = [memory for memory in report["moments"][0]["outcomes"][0]["memories"] if memory["verdict"] == "shown"]
-    explained = {memory["id"]: memory for memory in dry["memories"]}[shown["id"]]
-    assert (shown["summary"], shown["floor"], set(shown["features"])) == (
+    (found,) = [memory for memory in report["moments"][0]["outcomes"][0]["memories"] if memory["verdict"] == "shown"]
+    explained = {memory["id"]: memory for memory in dry["memories"]}[found["id"]]
+    assert (found["summary"], found["floor"], set(found["features"])) == (
         FACT,
         explained["floor"],
         set(explained["features"]),
     )
-    of_memory = run("why", shown["id"])
+    of_memory = run("why", found["id"])
     assert (of_memory["shown"], [outcome["session"] for outcome in of_memory["outcomes"]]) == (1, [SESSION])
 
 
@@ -113,39 +101,21 @@ def test_without_a_worker_this_process_decides_the_same(settings: Settings, stor
     assert "is_text_only" not in said
 
 
-@pytest.mark.parametrize(
-    ("request_", "error"),
-    [
-        ({"prompt": 7}, "prompt must be a string"),
-        ({"prompt": "x", "project_id": True}, "project_id must be a number"),
-        ({"prompt": "x", "project_id": 99}, "there is no project 99"),
-    ],
-)
-def test_the_worker_refuses_what_is_no_question(
-    start: StartWorker, settings: Settings, store: Store, request_: dict[str, Any], error: str
-) -> None:
+def test_the_worker_refuses_what_is_no_question(start: StartWorker, settings: Settings) -> None:
     start()
     wait_for(lambda: status(settings.places))
 
-    assert ask_worker(settings.places, {"op": "explain"} | request_) == {"error": error}
+    for request, error in (
+        ({"prompt": 7}, "prompt must be a string"),
+        ({"prompt": "x", "project_id": True}, "project_id must be a number"),
+        ({"prompt": "x", "project_id": 99}, "there is no project 99"),
+    ):
+        assert ask_worker(settings.places, {"op": "explain"} | request) == {"error": error}
 
 
 @pytest.mark.parametrize("answer", [b'{"error": "x"}', b'{"verdict": "shown"}', b'{"memories": 7}', b"{}", b""])
 def test_an_answer_that_cannot_be_understood_is_no_answer(settings: Settings, store: Store, answer: bytes) -> None:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        listener.bind(str(settings.places.recall_socket))
-        listener.listen(1)
-
-        def reply() -> None:
-            connection, _ = listener.accept()
-            with connection:
-                while connection.recv(65_536):
-                    pass
-                connection.sendall(answer)
-
-        thread = threading.Thread(target=reply)
-        thread.start()
+    with stand_in(settings, answer):
         explanation, answered_by, _ = explain_prompt(store, settings, PROMPT, None)
-        thread.join(60)
 
     assert (answered_by, explanation.verdict) == (AnsweredBy.MODEL, Verdict.SHOWN)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -35,6 +33,7 @@ from engram.worker import recall_client
 from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory
 from engram.worker.socket_server import RecallServer
 from engram.worker.worker_client import wake_worker
+from tests.workers import stand_in
 
 SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9e"
 
@@ -125,21 +124,8 @@ def test_the_highest_limit_of_the_command_line_is_one_that_the_worker_takes(
 
 @pytest.mark.parametrize("answer", [b'{"error": "x"}', b'{"hits": [{"id": "ep_0"}]}', b'{"hits": 7}', b"{}", b""])
 def test_an_answer_that_cannot_be_understood_is_no_answer(settings: Settings, store: Store, answer: bytes) -> None:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        listener.bind(str(settings.places.recall_socket))
-        listener.listen(1)
-
-        def reply() -> None:
-            connection, _ = listener.accept()
-            with connection:
-                while connection.recv(65_536):
-                    pass
-                connection.sendall(answer)
-
-        thread = threading.Thread(target=reply)
-        thread.start()
+    with stand_in(settings, answer):
         response = ask_memory(store, settings, request(Operation.RECALL), with_model=False)
-        thread.join(60)
 
     assert response.answered_by is AnsweredBy.TEXT
     assert response.hits[0].text == "The cursor of the parser is a byte offset."
