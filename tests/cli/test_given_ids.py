@@ -21,6 +21,7 @@ from engram.models.sessions.passage_rows import find_quotation, quotations_begin
 from engram.models.sessions.sessions import list_sessions
 from engram.reports.memory_report import whole_id
 from engram.search.question import end_of_day
+from tests.each_case import each_case
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -130,7 +131,7 @@ def test_sessions_that_begin_alike_are_named(filled: Store, run: Run) -> None:
 NOW = datetime(2026, 11, 26, 12, 0)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "last_day"),
     [
         ("today", "2026-11-26"), ("yesterday", "2026-11-25"), ("Yesterday", "2026-11-25"), ("monday", "2026-11-23"),

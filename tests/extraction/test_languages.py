@@ -10,6 +10,7 @@ from engram.extraction.candidate import ExtractionContext
 from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.user_rules import Refusal, judge, lays_down_for_all_projects, rules, scope_of
 from engram.text.languages import sentences_of, word_count
+from tests.each_case import each_case
 
 #: Language → prompt with a directive, and the rule in it.
 SESSIONS = {
@@ -133,7 +134,7 @@ def test_an_order_that_is_led_in_as_one_for_the_future_is_a_rule(sentence: str) 
     assert [found.sentence for found in rules(sentence)] == [sentence]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "sentence",
     [
         "For the future: add a search with filters.",

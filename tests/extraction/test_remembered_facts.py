@@ -7,6 +7,7 @@ import re
 import pytest
 
 from engram.extraction.user_rules import Refusal, is_rule, judge, rules, takings_back
+from tests.each_case import each_case
 
 
 @pytest.mark.parametrize(
@@ -225,7 +226,7 @@ def test_a_withdrawal_names_its_subject_after_a_comma_or_colon(sentence: str, ru
     assert [rule for rule in known if any(taking.is_about(rule) for taking in takings)] == rules_meant
 
 
-@pytest.mark.parametrize(
+@each_case(
     "sentence",
     [
         "Remember that the queue is listening on 5672 now.",

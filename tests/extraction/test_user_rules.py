@@ -30,6 +30,7 @@ from engram.models.sessions.sessions import find_session
 from engram.recollection.why import why_session
 from engram.transcripts.turns import BEHIND, UNSENT, standing_turns
 from engram.trust.voice import typed_text
+from tests.each_case import each_case
 
 RULES = [
     "Always run the linter before you commit.",
@@ -463,13 +464,13 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("sentence", RULES)
+@each_case("sentence", RULES)
 def test_an_unmistakable_form_is_a_rule(sentence: str) -> None:
     assert all(found.refusal is None for found in judge(sentence))
     assert rules(sentence)
 
 
-@pytest.mark.parametrize("prompt", [text for texts in REFUSED.values() for text in texts])
+@each_case("prompt", [text for texts in REFUSED.values() for text in texts])
 def test_whatever_is_less_is_no_rule(prompt: str) -> None:
     assert rules(prompt) == []
 
@@ -521,7 +522,7 @@ def test_what_does_not_sound_like_a_rule_is_not_judged(prompt: str) -> None:
     assert judge(prompt) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("rule", "following"),
     [
         ("Always squash the merges.", "Forget what I said about squashing, we rebase."),
@@ -580,7 +581,7 @@ def test_the_next_prompt_withdraws_a_rule(rule: str, following: str) -> None:
     assert rules(rule, following=following) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("rule", "following"),
     [
         ("Always squash the merges.", "Now fix the parser, no wait, the lexer first."),
@@ -726,7 +727,7 @@ def test_what_the_team_uses_is_a_decision() -> None:
     assert rules("Always use pnpm.")[0].kind is Kind.PREFERENCE
 
 
-@pytest.mark.parametrize(
+@each_case(
     "sentence",
     [
         "In every project of mine, use `pnpm` instead of npm.",

@@ -6,9 +6,10 @@ import pytest
 
 from engram.recollection.prompts import filter_prompt
 from engram.text.words import MAX_QUERY_CHARS
+from tests.each_case import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     "prompt",
     [
         "",

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from engram.redaction import redact
+from tests.each_case import each_case
 
 #: Text and the secret in it.
 SECRETS = [
@@ -188,7 +187,7 @@ LOOK_ALIKES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "secret"), SECRETS)
+@each_case(("text", "secret"), SECRETS)
 def test_the_secret_goes_and_masking_twice_changes_nothing(text: str, secret: str) -> None:
     masked = redact(f"I ran this:\n{text}\nand it worked.")
 
@@ -196,6 +195,6 @@ def test_the_secret_goes_and_masking_twice_changes_nothing(text: str, secret: st
     assert redact(masked) == masked
 
 
-@pytest.mark.parametrize("text", LOOK_ALIKES)
+@each_case("text", LOOK_ALIKES)
 def test_a_look_alike_stays(text: str) -> None:
     assert redact(text) == text

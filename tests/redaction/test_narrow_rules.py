@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from masking import by_class, check_gone
 
 from engram.redaction import redact
+from tests.each_case import each_case
 
 #: Class → texts with the secret in each.
 SECRETS: dict[str, list[tuple[str, str]]] = {
@@ -109,17 +109,17 @@ ALONE: dict[str, list[tuple[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize(("text", "secret"), by_class(SECRETS))
+@each_case(("text", "secret"), by_class(SECRETS))
 def test_a_password_with_words_of_templates_or_sentences_goes(text: str, secret: str) -> None:
     check_gone(text, secret)
 
 
-@pytest.mark.parametrize("text", by_class(LOOK_ALIKES))
+@each_case("text", by_class(LOOK_ALIKES))
 def test_what_is_no_value_stays(text: str) -> None:
     assert redact(text) == text
 
 
-@pytest.mark.parametrize(("text", "secret"), by_class(ALONE))
+@each_case(("text", "secret"), by_class(ALONE))
 def test_the_neighbours_of_a_password_stay(text: str, secret: str) -> None:
     masked = redact(text)
 

@@ -9,6 +9,7 @@ import pytest
 from masking import by_class, check_gone
 
 from engram.redaction import redact
+from tests.each_case import each_case
 
 #: Class → texts with the secret in each.
 SECRETS: dict[str, list[tuple[str, str]]] = {
@@ -301,12 +302,12 @@ PRIVATE = [
 ]
 
 
-@pytest.mark.parametrize(("text", "secret"), by_class(SECRETS))
+@each_case(("text", "secret"), by_class(SECRETS))
 def test_a_secret_that_its_place_gives_away_goes(text: str, secret: str) -> None:
     check_gone(text, secret)
 
 
-@pytest.mark.parametrize("text", by_class(LOOK_ALIKES))
+@each_case("text", by_class(LOOK_ALIKES))
 def test_what_is_public_or_no_value_stays(text: str) -> None:
     assert redact(text) == text
 

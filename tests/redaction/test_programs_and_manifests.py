@@ -9,6 +9,7 @@ import pytest
 from masking import by_class, check_gone
 
 from engram.redaction import redact
+from tests.each_case import each_case
 
 _random = random.Random(23)
 
@@ -292,12 +293,12 @@ PRIVATE = [
 ]
 
 
-@pytest.mark.parametrize(("text", "secret"), by_class(SECRETS))
+@each_case(("text", "secret"), by_class(SECRETS))
 def test_what_programs_are_given_or_print_goes(text: str, secret: str) -> None:
     check_gone(text, secret)
 
 
-@pytest.mark.parametrize("text", by_class(LOOK_ALIKES))
+@each_case("text", by_class(LOOK_ALIKES))
 def test_what_only_looks_like_it_stays(text: str) -> None:
     assert redact(text) == text
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from engram.redaction import redact, redact_parts, redactor
 from engram.redaction.values import MARK
+from tests.each_case import each_case
 
 ALNUM = string.ascii_letters + string.digits
 
@@ -84,7 +85,7 @@ def test_redacting_made_up_secrets_twice_changes_nothing_more(other_kinds: Modul
         assert redact(once) == once
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "commit 3f2a9c1d5e7b8a604c1d2e3f4a5b6c7d8e9f0a1b fixes it",
@@ -129,7 +130,7 @@ def quotation_ids(seed: int) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("around", AROUND)
+@each_case("around", AROUND)
 def test_the_id_of_a_quotation_is_readable_wherever_it_stands(around: str) -> None:
     texts = [f"see {around.replace('{}', one)} of it" for one in quotation_ids(100)]
 

@@ -4,10 +4,10 @@ only resembles them.
 
 from __future__ import annotations
 
-import pytest
 from masking import by_class, check_gone
 
 from engram.redaction import redact
+from tests.each_case import each_case
 
 #: Class → texts with the secret in each.
 SECRETS: dict[str, list[tuple[str, str]]] = {
@@ -140,12 +140,12 @@ LOOK_ALIKES: dict[str, list[str]] = {
 }
 
 
-@pytest.mark.parametrize(("text", "secret"), by_class(SECRETS))
+@each_case(("text", "secret"), by_class(SECRETS))
 def test_what_people_tell_goes(text: str, secret: str) -> None:
     check_gone(text, secret)
 
 
-@pytest.mark.parametrize("text", by_class(LOOK_ALIKES))
+@each_case("text", by_class(LOOK_ALIKES))
 def test_what_only_resembles_it_stays(text: str) -> None:
     assert redact(text) == text
 

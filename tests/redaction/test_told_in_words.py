@@ -8,6 +8,7 @@ import json
 import pytest
 
 from engram.redaction import redact
+from tests.each_case import each_case
 
 
 def encoded(value: object) -> str:
@@ -140,7 +141,7 @@ SPOKEN_OF = [
 ]
 
 
-@pytest.mark.parametrize(("text", "words"), TOLD)
+@each_case(("text", "words"), TOLD)
 def test_a_secret_told_in_words_goes_with_all_its_words(text: str, words: list[str]) -> None:
     masked = redact(text)
 
@@ -148,7 +149,7 @@ def test_a_secret_told_in_words_goes_with_all_its_words(text: str, words: list[s
     assert redact(masked) == masked
 
 
-@pytest.mark.parametrize(("text", "words"), TOLD)
+@each_case(("text", "words"), TOLD)
 def test_it_goes_between_other_lines_as_well(text: str, words: list[str]) -> None:
     masked = redact(f"Deployments run on the staging host.\n\n{text}\n\nThat is all for today.")
 
@@ -157,7 +158,7 @@ def test_it_goes_between_other_lines_as_well(text: str, words: list[str]) -> Non
     assert masked.endswith("\nThat is all for today.")
 
 
-@pytest.mark.parametrize("text", SPOKEN_OF)
+@each_case("text", SPOKEN_OF)
 def test_a_sentence_about_secrets_stays(text: str) -> None:
     assert redact(text) == text
 

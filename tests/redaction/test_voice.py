@@ -15,6 +15,7 @@ from engram.transcripts.claude_code.entry import Entry, parse_line
 from engram.transcripts.claude_code.turn_builder import TurnBuilder
 from engram.transcripts.growing_file import Position, read_chunk
 from engram.trust.voice import split_typed, typed_text
+from tests.each_case import each_case
 
 
 def test_no_payload_becomes_typed_however_it_is_pasted(red_team: ModuleType) -> None:
@@ -235,7 +236,7 @@ def test_the_segments_joined_are_the_prompt(prompt: str) -> None:
     assert all(a[1] != b[1] for a, b in pairwise(segments))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "pasted",
     [
         "De README zegt: ORDER",
@@ -301,7 +302,7 @@ def test_what_others_say_is_not_typed_in_any_language(pasted: str) -> None:
     assert "deploy on Friday" not in typed_text(pasted.replace("ORDER", "we always deploy on Friday"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "typed",
     [
         "Volgens mij is het klaar. ORDER",

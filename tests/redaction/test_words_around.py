@@ -8,6 +8,7 @@ import pytest
 from masking import by_class
 
 from engram.redaction import redact
+from tests.each_case import each_case
 
 SHA1 = "7be1c09d55aa3f6e20418c9d4f7702b6e5a3d918"
 SHA256 = "51a0c7e92b44d6f3801b7a5e9c2d10f48e6b3a7790c1d52e4f8a6b3c0d9e7f12"
@@ -185,7 +186,7 @@ LOOK_ALIKES: dict[str, list[str]] = {
 }
 
 
-@pytest.mark.parametrize(("text", "secrets"), by_class(SECRETS))
+@each_case(("text", "secrets"), by_class(SECRETS))
 def test_what_the_words_around_give_away_goes(text: str, secrets: list[str]) -> None:
     masked = redact(f"As it was today:\n\n{text}\n\nThat is all.")
 
@@ -195,7 +196,7 @@ def test_what_the_words_around_give_away_goes(text: str, secrets: list[str]) -> 
     assert redact(masked) == masked
 
 
-@pytest.mark.parametrize("text", by_class(LOOK_ALIKES))
+@each_case("text", by_class(LOOK_ALIKES))
 def test_what_the_words_around_explain_stays(text: str) -> None:
     assert redact(text) == text
     assert redact(f"As it was today:\n\n{text}\n\nThat is all.") == f"As it was today:\n\n{text}\n\nThat is all."

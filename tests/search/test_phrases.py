@@ -26,6 +26,7 @@ from engram.search.searcher import NOBODY_SAID_ANY, NOBODY_SAID_PHRASE, NOBODY_S
 from engram.search.vectors.loaded_vectors import embed_missing
 from engram.settings import Settings
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
+from tests.each_case import each_case
 
 NOW = 1_767_225_600_000
 
@@ -67,7 +68,7 @@ def entries_of(searcher: Searcher, text: str, project_id: int | None = None) -> 
     return {place.uuid for hit in found for place in hit.evidence}, unsaid
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "entries"),
     [
         ('"INSERT OR IGNORE"', {"t1-a", "t4-a"}),
@@ -86,7 +87,7 @@ def test_a_phrase_is_found_as_it_stands(searcher: Searcher, text: str, entries: 
     assert entries_of(searcher, text) == (entries, "")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     ['"IGNORE OR INSERT"', '"walrus limit"', '"proxy" "INSERT OR IGNORE"', '"nsert or ignore"', '"insert_or_ignore"'],
 )
@@ -97,7 +98,7 @@ def test_what_nobody_said_in_these_words_is_named_before_what_comes_closest(sear
     assert entries or searcher.search(Query(text)) == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "unsaid"),
     [
         ("walrus proxy limit", ""),
@@ -167,7 +168,7 @@ def test_notes_are_searched_for_phrases_too(searcher: Searcher, store: Store, se
     assert "The night ferry leaves from pier nine." in found[0].text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "phrases"),
     [
         ('say "one two." and "three"', ("one two", "three")),
@@ -181,7 +182,7 @@ def test_quotes_of_all_kinds_hold_a_phrase(text: str, phrases: tuple[str, ...]) 
     assert phrases_of(text) == phrases
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("phrase", "text", "is_there"),
     [
         ("--dry-run", "run it with --dry-run first", True),
@@ -294,7 +295,7 @@ def test_a_memory_that_has_the_name_only_in_its_content_is_an_answer(store: Stor
     assert not any(hit.is_doubtful for hit in hits)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("asked", "name"),
     [
         ("useContext", "useContext"),

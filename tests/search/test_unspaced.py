@@ -18,6 +18,7 @@ from engram.search.question import Query
 from engram.search.searcher import NOBODY_SAID_PHRASE, NOBODY_SAID_WORDS, Searcher
 from engram.settings import Settings
 from engram.text.words import MAX_PAIRS, in_pairs, terms_of
+from tests.each_case import each_case
 from tests.models.engine.test_migrations import TABLES_18
 from tests.search.test_phrases import tell
 
@@ -49,7 +50,7 @@ def keys_of(searcher: Searcher, text: str) -> set[str]:
     return {place.uuid.removesuffix("-a") for hit in holding for place in hit.evidence}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("word", "key"),
     [
         ("索引", "chinese"),
@@ -90,7 +91,7 @@ def test_a_word_is_found_inside_a_run_of_letters(searcher: Searcher, word: str, 
     assert keys_of(searcher, word) == {key}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("phrase", "key"),
     [
         ('"唯一索引冲突"', "chinese"),
@@ -107,12 +108,12 @@ def test_a_phrase_in_quotes_is_found_alone(searcher: Searcher, phrase: str, key:
     assert ({place.uuid for hit in found for place in hit.evidence}, unsaid) == ({f"{key}-a"}, "")
 
 
-@pytest.mark.parametrize("text", ['"引索"', '"索引唯一"', '"덱인"', '"ロサ"', '"gen-x 重跑"'])
+@each_case("text", ['"引索"', '"索引唯一"', '"덱인"', '"ロサ"', '"gen-x 重跑"'])
 def test_letters_in_another_order_are_no_phrase(searcher: Searcher, text: str) -> None:
     assert searcher.look_up(Query(text))[1] == NOBODY_SAID_PHRASE
 
 
-@pytest.mark.parametrize("text", ["引索", "海象", "덱인", "ブタ"])
+@each_case("text", ["引索", "海象", "덱인", "ブタ"])
 def test_what_nobody_said_is_named(searcher: Searcher, text: str) -> None:
     assert searcher.look_up(Query(text))[1] == f"Nobody said “{text}”; closest:"
 
@@ -121,7 +122,7 @@ def test_it_is_said_that_nobody_said_the_words_together(searcher: Searcher) -> N
     assert searcher.look_up(Query("索引 walrus"))[1] == NOBODY_SAID_WORDS
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "key"),
     [
         ("为什么导入程序会丢失数据行？", "chinese"),
@@ -242,7 +243,7 @@ def test_what_the_version_before_indexed_is_found_and_can_be_forgotten(of_versio
     assert store.find_damage() == ""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "terms"),
     [
         ("唯一索引", ["唯一", "一索", "索引"]),
@@ -262,7 +263,7 @@ def test_a_long_question_has_a_bounded_number_of_pairs() -> None:
     assert len(terms_of("".join(chr(0x4E00 + number) for number in range(3_000)))) == MAX_PAIRS
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "held"),
     [
         ("唯一索引", " 唯一  一索  索引  引 "),

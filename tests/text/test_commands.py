@@ -14,6 +14,7 @@ from engram.text.shell import (
     without_comments,
     without_heredocs,
 )
+from tests.each_case import each_case
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_the_contents_of_here_documents_are_not_shown(command: str, shown: str) 
     assert without_heredocs(command) == shown
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("command", "folders"),
     [
         ("cd a && make", ["a"]),
@@ -82,7 +83,7 @@ def test_the_folders_that_a_command_works_in(command: str, folders: list[str]) -
     assert entered_folders(command) == folders
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("command", "tool", "is_run"),
     [
         ("cd x && ffmpeg -i a b", "ffmpeg", True),
@@ -114,7 +115,7 @@ def test_which_program_a_command_runs(command: str, tool: str, is_run: bool) -> 
     assert runs_program(command, tool) is is_run
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("command", "is_check"),
     [
         ("make test", True),
@@ -142,7 +143,7 @@ def test_a_command_that_tests_builds_or_checks(command: str, is_check: bool) -> 
     assert is_check_command(command) is is_check
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("command", "passed", "failed"),
     [
         ("make test", "make test", "make test"),

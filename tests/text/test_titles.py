@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from engram.text.titles import MAX_TITLE_CHARACTERS, MAX_TITLE_WORDS, clean_title, title_from
+from tests.each_case import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "title"),
     [
         ("Footnotes are numbered from 0 again, because the export counts so", "Footnotes are numbered from 0 again"),

@@ -9,6 +9,7 @@ import pytest
 from engram.transcripts.calls import shows_environment, telling_line
 from engram.transcripts.claude_code.calls import finish_action, start_action
 from engram.transcripts.turns import Action
+from tests.each_case import each_case
 
 REFUSED = (
     "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "
@@ -121,7 +122,7 @@ def test_odd_input_is_tolerated() -> None:
     assert action == Action("t", "")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("action", "expected"),
     [
         (call("Read", file_path="/p/.env"), True),

@@ -9,6 +9,7 @@ import pytest
 from engram.transcripts.claude_code.entry import Entry, Kind, queued_words, words_of
 from engram.transcripts.json_values import PICTURE
 from engram.transcripts.speaker import Speaker, Words, judge
+from tests.each_case import each_case
 
 
 def asked(words: Words) -> str | None:
@@ -55,7 +56,7 @@ def test_real_prompts_are_kept_without_the_blocks_in_front(content: Any, text: s
     assert prompt_of(user(content)) == text
 
 
-@pytest.mark.parametrize(
+@each_case(
     "content",
     [
         [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}],
