@@ -34,24 +34,17 @@ def each_case(
     assert given
 
     def decorate(check: Check) -> Check:
-        def check_all(**fixtures: Any) -> None:
-            failed = []
+        def check_all(subtests: pytest.Subtests, **fixtures: Any) -> None:
             for values in given:
                 case = dict(zip(wanted, values, strict=True))
-                try:
+                with subtests.test(**case):
                     check(**case, **fixtures)
-                except AssertionError as error:
-                    failed.append(f"{case}\n{error}")
-                except Exception as error:
-                    error.add_note(f"in the case {case}")
-                    raise
-            assert not failed, f"{len(failed)} of {len(given)} cases fail:\n" + "\n".join(failed)
 
         parameters = inspect.signature(check).parameters
         assert set(wanted) <= set(parameters)
-        check_all.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            [one for one in parameters.values() if one.name not in wanted]
-        )
+        own = [one for one in parameters.values() if one.name not in wanted]
+        asked = inspect.Parameter("subtests", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        check_all.__signature__ = inspect.Signature([*own, asked])  # type: ignore[attr-defined]
         check_all.__name__, check_all.__doc__ = check.__name__, check.__doc__
         check_all.__module__, check_all.__qualname__ = check.__module__, check.__qualname__
         return check_all

@@ -168,7 +168,10 @@ def test_a_list_shows_the_summary_with_its_title_first() -> None:
     def memory(summary: str, title: str = "", content: str = "", voice: Voice = Voice.CHOSEN) -> Memory:
         return Memory("ep_000000000001", Kind.FIX, summary, content=content, title=title, voice=voice)
 
-    assert headline(memory("Fix the tree: use it directly.")) == ("Fix the tree", ": use it directly.")
+    assert headline(memory("Fix the tree of a folder: use it directly.")) == (
+        "Fix the tree of a folder",
+        ": use it directly.",
+    )
     assert headline(memory("Something was done.", title="A title")) == ("A title", " – Something was done.")
     repaired = memory("`make test` failed: The port was taken. It passed after a change of a.py.")
     assert headline(repaired) == (
