@@ -14,6 +14,7 @@ import pytest
 from processes import wait_for
 from workers import RUN as RUN_WORKER
 
+from engram.errors import AlreadyRunning
 from engram.reports.processes import process_state
 from engram.settings import Settings
 from engram.system.process_lock import EXIT_RESTART, Heartbeat, ProcessLock
@@ -50,6 +51,48 @@ def test_a_beat_shows_at_the_lock_and_at_the_socket(
     assert state.silent_seconds is not None
     assert state.silent_seconds < 60
     lock.release()
+
+
+def test_a_deleted_lock_is_put_back_by_its_holder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    path = tmp_path / "lock"
+    lock = ProcessLock(path, "0.1.0+abc")
+    heartbeat = Heartbeat(lock)
+    path.unlink()
+
+    heartbeat.beat()
+
+    state = process_state(path)
+    assert (state.is_alive, state.pid, state.code) == (True, os.getpid(), "0.1.0+abc")
+    with pytest.raises(AlreadyRunning):
+        ProcessLock(path)
+    lock.release()
+
+
+def test_a_process_whose_lock_another_has_taken_ends(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from engram.system.process_lock import Heartbeat, ProcessLock\n"
+        "heartbeat = Heartbeat(ProcessLock(Path(sys.argv[1])))\n"
+        "print('locked', flush=True)\n"
+        "sys.stdin.readline()\n"
+        "heartbeat.beat()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as first:
+        assert first.stdin is not None
+        assert first.stdout is not None
+        assert first.stdout.readline() == "locked\n"
+        path.unlink()
+        second = ProcessLock(path)
+        first.stdin.write("\n")
+        first.stdin.close()
+        assert first.wait(60) == EXIT_RESTART
+        assert second.is_in_place()
+        second.release()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="addresses outside the file system exist on Linux only")

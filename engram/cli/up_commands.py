@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import signal
 import threading
 import time
@@ -139,7 +141,9 @@ def up(
     if not paths and not any(registry.discover(workspace.settings)):
         where = workspace.settings.projects_folder
         if samples_in is None:
-            click.echo(f"There are no transcripts in {where} yet.", err=True)
+            is_closed = where.is_dir() and not os.access(where, os.R_OK | os.X_OK)
+            why = f"{where} can't be read. Run: chmod u+rx {shlex.quote(str(where))}"
+            click.echo(why if is_closed else f"There are no transcripts in {where} yet.", err=True)
         else:
             workspace.use_flags(
                 home=str(absolute_path(samples_in)),

@@ -44,6 +44,7 @@ from engram.models.work.work import WorkState, current_pauses, list_work
 from engram.reports.health import SEE_LOG, Health
 from engram.reports.use_report import REPORT_DAYS, late_of_days, late_text
 from engram.settings import WITHDRAWN, ConfigFault, Settings
+from engram.system.atomic import explain_disk
 from engram.transcripts.project import is_excluded
 from engram.transcripts.registry import present_folders, skipped
 from engram.trust.display import as_arguments, number_of
@@ -199,7 +200,10 @@ def _home(store: Store, settings: Settings) -> Iterator[Check]:
     else:
         yield Check("memory folder", State.OK, f"{places.root}, mode {mode:04o}")
     free = shutil.disk_usage(places.root).free
-    if free < MIN_FREE_BYTES:
+    trouble = explain_disk(places.memory_db, is_quick=True)
+    if trouble:
+        yield Check("disk", State.BAD, f"nothing new is read or kept: {trouble}", "it goes on by itself afterwards")
+    elif free < MIN_FREE_BYTES:
         yield Check(
             "disk", State.WARN, f"{free / 1e6:.0f} MB free", "free some space: reading stops when the disk is full"
         )
@@ -340,6 +344,10 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
     totals = health.totals
     for fault in reading_progress.read_faults(store, MAX_LISTED_FAULTS):
         where = fault.path if fault.offset is None else f"{fault.path} at byte {fault.offset}, {fault.length} bytes"
+        if fault.offset is None and os.path.exists(fault.path) and not os.access(fault.path, os.R_OK):
+            advice = f"run: chmod u+r {shlex.quote(fault.path)}"
+            yield Check("unreadable", State.WARN, f"{fault.path} can't be read", advice)
+            continue
         yield Check("unreadable", State.WARN, f"{where}: {fault.reason}", "nothing to do: the rest of the file is read")
     if totals.bad_lines > MAX_LISTED_FAULTS:
         yield Check("unreadable", State.WARN, f"{totals.bad_lines} lines in all", "nothing to do: the rest is read")

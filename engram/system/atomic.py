@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import shlex
 import stat
 import time
 from collections.abc import Iterator
@@ -168,8 +169,11 @@ _FULL_BYTES = 1_000_000
 _PROBE_BYTES = 64 * 1024
 
 
-def explain_disk(path: Path) -> str:
-    """Return what prevents writing to ``path``; "" if no cause is found."""
+def explain_disk(path: Path, *, is_quick: bool = False) -> str:
+    """Return what prevents writing to ``path``, or to the log that SQLite keeps beside it; "" if no cause is found.
+
+    If ``is_quick``, nothing is written to find out.
+    """
     with contextlib.suppress(OSError):
         folder = path if path.is_dir() else path.parent
         facts = os.statvfs(folder)
@@ -182,10 +186,32 @@ def explain_disk(path: Path) -> str:
             return f"the disk of {folder} is full: free up some space"
         if not os.access(folder, os.W_OK | os.X_OK):
             return f"the folder {folder} is not writable"
-        if path.is_file() and not os.access(path, os.W_OK):
-            return f"the file {path} is not writable"
-        return _explain_growth(folder) if facts.f_blocks else ""
+        for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+            if file.is_file() and not os.access(file, os.R_OK | os.W_OK):
+                return explain_closed(file)
+        return _explain_growth(folder) if facts.f_blocks and not is_quick else ""
     return ""
+
+
+def closed_files(folder: Path) -> Iterator[Path]:
+    """Yield the files in a folder, and in the folders in it, that this user can't write. Links are left alone."""
+    with contextlib.suppress(OSError):
+        for path in sorted(folder.iterdir()):
+            if path.is_symlink():
+                continue
+            if not os.access(path, os.R_OK | os.W_OK):
+                yield path
+            elif path.is_dir():
+                yield from closed_files(path)
+
+
+def explain_closed(path: Path) -> str:
+    """Return why a file or folder that exists can't be written: it belongs to another user, or its mode forbids it."""
+    kind = "folder" if path.is_dir() else "file"
+    if os.stat(path, follow_symlinks=False).st_uid == os.geteuid():
+        return f"the {kind} {path} is not writable"
+    folder = shlex.quote(str(path.parent))
+    return f"the {kind} {path} belongs to another user. Run: sudo chown -R {os.geteuid()} {folder}"
 
 
 def _explain_growth(folder: Path) -> str:

@@ -18,6 +18,8 @@ from typing import NoReturn
 from engram.errors import AlreadyRunning
 from engram.system.atomic import FILE_MODE, lock_file
 
+logger = logging.getLogger(__name__)
+
 #: Exit code with which a worker or watcher requests a restart (EX_TEMPFAIL).
 EXIT_RESTART = 75
 #: How long to retry if the lock is held, in seconds, because a status command holds a shared lock for an instant.
@@ -53,15 +55,24 @@ class ProcessLock:
             HomeError: the file system does not support locks.
         """
         self.path = path
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+        self._note = note
+        self._descriptor = self._open()
+        if not self._take():
+            os.close(self._descriptor)
+            raise AlreadyRunning(f"another process holds {path}. Nothing to do")
+
+    def _open(self) -> int:
+        return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+
+    def _take(self) -> bool:
         until = time.monotonic() + PATIENCE_SECONDS
         while not self._try():
             if time.monotonic() > until:
-                os.close(self._descriptor)
-                raise AlreadyRunning(f"another process holds {path}. Nothing to do")
+                return False
             time.sleep(0.02)
         os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n{note}\n{process_space()}\n".encode(), 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n{self._note}\n{process_space()}\n".encode(), 0)
+        return True
 
     def _try(self) -> bool:
         try:
@@ -81,6 +92,25 @@ class ProcessLock:
             return os.path.samestat(os.fstat(self._descriptor), os.stat(self.path))
         except OSError:
             return False
+
+    def put_back(self) -> bool:
+        """Make and lock the file again if it was deleted or replaced; return False if another process holds it now.
+
+        Without it, everybody takes this process for one that has ended, and can neither stop it nor start another.
+        """
+        if self.is_in_place():
+            return True
+        former = self._descriptor
+        try:
+            self._descriptor = self._open()
+        except OSError:
+            return True  # the folder is gone or can't be written, which others notice
+        if not self._take():
+            os.close(self._descriptor)
+            self._descriptor = former
+            return False
+        os.close(former)
+        return True
 
     def release(self) -> None:
         """Release the lock; the file is kept."""
@@ -142,6 +172,9 @@ class Heartbeat:
         now = time.monotonic()
         if now - self.last_beat_seconds >= MIN_INTERVAL_SECONDS:
             self.last_beat_seconds = now
+            if not self._lock.put_back():
+                logger.warning("action=stop reason=another process has taken %s", self._lock.path.name)
+                end_now(EXIT_RESTART)
             self._lock.touch()
             self._notify("WATCHDOG=1")
 

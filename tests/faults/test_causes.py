@@ -90,6 +90,32 @@ def test_a_memory_that_cannot_be_written_is_still_read(tmp_path: Path) -> None:
 
 
 @needs_mounts
+def test_a_disk_that_became_full_is_named_by_status_and_doctor(tmp_path: Path) -> None:
+    home = tmp_path / "disk" / "home"
+    home.parent.mkdir()
+    # A reader keeps the log and its index, as a running worker does.
+    held = (
+        "import sqlite3, sys\n"
+        "held = sqlite3.connect(sys.argv[1])\n"
+        "held.execute('CREATE TABLE held (a)')\n"
+        "with open(sys.argv[2], 'wb', buffering=0) as fill:\n"
+        "    try:\n"
+        "        while fill.write(bytes(4096)):\n"
+        "            pass\n"
+        "    except OSError:\n"
+        "        pass\n"
+    )
+    make = engram(home, "save", "--global", "The mast is brown")
+    fill = f'{sys.executable} -c "{held}import subprocess; subprocess.call(sys.argv[3], shell=True)"'
+    asked = several(home, "status", "doctor").replace("'", "'\\''")
+
+    done = on_small_disk(home.parent, "size=40m", f"{make} && {fill} {home}/memory.db {home.parent}/fill '{asked}'")
+
+    lines = [line for line in done.stdout.splitlines() if "nothing new is read or kept: the disk of" in line]
+    assert [line.split()[0] for line in lines] == ["disk", "bad"], done.stdout + done.stderr
+
+
+@needs_mounts
 def test_a_disk_that_becomes_read_only_is_named(tmp_path: Path) -> None:
     home = tmp_path / "disk" / "home"
     home.parent.mkdir()

@@ -156,6 +156,39 @@ def test_a_limit_of_files_or_of_the_disk_is_named(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
+def test_a_file_that_belongs_to_another_user_is_named_with_what_to_type(tmp_path: Path) -> None:
+    for name in ("memory.db", "memory.db-wal", "memory.db-shm", "worker.lock", "logs/worker.log"):
+        home = tmp_path / name.replace("/", ".")
+        (home / "logs").mkdir(parents=True)
+        (home / name).write_bytes(b"")
+        for path in (home, *home.rglob("*")):
+            os.chown(path, NOBODY, NOBODY)
+        os.chown(home / name, 0, 0)
+        (home / name).chmod(0o600)
+        code = (
+            "import os\n"
+            "from pathlib import Path\n"
+            "from engram.settings import Settings\n"
+            "from engram.setup.doctor.machine_checks import Machine, check_writable\n"
+            "from engram.system.atomic import closed_files, explain_closed, explain_disk\n"
+            f"os.setuid({NOBODY})\n"
+            "here = Path('.')\n"
+            "print(*map(explain_closed, closed_files(here)))\n"
+            "print(explain_disk(here / 'memory.db'))\n"
+            "print(*(check.command for check in check_writable(Machine(Settings(home=here), Path('/')))))\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=home, capture_output=True, text=True, timeout=60, check=True
+        )
+        closed, disk, command = done.stdout.splitlines()
+        folder = Path(name).parent
+        cause = f"the file {name} belongs to another user. Run: sudo chown -R {NOBODY} {folder}"
+        assert closed == cause
+        assert disk == (cause if name.startswith("memory.db") else "")
+        assert command == f"sudo chown -R {NOBODY} ."
+
+
 def test_threads_that_fail_together_do_not_find_each_others_probe(tmp_path: Path) -> None:
     together = threading.Barrier(8)
 

@@ -31,7 +31,7 @@ from engram.setup.old_engram.find import find_earlier
 from engram.setup.services.service_definition import ServiceSystem, SystemName
 from engram.setup.services.service_plan import best_system, installed_system
 from engram.setup.services.systemd import Systemd
-from engram.system.atomic import explain_error, read_regular
+from engram.system.atomic import closed_files, explain_error, read_regular
 from engram.system.lazy_regex import lazy_regex
 from engram.system.process_lock import MAX_SILENCE_SECONDS
 from engram.transcripts.claude_code.discover import SOON_DAYS, find_expiring
@@ -96,17 +96,16 @@ def check_writable(machine: Machine) -> Iterator[Check]:
         descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         os.close(descriptor)
         probe.unlink()
-        blocked = [
-            path
-            for path in (home.memory_db, home.logs, home.recollections)
-            if path.exists() and not os.access(path, os.W_OK)
-        ]
+        blocked = list(closed_files(home.root))
         if not blocked:
             return
         detail = f"{blocked[0]} can't be written"
+        is_foreign = any(path.lstat().st_uid != os.geteuid() for path in blocked)  # as after one `sudo engram …`
     except OSError as error:
+        is_foreign = False
         detail = f"{home.root} can't be written: {explain_error(error)}"
-    command = f"chmod -R u+rwX {shlex.quote(str(home.root))}"
+    folder = shlex.quote(str(home.root))
+    command = f"sudo chown -R {os.geteuid()} {folder}" if is_foreign else f"chmod -R u+rwX {folder}"
     yield Check(
         "unwritable",
         State.BAD,

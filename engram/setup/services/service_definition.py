@@ -20,7 +20,7 @@ from engram.paths import Home, is_text, user_home
 from engram.reports.processes import is_held
 from engram.settings import Settings
 from engram.setup.edits.install_steps import FileChange
-from engram.system.atomic import explain_disk
+from engram.system.atomic import closed_files, explain_closed, explain_disk
 
 #: Minimum time between two starts, in seconds.
 THROTTLE_SECONDS = 5
@@ -294,8 +294,12 @@ def wait_until_working(home: Home, read_reason: Callable[[], str]) -> None:
     missing = [
         name for name, lock in (("worker", home.worker_lock), ("watcher", home.watcher_lock)) if not is_held(lock)
     ]
-    # On a full disk, the processes can't say why.
-    reason = explain_disk(home.root) or (read_reason().strip().splitlines() or [""])[-1]
+    # On a full disk, and if a file belongs to another user, the processes can't say why.
+    reason = (
+        explain_disk(home.root)
+        or next(map(explain_closed, closed_files(home.root)), "")
+        or (read_reason().strip().splitlines() or [""])[-1]
+    )
     told = f": {reason}" if reason else ""
     raise ServiceError(f"the {' and the '.join(missing)} did not start{told}. For details, run: engram service logs")
 
