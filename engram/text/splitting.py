@@ -276,17 +276,17 @@ class Statement:
 
 
 def plain(text: str) -> str:
-    """Return a text on one line without markup, link targets and URLs; backticks are kept.
+    """Return a text on one line without markup, link targets and URLs; backticks and what they enclose are kept.
 
     Typographic apostrophes become plain ones, as the rules' patterns expect; ``as_said`` restores them in text that is
     kept.
     """
     text = text.replace("’", "'")
     text = _LINK.sub(lambda link: link[0] if text.count("`", 0, link.start()) % 2 else link[1], text)
-    text = _URL.sub("", _URL_ALONE.sub("", text))
     pieces = text.split("`")
     for index in range(0, len(pieces), 2):
-        piece = _BOLD.sub(lambda match: match[1] or match[2], pieces[index])
+        piece = _URL.sub("", _URL_ALONE.sub("", pieces[index]))
+        piece = _BOLD.sub(lambda match: match[1] or match[2], piece)
         pieces[index] = _ITALIC.sub(r"\1", piece).replace("**", "")
     return _SPACE.sub(" ", "`".join(pieces)).strip()
 

@@ -61,6 +61,11 @@ def test_markup_links_and_addresses_go_but_names_in_backticks_stay() -> None:
         ("Use `foo()` and bar( ) together.", "Use `foo()` and bar( ) together."),
         ("An empty tuple is written ().", "An empty tuple is written ()."),
         ("It is documented (https://example.org/a).", "It is documented."),
+        (
+            "It went from `git@a.b:` to HTTPS (`https://a.b/`). Now",
+            "It went from `git@a.b:` to HTTPS (`https://a.b/`). Now",
+        ),
+        ("Run `curl https://a.b/c -o d` or see https://a.b/e", "Run `curl https://a.b/c -o d` or see"),
         ("It is documented [here](https://example.org/f(x)).", "It is documented here."),
     ],
 )
