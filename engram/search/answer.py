@@ -15,7 +15,7 @@ from engram.models.memories.judgements import judged_of_session
 from engram.models.sessions.failures_and_commits import last_commits_of, pull_requests_of
 from engram.models.sessions.passage_rows import barred_quotations
 from engram.models.sessions.sessions import SessionRow, session_titles, sessions_of
-from engram.search.day_commits import day_logs, of_named_day
+from engram.search.day_commits import asks_only_time, day_logs, of_named_time
 from engram.search.hit_lines import (
     DOUBTFUL,
     HEADING,
@@ -173,7 +173,7 @@ def answer_question(
 ) -> Answer:
     """Return the hits that answer a question, chosen so that ``answer_text`` fits the budget.
 
-    If the question names only a day, and anything of that day is found, only hits of that day are returned. If it is
+    If the question names only a time, and anything of that time is found, only hits of that time are returned. If it is
     only a name in code, such as ``useContext``, the same goes for texts that contain it.
 
     The evidence of memories and the summaries of sessions are included only if ``with_passages`` is set.
@@ -200,9 +200,9 @@ def answer_question(
     if named is None:
         found = without_daily_log(found)
     logs = day_logs(store, query) if with_passages else []
-    of_day = of_named_day(found, query.text, named), of_named_day(candidates, query.text, named)
-    if logs or any(of_day):
-        found, candidates = of_day
+    of_time = of_named_time(found, query.text, named), of_named_time(candidates, query.text, named)
+    if logs or any(of_time):
+        found, candidates = of_time
     wanted = coverage_of_words(query.text)
     asked_for = searcher.coverage_of(query.text)
     asks = Wanted.by(query.text, asked_for, barred_quotations(store)[1])
@@ -233,6 +233,8 @@ def answer_question(
     is_close = (asked_for.share_of_all(asked_for.stems_in(_whole_text(hit))) >= MIN_SAID_SHARE for hit in closest)
     if is_named or any(is_close):
         is_unanswered = None if is_unanswered is None else False
+    if asks_only_time(query.text, named) and not logs and not any(of_time):
+        is_unanswered = True
     if is_unanswered or (is_unanswered is False and all(hit.is_doubtful for hit in (*recalled, *said))):
         recalled, said = ([replace(hit, is_doubtful=is_unanswered) for hit in hits] for hits in (recalled, said))
     memories, passages = _close_hits(recalled, said, closeness, is_answered=bool(logs))

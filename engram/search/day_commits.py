@@ -28,8 +28,6 @@ MAX_DAYS = 3
 MAX_DAY_WORDS = 60
 
 _DAY_MS = 86_400_000
-#: The longest day, in which clocks are set back.
-MAX_DAY_MS = 25 * _DAY_MS // 24
 _START = "committed, in this order: "
 _LEFT_OUT = "… "
 
@@ -79,14 +77,19 @@ def _is_about(commits: Sequence[Commit], question: str) -> bool:
     return any(subject & stems(topic_words(commit.subject)) for commit in commits)
 
 
-def of_named_day(hits: Sequence[Hit], question: str, day: DateRange | None) -> list[Hit]:
-    """Return the hits of the day that a question names; all of them if it names none, or a subject as well.
+def asks_only_time(question: str, time: DateRange | None) -> bool:
+    """Return True if a question names a day or a longer time, but no subject."""
+    return time is not None and not _subject_of(question)
 
-    What became of a subject may have been said on a later day.
+
+def of_named_time(hits: Sequence[Hit], question: str, time: DateRange | None) -> list[Hit]:
+    """Return the hits of the time that a question names; all of them if it names none, or a subject as well.
+
+    What became of a subject may have been said later.
     """
-    if day is None or day.stop_ms - day.start_ms > MAX_DAY_MS or _subject_of(question):
+    if time is None or not asks_only_time(question, time):
         return list(hits)
-    return [hit for hit in hits if not day.distance_days(hit.created_at_ms)]
+    return [hit for hit in hits if not time.distance_days(hit.created_at_ms)]
 
 
 def _subject_of(question: str) -> set[str]:

@@ -11,7 +11,7 @@ from engram.models.projects.projects import list_projects
 from engram.models.sessions.failures_and_commits import commits_between
 from engram.redaction import redact
 from engram.search.answer import answer_question
-from engram.search.day_commits import MAX_DAY_WORDS, day_logs, of_named_day
+from engram.search.day_commits import MAX_DAY_WORDS, day_logs, of_named_time
 from engram.search.hit_lines import answer_text
 from engram.search.hits import Hit
 from engram.search.question import Query, parse_date_range
@@ -118,14 +118,15 @@ def test_a_question_about_a_subject_gets_only_the_commits_of_days_that_name_it(
         ("Which commits did we make on 23 February 2026?", ["2026-02-23"]),
         ("What became of the homepage of 23 February 2026?", ["2026-02-22", "2026-02-23"]),
         ("What did we do in February 2026?", ["2026-02-22", "2026-02-23"]),
+        ("What did we do in March 2026?", []),
         ("What did we do?", ["2026-02-22", "2026-02-23"]),
     ],
 )
-def test_a_question_that_names_only_a_day_is_answered_by_that_day(question: str, days: list[str]) -> None:
+def test_a_question_that_names_only_a_time_is_answered_by_that_time(question: str, days: list[str]) -> None:
     times = (noon_of("2026-02-22"), noon_of("2026-02-23"))
     hits = [Hit(f"q_{at}", "turn", "The homepage is done.", 1.0, {}, created_at_ms=at) for at in times if at]
 
-    found = of_named_day(hits, question, parse_date_range(question, 0))
+    found = of_named_time(hits, question, parse_date_range(question, 0))
 
     assert [day_of(hit.created_at_ms) for hit in found] == days
 
@@ -137,6 +138,16 @@ def test_an_answer_about_a_day_has_nothing_of_another_day(settings: Settings, st
     of_day = answer_question(store, searcher, Query("What did we do on 22 February 2026?")).hits
 
     assert {day_of(hit.created_at_ms) for hit in of_day} == {"2026-02-22"}
+
+
+@pytest.mark.parametrize("time", ["on 23 April 2026", "in May 2026", "yesterday"])
+def test_an_answer_about_a_time_of_which_nothing_is_known_says_so(settings: Settings, store: Store, time: str) -> None:
+    work(settings, store, ("2026-02-22T12:00:00Z", []))
+    searcher = Searcher(store, settings)
+
+    hits = answer_question(store, searcher, Query(f"What did we do {time}?")).hits
+
+    assert all(hit.is_doubtful for hit in hits)
 
 
 def test_other_projects_have_commits_of_their_own(settings: Settings, store: Store) -> None:
