@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from engram.cli.output import fitted, print_json, safe
 from engram.cli.workspace import advise, as_called_here, pass_workspace
@@ -77,6 +78,31 @@ class TimeSpan(click.ParamType[float]):
         if seconds > _MOST_SECONDS:
             self.fail(f"{value!r} is longer than a hundred years. Write a duration such as 90s or 7d.", param, ctx)
         return seconds
+
+
+def require_alone(*names: str, but: Collection[str] = ()) -> None:
+    """Raise UsageError if one of these parameters was given together with another that it would ignore.
+
+    Args:
+        but: the parameters that may be given as well; ``--json`` always may.
+    """
+    context = click.get_current_context()
+    given = [
+        one
+        for one in context.command.params
+        if context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE and one.name != "as_json"
+    ]
+    for one in given:
+        others = [other for other in given if other is not one and other.name not in but]
+        if one.name in names and others:
+            first, second = (_as_typed_name(parameter, context) for parameter in (one, others[0]))
+            raise click.UsageError(f"{first} and {second} can't be combined")
+
+
+def _as_typed_name(parameter: click.Parameter, context: click.Context) -> str:
+    if isinstance(parameter, click.Option):
+        return max(parameter.opts, key=len)
+    return parameter.make_metavar(context).strip("[].")
 
 
 # -- Exit codes of the command line.

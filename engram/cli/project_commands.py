@@ -8,7 +8,16 @@ from typing import Any
 
 import click
 
-from engram.cli.options import DefaultGroup, confirm, json_command, limit_option, project_option, tell, yes_option
+from engram.cli.options import (
+    DefaultGroup,
+    confirm,
+    json_command,
+    limit_option,
+    project_option,
+    require_alone,
+    tell,
+    yes_option,
+)
 from engram.cli.output import one_line, print_facts, print_json, print_table, safe, say, when
 from engram.cli.results import Result, in_folder, print_head, print_rest, print_titles
 from engram.cli.workspace import Workspace, advise, find_project
@@ -389,8 +398,7 @@ def sort(workspace: Workspace, dry_run: bool, undo: bool, as_json: bool) -> None
 
     Example: engram projects sort --dry-run
     """
-    if dry_run and undo:
-        raise BadRequest("--dry-run and --undo can't be combined")
+    require_alone("undo")
     with workspace.store() as store:
         if undo:
             sorting = undo_sorting(store, actor=Actor.USER)
@@ -453,6 +461,7 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
     """
     with workspace.store() as store:
         if session_id is not None:
+            require_alone("session_id", but=("limit",))
             session = find_session_row(store, session_id)
             report, resume = report_session(store, workspace.settings, session), resume_of(store, session)
             command = in_folder(resume, session.cwd, current_folder())
@@ -493,7 +502,7 @@ def _print_session(report: SessionReport, resume: str) -> None:
     summary = report.summary
     session = summary.session
     print_head(summary.title or "(no prompt)", [when(session.last_at_ms), summary.project])
-    prompts = sum(stored.turn.opening is not Opening.CONTINUATION for stored in report.turns)
+    asked = [stored.turn for stored in report.turns if stored.turn.opening is not Opening.CONTINUATION]
     ended = sum(not memory.is_current for memory in report.memories)
     print_facts(
         [
@@ -507,7 +516,7 @@ def _print_session(report: SessionReport, resume: str) -> None:
             ("last entry", when(session.last_at_ms)),
             ("state", summary.activity.value),
             ("messages", session.message_count),
-            ("prompts", prompts),
+            ("prompts", len(asked)),
             (
                 "memories",
                 f"{summary.totals.memories}" + (f", and {ended} that were replaced or archived" if ended else ""),
@@ -540,8 +549,8 @@ def _print_session(report: SessionReport, resume: str) -> None:
     click.echo()
     print_table(
         ["at", "prompt"],
-        [(when(stored.turn.started_at_ms), one_line(stored.turn.prompt, 100)) for stored in report.turns],
-        empty="No turns.",
+        [(when(turn.started_at_ms), one_line(turn.prompt, 100)) for turn in asked],
+        empty="No prompts.",
     )
     click.echo()
     shown: list[tuple[object, ...]] = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import click
@@ -15,6 +16,7 @@ from engram.models.shown.usage import count_without_vector
 from engram.paths import current_folder
 from engram.search.hit_lines import DOUBTFUL
 from engram.search.hits import MAX_HITS, later_word
+from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.git_files import read_branch
 from engram.trust.display import number_of, visible
 from engram.vaults import own_vault
@@ -32,6 +34,7 @@ _LEGEND = (
     "A score is the weighted sum of its parts. text: its words; vector: its meaning; neighbours: what was said next to "
     "it; names, time, session: how well these match; source: what a memory gains from the turn it was made from."
 )
+_DATE = lazy_regex(r"\b(?:19|20)\d\d-\d\d-\d\d\b")
 #: Flags that select a worker. With any other flag, settings may differ from the worker's, so this process searches.
 _FLAGS_OF_WORKER = {"home", "claude_folder"}
 
@@ -43,7 +46,7 @@ def _options(command: Command) -> Command:
         type=click.IntRange(1, MAX_HITS),
         default=None,
         metavar="N",
-        help="Maximum number of hits (default: recall_limit, 5; for recall, of memories, besides what was said).",
+        help="Maximum number of hits (default: recall_limit, 5).",
     )
     verbose = click.option(
         "-v",
@@ -63,11 +66,10 @@ def _options(command: Command) -> Command:
 def recall(workspace: Workspace, /, query: str, **chosen: Any) -> None:
     """Find what answers a question, best first.
 
-    Each hit shows its title, day, project, the relevant sentences and the command that resumes its session. Memories
-    come before verbatim passages. An arrow introduces how a passage's turn ended. The id in the last line is for
-    `engram expand`. If the question names a day, that day's commits come first; if it names nothing else, all hits are
-    of that day. What was replaced or archived is shown with -v, or if nothing else is found. Exits with 1 if nothing is
-    found.
+    Each hit shows its title, day, project, the relevant sentences and the command that resumes its session. An arrow
+    introduces how a passage's turn ended. The id in the last line is for `engram expand`. If the question names a day,
+    that day's commits come first; if it names nothing but a time, all hits are of that time. What was replaced or
+    archived is shown with -v, or if nothing else is found. Exits with 1 if nothing is found.
 
     The running worker answers. Without a worker, this command loads the model; without a model, it searches text only.
 
@@ -142,13 +144,27 @@ def _run(
             of_project = (
                 "" if place is None else f" in {visible(place.name)}; without --project, everything is searched"
             )
-            unread_text = f" {number_of(unread, 'transcript')} {'is' if unread == 1 else 'are'} not read yet."
-            advise(f"Nothing found{of_project}.{unread_text if unread else ''}")
+            hint = " Try other words; `engram sessions` lists what was read." if place is None else ""
+            if unread:
+                hint = f" {number_of(unread, 'transcript')} {'is' if unread == 1 else 'are'} not read yet."
+            advise(f"Nothing found{of_project}.{hint}")
+        if operation is Operation.RECALL and (day := _impossible_day(query)):
+            say(f"(there is no day {day}; write one such as 2026-11-05, yesterday or march)", err=True)
         if waiting >= MIN_WAITING_TEXTS:
             say(f"({number_of(waiting, 'text')} {_WAITING})", err=True)
         if paused:
             advise(paused, err=True)
     end_answer(is_known=bool(answer.hits))
+
+
+def _impossible_day(text: str) -> str:
+    """Return the first date in a text that no calendar has, such as 2026-02-30; "" if there is none."""
+    for day in _DATE.findall(text):
+        try:
+            date.fromisoformat(day)
+        except ValueError:
+            return str(day)
+    return ""
 
 
 def _print(query: str, answer: RecallResponse, *, limit: int | None, is_verbose: bool, with_parts: bool) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from engram.cli import options
-from engram.cli.options import TimeSpan, json_command, limit_option
+from engram.cli.options import TimeSpan, json_command, limit_option, require_alone
 from engram.cli.output import print_facts, print_json, safe, say, when
 from engram.cli.results import pauses_in_words
 from engram.cli.workspace import Workspace, advise, as_called_here, find_project, pass_workspace
@@ -371,6 +371,8 @@ def pause(
 
     Example: engram pause --project harbor --for 1h
     """
+    require_alone("off", but=("project",))
+    require_alone("only_list")
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
         scope = "" if place is None else place.identity

@@ -9,7 +9,16 @@ from typing import Any
 
 import click
 
-from engram.cli.options import DefaultGroup, TimeSpan, confirm, json_command, limit_option, tell, yes_option
+from engram.cli.options import (
+    DefaultGroup,
+    TimeSpan,
+    confirm,
+    json_command,
+    limit_option,
+    require_alone,
+    tell,
+    yes_option,
+)
 from engram.cli.output import local, one_line, print_facts, print_json, print_table, safe, say, when
 from engram.cli.results import print_rest
 from engram.cli.workspace import Workspace, advise, chosen_project
@@ -299,6 +308,7 @@ def consolidate(workspace: Workspace, dry_run: bool, undo_id: int | None, only_l
 
     Example: engram consolidate --preview
     """
+    require_alone("undo_id", "only_list")
     with workspace.store() as store:
         if only_list:
             _list(store, as_json)

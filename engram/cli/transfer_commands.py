@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from engram.cli.hub_commands import say_unknown
-from engram.cli.options import confirm, json_command, project_option, tell
+from engram.cli.options import confirm, json_command, project_option, require_alone, tell
 from engram.cli.output import (
     check_writable,
     is_open_to_others,
@@ -203,6 +203,7 @@ def import_memories(
 
     Example: engram import memories.jsonl --dry-run
     """
+    require_alone("undo_id", "only_list")
     if only_list:
         _list(workspace, as_json)
         return
@@ -361,6 +362,7 @@ def restore(
 
     Example: engram restore --list
     """
+    require_alone("only_list", "begins_anew", but=("yes",))
     places = workspace.places.prepare()
     backups = list_backups(places.backups)
     if only_list:

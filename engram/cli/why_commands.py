@@ -14,7 +14,15 @@ from typing import Any
 
 import click
 
-from engram.cli.options import as_typed, end_answer, end_with_nothing, folder_project_option, json_command, limit_option
+from engram.cli.options import (
+    as_typed,
+    end_answer,
+    end_with_nothing,
+    folder_project_option,
+    json_command,
+    limit_option,
+    require_alone,
+)
 from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
 from engram.cli.results import Result, in_folder, print_head, print_last, print_lines, print_rest, print_results
 from engram.cli.workspace import Workspace, advise, chosen_project, project_of_folder
@@ -211,6 +219,7 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
 
     Example: engram how "git rebase"
     """
+    require_alone("is_everywhere", but=("tool", "limit"))
     with workspace.store() as store:
         place = None if is_everywhere else chosen_project(store, workspace.settings, project)
         places = list_projects(store) if place is None else [place]
@@ -306,7 +315,8 @@ def _parse(answer: Mapping[str, Any] | None) -> Explanation | None:
     "--project",
     metavar="NAME",
     default=None,
-    help="With --prompt: the project in which it is asked, by name or a folder in it (default: the current folder's).",
+    help="Of the last prompt, or with --prompt: the project, by its name or a folder in it (default: the current "
+    "folder's).",
 )
 @limit_option(50, "moments")
 @json_command
@@ -326,13 +336,12 @@ def why(
 
     Example: engram why --prompt "Why does the export fail?" --project harbor
     """
-    if what is not None and prompt is not None:
-        raise BadRequest("give a session, the id of a memory, or --prompt TEXT, not two of them")
+    require_alone("what", but=("limit",))
     with workspace.store() as store:
         if prompt is not None:
             _explain(workspace, store, prompt, project, as_json)
         elif what is None:
-            _print_last_prompt(workspace, store, as_json)
+            _print_last_prompt(workspace, store, chosen_project(store, workspace.settings, project), as_json)
         elif what.startswith(("ep_", "q_")):
             _print_memory(why_memory(store, whole_id(store, what), limit if as_json else None), limit, as_json)
         else:
@@ -340,9 +349,8 @@ def why(
             _print_session(why_session(store, session_id, session), limit, as_json)
 
 
-def _print_last_prompt(workspace: Workspace, store: Store, as_json: bool) -> None:
-    """Print the outcome of the last prompt in this folder's project, or in any project, and what else can be asked."""
-    place = project_of_folder(store, workspace.settings, current_folder())
+def _print_last_prompt(workspace: Workspace, store: Store, place: ProjectRow | None, as_json: bool) -> None:
+    """Print the outcome of the last prompt in a project, or in any project, and what else can be asked."""
     rows = list_sessions(store, _LATEST, project_id=None if place is None else place.id)
     session = next((row for row in rows if "." not in row.session_id), None)
     if session is None:
@@ -354,8 +362,8 @@ def _print_last_prompt(workspace: Workspace, store: Store, as_json: bool) -> Non
     report = replace(report, moments=(prompts or report.moments)[-1:])
     _print_session(report, 1, as_json)
     of = project_by_id(store, session.project_id) if place is None and session.project_id is not None else None
-    where = f" of all, in {one_line(of.name, 60)}: this folder is not in any known project" if of is not None else ""
-    advise(f"\nThat was the last prompt{where}. The whole session: engram why {session.session_id[:8]}. {_ASK_WHY}")
+    where = f" of all, in {one_line(of.name, 60)}, since this folder is not in any known project" if of else ""
+    advise(f"\nThat was the last prompt{where}. The whole session: engram why {session.session_id}. {_ASK_WHY}")
 
 
 #: How many of the latest sessions are searched for one that a person started; subagents have sessions, too.
@@ -541,6 +549,7 @@ def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bo
     text = sys.stdin.read(MAX_ERROR_CHARACTERS) if error == "-" else error
     if not text.strip():
         raise BadRequest("the error is empty: give the message, or its most informative line")
+    require_alone("is_everywhere", but=("error", "limit"))
     with workspace.store() as store:
         place = None if is_everywhere else chosen_project(store, workspace.settings, project)
         places = [row.id for row in list_projects(store)] if place is None else [place.id]

@@ -286,7 +286,8 @@ def require_memory(store: Reader, episode_id: str) -> Memory:
         raise BadRequest(f"{episode_id} is a quotation: what was said can't be changed. {QUOTATION_VERBS}")
     memory = memory_records.find_memory(store, episode_id) if memory_records.is_memory_id(episode_id) else None
     if memory is None:
-        raise NotFound(f"there is no memory {episode_id[:40]!r}; recall and timeline print the ids that exist")
+        what, listed = ("quotation", "search") if episode_id.startswith("q_") else ("memory", "timeline")
+        raise NotFound(f"there is no {what} {episode_id[:40]!r}; recall and {listed} print the ids that exist")
     return memory
 
 

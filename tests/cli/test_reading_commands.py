@@ -244,10 +244,15 @@ def test_an_answer_without_hits_says_where_and_what_is_not_read_yet(filled: Stor
         command = ("--claude-folder", str(tmp_path / "claude"), "recall", "xqzvbw", *more)
         return " ".join(run(*command, code=1).stdout.split())
 
-    assert ask() == "Nothing found."
+    assert ask() == "Nothing found. Try other words; `engram sessions` lists what was read."
     assert ask("--project", "harbor") == "Nothing found in harbor; without --project, everything is searched."
     (folder / "11111111-0000-4000-8000-000000000001.jsonl").write_text("{}\n")
     assert ask() == "Nothing found. 1 transcript is not read yet."
+
+
+def test_a_question_about_a_day_that_no_calendar_has_is_told_so(filled: Store, run: Run) -> None:
+    assert "there is no day 2026-02-30; write one" in run("recall", "How is VAT rounded since 2026-02-30?").stderr
+    assert "there is no day" not in run("recall", "How is VAT rounded since 2026-02-28?").stderr
 
 
 @pytest.mark.parametrize("command", ["recall", "search"])
@@ -423,6 +428,11 @@ def test_a_session_is_shown_with_what_resumes_it_and_what_it_holds(filled: Store
     assert facts["resume"] == told["resume"] == f"claude --resume {session.session_id}"
     assert (facts["prompts"], facts["memories"]) == ("2", str(len(told["episode_list"])))
     assert told["episode_list"][0]["id"] in facts
+    last = "SELECT MAX(id) FROM turn WHERE session_ref = ?"
+    plant(filled, f"UPDATE turn SET opening = 'continuation' WHERE id = ({last})", (session.id,))
+    shown = run("sessions", "5d4d").stdout
+    assert "prompts     1\n" in shown
+    assert len(re.findall(r"^2026-\d\d-\d\d \d\d:\d\d  \w", shown, re.M)) == 1
     run("forget", told["episode_list"][0]["id"], "--yes")
     assert "No memory was made from it." in run("sessions", "5d4d").stdout
 

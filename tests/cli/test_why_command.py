@@ -14,6 +14,7 @@ from engram.enums import Channel, Status, Verdict
 from engram.models import tables
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import all_memories
+from engram.models.projects.projects import project_id_of_name
 from engram.models.sessions import prompt_outcomes
 from engram.models.sessions.prompt_outcomes import Candidate, Outcome
 from engram.models.sessions.sessions import list_sessions
@@ -103,8 +104,14 @@ def test_without_a_question_it_explains_the_last_prompt_and_names_the_questions(
     told, said = run_json("why"), run("why").stdout
 
     assert (told["session"], [moment["prompt"] for moment in told["moments"]]) == (session.session_id, [last])
-    assert f"engram why {session.session_id[:8]}" in said
+    assert f"engram why {session.session_id}." in said
     assert "engram why --prompt TEXT" in said
+
+
+def test_the_last_prompt_of_a_named_project_is_explained(filled: Store, run: Run, run_json: RunJson) -> None:
+    session = list_sessions(filled, project_id=project_id_of_name(filled, "lantern"))[0]
+
+    assert run_json("why", "--project", "lantern")["session"] == session.session_id
 
 
 def test_a_briefing_that_is_recorded_late_is_not_the_last_prompt(
@@ -151,7 +158,7 @@ def test_a_memory_says_when_it_was_considered(filled: Store, run: Run, run_json:
 
 
 def test_it_asks_for_one_thing_at_most(filled: Store, run: Run) -> None:
-    assert "give a session, the id of a memory, or --prompt" in run("why", "ep_1", "--prompt", "x", code=1).stderr
+    assert "can't be combined" in run("why", "ep_1", "--prompt", "x", code=2).stderr
 
 
 def test_the_report_of_a_session_counts_what_became_of_its_prompts(filled: Store, run: Run, run_json: RunJson) -> None:
