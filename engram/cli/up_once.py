@@ -158,8 +158,8 @@ def _bars(is_quiet: bool) -> Iterator[Bars]:
 
 def _print(report: dict[str, Any], workspace: Workspace) -> None:
     say(
-        f"Read       {number_of(report['files'], 'file')}: {number_of(report['sessions'], 'session')}, "
-        f"{number_of(report['turns'], 'turn')} ({report['new_turns']} new)"
+        f"Read       {number_of(report['files'], 'file')}: {number_of(report['new_turns'], 'new turn')}; "
+        f"{number_of(report['sessions'], 'session')} with {number_of(report['turns'], 'turn')} in all"
     )
     for reason, number in report["skipped"].items():
         say(f"Skipped    {number_of(number, 'file')}: {reason}")

@@ -44,7 +44,7 @@ RunJson = Callable[..., Any]
 def test_once_tells_what_was_done(run: Run) -> None:
     shown = run("up", "--once").stdout
 
-    assert "Read       5 files: 5 sessions, 13 turns (13 new)" in shown
+    assert "Read       5 files: 13 new turns; 5 sessions with 13 turns in all" in shown
     assert "memories" in shown
     assert "engram recall" in shown
 

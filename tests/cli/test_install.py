@@ -210,7 +210,7 @@ def test_a_dry_run_lists_the_settings_that_the_run_writes(
     assert told["asks"] == []
     assert [line for line in told["plan"] if " = " in line][:2] == [f"  {name} = {written[name]}" for name in written]
     assert written == {"extractor": "claude", "claude_command": str(command)}
-    assert "Leave the unread parts of 5 sessions to the service or `engram up`" in told["plan"]
+    assert "Leave what is not read yet to the service or `engram up`" in told["plan"]
     assert f"Create the memory {home.memory_db}" in told["plan"]
 
 

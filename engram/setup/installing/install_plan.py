@@ -97,7 +97,7 @@ class Installation:
             yield f"Create the memory {self.home.memory_db}"
         yield from preview(self.steps)
         if self.left:
-            yield f"Leave the unread parts of {number_of(self.left, 'session')} to the service or `engram up`"
+            yield "Leave what is not read yet to the service or `engram up`"
         else:
             yield f"Read {number_of(self.reads, 'existing session')} into {self.home.root}"
         if self.imports_earlier:
