@@ -227,7 +227,7 @@ class Chat:
         if name not in self._records:
             self._records[name] = record
             self._behind[name] = self._standing[-1] if self._standing else ""
-            if record.get("type") in _ROLES:
+            if str(record.get("type")) in _ROLES:
                 self._standing.append(name)
 
     def messages(self) -> list[Message]:

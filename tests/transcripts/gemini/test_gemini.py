@@ -209,6 +209,19 @@ def test_damaged_and_foreign_files_are_passed_over(chats: Path, read: Callable[[
     assert store.value("SELECT count(*) FROM session") == 1
 
 
+@pytest.mark.parametrize("kind", [["user"], {"user": 1}, None, 5])
+def test_a_message_whose_type_is_no_string_is_passed_over(
+    chats: Path, read: Callable[[], list[Turn]], kind: object
+) -> None:
+    strange = message("x1", "user", "never a prompt", 0) | {"type": kind}
+    write_lines(chats / f"{NAME}.jsonl", HEAD, strange, *MESSAGES)
+
+    turns = read()
+
+    assert len(turns) == 2
+    assert not any("never a prompt" in prompt for prompt in prompts(turns))
+
+
 def test_subagents_are_read_only_if_asked_for(chats: Path, settings: Settings, tmp_path: Path) -> None:
     nested = chats / SESSION
     nested.mkdir()
