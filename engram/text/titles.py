@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from itertools import islice
+from itertools import dropwhile, islice, takewhile
 
 from engram.system.lazy_regex import lazy_regex
 from engram.text.markdown import begins_block
@@ -58,6 +58,7 @@ _COURTESY = lazy_regex(
 )
 _ADDRESS = lazy_regex(r"<?https?://\S+")
 _MARKUP = lazy_regex(r"^(?:[#>*•\-+]++\s++|\d++[.)]\s++)++")
+_FENCES = ("```", "~~~")
 _EDGES = " \t.,;:—–-…。、，；："
 _QUOTES = '"“”'
 
@@ -95,6 +96,7 @@ def clean_title(given: str) -> str:
 def title_from(text: str) -> str:
     """Return a title for a text: its first clause, or its first words and "…"."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = list(dropwhile(lambda line: line.startswith(_FENCES), lines)) or lines
     # "Implement the following plan:" is less informative than the plan's heading.
     is_lead_in = len(lines) > 1 and lines[0].endswith(":") and lines[1].startswith("#")
     lines = lines[is_lead_in:]
@@ -117,7 +119,8 @@ def _first_clause(line: str, label: str = "") -> str:
     is_request = asked != line and _is_long_enough(asked)
     line = asked if is_request else line
     # A clause that ends with a question mark keeps it, unless it is a request in the form of a question.
-    ends = [end.start() + (end[0] in "?？" and not is_request) for end in _CLAUSE_END.finditer(line)]
+    found = (end.start() + (end[0] in "?？" and not is_request) for end in _CLAUSE_END.finditer(line))
+    ends = [end for end in takewhile(lambda end: end <= MAX_TITLE_CHARACTERS, found) if not _is_in_code(line, end)]
     clauses = [
         line[:end] for end in (*ends, len(line.rstrip("?？") if is_request else line)) if _fits(head + line[:end])
     ]
@@ -156,13 +159,29 @@ def _is_whole(clause: str, line: str) -> bool:
     return len(words) >= least and not (is_open and words[-1].lower() in QUESTION_STOP_WORDS)
 
 
+def _is_in_code(line: str, end: int) -> bool:
+    """Return True if quoted code is cut in two where the first ``end`` characters of a line end."""
+    return line.count("`", 0, end) % 2 == 1 and line.find("`", end) >= 0
+
+
+def _before_code(line: str, end: int) -> str:
+    """Return the first ``end`` characters of a line, without quoted code that is cut, if enough words are left."""
+    if not _is_in_code(line, end):
+        return line[:end]
+    start = line.rindex("`", 0, end)
+    before = line[:start]
+    return before if len(before.split()) >= _MIN_CLAUSE_WORDS else before + line[start + 1 : end]
+
+
 def _first_words(line: str, head: str) -> str:
     if is_unspaced(line):
-        return f"{line[: _MAX_UNSPACED_CHARACTERS - 1]}…"
+        return f"{_before_code(line, _MAX_UNSPACED_CHARACTERS - 1)}…"
     words = line.split()[: MAX_TITLE_WORDS - len(head.split())]
+    length = len(" ".join(words)[: MAX_TITLE_CHARACTERS - 1 - len(head)])
+    words = _before_code(line, length).split()
     while len(words) > _MIN_CLAUSE_WORDS and words[-1].lower() in QUESTION_STOP_WORDS:
         words.pop()
-    text = _trim(" ".join(words)[: MAX_TITLE_CHARACTERS - 1 - len(head)])
+    text = _trim(" ".join(words))
     return f"{text}…" if text else ""
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
+
 import pytest
 
+from engram.text import titles
 from engram.text.titles import MAX_TITLE_CHARACTERS, MAX_TITLE_WORDS, clean_title, title_from
 from tests.each_case import each_case
 
@@ -23,6 +27,17 @@ from tests.each_case import each_case
         ("Hey Claude, could you please update these tests? They only take the latest.", "update these tests"),
         ("[Image #1] Please add a margin to the button.", "add a margin to the button"),
         ("The hook exits 0 (always)", "The hook exits 0"),
+        ("Run `make test; make lint` before you push", "Run `make test; make lint` before you push"),
+        ("All three `return e.last` calls stay. Later we see.", "All three `return e.last` calls stay"),
+        ("Take it`s name from the file. Then go on.", "Take it`s name from the file"),
+        (
+            "The layers of the whole tree are listed in `tests/test_layers_of_the_whole_tree_and_more.py`.",
+            "The layers of the whole tree are listed…",
+        ),
+        ("Use `a b c d e f g h i j k l` here", "Use a b c d e f g h…"),
+        ("設定は`engram.settings.loading_of_settings`で読む", "設定はengram.settings.loading_o…"),
+        ("```sh\nmake dock", "make dock"),
+        ("```", "```"),
         ("fix it", "fix it"),
         ("# Plan: move the store\n\nIt takes three steps.", "Plan: move the store"),
         ("Implement the following plan:\n\n# Move the store to SQLite\n\n1. Copy.", "Move the store to SQLite"),
@@ -95,3 +110,20 @@ def test_a_title_leaves_out_courtesies_and_does_not_end_in_mid_phrase(prompt: st
 )
 def test_a_title_has_no_bullet_and_no_unpaired_quote(prompt: str, title: str) -> None:
     assert title_from(prompt) == title
+
+
+@pytest.mark.parametrize("line", ["é, ", "“a. ", "é because ", "`a. "])
+def test_only_the_beginning_of_a_long_line_is_looked_at(line: str) -> None:
+    calls = 0
+
+    def count(frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        calls += event == "call" and frame.f_code.co_filename == titles.__file__
+
+    sys.setprofile(count)
+    try:
+        title_from(line * (16_000 // len(line)))
+    finally:
+        sys.setprofile(None)
+
+    assert calls < 8 * MAX_TITLE_CHARACTERS
