@@ -225,21 +225,22 @@ class Searcher:
         """Return the texts that contain the question's exact words, and ""; otherwise the closest texts and an
         introduction.
 
-        If texts contain all quoted phrases of the question, only those are returned. Without quoted phrases, texts that
-        contain the whole question come first. The closest texts are sorted by how many of its rare words they contain.
+        If texts contain all quoted phrases of the question, or the name in code that is all it consists of, only those
+        are returned. For any other question, texts that contain it whole come first. The closest texts are sorted by
+        how many of its rare words they contain.
         """
         words = question_words_of(query.text)
         words = [word for word in words if word not in QUESTION_STOP_WORDS] or words
-        phrases = phrases_of(query.text)
+        phrases, name = phrases_of(query.text), only_name(query.text)
         is_phrase = bool(phrases)
         # A shell removes quotes, so texts that contain the whole question, word for word, come first. The same goes for
-        # a single word in a script without spaces, since many texts contain its pairs of letters, and for a name in
-        # code, since many contain its parts.
+        # a single word in a script without spaces, since many texts contain its pairs of letters.
         is_asked_whole = len(question_words_of(query.text)) > 1 or is_unspaced(query.text)
-        name = only_name(query.text) or (query.text.strip() if is_asked_whole else "")
-        phrases = phrases or ((name,) if name else ())
+        whole = name or (query.text.strip() if is_asked_whole else "")
+        phrases = phrases or ((whole,) if whole else ())
         exact = self.search(replace(query, phrases=phrases)) if phrases else []
-        if exact and is_phrase:
+        # Many other texts contain the parts of a name.
+        if exact and (is_phrase or name):
             return exact, ""
         if is_phrase:
             return self._closest(query, words), self._of_project(NOBODY_SAID_PHRASE, query.project_id)
