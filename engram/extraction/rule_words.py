@@ -47,25 +47,32 @@ _VERB = (
 _YOU_MUST = (
     r"(?:you (?:must|should|shall|may|have to|need to|are to)|i(?:['’]d| would) like you to|i (?:want|need) you to)"
 )
+#: Forbids something in the user's own words: neither quoted nor what somebody doesn't see, know or want.
+_DO_NOT_EVER = (
+    r"(?<![\"“”„«'‘’`])(?:don['’]?t|do not) ever(?! (?:see|get|remember|know|think|feel|want|need|like|have|seem|care|"
+    r"expect|find|hear|work|understand|recall)\b)"
+)
 #: A sentence that begins like this is nearly always meant to last.
 SURE = lazy_regex(
     rf"[,;]\s+(?:(?:and|but|so|please)[, ]+)*from now on,? (?:(?:please|always|never|do not|don'?t) )*"
-    rf"(?!(?:we|you|i|they|just)\b){_VERB}\b|{_START}(?:(?:always|never|(?:don['’]?t|do not) ever) {_VERB}|"
+    rf"(?!(?:we|you|i|they|just)\b){_VERB}\b|{_START}(?:(?:always|never) {_VERB}|{_DO_NOT_EVER} {_VERB}|"
     rf"{_YOU_MUST} (?:always|never) {_VERB} (?:with |for |to )?(?:me|us)|from now on|"
     r"(?:our|my) (?:\w+ ){0,2}(?:convention|rule|policy|standard)s?|going forward|in future|"
     r"as a (?:general )?rule|make it a habit|(?:every|each) time you|(?:before|after) (?:every|each)|"
     r"we(?:'ve| have)? (?:decided|agreed))\b",
     _ANY,
 )
-#: What the team works with from now on, by its name or version: "we're on Node 22 now". A step or a page is passed.
+#: What the team works with from now on, by its version or in place of another: "we're on Node 22 now". A name alone may
+#: be a call or a page: "we're on Zoom now".
 _ON_NOW = (
     r"(?:fyi|btw|by the way|note)?\W*we(?:['’]re| are) (?:all )?(?:"
-    r"now (?:on|using|running) {name}\W*$|(?:on|using|running) {name} now(?=\W*$|,? (?:not|instead of|rather than)\b))"
-).replace(
-    "{name}",
-    r"(?!(?i:step|page|line|part|phase|round|attempt|try|day|week|chapter|slide|task|item|issue|pr|mr|ticket|build|"
-    r"commit|branch|\w+day|it|the|a|an|this|that)\b)(?-i:[A-Z][\w.+#-]{0,30}(?: [\w.+#-]{1,20})?|"
-    r"[\w+#-]{1,30} v?\d+\.\d[\w.]{0,20})",
+    r"now (?:on|using|running) {versioned}\W*$|(?:on|using|running) {versioned} now(?=\W*$|,? (?:not|instead of|"
+    r"rather than)\b)|using {name} now(?=,? (?:not|instead of|rather than)\b))"
+).replace("{versioned}", r"(?!{other})(?-i:[A-Z][\w.+#-]{0,30} v?\d[\w.]{0,20}|[\w+#-]{1,30} v?\d+\.\d[\w.]{0,20})")
+_ON_NOW = _ON_NOW.replace("{name}", r"(?!{other})(?-i:[A-Z][\w.+#-]{0,30})").replace(
+    "{other}",
+    r"(?i:step|page|line|part|phase|round|attempt|try|day|week|chapter|slide|task|item|issue|pr|mr|ticket|build|"
+    r"commit|branch|level|track|room|floor|section|draft|lesson|sprint|\w+day|it|the|a|an|this|that)\b",
 )
 ON_NOW = lazy_regex(rf"^\W*{_ON_NOW}", _ANY)
 _LATER = r"(?:(?:the |all |any |every )?(?:future|later|further)\b(?: \w+)?)"
@@ -109,7 +116,7 @@ REMEMBERS = lazy_regex(
 #: Asks, in a sentence of its own, to remember the statement before it.
 REMIND_OF_IT = lazy_regex(
     r"^\W*(?:(?:and|so|please|pls)[, ]+)*(?:remember (?:that|this|it)|(?:keep|bear) (?:that|this|it) in mind|"
-    r"(?:put|save) (?:that|this|it) (?:to|in|into) (?:your )?memory)(?:,? (?:please|pls|thanks))?\W*$",
+    r"(?:put|save) (?:that|this|it) (?:to|in|into) (?:your )?memory)(?:,? (?:please|pls|thanks))?[\s.!)]*$",
     _ANY,
 )
 #: A statement that can be remembered on its own.
@@ -406,8 +413,10 @@ QUESTION = lazy_regex(
     _ANY,
 )
 #: A request that is worded as a question: what comes before its rule, and the end by which it asks only for consent.
+#: One about "this", or about a function in the code, is a task.
 POLITE = lazy_regex(
-    r"^\W*(?:(?:and|but|so|ok(?:ay)?|hey|hi|please|pls|also|next time)[, ]+)*(?:"
+    r"^(?!.*(?:\bthis\b(?! (?:repo\w*|project|code ?base))|\w\(\)))"
+    r"\W*(?:(?:and|but|so|ok(?:ay)?|hey|hi|please|pls|also|next time)[, ]+)*(?:"
     r"(?:can|could|would|will) you (?:please |pls |kindly )?(?:(?:make|be) sure|remember|try) (?:to|that you|you)\b|"
     r"(?:can|could|would|will) you (?:please|pls|kindly)\b|"
     r"(?:kannst|könntest|würdest) du(?: bitte)?(?= (?:künftig|in zukunft|ab (?:jetzt|sofort)|von jetzt an)\b)|"

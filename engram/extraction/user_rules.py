@@ -23,7 +23,7 @@ from engram.extraction import rule_words as words
 from engram.text import languages
 from engram.text import orders as orders_in
 from engram.text.linear_model import LinearModel, features, load_model
-from engram.text.replacements import ended_in, replacement_in
+from engram.text.replacements import Replacement, ended_in, is_used_in, replacement_in
 from engram.text.splitting import Block, Statement, plain, split
 from engram.text.splitting import sentences as sentences_of
 from engram.text.withdrawals import (
@@ -52,8 +52,6 @@ LONGEST = 600
 SAME_SHARE = 0.6
 #: Share of the words in a sentence such as "we no longer …" that a rule must contain to be ended by it.
 MOSTLY = 0.6
-#: The same for the words by which another language than English names a rule, among them its articles.
-HALF = 0.5
 
 
 class Refusal(StrEnum):
@@ -111,8 +109,8 @@ class TakingBack:
     of_prohibitions: bool | None = None
     #: True if these words name a rule ("the squash rule is gone").
     is_name: bool = False
-    #: The first letters of what takes its place; a rule that mentions that is not meant.
-    instead: frozenset[str] = frozenset()
+    #: What has taken its place: then only rules to use what was left are meant, and none that mentions the new one.
+    replaced: Replacement | None = None
 
     def is_about(self, rule: str) -> bool:
         return self.shared(rule) > 0
@@ -123,13 +121,20 @@ class TakingBack:
         A single word names only a rule that always or never does just that.
         """
         said = prefixes(content_words(rule))
-        shared = 0 if self.instead & said else len(self.about & said)
+        if self.replaced and (self.replaced.new - self.about & said or not self._leaves(rule, self.replaced)):
+            return 0
+        shared = len(self.about & said)
         does = words.WHAT_IT_DOES.search(rule)
         if self.is_name and shared == 1 and not (does and self.about & prefixes([does["verb"].lower()])):
             return 0
         is_either = self.of_prohibitions is None or bool(words.DEMANDS.search(rule))
         is_other = not is_either and self.of_prohibitions != bool(words.DENIES.search(rule))
         return 0 if is_other or shared < self.least * len(self.about) else shared
+
+    def _leaves(self, rule: str, replaced: Replacement) -> bool:
+        """Return True if a rule is to use what was left; what one project left is still used in all the others."""
+        is_here = is_for_all_projects(self.sentence) or not is_for_all_projects(rule)
+        return is_here and is_used_in(rule, replaced.name)
 
 
 class _Said(Protocol):
@@ -275,9 +280,9 @@ def takings_back(typed: str) -> list[TakingBack]:
         if subjects := withdrawn_subjects(sentence):
             found += [TakingBack(sentence, about) for about in subjects]
         elif replaced := replacement_in(sentence):
-            found.append(TakingBack(sentence, replaced.old, 1.0, of_prohibitions=False, instead=replaced.new))
+            found.append(TakingBack(sentence, replaced.old, 1.0, of_prohibitions=False, replaced=replaced))
         elif about := ended_in(sentence):
-            found.append(TakingBack(sentence, about, HALF))
+            found.append(TakingBack(sentence, about, 1.0))
         elif is_rule_over or words.OVER.search(sentence) or words.ALLOWED_AGAIN.search(sentence):
             about = prefixes(content_words(sentence) - EMPTY_WORDS - words.OVER_WORDS)
             if about and not (words.QUESTION.search(sentence) or words.MOMENT.search(sentence)):
@@ -324,6 +329,9 @@ def _judge(sentence: str, statement: Statement, after: str, project: str, model:
     score, floors = model.score(features(wording)), model.floors
     is_order = bool(words.ORDER.search(sentence) or languages.ORDER.search(sentence))
     beginning = _beginning(wording, after)
+    is_for_later = words.FROM_NOW_ON.search(wording) or languages.FUTURE.search(wording)
+    if beginning == "sure" and not sentence.startswith(wording) and not is_for_later:
+        beginning = "unmistakable"  # A polite request may be about the program: "can you please always show the date?".
     if beginning == "rule" and score < floors["unsure"] and not (is_order and score >= floors["order"]):
         return None
     refusal = _refusal(wording, statement, after)

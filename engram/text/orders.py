@@ -34,7 +34,7 @@ ORDERS = lazy_regex(
     r"читай|применяй)(?:те)?)(?!\w)|(?!.*(?:bauen|bieten|fügen|gänzen|stützen|wickeln|planen|ziehen|voegen|bouwen)\W*$)"
     r"[^\W\d_]*+[ ].{0,200}"
     r"(?-i:(?<= )[a-zäöüß]{2,30}(?:en|ern|eln))\W*+$|"
-    r".*(?:(?<!お待ち)ください|こと|줘|해|세요)\W*+$|.*[先请]|用)",
+    r".*(?:(?<!お待ち)ください|こと|줘|해|세요)\W*+$|.*[先请]|用(?![户途例]))",
     re.IGNORECASE,
 )
 #: Perhaps, in all the languages; and at the beginning of a sentence, where it makes a guess of it.

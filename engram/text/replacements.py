@@ -17,95 +17,141 @@ _ANY = re.IGNORECASE
 
 
 class Replacement(NamedTuple):
-    """What a sentence says was left, and what has taken its place, by the first letters of their words."""
+    """What a sentence says was left, by its name, and what has taken its place: by the first letters of their words."""
 
+    name: str
     old: frozenset[str]
     new: frozenset[str]
 
 
-#: The name of a tool or a habit: a word, or a few of them up to the next preposition.
-_NAME = r"[\w.+#@/-]{2,40}(?: (?!(?:to|auf|zu|à|vers|a|para|pra|naar|na)\b)[\w.+#@/-]{1,40}){0,2}"
+#: The name of a tool or a habit: a word or two, without an article. "the files" and "the logo" are things in the code.
+_NAME = (
+    r"(?!(?:the|our|an?|one|de[rnms]|die|das|la|le|les|el|los|il|lo|gli|os?|as?|het|een|it|that|this|all|half|some|most|"
+    r"parts?)\b)[\w.+#@/-]{2,40}"
+)
+_OLD = rf"(?P<old>{_NAME}(?: (?!(?:to|auf|zu|à|vers|a|para|pra|por|par|naar|na|with|by|for)\b)[\w.+#@/-]{{1,40}})??)"
+_NEW = rf"(?P<new>{_NAME})"
 _LATIN = r"[A-Za-z0-9][A-Za-z0-9.+#@/_-]{1,39}"
-_THE = r"(?:the |our |der |den |dem |la |le |el |il |o |a |de )?"
-_OLD, _NEW = rf"{_THE}(?P<old>{_NAME})", rf"{_THE}(?P<new>[\w.+#@/-]{{2,40}})"
-_A_FEW = r"(?:\w+ ){0,3}?"
-#: The user's team left one thing for another. What it moved ("we moved the docs from …") is not all that it has.
+#: What may come before the words about the whole team, and after what it uses now: "btw", "last week", "so use it".
+_BEGINS = (
+    r"^\W*(?:(?:fyi|btw|by the way|heads up|note|ok(?:ay)?|so|and|also|hey|update|übrigens|also|au fait|por cierto|"
+    r"a propósito|tra l['’]altro|trouwens|przy okazji|кстати)[,:!. –—-]+){0,3}"
+)
+_JUST = (
+    r"(?:(?:just|now|recently|finally|already|all|completely|fully|officially|jetzt|nun|inzwischen|mittlerweile|endlich|"
+    r"gerade|gestern|komplett|letzte woche|maintenant|enfin|récemment|nu|inmiddels|właśnie|już|уже|недавно|наконец) )"
+    r"{0,2}"
+)
+_ENDS = (
+    r"(?:,? (?:(?:late )?(?:last|this) (?:week|month|year|night|sprint|morning)|yesterday|today|now|recently|already|"
+    r"everywhere|here|completely|for good|hace \w+ \w+|la semana pasada|ayer|hoy|hier|la semaine dernière|"
+    r"aujourd['’]hui|ieri|oggi|la settimana scorsa|ontem|hoje|(?:na )?semana passada|gisteren|vorige week|wczoraj|"
+    r"вчера|сегодня|на прошлой неделе)){0,2}"
+    r"(?=[\s.!;)]*$|[,;:.–—-]+ ?(?:so|(?:and )?(?:please )?(?:use|always|from now on)|also|donc|así que|quindi|então|"
+    r"dus|więc|поэтому)\b)"
+)
+#: The user's team left one thing for another. Said at the beginning and by itself: what is moved in one place, by
+#: somebody else, once upon a time or not at all has more words around it.
 _MOVED = tuple(
-    lazy_regex(one, _ANY)
+    lazy_regex(rf"{_BEGINS}{one}", _ANY)
     for one in (
-        rf"\b(?:we|i)(?:['’]ve| have)? {_A_FEW}(?:moved|switched|migrated|changed)(?: over| away)? from {_OLD} "
-        rf"(?:over )?to {_NEW}",
-        rf"\b(?:we|i)(?:['’]ve| have)? {_A_FEW}(?:(?:replaced|swapped) {_OLD} (?:with|by|for)|"
-        rf"(?:dropped|ditched|abandoned) (?P<left>{_NAME}) (?:for|in favou?r of)) {_NEW}",
-        rf"\b(?:wir|ich) (?:sind|haben) {_A_FEW}von {_OLD} (?:auf|zu) {_NEW} "
-        r"(?:umgestiegen|umgestellt|gewechselt|migriert|umgezogen)",
-        rf"\b(?:on est|nous sommes|on a|nous avons) {_A_FEW}(?:(?:pass|migr|chang)és? de {_OLD} (?:à|vers)|"
-        rf"remplacé (?P<left>{_NAME}) par) {_NEW}",
-        rf"\b(?:pasamos|pasado|migramos|migrado|cambiamos|cambiado) de {_OLD} a {_NEW}",
-        rf"\b(?:siamo passati|siamo migrati|abbiamo migrato) da {_OLD} a {_NEW}",
-        rf"\b(?:mudamos|migramos|trocamos|passamos) d[eoa] {_OLD} (?:para|pra|por) {_NEW}",
-        rf"\b(?:we|wij) zijn {_A_FEW}(?:over)?van {_OLD} naar {_NEW} (?:over)?ge(?:stapt|gaan)",
-        rf"\bprzeszliśmy {_A_FEW}z {_OLD} na {_NEW}",
-        rf"\b(?:перешли|переехали|мигрировали) {_A_FEW}с {_OLD} на {_NEW}",
-        rf"(?P<old>{_LATIN})\s?から\s?(?P<new>{_LATIN})\s?に(?:移行|切り替え|変更|乗り換え)(?:し(?:た|まし)|まし|た)",
-        rf"从\s?(?P<old>{_LATIN})\s?(?:切换|换|迁移|迁|改)(?:成|到|为)了?\s?(?P<new>{_LATIN})",
+        rf"we(?:['’]ve| have)? {_JUST}(?:moved|switched|migrated|changed)(?: over| away)? from {_OLD} "
+        rf"(?:over )?to {_NEW}{_ENDS}",
+        rf"we(?:['’]ve| have)? {_JUST}(?:(?:replaced|swapped) {_OLD} (?:with|by|for)|"
+        rf"(?:dropped|ditched|abandoned) (?P<left>{_NAME}) (?:for|in favou?r of)) {_NEW}{_ENDS}",
+        rf"wir sind {_JUST}von {_OLD} (?:auf|zu) {_NEW} (?:umgestiegen|gewechselt|migriert|umgezogen){_ENDS}",
+        rf"wir haben {_JUST}von {_OLD} auf {_NEW} (?:umgestellt|gewechselt|migriert){_ENDS}",
+        rf"(?:on est|nous sommes|on a|nous avons) {_JUST}(?:(?:pass|migr|chang)és? de {_OLD} (?:à|vers)|"
+        rf"remplacé (?P<left>{_NAME}) par) {_NEW}{_ENDS}",
+        rf"(?:hemos )?(?:pasamos|pasado|migramos|migrado|cambiamos|cambiado) de {_OLD} a {_NEW}{_ENDS}",
+        rf"(?:siamo passati|siamo migrati|abbiamo migrato) da {_OLD} a {_NEW}{_ENDS}",
+        rf"(?:nós )?(?:mudamos|migramos|trocamos|passamos) de {_OLD} (?:para|pra|por) {_NEW}{_ENDS}",
+        rf"(?:we|wij) zijn {_JUST}van {_OLD} naar {_NEW} (?:overgestapt|overgegaan){_ENDS}",
+        rf"przeszliśmy {_JUST}z {_OLD} na {_NEW}{_ENDS}",
+        rf"(?:мы )?{_JUST}(?:перешли|переехали|мигрировали) с {_OLD} на {_NEW}{_ENDS}",
+        rf"(?P<old>{_LATIN})\s?から\s?(?P<new>{_LATIN})\s?に(?:移行|切り替え|乗り換え)(?:しました|ました|した|た)\W*$",
+        rf"(?:我们)?(?:已经)?从\s?(?P<old>{_LATIN})\s?(?:切换|换|迁移|迁)(?:成|到|为)了\s?(?P<new>{_LATIN})\W*$",
     )
 )
-#: Says that things are so from some time on.
-_CHANGED = lazy_regex(
-    r"\b(?:from now on|going forward|now|nowadays|these days|since (?:last|this|yesterday|today|\w+day)|as of|"
-    r"(?:ab|von) (?:jetzt|sofort|heute)|jetzt|künftig|désormais|dorénavant|maintenant|"
-    r"a partir de ahora|de ahora en adelante|ahora|d['’]ora in poi|ora|adesso|a partir de agora|agora|vanaf nu|nu|"
-    r"od teraz|teraz|теперь|с этого момента|отныне)\b",
-    _ANY,
+_LATER = (
+    r"(?:from now on|going forward|as of (?:today|now)|ab (?:jetzt|sofort|heute)|von jetzt an|jetzt|künftig|désormais|"
+    r"dorénavant|maintenant|a partir de ahora|de ahora en adelante|ahora|d['’]ora in poi|da oggi|adesso|ora|"
+    r"a partir de agora|agora|vanaf nu|nu|od teraz|teraz|теперь|с этого момента)"
 )
-_HERE = r"(?:here|everywhere|now|hier|jetzt|ici|maintenant|aquí|ahora|qui|ora|aqui|agora|nu|тут|теперь)\b"
-#: The team uses one thing, or shall use it, and not another.
+_HERE = (
+    rf"(?:(?:,? (?:{_LATER}|in all (?:my |our )?(?:projects|repos\w*)|here|everywhere|now|hier|ici|aquí|"
+    r"qui|aqui|тут))(?!\w)){0,2}"
+)
+#: The team uses one thing from now on, or shall use it, and not another.
 _INSTEAD = lazy_regex(
-    rf"(?<![\w.+#@/-])(?!{_HERE})(?P<new>[\w.+#@/-]{{2,40}})(?: {_HERE}){{0,2}}"
+    rf"{_BEGINS}(?:(?:moving|switching|migrating) to [\w.+#@/-]{{2,40}}\W{{1,3}})?(?:{_LATER},? (?:"
+    rf"(?:verwenden|benutzen|nutzen|nehmen) wir|gebruiken we)|(?:{_LATER},? )?(?:please )?(?:"
+    r"we(?:['’]re| are)? (?:all )?(?:now )?us(?:e|ing)|use|wir (?:verwenden|benutzen|nutzen|nehmen)|"
+    r"(?:on|nous) utilis(?:e|ons)|usamos|utilizamos|usiamo|we gebruiken|używamy|(?:мы )?используем))"
+    rf"{_HERE} {_NEW}{_HERE}"
     r"(?:,? (?:instead of|in place of|rather than|statt|anstatt|anstelle von|au lieu de|à la place de|en vez de|"
     r"en lugar de|invece di|al posto di|em vez de|ao invés de|in plaats van|zamiast|вместо)|"
     r", (?:and )?(?:not|no longer|nicht mehr|plus|ya no|non più|niet meer)) "
-    rf"{_OLD}",
+    rf"{_OLD}{_HERE}[\s.!;)]*$",
     _ANY,
 )
-#: Words of the team, or of an order: what is only noticed ("the build now takes 3 minutes instead of 5") ends nothing.
-_OURS = lazy_regex(
-    r"\b(?:we(?:['’]re)?|use|wir|nimm|on|nous|utilise\w*|usa\w*|utiliza\w*|usiamo|we|wij|gebruik\w*|używa\w*|"
-    r"используе\w+|используй\w*)\b",
-    _ANY,
-)
-#: Makes it a question, a plan, a supposition, somebody else's words, or so only for a while.
+#: Says that things are so from some time on.
+_CHANGED = lazy_regex(rf"(?<!\w)(?:{_LATER}|now)(?!\w)", _ANY)
+#: Makes it a question, a plan, a supposition, or undone since.
 _UNSETTLED = lazy_regex(
-    r"[?？]|\b(?:if|when|once|until|before|unless|whether|maybe|perhaps|should|would|could|might|suppose|imagine|"
-    r"says?|said|thinks?|told|wrote|claims?|heard|for (?:now|the (?:time|demo|moment)|this)|temporar\w+|"
-    r"(?:in|on) this (?:branch|pr|test|file|session)|just for|sagt|meint|dit|dice|diz|zegt|mówi|говорит|"
-    r"almost|nearly|never|not yet|wenn|falls|ob|sobald|vielleicht|könnte\w*|sollte\w*|si|"
-    r"quand|peut-être|cuando|quizás?|quando|"
-    r"forse|se|talvez|als|misschien|jeśli|gdy|może|если|когда|может)\b|もし|なら|如果|要是|也许",
+    r"[?？]|\b(?:if|when|once|until|before|unless|whether|maybe|perhaps|should|would|could|might|almost|nearly|never|"
+    r"yet|back|again|revert\w*|undone|temporar\w+|for now|says?|said|thinks?|sagt|meint|dit|dice|diz|zegt|mówi|говорит|"
+    r"wenn|falls|ob|sobald|vielleicht|si|quand|peut-être|cuando|quizás?|quando|forse|se|talvez|als|misschien|jeśli|gdy|"
+    r"może|если|когда|может)\b|もし|なら|如果|要是|也许",
+    _ANY,
+)
+#: Words of a rule about what to work with.
+_USES = lazy_regex(
+    r"\b(?:with|mit|avec|con|com|met|us(?:e|es|ing|a|ad|amos|ar|iamo|are)|prefer\w*|go with|stick to|"
+    r"run \S{2,40} for|(?:ver|be)?(?:wend|nutz)\w+|nimm|nehmen|utili[sz]\w+|gebruik\w*|używa\w*|stosuj\w*|"
+    r"использу\w+)\b|使|用|사용|쓰|써",
+    _ANY,
+)
+#: A letter of a name, and what follows a name in a rule unless the name is part of a longer one.
+_LETTER = r"[A-Za-z0-9\u00c0-\u024f\u0400-\u04ff+#@/_-]"
+_GOES_ON = lazy_regex(
+    r"[\s.!)'\"`”]*(?:$|[,;:(–—]|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]|\b(?:for|in|with|here|as|to|on|when|at|by|"
+    r"everywhere|only|now|always|and|instead|unless|if|because|since|für|zum|zur|als|im|bei|mit|hier|überall|und|wenn|"
+    r"verwenden|benutzen|nutzen|nehmen|pour|dans|comme|ici|partout|avec|et|para|en|aquí|como|con|y|siempre|per|qui|"
+    r"come|nel|aqui|voor|om|gebruiken|do|w|jako|tutaj|для|в|как|здесь|тут|и)\b)",
+    _ANY,
+)
+#: Where a rule goes on with what not to work with.
+_BUT_NOT = lazy_regex(
+    r"(?<!\w)(?:not|never|no|don['’]?t|instead of|rather than|over|statt|anstatt|nicht|nie|kein\w*|au lieu d|pas|"
+    r"jamais|en vez de|en lugar de|nunca|no|invece|mai|em vez de|não|in plaats|niet|geen|nie|zamiast|не|вместо)(?!\w)|"
+    r"而不|不要|别|ではなく|ないで|말고",
     _ANY,
 )
 _ABOUT = r"(?P<about>[^,.;:!?]{2,60}?)"
 #: Says in another language than English that a rule, which it names, no longer applies.
 _ENDED = tuple(
-    lazy_regex(one, _ANY)
+    lazy_regex(rf"{_BEGINS}(?:{one})[\s.!)]*(?:$|[,;])", _ANY)
     for one in (
-        rf"\b(?:das|die (?:\w*regel|sache|vorgabe)) (?:mit|über|zu[mr]?|für|von|bei) {_ABOUT} "
+        rf"(?:das|die (?:regel|sache|vorgabe)) (?:mit|über|zu[mr]?|für|von|bei) {_ABOUT} "
         r"(?:gilt|zählt) nicht mehr",
-        rf"\b(?:la règle|le truc|l['’]histoire|ça) (?:sur|de|des|du|pour|avec|d['’]) ?{_ABOUT} "
+        rf"(?:la règle|le truc|l['’]histoire|ça) (?:sur|de|des|du|pour|avec|d['’]) ?{_ABOUT} "
         r"(?:ne s['’]applique plus|n['’]est plus (?:valable|d['’]actualité)|ne (?:vaut|tient) plus)",
-        rf"\b(?:la (?:regla|norma)|lo) (?:del?|sobre|con) {_ABOUT} ya no (?:vale|aplica|se aplica|rige)",
-        rf"\b(?:la regola|quella|il discorso) (?:d[ie]l*\w?|su\w*|con) {_ABOUT} non (?:vale|si applica) più",
-        rf"\b(?:a regra|isso|aquilo) (?:d[eoa]s?|sobre) {_ABOUT} (?:já )?não (?:vale|se aplica)",
-        rf"\b(?:de regel|dat) (?:over|met|van|voor) {_ABOUT} geldt niet (?:meer|langer)",
-        rf"\b(?:zasada|reguła) (?:o|dotycząca|z) {_ABOUT} (?:już nie obowiązuje|nie obowiązuje już)",
-        rf"\bправило (?:про|об?|насчёт|с) {_ABOUT} (?:больше не действует|отменяется|отменено)",
+        rf"(?:la (?:regla|norma)|lo) (?:del?|sobre|con) {_ABOUT} ya no (?:vale|aplica|se aplica|rige)",
+        rf"(?:la regola|quella|il discorso) (?:d[ie]l*\w?|su\w*|con) {_ABOUT} non (?:vale|si applica) più",
+        rf"(?:a regra|isso|aquilo) (?:d[eoa]s?|sobre) {_ABOUT} (?:já )?não (?:vale|se aplica)",
+        rf"(?:de regel|dat) (?:over|met|van|voor) {_ABOUT} geldt niet (?:meer|langer)",
+        rf"(?:zasada|reguła) (?:o|dotycząca|z) {_ABOUT} (?:już nie obowiązuje|nie obowiązuje już)",
+        rf"правило (?:про|об?|насчёт|с) {_ABOUT} (?:больше не действует|отменяется|отменено)",
         rf"{_ABOUT}(?:のルール|の件)は(?:もう|今後)?(?:なし|無効|不要|廃止)",
         rf"(?:关于)?{_ABOUT}的(?:规则|规定|约定)(?:不再适用|作废|取消了)",
     )
 )
-#: What specifies nothing: "the old one", "the new API".
-_VAGUE = content_words("old new first second other last previous current one ones same thing alte neue this that them")
+#: What specifies nothing: "the old one", "the new API"; and articles.
+_VAGUE = content_words(
+    "old new first second other last previous current one ones same thing alte neue this that them der die das den dem "
+    "des le la les du des el los las del il lo gli os as do da dos das no na het een de en per with"
+)
 
 
 def replacement_in(sentence: str) -> Replacement | None:
@@ -113,13 +159,24 @@ def replacement_in(sentence: str) -> Replacement | None:
     if _UNSETTLED.search(sentence):
         return None
     match = next((match for pattern in _MOVED if (match := pattern.search(sentence))), None)
-    if match is None and _CHANGED.search(sentence) and _OURS.search(sentence):
+    if match is None and _CHANGED.search(sentence):
         match = _INSTEAD.search(sentence)
     if match is None:
         return None
     named = match.groupdict()
-    old, new = _words(named.get("old") or named.get("left") or ""), _words(named["new"])
-    return Replacement(old - new, new - old) if old - new else None
+    name = (named.get("old") or named.get("left") or "").rstrip("./-")
+    old, new = _words(name), _words(named["new"])
+    return Replacement(name, old, new) if old - new and new - old else None
+
+
+def is_used_in(rule: str, name: str) -> bool:
+    """Return True if a rule says to work with a thing.
+
+    One that is about a part of it ("npm audit"), or that prefers another thing, does not.
+    """
+    favoured = _BUT_NOT.split(rule)[0]
+    named = re.search(rf"(?<!{_LETTER}){re.escape(name)}(?!{_LETTER})(?P<rest>.*)", favoured, _ANY)
+    return bool(named and _USES.search(favoured) and _GOES_ON.match(named["rest"]))
 
 
 def ended_in(sentence: str) -> frozenset[str]:

@@ -56,7 +56,7 @@ _TAKES_BACK = lazy_regex(
     r"that rule (?:is |was |holds |"
     r"applies )?(?:only|just) for (?:today|now|this|the)|(?:on|after) second thoughts?|(?:that|it|this) was (?:only |"
     r"just )?(?:a joke|sarcas\w+|ironic|a mistake|wrong|nonsense)|i(?:'m| am| was) (?:only |just )?(?:joking|kidding|"
-    r"sarcastic)|i was (?:wrong|too (?!\w+ to\b))|my (?:bad|mistake)\b|not (?:really|seriously|serious)(?=[.!,]|$)|"
+    r"sarcastic)|i was (?:wrong|too (?!\w+ to\b))|not (?:really|seriously|serious)(?=[.!,]|$)|"
     r"undo (?:that|the) rule|"
     r"(?:that|this|it) was an? (?:bad|dumb|stupid|silly|terrible|poor) idea|"
     r"(?:that|the|my) rule (?:about .{1,40})?(?:no longer|doesn'?t|does not) (?:hold|appl\w+|count)\w*|lol,? no|"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 from branch_sessions import Workshop
 
-from engram.enums import Status, Voice
+from engram.enums import Actor, Status, Voice
 from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.user_rules import Refusal, judge, rules, takings_back
+from engram.memories.save import pin_memory
+from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import all_memories
+from engram.models.memories.memory_undo import undo_change
 
 
 def after_both(workshop: Workshop, rule: str, said: str) -> dict[str, Status]:
@@ -40,6 +43,11 @@ def after_both(workshop: Workshop, rule: str, said: str) -> dict[str, Status]:
         ("siempre usamos jest aquí", "migramos de jest a vitest la semana pasada"),
         ("мы всегда используем yarn", "мы перешли с yarn на pnpm"),
         ("今後は必ずyarnを使ってください", "yarnからpnpmに移行しました"),
+        ("we use Docker Compose for local runs", "btw, we've just moved from Docker Compose to Tilt, so use that"),
+        ("we always use npm here", "use pnpm instead of npm from now on"),
+        ("wir verwenden immer npm", "ab jetzt nehmen wir pnpm statt npm"),
+        ("usiamo sempre yarn", "adesso usiamo pnpm invece di yarn"),
+        ("zawsze używamy yarn", "przeszliśmy z yarn na pnpm"),
     ],
 )
 def test_a_rule_in_favour_of_what_was_left_is_over(workshop: Workshop, rule: str, said: str) -> None:
@@ -59,10 +67,64 @@ def test_a_rule_in_favour_of_what_was_left_is_over(workshop: Workshop, rule: str
         ("always use axios for http calls", "we moved the docs from gitbook to docusaurus"),
         ("never deploy on fridays", "we moved from monday to friday"),
         ("always use the staging db", "we use the new db now, not the old"),
+        # Only one place, somebody else, or undone since.
+        ("we always use npm here", "in the other repo we moved from npm to pnpm"),
+        ("we always use npm here", "we've switched from npm to pnpm for the frontend"),
+        ("we always use npm here", "I replaced npm with yarn in one example of the docs"),
+        ("we always use npm here", "we switched from npm to pnpm in 2021 and back again in 2023"),
+        ("we always use npm here", "I thought we moved from npm to pnpm, but no"),
+        ("we always use npm here", "write a blog post about how we moved from npm to pnpm"),
+        ("we always use npm here", "on the branch spike/pnpm we use pnpm now instead of npm"),
+        ("we always use npm here", "add a flag so users can use pnpm instead of npm from now on"),
+        ("wir verwenden immer npm", "wir sind nicht von npm auf pnpm umgestiegen"),
+        ("wir verwenden immer npm", "im Frontend verwenden wir jetzt pnpm statt npm"),
+        ("On utilise toujours webpack.", "pour le site de démo on est passé de webpack à vite"),
+        ("siempre usamos jest aquí", "no migramos de jest a vitest"),
+        ("sempre usamos yarn aqui", "não migramos de yarn para pnpm"),
+        ("usiamo sempre yarn", "nel progetto di Luca siamo passati da yarn a pnpm"),
+        ("we gebruiken altijd yarn", "we zijn niet van yarn naar pnpm overgestapt"),
+        ("zawsze używamy yarn", "nie przeszliśmy z yarn na pnpm"),
+        ("мы всегда используем yarn", "мы не перешли с yarn на pnpm"),
+        ("今後は必ずyarnを使ってください", "yarnからpnpmに移行しましたか"),
+        # Another thing by that name, another side of it, or another rule with the same article.
+        ("always run npm audit before a release", "we moved from npm to pnpm"),
+        ("never publish to npm without asking", "we moved from npm to pnpm"),
+        ("always ask before deleting files", "we replaced the files with symlinks"),
+        ("always use react query for fetching", "we moved from react to preact"),
+        ("we always use GitHub Actions", "we moved from GitHub to GitLab"),
+        ("immer den Linter vor dem Commit laufen lassen", "das mit den Farben gilt nicht mehr"),
+        # What this project left is still used in the others.
+        ("In all my projects always use npm.", "we moved from npm to pnpm"),
+        # Sorry for something else.
+        ("never push to main", "sorry, my bad, continue"),
     ],
 )
 def test_a_rule_stays_where_nothing_has_taken_its_place(workshop: Workshop, rule: str, said: str) -> None:
     assert after_both(workshop, rule, said)[rule] == Status.ACTIVE
+
+
+def test_a_rule_that_a_person_pinned_stays(workshop: Workshop) -> None:
+    after_both(workshop, "we always use npm here", "Fine.")
+    (kept,) = [memory for memory in all_memories(workshop.store) if memory.summary == "we always use npm here"]
+    pin_memory(workshop.store, kept.episode_id, actor=Actor.USER)
+
+    assert after_both(workshop, "Go on.", "we moved from npm to pnpm")[kept.summary] == Status.ACTIVE
+
+
+def test_a_rule_that_ended_so_can_be_brought_back(workshop: Workshop) -> None:
+    after_both(workshop, "we always use npm here", "we moved from npm to pnpm")
+    (kept,) = [memory for memory in all_memories(workshop.store) if memory.summary == "we always use npm here"]
+    ending = history_of(workshop.store, kept.episode_id)[-1]
+    assert kept.status == Status.ARCHIVED
+
+    with workshop.store.transaction() as tx:
+        undo_change(tx, ending, actor=Actor.USER)
+
+    assert workshop.stored(kept).status == Status.ACTIVE
+
+
+def test_an_apology_withdraws_nothing() -> None:
+    assert rules("never push to main", following="sorry, my bad, continue")
 
 
 def test_what_was_left_is_over_within_a_session_too() -> None:
@@ -123,6 +185,16 @@ def test_a_plain_rule_or_fact_is_kept(prompt: str) -> None:
         "The server is down. Remember that.",
         "Is the db on 5544? Remember that?",
         "/review never comment on style",
+        "Don't ever merge with failing lint, is what our bot keeps posting.",
+        '"Don\'t ever share your password" is the text of the banner, please centre it',
+        "Don't ever see this error on my laptop, only in CI",
+        "Could you make sure to always run the tests before you finish this one?",
+        "Can you please always show the newest comment on top?",
+        "Can you make sure to never return null from parse()?",
+        "We had this bug last year and it took days. Remember that?",
+        "从现在开始用户总是看到旧数据",
+        "we're on Zoom now",
+        "we're now on Staging",
     ],
 )
 def test_what_only_resembles_one_is_not(prompt: str) -> None:
