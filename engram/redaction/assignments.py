@@ -15,6 +15,7 @@ from engram.redaction.values import (
     has_digit,
     has_plain_shape,
     has_sign,
+    is_chosen_pair,
     is_dummy,
     is_expression,
     is_mixed,
@@ -218,6 +219,13 @@ _SHOWN = lazy_regex(r"(?i)<(?:string|label|option|span|text|p|a|h\d|li|th|td|dd|
 _UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 #: An assignment on the line below a name, which is not the name's value.
 _ASSIGNMENT = lazy_regex(r"[A-Za-z_][\w.-]{1,64}=\S")
+#: The beginning of a variable in braces before a name, and the mark of the message that is shown if it is not set.
+_IN_VARIABLE, _REQUIRED = lazy_regex(r"\$\{\w{0,60}$"), lazy_regex(r"\w{0,60}:?[?+]")
+#: The option of a container that passes a variable on, without a value.
+_PASSED_ON = lazy_regex(r"(?<!\S)(?:-e|--env) \w{0,60}$")
+#: What is before and after a setting that stands apart: `export PGPASSWORD=…`, ` … user=anna pass=… ok=true`.
+_BEGINS_SETTING = lazy_regex(r"(?:^|[\n;\"']|(?<![,(\[{=:])[ \t])[\w.-]{0,60}$")
+_ENDS_SETTING = lazy_regex(r"(?:[\"']?[ \t]{0,4}(?:[\r\n]|$)|[ \t]{1,4}[\w/.-]|;[\w ]{1,40}=|;?[\"'])")
 #: A variable inside a value.
 _VARIABLE = lazy_regex(r"\$\{[\w.:?-]{1,80}\}")
 #: Number of characters at the beginning of a value by which it is judged, so that a long line takes no longer.
@@ -315,6 +323,8 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 
 
 def _value_after(text: str, low: str, start: int, name: _Name, run: Run) -> Span | None:
+    if _REQUIRED.match(text, name.end) and _IN_VARIABLE.search(text, max(0, start - 64), start):
+        return None  # the message of `${PASSWORD:?…}`
     tail = _TAIL.match(low, name.end)
     at = tail.end() if tail else name.end
     for pattern, form in _FORMS:
@@ -378,6 +388,12 @@ def _take(text: str, low: str, name_start: int, at: int, name: _Name, form: str,
         return None
     if form in ("bare", "below") and _is_apart(text, name_start, value, form):
         return None
+    is_action = name.word == "refresh" and text[max(0, name_start - 1) : name_start] == "="
+    if form == "bare" and (is_action or _PASSED_ON.search(text, max(0, name_start - 64), name_start)):
+        return None
+    is_pair = form == "set" and not quoted and name.chosen and is_chosen_pair(value)
+    if is_pair and _is_set_apart(text, name_start, name.end, first, last):
+        return Span(first, last, "password")
     if form == "bare" and len(name.word) >= 6 and _WITH.search(low, max(0, name_start - 24), name_start):
         form = "below"  # as sure as on a line of its own
     env = form == "set" and (_begins_line(text, name_start) or "ansible_" in text[max(0, name_start - 16) : name_start])
@@ -402,6 +418,13 @@ def _take(text: str, low: str, name_start: int, at: int, name: _Name, form: str,
     if last - first >= WORD_LIMIT and not quoted:
         last = run.end_from(text, first)
     return Span(first, last, "password" if name.chosen else "token")
+
+
+def _is_set_apart(text: str, name_start: int, name_end: int, first: int, last: int) -> bool:
+    """Return True if white space surrounds `NAME=value`, as in shells, properties and logs but not among arguments."""
+    if text[first - 1] != "=" or "\n" in text[name_end:first] or not _ENDS_SETTING.match(text, last):
+        return False
+    return bool(_BEGINS_SETTING.search(text, max(0, name_start - 64), name_start))
 
 
 def _names(value: str) -> bool:

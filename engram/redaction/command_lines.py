@@ -11,6 +11,7 @@ from engram.redaction.values import (
     Span,
     has_digit,
     has_plain_shape,
+    is_chosen_pair,
     is_encoded_prose,
     is_expression,
     is_mixed,
@@ -97,6 +98,13 @@ _PLACED: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
         ("auth login", r"auth login (?:--\w++[ =])?"),
     )
 )
+#: A password that `htpasswd` takes from its arguments, and the characters of which one shows that it is chosen.
+_HTPASSWD = Gate("htpasswd")
+_GIVEN_TO_HTPASSWD = lazy_regex(
+    r"htpasswd (?:-[a-zA-Z]{1,8} ){0,3}(?:-[a-zA-Z]{0,8}b[a-zA-Z]{0,8} )(?:-[a-zA-Z]{1,8} ){0,3}"
+    r"[^\s;|&]{1,128} [^\s;|&]{1,64} [\"']?([^\s\"'`;|&<>$]{6,128})"
+)
+_CHOSEN = lazy_regex(r"[0-9A-Z!#%*+?-]")
 #: User and password before an `@`, in the form that Oracle's drivers and tools use.
 _ORACLE = lazy_regex(
     r"(?:jdbc:[a-z0-9]{2,20}:(?:[a-z0-9]{2,12}:)?|\b(?:sqlplus|expdp|impdp|sqlldr|rman|connect|conn|dgmgrl|tnsping|"
@@ -202,6 +210,9 @@ def command_spans(text: str, low: str, held: int) -> Iterator[Span]:
                 yield Span(*match.span(2), "password")
         yield from _short_options(text)
     yield from _placed(text, low, held)
+    for match in matches(_HTPASSWD.starts(low, held), _GIVEN_TO_HTPASSWD, text):
+        if _CHOSEN.search(match.group(1)) and not is_placeholder(match.group(1)):
+            yield Span(*match.span(1), "password")
     if "|" in text:
         for match in matches(starts_of(_PIPE_BEGINNINGS, text), _PIPED, text):
             is_encoding = match.group("encoding") is not None
@@ -303,7 +314,8 @@ def accept(text: str, match: re.Match[str], kind: str, *, lenient: bool, first: 
     """Yield the value of a match, which has the groups of `VALUE` from `first` on, if the value may be a secret."""
     group = next(i for i in range(first, (match.lastindex or first) + 1) if match.group(i) is not None)
     value = match.group(group)
-    if is_placeholder(value) or (group - first == 2 and is_expression(value)) or (" " in value and not lenient):
+    is_code = group - first == 2 and is_expression(value) and not is_chosen_pair(value)
+    if is_placeholder(value) or is_code or (" " in value and not lenient):
         return
     if is_key_id(text, *match.span(group)) or (_FILLED_IN.match(text, match.end(group)) and _NAME.fullmatch(value)):
         return

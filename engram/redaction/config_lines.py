@@ -47,6 +47,12 @@ _PGPASS = lazy_regex(
 _BRACED = lazy_regex(
     r"(?i);[ \t]{0,4}(?:pwd|password)[ \t]{0,2}=[ \t]{0,2}\{(?!\{)((?:[^{}\n]|\}\}|\{){3,128}?)\}(?!\})"
 )
+#: A password in single quotation marks after another setting of a connection to PostgreSQL.
+_IN_CONNECTION = lazy_regex(r"password='([^'\n]{3,128})'")
+_CONNECTION_BEFORE = lazy_regex(
+    r"(?<![\w.])(?:host|hostaddr|user|dbname|port|sslmode|service)=[^\s,()]{1,80} (?:\w{1,20}=[^\s,()]{1,80} ){0,4}$"
+)
+_CONNECTION_WORDS = Gate("password='")
 #: The name of a driver in braces that are not those of a template.
 _DRIVER = lazy_regex(r"(?i)\bdriver[ \t]{0,2}=[ \t]{0,2}\{[^{}\n]{1,80}\}(?!\})")
 #: Number of characters before a password in braces in which to look for the driver.
@@ -143,6 +149,9 @@ def config_spans(text: str, low: str, held: int) -> Iterator[Span]:
             yield from _named(match, range(1, 2))
     for match in matches(_DEVICE_BEGINNINGS.starts(low, held), _DEVICE_KEY, text):
         yield from accept(text, match, "password", lenient=False)
+    for match in matches(_CONNECTION_WORDS.starts(low, held), _IN_CONNECTION, text):
+        if _CONNECTION_BEFORE.search(text, max(0, match.start() - _CONNECTION), match.start()):
+            yield from _named(match, range(1, 2))
     if "={" in text:
         for match in _BRACED.finditer(text):
             yield from _braced(text, match)

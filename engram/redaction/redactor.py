@@ -17,6 +17,7 @@ from engram.redaction.listed_secrets import alike_spans, listed_spans
 from engram.redaction.opaque_tokens import opaque_spans, token_places
 from engram.redaction.phrases import phrase_spans
 from engram.redaction.program_secrets import program_spans
+from engram.redaction.spoken_secrets import spoken_spans
 from engram.redaction.told_cues import HINTS, OPENS, openings
 from engram.redaction.told_secrets import told_spans
 from engram.redaction.values import Span, held_places, hide_marks, merge, outside_placeholders, replace
@@ -234,6 +235,7 @@ def _window_spans(text: str, known: Collection[bytes]) -> Iterator[Span]:
     yield from composed_spans(text, 0, len(text))
     yield from phrase_spans(text, low, held)
     yield from listed_spans(text, low, held)
+    yield from spoken_spans(text, low, held)
     if opening:
         yield from told_spans(text, low, places_of(text, opening))
     if "://" in text:

@@ -315,6 +315,28 @@ _EXPRESSION = lazy_regex(
 #: Words joined only by dots: an attribute, or a password of several words.
 _DOTTED = lazy_regex(r"[A-Za-z_]\w{0,64}+(?:\.\w{1,64}+){1,16}+(?:[!?]{0,2}|&\w{1,64}=.*)")
 _CAPITALISED = lazy_regex(r"[A-Z][a-z]{1,64}[0-9]{0,6}|[0-9]{1,20}")
+#: A digit in place of a letter, and words in which a digit stands for itself.
+_LEET = lazy_regex(r"[A-Za-z][013457][a-z]")
+_NO_LEET = lazy_regex(
+    r"(?i)base\d|b64|sha\d|md\d|utf\d|s3|k8s|i18n|x509|p12|pkcs|p2p|e2e|oauth|http|log4|slf4|neo4j|db4|d3|h5|bs4|web\d|"
+    r"mp[34]|v\d|ipv\d|int\d|str\d|to\d|py\d|ec2|pg\d|auth\d|pass(?:w(?:or)?d)?\d|key\d|arg\d|db\d"
+)
+#: A capitalised word, a word with a number at its end, and two words with a point between them.
+_CAPITAL = lazy_regex(r"[A-Z][a-z]{2,24}")
+_NUMBERED = lazy_regex(r"[A-Z]?[a-z]{2,24}[0-9]{1,4}")
+_JOINED_BY_POINT = lazy_regex(r"[A-Za-z][A-Za-z0-9]{2,32}\.[A-Za-z][A-Za-z0-9]{2,32}[!?]{0,2}")
+#: Words that attributes in code begin or end with.
+_OF_CODE = frozenset(
+    (
+        "args argument auth base body cfg client conf config configuration context cookies creds credentials "
+        "ctx current data database default defaults details element elements entity entry env environ event "
+        "field fields flags form forms global globals headers host input inputs item keys local locals login "
+        "main match message model module node object opt option options opts output params parser payload "
+        "process profile prop properties props provider query record req request res response result row "
+        "schema secrets self server service session setting settings state store sys target test this token "
+        "tokens type types user users util utils val value values vars window with"
+    ).split()
+)
 #: The end of the last word of an attribute that contains a secret or a value.
 _ATTRIBUTE = lazy_regex(
     r"(?i)(?:pass(?:w(?:or)?d|phrase|code)?|pwd?|pin|secret|token|key|cred(?:ential)?s?|auth|value|text|data|id|name|raw|env|"
@@ -453,6 +475,23 @@ def _is_attribute(words: list[str]) -> bool:
     return (
         not (has_number and all(_CAPITALISED.fullmatch(word) for word in words)) and total_bits(".".join(words)) > -8.0
     )
+
+
+def is_chosen_pair(value: str) -> bool:
+    """Return True if two words with a point between them are a password, such as `Heron.nest7`, and not an attribute.
+
+    Attributes have no digits in place of letters, and rarely begin with a capital and end with a number.
+    """
+    if not _JOINED_BY_POINT.fullmatch(value):
+        return False
+    first, _, last = value.rstrip("!?").partition(".")
+    if not _OF_CODE.isdisjoint(word.lower().rstrip("0123456789") for word in (first, last)) or _ATTRIBUTE.search(last):
+        return False
+    if _NO_LEET.search(first) or _NO_LEET.search(last):
+        return False
+    if _LEET.search(first) or _LEET.search(last):
+        return True
+    return bool(_CAPITAL.fullmatch(first) and _NUMBERED.fullmatch(last))
 
 
 def has_plain_shape(value: str) -> bool:
