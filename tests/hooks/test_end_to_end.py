@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hook_runs import Hooks, Payload, sent_before
+from hook_runs import HookRun, Hooks, Payload, sent_before
 
 from engram.enums import Actor, Kind
 from engram.models.engine.transaction import Store
@@ -98,13 +98,25 @@ def asked(payload: Payload, text: str = PROMPT, **fields: Any) -> dict[str, Any]
 def test_a_real_payload_gets_bites_in_the_same_turn_and_leaves_nothing_pending(
     hooks: Hooks, live: Live, payload: Payload
 ) -> None:
-    sent = asked(payload)
-
-    first, second = (hooks.run("UserPromptSubmit", sent) for _ in range(2))
+    sent, first = answered(hooks, "UserPromptSubmit", asked(payload))
 
     assert "watcher.lock by flock" in first.context
-    assert second.is_silent
+    assert hooks.run("UserPromptSubmit", sent).is_silent
     assert hooks.run("PreToolUse", payload("PreToolUse-Bash-0"), session=sent["session_id"]).is_silent
+
+
+def answered(hooks: Hooks, event: str, sent: dict[str, Any]) -> tuple[dict[str, Any], HookRun]:
+    """Send a payload in new sessions until it is answered in time, which a busy machine may prevent.
+
+    Return the payload that was answered, and its run.
+    """
+    for _ in range(MAX_ATTEMPTS):
+        tried = sent | {"session_id": str(uuid.uuid4())}
+        run = hooks.run(event, tried)
+        assert (run.status, run.errors) == (0, b"")
+        if run.output:
+            return tried, run
+    raise AssertionError(f"no hook was answered in {MAX_ATTEMPTS} sessions")
 
 
 def at_once(hooks: Hooks, event: str, sent: dict[str, Any], number: int = 2) -> list[bytes]:
@@ -201,12 +213,14 @@ def test_an_answer_that_comes_too_late_is_handed_over_at_the_next_tool_call_once
 def test_a_session_is_briefed_at_its_start_and_not_where_it_is_replayed(
     hooks: Hooks, live: Live, payload: Payload, name: str, is_briefed: bool
 ) -> None:
-    run = hooks.run("SessionStart", payload(f"SessionStart-{name}"))
+    sent = payload(f"SessionStart-{name}")
 
-    assert (run.status, run.errors) == (0, b"")
-    assert (b"watcher.lock by flock" in run.output) is is_briefed
-    if is_briefed:
-        assert json.loads(run.output)["hookSpecificOutput"]["hookEventName"] == "SessionStart"
+    if not is_briefed:
+        assert hooks.run("SessionStart", sent).is_silent
+        return
+    _, run = answered(hooks, "SessionStart", sent)
+    assert b"watcher.lock by flock" in run.output
+    assert json.loads(run.output)["hookSpecificOutput"]["hookEventName"] == "SessionStart"
 
 
 @pytest.mark.parametrize("sent", [b"[]", b"\xff", b"{", b'{"hook_event_name":7}', b'{"op":"status"}'])
