@@ -12,10 +12,15 @@ from collections.abc import Iterator
 from engram.redaction.values import Gate, Span, has_digit, has_plain_shape, is_mixed, is_placeholder, is_technical
 from engram.system.lazy_regex import lazy_regex
 
+#: Units and things that are counted: a number before one of them is no code.
+_COUNTED = (
+    r"(?:%|ms|px|mb|gb|kb|eur|usd|€|ok|loc|bytes|lines?|tests?|files?|zeilen|lignes|líneas|lineas|righe|linhas|regels|"
+    r"linii|linie|строк)"
+)
 #: The code of a door: three to eight digits, groups of digits, or a few digits with a letter among them.
 _CODE = (
     r"[ \t]{0,3}[\"'„“*#]{0,2}(?P<code>\d{1,2}(?:[ -]\d{1,2}){2,4}|\d{3,8}|\d{1,4}[A-Za-z]\d{1,4})"
-    r"(?![^\W_]|[.,:/%°-]\d|[ ](?:%|ms|px|mb|gb|kb|eur|usd|€)|%)"
+    rf"(?![^\W_]|[.,:/%°-]\d|[ ]{_COUNTED}(?![^\W_])|%)"
 )
 #: Words between the name of a code and the code.
 _IS = (
@@ -44,9 +49,8 @@ _NAMED = lazy_regex(
     r"код|шифр|пин-код)[ ](?:"
     + "|".join(_OF)
     + r")(?:[ ]d['’][\w]{3,12}|[ ][\w-]{2,16})?"
-    + r"(?:"
+    # "porta" is a port, too: "il codice della porta 443".
     + _IS
-    + r")?"
     + _CODE
 )
 _COMPOUND = lazy_regex(

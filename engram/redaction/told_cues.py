@@ -140,6 +140,8 @@ CUES: dict[str, str] = {
         "hora ora_ uur godzin час € eur$ usd kg$ mb$ gb$ ms$ px$ tests passed tokens$ chars lines_ pull step "
         "schritt model modell artikel vlan$ сборк hausnummer huisnummer civico kundenn klantn seriennr inventar "
         "artikeln matricola référence referenc référ ref$ nr$ number$ número$ numéro$ numero$ numer$ nummer$ номер$ "
+        "codice_di_stato codice_di_uscita código_de_estado codigo_de_estado código_de_salida codigo_de_salida "
+        "código_de_saída codigo_de_saida "
         "号室 号楼 型番 型号 订单 threshold schwell seuil umbral soglia drempel próg$ порог sensor sensore firmware"
     ),
     "kept": (

@@ -18,6 +18,8 @@ from engram.redaction import redact
         ("The gate code is #6142 until Friday.", "6142"),
         ("safe combo: 18-27-36 (left first)", "18-27-36"),
         ("le code de la porte est 27B36", "27B36"),
+        ("il codice della porta è 4431", "4431"),
+        ("el código de la puerta de salida es 4821", "4821"),
         ("код от сейфа 18-27-36", "18-27-36"),
         ("ロッカーの暗証番号は 6142 です", "6142"),
         ("hab das pw vom NAS auf Ziegel.dach7 gesetzt", "Ziegel.dach7"),
@@ -42,6 +44,13 @@ def test_masks_the_value(text: str, secret: str) -> None:
         "log in with google and oauth2",
         "open the archive with 7zip",
         "decrypt the backup with aes-256-gcm",
+        "il codice della porta 443",
+        "o código da porta 8080",
+        "Le code du portail est 500 lignes de PHP.",
+        "the keypad code is 250 lines",
+        "il codice di stato è 500",
+        "el código de estado es 404",
+        "o código de saída é 137",
     ],
 )
 def test_leaves_code_and_prose(text: str) -> None:
