@@ -27,13 +27,12 @@ from engram.page.open_page import ensure_page, open_browser, stop_page
 from engram.page.page_access import ADDRESS, make_entry
 from engram.paths import Home, current_folder
 from engram.reports.engram_checks import Check, State, find_missing, offer_claude
-from engram.reports.health import STAGE_NAMES, Health, home_bytes, status_to_json, take_health
+from engram.reports.health import STAGE_NAMES, Health, disk_trouble, home_bytes, status_to_json, take_health
 from engram.reports.hub_report import report_hubs
 from engram.reports.processes import ProcessState, is_held
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.setup.doctor.doctor_report import apply_fixes, write_report
 from engram.setup.doctor.machine_checks import Machine, hangs, restarting, run_checks
-from engram.system.atomic import explain_disk
 from engram.transcripts.registry import present_folders, skipped, title_of
 from engram.trust.display import counted, number_of, span
 from engram.vaults import settings_around
@@ -83,7 +82,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
     print_facts(
         [
             ("engram", as_called_here(_off(serving, health))),
-            ("disk", _trouble(serving)),
+            ("disk", disk_trouble(serving)),
             ("paused", ", ".join(pauses)),
             ("worker", as_called_here(_process(health.worker, serving.worker_lock, serving))),
             ("watcher", as_called_here(_process(health.watcher, serving.watcher_lock, serving))),
@@ -208,12 +207,6 @@ def _off(places: Home, health: Health) -> str:
         else "Engram is not installed. Run: engram install"
     )
     return f"OFF: nothing is read, and Claude is shown nothing{why}. {start}"
-
-
-def _trouble(places: Home) -> str:
-    """Return why nothing can be kept, such as a full disk; "" if it can."""
-    trouble = explain_disk(places.memory_db, is_quick=True)
-    return f"nothing new is read or kept: {trouble}" if trouble else ""
 
 
 def _process(state: ProcessState, lock: Path, places: Home) -> str:

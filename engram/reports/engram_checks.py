@@ -41,10 +41,9 @@ from engram.models.rescue.soundness import find_all_damage, quick_damage
 from engram.models.sessions import reading_progress
 from engram.models.work.task_runs import note_failure
 from engram.models.work.work import WorkState, current_pauses, list_work
-from engram.reports.health import SEE_LOG, Health
+from engram.reports.health import SEE_LOG, Health, disk_trouble
 from engram.reports.use_report import REPORT_DAYS, late_of_days, late_text
 from engram.settings import WITHDRAWN, ConfigFault, Settings
-from engram.system.atomic import explain_disk
 from engram.transcripts.project import is_excluded
 from engram.transcripts.registry import present_folders, skipped
 from engram.trust.display import as_arguments, number_of
@@ -200,9 +199,8 @@ def _home(store: Store, settings: Settings) -> Iterator[Check]:
     else:
         yield Check("memory folder", State.OK, f"{places.root}, mode {mode:04o}")
     free = shutil.disk_usage(places.root).free
-    trouble = explain_disk(places.memory_db, is_quick=True)
-    if trouble:
-        yield Check("disk", State.BAD, f"nothing new is read or kept: {trouble}", "it goes on by itself afterwards")
+    if trouble := disk_trouble(places):
+        yield Check("disk", State.BAD, trouble, "it goes on by itself afterwards")
     elif free < MIN_FREE_BYTES:
         yield Check(
             "disk", State.WARN, f"{free / 1e6:.0f} MB free", "free some space: reading stops when the disk is full"

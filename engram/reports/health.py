@@ -20,9 +20,10 @@ from engram.models.sessions import reading_progress
 from engram.models.sessions.prompt_outcomes import count_outcomes_since
 from engram.models.shown import usage
 from engram.models.work.task_runs import list_stages
+from engram.paths import Home
 from engram.reports.processes import ProcessState, process_state
 from engram.settings import MODEL_EXTRACTORS, Settings
-from engram.system.atomic import read_regular
+from engram.system.atomic import explain_disk, read_regular
 from engram.system.clock import iso_or_none
 from engram.transcripts.registry import discover
 from engram.vaults import settings_around
@@ -299,3 +300,9 @@ def status_to_json(
         "home_bytes": home_bytes(settings.home),
         "claude_folder": str(settings.claude_folder),
     }
+
+
+def disk_trouble(places: Home) -> str:
+    """Return why nothing can be kept, such as a full disk; "" if it can. Nothing is written to find out."""
+    trouble = explain_disk(places.memory_db, is_quick=True)
+    return f"nothing new is read or kept: {trouble}" if trouble else ""
