@@ -11,6 +11,7 @@ another session.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -352,7 +353,7 @@ def _judge(sentence: str, statement: Statement, after: str, project: str, model:
 
 def _beginning(sentence: str, after: str) -> str:
     """Return the name of the floor for a sentence with this beginning that is followed by ``after``."""
-    lead = words.LEADS_IN.match(sentence) or languages.LEADS_IN.match(sentence)
+    lead = _lead_in(sentence)
     told = sentence[lead.end() :] if lead else ""
     is_order = bool(orders_in.ORDERS.search(told))
     if lead and languages.FUTURE.search(lead[0]) and not _has_lasting_word(told):
@@ -371,6 +372,11 @@ def _beginning(sentence: str, after: str) -> str:
         return "unmistakable" if is_doubtful else "sure"
     begins = (words.UNMISTAKABLE, languages.UNMISTAKABLE, languages.TEAM, languages.REMEMBERS_TO)
     return "unmistakable" if any(pattern.search(sentence) for pattern in begins) else "rule"
+
+
+def _lead_in(sentence: str) -> re.Match[str] | None:
+    """Match what leads in a rule at the beginning of a sentence, such as "for the future:", in any of the languages."""
+    return words.LEADS_IN.match(sentence) or languages.LEADS_IN.match(sentence)
 
 
 def _without_politeness(sentence: str) -> str:
@@ -450,7 +456,7 @@ def _refusal(sentence: str, statement: Statement, after: str) -> Refusal | None:
         return Refusal.TEXT
     if words.OF_AN_AGENT_TO_MAKE.search(sentence):
         return Refusal.PART
-    lead = words.LEADS_IN.match(sentence) or languages.LEADS_IN.match(sentence)
+    lead = _lead_in(sentence)
     if orders_in.PERHAPS.match(sentence[lead.end() :] if lead else sentence):
         return Refusal.UNSURE
     if words.REPORTS.search(sentence) or words.EXAMPLE.search(sentence):

@@ -27,11 +27,11 @@ _IS = (
     r"(?:[ \t]{0,2}[:=→]|[ ](?:is|was|ist|lautet|war|est|era|es|é|è|to|jest|это|now|->|→)(?![^\W_])"
     r"(?:[ ]now|[ ]jetzt)?:?)"
 )
-_OPENED = {
-    "en": r"(?:(?:front|back|side|garage|main) )?(?:door|gate|garage|keypad|lobby|lock ?box|safe|padlock|locker|vault)",
-    "de": r"(?:haustür|tür|tor|tresor|safe|garagen(?:tor)?|alarm|schlüsselkasten|schließfach|spind|"
-    r"zahlenschloss|eingangs)",
-}
+#: What has a code, in English and in German, before the word for the code.
+_ENGLISH = r"(?:(?:front|back|side|garage|main) )?(?:door|gate|garage|keypad|lobby|lock ?box|safe|padlock|locker|vault)"
+_GERMAN = (
+    r"(?:haustür|tür|tor|tresor|safe|garagen(?:tor)?|alarm|schlüsselkasten|schließfach|spind|zahlenschloss|eingangs)"
+)
 #: What has a code, after "of the" in each language.
 _OF = (
     r"(?:für|von|vom|der|des|zum|zur)[ ](?:(?:die|den|das|der|dem|des)[ ])?"
@@ -55,13 +55,13 @@ _NAMED = lazy_regex(
 )
 _COMPOUND = lazy_regex(
     r"(?<![\w-])(?:"
-    + _OPENED["en"]
+    + _ENGLISH
     + r"(?: door| gate| lock)? (?:code|pin)"
     + _IS
     + r"|(?:safe|vault|padlock|locker|lock ?box)(?: lock)? (?:combination|combo)(?:"
     + _IS
     + r")?|"
-    + _OPENED["de"]
+    + _GERMAN
     + r"-?(?:code|kombination|pin|zahl)"
     + _IS
     + r"|(?:deur|poort|kluis|sleutelkluis|garage)-?code"
@@ -88,22 +88,7 @@ _EASTERN = lazy_regex(
     r"[ ]?[「“\"]?(?P<code>\d{3,8}|\d{1,2}(?:-\d{1,2}){2,4})(?![\w-]*[.:]\d|\d)"
 )
 _EASTERN_WORDS = Gate(
-    *(
-        "暗証番号",
-        "金庫の",
-        "玄関の",
-        "ドアの",
-        "門の",
-        "警報の",
-        "ロッカーの",
-        "倉庫の",
-        "大门",
-        "门禁",
-        "单元门",
-        "保险柜",
-        "保险箱",
-    ),
-    *("警报", "报警器"),
+    *"暗証番号 金庫の 玄関の ドアの 門の 警報の ロッカーの 倉庫の 大门 门禁 单元门 保险柜 保险箱 警报 报警器".split()
 )
 #: A user and a password that somebody logs in with; a password set to; a password that opens an archive.
 _VALUE = r"[\"'`„“]?(?P<value>[^\s\"'`<>(){}|,;„“”]{7,64})"

@@ -13,8 +13,6 @@ from engram.system.lazy_regex import lazy_regex
 from engram.text.withdrawals import EMPTY_WORDS
 from engram.text.words import content_words, prefixes
 
-_ANY = re.IGNORECASE
-
 
 class Replacement(NamedTuple):
     """What a sentence says was left, by its name, and what has taken its place: by the first letters of their words."""
@@ -53,7 +51,7 @@ _ENDS = (
 #: The user's team left one thing for another. Said at the beginning and by itself: what is moved in one place, by
 #: somebody else, once upon a time or not at all has more words around it.
 _MOVED = tuple(
-    lazy_regex(rf"{_BEGINS}{one}", _ANY)
+    lazy_regex(rf"{_BEGINS}{one}", re.IGNORECASE)
     for one in (
         rf"we(?:['’]ve| have)? {_JUST}(?:moved|switched|migrated|changed)(?: over| away)? from {_OLD} "
         rf"(?:over )?to {_NEW}{_ENDS}",
@@ -93,24 +91,24 @@ _INSTEAD = lazy_regex(
     r"en lugar de|invece di|al posto di|em vez de|ao invés de|in plaats van|zamiast|вместо)|"
     r", (?:and )?(?:not|no longer|nicht mehr|plus|ya no|non più|niet meer)) "
     rf"{_OLD}{_HERE}[\s.!;)]*$",
-    _ANY,
+    re.IGNORECASE,
 )
 #: Says that things are so from some time on.
-_CHANGED = lazy_regex(rf"(?<!\w)(?:{_LATER}|now)(?!\w)", _ANY)
+_CHANGED = lazy_regex(rf"(?<!\w)(?:{_LATER}|now)(?!\w)", re.IGNORECASE)
 #: Makes it a question, a plan, a supposition, or undone since.
 _UNSETTLED = lazy_regex(
     r"[?？]|\b(?:if|when|once|until|before|unless|whether|maybe|perhaps|should|would|could|might|almost|nearly|never|"
     r"yet|back|again|revert\w*|undone|temporar\w+|for now|says?|said|thinks?|sagt|meint|dit|dice|diz|zegt|mówi|говорит|"
     r"wenn|falls|ob|sobald|vielleicht|si|quand|peut-être|cuando|quizás?|quando|forse|se|talvez|als|misschien|jeśli|gdy|"
     r"może|если|когда|может)\b|もし|なら|如果|要是|也许",
-    _ANY,
+    re.IGNORECASE,
 )
 #: Words of a rule about what to work with.
 _USES = lazy_regex(
     r"\b(?:with|mit|avec|con|com|met|us(?:e|es|ing|a|ad|amos|ar|iamo|are)|prefer\w*|go with|stick to|"
     r"run \S{2,40} for|(?:ver|be)?(?:wend|nutz)\w+|nimm|nehmen|utili[sz]\w+|gebruik\w*|używa\w*|stosuj\w*|"
     r"использу\w+)\b|使|用|사용|쓰|써",
-    _ANY,
+    re.IGNORECASE,
 )
 #: A letter of a name, and what follows a name in a rule unless the name is part of a longer one.
 _LETTER = r"[A-Za-z0-9\u00c0-\u024f\u0400-\u04ff+#@/_-]"
@@ -119,19 +117,19 @@ _GOES_ON = lazy_regex(
     r"everywhere|only|now|always|and|instead|unless|if|because|since|für|zum|zur|als|im|bei|mit|hier|überall|und|wenn|"
     r"verwenden|benutzen|nutzen|nehmen|pour|dans|comme|ici|partout|avec|et|para|en|aquí|como|con|y|siempre|per|qui|"
     r"come|nel|aqui|voor|om|gebruiken|do|w|jako|tutaj|для|в|как|здесь|тут|и)\b)",
-    _ANY,
+    re.IGNORECASE,
 )
 #: Where a rule goes on with what not to work with.
 _BUT_NOT = lazy_regex(
     r"(?<!\w)(?:not|never|no|don['’]?t|instead of|rather than|over|statt|anstatt|nicht|nie|kein\w*|au lieu d|pas|"
     r"jamais|en vez de|en lugar de|nunca|no|invece|mai|em vez de|não|in plaats|niet|geen|nie|zamiast|не|вместо)(?!\w)|"
     r"而不|不要|别|ではなく|ないで|말고",
-    _ANY,
+    re.IGNORECASE,
 )
 _ABOUT = r"(?P<about>[^,.;:!?]{2,60}?)"
 #: Says in another language than English that a rule, which it names, no longer applies.
 _ENDED = tuple(
-    lazy_regex(rf"{_BEGINS}(?:{one})[\s.!)]*(?:$|[,;])", _ANY)
+    lazy_regex(rf"{_BEGINS}(?:{one})[\s.!)]*(?:$|[,;])", re.IGNORECASE)
     for one in (
         rf"(?:das|die (?:regel|sache|vorgabe)) (?:mit|über|zu[mr]?|für|von|bei) {_ABOUT} "
         r"(?:gilt|zählt) nicht mehr",
@@ -175,7 +173,7 @@ def is_used_in(rule: str, name: str) -> bool:
     One that is about a part of it ("npm audit"), or that prefers another thing, does not.
     """
     favoured = _BUT_NOT.split(rule)[0]
-    named = re.search(rf"(?<!{_LETTER}){re.escape(name)}(?!{_LETTER})(?P<rest>.*)", favoured, _ANY)
+    named = re.search(rf"(?<!{_LETTER}){re.escape(name)}(?!{_LETTER})(?P<rest>.*)", favoured, re.IGNORECASE)
     return bool(named and _USES.search(favoured) and _GOES_ON.match(named["rest"]))
 
 

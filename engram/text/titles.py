@@ -117,13 +117,11 @@ def _first_clause(line: str, label: str = "") -> str:
     line = _trim(line) if label else line
     asked = _COURTESY.sub("", line)
     is_request = asked != line and _is_long_enough(asked)
-    line = asked if is_request else line
     # A clause that ends with a question mark keeps it, unless it is a request in the form of a question.
+    line = asked.rstrip("?？") if is_request else line
     found = (end.start() + (end[0] in "?？" and not is_request) for end in _CLAUSE_END.finditer(line))
     ends = [end for end in takewhile(lambda end: end <= MAX_TITLE_CHARACTERS, found) if not _is_in_code(line, end)]
-    clauses = [
-        line[:end] for end in (*ends, len(line.rstrip("?？") if is_request else line)) if _fits(head + line[:end])
-    ]
+    clauses = [line[:end] for end in (*ends, len(line)) if _fits(head + line[:end])]
     said = [clause for clause in clauses if _is_whole(clause, line)]
     title = said[0] if said else _first_words(line, head)
     title = title if title.endswith("…") else _trim(title) or line[:MAX_TITLE_CHARACTERS]
