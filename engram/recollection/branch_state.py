@@ -27,8 +27,7 @@ from engram.recollection.briefing_lines import is_open_problem, text_of, title_l
 from engram.recollection.prompts import filter_prompt
 from engram.recollection.render_bites import shown_name, shown_text
 from engram.system.clock import day_of, iso_time
-from engram.system.lazy_regex import lazy_regex
-from engram.text.shell import is_check_command, without_comments
+from engram.text.shell import is_check_command, without_comments, without_redirections
 from engram.text.titles import MAX_TITLE_CHARACTERS
 from engram.text.words import topic_words
 from engram.transcripts.calls import open_failure, open_todos
@@ -48,8 +47,6 @@ MAX_SESSION_AGE_MS = 30 * 86_400_000
 MAX_PAUSE_MS = 300_000
 #: Shared branches besides the default one. A session on such a branch rarely continues the previous one.
 TRUNKS = frozenset("develop development dev next trunk staging canary edge nightly integration unstable".split())
-#: Stream redirections, which are left out when a command is shown.
-_REDIRECTED = lazy_regex(r"\s*\d>&\d")
 #: Minimum number of informative words that a title or prompt must have to identify a session.
 MIN_TELLING_WORDS = 2
 #: Number of latest prompts that are searched for one with a topic.
@@ -360,7 +357,7 @@ def _failed(failure: OpenFailure | None) -> str:
     """Describe the last failure; "" unless the command is a check, because other failures leave nothing to do."""
     if failure is None or not is_check_command(failure.command):
         return ""
-    command = _REDIRECTED.sub("", without_comments(failure.command))
+    command = without_redirections(without_comments(failure.command))
     command = _shown(command, MAX_COMMAND_CHARACTERS, is_typed=False)
     status = "" if failure.exit_code is None else f" with exit code {failure.exit_code}"
     return f"`{command.replace('`', chr(39))}` failed last{status}" if command else ""

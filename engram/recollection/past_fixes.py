@@ -10,7 +10,6 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from engram.enums import Importance, Kind, Voice
-from engram.extraction.local.proven_fixes import normal_command
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory, find_memory, memories_resting_on_turns
 from engram.models.projects.projects import project_by_id
@@ -24,7 +23,15 @@ from engram.recollection.choose_bites import SEEN_FIX, Bite, InjectionRequest, w
 from engram.recollection.error_words import MIN_WORDS, WordsOfError, unmarked
 from engram.system.clock import iso_or_none
 from engram.system.lazy_regex import lazy_regex
-from engram.text.shell import error_keys, programs_of, telling_lines, tells_passing, without_comments
+from engram.text.shell import (
+    error_keys,
+    normal_command,
+    programs_of,
+    telling_lines,
+    tells_passing,
+    without_comments,
+    without_redirections,
+)
 from engram.text.splitting import split
 from engram.text.words import topic_words
 from engram.transcripts.turns import Action, Role, TextBlock, Turn
@@ -193,7 +200,6 @@ MIN_NAMED_WORDS = 0.8
 #: Maximum length of the part of an error that is searched for the command that fixes it, in characters.
 MAX_ERROR_CHARACTERS = 20_000
 _FAILURE_WORD = lazy_regex(r"[\w:./-]*\w")
-_REDIRECTION = lazy_regex(r"\s*\d?>&\d|\s*\d>/dev/null")
 #: Kinds of memories that say how a failure was fixed, or what did not fix it.
 FIX_KINDS = (Kind.FIX, Kind.DEAD_END)
 
@@ -324,7 +330,7 @@ def resolutions_of(store: Store, earlier: EarlierFailure) -> Iterator[tuple[list
 
 def _is_named(resolution: Resolution, failure: Failure) -> bool:
     """Return True if the error itself contains the command that fixes it, as errors of ``git push`` do."""
-    words = _FAILURE_WORD.findall(_REDIRECTION.sub("", resolution.passed_as or resolution.helper))
+    words = _FAILURE_WORD.findall(without_redirections(resolution.passed_as or resolution.helper))
     if resolution.files or not words:
         return False
     return sum(word in failure.error_words for word in words) >= MIN_NAMED_WORDS * len(words)
@@ -388,7 +394,7 @@ def _other_form(failed: str, passed: str) -> str:
 
 
 def _shown_command(command: str, limit: int = MAX_COMMAND_CHARACTERS) -> str:
-    lines = _REDIRECTION.sub("", without_comments(command)).strip().splitlines()
+    lines = without_redirections(without_comments(command)).strip().splitlines()
     return one_line(lines[0] if lines else "", limit).replace("`", "'")
 
 

@@ -379,6 +379,24 @@ def _run_by(text: str) -> str:
     return "" if _CLOSES.match(text) or _LOOPS.match(text) else _GRAMMAR.sub("", text)
 
 
+_REDIRECTION = lazy_regex(r"\s*\d?>&\d|\s*\d>/dev/null")
+_WRAPPING = lazy_regex(
+    r"\s*(?:2>&1|2>/dev/null|\|\s*(?:head|tail|grep|sed|awk|less|cat|tee|wc)\b[^|]*|;\s*echo\b[^;]*)"
+)
+_CHANGE_FOLDER = lazy_regex(r"^(?:cd\s+\S+\s*(?:&&|;)\s*)+")
+
+
+def without_redirections(command: str) -> str:
+    """Return a command without the redirections of its streams, as it is shown."""
+    return _REDIRECTION.sub("", command)
+
+
+def normal_command(command: str) -> str:
+    """Return a command without folder changes, redirections and filters, which differ between runs of the same one."""
+    text = _CHANGE_FOLDER.sub("", " ".join(command.split()))
+    return _WRAPPING.sub("", text).strip()
+
+
 def without_colours(text: str) -> str:
     return _ANSI.sub("", text) if "\x1b" in text else text
 

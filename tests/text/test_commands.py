@@ -8,11 +8,13 @@ from engram.text.shell import (
     entered_folders,
     hides_status,
     is_check_command,
+    normal_command,
     runs_program,
     tells_passing,
     told_part,
     without_comments,
     without_heredocs,
+    without_redirections,
 )
 from tests.each_case import each_case
 
@@ -195,3 +197,11 @@ def test_a_status_that_says_nothing_of_a_program(command: str, is_hidden: bool) 
 )
 def test_when_a_success_follows_a_failure(command: str, failed: str, tells: bool) -> None:
     assert tells_passing(command, failed) is tells
+
+
+def test_commands_compare_without_folders_redirections_and_filters() -> None:
+    assert normal_command("cd /x && go test ./... 2>&1 | grep FAIL | head -3") == "go test ./..."
+
+
+def test_a_command_is_shown_without_the_redirections_of_its_streams() -> None:
+    assert without_redirections("make test >&2 2>/dev/null > log.txt 2>&1") == "make test > log.txt"

@@ -12,7 +12,7 @@ from engram.extraction.candidate import Candidate, is_own
 from engram.extraction.local.sentences import ended, excerpt, fitting, points_back, quotable_sentences, supporting, sure
 from engram.extraction.user_rules import typed_prompt
 from engram.system.lazy_regex import lazy_regex
-from engram.text.shell import hides_status, tells_passing
+from engram.text.shell import hides_status, normal_command, tells_passing
 from engram.text.splitting import Block, split
 from engram.text.words import content_words, prefixes
 from engram.transcripts.calls import read_message
@@ -36,10 +36,6 @@ _TELLING = lazy_regex(
     r"clippy|typecheck|verify|make|mise|cargo|go|npm|pnpm|yarn|bun|npx|mix|gradle\w*|mvn|dotnet|swift|python3?|node|"
     r"deno|uv|just|git (?:push|commit|merge|rebase)|docker|terraform|pre-commit)\b"
 )
-_WRAPPING = lazy_regex(
-    r"\s*(?:2>&1|2>/dev/null|\|\s*(?:head|tail|grep|sed|awk|less|cat|tee|wc)\b[^|]*|;\s*echo\b[^;]*)"
-)
-_CHANGE_FOLDER = lazy_regex(r"^(?:cd\s+\S+\s*(?:&&|;)\s*)+")
 
 #: A sentence that gives a cause.
 _CAUSE = lazy_regex(
@@ -173,12 +169,6 @@ class FixMemory:
     turn_key: str
     #: The commit that followed in the same turn: "sha subject"; "" for none.
     commit: str = ""
-
-
-def normal_command(command: str) -> str:
-    """Return the command without folder changes, redirections and filters, so that two runs can be compared."""
-    text = _CHANGE_FOLDER.sub("", " ".join(command.split()))
-    return _WRAPPING.sub("", text).strip()
 
 
 def fix_memories(turns: Sequence[Turn]) -> list[FixMemory]:
