@@ -142,6 +142,23 @@ def test_every_name_before_a_file_in_brackets_stands_in_it() -> None:
     assert missing == []
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_every_name_in_code_font_stands_in_the_code(page: str) -> None:
+    """Names that can only be code: with an underscore, or with a capital inside."""
+    text = (REPO / page).read_text(encoding="utf-8")
+    names = set(re.findall(r"`(\w*[a-z]\w*_\w+|\w*_\w*[a-z]\w*|[A-Z][a-z]+[A-Z]\w*)`", text))
+    folders = [REPO / name for name in ("engram", "hooks", "mcp_server", "tests")]
+    source = "\n".join(
+        path.read_text(encoding="utf-8")
+        for folder in folders
+        for path in folder.rglob("*.*")
+        if path.suffix in (".py", ".sh")
+    )
+
+    assert names
+    assert names - set(re.findall(r"\w+", source)) == set()
+
+
 def test_a_column_that_is_shown_takes_at_most_five_files() -> None:
     text = (REPO / "CONTRIBUTING.md").read_text(encoding="utf-8")
     recipe = text.partition("### Add a column\n")[2].partition("\n### ")[0]
