@@ -26,7 +26,7 @@ from engram.system.lazy_regex import lazy_regex
 #: Folder of the vaults in the memory folder, and the file that names a vault's project.
 FOLDER_NAME, FILE_NAME = "vaults", "vault.json"
 _MAX_FILE_BYTES = 100_000
-#: The commands for the memory folder with all its vaults.
+#: Commands that act on the memory folder and all its vaults.
 OF_ALL_VAULTS = frozenset(("install", "uninstall", "service", "projects vault", "projects unvault"))
 #: A command in a message, in backticks, with its name.
 _COMMAND = lazy_regex(r"(?<=`)engram (projects (?:un)?vault|[a-z]+)")
@@ -75,7 +75,7 @@ def list_vaults(home: Home) -> tuple[Vault, ...]:
 
 
 def own_vault(home: Home) -> Vault | None:
-    """Return the vault that a memory folder is; None if it is not a vault."""
+    """Return the vault whose memory folder this is; None for a memory folder that isn't a vault."""
     file = home.root / FILE_NAME
     return _read(str(file), file.stat().st_mtime_ns) if file.is_file() else None
 
@@ -102,7 +102,10 @@ def vault_of_folder(home: Home, folder: str) -> Vault | None:
 
 
 def keeps_out(home: Home, identity: str, folder: str = "") -> bool:
-    """Return True if a memory folder must not store a project: it has or may have a vault, or this is another's."""
+    """Return True if a memory folder must not store a project.
+
+    The project has, or may have, a vault of its own, or the memory folder is another project's vault.
+    """
     own = own_vault(home)
     if own is not None:
         return not own.has_identity(identity) and not own.holds_folder(folder)

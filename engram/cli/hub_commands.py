@@ -274,7 +274,7 @@ def leave(workspace: Workspace, url: str | None, yes: bool, as_json: bool) -> No
     tell(as_json, {"left": server.url, "erased": is_erased}, f"Left {place}.{note}")
 
 
-@hub.command("status", short_help="Show the hubs and spaces, and what waits to be sent.")
+@hub.command("status", short_help="Show the hubs and spaces, and what is still to be sent.")
 @json_command
 def status(workspace: Workspace, as_json: bool) -> None:
     """Show the hubs and spaces: what is queued to be sent, what was set aside and why, the last sync and the last

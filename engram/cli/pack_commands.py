@@ -107,7 +107,7 @@ def make(
             print_lines(in_words(packed["content"]), indent="  ")
         for summary, reason in held_back:
             say(f"! reads like {reason}, so Claude sees it only on request: {summary}")
-    confirm(yes, as_json, f"Write {number_of(len(made.memories), 'memory')} into version {version} of a pack?")
+    confirm(yes, as_json, f"Write {number_of(len(made.memories), 'memory')} to version {version} of the pack {name}?")
     write_file(target, data)
     facts = {
         "file": str(target),
@@ -115,7 +115,7 @@ def make(
         "memories": len(made.memories),
         "held_back": [summary for summary, _ in held_back],
     }
-    tell(as_json, facts, f"Wrote version {version} into {target}; `engram pack sign {target}` signs it.")
+    tell(as_json, facts, f"Wrote version {version} to {target}; `engram pack sign {target}` signs it.")
 
 
 @pack.command("sign", short_help="Sign a pack with this machine's key.")
@@ -142,8 +142,8 @@ def sign(workspace: Workspace, file: Path, as_json: bool) -> None:
 def add(workspace: Workspace, file: Path, project: str | None, yes: bool, as_json: bool) -> None:
     """Install a signed pack. Its key is pinned: an update must be signed with the same one.
 
-    Its memories are attributed to the pack, never to you; what looks like an instruction is shown to Claude only on
-    request.
+    Its memories are attributed to the pack, never to you. Texts that look like instructions are shown to Claude only
+    on request.
 
     Example: engram pack add django-rules.pack
     """

@@ -32,7 +32,7 @@ from engram.trust.display import number_of, visible
 
 #: Maximum number of results printed unless ``--limit`` or ``-v`` says otherwise.
 MAX_RESULTS = 5
-#: Maximum number of lines of the first result's text, and of each other result's.
+#: Maximum number of lines of text for the first result, and for each of the others.
 MAX_FIRST_LINES, MAX_OTHER_LINES = 9, 4
 #: Minimum width of a title, in columns, for it to share a line with the day and the project.
 _MIN_TITLE_WIDTH = 24
@@ -227,7 +227,7 @@ def speaker_of(role: str) -> str:
 
 
 def pauses_in_words(store: Reader, pauses: Mapping[str, int]) -> list[str]:
-    """Return what is paused, as ``current_pauses`` returns it, each with the end of its pause."""
+    """Describe the pauses that ``current_pauses`` returns, each with its end."""
     found = []
     for scope, until_ms in pauses.items():
         project = find_project_of_identity(store, scope) if scope else None
@@ -246,7 +246,7 @@ def pause_note(store: Reader, project_id: int | None, what: str) -> str:
         name, off = project.name, f"engram pause --off --project {shlex.quote(project.name)}"
     else:
         return ""
-    return f"{name} is paused: {what}; `{off}` ends that."
+    return f"{name} is paused: {what}; `{off}` ends the pause."
 
 
 def say_masked(workspace: Workspace, *texts: str) -> None:

@@ -24,9 +24,9 @@ from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import count_runs, runs_program, telling_lines, told_part
 from engram.transcripts.turns import Action
 
-#: Number of prompts among which the one is looked for that says why a turn changed a file.
+#: Number of prompts, latest first, that are searched for the reason why a turn changed a file.
 MAX_PROMPTS = 20
-#: A prompt that only lets Claude go on, and its maximum length, in characters.
+#: A prompt that only tells Claude to continue, and its maximum length, in characters.
 MAX_CONTINUING_CHARACTERS = 100
 _ONLY_CONTINUES = lazy_regex(
     r"\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure|please|good|great|perfect|thanks|now|and|then|just|you can)\b\W*)*"
@@ -123,7 +123,7 @@ def _changes(store: Store, project_id: int, path: str, root: str | None) -> list
 
 
 def _reason_of(store: Store, turn_id: int) -> str:
-    """Return the latest prompt up to a turn that says more than to go on; the turn's own if none does."""
+    """Return the latest prompt up to a turn that doesn't just tell Claude to continue; else the turn's own."""
     prompts = prompts_until(store, turn_id, MAX_PROMPTS)
     return next((prompt for prompt in prompts if not _only_continues(prompt)), next(iter(prompts), ""))
 

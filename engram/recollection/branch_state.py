@@ -324,7 +324,7 @@ def _session_lines(where: Where, *, is_open: bool) -> list[str]:
     """Return lines about the branch's last session and, on a trunk, about the latest one if it left work open.
 
     If nothing is open, there is no line for a session on the default branch or a trunk, or without an informative title
-    or prompt. A session that is at work now has left nothing open, and must not be resumed beside itself.
+    or prompt. A session that is active now has left nothing open, and must not be resumed a second time.
     """
     here, elsewhere = where.last, where.last_elsewhere
     lines = []

@@ -37,7 +37,7 @@ def find_answers(
     but: Collection[PastFix] = (),
     branches: Collection[str] = (),
 ) -> list[PastFix]:
-    """Return what the assistant said in the end after prompts that contain an error, best match first.
+    """Return the assistant's final answers to prompts that contain an error, best match first.
 
     Args:
         but: fixes whose sessions are left out.
@@ -97,7 +97,7 @@ def _reports(store: Store, line: str, project_id: int) -> Iterator[PassageRow]:
 def _answer(
     store: Store, turn_id: int, error: str, match: float, wanted: Coverage, barred: Collection[str]
 ) -> PastFix | None:
-    """Return what the assistant said at the end of a report's turn, or else of one of the next turns."""
+    """Return the assistant's final answer in the turn of a report, or else in one of the turns that follow."""
     for stored in turns_from(store, turn_id, MAX_TURNS):
         if end := end_of_turn(stored.turn, error, wanted, barred):
             return PastFix(

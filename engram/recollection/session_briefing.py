@@ -279,10 +279,10 @@ def _waited_ms(vitals: Vitals) -> int:
 
 
 def _was_used_since(store: Reader, since_ms: int) -> bool:
-    """Return True if a session was at work on this machine after a time, and not only in the last minutes.
+    """Return True if a session was active on this machine after a time, and not only in the last few minutes.
 
-    A machine that slept was not, and its worker needs these minutes to catch up. That the scheduler looked for work is
-    no sign of it, because a scheduler that hangs or fails doesn't.
+    After a sleep, nothing was active, and the worker needs these minutes to catch up. Runs of the scheduler can't
+    be used as a sign, because a scheduler that hangs or fails has none.
     """
     return last_turn_before_ms(store, store.now_ms() - WAKING_MS) >= since_ms
 

@@ -151,12 +151,14 @@ class SessionStarts:
     def _briefing(self, session_id: str, cwd: str, *, is_late: bool = False) -> str:
         """Return the briefing of a session; "" if there is none.
 
-        One that ``is_late`` leaves out what the session was shown since its start.
+        Args:
+            is_late: leave out everything that the session has been shown since its start.
         """
         if not self._scope.may_show(session_id, cwd):
             return ""
         project_id = self._scope.project_id(session_id, cwd)
-        # A session that has worked already may itself have done what others left open, so only its branch is taken.
+        # A session that has already called tools may itself have finished what others left open, so only its branch
+        # is used.
         has_worked = is_late and self._has_worked(session_id, project_id)
         where = (
             Where(branch=read_branch(cwd))

@@ -1,7 +1,7 @@
-"""Find secrets in fixed turns of speech: the code of a door, a safe or an alarm, a password that somebody logs in with.
+"""Find secrets in set phrases: the code of a door, a safe or an alarm, or a password that somebody logs in with.
 
-The model for sentences (``told_secrets``) judges words by their surroundings. These turns say in themselves what comes
-next, so that the value needs only a form that fits.
+The model for sentences (``told_secrets``) judges words by their surroundings. A set phrase already says what follows
+it, so a value only has to have a suitable form.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from engram.redaction.values import Gate, Span, has_digit, has_plain_shape, is_mixed, is_placeholder, is_technical
 from engram.system.lazy_regex import lazy_regex
 
-#: Units and things that are counted: a number before one of them is no code.
+#: Units and things that are counted: a number before one of them isn't a code.
 _COUNTED = (
     r"(?:%|ms|px|mb|gb|kb|eur|usd|€|ok|loc|bytes|lines?|tests?|files?|zeilen|lignes|líneas|lineas|righe|linhas|regels|"
     r"linii|linie|строк)"
@@ -27,12 +27,12 @@ _IS = (
     r"(?:[ \t]{0,2}[:=→]|[ ](?:is|was|ist|lautet|war|est|era|es|é|è|to|jest|это|now|->|→)(?![^\W_])"
     r"(?:[ ]now|[ ]jetzt)?:?)"
 )
-#: What has a code, in English and in German, before the word for the code.
+#: Things that have a code, in English and in German, as named before the word for the code.
 _ENGLISH = r"(?:(?:front|back|side|garage|main) )?(?:door|gate|garage|keypad|lobby|lock ?box|safe|padlock|locker|vault)"
 _GERMAN = (
     r"(?:haustür|tür|tor|tresor|safe|garagen(?:tor)?|alarm|schlüsselkasten|schließfach|spind|zahlenschloss|eingangs)"
 )
-#: What has a code, after "of the" in each language.
+#: Things that have a code, with "of the" before them, in other languages.
 _OF = (
     r"(?:für|von|vom|der|des|zum|zur)[ ](?:(?:die|den|das|der|dem|des)[ ])?"
     r"(?:alarmanlage|haustür|tür|tor|tresor|safe|garage|schließfach|spind|zahlenschloss)s?",
@@ -90,7 +90,7 @@ _EASTERN = lazy_regex(
 _EASTERN_WORDS = Gate(
     *"暗証番号 金庫の 玄関の ドアの 門の 警報の ロッカーの 倉庫の 大门 门禁 单元门 保险柜 保险箱 警报 报警器".split()
 )
-#: A user and a password that somebody logs in with; a password set to; a password that opens an archive.
+#: Values in phrases about logging in with a user name and a password, changing a password, and opening an archive.
 _VALUE = r"[\"'`„“]?(?P<value>[^\s\"'`<>(){}|,;„“”]{7,64})"
 _LOGIN = lazy_regex(
     r"(?:log(?:ged)?[ -]?in|sign(?:ed)?[ -]?in|login)[ ](?:with|as|using)[ ][\w.+@-]{2,80}[ ](?:and|with|/)[ ]" + _VALUE
@@ -107,13 +107,13 @@ _UNLOCK = lazy_regex(
     r"(?:archive|zip|backup|vault|keystore|volume|drive|disk|pdf|file)[ ]with[ ]" + _VALUE
 )
 _UNLOCK_WORDS = Gate("unlock", "decrypt", "unzip", "open the", "extract the")
-#: A file, a program with its version, or a name in code: words in lower case joined by signs.
+#: A file, a program with its version, or an identifier: words in lower case joined by punctuation.
 _NO_VALUE = lazy_regex(r"[A-Za-z]{1,32}[-_]?v?\d+(?:\.\d+){0,4}|[a-z0-9]+(?:[._-][a-z0-9]+){0,8}|[^@]{1,64}@[^@]{1,64}")
 _END = ".:!?*)"
 
 
 def spoken_spans(text: str, low: str, held: int) -> Iterator[Span]:
-    """Yield the spans of codes and passwords in fixed turns of speech.
+    """Yield the spans of codes and passwords in set phrases.
 
     Args:
         low: the same text in lower case, of the same length.

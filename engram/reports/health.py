@@ -53,7 +53,7 @@ STAGE_NAMES = {
 _MODEL_STAGES = frozenset({"llm", "second chance"})
 #: Lag above which a stage is reported as late, in seconds.
 MAX_LAG_SECONDS = 600
-#: Maximum size of a settings file of Claude Code in which Engram is looked for, in bytes.
+#: Maximum size of a Claude Code settings file that is searched for Engram, in bytes.
 _SETTINGS_LIMIT_BYTES = 10_000_000
 #: Time during which an answered prompt proves that Claude Code calls Engram, in milliseconds.
 _LATELY_MS = 7 * 86_400_000

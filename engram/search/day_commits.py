@@ -70,7 +70,7 @@ def day_logs(store: Reader, query: Query) -> list[PublicHit]:
 
 
 def _is_about(commits: Sequence[Commit], question: str) -> bool:
-    """Return True if a question asks about any commits, or about what one of these commits names."""
+    """Return True if a question asks about any commits, or about a subject that one of these commits names."""
     subject = _subject_of(question)
     if not subject or _ASKS_COMMITS.search(question):
         return True
@@ -83,9 +83,9 @@ def asks_only_time(question: str, time: DateRange | None) -> bool:
 
 
 def of_named_time(hits: Sequence[Hit], question: str, time: DateRange | None) -> list[Hit]:
-    """Return the hits of the time that a question names; all of them if it names none, or a subject as well.
+    """Return only the hits from the time that a question names, if it names nothing else; otherwise return all hits.
 
-    What became of a subject may have been said later.
+    If the question also names a subject, what became of it may have been said later.
     """
     if time is None or not asks_only_time(question, time):
         return list(hits)

@@ -469,8 +469,8 @@ def later_word(question: str, hits: Sequence[PublicHit]) -> int:
     """Return the place of the first hit that takes up the subject of hit 0 later in the same session; 0 if none does.
 
     A hit counts if it contains most of the question's words that hit 0 contains, and says that what a sentence of hit 0
-    is about has changed: a problem that was stated there, or what is replaced now. A memory is not looked at, because
-    it was made when its session was over.
+    is about has changed: a problem that was stated there, or what is replaced now. Memories are left out,
+    because they were made after their session had ended.
     """
     if not hits or hits[0].memory or not hits[0].session_id or _TELLS_CHANGE.search(hits[0].text):
         return 0

@@ -367,7 +367,7 @@ _PLEASE = (
     r"^\W*(?:(?:bitte|jetzt|nun|dann|por favor|ahora|luego|s['’]il te plaît|maintenant|ensuite|per favore|ora|poi|"
     r"agora|depois|alsjeblieft|nu|dan|proszę|teraz|potem|пожалуйста|теперь|потом|сейчас|ok(?:ay)?)[,:]? )?"
 )
-#: What an order makes that is no thing with requirements of its own, but a step of the work.
+#: Results of an order that have no requirements of their own, because they are steps of the work.
 NOT_MADE = (
     r"(?!\W+(?:[\w-]+ ){0,2}?(?:commits?|branch\w*|(?:pull|merge)[ -]requests?|prs?|mrs?|issues?|tickets?|tags?|"
     r"releases?|rama|ramo|ветк\w|gałąź|коммит\w*)(?!\w))"

@@ -1,8 +1,7 @@
-"""Markdown for a terminal: the marks that are certainly marks are left out, and code is indented. Pure functions.
+"""Show Markdown on a terminal: remove markup that can only be markup, and indent code. Pure functions.
 
-Transcripts are full of asterisks, brackets and bars that are code: patterns, formulas, calls, SQL. So a mark is left
-out only together with its other half, and only around words with a blank or punctuation outside. In doubt, a text stays
-as it was said.
+In transcripts, many asterisks, brackets and bars are code: patterns, formulas, calls, SQL. So markup is removed only in
+pairs, and only around words that have a blank or punctuation outside. Doubtful text is left unchanged.
 """
 
 from __future__ import annotations
@@ -12,18 +11,18 @@ from enum import Enum, auto
 
 from engram.system.lazy_regex import lazy_regex
 
-#: A letter or a mark of a script without blanks between its words.
+#: A letter or punctuation mark of a script that has no blanks between words.
 _CJK = r"\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef"
-#: A span of code, whose asterisks and brackets are its own.
+#: A code span, in which asterisks and brackets are not markup.
 _CODE = r"`[^`]*+`"
-#: Nothing but a blank or an opening mark before what follows.
+#: A position after a blank or an opening punctuation mark, or at the beginning.
 _BEFORE = rf"(?<![^\s(“‘«„—–{_CJK}])"
-#: Code; or words in two or three asterisks. They don't begin or end as a path, an argument or a pattern does.
+#: Code; or words between two or three asterisks, unless they begin or end like a path, an argument or a pattern.
 _BOLD = lazy_regex(
     rf"{_CODE}|{_BEFORE}(?P<mark>\*\*\*?)(?=[\"“‘«„(#$@.~-]{{0,2}}[\w`{_CJK}])(?P<words>(?:[^*`]|{_CODE})++)"
     rf"(?<=[\w`\"”’»).:!?…%+{_CJK}])(?P=mark)(?=[\s,;:!?)’'”»…—–{_CJK}]|\.(?!\w)|$)"
 )
-#: Code; or a link with a letter in its text, to an address, a path or a heading.
+#: Code; or a link to an address, a path or a heading, with at least one letter in its text.
 _LINK = lazy_regex(
     rf"{_CODE}|(?:{_BEFORE}|(?<=\*\*))\[(?=(?:[^\[\]\w]|[\d_])*+[^\W\d_])(?P<words>(?:[^\[\]`]|{_CODE})++)\]"
     r"\((?=[^()\s/#]*+[/#])[^()\s`\\]++(?:\([^()\s`\\]*+\)[^()\s`\\]*+)?(?: \"[^\"]*+\")?\)(?![\w(\[])"
@@ -32,7 +31,7 @@ _LINK = lazy_regex(
 _FENCE = lazy_regex(r"\s*+(`{3,}+|~{3,}+)([^`]*+)$")
 #: Marks of a heading. A single one may begin a comment.
 _HEADING = lazy_regex(r"#{2,6} ")
-#: A line of code, a heading or a row, which no paragraph runs across.
+#: A line that is never part of a paragraph: code, a heading or a row.
 _ALONE = lazy_regex(r"    |\||#{1,6} ")
 _BLOCK = lazy_regex(r"\s*+(?:[-*+•] |\d{1,3}[.)] |#{1,6} |[|>]|`{3}|~{3})")
 _BULLET = lazy_regex(r"(?:[-*+•]|\d{1,3}[.)]) ")
@@ -41,13 +40,13 @@ _BAR = lazy_regex(rf"({_CODE}|\\.)|\|")
 
 
 class LineKind(Enum):
-    """What a line of a text is."""
+    """The kind of a line."""
 
     PROSE = auto()
     #: The first or the last line of a code block.
     FENCE = auto()
     CODE = auto()
-    #: Prose or code: a part of a text in which a code block has no beginning or no end.
+    #: Either prose or code, because a code block has no beginning or no end.
     UNKNOWN = auto()
 
 
@@ -68,7 +67,7 @@ def kinds_of(lines: Sequence[str]) -> list[LineKind]:
 
 
 def without_bullet(text: str) -> str:
-    """Return a text without the mark of a list point at its beginning."""
+    """Return a text without the bullet or number of a list item at its beginning."""
     text = text.lstrip()
     mark = _BULLET.match(text)
     return text[mark.end() :] if mark else text
@@ -96,9 +95,9 @@ def paragraphs_of(lines: Sequence[str]) -> Iterator[tuple[list[str], LineKind]]:
 
 
 def readable_lines(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a text as a person reads them, without blank lines, each with the indent of its continuation.
+    """Yield the lines of a text for display, without blank lines, each with the indent of its continuation.
 
-    Bold words and the texts of links stand without their marks, and the cells of a table are joined.
+    The markup of bold words and links is removed, and the cells of a table are joined.
     """
     lines = [line.rstrip() for line in text.split("\n")]
     is_table = False
@@ -114,7 +113,7 @@ def readable_lines(text: str) -> Iterator[tuple[str, str]]:
 
 
 def without_marks(line: str) -> str:
-    """Return a line with bold words and the texts of links without their marks; with code, the rest is as it was."""
+    """Return a line without the markup of bold words and links; code spans are left unchanged."""
     if line.count("`") % 2 or "``" in line:
         return line
     line = _LINK.sub(lambda found: found["words"] or found[0], line)
@@ -129,7 +128,7 @@ def _as_prose(line: str, *, is_row: bool) -> str:
 
 
 def _is_row(line: str) -> bool:
-    """Return True for a line that is a row if it stands in a table."""
+    """Return True for a line that is a row if it is part of a table."""
     line = line.strip()
     return len(line) > 1 and line[0] == line[-1] == "|" and not line.endswith("\\|")
 

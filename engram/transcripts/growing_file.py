@@ -53,7 +53,7 @@ class Content(Protocol):
 class Line(NamedTuple):
     """A complete line.
 
-    It is a named tuple because one is created for every line, and creating it is three times as fast.
+    A named tuple, because one is created for every line, and a dataclass takes three times as long to create.
     """
 
     #: Where the line begins in the file, in bytes.

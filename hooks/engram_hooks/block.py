@@ -126,7 +126,7 @@ def link_interpreter(home: Home) -> None:
 
 
 def with_home(home: Home | None) -> str:
-    """Return the beginning of a command for a memory folder; "" for the environment's memory folder."""
+    """Return the prefix that makes a command use a memory folder; "" to leave the choice to the environment."""
     if home is None:
         return ""
     return f"ENGRAM_HOME=${{ENGRAM_HOME:-{shlex.quote(str(home.root))}}}; export ENGRAM_HOME; "

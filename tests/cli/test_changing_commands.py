@@ -429,7 +429,7 @@ def test_a_pause_is_mentioned_where_it_changes_what_is_shown_or_found(
     saved = run("save", "The crane is red.", "--project", "harbor").stdout
     found = run("recall", "crane", "--project", "harbor")
 
-    off = "`engram pause --off --project harbor` ends that.\n"
+    off = "`engram pause --off --project harbor` ends the pause.\n"
     assert f"harbor is paused: Claude is shown nothing; {off}" in saved
     assert found.stderr == f"harbor is paused: what is said in the meantime is neither read nor found; {off}"
     assert "paused" not in run("save", "The lamp is red.", "--project", "lantern").stdout

@@ -92,7 +92,7 @@ _UNMENDED = lazy_regex(
     re.IGNORECASE,
 )
 #: Words of a sentence in a commit's body that gives a reason: what fails or is impossible, or that the change is
-#: interim. What the change ensures, enables, or does instead is no reason.
+#: interim. What the change ensures, enables, or does instead is not a reason.
 _REASON = lazy_regex(
     r"\b(?:otherwise|leaking|leaving|breaking|hiding|losing|forcing|blocking|(?:do|does|is|are|has|have)(?:n't| not)|"
     r"can't|cannot|can not|never|silently|too (?:late|early|long|large|small)|by design|deliberately|on purpose|"

@@ -22,8 +22,8 @@ MAX_ANSWER_MEMORIES = 60
 MAX_PASSAGES = 2
 #: Maximum number of braces in a text that are tried as the beginning of the output; the model may write some before it.
 _MAX_STARTS = 50
-#: Lists that a memory need not have; if one of them has the wrong shape, the memory is still used.
-_LISTS_BESIDE = {"passages", "entities", "questions"}
+#: Optional lists: if one of them has the wrong shape, the memory is still used.
+_OPTIONAL_LISTS = {"passages", "entities", "questions"}
 
 Action = Literal["new", "same", "corrects", "supersedes", "resolves", "retracts"]
 ProposedKind = Literal[Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.STATE, Kind.DEAD_END]
@@ -164,7 +164,7 @@ def _memory(raw: Any) -> ProposedMemory | None:
         filled["passages"] = [old_content]
     if not isinstance(filled.get("title", ""), str):
         del filled["title"]
-    for name in _LISTS_BESIDE & filled.keys():
+    for name in _OPTIONAL_LISTS & filled.keys():
         given = filled[name] if isinstance(filled[name], list) else [filled[name]]
         filled[name] = [text for text in given if isinstance(text, str)]
     if filled.get("action") != "retracts" and "summary" not in filled:
@@ -181,5 +181,5 @@ def rolling_summary_of(answer: ModelOutput) -> str:
 
 
 def cleaned(text: str) -> str:
-    """Return a text without characters that no database accepts, which are NULs and halves of surrogate pairs."""
+    """Remove the characters that no database accepts: NULs and lone surrogates."""
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")

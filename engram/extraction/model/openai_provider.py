@@ -117,7 +117,7 @@ _UNFIT = (400, 413, 422)
 _HOPELESS = (401, 402, 403, 404, 405)
 #: Name of the limit on an answer's length in chat completions, and its name for models that think.
 _LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
-_NO_COMPLETION = "it is no completion; the address of an OpenAI-compatible API, llm_base_url, usually ends in /v1"
+_NO_COMPLETION = "it isn't a completion; the address of an OpenAI-compatible API, llm_base_url, usually ends in /v1"
 #: Effort of a reasoning model; reasoning is paid for as output and counts towards the maximum length of an answer.
 EFFORT = "low"
 #: OpenAI's reasoning models. A model that is mistaken for one of them refuses the effort, and is then asked without it.

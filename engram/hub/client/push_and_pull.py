@@ -1,4 +1,4 @@
-"""Push what waits to a hub, and pull what other machines said, a page at a time.
+"""Push pending statements to a hub, and pull those of other machines, a page at a time.
 
 Each page that is pulled is stored in the same transaction as its cursor.
 """

@@ -230,7 +230,7 @@ def title_and_rest(memory: Memory) -> tuple[str, str]:
     if memory.title:
         return memory.title, memory.summary
     title, (first, rest) = memory.shown_title, first_sentence(memory.summary)
-    # A title that is no part of the summary, such as "Chosen: Redis", tells more than the first sentence.
+    # A title that isn't part of the summary, such as "Chosen: Redis", says more than the first sentence.
     is_part = title.rstrip("…") in memory.summary
     return (first, rest) if first and is_part else (title, memory.summary)
 

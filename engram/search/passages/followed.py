@@ -44,7 +44,7 @@ MAX_SENTENCES = 8
 COMPARED_CHARACTERS = 60
 #: A sentence with fewer words ("Hm, wait.") says nothing that a withdrawal after it could mean.
 MIN_STATEMENT_WORDS = 4
-#: Number of characters of a later prompt in which a withdrawal is looked for; it may begin with pasted text.
+#: Number of characters of a later prompt that are searched for a withdrawal; it may begin with pasted text.
 MAX_PASTED_CHARACTERS = 600
 
 #: Beginnings of prompts that reject what the assistant just said.

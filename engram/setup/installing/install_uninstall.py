@@ -86,7 +86,7 @@ def uninstall(
         journal = load_journal(home) or stray
         if journal is not None:
             undo_installation(run, journal)
-        # Not before: what is left would otherwise be looked for in this journal.
+        # Add these last: otherwise this journal would be searched for what is left.
         run.outcome.problems += problems
         return run.outcome
 

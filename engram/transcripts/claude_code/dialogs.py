@@ -156,7 +156,7 @@ def _answers(action: Action, report: object) -> Iterator[Part]:
 
 
 def _split_answer(answer: str, labels: Sequence[str]) -> tuple[list[str], str]:
-    """Return the labels in an answer, and the rest, which is what the user typed.
+    """Split an answer into the labels that it contains and the text that the user typed.
 
     Some versions put a comma without a space between labels. The label for answering in one's own words is not itself
     an answer.
