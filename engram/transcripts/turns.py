@@ -301,6 +301,8 @@ class Draft:
     is_rewritten: bool = False
     #: Tool calls without a result yet: id → index in ``actions``.
     waiting: dict[str, int] = field(default_factory=dict)
+    #: Id of an entry → indexes of its stored blocks in ``said``, once a block is rewritten.
+    _places: dict[str, list[int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, turn: Turn) -> Draft:
@@ -342,7 +344,10 @@ class Draft:
 
     def rewrite(self, blocks: Sequence[TextBlock]) -> None:
         """Update the text blocks of one entry from its source; do nothing if they are unchanged."""
-        places = [i for i, block in enumerate(self.said) if blocks and block.uuid and block.uuid == blocks[0].uuid]
+        if not self._places:
+            for place, block in enumerate(self.said):
+                self._places.setdefault(block.uuid, []).append(place)
+        places = self._places.get(blocks[0].uuid, []) if blocks and blocks[0].uuid else []
         if [self.said[place].role for place in places] != [block.role for block in blocks]:
             return
         for place, block in zip(places, blocks, strict=True):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
+from types import FrameType
 
 import pytest
 from growing_transcript import Ingest, Transcript, Turns
@@ -73,6 +75,38 @@ def test_a_line_is_rewritten_in_place_with_the_same_size(
     replies = [reply for _, reply in said(turns)]
     assert ["steel" in reply for reply in replies].count(True) >= 1
     assert [prompt for prompt, _ in said(turns)].count("one") == 1
+
+
+def test_the_work_of_reading_a_turn_again_grows_with_its_entries(
+    make_transcript: Callable[..., Transcript], ingest: Ingest
+) -> None:
+    calls = []
+    for name, answers in (("shorter", 60), ("longer", 240)):
+        transcript = make_transcript(name)
+        transcript.user("one")
+        for number in range(answers):
+            transcript.says(f"answer {number}")
+        ingest(transcript)
+        rewrite(transcript, [lines_of(transcript)[0].replace("one", "two"), *lines_of(transcript)[1:]])
+        calls.append(calls_of(lambda transcript=transcript: ingest(transcript)))
+
+    assert calls[1] < 6 * calls[0]
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """Run something; return how many functions were called, those written in C included."""
+    calls = 0
+
+    def count(_frame: FrameType, event: str, _: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return calls
 
 
 @pytest.mark.parametrize("change", [lambda lines: lines[:2], lambda lines: lines[2:], lambda lines: lines[:1] * 3])

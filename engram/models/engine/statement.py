@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import json
 import struct
-import uuid as uuid_module
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -363,7 +362,8 @@ def unpack_uuid(data: bytes | None) -> str:
         return ""
     data = bytes(data)
     if len(data) == _UUID_BYTES:
-        return str(uuid_module.UUID(bytes=data))
+        text = data.hex()  # three times as fast as the class UUID
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
     return data.rstrip(b"\0").decode("utf-8", "replace")
 
 

@@ -19,6 +19,7 @@ from engram.models.engine.transaction import Reader, Store, Tx, Value, asks_any,
 from engram.models.memories.tombstones import forgotten_entries, is_turn_forgotten
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import (
+    StoredTurn,
     claimed_entries,
     load_turn,
     load_turn_row,
@@ -404,6 +405,8 @@ class TurnsInStore:
     others: dict[str, Progress] = field(default_factory=dict)
     _asked: set[str] = field(default_factory=set)
     _known: set[str] = field(default_factory=set)
+    #: Row id → turn, for the turns that ``holder`` read: a turn has up to thousands of entries.
+    _turns: dict[int, StoredTurn | None] = field(default_factory=dict)
 
     def load(self, key: str) -> Turn | None:
         stored = load_turn(self.store, key)
@@ -430,7 +433,9 @@ class TurnsInStore:
 
     def holder(self, uuid: str) -> Turn | None:
         turn_id = turn_of_entry(self.store, uuid)
-        stored = None if turn_id is None else load_turn_row(self.store, turn_id)
+        if turn_id is not None and turn_id not in self._turns:
+            self._turns[turn_id] = load_turn_row(self.store, turn_id)
+        stored = None if turn_id is None else self._turns[turn_id]
         return stored.turn if stored is not None and stored.turn.session_id == self.session_id else None
 
     def texts_of_session(self) -> list[TextBlock]:

@@ -19,6 +19,7 @@ from engram.models.engine.statement import (
     pack_entries,
     pack_uuid,
     prepared,
+    row_change,
     unpack_entries,
 )
 from engram.models.engine.transaction import Reader, Tx, writes
@@ -330,11 +331,12 @@ def _place_entries(tx: Tx, turn_id: int, before: Sequence[EntryRef], places: Map
         columns["start_offset"] = min(entry.offset for entry in known)
         columns["end_offset"] = max(entry.offset + entry.length for entry in known)
     tx.update_row(tables.Turn, turn_id, columns)
+    moved = {pack_uuid(new.uuid): new for old, new in zip(before, after, strict=True) if old != new}
     said = tables.TextBlock
-    for old, new in zip(before, after, strict=True):
-        if old != new:
-            change = said.update(offset=new.offset, length=new.length, line=new.line)
-            tx.run(change.where((said.turn == turn_id) & (said.uuid == pack_uuid(new.uuid))))
+    blocks = tx.fetch(said.select(said.id, said.uuid).where((said.turn == turn_id) & said.uuid.is_null(False)))
+    now = ((row.id, moved.get(bytes(row.uuid))) for row in blocks)
+    change = row_change(said, ("offset", "length", "line"), ("id",))
+    tx.run_many(change, [(new.offset, new.length, new.line, row_id) for row_id, new in now if new is not None])
 
 
 @prepared

@@ -137,7 +137,9 @@ class OpenTurns:
 
     def go_on(self, turn: Turn) -> Draft:
         """Make a stored turn the current one while the session is reread; the following entries then belong to it."""
-        draft = self._drafts.setdefault(turn.key, Draft.of(turn))
+        draft = self._drafts.get(turn.key)
+        if draft is None:
+            draft = self._drafts[turn.key] = Draft.of(turn)
         if self.current is not draft:
             if self.current is not None:
                 self.current.close()

@@ -434,7 +434,9 @@ class TurnBuilder:
         self._moved.append(EntryRef(uuid, entry.offset, entry.length, entry.line))
         if turn is None or turn.key in self._withdrawn:
             return
-        draft = self._drafts.setdefault(turn.key, Draft.of(turn))
+        draft = self._drafts.get(turn.key)
+        if draft is None:
+            draft = self._drafts[turn.key] = Draft.of(turn)
         if draft is not self._current:
             if self._current is not None:
                 self._current.close()
