@@ -103,5 +103,5 @@ def _rewrite(home: Path, name: str, value: object) -> bool:
         new = tomlkit.dumps(document)
         if new == old:
             return False
-        write_atomic(path, new.encode("utf-8"))
+        write_atomic(path.resolve() if path.is_symlink() else path, new.encode("utf-8"))
     return True

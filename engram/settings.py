@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import stat
 import tomllib
 import typing
 from collections.abc import Mapping
@@ -327,22 +328,28 @@ def _set_by(name: str, source: str) -> str:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Return the content of config.toml; {} if there is none. Raises SettingsError if it can't be read."""
-    data = read_regular(path, _CONFIG_LIMIT_BYTES + 1)
+    """Return the content of config.toml; {} if there is none. Raises SettingsError if it can't be read.
+
+    It may be a link to a file of the user's, such as one in a repository of dotfiles.
+    """
+    data = read_regular(path, _CONFIG_LIMIT_BYTES + 1, may_be_link=True)
     if data is None and os.path.lexists(path):
         # Another process may have just written the first one.
-        data = read_regular(path, _CONFIG_LIMIT_BYTES + 1)
+        data = read_regular(path, _CONFIG_LIMIT_BYTES + 1, may_be_link=True)
     if data is None:
         if os.path.lexists(path):
             # Ignoring it would silently drop exclusions and caps.
-            raise SettingsError(f"{path} can't be read: it must be a regular file (not a link) that you may read")
+            raise SettingsError(f"{path} can't be read: it must be a file that you may read, or a link to one")
         return {}
-    owner = os.stat(path).st_uid
-    if owner != os.geteuid():
-        # Anyone who can write it could choose the server to which text is sent, or disable exclusions.
+    # Anyone who can write it could choose the server to which text is sent, or disable exclusions.
+    facts = os.stat(path)
+    if facts.st_uid != os.geteuid():
         raise SettingsError(
-            f"{path} belongs to another user (uid {owner}), so it isn't read. Make it your own with chown, or delete it"
+            f"{path} belongs to another user (uid {facts.st_uid}), so it isn't read. Make it your own with chown, or "
+            "delete it"
         )
+    if path.is_symlink() and facts.st_mode & stat.S_IWOTH:
+        raise SettingsError(f"every user may write {path.resolve()}, so it isn't read. Run: chmod o-w {path.resolve()}")
     if len(data) > _CONFIG_LIMIT_BYTES:
         raise SettingsError(f"{path} is larger than {_CONFIG_LIMIT_BYTES} bytes")
     try:

@@ -263,7 +263,8 @@ def dead_line(store: Store, settings: Settings) -> list[str]:
     vitals = take_vitals(store, settings, with_files=False)
     if not vitals.watcher.is_alive:
         return [
-            "Engram keeps nothing of this session: its watcher is not running. The user starts it with `engram up`."
+            "Engram keeps nothing of this session: its watcher is not running. The user starts it with "
+            f"`{vitals.start_command}`."
         ]
     waited_ms = _waited_ms(vitals)
     if waited_ms <= BROKEN_MS or not _was_used_since(store, store.now_ms() - waited_ms + BROKEN_MS):

@@ -104,10 +104,14 @@ def drop_leftovers(folder: Path, older_than_seconds: float) -> int:
     return count
 
 
-def read_regular(path: Path, limit_bytes: int) -> bytes | None:
-    """Return the first ``limit_bytes`` of a regular file; None if it is missing, unreadable, a link or a device."""
+def read_regular(path: Path, limit_bytes: int, *, may_be_link: bool = False) -> bytes | None:
+    """Return the first ``limit_bytes`` of a regular file; None if it is missing, unreadable, a link or a device.
+
+    With ``may_be_link``, a link is followed; the caller checks whose file that is.
+    """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        no_link = 0 if may_be_link else os.O_NOFOLLOW
+        descriptor = os.open(path, os.O_RDONLY | no_link | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -100,10 +100,17 @@ class Access:
         path = self.settings.places.memory_db
         if not path.parent.is_dir() or not (path.exists() or is_replaced(path)):
             raise StoreError(
-                f"there is no memory at {path} yet. Tell the user to run `engram up`, and continue without memory"
+                f"there is no memory at {path} yet. Tell the user to run `{self.start_command()}`, and continue "
+                "without memory"
             )
         with open_memory(path, driver=self.settings.sqlite_driver, is_made=False) as store:
             yield store
+
+    def start_command(self) -> str:
+        """Return the command with which the user starts the worker and the watcher on this machine."""
+        from engram.reports.health import start_command
+
+        return start_command(self.settings)
 
     def redact(self, store: Store, text: str) -> str:
         """Mask secrets, including those in this session's ``.env`` lines."""

@@ -42,10 +42,9 @@ MAX_HITS: Final = 25
 DEFAULT_HITS: Final = 5
 Limit = Annotated[int, Field(ge=1, le=MAX_HITS)]
 Project = Annotated[str | None, Field(description="project name; default: this one")]
-#: Note in answers if no worker is running.
-NO_WORKER = "the worker is not running: text search only; `engram up` starts it"
-#: Text of ``memory_status`` if no watcher is running.
-NO_WATCHER = "not running, so new messages are not recorded; `engram up` starts it"
+#: Note in answers if no worker is running; text of ``memory_status`` if no watcher is. ``start_command`` follows.
+NO_WORKER = "the worker is not running: text search only; `{}` starts it"
+NO_WATCHER = "not running, so new messages are not recorded; `{}` starts it"
 
 
 def recall(access: Access, query: str, limit: Limit = DEFAULT_HITS, project: Project = None) -> str:
@@ -76,7 +75,7 @@ def _find(
             max_hits=None if limit == DEFAULT_HITS else limit,
         )
         response = access.ask(store, request)
-        no_worker = "" if response.answered_by is AnsweredBy.WORKER else NO_WORKER
+        no_worker = "" if response.answered_by is AnsweredBy.WORKER else NO_WORKER.format(access.start_command())
         state = "; ".join(part for part in (view.note, no_worker) if part)
         return response, view, [access.as_typed(note) for note in (answers.held_back_note(response.hits), state)]
 
@@ -295,12 +294,13 @@ def status(access: Access) -> str:
     with access.store() as store:
         worker = ask_status(access.settings.places)
         vitals = take_vitals(store, access.settings)
+        no_worker, no_watcher = (text.format(vitals.start_command) for text in (NO_WORKER, NO_WATCHER))
         home = access.settings.places
         state = [
             f"worker: running, pid {worker.pid}, up {_duration(worker.uptime_seconds)}, {worker.rss_mb} MB"
             if worker
-            else f"worker: {'running, but it does not answer' if vitals.worker.is_alive else NO_WORKER}",
-            f"watcher: running, pid {vitals.watcher.pid}" if vitals.watcher.is_alive else f"watcher: {NO_WATCHER}",
+            else f"worker: {'running, but it does not answer' if vitals.worker.is_alive else no_worker}",
+            f"watcher: running, pid {vitals.watcher.pid}" if vitals.watcher.is_alive else f"watcher: {no_watcher}",
             *(
                 f"{trouble.about}: {one_line(_without_transcripts(access, trouble.text), 200)}"
                 for trouble in vitals.troubles()

@@ -228,24 +228,42 @@ def test_what_stops_engram_or_shows_what_is_wrong_runs_with_a_broken_file(
     assert home.config_file.read_text() == f"{line}\n"
 
 
-def test_a_linked_file_is_neither_passed_over_nor_replaced(home: Home, tmp_path: Path) -> None:
+def test_a_link_to_the_users_own_file_is_followed_and_kept(home: Home, tmp_path: Path) -> None:
     target = tmp_path / "dotfiles.toml"
-    target.write_text('exclude = ["/secret"]\n')
+    target.write_text('# mine\nexclude = ["/secret"]\n')
     home.config_file.symlink_to(target)
+
+    assert invoke(home, "exclude")[:2] == (0, "/secret\n")
+    assert invoke(home, "set", "bites", "1")[0] == 0
+    assert invoke(home, "unset", "exclude")[0] == 0
+
+    assert home.config_file.readlink() == target
+    assert target.read_text() == "# mine\nbites = 1\n"
+
+
+@pytest.mark.parametrize("broken", ["missing", "written by everybody"])
+def test_a_link_that_cant_be_trusted_is_neither_passed_over_nor_replaced(
+    home: Home, tmp_path: Path, broken: str
+) -> None:
+    target = tmp_path / "dotfiles.toml"
+    home.config_file.symlink_to(target)
+    if broken != "missing":
+        target.write_text('exclude = ["/secret"]\n')
+        target.chmod(0o666)
 
     for arguments in (("exclude",), ("set", "bites", "1"), ("unset", "exclude")):
         code, _, errors = invoke(home, *arguments)
         assert code == 1
-        assert "not a link" in errors
+        assert "a link to one" in errors or f"chmod o-w {target}" in errors
 
     assert home.config_file.is_symlink()
-    assert target.read_text() == 'exclude = ["/secret"]\n'
+    assert not target.exists() or target.read_text() == 'exclude = ["/secret"]\n'
 
 
 def test_a_folder_in_the_files_place_is_told(home: Home) -> None:
     home.config_file.mkdir()
 
-    assert "not a link" in invoke(home, "set", "bites", "1")[2]
+    assert "it must be a file that you may read" in invoke(home, "set", "bites", "1")[2]
 
 
 def test_whoever_sets_a_value_gets_an_expected_error_where_it_cant_be_written(tmp_path: Path) -> None:

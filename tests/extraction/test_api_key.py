@@ -30,6 +30,16 @@ def test_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
         find_api_key(write(tmp_path / ".env", "OPENAI_API_KEY=k", 0o644), {})
 
 
+def test_a_link_to_a_private_file_is_followed(tmp_path: Path) -> None:
+    target = write(tmp_path / "dotfiles.env", "OPENAI_API_KEY=k")
+    (tmp_path / ".env").symlink_to(target)
+
+    assert find_api_key(tmp_path / ".env", {}) == "k"
+    target.chmod(0o644)
+    with pytest.raises(SettingsError, match="chmod 600"):
+        find_api_key(tmp_path / ".env", {})
+
+
 def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
     env = write(tmp_path / ".env", "OPENAI_API_KEY=file")
 

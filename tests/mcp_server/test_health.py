@@ -14,10 +14,13 @@ from pathlib import Path
 import pytest
 from processes import wait_for
 
+from engram.errors import StoreError
 from engram.models.open_memory import open_store
+from engram.recollection.session_briefing import dead_line
 from engram.reports.health import MAX_LAG_SECONDS, take_vitals
 from engram.reports.processes import is_held
 from engram.settings import Settings
+from engram.setup.edits.journal import Journal, Phase, save_journal
 from engram.worker.worker_client import ask_worker
 from engram_hooks.block import link_interpreter, settings_block
 from engram_mcp import tools
@@ -93,6 +96,23 @@ def test_a_dead_watcher_is_said_by_the_tools_and_the_briefing(
     # On a busy machine the first hooks may give up before their answer.
     said = f"its watcher is not running. The user starts it with `engram --home {settings.home} up`"
     wait_for(lambda: said in briefing(settings, tmp_path))
+
+
+def test_where_the_service_is_installed_nobody_is_told_to_start_it_in_a_terminal(
+    settings: Settings, tmp_path: Path
+) -> None:
+    save_journal(settings.places, Journal(phase=Phase.INSTALLED))
+    access = Access(settings, str(tmp_path))
+
+    with pytest.raises(StoreError, match="Tell the user to run `engram service start`"):
+        tools.status(access)
+    settings.places.watcher_lock.touch()
+    with open_store(settings.places.memory_db) as store:
+        briefing_line = " ".join(dead_line(store, settings))
+
+    for said in (tools.status(access), tools.recall(access, "the lamp"), briefing_line):
+        assert "service start`" in said
+        assert " up`" not in said
 
 
 def test_lag_and_failures_are_told_alike(settings: Settings, tmp_path: Path) -> None:

@@ -355,13 +355,13 @@ def read_env(path: Path) -> dict[str, str]:
         SettingsError: users other than the owner may read it, or it belongs to someone else.
     """
     try:
-        facts = path.lstat()
+        facts = path.stat()
     except OSError:
         return {}
     if facts.st_uid != os.geteuid() or stat.S_IMODE(facts.st_mode) & 0o077:
         raise SettingsError(f"only you may have access to {path}: chmod 600 {path}")
     variables = {}
-    for line in (read_regular(path, _ENV_BYTES) or b"").decode("utf-8-sig", "replace").splitlines():
+    for line in (read_regular(path, _ENV_BYTES, may_be_link=True) or b"").decode("utf-8-sig", "replace").splitlines():
         name, equals, value = line.strip().removeprefix("export ").partition("=")
         if equals and not name.startswith("#"):
             value = value.strip()
