@@ -101,7 +101,7 @@ def vault_of_folder(home: Home, folder: str) -> Vault | None:
     return next((vault for vault in list_vaults(home) if vault.holds_folder(folder)), None)
 
 
-def keeps_out(home: Home, identity: str, folder: str = "") -> bool:
+def is_excluded_by_vault(home: Home, identity: str, folder: str = "") -> bool:
     """Return True if a memory folder must not store a project.
 
     The project has, or may have, a vault of its own, or the memory folder is another project's vault.

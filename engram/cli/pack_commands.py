@@ -37,12 +37,6 @@ from engram.system.atomic import read_whole
 from engram.text.titles import in_words
 from engram.trust.display import number_of
 
-project_option = click.option(
-    "--project",
-    metavar="NAME",
-    default=None,
-    help="The project that the memories apply to (default: the current folder's).",
-)
 _file = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -136,7 +130,12 @@ def sign(workspace: Workspace, file: Path, as_json: bool) -> None:
 
 @pack.command("add")
 @click.argument("file", type=_file)
-@project_option
+@click.option(
+    "--project",
+    metavar="NAME",
+    default=None,
+    help="The project that the memories apply to (default: the current folder's).",
+)
 @yes_option
 @json_command
 def add(workspace: Workspace, file: Path, project: str | None, yes: bool, as_json: bool) -> None:

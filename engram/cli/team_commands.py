@@ -43,15 +43,14 @@ from engram.trust.display import as_arguments, number_of
 space_option = click.option(
     "--space", metavar="NAME", default=None, help="The team: its name or number (default: the only one)."
 )
-project_option = click.option(
-    "--project", metavar="NAME", default=None, help="The project of the memories (default: the current folder's)."
-)
 
 
 @click.command("share")
 @click.argument("episode_ids", metavar="[ID]...", nargs=-1)
 @space_option
-@project_option
+@click.option(
+    "--project", metavar="NAME", default=None, help="The project of the memories (default: the current folder's)."
+)
 @click.option(
     "--rule", is_flag=True, help="Share the project's new memories automatically, after a delay (default: no)."
 )

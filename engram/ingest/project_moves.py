@@ -18,7 +18,7 @@ from pathlib import Path, PurePath
 
 from engram.enums import Actor
 from engram.errors import BadRequest
-from engram.ingest.session_project import TurnPlaces, ensure, holds_another, project_for
+from engram.ingest.session_project import TurnPlaces, holds_another, project_for, store_project
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.transaction import Store
 from engram.models.hub.shares import list_rules
@@ -46,7 +46,7 @@ from engram.transcripts.git_commands import read_git_hints
 from engram.transcripts.git_files import begun_at_ms
 from engram.transcripts.project import KnownRoot, KnownRoots, Project, find_repository, holds_what_is_not_its_own
 from engram.transcripts.turns import Turn
-from engram.vaults import keeps_out, own_vault
+from engram.vaults import is_excluded_by_vault, own_vault
 
 logger = logging.getLogger(__name__)
 
@@ -220,7 +220,7 @@ def _move(store: Store, batch: Sequence[Sorted]) -> bool:
     try:
         with store.transaction() as tx:
             number = begin_sorting(tx)
-            places = [ensure(tx, one.present) for one in batch]
+            places = [store_project(tx, one.present) for one in batch]
             if batch[0].is_whole:
                 merge_projects(store, places[0], batch[0].former, SORTED, actor=Actor.TIDYING, is_said=False)
                 note_merged(tx, number)
@@ -336,7 +336,7 @@ class _Sorter:
             and not present.is_global
             and path_of(present.identity) != path_of(former.identity)
             and self._paused.isdisjoint(("", former.identity, present.identity))
-            and not keeps_out(self._settings.places, present.identity, present.root)
+            and not is_excluded_by_vault(self._settings.places, present.identity, present.root)
         )
 
 

@@ -48,7 +48,7 @@ from engram.transcripts.agents import EntryTime, PullRequest, Reading, Source, T
 from engram.transcripts.project import Project, is_excluded
 from engram.transcripts.registry import agent_of
 from engram.transcripts.turns import Action, Role, TextBlock, Turn, TurnUpdate, without_entries
-from engram.vaults import keeps_out, own_vault, vault_of_folder
+from engram.vaults import is_excluded_by_vault, own_vault, vault_of_folder
 
 # -- Omit forgotten words, so that they are never stored again. Pure.
 
@@ -409,7 +409,7 @@ class Step:
 
     def _keeps_out(self, place: Project) -> bool:
         """Return True if nothing from a turn's project may be stored in this memory, wherever the session began."""
-        is_kept_out = keeps_out(self.settings.places, place.identity, place.root)
+        is_kept_out = is_excluded_by_vault(self.settings.places, place.identity, place.root)
         return is_kept_out or is_excluded(place.root, self.settings.exclude)
 
     def _pull_requests(self, reading: Reading, cleaner: Cleaner, pauses: list[Span]) -> tuple[PullRequest, ...]:

@@ -36,7 +36,15 @@ from engram.transcripts.git_files import DETACHED, begun_at_ms, is_whole_on_bran
 from engram.transcripts.project import KnownRoot, KnownRoots, Project, identify_project, is_excluded
 from engram.transcripts.turns import Action, Turn
 from engram.trust.display import nearest_names, visible
-from engram.vaults import Vault, find_vault, keeps_out, list_vaults, own_vault, vault_of_folder, vault_of_identity
+from engram.vaults import (
+    Vault,
+    find_vault,
+    is_excluded_by_vault,
+    list_vaults,
+    own_vault,
+    vault_of_folder,
+    vault_of_identity,
+)
 
 #: Maximum number of a turn's folders to examine.
 _MAX_PLACES = 50
@@ -242,7 +250,7 @@ def why_not(store: Store, session_id: str, settings: Settings) -> str:
     session = find_session(store, session_id)
     if session is None:
         return ""
-    if session.project_id is not None and keeps_out(settings.places, _identity(store, session) or ""):
+    if session.project_id is not None and is_excluded_by_vault(settings.places, _identity(store, session) or ""):
         return "excluded"
     if session.cwd and is_excluded(session.cwd, settings.exclude):
         return "excluded"
@@ -266,7 +274,7 @@ def why_not_project(store: Store, cwd: str, project: Project, settings: Settings
     """Return why a new session must not be read, based on its first working directory; "" if it may be read."""
     if is_excluded(cwd, settings.exclude):
         return "excluded"
-    if keeps_out(settings.places, project.identity, cwd):
+    if is_excluded_by_vault(settings.places, project.identity, cwd):
         return "excluded"
     return "paused" if project.identity and is_paused(store, project.identity) else ""
 
@@ -307,16 +315,16 @@ def scope_of_folder(store: Store, settings: Settings, cwd: str, *, make: bool = 
     project = project_for(store, cwd, settings)
     if project.is_global or not project.identity:
         return FolderScope(None, project.is_global)
-    if keeps_out(settings.places, project.identity, cwd):
+    if is_excluded_by_vault(settings.places, project.identity, cwd):
         return FolderScope(None)
     known = find_or_await(store, project.identity, project.remote)
     if make and (known is None or not known.root):
         with store.transaction() as tx:
-            known = ensure(tx, project)
+            known = store_project(tx, project)
     return FolderScope(known)
 
 
-def ensure(tx: Tx, project: Project) -> ProjectRow:
+def store_project(tx: Tx, project: Project) -> ProjectRow:
     """Return the stored form of an identified project, creating it if necessary."""
     return ensure_project(
         tx, project.identity, project.name, project.root, remote=project.remote, first_commit=project.first_commit

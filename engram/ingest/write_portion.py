@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from engram.ingest.session_project import ensure, needs_project
+from engram.ingest.session_project import needs_project, store_project
 from engram.models.engine.transaction import Store, Tx
 from engram.models.memories.judgements import ids_in, mark_used
 from engram.models.sessions.failures_and_commits import add_pull_requests
@@ -153,7 +153,7 @@ def write_portion(store: Store, portion: Portion, settings: Settings) -> IngestR
     """
     with store.transaction() as tx:
         reach("ingest.begin")
-        session = _session(tx, portion)
+        session = _ensure_session(tx, portion)
         transcript_id = ensure_transcript(tx, portion.source.path, session.id if session else None, portion.source.part)
         written = IngestResult(portion.source.path)
         if session is not None:
@@ -179,7 +179,7 @@ def _note_context(tx: Tx, portion: Portion) -> None:
         note_copied_history(tx, portion.source.session_id, from_session, until_ms)
 
 
-def _session(tx: Tx, portion: Portion) -> SessionRow | None:
+def _ensure_session(tx: Tx, portion: Portion) -> SessionRow | None:
     """Return the session, creating it as soon as there is something to store."""
     session = find_session(tx, portion.source.session_id)
     if not portion.updates and not portion.known_values:
@@ -187,7 +187,7 @@ def _session(tx: Tx, portion: Portion) -> SessionRow | None:
     project = portion.project
     row = None
     if project is not None and project.identity and not project.is_global and needs_project(session):
-        row = ensure(tx, project)
+        row = store_project(tx, project)
     times = [u.turn.started_at_ms for u in portion.updates if u.turn.started_at_ms is not None]
     return ensure_session(
         tx,
@@ -204,7 +204,7 @@ def _write_turns(tx: Tx, portion: Portion, session: SessionRow, transcript_id: i
     add_known_values(tx, session.id, portion.known_values)
     removed_messages = _remove_turns(tx, portion)
     grown = [u.turn for u in portion.updates if u.has_grown]
-    places = {turn.key: ensure(tx, place).id for turn in grown if (place := portion.projects.get(turn.key))}
+    places = {turn.key: store_project(tx, place).id for turn in grown if (place := portion.projects.get(turn.key))}
     write_turns(tx, grown, session, transcript_id, places)
     for update in portion.updates:
         if not update.has_grown:

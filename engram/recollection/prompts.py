@@ -25,7 +25,7 @@ from engram.text.words import MAX_QUERY_CHARS, overlap, stems, topic_words
 from engram.transcripts.json_values import PICTURE
 from engram.transcripts.project import is_excluded
 from engram.transcripts.speaker import is_interruption, typed_words
-from engram.vaults import keeps_out
+from engram.vaults import is_excluded_by_vault
 
 if TYPE_CHECKING:
     from engram.embedding.embedder import Matrix
@@ -57,7 +57,7 @@ class SessionScope:
         if place is None:
             return session.project_id
         known = projects.find_or_await(self.store, place.identity, place.remote)
-        return None if known is None or keeps_out(self.settings.places, place.identity, cwd) else known.id
+        return None if known is None or is_excluded_by_vault(self.settings.places, place.identity, cwd) else known.id
 
     def may_show(self, session_id: str, cwd: str) -> bool:
         """Return False for a session whose folder is excluded or whose project is paused."""

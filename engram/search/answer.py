@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import islice
-from pathlib import Path
 
 from engram.models.engine.transaction import Reader
 from engram.models.memories.judgements import judged_of_session
-from engram.models.sessions.failures_and_commits import last_commits_of, pull_requests_of
 from engram.models.sessions.passage_rows import barred_quotations
-from engram.models.sessions.sessions import SessionRow, session_titles, sessions_of
+from engram.models.sessions.sessions import SessionRow, sessions_of
 from engram.search.day_commits import asks_only_time, day_logs, of_named_time
 from engram.search.hit_lines import (
     DOUBTFUL,
@@ -28,19 +24,18 @@ from engram.search.hit_lines import (
     session_line,
     text_of,
 )
-from engram.search.hits import MAX_HITS, Hit, Origin, Part, PublicHit, Standing, is_said, stems_said, without_said
+from engram.search.hits import MAX_HITS, Hit, Part, PublicHit, Standing, is_said, stems_said, without_said
 from engram.search.passages.answering import WORTH, Wanted, answered, worth_of
 from engram.search.passages.followed import MAX_FOLLOWED_CHARACTERS, ends_of_turns, what_followed
 from engram.search.passages.passage_search import excerpt
 from engram.search.question import Coverage, Query, coverage_of_words, parse_date_range, relative_time
 from engram.search.quoted_phrases import find_phrases, only_name
-from engram.search.searcher import Searcher, with_places
+from engram.search.searcher import Searcher, public_hits
 from engram.system.lazy_regex import lazy_regex
 from engram.text.markdown import without_bullet
 from engram.text.splitting import sentence_texts
 from engram.text.titles import LABEL
 from engram.text.words import words_of
-from engram.transcripts.agents import PullRequest
 from engram.transcripts.turns import Role
 from engram.trust.display import one_line
 from engram.trust.suspicion import why_suspect
@@ -187,6 +182,35 @@ def answer_question(
         standing_of: returns what the user's files say; a memory that is also in a file is listed without its text.
         changes_of: returns how many of the files that each turn edited have changed since.
     """
+    found = _find(store, searcher, query, with_passages=with_passages)
+    chosen = _choose(store, query, found, standing_of, changes_of)
+    is_unanswered = _is_unanswered(store, searcher, query, found, chosen)
+    if is_unanswered or (is_unanswered is False and all(hit.is_doubtful for hit in chosen.hits)):
+        memories, passages = (
+            [replace(hit, is_doubtful=is_unanswered) for hit in hits] for hits in (chosen.memories, chosen.passages)
+        )
+        chosen = replace(chosen, memories=memories, passages=passages)
+    return _fit(store, query, found, chosen, max_words, with_passages=with_passages)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the searches found for a question, best first."""
+
+    memories: Sequence[Hit]
+    passages: Sequence[Hit]
+    #: Commits of the days that the question names.
+    logs: Sequence[PublicHit]
+    #: True if the question is only a name in code, and these hits contain it.
+    is_named: bool
+    #: True if the question names only a time, and nothing of that time was found.
+    misses_time: bool
+    asks: Wanted
+    #: Id of a passage → what it is worth as an answer.
+    worth: Mapping[str, float]
+
+
+def _find(store: Reader, searcher: Searcher, query: Query, *, with_passages: bool) -> _Found:
     found = searcher.search(replace(query, limit=MAX_CANDIDATES)) if with_passages else []
     candidates = searcher.recall(replace(query, limit=MAX_CANDIDATES) if found else query)
     is_named = False
@@ -201,63 +225,102 @@ def answer_question(
         found = without_daily_log(found)
     logs = day_logs(store, query) if with_passages else []
     of_time = of_named_time(found, query.text, named), of_named_time(candidates, query.text, named)
-    if logs or any(of_time):
+    has_time = bool(logs) or any(of_time)
+    if has_time:
         found, candidates = of_time
-    wanted = coverage_of_words(query.text)
-    asked_for = searcher.coverage_of(query.text)
-    asks = Wanted.by(query.text, asked_for, barred_quotations(store)[1])
+    asks = Wanted.by(query.text, searcher.coverage_of(query.text), barred_quotations(store)[1])
     found, worth = answered(store, found, asks)
-    near = near_as_passages(raise_with_source(candidates, found), found, asked_for)
+    misses_time = not has_time and asks_only_time(query.text, named)
+    return _Found(
+        memories=candidates,
+        passages=found,
+        logs=logs,
+        is_named=is_named,
+        misses_time=misses_time,
+        asks=asks,
+        worth=worth,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The hits that may be shown."""
+
+    memories: Sequence[PublicHit]
+    passages: Sequence[PublicHit]
+    #: Id of a hit → row id of its turn.
+    turns: Mapping[str, int | None]
+    worth: Mapping[str, float]
+    closeness: Mapping[str, float]
+
+    @property
+    def hits(self) -> tuple[PublicHit, ...]:
+        return (*self.memories, *self.passages)
+
+
+def _choose(store: Reader, query: Query, found: _Found, standing_of: StandingOf, changes_of: ChangesOf) -> _Chosen:
+    near = near_as_passages(raise_with_source(found.memories, found.passages), found.passages, found.asks.coverage)
     best = sorted(near, key=lambda hit: hit.is_retired)[: query.limit]
-    of_both = public_hits(store, [*best, *found[:MAX_PASSAGES]], query.project_id)
+    of_both = public_hits(store, [*best, *found.passages[:MAX_PASSAGES]], query.project_id)
     recalled, said = of_both[: len(best)], of_both[len(best) :]
     recalled = [replace(hit, standing=Standing(*standing_of(hit.text))) for hit in recalled]
-    turns = {hit.id: hit.turn_id for hit in (*candidates, *found)}
+    turns = {hit.id: hit.turn_id for hit in (*found.memories, *found.passages)}
     changes = changes_of({turn for hit in (*recalled, *said[:MAX_CHECKED]) if (turn := turns[hit.id]) is not None})
     recalled, said = (
         [replace(hit, changed_files=changes.get(turns[hit.id] or 0, (0, 0))) for hit in hits]
         for hits in (recalled, said)
     )
-    worth |= {hit.id: worth_of([Part("", Role.ASSISTANT, hit.text)], asks) for hit in recalled}
-    closeness = _with_worth(closeness_of([*recalled, *said], turns, asked_for), worth)
-    closest = sorted((*recalled, *said), key=lambda hit: -closeness[hit.id])[:MAX_CHECKED]
-    cosines = [hit.cosine for hit in closest]
-    is_unanswered = searcher.is_unanswered(found, cosines)
+    of_memories = {hit.id: worth_of([Part("", Role.ASSISTANT, hit.text)], found.asks) for hit in recalled}
+    worth = {**found.worth, **of_memories}
+    closeness = _with_worth(closeness_of([*recalled, *said], turns, found.asks.coverage), worth)
+    return _Chosen(recalled, said, turns, worth, closeness)
+
+
+def _is_unanswered(store: Reader, searcher: Searcher, query: Query, found: _Found, chosen: _Chosen) -> bool | None:
+    """Return True if no hit answers the question; None if that can't be judged."""
+    if found.misses_time:
+        return True
+    closest = sorted(chosen.hits, key=lambda hit: -chosen.closeness[hit.id])[:MAX_CHECKED]
+    cosines, asked_for = [hit.cosine for hit in closest], found.asks.coverage
+    is_unanswered = searcher.is_unanswered(found.passages, cosines)
     if not is_unanswered and searcher.is_name_unknown(query, asked_for, cosines):
         is_unanswered = True
     since = relative_time(query.text, query.now_ms or store.now_ms())
-    first = (*recalled[:1], *said[: MAX_DOUBTFUL_HITS - 1])
-    if since is not None and not logs and all(since.distance_days(hit.created_at_ms) > 1 for hit in first):
+    first = (*chosen.memories[:1], *chosen.passages[: MAX_DOUBTFUL_HITS - 1])
+    if since is not None and not found.logs and all(since.distance_days(hit.created_at_ms) > 1 for hit in first):
         # Nothing that was said at the time that the question names comes first.
         is_unanswered = True
     is_close = (asked_for.share_of_all(asked_for.stems_in(_whole_text(hit))) >= MIN_SAID_SHARE for hit in closest)
-    if is_named or any(is_close):
-        is_unanswered = None if is_unanswered is None else False
-    if asks_only_time(query.text, named) and not logs and not any(of_time):
-        is_unanswered = True
-    if is_unanswered or (is_unanswered is False and all(hit.is_doubtful for hit in (*recalled, *said))):
-        recalled, said = ([replace(hit, is_doubtful=is_unanswered) for hit in hits] for hits in (recalled, said))
-    memories, passages = _close_hits(recalled, said, closeness, is_answered=bool(logs))
-    if query.max_hits and (first := Answer(tuple(memories), (), tuple(passages), closeness).hits[:1]):
+    if found.is_named or any(is_close):
+        return None if is_unanswered is None else False
+    return is_unanswered
+
+
+def _fit(store: Reader, query: Query, found: _Found, chosen: _Chosen, max_words: int, *, with_passages: bool) -> Answer:
+    """Return the chosen hits that fit the budget, with summaries of sessions and the ends of turns."""
+    memories, passages = _close_hits(chosen.memories, chosen.passages, chosen.closeness, is_answered=bool(found.logs))
+    if query.max_hits and (first := Answer(tuple(memories), (), tuple(passages), chosen.closeness).hits[:1]):
         memories = memories[: query.max_hits - is_verbatim(first[0])]
-    is_doubtful = all(hit.is_doubtful for hit in (*memories, *passages, *logs))
+    is_doubtful = all(hit.is_doubtful for hit in (*memories, *passages, *found.logs))
     is_retired = any(hit.is_retired for hit in memories)
     budget = _Budget(max_words, query.max_hits, is_doubtful=is_doubtful, is_retired=is_retired)
-    logs = [log for log in logs if budget.take(log)]
+    logs = [log for log in found.logs if budget.take(log)]
     summaries: Sequence[PublicHit] = ()
     if with_passages and not is_doubtful:
         summaries = session_summaries(store, query, passages)
+    wanted = coverage_of_words(query.text)
     sessions = [] if query.max_hits else list(_fitting_sessions(summaries, wanted, budget))
     quoted = MAX_QUOTED if with_passages else 0
     shown = list(_fitting_memories(memories, wanted, quoted, budget))
     sessions = sessions or list(_fitting_sessions(summaries, wanted, budget))
-    outcomes = ends_of_turns(store, found, wanted, {name for name, gain in worth.items() if gain})
+    outcomes = ends_of_turns(store, found.passages, wanted, {name for name, gain in chosen.worth.items() if gain})
     ended = [replace(hit, outcome=outcomes.get(hit.id, "")) for hit in passages]
-    by_id = {hit.id: hit for hit in found}
+    by_id = {hit.id: hit for hit in found.passages}
     fitting = list(
         _fitting_passages(ended, shown, wanted, budget, lambda hit: _followed(store, by_id[hit.id], hit.text))
     )
-    closeness = _with_worth(closeness_of([*shown, *sessions, *logs, *passages], turns, asked_for), worth)
+    all_shown = [*shown, *sessions, *logs, *passages]
+    closeness = _with_worth(closeness_of(all_shown, chosen.turns, found.asks.coverage), chosen.worth)
     return Answer(tuple(shown), tuple(sessions), (*logs, *fitting), closeness)
 
 
@@ -346,55 +409,6 @@ def closeness_of(hits: Sequence[PublicHit], turns: Mapping[str, int | None], wan
             summed_up = of_turn.get(turn or 0, 0.0)
             closeness[hit.id] = (max(said, summed_up) if said >= MIN_OWN_SHARE * summed_up else said) + MEMORY_LEAD
     return closeness | {hit.id: 0.0 for hit in hits if hit.is_retired}
-
-
-def public_hits(store: Reader, hits: Sequence[Hit], asked_in: int | None = None) -> list[PublicHit]:
-    """Return hits in their public form, each with its origin, using five database queries in total.
-
-    Args:
-        asked_in: row id of the asker's project; titles and folders of other projects' sessions are left out. If None,
-            none are left out.
-    """
-    hits = with_places(store, hits)
-    sessions = sessions_of(store, {hit.session_id for hit in hits if hit.session_id})
-    own = {name: row for name, row in sessions.items() if asked_in is None or row.own_project_id == asked_in}
-    titles = session_titles(store, own.values())
-    links = pull_requests_of(store, sessions)
-    commits = last_commits_of(store, {hit.turn_id for hit in hits if hit.turn_id is not None})
-    # For Claude Code, the command depends on the transcript; the cache ensures that each transcript is read only once.
-    command_of = cache(_command_of)
-    return [
-        PublicHit.of(
-            hit,
-            Origin(
-                resume=_resume_command(hit, sessions.get(hit.session_id), command_of),
-                commit="" if hit.turn_id is None else commits.get(hit.turn_id, ""),
-                pull_request=_pull_request_for(hit.created_at_ms, links.get(hit.session_id, ())),
-                session_title=titles.get(hit.session_id, ""),
-                folder=own[hit.session_id].cwd if hit.session_id in own else "",
-            ),
-        )
-        for hit in hits
-    ]
-
-
-def _resume_command(hit: Hit, session: SessionRow | None, command_of: Callable[[str, str, Path], str]) -> str:
-    """Return the command that resumes a hit's session; "" if its transcript is gone."""
-    paths = (Path(place.path) for place in hit.evidence if place.path and os.path.exists(place.path))
-    path = next(paths, None)
-    return command_of(session.agent, hit.session_id, path) if session is not None and path else ""
-
-
-def _command_of(agent_name: str, session_id: str, path: Path) -> str:
-    from engram.transcripts.registry import resume_command  # loads every agent's reader; few hits need it
-
-    return resume_command(agent_name, session_id, path)
-
-
-def _pull_request_for(at_ms: int, links: Sequence[PullRequest]) -> str:
-    """Return the first pull request mentioned after a time, or else the last one before it; "" if none."""
-    later = (link.url for link in links if link.at_ms >= at_ms)
-    return next(later, links[-1].url if links else "")
 
 
 def public_passages(store: Reader, hits: Sequence[Hit], asked_in: int | None = None) -> list[PublicHit]:

@@ -1,13 +1,15 @@
-"""The search service: rank the memories or passages of one store for a question or a prompt."""
+"""The search service: rank the memories or passages of one store for a question or a prompt; where hits are from."""
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 
 import numpy as np
 
@@ -19,9 +21,11 @@ from engram.models.memories.memory_records import evidence_by_row, memories_by_r
 from engram.models.projects.projects import project_by_id
 from engram.models.search.fulltext import MemoryRow, Term, has_all_words, search_memories, search_passages, search_rows
 from engram.models.search.vector_rows import vectors_of
+from engram.models.sessions.failures_and_commits import last_commits_of, pull_requests_of
 from engram.models.sessions.passage_rows import EvidencePlace, passage_rows, places_of, texts_of_blocks
+from engram.models.sessions.sessions import SessionRow, session_titles, sessions_of
 from engram.search.abstain import is_far, is_unanswered, select_relevant
-from engram.search.hits import Hit, sink_other_branches
+from engram.search.hits import Hit, Origin, PublicHit, sink_other_branches
 from engram.search.passages.candidate_set import CandidateSet, SearchIndex, VectorWait
 from engram.search.passages.passage_search import find_notes, find_passages
 from engram.search.question import Coverage, ParsedQuery, Query, TermCounts, parse_query, select_terms
@@ -31,6 +35,7 @@ from engram.search.support import Floor, Support, evidence_cosines, rarity_of_wo
 from engram.search.vectors.loaded_vectors import Floats, VectorCache
 from engram.settings import Settings
 from engram.text.words import QUESTION_STOP_WORDS, is_unspaced, question_words_of, terms_of
+from engram.transcripts.agents import PullRequest
 from engram.transcripts.project import is_excluded
 from engram.trust.display import one_line
 
@@ -80,7 +85,7 @@ class QueryEmbedder:
 
 # -- The search service: rank the memories or passages of one store for a question or a prompt.
 
-__all__ = ["Hit", "Query", "Searcher", "with_places"]
+__all__ = ["Hit", "Query", "Searcher", "public_hits", "with_places"]
 
 #: Maximum number of memories from the text index, and from the vectors.
 MAX_CANDIDATES = 100
@@ -457,6 +462,55 @@ def with_places(store: Reader, hits: Sequence[Hit]) -> list[Hit]:
         hit if hit.memory is None else replace(hit, evidence=tuple(places[place.uuid] for place in hit.evidence))
         for hit in hits
     ]
+
+
+def public_hits(store: Reader, hits: Sequence[Hit], asked_in: int | None = None) -> list[PublicHit]:
+    """Return hits in their public form, each with its origin, using five database queries in total.
+
+    Args:
+        asked_in: row id of the asker's project; titles and folders of other projects' sessions are left out. If None,
+            none are left out.
+    """
+    hits = with_places(store, hits)
+    sessions = sessions_of(store, {hit.session_id for hit in hits if hit.session_id})
+    own = {name: row for name, row in sessions.items() if asked_in is None or row.own_project_id == asked_in}
+    titles = session_titles(store, own.values())
+    links = pull_requests_of(store, sessions)
+    commits = last_commits_of(store, {hit.turn_id for hit in hits if hit.turn_id is not None})
+    # For Claude Code, the command depends on the transcript; the cache ensures that each transcript is read only once.
+    command_of = cache(_command_of)
+    return [
+        PublicHit.of(
+            hit,
+            Origin(
+                resume=_resume_command(hit, sessions.get(hit.session_id), command_of),
+                commit="" if hit.turn_id is None else commits.get(hit.turn_id, ""),
+                pull_request=_pull_request_for(hit.created_at_ms, links.get(hit.session_id, ())),
+                session_title=titles.get(hit.session_id, ""),
+                folder=own[hit.session_id].cwd if hit.session_id in own else "",
+            ),
+        )
+        for hit in hits
+    ]
+
+
+def _resume_command(hit: Hit, session: SessionRow | None, command_of: Callable[[str, str, Path], str]) -> str:
+    """Return the command that resumes a hit's session; "" if its transcript is gone."""
+    paths = (Path(place.path) for place in hit.evidence if place.path and os.path.exists(place.path))
+    path = next(paths, None)
+    return command_of(session.agent, hit.session_id, path) if session is not None and path else ""
+
+
+def _command_of(agent_name: str, session_id: str, path: Path) -> str:
+    from engram.transcripts.registry import resume_command  # loads every agent's reader; few hits need it
+
+    return resume_command(agent_name, session_id, path)
+
+
+def _pull_request_for(at_ms: int, links: Sequence[PullRequest]) -> str:
+    """Return the first pull request mentioned after a time, or else the last one before it; "" if none."""
+    later = (link.url for link in links if link.at_ms >= at_ms)
+    return next(later, links[-1].url if links else "")
 
 
 def _message_of(hit: Hit) -> object:

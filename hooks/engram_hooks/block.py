@@ -82,8 +82,7 @@ def detached_command(script: Path, interpreter: str, *arguments: str) -> str:
     It is silent if there is no interpreter, and exits within seconds, whatever is broken. It does not use ``async``,
     because Claude Code, before it exits, waits 1.5 s for a running asynchronous hook and then cancels it.
     """
-    run = f'"$P" {shlex.join([*APART, str(script), *arguments])} <&3 3<&-'
-    return f'P={shlex.quote(interpreter)}; [ -x "$P" ] && {{ exec 3<&0; ( {run} & ) >/dev/null 2>&1; }}; exit 0'
+    return _in_background(shlex.quote(interpreter), shlex.join([*APART, str(script), *arguments]))
 
 
 def start_command(script: Path, interpreter: str) -> str:
@@ -106,8 +105,13 @@ def tool_command(script: Path, *, waits_for: str) -> str:
 
 def detached_relay_command(script: Path) -> str:
     """Return the command that passes a payload to the worker in the background and prints nothing."""
-    run = f'"$P" -I -S {shlex.quote(str(script))} <&3 3<&-'
-    return f'P="{_HOME}/python"; [ -x "$P" ] && {{ exec 3<&0; ( {run} & ) >/dev/null 2>&1; }}; exit 0'
+    return _in_background(f'"{_HOME}/python"', f"-I -S {shlex.quote(str(script))}")
+
+
+def _in_background(interpreter: str, arguments: str) -> str:
+    """Return the command that runs an interpreter in the background; both parts are already quoted."""
+    run = f'"$P" {arguments} <&3 3<&-'
+    return f'P={interpreter}; [ -x "$P" ] && {{ exec 3<&0; ( {run} & ) >/dev/null 2>&1; }}; exit 0'
 
 
 def link_interpreter(home: Home) -> None:

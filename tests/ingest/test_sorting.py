@@ -491,7 +491,9 @@ def test_without_proof_nothing_goes_into_a_repository(
     if doubt == "two of the name":
         read("own2", (repository(home / "fork" / "harbor"), "fork-own"))
     if doubt == "kept in a vault":
-        monkeypatch.setattr(project_moves, "keeps_out", lambda places, identity, root: identity.endswith("harbor"))
+        monkeypatch.setattr(
+            project_moves, "is_excluded_by_vault", lambda places, identity, root: identity.endswith("harbor")
+        )
     if doubt == "repository is younger":
         src = home / "src"
         log = repository(src / "late") / ".git" / "logs"

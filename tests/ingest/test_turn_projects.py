@@ -49,7 +49,7 @@ from engram.reports.session_report import summarize_rows
 from engram.search.searcher import Query, Searcher
 from engram.settings import Settings
 from engram.system.clock import FixedClock
-from engram.vaults import Vault, free_folder, keeps_out, vault_of_identity, write_vault
+from engram.vaults import Vault, free_folder, is_excluded_by_vault, vault_of_identity, write_vault
 
 RULE = "We always use the winch library 4.2 here, never 5."
 
@@ -521,4 +521,4 @@ def test_a_vault_holds_its_folder_in_either_spelling(
 
     assert list_projects(store) == []
     assert vault_of(settings, cwd) == vault_of_identity(settings.places, cwd) == vault
-    assert not keeps_out(vault.home, cwd)
+    assert not is_excluded_by_vault(vault.home, cwd)

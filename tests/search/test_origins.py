@@ -18,10 +18,9 @@ from engram.models.memories.memory_records import Evidence, Memory, new_memory_i
 from engram.models.open_memory import open_store
 from engram.models.sessions.sessions import list_sessions, set_session_title
 from engram.redaction import redact
-from engram.search.answer import public_hits
 from engram.search.hit_lines import answer_text
 from engram.search.question import Query
-from engram.search.searcher import Searcher
+from engram.search.searcher import Searcher, public_hits
 from engram.settings import Settings
 from engram.transcripts.agents import Title, TitleRank
 

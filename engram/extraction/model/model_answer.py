@@ -122,8 +122,8 @@ def read_answer(text: str) -> ModelOutput:
     )
 
 
-def read_object(text: str) -> list[Any]:
-    """Return the list under ``memories`` in a text that does not follow a schema. Raises ValueError."""
+def listed_memories(text: str) -> list[Any]:
+    """Return the items under ``memories`` in a text, unchecked, for answers of another schema. Raises ValueError."""
     return list(json_object(text)["memories"][:MAX_ANSWER_MEMORIES])
 
 

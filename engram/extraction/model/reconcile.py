@@ -9,7 +9,7 @@ from typing import Any
 from engram.errors import BudgetReached
 from engram.extraction.candidate import is_own
 from engram.extraction.model.language_model import LanguageModel, Question
-from engram.extraction.model.model_answer import answer_schema, read_object
+from engram.extraction.model.model_answer import answer_schema, listed_memories
 from engram.extraction.model.model_request import MARKER, moment
 from engram.models.memories.memory_records import Memory
 from engram.redaction import redact
@@ -133,7 +133,7 @@ def _line(short: str, memory: Memory, is_new: bool) -> str:
 
 def _read(text: str) -> list[tuple[str, str, str]]:
     relations = []
-    for raw in read_object(text):
+    for raw in listed_memories(text):
         if isinstance(raw, dict) and raw.get("action") in ACTIONS:
             newer, older = (str(raw.get(key, "")).strip("[] \n") for key in ("memory", "target"))
             relations.append((newer, str(raw["action"]), older))

@@ -122,6 +122,21 @@ def learn_members(store: Store, connection: Transport, server: Server, space: Sp
 
 logger = logging.getLogger(__name__)
 
+
+@dataclass(frozen=True, slots=True)
+class SpaceLink:
+    """A space during a round, with everything that pulling and pushing it needs."""
+
+    store: Store
+    places: Home
+    connection: Transport
+    server: Server
+    space: Space
+    keyring: Keyring
+    #: Called before each page; pulling or pushing stops if it returns False.
+    goes_on: Callable[[], bool]
+
+
 #: Maximum number of rows in a page; each page is stored in one transaction.
 PAGE_ROWS = 1_000
 #: Minimum page size, in rows, after repeated failures.
@@ -149,41 +164,31 @@ class _Read:
     unread: list[tuple[Row, str]] = field(default_factory=list)
 
 
-def pull_space(
-    store: Store,
-    places: Home,
-    connection: Transport,
-    server: Server,
-    space: Space,
-    keyring: Keyring,
-    head: int,
-    goes_on: Callable[[], bool],
-    pulled: Pulled,
-) -> None:
+def pull_space(link: SpaceLink, head: int, pulled: Pulled) -> None:
     """Store all rows beyond a space's cursor, at least up to ``head``. The process may be killed at any time.
 
     Args:
         head: the newest position in the space according to the hub.
-        goes_on: called before each page; the pull stops if it returns False.
         pulled: counts the changes, including those made before an error stops the pull.
 
     Raises:
         HubError: no page arrived, or the page is impossible.
     """
+    server, space, connection = link.server, link.space, link.connection
     rows = page_rows(PAGE_ROWS, server)
     cursor = space.cursor
-    keys = keyring.keys(server.url, space.ns_id)
-    authors = Authors(store, connection, server, space)
-    while goes_on():
+    keys = link.keyring.keys(server.url, space.ns_id)
+    authors = Authors(link.store, connection, server, space)
+    while link.goes_on():
         page = connection.pull(space.ns_id, cursor, rows)
         if page.upto <= cursor:
             if page.rows:
                 raise HubRefused("the hub returned a page before the requested one")
             return
         authors.learn(page.rows)
-        latest_ms = store.now_ms() + max(0, server.clock_error_ms) + connection.most_ahead_ms
+        latest_ms = link.store.now_ms() + max(0, server.clock_error_ms) + connection.most_ahead_ms
         read = _read_page(page.rows, space, keys, authors, latest_ms)
-        _take_page(store, places, connection, space, page, read, authors, pulled)
+        _take_page(link, page, read, authors, pulled)
         cursor = page.upto
         if cursor >= head and len(page.rows) < rows:
             return
@@ -265,17 +270,9 @@ def make_incoming(row: Row, statement: Statement, *, is_own: bool, is_proven: bo
     return Incoming(row=row, statement=statement, text=text, suspect=suspect, origin=origin)
 
 
-def _take_page(
-    store: Store,
-    places: Home,
-    connection: Transport,
-    space: Space,
-    page: Page,
-    read: _Read,
-    authors: Authors,
-    pulled: Pulled,
-) -> None:
+def _take_page(link: SpaceLink, page: Page, read: _Read, authors: Authors, pulled: Pulled) -> None:
     """Store a page and its cursor in one transaction."""
+    store, space = link.store, link.space
     done: list[object] = []
 
     def take(tx: Tx) -> None:
@@ -298,7 +295,7 @@ def _take_page(
         if own:
             raise_clock(tx, space.id, max(row.hlc for row in own))
         change_space(tx, space.id, cursor=page.upto)
-        connection.took_page(tx, page)
+        link.connection.took_page(tx, page)
         now = space_by_id(tx, space.id)
         if now is not None and page.mark_seq >= now.mark_seq:
             change_space(tx, space.id, mark_seq=page.mark_seq, mark=page.mark)
@@ -306,7 +303,7 @@ def _take_page(
     # Withdrawing a share does not delete the memory that it was copied from.
     here = known_memories(store, space, [row for row in read.forgotten if not authors.is_share(row)])
     if here:
-        pulled.forgotten += forget_together(store, places, here, take, actor=Actor.TIDYING)
+        pulled.forgotten += forget_together(store, link.places, here, take, actor=Actor.TIDYING)
     else:
         with store.transaction() as tx:
             take(tx)
@@ -329,22 +326,11 @@ class Pushed:
     refused: int = 0
 
 
-def push_space(
-    store: Store,
-    connection: Transport,
-    server: Server,
-    space: Space,
-    keyring: Keyring,
-    hub_ms: int,
-    goes_on: Callable[[], bool],
-    pushed: Pushed,
-    tried_before: Set[tuple[int, bytes]],
-) -> None:
+def push_space(link: SpaceLink, hub_ms: int, pushed: Pushed, tried_before: Set[tuple[int, bytes]]) -> None:
     """Send all pending statements of a space. If the process is killed, the next round finds out what has arrived.
 
     Args:
         hub_ms: the hub's time, in milliseconds since 1970.
-        goes_on: called before each page; the push stops if it returns False.
         pushed: counts the changes, including those made before an error stops the push.
         tried_before: the author and memory of each row that the hub refused before and that is now retried.
 
@@ -352,13 +338,14 @@ def push_space(
         HubUnreachable: no response arrived.
         HubRefused: the hub refuses this machine or this space.
     """
+    store, server, space = link.store, link.server, link.space
     with store.transaction() as tx:
         restamp_future(tx, space, server.device_id, hub_ms, MAX_AHEAD_MS)
         give_versions(tx, space.id)
-    keys = list(keyring.keys(server.url, space.ns_id).values())
-    sender = _Sender(store, connection, server, space, keyring, tried_before, keys[-1] if keys else b"")
+    keys = list(link.keyring.keys(server.url, space.ns_id).values())
+    sender = _Sender(link, tried_before, keys[-1] if keys else b"")
     rows = page_rows(PAGE_ROWS, server)
-    while goes_on():
+    while link.goes_on():
         with store.snapshot() as reader:
             memories = load_outgoing(reader, space.id, rows)
             statements = build_shares(memories) if space.is_team else build_statements(reader, memories)
@@ -366,7 +353,7 @@ def push_space(
             return
         page = sender.rows(memories, statements)
         for some in _pages(page):
-            if not goes_on():
+            if not link.goes_on():
                 return
             sender.send(some, pushed)
         sender.settle_faulty(pushed)
@@ -394,11 +381,7 @@ def _pages(rows: Sequence[Row]) -> list[list[Row]]:
 
 @dataclass(slots=True)
 class _Sender:
-    _store: Store
-    _connection: Transport
-    _server: Server
-    _space: Space
-    _keyring: Keyring
+    _link: SpaceLink
     _tried_before: Set[tuple[int, bytes]]
     #: The newest key of the space; b"" for an open space.
     _key: bytes
@@ -415,8 +398,8 @@ class _Sender:
             row = Row(
                 author=memory.author,
                 memory_id=memory.memory_id,
-                device=self._server.device_id,
-                hlc=self._space.published if statement is None else statement.hlc,
+                device=self._link.server.device_id,
+                hlc=self._link.space.published if statement is None else statement.hlc,
                 version=memory.version,
                 is_forgotten=memory.is_forgotten,
                 body=b"",
@@ -425,9 +408,10 @@ class _Sender:
         return rows
 
     def _body(self, row: Row, statement: Statement | None) -> bytes:
-        if not self._space.is_sealed:
+        space = self._link.space
+        if not space.is_sealed:
             return b"" if statement is None else open_body(encode(statement))
-        return seal_body(self._key, self._space.ns_id, row, b"" if statement is None else encode(statement))
+        return seal_body(self._key, space.ns_id, row, b"" if statement is None else encode(statement))
 
     def send(self, rows: Sequence[Row], pushed: Pushed) -> None:
         """Send a page; if it is refused, halve it until the row at fault is found."""
@@ -470,33 +454,33 @@ class _Sender:
         self._faulty.clear()
 
     def _push(self, rows: Sequence[Row]) -> Answers:
-        store, space_id, server_id = self._store, self._space.id, self._server.id
-        url, device_id = self._server.url, self._server.device_id
-        push_id = self._keyring.new_push_id(url, device_id)
+        link, store, space_id = self._link, self._link.store, self._link.space.id
+        push_id = link.keyring.new_push_id(link.server.url, link.server.device_id)
         with store.transaction() as tx:
-            note_push(tx, server_id, push_id)
-        push = Push(self._space.ns_id, push_id, self._connection.last_push or NO_PUSH, tuple(rows))
-        answers = self._connection.push(push)
+            note_push(tx, link.server.id, push_id)
+        push = Push(link.space.ns_id, push_id, link.connection.last_push or NO_PUSH, tuple(rows))
+        answers = link.connection.push(push)
         if len(answers.answers) != len(rows):
             raise HubRefused("the hub answered for a different number of rows than were sent")
         taken = [row for row, answer in zip(rows, answers.answers, strict=True) if answer in (TAKEN, KNOWN, FORGOTTEN)]
         with store.transaction() as tx:
             mark_pushed(tx, space_id, [(row.author, row.memory_id, row.version) for row in taken])
             drop_set_aside(tx, space_id, "push", [(row.author, row.memory_id) for row in taken])
-            change_server(tx, server_id, last_push=push_id)
+            change_server(tx, link.server.id, last_push=push_id)
             if taken:
                 raise_clock(tx, space_id, max(row.hlc for row in taken))
             space = space_by_id(tx, space_id)
             if space is not None and answers.mark_seq > space.mark_seq:
                 change_space(tx, space_id, mark_seq=answers.mark_seq, mark=answers.mark)
-        self._connection.last_push = push_id
+        link.connection.last_push = push_id
         if taken:
-            self._keyring.settle_device(url, device_id)
+            link.keyring.settle_device(link.server.url, link.server.device_id)
         return answers
 
     def _refuse(self, row: Row, reason: str) -> None:
         """Set a row aside; it is sent again once it changes."""
-        with self._store.transaction() as tx:
-            set_aside(tx, self._space.id, "push", row.author, row.memory_id, reason=reason)
-            mark_pushed(tx, self._space.id, [(row.author, row.memory_id, row.version)])
-        logger.warning("action=push space=%d refused=1 reason=%s", self._space.id, reason)
+        space_id = self._link.space.id
+        with self._link.store.transaction() as tx:
+            set_aside(tx, space_id, "push", row.author, row.memory_id, reason=reason)
+            mark_pushed(tx, space_id, [(row.author, row.memory_id, row.version)])
+        logger.warning("action=push space=%d refused=1 reason=%s", space_id, reason)

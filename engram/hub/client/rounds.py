@@ -9,12 +9,12 @@ import contextlib
 import logging
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engram.errors import HubError, HubRefused
 from engram.hub.client.connection import Limits, Transport
 from engram.hub.client.membership import Keyring, connect
-from engram.hub.client.push_and_pull import Pulled, Pushed, pull_space, push_space
+from engram.hub.client.push_and_pull import Pulled, Pushed, SpaceLink, pull_space, push_space
 from engram.hub.client.team_sharing import share_by_rules
 from engram.hub.protocol import statements
 from engram.hub.protocol.requests import HelloAnswer, HelloRequest, SpaceFacts, hash_token
@@ -175,7 +175,8 @@ def _sync_spaces(steps: Steps, connection: Transport, server: Server, keyring: K
     answer = _say_hello(store, connection, server, keyring)
     current = _reload_server(store, server)
     for space, facts in _known_spaces(store, current, answer):
-        _sync_space(steps, connection, current, space, facts, keyring, done, answer.time_ms)
+        link = SpaceLink(store, steps.places, connection, current, space, keyring, steps.goes_on)
+        _sync_space(steps, link, facts, done, answer.time_ms)
     _drop_lost(store, connection, current, answer)
     connection.finish(steps.goes_on)
 
@@ -288,45 +289,35 @@ def _known_spaces(store: Store, server: Server, answer: HelloAnswer) -> list[tup
     return [(space, facts) for space, facts in told if space.kind == facts.kind]
 
 
-def _sync_space(
-    steps: Steps,
-    connection: Transport,
-    server: Server,
-    space: Space,
-    facts: SpaceFacts,
-    keyring: Keyring,
-    done: Round,
-    hub_ms: int,
-) -> None:
+def _sync_space(steps: Steps, link: SpaceLink, facts: SpaceFacts, done: Round, hub_ms: int) -> None:
     """Pull and push one space. Problems with a space do not hold up the others."""
-    store, redact = steps.store, steps.redact
-
+    store, space = link.store, link.space
     pulled, pushed = Pulled(), Pushed()
 
     def goes_on() -> bool:
         steps.told(done.pulled + pulled.rows, done.pushed + pushed.rows)
-        done.is_unfinished = done.is_unfinished or connection.is_over or not steps.goes_on()
+        done.is_unfinished = done.is_unfinished or link.connection.is_over or not steps.goes_on()
         return not done.is_unfinished
 
     try:
-        _check_key(store, keyring, server, space, facts)
+        _check_key(link, facts)
         if not facts.is_known:
-            logger.warning("action=heal hub=%d space=%d reason=put_back", server.id, space.id)
+            logger.warning("action=heal hub=%d space=%d reason=put_back", link.server.id, space.id)
             with store.transaction() as tx:
-                _begin_anew(tx, connection, server, space)
+                _begin_anew(tx, link.connection, link.server, space)
         if (space.role, space.name, space.reports) != (facts.role, facts.name, facts.reports):
             with store.transaction() as tx:
                 change_space(tx, space.id, role=facts.role, name=facts.name, reports=facts.reports)
         tried = _try_set_aside_again(steps, space)
-        now = _reload(store, space)
-        if facts.head > now.cursor:
-            pull_space(store, steps.places, connection, server, now, keyring, facts.head, goes_on, pulled)
-            now = _reload(store, space)
+        link = replace(link, space=_reload(store, space), goes_on=goes_on)
+        if facts.head > link.space.cursor:
+            pull_space(link, facts.head, pulled)
+            link = replace(link, space=_reload(store, space))
         error, waiting = "", count_outgoing(store, space.id)
         if waiting and facts.role == "reader":
             error = f"{counted(waiting, 'change')} can't be sent: you are a reader here"
         elif waiting:
-            push_space(store, connection, server, now, keyring, hub_ms, goes_on, pushed, tried)
+            push_space(link, hub_ms, pushed, tried)
     except HubRefused as refusal:
         if refusal.status in (0, 401, 409, 429):
             raise
@@ -339,15 +330,16 @@ def _sync_space(
         done.refused += pushed.refused
     if error != space.last_error:
         with store.transaction() as tx:
-            change_space(tx, space.id, last_error=redact(error)[:300])
+            change_space(tx, space.id, last_error=steps.redact(error)[:300])
 
 
 class _NoKey(Exception):
     """This machine lacks the key that now seals a space, or a person has to choose the key."""
 
 
-def _check_key(store: Store, keyring: Keyring, server: Server, space: Space, facts: SpaceFacts) -> None:
+def _check_key(link: SpaceLink, facts: SpaceFacts) -> None:
     """Make sure that this machine's newest key is the hub's, so that pushed data is sealed with it."""
+    keyring, server, space = link.keyring, link.server, link.space
     if facts.is_sealed != space.is_sealed:
         kinds = ("open", "sealed")
         raise _NoKey(
@@ -361,7 +353,7 @@ def _check_key(store: Store, keyring: Keyring, server: Server, space: Space, fac
     if keyring.is_next_key(server.url, facts.ns_id, facts.key_id):
         # A key change got no response, but the hub accepted it.
         keyring.add_key(server.url, facts.ns_id, keys[facts.key_id])
-        with store.transaction() as tx:
+        with link.store.transaction() as tx:
             say_with_new_key(tx, space.id, server.member_id)
     elif list(keys)[-1] != facts.key_id:
         raise _NoKey(

@@ -53,7 +53,7 @@ from engram.paths import Home
 from engram.system.lazy_regex import lazy_regex
 from engram.trust.display import as_arguments
 from engram.trust.suspicion import why_any_suspect
-from engram.vaults import keeps_out, own_vault
+from engram.vaults import is_excluded_by_vault, own_vault
 
 Redact = Callable[[str], str]
 
@@ -157,7 +157,7 @@ def preview(
         raise BadRequest(
             f"{memory.episode_id} belongs to {project.name}: to share it anyway, add --project {project.name}"
         )
-    if keeps_out(places, project.identity, project.root):
+    if is_excluded_by_vault(places, project.identity, project.root):
         raise BadRequest(f"{project.name} is in a vault: its memories remain there")
     text = _text(memory, redact)
     known = [share for share in shares_of(store, memory.episode_id) if share.space.id == space.id]
@@ -279,7 +279,7 @@ class RuleReport:
 def check_rule(places: Home, project: ProjectRow) -> None:
     """Raise BadRequest if the memories of a project must not be shared."""
     _refuse_vaults(places)
-    if keeps_out(places, project.identity, project.root):
+    if is_excluded_by_vault(places, project.identity, project.root):
         raise BadRequest(f"{project.name} is in a vault: its memories remain there")
 
 
