@@ -56,6 +56,11 @@ _COURTESY = lazy_regex(
     r"i['’]d like (?:you to|your help with) )++(?=\w)",
     re.IGNORECASE,
 )
+#: A greeting at the beginning of a prompt, with whom it is for.
+_GREETING = lazy_regex(
+    r"^\s*+(?:hey|hi|hello|hallo|good (?:morning|afternoon|evening))\b(?:,? (?:there|again|claude|all)\b)*[,.!]*+",
+    re.IGNORECASE,
+)
 _ADDRESS = lazy_regex(r"<?https?://\S+")
 _MARKUP = lazy_regex(r"^(?:[#>*•\-+]++\s++|\d++[.)]\s++)++")
 _FENCES = ("```", "~~~")
@@ -109,6 +114,11 @@ def title_from(text: str) -> str:
         if told := parts.get("quoted") or parts.get("named"):
             return _first_clause(told, label)
     return _first_clause(line)
+
+
+def says_something(prompt: str) -> bool:
+    """Return True if a prompt says what it is about; False for a greeting or a word or two, such as "continue"."""
+    return any(_is_long_enough(line) for line in _ADDRESS.sub("", _GREETING.sub("", prompt)).splitlines())
 
 
 def _first_clause(line: str, label: str = "") -> str:

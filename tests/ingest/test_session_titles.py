@@ -98,3 +98,27 @@ def test_the_agents_title_of_forgotten_words_goes_and_does_not_come_back(session
     session.add(type="custom-title", customTitle="The secret harbour", sessionId="s1")
 
     assert session.title() == "Number the footnotes from 0"
+
+
+def test_a_session_that_begins_with_a_greeting_is_called_by_the_next_prompt_that_says_something(
+    store: Store, settings: Settings
+) -> None:
+    sessions: dict[str, list[str]] = {
+        "greeted": ["hello", "Hi there, Claude!", "continue", "write a file about geese in docs", "now delete that file"],
+        "warmed-up": ["Warmup", "Which gulls nest on the pier?"],
+        "terse": ["hello", "go on"],
+        "telling": ["Hello, count the boats in the harbour", "and now the gulls on the pier"],
+    }
+    for name, prompts in sessions.items():
+        path = settings.projects_folder / "-work-demo" / f"{name}.jsonl"
+        for prompt in prompts:
+            say(path, "user", prompt)
+            say(path, "assistant", "Done.")
+        ingest_path(store, path, settings=settings, redact=redact)
+
+    assert session_titles(store, list_sessions(store)) == {
+        "greeted": "write a file about geese in docs",
+        "warmed-up": "Which gulls nest on the pier?",
+        "terse": "hello",
+        "telling": "count the boats in the harbour",
+    }

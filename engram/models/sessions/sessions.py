@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from peewee import EXCLUDED, JOIN, Query, fn
+from peewee import EXCLUDED, JOIN, Expression, Query, fn
 
 from engram.enums import Actor, Source
 from engram.models import tables
@@ -16,7 +16,7 @@ from engram.models.memories.memory_changes import move_memories_of_session
 from engram.models.sessions.stored_turns import PROMPT_MOVED, turn_of_entry
 from engram.models.shown.injections import AGENT_KEY
 from engram.models.shown.usage import has_turns, was_in_project
-from engram.text.titles import MAX_TITLE_CHARACTERS, title_from
+from engram.text.titles import MAX_TITLE_CHARACTERS, says_something, title_from
 from engram.transcripts.agents import Title
 from engram.transcripts.turns import OPENING_ROLES
 
@@ -129,25 +129,42 @@ def set_session_title(tx: Tx, session: SessionRow, title: Title) -> None:
 
 
 def session_titles(store: Reader, sessions: Iterable[SessionRow]) -> dict[str, str]:
-    """Return session id → title: the agent's title, or the first clause of the first prompt.
+    """Return session id → title: the agent's title, or the first clause of the first prompt that says something.
 
-    The title is "" if there is neither.
+    If none does, the first prompt is the title. The title is "" if there is no prompt.
     """
     rows = list(sessions)
     prompts = _first_prompts(store, [row.id for row in rows if not row.title])
-    first = {session_ref: title_from(text) for session_ref, text in prompts.items()}
-    return {row.session_id: row.title or first.get(row.id, "") for row in rows}
+    greeted = [session_ref for session_ref, text in prompts.items() if not says_something(text)]
+    telling = {ref: text for ref, text in reversed(_all_prompts(store, greeted)) if says_something(text)}
+    titles = {session_ref: title_from(text) for session_ref, text in (prompts | telling).items()}
+    return {row.session_id: row.title or titles.get(row.id, "") for row in rows}
 
 
 @asks_rows(lambda rows: {int(row.session_ref): str(row.text) for row in rows})
 def _first_prompts(session_refs: Sequence[int]) -> Query:
     """Return row id → beginning of the first prompt, for the sessions that have one."""
     text, turn = tables.TextBlock, tables.Turn
+    firsts = text.select(fn.MIN(text.id)).join(turn).where(_is_prompt_of(session_refs))
+    return _beginnings().where(text.id.in_(firsts.group_by(turn.session)))
+
+
+@asks_rows(lambda rows: [(int(row.session_ref), str(row.text)) for row in rows])
+def _all_prompts(session_refs: Sequence[int]) -> Query:
+    """Return the beginnings of all prompts, in order, each with the row id of its session."""
+    return _beginnings().where(_is_prompt_of(session_refs)).order_by(tables.TextBlock.id)
+
+
+def _is_prompt_of(session_refs: Sequence[int]) -> Expression:
+    text = tables.TextBlock
     is_prompt = text.role.in_([role.value for role in OPENING_ROLES]) & (text.message_id == "")
-    firsts = text.select(fn.MIN(text.id)).join(turn).where(in_json_list(turn.session, session_refs) & is_prompt)
-    prompt = fn.SUBSTR(text.text, 1, MAX_PROMPT_CHARACTERS).alias("text")
-    query = text.select(turn.session.alias("session_ref"), prompt).join(turn)
-    return query.where(text.id.in_(firsts.group_by(turn.session)))
+    return in_json_list(tables.Turn.session, session_refs) & is_prompt
+
+
+def _beginnings() -> Query:
+    text, turn = tables.TextBlock, tables.Turn
+    beginning = fn.SUBSTR(text.text, 1, MAX_PROMPT_CHARACTERS).alias("text")
+    return text.select(turn.session.alias("session_ref"), beginning).join(turn)
 
 
 @asks_rows(lambda rows: frozenset(bytes(row.hash) for row in rows))
