@@ -20,6 +20,7 @@ from engram.redaction import redact
 from engram.system.atomic import locked_folder, read_whole, write_atomic
 from engram.system.clock import DAY_MS, day_of, moment_of
 from engram.system.lazy_regex import lazy_regex
+from engram.text.markdown import without_breaks
 from engram.text.shell import hides_status
 from engram.transcripts.turns import Turn
 from engram.trust.display import cut_at_word, fence_safe, one_line, visible
@@ -386,5 +387,5 @@ def _code(command: str) -> str:
 
 def _one_line(text: str) -> str:
     """Return a text on one line without Markdown or comments, redacted again in case a rule is newer than the text."""
-    line = re.sub(r"[`<>]+", " ", fence_safe(redact(text[:MAX_READ_CHARACTERS]))).strip()
+    line = re.sub(r"[`<>]+", " ", fence_safe(without_breaks(redact(text[:MAX_READ_CHARACTERS])))).strip()
     return cut_at_word(line, MAX_LINE_CHARACTERS)

@@ -35,6 +35,9 @@ _HEADING = lazy_regex(r"#{2,6} ")
 _ALONE = lazy_regex(r"    |\||#{1,6} ")
 _BLOCK = lazy_regex(r"\s*+(?:[-*+•] |\d{1,3}[.)] |#{1,6} |[|>]|`{3}|~{3})")
 _BULLET = lazy_regex(r"(?:[-*+•]|\d{1,3}[.)]) ")
+#: A backslash that ends a line of prose, as Claude Code's users type a line break: alone, or after a word that is no
+#: path. One after a blank continues a command, unless nothing follows in the next line.
+_BREAK = lazy_regex(r"(?:^\s*+|(?<!\S)(?![A-Za-z]:\\)(?P<word>[^\s\\]++))\\$")
 #: Code, an escaped character, or the bar between two cells.
 _BAR = lazy_regex(rf"({_CODE}|\\.)|\|")
 
@@ -94,12 +97,28 @@ def paragraphs_of(lines: Sequence[str]) -> Iterator[tuple[list[str], LineKind]]:
         yield group, LineKind.PROSE
 
 
+def without_breaks(text: str) -> str:
+    """Return a text whose lines of prose don't end in the backslash that was typed for a line break."""
+    lines = [line.rstrip() for line in text.split("\n")]
+    kinds = kinds_of(lines)
+    return "\n".join(
+        _without_break(line, following) if kind is LineKind.PROSE else line
+        for line, kind, following in zip(lines, kinds, [*lines[1:], ""], strict=True)
+    )
+
+
+def _without_break(line: str, following: str) -> str:
+    if line.endswith(" \\") and following.strip() == "\\":
+        return line[:-1].rstrip()
+    return _BREAK.sub(lambda found: found["word"] or "", line)
+
+
 def readable_lines(text: str) -> Iterator[tuple[str, str]]:
     """Yield the lines of a text for display, without blank lines, each with the indent of its continuation.
 
     The markup of bold words and links is removed, and the cells of a table are joined.
     """
-    lines = [line.rstrip() for line in text.split("\n")]
+    lines = [line.rstrip() for line in without_breaks(text).split("\n")]
     is_table = False
     for line, kind, following in zip(lines, kinds_of(lines), [*lines[1:], ""], strict=True):
         is_rule = _is_rule(line)
