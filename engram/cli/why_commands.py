@@ -23,7 +23,7 @@ from engram.cli.options import (
     limit_option,
     require_alone,
 )
-from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
+from engram.cli.output import one_line, print_facts, print_json, print_table, say, say_lines, when
 from engram.cli.results import Result, in_folder, print_head, print_last, print_lines, print_rest, print_results
 from engram.cli.workspace import Workspace, advise, chosen_project, project_of_folder
 from engram.embedding.load_model import load_model
@@ -238,12 +238,12 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
     resumed = ""
     for run in runs:
         times = f", {number_of(run.times, 'time')}" if run.times > 1 else ""
-        of_project = f"{one_line(run.project, 60)}  " if place is None else ""
-        command = one_line(redact(without_heredocs(run.command)), 300)
-        say(f"{when(run.at_ms)}  exit {run.exit_code}{times}  {of_project}{command}")
+        of_project = f" · {one_line(run.project, 60)}" if place is None else ""
+        say_lines(one_line(redact(without_heredocs(run.command)), 300), bold=True)
+        say_lines(f"{when(run.at_ms)} · exit {run.exit_code}{times}{of_project}", indent="   ", dim=True)
         if run.resume not in ("", resumed):
             resumed = run.resume
-            say(f"  resume: {resumed}")
+            say_lines(resumed, indent="   ", dim=True)
     print_rest(len(history.passed), len(runs))
     if history.failed:
         say(f"It also failed {number_of(len(history.failed), 'time')}.")
