@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from engram.cli.options import Command, as_typed, end_answer, json_option, project_option
-from engram.cli.output import print_json, say, say_lines
+from engram.cli.output import print_json, say
 from engram.cli.results import MAX_RESULTS, hit_result, pause_note, print_results
 from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
 from engram.models.shown.usage import count_without_vector
@@ -29,11 +29,6 @@ from engram.worker.recall_client import (
     require_words,
 )
 
-#: The parts of a score → their meaning, in words.
-_LEGEND = (
-    "A score is the weighted sum of its parts. text: its words; vector: its meaning; neighbours: what was said next to "
-    "it; names, time, session: how well these match; source: what a memory gains from the turn it was made from."
-)
 _DATE = lazy_regex(r"\b(?:19|20)\d\d-\d\d-\d\d\b")
 #: Flags that select a worker. With any other flag, settings may differ from the worker's, so this process searches.
 _FLAGS_OF_WORKER = {"home", "claude_folder"}
@@ -55,7 +50,7 @@ def _options(command: Command) -> Command:
         help="Print everything that was found, with full texts, scores, and the transcript and line of each "
         f"(default: the best {MAX_RESULTS} in a few lines).",
     )
-    explain = click.option("--explain", is_flag=True, help="Like -v, plus the parts of every score (default: off).")
+    explain = click.option("--explain", is_flag=True, help="Like -v, plus what each score consists of (default: off).")
     return limit(verbose(explain(project_option(json_option(command)))))
 
 
@@ -181,14 +176,11 @@ def _print(query: str, answer: RecallResponse, *, limit: int | None, is_verbose:
         results[0] = replace(
             results[0], remarks=[*results[0].remarks, f"taken up again later in this session: see {later + 1}"]
         )
-    shown_hits = hits if is_verbose or limit else hits[:MAX_RESULTS]
     shown = results if is_verbose or limit else results[:MAX_RESULTS]
     print_results(shown, is_verbose=is_verbose)
     if len(shown) < len(answer.hits):
         click.secho(
             f"\n{len(answer.hits) - len(shown)} more; add -v to see all hits, with where each was said", dim=True
         )
-    if with_parts and any(hit.parts for hit in shown_hits):
-        say_lines(_LEGEND, dim=True)
     if answer.note:
         say(f"({answer.note})", err=True)

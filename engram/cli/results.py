@@ -172,11 +172,38 @@ def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> R
         details=[
             f"“{' '.join(hit.quote.split())}”" if hit.quote else "",
             f"score {hit.score:.3f}" if has_id else f"{hit.id}  score {hit.score:.3f}",
-            *(["= " + " + ".join(f"{name} {value:.3f}" for name, value in hit.parts.items())] if with_parts else []),
+            _score_in_words(hit.parts) if with_parts else "",
             *(f"{place.text}  {place.uuid}" for place in hit.evidence[:_MAX_EVIDENCE] if place.path),
             _BETWEEN.join(part for part in (commit, pull_request_of(hit) and hit.origin.pull_request) if part),
         ],
     )
+
+
+#: Part of a score → what adds to it, or takes from it, in words.
+PARTS_IN_WORDS: Mapping[str, str] = {
+    "text": "its words",
+    "vector": "its meaning",
+    "neighbours": "what was said next to it",
+    "turn": "the rest of its turn",
+    "source": "the turn that it was made from",
+    "session": "its session",
+    "time": "its time",
+    "names": "names in it",
+    "speaker": "who said it",
+    "form": "the form of its sentences",
+    "latest": "how late it was said",
+    "validity": "no longer valid",
+    "branch": "another branch",
+    "priority": "pinned or important",
+    "ties": "its age and use",
+}
+
+
+def _score_in_words(parts: Mapping[str, float]) -> str:
+    """Return what a score consists of, the largest part first; parts too small to show are left out."""
+    shown = [(name, value) for name, value in parts.items() if round(value, 2)]
+    ranked = sorted(shown, key=lambda part: -abs(part[1]))
+    return ", ".join(f"{PARTS_IN_WORDS.get(name, name)} {value:+.2f}" for name, value in ranked)
 
 
 def print_titles(results: Sequence[Result], *, empty: str) -> None:

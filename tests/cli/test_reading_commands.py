@@ -16,6 +16,7 @@ import pytest
 from click.testing import Result
 from planting import plant
 
+from engram.cli.results import PARTS_IN_WORDS
 from engram.cli.up_commands import SAMPLES
 from engram.cli.workspace import Workspace, call_of
 from engram.log import LOG_KINDS, LogKind, append_warning
@@ -30,6 +31,8 @@ from engram.models.shown import injections, usage
 from engram.models.shown.injections import Injection
 from engram.models.work import task_runs, work
 from engram.paths import Home
+from engram.search.passages.features import FEATURE_GROUPS
+from engram.search.ranking import SCORERS
 from engram.transcripts.agents import Unreadable
 
 Run = Callable[..., Result]
@@ -198,11 +201,10 @@ def test_recall_without_a_model_says_that_it_searched_by_text_alone(
 
 def test_recall_explains_every_score_to_a_person(filled: Store, run: Run) -> None:
     shown = run("recall", "pnpm", "--explain").stdout
-    assert "A score is the weighted sum of its parts" in shown
-    assert "sum of its parts" not in run("recall", "pnpm", "-v").stdout
-
-    assert " = text " in shown.replace("\n   ", " ")
+    assert "its words +0." in shown
+    assert "its words" not in run("recall", "pnpm", "-v").stdout
     assert ".jsonl:" in shown
+    assert {*SCORERS, *FEATURE_GROUPS.values(), "turn", "source", "branch"} == set(PARTS_IN_WORDS)
 
 
 def test_an_unknown_project_is_named_with_those_that_are_known(filled: Store, run: Run) -> None:

@@ -65,9 +65,9 @@ def test_scores_and_places_are_printed_only_where_they_are_asked_for(capsys: pyt
     full = "\n".join(printed(capsys, hit_result(HIT, with_parts=True), is_verbose=True))
 
     assert "1.234" not in brief
-    assert "text 0.400" not in brief
+    assert "its words" not in brief
     assert "score 1.234" in full
-    assert "= text 0.400 + vector 0.600" in full
+    assert "its meaning +0.60, its words +0.40" in full
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80, 100, 300])
