@@ -124,7 +124,7 @@ def correct(workspace: Workspace, episode_id: str, text: str, why: str, as_json:
     """Replace a wrong memory with TEXT; - reads it from standard input.
 
     The old memory is kept, marked as replaced, with the reason in its history. If it was pinned, the new one is pinned.
-    `engram consolidate --undo RUN` reverts this.
+    `engram undo` with the id of the new memory reverts this.
 
     Example: engram correct ep_0123456789ab "Deploy with make ship" --why "make deploy is gone"
     """

@@ -382,8 +382,10 @@ def pause(
         if off:
             sentence = f"Resumed {what}." if resume(store, scope) else f"{what if scope else 'Engram'} was not paused."
         elif not only_list:
+            before_ms = current_pauses(store).get(scope, until_ms)
             pause_scope(store, scope, until_ms)
-            sentence = f"Paused {what} " + (f"until {when(until_ms)}." if seconds else "until `engram pause --off`.")
+            instead = "" if before_ms == until_ms else f", instead of {_until(before_ms)}"
+            sentence = f"Paused {what} {_until(until_ms)}{instead}."
         paused = current_pauses(store)
         in_words = pauses_in_words(store, paused)
     if as_json:
@@ -391,3 +393,7 @@ def pause(
         print_json({"paused": [{"scope": scope or "everything", "until": end} for scope, end in ends.items()]})
     else:
         say(as_called_here(sentence) or "\n".join(in_words) or "Nothing is paused.")
+
+
+def _until(end_ms: int) -> str:
+    return f"until {when(end_ms)}" if end_ms < FOREVER_MS else "until `engram pause --off`"

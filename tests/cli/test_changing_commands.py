@@ -421,6 +421,27 @@ def test_pause_stops_reading_and_injecting_until_it_is_off(run: Run, run_json: R
     assert run_json("up", "--once", "--no-memories")["new_turns"] > 0
 
 
+def test_a_second_pause_says_what_it_replaces(filled: Store, run: Run, run_json: RunJson) -> None:
+    (first,) = run_json("pause", "--for", "2h")["paused"]
+
+    assert run("pause", "--project", "harbor").stdout == "Paused harbor until `engram pause --off`.\n"
+    until = f"until {when(parse_time_ms(first['until']))}"
+    assert run("pause").stdout == f"Paused everything until `engram pause --off`, instead of {until}.\n"
+    assert run("pause").stdout == "Paused everything until `engram pause --off`.\n"
+    assert "instead of until `engram pause --off`" in run("pause", "--for", "1h").stdout
+
+
+def test_the_help_of_a_correction_names_what_reverts_it(filled: Store, run: Run, run_json: RunJson) -> None:
+    wrong = run_json("save", "The crane is red.", "--global")["id"]
+    made = run_json("correct", wrong, "The crane is blue.", "--why", "repainted")["id"]
+
+    assert "`engram undo` with the id of the new memory" in " ".join(run("correct", "--help").stdout.split())
+    run("undo", made)
+
+    assert "The crane is red." in run("recall", "crane").stdout
+    assert "The crane is blue." not in run("recall", "crane").stdout
+
+
 def test_a_pause_is_mentioned_where_it_changes_what_is_shown_or_found(
     filled: Store, run: Run, run_json: RunJson
 ) -> None:

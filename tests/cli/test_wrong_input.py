@@ -118,6 +118,7 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("up", "--json"), 1, "needs --once"),
     (("up", "nosuch"), 1, "needs --once"),
     (("up", "--once", "nosuch"), 1, "does not exist"),
+    (("--claude-folder", "/nosuch", "up", "--once"), 1, "there is no folder /nosuch"),
     (("service", "run", "nosuch"), 2, "'worker', 'watcher'"),
     (("projects", "show", "nosuch"), 1, "Known projects"),
     (("hub", "sync"), 1, "`engram hub join URL CODE`"),

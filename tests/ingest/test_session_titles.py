@@ -104,7 +104,13 @@ def test_a_session_that_begins_with_a_greeting_is_called_by_the_next_prompt_that
     store: Store, settings: Settings
 ) -> None:
     sessions: dict[str, list[str]] = {
-        "greeted": ["hello", "Hi there, Claude!", "continue", "write a file about geese in docs", "now delete that file"],
+        "greeted": [
+            "hello",
+            "Hi there, Claude!",
+            "continue",
+            "write a file about geese in docs",
+            "now delete that file",
+        ],
         "warmed-up": ["Warmup", "Which gulls nest on the pier?"],
         "terse": ["hello", "go on"],
         "telling": ["Hello, count the boats in the harbour", "and now the gulls on the pier"],
