@@ -39,7 +39,7 @@ BETWEEN_LINES = "Some notes, as of today.\n\n{}\n\nThat is all for now."
 #: How much more a secret counts than other candidates, and the minimum score of a candidate that is masked.
 WEIGHT, FLOOR = 4.0, -0.5
 #: Maximum share of secrets that may be rejected by their form alone, without the surrounding text.
-MISSED_BY_FORM = 0.005
+MISSED_BY_FORM = 0.003
 #: A secret counts as left if this many of its characters are.
 LEFT = 10
 

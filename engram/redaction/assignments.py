@@ -391,9 +391,10 @@ def _take(text: str, low: str, name_start: int, at: int, name: _Name, form: str,
     is_action = name.word == "refresh" and text[max(0, name_start - 1) : name_start] == "="
     if form == "bare" and (is_action or _PASSED_ON.search(text, max(0, name_start - 64), name_start)):
         return None
-    is_pair = form == "set" and not quoted and name.chosen and is_chosen_pair(value)
-    if is_pair and _is_set_apart(text, name_start, name.end, first, last):
-        return Span(first, last, "password")
+    if form == "set" and not quoted and name.chosen and _is_set_apart(text, name_start, name.end, first, last):
+        is_line = _begins_line(text, name_start) and bool(_LINE_END.match(text, last))
+        if is_chosen_pair(value, is_setting=is_line):
+            return Span(first, last, "password")
     if form == "bare" and len(name.word) >= 6 and _WITH.search(low, max(0, name_start - 24), name_start):
         form = "below"  # as sure as on a line of its own
     env = form == "set" and (_begins_line(text, name_start) or "ansible_" in text[max(0, name_start - 16) : name_start])

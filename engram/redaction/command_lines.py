@@ -96,6 +96,11 @@ _PLACED: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
         ("add-authtoken", r"add-authtoken "),
         ("keyring set", r"keyring set \S++ \S++ ?<<< ?"),
         ("auth login", r"auth login (?:--\w++[ =])?"),
+        ("passwd", r"passwd [^\n|;&<>]{0,60}<<< ?"),
+        (
+            "open ",
+            r"(?:^|\n)[ \t]{0,8}open \S{1,128}(?: \d{2,5})?[ \t]{0,8}\r?\n[ \t]{0,8}user[ \t]{1,4}\S{1,64}[ \t]{1,8}",
+        ),
     )
 )
 #: A password that `htpasswd` takes from its arguments, and the characters of which one shows that it is chosen.

@@ -34,12 +34,15 @@ _HARMLESS = lazy_regex(
     r".*M-\^?[A-Z].*|.*M-.M-.*|.*(?:A-[FZ]|a-[fz]|0-9){2}.*|\d[\d.]*\*[A-Za-z_]\w*\.[A-Za-z_]\w*"
 )
 _GROUPS = lazy_regex(r"(?<![\w-])(?:[A-Z0-9]{2,6}-)?[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,8}(?![\w-])")
+#: Groups of letters, as in the recovery key of an encrypted disk, and the most bits of random ones.
+_LETTER_GROUPS = lazy_regex(r"(?<![\w-])(?:[a-z]{8}(?:-[a-z]{8}){5,7}|[a-z]{6}(?:-[a-z]{6}){5,7})(?![\w-])")
+_RANDOM = -9.0
 _SHORT = lazy_regex(
     r"(?<![\w./#+~-])(?=[A-Za-z]{0,15}[0-9])[A-Za-z0-9][A-Za-z0-9~+_-]{11,14}[A-Za-z0-9~+=](?![\w./+~(-])"
 )
 _BYTES = lazy_regex(r"\[?\s?(?:\d{1,3}\s?,\s?){31,63}\d{1,3}\s?\]?")
 #: A part that every licence key contains, and a part that every list of bytes contains.
-_HYPHENS = lazy_regex(r"-[A-Z0-9]{4,6}-[A-Z0-9]{4,6}-")
+_HYPHENS = lazy_regex(r"-[A-Z0-9]{4,6}-[A-Z0-9]{4,6}-|-[a-z]{6,8}-[a-z]{6,8}-[a-z]{6,8}-[a-z]{6,8}-")
 _NUMBERS = lazy_regex(r"[0-9]\s?,\s?[0-9]{1,3}\s?,\s?[0-9]{1,3}\s?,")
 _JOIN = lazy_regex(r"WIFI:[^\n]{0,120}?P:([^;\n]{4,63});")
 
@@ -78,6 +81,9 @@ def word_spans(text: str, start: int, end: int) -> Iterator[Span]:
             parts = groups.group().split("-")
             mixed = [part for part in parts if not part.isdigit() and not part.isalpha()]
             if len(mixed) >= 2 or _is_unlocking(parts):
+                yield Span(groups.start(), groups.end(), "license-key")
+        for groups in _LETTER_GROUPS.finditer(text, start, end):
+            if total_bits(groups.group()) < _RANDOM:
                 yield Span(groups.start(), groups.end(), "license-key")
     for token in _SHORT.finditer(text, start, end):
         if is_drawn(token.group()):

@@ -21,16 +21,15 @@ from engram.redaction.values import (
 )
 from engram.system.lazy_regex import lazy_regex
 
-#: Lines of configuration files and scripts that end with a password: `requirepass …`, `NAME * … *` of dial-up
-#: connections, `user NAME …` after `open HOST`.
-_LINE_END = r"[ \t]{0,8}(?:\*[ \t]{0,8})?(?=[\r\n]|$)"
+#: Lines of configuration files that end with a password, also within a sentence: `requirepass …`, and `NAME * … *` of
+#: dial-up connections.
+_LINE_BEGIN, _LINE_END = r"(?:^|[\n`]|[:>$#] )[ \t]{0,16}", r"[ \t]{0,8}(?:\*[ \t]{0,8})?(?=[\r\n`]|$)"
 _LINES: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
-    (Gate(literal), lazy_regex(r"(?:^|\n)" + pattern + VALUE + _LINE_END))
+    (Gate(literal), lazy_regex(_LINE_BEGIN + pattern + VALUE + _LINE_END))
     for literal, pattern in (
-        ("pass", r"[ \t]{0,16}(?!compass|bypass)[a-zA-Z_]{2,20}[pP]ass(?:wd|word|phrase)?[ \t]{1,8}"),
-        ("pw", r"[ \t]{0,16}(?:root|rootbind|bind|ldap|smtp|db|sasl)_?pw[ \t]{1,8}"),
-        ("masterauth", r"[ \t]{0,16}masterauth[ \t]{1,8}"),
-        ("open ", r"[ \t]{0,8}open [^\s]{1,128}(?: \d{2,5})?[ \t]{0,8}\r?\n[ \t]{0,8}user[ \t]{1,4}\S{1,64}[ \t]{1,8}"),
+        ("pass", r"(?!compass|bypass)[a-zA-Z_]{2,20}[pP]ass(?:wd|word|phrase)?[ \t]{1,8}"),
+        ("pw", r"(?:root|rootbind|bind|ldap|smtp|db|sasl)_?pw[ \t]{1,8}(?:--\w{1,16}[ \t]{1,8}){0,2}"),
+        ("masterauth", r"masterauth[ \t]{1,8}"),
     )
 )
 _DIALLED = lazy_regex(
@@ -102,9 +101,10 @@ _ANY_WORD: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
 _COMMUNITY = lazy_regex(
     r"(?i)(?:\bsnmp(?:-server|-agent)?[ \t]{1,3}community[ \t]{1,3}"
     r"(?:(?:read|write|cipher|simple|ro|rw)[ \t]{1,3}){0,3}|"
-    r"(?:^|\n)[ \t]{0,8}(?:(?:r[ow]|trap|def)community6?|com2sec6?[ \t]{1,8}\S{1,64}[ \t]{1,8}\S{1,64}|"
+    rf"{_LINE_BEGIN}(?:(?:r[ow]|trap|def)community6?|"
+    r"com2sec6?[ \t]{1,8}\S{1,64}[ \t]{1,8}\S{1,64}|"
     r"(?:trap2?|inform)sink[ \t]{1,8}\S{1,128})[ \t]{1,8})[\"']?([^\s\"'{};]{4,64})[\"']?[ \t]{0,8}"
-    r"(?=[\r\n{;#]|$|(?:ro|rw|view|authorization|clients|acl|ipv6|default|\d)(?![a-z]))"
+    r"(?=[\r\n{;#`]|$|(?:ro|rw|view|authorization|clients|acl|ipv6|default|\d)(?![a-z]))"
 )
 _SECRET = r"(?:\"([^\"\n]{3,128})\"|'([^'\n]{3,128})'|([^\s\"'`;|&<>-][^\s\"'`;|&<>]{7,128}))"
 #: A user of SNMP 3: the method and secret for authentication, and the method and secret for encryption.
@@ -133,9 +133,8 @@ def config_spans(text: str, low: str, held: int) -> Iterator[Span]:
         held: the bits of the literals that the text may contain; see ``Gate``.
     """
     for gate, pattern in _LINES:
-        for line, _ in _lines(low, gate.starts(low, held)):
-            match = pattern.match(text, line)
-            if match:
+        for line, stop in _lines(low, gate.starts(low, held)):
+            for match in pattern.finditer(text, line, stop):
                 yield from accept(text, match, "password", lenient=False)
     if " * " in low:
         for match in _DIALLED.finditer(text):

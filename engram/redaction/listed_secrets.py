@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from engram.redaction.phrases import (
-    NAMES_OF_KEYS,
-    NAMES_OF_PASSWORDS,
-    NAMES_OF_PHRASES,
-    is_told,
-)
-from engram.redaction.told_cues import FUNCTION_WORDS, kind_of
+from engram.redaction.told_cues import FUNCTION_WORDS, cues_in, kind_of
 from engram.redaction.values import (
     Gate,
     Span,
     has_digit,
     has_plain_shape,
+    has_sign,
     is_expression,
     is_placeholder,
+    is_scrambled,
     is_state,
+    is_technical,
     matches,
     starts_of,
     total_bits,
@@ -55,32 +52,16 @@ _TABLE_RULE = lazy_regex(
     r"\n[ \t]{0,8}[|+]?[ \t]{0,8}:?-{2,60}+:?[ \t]{0,60}+"
     r"(?:[|+][ \t]{0,8}:?-{2,60}+:?[ \t]{0,60}+){1,40}+[|+]?[ \t]{0,8}(?=\n)"
 )
-_TABLE_NAME = lazy_regex(
-    rf"(?:.{{0,24}}[ _-])?(?:(?P<chosen>{NAMES_OF_PHRASES}|{NAMES_OF_PASSWORDS}|pass|pwd|pw|"
-    r"パスワード|暗証番号|密码|密碼|口令)|"
-    rf"(?P<issued>{NAMES_OF_KEYS}|access key|トークン|令牌|密钥))(?: ?\([^)]{{0,20}}\))?"
+#: Meanings of words in the headings of columns: people choose those secrets, or get them.
+_CHOSEN, _ISSUED = frozenset({"password", "phrase", "pin"}), frozenset({"key"})
+#: Text after such a word; words that mean no secret there, or one that is issued; and text that makes them a secret.
+_HEADING_END = lazy_regex(
+    r"(?: (?:(?:d['’]|de |di |da |do )?(?:api|acc[èe]s|acesso|acceso|accesso|dostępu)|code|nummer|kod))?"
+    r"(?: ?\([^)]{0,20}\))?[*_`\" ]{0,8}"
 )
-#: A name in the headings of a table without rules, the form of such headings, and cells separated by several spaces.
-_HEADING = lazy_regex(rf"(?:{NAMES_OF_PHRASES}|{NAMES_OF_PASSWORDS}|{NAMES_OF_KEYS}|passw?d?|pwd?)(?=[\s,;\"(]|s?$)")
-_HEADING_BEGINNINGS = Gate(
-    *("pass", "pw", "passwort", "kennwort", "losungswort", "mot de passe", "zugangscode", "toegangscode", "code d"),
-    *(
-        "code secret",
-        "phrase ",
-        "frase",
-        "clave",
-        "llave",
-        "chave",
-        "puk",
-        "wachtwoord",
-        "wachtzin",
-        "codigo",
-        "codice",
-    ),
-    *("api key", "api-key", "pin", "token", "login", "secret", "mdp", "geheimzahl", "jeton", "parola", "palavra"),
-    *("chiave", "senha", "sleutel", "hasl", "kod dost", "klucz", "heslo", "passwört", "schlüssel", "clé", "código"),
-    *("contrase", "hasł", "парол", "секрет", "пин", "токен", "ключ"),
-)
+_LESS = {"key": "", "keys": "", "キー": "", "identifiant": "", "identifiants": "", "clave": "key", "claves": "key"}
+_KEY_OF = lazy_regex(r"(?:api|access|secret)[ _-]$")
+#: The form of other headings, and cells separated by several spaces.
 _HEADING_CELLS = {
     "\t": lazy_regex(r"[\w .#/()-]{0,32}"),
     "  ": lazy_regex(r"[\w.#/()-]{1,24}(?: [\w.#/()-]{1,24})?"),
@@ -95,6 +76,10 @@ _SAYS = lazy_regex(
     r"sconosciut|herdad|desativ|inalterad|desconhec|overgeërfd|uitgeschakeld|ongewijzigd|onbekend|dziedzicz|wyłącz|"
     r"nieznan|bez zmian|отключ|неизвест|унаслед)"
 )
+#: Text that looks like code or contains no letter.
+_LIKE_CODE = lazy_regex(r"\W+|#?\d{1,3}\.?|.*(?:[()\[\]\\]|::|->|//|@\w{1,64}+\.).*")
+#: Names in code, which are often followed by words such as "key" and "token".
+_IDENTIFIER = lazy_regex(r"[a-zäöü]{1,64}+\d{0,3}[._/][a-z_]{1,64}+\d{0,2}")
 _JOINED_CELL = lazy_regex(r"[^\W_]{2,24}(?:[._-][^\W_]{2,24}){1,4}")
 _ALIGNED = lazy_regex(r"\S++(?: \S++)*+")
 #: The line of dashes below such headings.
@@ -112,13 +97,14 @@ _TABLE_LINE = 2_000
 _TABLE_ROWS = 400
 
 
-def listed_spans(text: str, low: str, held: int) -> Iterator[Span]:
+def listed_spans(text: str, low: str, held: int, named: Iterable[int]) -> Iterator[Span]:
     """Yield the spans of secrets in lists and tables.
 
     Args:
         text: the text.
         low: the same text in lower case, of the same length.
         held: the literals that the text may contain, in the form that ``Gate`` expects.
+        named: the positions of words that may name or introduce a secret.
     """
     if _CODES.is_open(low, held):
         for head in matches(starts_of(_RECOVERY_BEGINNINGS, low), _RECOVERY, low):
@@ -129,7 +115,7 @@ def listed_spans(text: str, low: str, held: int) -> Iterator[Span]:
         for rule in _TABLE_RULE.finditer(text):
             begin = low.rfind("\n", max(0, rule.start() - _TABLE_LINE), rule.start()) + 1
             yield from _rows(text, _columns(low, begin, rule.start(), "|"), rule.end() + 1, "|")[0]
-    yield from _plain_tables(text, low, _HEADING_BEGINNINGS.starts(low, held))
+    yield from _plain_tables(text, low, sorted(named))
 
 
 def _recovery_codes(low: str, at: int) -> Iterator[Span]:
@@ -150,13 +136,15 @@ def _recovery_codes(low: str, at: int) -> Iterator[Span]:
         yield from found
 
 
-def _plain_tables(text: str, low: str, starts: list[int]) -> Iterator[Span]:
+def _plain_tables(text: str, low: str, names: list[int]) -> Iterator[Span]:
     """Yield the passwords in tables with cells that are separated by tabs, commas, semicolons or several spaces."""
     done = 0
-    for name in matches(starts, _HEADING, low):
-        line = low.rfind("\n", max(0, name.start() - _HEADINGS_LINE), name.start()) + 1
-        stop = low.find("\n", name.end(), name.end() + _HEADINGS_LINE)
-        if line < done or stop < 0 or (not line and name.start() > _HEADINGS_LINE):
+    for name in names:
+        if name < done:
+            continue
+        line = low.rfind("\n", max(0, name - _HEADINGS_LINE), name) + 1
+        stop = low.find("\n", name, name + _HEADINGS_LINE)
+        if line < done or stop < 0 or (not line and name > _HEADINGS_LINE):
             continue
         done = stop
         sign = next((sign for sign in ("\t", ";", ",", "  ") if sign in low[line:stop].strip()), "")
@@ -171,10 +159,19 @@ def _plain_tables(text: str, low: str, starts: list[int]) -> Iterator[Span]:
 def _columns(low: str, first: int, last: int, sign: str) -> dict[int, bool]:
     """Return which columns of a table contain secrets, judging by their headings, and whether people choose them."""
     return {
-        number: name.group("chosen") is not None
+        number: kind in _CHOSEN
         for number, (begin, end) in enumerate(_cells(low, first, last, sign))
-        if end - begin <= 60 and (name := _TABLE_NAME.fullmatch(low[begin:end].strip('*_`" ')))
+        if end - begin <= 60 and (kind := _kind_of_heading(low, begin, end))
     }
+
+
+def _kind_of_heading(low: str, first: int, last: int) -> str:
+    """Return what the last meaningful word of a heading means, if it names a secret; otherwise ""."""
+    for cue in reversed(cues_in(low, first, last)):
+        if cue.kind in _CHOSEN or cue.kind in _ISSUED:
+            kind = cue.kind if _KEY_OF.search(low, first, cue.start) else _LESS.get(low[cue.start : cue.end], cue.kind)
+            return kind if _HEADING_END.fullmatch(low, cue.end, last) else ""
+    return ""
 
 
 def _rows(text: str, columns: dict[int, bool], at: int, sign: str, size: int = 0) -> tuple[list[Span], int]:
@@ -196,9 +193,8 @@ def _rows(text: str, columns: dict[int, bool], at: int, sign: str, size: int = 0
                 first, last = cells[number]
                 is_marked = first < last and text[first] in '`"'
                 first, last = (first + 1, last - 1) if is_marked and last - first > 2 else (first, last)
-                if is_told(text[first:last], is_chosen=is_chosen, is_direct=True, is_quoted=is_marked) or (
-                    is_chosen and _is_cell(text[first:last])
-                ):
+                value = text[first:last]
+                if _is_secret(value, is_chosen=is_chosen, is_quoted=is_marked) or (is_chosen and _is_cell(value)):
                     found.append(Span(first, last, "password" if is_chosen else "token"))
                 elif first < last and is_chosen:
                     others.append(Span(first, last, "password"))
@@ -284,6 +280,36 @@ def _lines_from(text: str, first: int, step: int) -> Iterator[int]:
         is_apart = text[at : at + 1] == "\n"
         if not is_apart:
             yield at
+
+
+def _is_secret(value: str, *, is_chosen: bool, is_quoted: bool) -> bool:
+    """Return True if a cell below the name of a secret is one, and not a word or a sentence about it."""
+    low = value.lower()
+    if len(value) < 4 or is_placeholder(value) or "[secret:" in value:
+        return False
+    if " " in value:
+        return is_quoted and is_chosen and has_digit(value) and not FUNCTION_WORDS.intersection(low.split())
+    if value.isdigit():
+        return is_chosen and len(value) <= 12
+    if (
+        has_plain_shape(value)
+        or is_technical(value)
+        or _LIKE_CODE.fullmatch(value)
+        or (not is_chosen and _IDENTIFIER.fullmatch(low))
+    ):
+        return False
+    body = value.rstrip("!?")
+    has_letter = any(c.isalpha() for c in body)
+    if has_digit(body) and has_letter:
+        return len(value) >= (6 if is_chosen else 8)
+    if is_chosen and is_scrambled(body):
+        return True
+    if has_sign(body) and has_letter:
+        return is_chosen and len(value) >= 6
+    pieces = low.split("-")
+    if len(pieces) >= 4 and all(len(p) >= 3 and p.isalpha() and p not in FUNCTION_WORDS for p in pieces):
+        return True
+    return is_quoted and is_chosen and len(value) >= 5 and value.isalpha() and not is_state(value)
 
 
 def _is_cell(value: str) -> bool:

@@ -6,19 +6,7 @@ import re
 import string
 from collections.abc import Iterator
 
-from engram.redaction.told_cues import FUNCTION_WORDS
-from engram.redaction.values import (
-    Gate,
-    Span,
-    has_digit,
-    has_plain_shape,
-    has_sign,
-    is_placeholder,
-    is_scrambled,
-    is_state,
-    is_technical,
-    total_bits,
-)
+from engram.redaction.values import Gate, Span, has_digit, total_bits
 from engram.system.lazy_regex import lazy_regex
 
 _WALLET = lazy_regex(
@@ -54,28 +42,6 @@ _SENTENCE = lazy_regex(
     r"\b(?:the|and|for|are|was|has|not|but|from|its|our|your|their|which|when|then|been|were|does|how|why|who|use|"
     r"uses)\b"
 )
-#: A password or a PIN; a name that begins with a blank group may be the end of a longer word.
-NAMES_OF_PASSWORDS = (
-    r"passw(?:o|ö)rt|kennwort|zugangscode|geheimzahl|losungswort|wachtwoord|toegangscode|(?<!\w)(?:mot de passe|mdp|"
-    r"code d['’]acc[èe]s|code secret|contrase(?:ñ|n)a|clave de acceso|clave secreta|c[óo]digo de (?:acceso|acesso)|"
-    r"parola d['’](?:ordine|accesso)|parola chiave|codice (?:di accesso|segreto)|senha|palavra[- ]passe|"
-    r"has[łl](?:o|em|a)|kod dostępu|парол(?:ь|я|ем|и)|кодовое слово|pin(?:[- ]?(?:code|nummer|kod))?|"
-    r"пин(?:-код)?|puk(?:[- ]?(?:code|nummer|kod))?|password|passcode|login|логин|lösenord(?:et)?|passord(?:et)?|"
-    r"adgangskoden?|heslo|şifre(?:si|niz)?)"
-)
-NAMES_OF_PHRASES = (
-    r"(?<!\w)(?:pass ?phrase|phrase (?:secrète|de passe)|frase (?:de contraseña|secreta|segreta|de acesso)|"
-    r"frase[- ]senha|wachtzin|(?:парольная|кодовая|секретная) фраза)|wachtwoordzin|passphrase"
-)
-NAMES_OF_KEYS = (
-    r"schlüssel|token|sleutel|(?<!\w)(?:jeton|clé|clave|llave|chiave|chave|klucz(?:em)?|токен|ключ|секрет|api[- ]key|"
-    r"secret)(?: (?:d['’]|de |da |di |do )?(?:api|acc[èe]s|acesso|acceso|accesso|dostępu|secrète|secreta|segreta)"
-    r"(?!\w))?"
-)
-#: Text that looks like code or contains no letter.
-_LIKE_CODE = lazy_regex(r"\W+|#?\d{1,3}\.?|.*(?:[()\[\]\\]|::|->|//|@\w{1,64}+\.).*")
-#: Names in code, which are often followed by words such as "key" and "token".
-_IDENTIFIER = lazy_regex(r"[a-zäöü]{1,64}+\d{0,3}[._/][a-z_]{1,64}+\d{0,2}")
 #: The seed of an authenticator, in groups of four or in one piece, near a word that says what it is for.
 _SEED = lazy_regex(
     r"(?<![a-z0-9])(?:oath\w{0,6}|[th]?otp|2fa|mfa|two-factor|authenticator)(?![a-z0-9])"
@@ -153,33 +119,3 @@ def _plain_ends(text: str) -> Iterator[int]:
         elif text[stop] in _SPACED_ENDS and text[stop - 1] == " ":
             yield stop - 1
         start = marks.find(_PLAIN * _PLAIN_SIZE, stop)
-
-
-def is_told(value: str, *, is_chosen: bool, is_direct: bool, is_quoted: bool) -> bool:
-    """Return True if the word after a secret's name is the secret itself, not a part of a sentence about it."""
-    low = value.lower()
-    if len(value) < 4 or is_placeholder(value) or "[secret:" in value:
-        return False
-    if " " in value:
-        return is_quoted and is_chosen and has_digit(value) and not FUNCTION_WORDS.intersection(low.split())
-    if value.isdigit():
-        return is_chosen and is_direct and len(value) <= 12
-    if (
-        has_plain_shape(value)
-        or is_technical(value)
-        or _LIKE_CODE.fullmatch(value)
-        or (not is_chosen and _IDENTIFIER.fullmatch(low))
-    ):
-        return False
-    body = value.rstrip("!?")
-    has_letter = any(c.isalpha() for c in body)
-    if has_digit(body) and has_letter:
-        return len(value) >= (6 if is_chosen else 8)
-    if is_chosen and is_scrambled(body):
-        return True
-    if has_sign(body) and has_letter:
-        return is_chosen and len(value) >= 6
-    pieces = low.split("-")
-    if len(pieces) >= 4 and all(len(p) >= 3 and p.isalpha() and p not in FUNCTION_WORDS for p in pieces):
-        return True
-    return is_quoted and is_chosen and len(value) >= 5 and value.isalpha() and not is_state(value)

@@ -234,10 +234,11 @@ def _window_spans(text: str, known: Collection[bytes]) -> Iterator[Span]:
     yield from program_spans(text, low, held)
     yield from composed_spans(text, 0, len(text))
     yield from phrase_spans(text, low, held)
-    yield from listed_spans(text, low, held)
+    openers = places_of(text, opening)
+    yield from listed_spans(text, low, held, [*openers, *(start for start, _, look in looked if look & NAME)])
     yield from spoken_spans(text, low, held)
-    if opening:
-        yield from told_spans(text, low, places_of(text, opening))
+    if openers:
+        yield from told_spans(text, low, openers)
     if "://" in text:
         yield from link_spans(text, 0, len(text))
     if known:

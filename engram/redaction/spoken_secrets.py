@@ -91,7 +91,7 @@ _EASTERN_WORDS = Gate(
     *"暗証番号 金庫の 玄関の ドアの 門の 警報の ロッカーの 倉庫の 大门 门禁 单元门 保险柜 保险箱 警报 报警器".split()
 )
 #: Values in phrases about logging in with a user name and a password, changing a password, and opening an archive.
-_VALUE = r"[\"'`„“]?(?P<value>[^\s\"'`<>(){}|,;„“”]{7,64})"
+_VALUE = r"(?P<quote>[\"'`„“])?(?P<value>(?(quote)[^\"'`„“”\n]|[^\s\"'`<>(){}|,;„“”]){7,64})"
 _LOGIN = lazy_regex(
     r"(?:log(?:ged)?[ -]?in|sign(?:ed)?[ -]?in|login)[ ](?:with|as|using)[ ][\w.+@-]{2,80}[ ](?:and|with|/)[ ]" + _VALUE
 )

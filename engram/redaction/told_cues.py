@@ -65,9 +65,9 @@ CUES: dict[str, str] = {
         "paneel backoffice portal nas$ backend registrar hosting staging"
     ),
     "enter": (
-        "type$ types$ typing typed enter$ enters entering tap$ punch key_in use$ using say$ tipp eintip eingeb "
-        "eingibst gib$ drück tape$ tapes$ tapez taper saisi entre$ entrer entrez entr$ mets$ mettre mettez "
-        "compose teclea tecleas pulsa marca$ marcas pon$ pones poner mete$ digit metti$ mettere inserisci "
+        "type$ types$ typing typed press$ presses$ enter$ enters entering tap$ punch key_in use$ using say$ tipp "
+        "eintip eingeb eingibst gib$ drück tape$ tapes$ tapez taper saisi entre$ entrer entrez entr$ mets$ mettre "
+        "mettez compose teclea tecleas pulsa marca$ marcas pon$ pones poner mete$ digit metti$ mettere inserisci "
         "inseri$ digite coloca põe$ toets intoets intyp invoer voer vul$ wpisz wpisuj wpisać wpisu wklep wbij "
         "введи вводи ввод набер набир жми вбей 入力 押し 打ち 输入 輸入 输 按 打 déverrouill desbloq sblocc "
         "ontgrendel odblok разблок opens_with get_you_in gets_you_in lets_you get_in get_on rein$ reinkomm "
@@ -237,6 +237,8 @@ _IS_CJK = lazy_regex(r"[\u3040-\u30ff\u3400-\u9fff]")
 _LOG, _LOG_IN = lazy_regex(r"(?i)\W{0,3}(?:log|sign)\b"), lazy_regex(r"(?i)\W{0,3}(?:log|sign) ?-?(?:in|on)")
 _JOINED_WORD = lazy_regex(r"[^\W_]++(?:[-/'’][^\W_]++){1,3}+")
 _BETWEEN = lazy_regex(r"[-/'’]")
+#: The headings of a table without spaces, and what separates them.
+_HEADINGS, _COMMA = lazy_regex(r"[^\W_]{1,24}(?:[,;][^\W_]{1,24}){1,12}"), lazy_regex("[,;]")
 _WORD = lazy_regex(r"[^\W_]+(?:['’][^\W_]+)?")
 _EXPRESSION = lazy_regex(r"(?<![^\W_])(?:" + "|".join(sorted(map(re.escape, _JOINED), key=len, reverse=True)) + ")")
 #: Signs around a word in a sentence.
@@ -258,7 +260,7 @@ def _stem_of(word: str) -> str:
     """Return the stem of a lower-case word that has a meaning; "" if there is none."""
     if word in _WHOLE:
         return word
-    inner = _INNER_STEM.search(word) if len(word) > 3 else None
+    inner = _INNER_STEM.search(word) if len(word) > 3 or not word.isascii() else None
     if inner:
         return inner.group()
     return next((stem for stem in _STEMS_BY_BEGINNING.get(word[:_SHORTEST], ()) if word.startswith(stem)), "")
@@ -289,6 +291,8 @@ def openings(words: str) -> Iterator[tuple[int, int]]:
 def _opens(bare: str) -> int:
     if bare.isalnum():
         return _bit_of(bare)
+    if _HEADINGS.fullmatch(bare):
+        return HINTS if any(map(_bit_of, _COMMA.split(bare))) else 0
     if not _JOINED_WORD.fullmatch(bare):
         return 0
     parts = _BETWEEN.split(bare)
@@ -296,8 +300,8 @@ def _opens(bare: str) -> int:
 
 
 def may_open(text: str, place: int) -> bool:
-    """Return True if a common word triggers reading, as "log" and "sign" do if "in" follows."""
-    return not _LOG.match(text, place) or _LOG_IN.match(text, place) is not None
+    """Return True if a common word triggers reading, as "log" and "sign" do if "in" follows; headings never do."""
+    return not (_LOG.match(text, place) or _HEADINGS.match(text, place)) or _LOG_IN.match(text, place) is not None
 
 
 def _bit_of(word: str) -> int:

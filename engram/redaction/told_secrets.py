@@ -62,6 +62,7 @@ _TOGETHER = frozenset(
 #: Kinds of cues that name a secret, that name the thing it unlocks, and that say what is done with it.
 _STRONG = frozenset({"password", "phrase", "pin", "recovery", "question", "licence"})
 _OPENED = frozenset({"door", "net", "account", "key", "code"})
+_KEY_OF_NET = frozenset({"key", "net"})
 _DOING = frozenset({"enter", "logs in", "code"})
 #: Maximum distance of a cue from a bare number, in characters: in a message, and elsewhere.
 _NEAR, _NEARBY = 100, 48
@@ -201,11 +202,11 @@ class _Scene:
         if not self.is_message or is_command or is_document(self.text[first:last]):
             return self.is_named(one)
         if self.groups[one] != "number":
-            return True
+            return not _is_code_about_access(self.text[one.start : one.end]) or self.is_named(one)
         near = {cue.kind for cue in self.cues if one.start - _NEAR < cue.end and cue.start < one.end + _NEAR}
         before = {cue.kind for cue in self.cues if one.start - _NEAR < cue.start < one.start}
         is_used = before & _DOING or _USED.search(self.low, max(0, one.start - 8), one.start)
-        return bool(near & self._naming(one)) or bool(near & _OPENED and is_used)
+        return bool(near & self._naming(one)) or bool(near & _OPENED and is_used) or near >= _KEY_OF_NET
 
     def is_named(self, one: Candidate) -> bool:
         """Return True if a word for a secret is near a candidate and, for a phrase, if the phrase is introduced."""
@@ -363,6 +364,11 @@ class _Scene:
 def _class_of(word: str) -> str:
     """Return what a word means, or else what kind of word it is."""
     return kind_of(word) or ("common" if word in FUNCTION_WORDS else "number" if word.isdigit() else word and "other")
+
+
+def _is_code_about_access(value: str) -> bool:
+    """Return True if a value is a name in code of which a word is about access, such as `unlock_guard2`."""
+    return _FORMS["name"].match(value) is not None and any(map(kind_of, _LETTERS.findall(value.replace("_", " "))))
 
 
 def _is_given(text: str, one: Candidate) -> bool:

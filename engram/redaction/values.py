@@ -262,11 +262,13 @@ def replace(text: str, spans: list[Span]) -> str:
     return "".join(parts)
 
 
+#: The end of a password that begins with a word of placeholders: `changeme.Walrus5`.
+_CHOSEN_END = r"(?!.{0,40}(?<=[a-z0-9])[^\w\s](?-i:[A-Z][a-z]{3,24})\d{1,4}[!?]?$)"
 _PLACEHOLDER = lazy_regex(
     r"(?i)(?:"
     r"<.*>?|\([a-z]{2,}(?:[ _-][a-z]+)*\)?|#[0-9a-f]{3,8}\W*|\$[\w({].*|\{.*|%\w*%?|\*+|x{3,}|\.{2,}.*|…+|-+|_+|#+|\?+|"
-    r"your\b.*|your[-_].*|my[-_]?(?:api|token|secret|password|key).*|change[-_ ]?(?:me|this|it).*|replace.*|"
-    r"insert[-_ ].*|example.*|placeholder.*|todo.*|tbd|dummy.*|sample.*|redacted.*|masked.*|"
+    r"your\b.*|your[-_].*|my[-_]?(?:api|token|secret|password|key).*|tbd|insert[-_ ].*|"
+    rf"(?:change[-_ ]?(?:me|this|it)|replace|example|placeholder|todo|dummy|sample|redacted|masked){_CHOSEN_END}.*|"
     r"none|null|nil|undefined|true|false|yes|no|on|off|str(?:ing)?|int(?:eger)?|number|bool(?:ean)?|any|object|bytes|"
     r"text|hidden|required|optional|empty|invalid|missing|unset|unknown|default|value|values|user|username|admin|"
     r"here|below|above|from|this|that|it|not|the|is|are|was|secrets?|tokens?|keys?|pass(?:word|wd)?s?|pwd|api[-_]?key|"
@@ -291,7 +293,8 @@ _REFERENCE = lazy_regex(
     r"[*&](?=[a-z_]{0,40}_)[a-z][\w-]{0,64}+(?:\s.*)?"
 )
 _PLACEHOLDER_INSIDE = lazy_regex(
-    r"(?i)example|placeholder|your[-_ ]|[-_]here$|xxxx|\*{4}|\.\.\.|…|<[a-z_ -]++>|changeme|redacted|not[-_ ]?set|"
+    r"(?i)example|placeholder|your[-_ ]|[-_]here$|xxxx|\*{4}|\.\.\.|…|<[a-z_ -]++>|redacted|not[-_ ]?set|"
+    rf"changeme{_CHOSEN_END}|"
     r"\[secret:|\[opaque:"
 )
 #: Words of places to fill in, in other languages: possessives, names of secrets, words that may also describe something
@@ -312,6 +315,8 @@ _DUMMY = lazy_regex(
 _EXPRESSION = lazy_regex(
     r"(?:[A-Za-z_][A-Za-z0-9_]*(?:\.|->|::|\?\.))*[A-Za-z_][A-Za-z0-9_]*(?:\(|\[|\.[A-Za-z_]|->|::|\?\.)"
 )
+#: The beginning of a call of a method: `jwt.sign(`.
+_METHOD = lazy_regex(r"[a-z_]{1,40}(?:\.[A-Za-z_]{1,40}){1,4}\(")
 #: Words joined only by dots: an attribute, or a password of several words.
 _DOTTED = lazy_regex(r"[A-Za-z_]\w{0,64}+(?:\.\w{1,64}+){1,16}+(?:[!?]{0,2}|&\w{1,64}=.*)")
 _CAPITALISED = lazy_regex(r"[A-Z][a-z]{1,64}[0-9]{0,6}|[0-9]{1,20}")
@@ -324,7 +329,8 @@ _NO_LEET = lazy_regex(
 #: A capitalised word, a word with a number at its end, and two words with a point between them.
 _CAPITAL = lazy_regex(r"[A-Z][a-z]{2,24}")
 _NUMBERED = lazy_regex(r"[A-Z]?[a-z]{2,24}[0-9]{1,4}")
-_JOINED_BY_POINT = lazy_regex(r"[A-Za-z][A-Za-z0-9]{2,32}\.[A-Za-z][A-Za-z0-9]{2,32}[!?]{0,2}")
+_JOINED_BY_POINT = lazy_regex(r"[A-Za-z][A-Za-z0-9]{2,32}(?:\.[A-Za-z][A-Za-z0-9]{2,32}){1,4}[!?]{0,2}")
+_PLAIN_WORDS = lazy_regex(r"(?:[a-z]{3,24}(?:\.[a-z]{3,24}){2,4}|[A-Za-z]{3,24}\.[A-Z][a-z]{2,24}\d{1,4})[!?]{0,2}")
 #: Words that attributes in code begin or end with.
 _OF_CODE = frozenset(
     (
@@ -462,7 +468,7 @@ def is_expression(value: str) -> bool:
     if _DOTTED.fullmatch(value):
         return _is_attribute(value.partition("&")[0].rstrip("!?").split("."))
     match = _EXPRESSION.match(value)
-    return bool(match) and total_bits(match.group() if match else "") > -4.0
+    return match is not None and (_METHOD.fullmatch(match.group()) is not None or total_bits(match.group()) > -4.0)
 
 
 def _is_attribute(words: list[str]) -> bool:
@@ -477,21 +483,24 @@ def _is_attribute(words: list[str]) -> bool:
     )
 
 
-def is_chosen_pair(value: str) -> bool:
-    """Return True if two words with a point between them are a password, such as `Heron.nest7`, and not an attribute.
+def is_chosen_pair(value: str, *, is_setting: bool = False) -> bool:
+    """Return True if words with points between them are a password, such as `Heron.nest7`, and not an attribute.
 
     Attributes have no digits in place of letters, and rarely begin with a capital and end with a number.
+
+    Args:
+        is_setting: whether it is the value of a setting that is no code; there, plain words are a password, too.
     """
     if not _JOINED_BY_POINT.fullmatch(value):
         return False
-    first, _, last = value.rstrip("!?").partition(".")
-    if not _OF_CODE.isdisjoint(word.lower().rstrip("0123456789") for word in (first, last)) or _ATTRIBUTE.search(last):
+    words = value.rstrip("!?").split(".")
+    if not _OF_CODE.isdisjoint(word.lower().rstrip("0123456789") for word in words) or _ATTRIBUTE.search(words[-1]):
         return False
-    if _NO_LEET.search(first) or _NO_LEET.search(last):
-        return False
-    if _LEET.search(first) or _LEET.search(last):
+    if is_setting and _PLAIN_WORDS.fullmatch(value):
         return True
-    return bool(_CAPITAL.fullmatch(first) and _NUMBERED.fullmatch(last))
+    if len(words) > 2 or any(map(_NO_LEET.search, words)):
+        return False
+    return any(map(_LEET.search, words)) or bool(_CAPITAL.fullmatch(words[0]) and _NUMBERED.fullmatch(words[1]))
 
 
 def has_plain_shape(value: str) -> bool:

@@ -19,7 +19,7 @@ JUDGES_OF_VALUES = frozenset(
         "values._DUMMY",
         "values._EXPRESSION",
         "values._UNSECRET_SHAPE",
-        "phrases._LIKE_CODE",
+        "listed_secrets._LIKE_CODE",
     }
 )
 
