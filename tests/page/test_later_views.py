@@ -114,6 +114,21 @@ def spend(store: Store, dollars: float, *, model: str = "m-1") -> None:
     settle(store, number, dollars=dollars, **facts)
 
 
+def test_a_sum_that_a_chart_shows_is_not_repeated(page: ServedPage, store: Store) -> None:
+    live(store)
+    live_earlier(store)
+
+    text = page.see("costs").text
+
+    assert text.count("Tokens that Claude was shown") == 1
+    assert text.count("Spent on a language model") == 1
+
+
+def test_the_title_of_a_search_is_what_was_asked(page: ServedPage, lived: Lived) -> None:
+    assert "<title>vat_cents · Engram</title>" in page.see("m", q="vat_cents").text
+    assert "<title>Memories · Engram</title>" in page.see("m").text
+
+
 def test_costs_of_many_models_stay_a_small_page(page: ServedPage, store: Store) -> None:
     for number in range(50):
         spend(store, 0.01, model=f"a-model-with-a-rather-long-name-{number}")
