@@ -392,7 +392,7 @@ def _take(text: str, low: str, name_start: int, at: int, name: _Name, form: str,
     if form == "bare" and (is_action or _PASSED_ON.search(text, max(0, name_start - 64), name_start)):
         return None
     if form == "set" and not quoted and name.chosen and _is_set_apart(text, name_start, name.end, first, last):
-        is_line = _begins_line(text, name_start) and bool(_LINE_END.match(text, last))
+        is_line = _begins_line(text, name_start) and (name.is_capital or bool(_LINE_END.match(text, last)))
         if is_chosen_pair(value, is_setting=is_line):
             return Span(first, last, "password")
     if form == "bare" and len(name.word) >= 6 and _WITH.search(low, max(0, name_start - 24), name_start):

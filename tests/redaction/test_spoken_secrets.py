@@ -26,6 +26,7 @@ from engram.redaction import redact
         ("login with test@site.example and Pl4teau.fern works", "Pl4teau.fern"),
         ("ssid=attic\nwpa_passphrase=correct.otter.lamp\n", "correct.otter.lamp"),
         ("keystorePassword=changeme.Walrus5", "changeme.Walrus5"),
+        ("PGPASSWORD=otter.over.moss pg_dump stock", "otter.over.moss"),
         ("my login is changeme.Walrus5", "changeme.Walrus5"),
         ("open the zip with 'pewter Lark 51'", "pewter Lark 51"),
         ("snmpd.conf: rocommunity hx92LanternQ 10.0.0.0/8", "hx92LanternQ"),
