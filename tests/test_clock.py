@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from engram.system.clock import LAST_MS, day_of, iso_time, moment_of, parse_time_ms
+from engram.system.clock import LAST_MS, SystemClock, day_of, iso_time, moment_of, parse_time_ms
+
+#: The system's clock that counts the time for which the machine sleeps.
+_WITH_SLEEP = time.CLOCK_BOOTTIME if sys.platform == "linux" else time.CLOCK_MONOTONIC
 
 
 @pytest.fixture(params=["Pacific/Kiritimati", "Etc/GMT+12", "UTC"])
@@ -48,3 +52,12 @@ def test_a_stored_time_can_be_shown_in_every_zone(at_ms: int) -> None:
     assert iso_time(at_ms)[:4] in ("1970", "9999")
     assert day_of(at_ms)[:4] in ("1969", "1970", "9999")
     assert moment_of(at_ms).year in (1969, 1970, 9999)
+
+
+def test_the_steady_clock_goes_on_while_the_machine_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a cap of a day would last for three on a laptop that is used for eight hours of each."""
+    asleep_seconds = 16 * 3600.0
+    monkeypatch.setattr(time, "clock_gettime", {_WITH_SLEEP: 100.0}.get)
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0 - asleep_seconds)
+
+    assert SystemClock().steady_seconds() == 100.0

@@ -15,7 +15,15 @@ class Clock(Protocol):
         """Return the wall time in milliseconds since 1970, which may jump."""
 
     def steady_seconds(self) -> float:
-        """Return the seconds of a clock that never goes backwards; only differences are meaningful."""
+        """Return the seconds of a clock that never goes backwards; only differences are meaningful.
+
+        The time for which the machine sleeps counts.
+        """
+
+
+#: The steady clock that goes on while the machine sleeps. Linux's CLOCK_MONOTONIC stops then; on a Mac it goes on, but
+#: ``time.monotonic`` reads another one there.
+_STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class SystemClock:
@@ -23,7 +31,7 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def steady_seconds(self) -> float:
-        return time.monotonic()
+        return time.clock_gettime(_STEADY)
 
 
 @dataclass(slots=True)

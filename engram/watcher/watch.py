@@ -383,7 +383,7 @@ class Watcher:
                         break
                     if self.store.file_identity() != self._opened:
                         raise BrokenDatabase("memory.db was replaced")
-                    if self.store.is_log_displaced():
+                    if self.store.is_displaced():
                         self.is_log_displaced = True
                         logger.warning("action=stop reason=the log of memory.db was deleted or replaced")
                         return EXIT_RESTART

@@ -284,11 +284,11 @@ class Housekeeper:
                 self._queue.storage.listen()
         with contextlib.suppress(StoreError):
             try:
-                self._check_files()
-                self._check_work()
-                self._check_vaults()
-                self._backup.run_if_due()
-                self._hub_watch.start_threads()
+                if self._is_in_place():
+                    self._check_work()
+                    self._check_vaults()
+                    self._backup.run_if_due()
+                    self._hub_watch.start_threads()
             except BrokenDatabase as error:
                 logger.error("action=check failed=%s", error)
                 self._runtime.is_damaged.set()
@@ -311,17 +311,23 @@ class Housekeeper:
         self._unprepared = reason
         link_python(home)
 
-    def _check_files(self) -> None:
-        """Restart the worker if memory.db or its log was deleted or replaced."""
+    def _is_in_place(self) -> bool:
+        """Restart the worker, and return False, if memory.db or its log was deleted or replaced.
+
+        Nothing may be done with them then: copying from a deleted log would damage the file for those with a new one.
+        """
         store = self._runtime.store
         if store.file_identity() != self._opened:
             self._stop("memory.db was replaced")
-        elif store.is_log_displaced():
+        elif store.is_displaced():
             if not store.path.with_name(f"{store.path.name}-wal").exists():
                 # No other process has begun a new log yet, so this one's last writes can still be kept.
                 store.checkpoint()
             self.is_log_displaced = True
             self._stop("the log of memory.db was deleted or replaced")
+        else:
+            return True
+        return False
 
     def _makes_progress(self) -> bool:
         """Return False if a heavy task, or every thread for requests, is hung."""
@@ -357,7 +363,11 @@ class Housekeeper:
             logger.warning("action=memory rss_mb=%s warn_mb=%d", used_mb, settings.warn_rss_mb)
 
     def _check_work(self) -> None:
-        """Enqueue due work; load new vectors if the database has changed; truncate its log after six quiet checks."""
+        """Enqueue due work; load new vectors if the database has changed; truncate its log after six quiet checks.
+
+        Changes are copied from the log into the file soon, so that a power failure, a deleted log, or a copy of the
+        file alone loses only the last seconds.
+        """
         store = self._runtime.store
         version = store.data_version()
         with contextlib.suppress(OSError):
@@ -368,6 +378,7 @@ class Housekeeper:
                 store.checkpoint("TRUNCATE")
         else:
             self._data_version, self._quiet_checks = version, 0
+            store.checkpoint()
             if is_damage_noted(store):
                 self._runtime.is_damaged.set()
             self._runtime.refresh_index()

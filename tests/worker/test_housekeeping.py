@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -218,6 +219,36 @@ def test_a_worker_whose_log_was_deleted_keeps_its_writes_and_starts_again(office
     if suffix == "-wal":
         with Store(path.with_name("copy.db")).open() as copy:
             assert [memory.summary for memory in all_memories(copy)] == ["The keel is oak."]
+
+
+def test_what_was_written_is_soon_in_the_file_itself(office: Office) -> None:
+    store = office.runtime.store
+    office.housekeeper.step()
+    with ThreadPoolExecutor(1) as other:
+        other.submit(save_memory, store, "The keel is oak.", redact, scope="global", actor=Actor.USER).result()
+
+        office.housekeeper.step()
+
+        shutil.copyfile(store.path, store.path.with_name("copy.db"))
+        other.submit(store.close).result()
+    with Store(store.path.with_name("copy.db")).open() as copy:
+        assert [memory.summary for memory in all_memories(copy)] == ["The keel is oak."]
+
+
+def test_from_a_deleted_log_nothing_is_copied_into_the_file_of_others(office: Office) -> None:
+    store = office.runtime.store
+    with ThreadPoolExecutor(1) as other:
+        office.housekeeper.step()
+        other.submit(save_memory, store, "The keel is oak.", redact, scope="global", actor=Actor.USER).result()
+        store.path.with_name("memory.db-wal").replace(store.path.with_name("old-wal"))
+        store.path.with_name("memory.db-wal").write_bytes(b"")
+        before = store.path.read_bytes()
+
+        office.housekeeper.step()
+
+        other.submit(store.close).result()
+    assert office.reasons == ["the log of memory.db was deleted or replaced"]
+    assert store.path.read_bytes() == before
 
 
 def test_due_work_is_rung_for(office: Office) -> None:

@@ -37,7 +37,7 @@ from engram.models.engine.database import (
 )
 from engram.models.engine.migrations import migrate
 from engram.models.engine.statement import RecordReader, Statement, compile_query, insertion, prepared, row_change
-from engram.system.atomic import FILE_MODE, FOLDER_MODE, behind_rollback, explain_disk, locked_folder
+from engram.system.atomic import FILE_MODE, FOLDER_MODE, behind_rollback, explain_disk, identity_of, locked_folder
 from engram.system.clock import SYSTEM_CLOCK, Clock
 
 #: Maximum number of values in one statement.
@@ -386,9 +386,10 @@ class Store(Reader):
         self._may_upgrade = may_upgrade
         self._may_start_over = may_start_over
         self._log_path = f"{path}-wal"
+        self._all_paths = (str(path), self._log_path, f"{path}-shm")
         self._log_kept_seconds = -LOG_AGAIN_SECONDS
-        #: Each thread's connection, and the files of its log.
-        self._logs = threading.local()
+        #: Each thread's connection, and the files that it has opened: the database and its log.
+        self._opened = threading.local()
 
     # -- opening and closing
 
@@ -493,12 +494,18 @@ class Store(Reader):
         """Begin a transaction that holds the write lock from its start. A nested transaction joins the outer one.
 
         Everything in it commits together or not at all. Keep it short: don't use a model, a file or the network inside.
+
+        Raises:
+            StoreError: SQLite fails; or the files at the path are no longer those that are open, so that nobody would
+                ever see what is written.
         """
         with self._mapped_errors(is_transaction=True):
             if self._database.in_transaction():
                 yield Tx(self)
                 return
             self._ensure_connected()
+            if self.is_displaced():
+                raise StoreError("memory.db was deleted or replaced while it was open; try again in a few seconds")
             with self._database.atomic("IMMEDIATE"):
                 yield Tx(self)
         self._bound_log()
@@ -547,14 +554,16 @@ class Store(Reader):
         """Return the device and inode of memory.db; None if there is no file. They change when it is replaced."""
         return file_identity(self.path)
 
-    def is_log_displaced(self) -> bool:
-        """Return True if this thread's connection has a log that no other process sees: it was deleted or replaced."""
-        self.data_version()  # opens the log
-        connection = self._database.connection()
-        files = [file_identity(Path(f"{self.path}{suffix}")) for suffix in ("-wal", "-shm")]
-        if getattr(self._logs, "connection", None) is not connection:
-            self._logs.connection, self._logs.files = connection, files
-        return bool(files != self._logs.files)
+    def is_displaced(self) -> bool:
+        """Return True if this thread's connection has files that no other process sees: they were deleted or replaced.
+
+        Costs three calls of the system, because each transaction begins with it.
+        """
+        if getattr(self._opened, "connection", None) is not self._database.connection():
+            self.data_version()  # opens the log
+            self._opened.connection = self._database.connection()
+            self._opened.files = [identity_of(path) for path in self._all_paths]
+        return any(identity_of(path) != known for path, known in zip(self._all_paths, self._opened.files, strict=True))
 
     def schema_version(self) -> int:
         return int(self.value("PRAGMA user_version"))

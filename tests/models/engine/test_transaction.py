@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import threading
 from pathlib import Path
 
@@ -58,6 +59,22 @@ def test_a_nested_transaction_joins_the_outer_one(store: Store) -> None:
         write_and_fail()
 
     assert rows(store) == 0
+
+
+@pytest.mark.parametrize("lost", ["memory.db", "memory.db-wal", "memory.db-shm"])
+def test_a_transaction_refuses_to_write_where_nobody_would_see_it(store: Store, lost: str) -> None:
+    with store.transaction() as tx:
+        tx.run("INSERT INTO meta (key, value) VALUES ('before', '')")
+    path = store.path.with_name(lost)
+    shutil.copyfile(path, path.with_name("copy"))
+    path.with_name("copy").replace(path)
+
+    with pytest.raises(StoreError, match="try again"), store.transaction() as tx:
+        tx.run(PUT)
+
+    path.unlink()
+    with pytest.raises(StoreError, match="try again"), store.transaction() as tx:
+        tx.run(PUT)
 
 
 def test_a_transaction_that_is_over_writes_nothing(store: Store) -> None:
