@@ -21,6 +21,7 @@ from typing import Protocol, TypeVar
 
 from engram.enums import Kind, Scope
 from engram.extraction import rule_words as words
+from engram.system.cached import cached_by_text
 from engram.text import languages
 from engram.text import orders as orders_in
 from engram.text.linear_model import LinearModel, features, load_model
@@ -228,13 +229,17 @@ def judge(
     ]
 
 
-def rules(typed: str, *, project: str = "", following: str = "", said_before: Collection[str] = ()) -> list[Judgement]:
+@cached_by_text
+def rules(
+    typed: str, *, project: str = "", following: str = "", said_before: frozenset[str] = frozenset()
+) -> Sequence[Judgement]:
     """Return the sentences of a prompt that are rules; the arguments are those of ``judge``."""
     judged = judge(typed, project=project, following=following, said_before=said_before)
     return [found for found in judged if found.refusal is None]
 
 
-def orders(typed: str) -> list[str]:
+@cached_by_text
+def orders(typed: str) -> Sequence[str]:
     """Return the sentences of a prompt that become rules if the user says them again."""
     return [found.sentence for found in judge(typed) if found.refusal is Refusal.ORDER]
 
@@ -273,9 +278,10 @@ def is_rule(sentence: str) -> bool:
     return any(found.refusal in (None, Refusal.ORDER) for found in judge(sentence))
 
 
-def takings_back(typed: str) -> list[TakingBack]:
+@cached_by_text
+def takings_back(typed: str) -> Sequence[TakingBack]:
     """Return the sentences that withdraw something specific from an earlier prompt or say that it is over."""
-    found = []
+    found: list[TakingBack] = []
     for sentence, _ in sentences_in(typed):
         is_rule_over = bool(words.RULE_OVER.search(sentence))
         if subjects := withdrawn_subjects(sentence):

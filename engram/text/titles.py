@@ -58,7 +58,7 @@ _COURTESY = lazy_regex(
 )
 #: A greeting at the beginning of a prompt, with whom it is for.
 _GREETING = lazy_regex(
-    r"^\s*+(?:hey|hi|hello|hallo|good (?:morning|afternoon|evening))\b(?:,? (?:there|again|claude|all)\b)*[,.!]*+",
+    r"^\s*+(?:hey|hi|hello|hallo|good (?:morning|afternoon|evening))\b(?:,? (?:there|again|claude|all)\b)*+[,.!]*+",
     re.IGNORECASE,
 )
 _ADDRESS = lazy_regex(r"<?https?://\S+")

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 
+from engram.system.cached import cached_by_text
 from engram.system.lazy_regex import lazy_regex
 from engram.trust.pasted_letters import ENDING, letter_spans
 
@@ -283,6 +284,7 @@ def split_typed(text: str) -> list[tuple[str, bool]]:
     return segments
 
 
+@cached_by_text
 def typed_text(text: str) -> str:
     """Return the parts of the prompt that the user typed, each on lines of its own.
 

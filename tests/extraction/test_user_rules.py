@@ -695,7 +695,7 @@ def test_a_list_under_a_heading_of_rules_is_a_list_of_rules() -> None:
 def test_an_order_becomes_a_rule_when_it_was_said_before() -> None:
     order = "Please don't wrap long lines in Markdown."
 
-    (found,) = rules(order, said_before=orders(order))
+    (found,) = rules(order, said_before=frozenset(orders(order)))
 
     assert (found.sentence, found.is_lasting) == (order, False)
     assert says_the_same(order, "don't wrap the long lines in markdown")
@@ -706,7 +706,7 @@ def test_an_order_becomes_a_rule_when_it_was_said_before() -> None:
 def test_an_order_of_the_moment_stays_one_however_often_it_is_said() -> None:
     order = "For this PR, never touch the tests."
 
-    assert rules(order, said_before=[order]) == []
+    assert rules(order, said_before=frozenset([order])) == []
 
 
 def test_behind_a_command_the_first_sentence_waits_and_what_follows_is_judged() -> None:
@@ -716,7 +716,7 @@ def test_behind_a_command_the_first_sentence_waits_and_what_follows_is_judged() 
         ("Always use kilograms.", Refusal.ORDER),
         ("From now on never round up the weights.", None),
     ]
-    assert [found.sentence for found in rules(prompt, said_before=orders(prompt))] == [
+    assert [found.sentence for found in rules(prompt, said_before=frozenset(orders(prompt)))] == [
         "Always use kilograms.",
         "From now on never round up the weights.",
     ]

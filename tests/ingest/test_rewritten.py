@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
-from types import FrameType
 
 import pytest
+from counted_calls import calls_of
 from growing_transcript import Ingest, Transcript, Turns
 
 from engram.models.engine.transaction import Store
@@ -91,22 +90,6 @@ def test_the_work_of_reading_a_turn_again_grows_with_its_entries(
         calls.append(calls_of(lambda transcript=transcript: ingest(transcript)))
 
     assert calls[1] < 6 * calls[0]
-
-
-def calls_of(work: Callable[[], object]) -> int:
-    """Run something; return how many functions were called, those written in C included."""
-    calls = 0
-
-    def count(_frame: FrameType, event: str, _: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return calls
 
 
 @pytest.mark.parametrize("change", [lambda lines: lines[:2], lambda lines: lines[2:], lambda lines: lines[:1] * 3])

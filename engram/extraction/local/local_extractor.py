@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
@@ -96,7 +96,7 @@ def users_rules(turns: Sequence[Turn], context: ExtractionContext) -> list[Candi
 
 
 def _rules(
-    turns: Sequence[Turn], following: Turn | None, project: str, said_before: Collection[str]
+    turns: Sequence[Turn], following: Turn | None, project: str, said_before: frozenset[str]
 ) -> Iterator[tuple[Turn, TextBlock, Judgement]]:
     later: list[TakingBack] = []
     found: list[list[tuple[Turn, TextBlock, Judgement]]] = []

@@ -1,0 +1,22 @@
+"""In a long session, an extraction does not judge again what the user typed in all the turns before."""
+
+from __future__ import annotations
+
+from branch_sessions import Workshop
+from counted_calls import calls_of
+
+from engram.extraction import user_rules
+from engram.extraction.extracting import extract_session
+from engram.extraction.local.local_extractor import LocalExtractor
+
+
+def test_an_extraction_judges_only_the_prompts_that_are_new(workshop: Workshop) -> None:
+    def extract() -> None:
+        extract_session(workshop.store, session, extractor=LocalExtractor(), embedder=None, settings=workshop.settings)
+
+    for number in range(40):
+        session = workshop.work("main", f"Look at part {number} of the cache. Never touch part {number + 1} of it.")
+    extract()
+    workshop.work("main", "Now look at the parser, and always say what you found.")
+
+    assert 0 < calls_of(extract, user_rules.judge.__code__) < 10
