@@ -51,6 +51,8 @@ def spell_hidden(text: str) -> str:
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 #: A sentence of at least 12 characters, which shouldn't end at an abbreviation.
 _SENTENCE = lazy_regex(r".{12,}?(?<!e\.g)(?<!i\.e)[.!?](?=\s)|.{12,}?[。！？]", re.DOTALL)
+#: What ends a sentence, or a part of one that can stand alone.
+_ENDS = ".!?:;。！？"
 _PAUSE = lazy_regex(r"[:;](?=\s)")
 #: The part of a frame that tells more than its label: a quotation, a command, or the clause before the last comma.
 _CONTEXT = lazy_regex(r".*”|`.+|.+(?=,)", re.DOTALL)
@@ -153,8 +155,9 @@ def headline(memory: Memory) -> tuple[str, str]:
     """Return a memory's line in a list: its title and the text that follows."""
     title, summary = memory.shown_title, memory.summary
     named = title.rstrip("…")
-    if named != title and not memory.title:
-        # The title was cut off: divide the line at the end of its first sentence instead, if that is short enough.
+    is_cut = named != title or (named in summary and summary.partition(named)[2][:1] not in _ENDS)
+    if is_cut and not memory.title:
+        # Divide the line at the end of its first sentence instead, if that is short enough.
         head, _ = first_sentence(summary)
         named = head if summary.startswith(head) and len(head) > len(named) else named
     at = -1 if memory.title else summary.find(named)
@@ -168,6 +171,16 @@ def headline(memory: Memory) -> tuple[str, str]:
         return title, f" – {'. '.join(filter(None, rest))}" if any(rest) else ""
     # A title taken from the summary may omit the summary's first word, the name of a kind.
     return (title, f" – {summary}") if at < 0 else (summary[: at + len(named)], summary[at + len(named) :])
+
+
+def title_and_rest(memory: Memory) -> tuple[str, str]:
+    """Return a memory's title, as its line in a list has it, and the part of its summary that the title leaves out."""
+    title, rest = headline(memory)
+    if memory.title or not memory.summary.startswith(title):
+        return title, memory.summary
+    if rest and rest[0] not in _ENDS:
+        return f"{title}…", memory.summary
+    return title, rest.lstrip(_ENDS).strip()
 
 
 def to_line(text: str, limit: int = MAX_LINE_CHARACTERS) -> str:

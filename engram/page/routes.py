@@ -54,6 +54,9 @@ MAX_THREADS = 2
 #: Maximum number of commands that run at the same time, each with its own thread.
 MAX_COMMANDS = 1
 
+#: Event that tells the lists and sums beside a changed part to load themselves again.
+CHANGED = '{"changed": {"target": "body"}}'
+
 _ENTERED = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,">
 <meta http-equiv="refresh" content="0;url={root}/"><title>Engram</title></html>
 """
@@ -201,9 +204,12 @@ class Frame:
         html = self._render(answer.template, values, answer.block)
         if answer.block and answer.notice is not None:
             html += self._render("parts/notice.html", {**values, "notice": answer.notice, "is_error": False})
+        if answer.block and answer.is_change:
+            html += self._render("parts/changed.html", values | {"frame": frame_values(asked)})
         response = HTMLResponse(html, status_code=answer.status)
         if answer.is_change:
             response.background = BackgroundTask(wake_worker, self.page.places)
+            response.headers["HX-Trigger"] = CHANGED
         if answer.replace_url is not None:
             parts, query = answer.replace_url
             address = self._link(asked.project)(*parts, **query)

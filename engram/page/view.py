@@ -157,6 +157,8 @@ class Need:
     number: int = 1
     #: True if Engram is not working properly; False for a decision that can wait.
     is_trouble: bool = False
+    #: The command that repairs it; "" if there is none.
+    repair: str = ""
 
 
 def list_needs(store: Store, vitals: Vitals, settings: Settings, *, with_folders: bool = False) -> list[Need]:
@@ -168,12 +170,16 @@ def list_needs(store: Store, vitals: Vitals, settings: Settings, *, with_folders
         vitals: the state of processes, stages and work.
         with_folders: also check the disk for projects that may have moved.
     """
-    needs = [
-        Need(said(trouble) + ("" if is_process(trouble) else f". {begun(trouble.advice)}"), "health", 1, True)
-        for trouble in list_troubles(vitals)
-    ]
+    troubles = list_troubles(vitals)
+    start = start_of(store, vitals, settings)
+    needs = [Need(said(trouble), "health", 1, True, start) for trouble in troubles if is_process(trouble)]
     if is_unconnected(store, settings):
-        needs.append(Need("Claude Code is not connected: Claude is shown nothing", "health", 1, True))
+        needs.append(Need("Claude Code is not connected: Claude is shown nothing", "health", 1, True, INSTALL))
+    needs += [
+        Need(f"{said(trouble)}. {begun(trouble.advice)}", "health", 1, True)
+        for trouble in troubles
+        if not is_process(trouble)
+    ]
     dead = sum(work.dead or 0 for work in vitals.work)
     moves = find_moves(store) if with_folders else []
     both, orders = "that can't both be true", "like an instruction"
@@ -243,8 +249,6 @@ class FrameValues:
     late: str
     #: When the page was rendered, in milliseconds since 1970; later items are news.
     now_ms: int
-    #: Claude Code's folder.
-    claude_folder: str
     #: True if single letters act as keyboard shortcuts.
     has_letters: bool
 
@@ -273,7 +277,6 @@ def frame_values(asked: PageRequest) -> FrameValues:
         needs=tuple(list_needs(store, take_vitals(store, asked.settings, with_files=False), asked.settings)),
         late=f"{number_of(late, 'answer')} came too late today" if late else "",
         now_ms=store.now_ms(),
-        claude_folder=str(asked.settings.projects_folder),
         has_letters=asked.settings.page_letters,
     )
 

@@ -16,7 +16,7 @@ from engram.models.memories import memory_history
 from engram.models.memories.judgements import open_contradictions
 from engram.models.memories.memory_records import Memory
 from engram.models.projects.projects import list_projects
-from tests.page.browsing import wrong_for_people
+from tests.page.browsing import WAIT_MS, wrong_for_people
 from tests.page.lived import live
 from tests.page.serving import ServedPage
 from tests.page.test_later_views import VIEWS, give_work, spend
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.browser
+sync_api = pytest.importorskip("playwright.sync_api")
+expect = sync_api.expect
+expect.set_options(timeout=WAIT_MS)
 
 
 @pytest.fixture
@@ -72,6 +75,73 @@ def test_a_decision_is_made_and_undone_by_keyboard_alone(tab: Page, house: Serve
     tab.get_by_text("Undone: it awaits").wait_for()
     assert len(open_contradictions(store)) == 1
     tab.get_by_text("contradict no memory").wait_for()  # the comparison with files came by itself
+
+
+def test_the_counts_of_the_frame_follow_every_change(tab: Page, house: ServedPage) -> None:
+    enter(tab, house)
+    waiting, running = tab.locator("#waiting-decide"), tab.locator("#running")
+    tab.goto(f"{house.home}/decide")
+    expect(waiting).to_have_text("2 waiting")
+    tab.get_by_role("button", name="Trust").click()
+    expect(waiting).to_have_text("1 waiting")
+    tab.get_by_role("button", name=re.compile("Keep both")).click()
+    expect(waiting).to_be_hidden()
+    tab.keyboard.press("u")
+    expect(waiting).to_have_text("1 waiting")
+    tab.goto(f"{house.home}/tasks")
+    expect(running).to_contain_text("(and 1 more)")
+    tab.get_by_role("button", name=re.compile("^Cancel.*extract s-1")).click()
+    expect(tab.locator("#waiting-tasks")).to_be_hidden()
+    expect(running).not_to_contain_text("more")
+
+
+def test_a_list_follows_what_is_changed_next_to_it(tab: Page, house: ServedPage) -> None:
+    enter(tab, house)
+    tab.goto(f"{house.home}/m?kind=fix")
+    row, detail = tab.locator("#listed li").first, tab.locator("#detail")
+    row.get_by_role("link").click()
+    detail.get_by_role("button", name="Edit").click()
+    tab.get_by_label("What Claude is shown").fill("Round the VAT up.")
+    tab.get_by_role("button", name="Save").click()
+    expect(row).to_contain_text("Round the VAT up.")
+    expect(row.get_by_role("link")).to_have_attribute("aria-current", "true")
+    detail.get_by_role("button", name="Wrong").click()
+    expect(row).to_contain_text("✗ wrong")
+    assert "/m?kind=fix#ep_" in tab.url
+    # The opened memory is opened again: when the page is loaded anew, and on the way back from its source.
+    tab.reload()
+    expect(detail.get_by_role("heading", level=1)).to_have_text("Round the VAT up")
+    detail.get_by_role("link", name="Read it in the session").click()
+    tab.wait_for_url("**/t/**")
+    tab.go_back()
+    expect(detail.get_by_role("heading", level=1)).to_have_text("Round the VAT up")
+    expect(tab.locator("#counts")).to_contain_text("4 memories")
+    detail.get_by_role("button", name="Forget…").click()
+    tab.get_by_role("button", name="Forget it").click()
+    detail.get_by_role("heading", name="Forgotten").wait_for()
+    expect(tab.locator("#counts")).to_contain_text("3 memories")
+    expect(tab.locator("#listed").get_by_text("Round the VAT up")).to_have_count(0)
+
+
+def test_an_answer_follows_what_is_changed_next_to_it(tab: Page, house: ServedPage) -> None:
+    enter(tab, house)
+    tab.locator("#search").fill("how is the VAT rounded, vat_cents")
+    tab.locator("#answer h2").wait_for()
+    tab.locator("#listed a").first.click()
+    address = tab.url
+    tab.locator("#detail").get_by_role("button", name="Wrong").click()
+    expect(tab.locator("#listed li").first).to_contain_text("✗ wrong")
+    assert tab.url == address
+
+
+def test_the_sums_of_the_day_follow_a_change(tab: Page, house: ServedPage) -> None:
+    enter(tab, house)
+    wrong = tab.locator("#sums > div", has_text="Marked wrong").locator("dd").first
+    before = int(wrong.inner_text())
+    tab.get_by_role("button", name="Wrong").first.click()
+    expect(wrong).to_have_text(str(before + 1))
+    tab.get_by_role("button", name="Undo").click()
+    expect(wrong).to_have_text(str(before))
 
 
 def test_a_merge_is_done_at_once_and_undone(tab: Page, house: ServedPage, store: Store) -> None:

@@ -237,7 +237,7 @@ def test_a_search_that_finds_nothing_shows_nothing_else(person: Person, house: H
     tab = person.tab
     tab.goto(f"{house.page.home}/m")
     tab.locator("#search").fill("zeppelin quokka")
-    person.sees("0 memories with all of these words")
+    person.sees("Nothing that was kept or said relates to it.")
     assert tab.locator("#found li[data-row]").count() == 0
 
 

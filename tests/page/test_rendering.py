@@ -16,9 +16,10 @@ from engram.page.rendering import (
     inline_spans,
     quoted_blocks,
     text_blocks,
+    title_and_rest,
 )
 from engram.page.views.costs import money
-from engram.page.views.memory import content_beyond, title_and_rest
+from engram.page.views.memory import content_beyond
 from engram.reports.memory_report import Span
 from tests.page.hostile import payloads
 
@@ -194,6 +195,13 @@ def test_a_list_shows_the_summary_with_its_title_first() -> None:
         "A title",
         "Something was done. More.",
     )
+    for summary in (crane, repaired.summary, "Fix the tree of a folder: use it directly."):
+        named = memory(summary)
+        assert title_and_rest(named)[0] == headline(named)[0]
+    cut = memory(f"`make test` failed: {'The port was taken by another process ' * 2}again. It passed.")
+    assert title_and_rest(cut) == (headline(cut)[0], "It passed.")
+    endless = memory("word " * 60)
+    assert title_and_rest(endless) == (f"{headline(endless)[0]}…", endless.summary)
     asked = "Asked “Which cache do we use? It must be small.” the user chose: Redis."
     assert title_and_rest(memory(asked)) == ("Chosen: Redis", asked)
     assert content_beyond(memory(asked, content="Which cache do we use? It must be small. → Redis")) == ""

@@ -33,6 +33,7 @@ from engram.page.views import health, memories, sessions
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts.turns import EntryRef, Role, TextBlock
+from tests.each_case import each_case
 from tests.models.conversations import make_turn, store_session, store_turn
 from tests.models.hub_spaces_made import join_made_up, join_team_made_up
 from tests.page.lived import PROMPT, QUIET, SESSION, SUMMARY, Lived, live, live_earlier, uuid_of
@@ -261,8 +262,18 @@ def test_the_start_page_of_an_empty_memory_says_the_next_steps(page: ServedPage)
     text = page.see("").text
 
     assert "Nothing has been read yet" in text
-    assert "engram up" in text
+    assert text.count("engram up</code>") == 1
     assert "0 transcripts" in text
+
+
+def test_an_unconnected_empty_memory_and_its_health_give_one_advice(page: ServedPage, settings: Settings) -> None:
+    settings.projects_folder.mkdir(parents=True)
+
+    for view in ("", "health"):
+        text = page.see(view).text
+        assert "engram install</code>" in text
+        assert "engram up" not in text
+        assert "setup hooks" not in text
 
 
 def test_a_command_on_the_page_names_a_memory_that_is_not_the_default(
@@ -332,7 +343,9 @@ def needs_of(text: str) -> list[str]:
 
 def badges_of(text: str) -> dict[str, int]:
     """Title of a view in the navigation → the number next to it."""
-    return {name: int(number) for name, number in re.findall(r'>([A-Z][\w ]+) <span class="count">(\d+)<', text)}
+    return {
+        name: int(number) for name, number in re.findall(r'>([A-Z][\w ]+) <span class="count" id="[\w-]+">(\d+)<', text)
+    }
 
 
 def test_what_waits_is_one_list_whose_numbers_agree_everywhere(
@@ -355,6 +368,11 @@ def test_what_waits_is_one_list_whose_numbers_agree_everywhere(
     assert any(need.startswith("Watcher and worker not running: ") for need in needs)
     for view in ("", "s", "settings"):
         assert badges_of(page.see(view).text) == {"To decide": 3, "Tasks": 1, "Health": 1}
+    # What repairs something is told with it.
+    for view in ("", "health"):
+        assert re.search(
+            r"not running: [^<]*(</?(a|p|strong)>)+<p class=\"tools\">This repairs it:", page.see(view).text
+        )
     decide = page.see("decide").text
     assert "can't both be true: 1<" in decide
     assert "like an instruction to Claude: 2<" in decide
@@ -440,11 +458,33 @@ def test_a_search_that_nothing_fits_wholly_shows_what_nearly_does(
     (nearest, *_) = re.findall(r"/m/(ep_\w+)\" data-beside", text)
     monkeypatch.setattr(memories, "ask_worker", lambda *_, **__: {"hits": [hit(id=nearest, kind="fix")]})
     answered = page.see("m", q="why do we store the VAT").text
-    assert "No memory has all of these words" in answered
-    assert "of them is in the answer above." in answered
+    assert "No memory has all of these words; the answer above" in answered
+    monkeypatch.setattr(memories, "ask_worker", lambda *_, **__: {"hits": []})
     nothing = page.see("m", q="zeppelin quokka").text
-    assert "0 memories with all of these words" in nothing
+    assert "No answer" in nothing
+    assert "of these words" not in nothing
     assert '<ul class="rows' not in nothing
+
+
+@each_case(
+    ("found", "told"),
+    [
+        ((3, 3, 0, False), "3 memories with these words"),
+        ((3, 3, 0, True), "3 memories with these words"),
+        ((1, 0, 1, False), "1 memory with these words, in the answer above"),
+        ((3, 2, 1, False), "3 memories with these words, 1 of them in the answer above"),
+        ((0, 2, 0, False), "No memory has all of these words; these have some of them"),
+        ((0, 0, 1, False), "No memory has all of these words; the answer above has some of them"),
+        ((0, 2, 1, False), "No memory has all of these words; the answer above and these have some of them"),
+        ((0, 0, 0, False), "No memory has all of these words"),
+        ((0, 0, 0, True), ""),
+    ],
+)
+def test_a_search_says_how_many_memories_it_found_and_where_they_are(
+    found: tuple[int, int, int, bool], told: str
+) -> None:
+    total, listed, above, has_no_answer = found
+    assert memories.say_found(total, listed, above, has_no_answer=has_no_answer) == told
 
 
 def hit(**values: object) -> dict[str, object]:
@@ -540,16 +580,16 @@ def test_the_list_below_an_answer_has_nothing_twice(
     hits = [hit(id=lived.fix.episode_id, kind="fix", text=SUMMARY), hit(id=lived.other.episode_id, kind="fix")]
     asked: list[object] = []
     monkeypatch.setattr(memories, "ask_worker", lambda *_, **__: asked.append(1) or {"hits": hits})
-    link = f'<a href="{page.access.root}/m/{lived.fix.episode_id}" data-beside>'
+    link = f'<a href="{page.access.root}/m/{lived.fix.episode_id}" data-beside'
     question = "half cent vat_cents"
 
     assert link in page.ask(f"{page.access.root}/m?q=vat_cents", hx_request="true").text
     late = page.see("m", "answer", q=question).text
     for shown in (page.see("m", q=question).text, late):
         assert link not in shown
-        assert "1 of them is in the answer above." in shown
+        assert "answer above" in shown
         assert shown.count("<code>claude --resume abc</code>") == 1
-    assert 'id="listed" hx-swap-oob="true"' in late
+    assert re.search(r'id="listed" [^>]*hx-swap-oob="true"', late)
     asked.clear()
     assert link in page.see("m", q="vat_cents").text  # a word is looked up
     assert not asked
@@ -561,7 +601,7 @@ def test_what_stands_in_no_open_part_of_an_answer_stays_in_the_list(
     said = [hit(id=f"q_{number:014x}", role="user", text=f"text {number}") for number in range(3)]
     folded = [*said, hit(id=lived.fix.episode_id, kind="fix", text=SUMMARY)]
     doubtful = [hit(id=lived.fix.episode_id, kind="fix", text=SUMMARY, doubtful=True)]
-    link = f'<a href="{page.access.root}/m/{lived.fix.episode_id}" data-beside>'
+    link = f'<a href="{page.access.root}/m/{lived.fix.episode_id}" data-beside'
 
     for hits, heading in ((folded, "Answer"), (doubtful, "No close answer")):
         monkeypatch.setattr(memories, "ask_worker", lambda *_, hits=hits, **__: {"hits": hits})
@@ -570,7 +610,7 @@ def test_what_stands_in_no_open_part_of_an_answer_stays_in_the_list(
             assert f"<h2>{heading}</h2>" in shown
             assert shown.count("<details>") == 1
             assert link in shown
-            assert "in the answer above" not in shown
+            assert "answer above" not in shown
 
 
 def test_the_answer_to_a_question_keeps_the_filters(

@@ -64,16 +64,25 @@
   });
 
   // A memory opens beside its list when its link has the focus, or immediately when it is clicked; in a narrow window,
-  // it opens as a page.
+  // it opens as a page. The address names it, so that a page that is loaded again opens it again.
   let besideTimer = 0;
+  function markOpened() {
+    for (const row of document.querySelectorAll("[data-beside]")) row.ariaCurrent = `#${row.id}` === location.hash ? "true" : null;
+  }
   function openBeside(link, wait) {
     const detail = one(".beside");
     clearTimeout(besideTimer);
     if (!detail || !matchMedia("(min-width: 75rem)").matches) return false;
-    for (const row of document.querySelectorAll("[data-beside]")) row.ariaCurrent = row === link ? "true" : null;
+    history.replaceState(history.state, "", `#${link.id}`);
+    markOpened();
     besideTimer = setTimeout(() => htmx.ajax("GET", link.href, { source: detail, target: detail }), wait);
     return true;
   }
+
+  addEventListener("load", () => {
+    const link = document.getElementById(location.hash.slice(1));
+    if (link?.matches("[data-beside]")) openBeside(link, 0);
+  });
 
   document.addEventListener("focusin", (event) => {
     if (event.target.matches("[data-beside]")) openBeside(event.target, BESIDE_MS);
@@ -149,6 +158,7 @@
   document.addEventListener("htmx:after:swap", () => {
     localize();
     listen();
+    markOpened();
     // A search from another view shows the list of memories, which thereby becomes the current view.
     setTimeout(() => {
       for (const link of document.querySelectorAll("nav a[data-go]")) {

@@ -226,14 +226,14 @@ def show(request: PageRequest, notice: Notice | None = None) -> Answer:
     health = take_health(request.store, request.settings)
     late, prompts = late_of_days(request.store)
     runs = memory_history.list_runs(request.store, MAX_RUNS)
+    start = start_of(request.store, health, request.settings)
     values = {
         "health": health,
         "flow": flow_of(health),
         "troubles": [
-            (trouble, said(trouble), "" if is_process(trouble) else begun(trouble.advice))
+            (trouble, said(trouble), *((start, "") if is_process(trouble) else ("", begun(trouble.advice))))
             for trouble in list_troubles(health)
         ],
-        "start": start_of(request.store, health, request.settings),
         "stage_names": STAGE_NAMES,
         "late": list(late.items()),
         "late_days": REPORT_DAYS,

@@ -15,14 +15,13 @@ from engram.models.search.fulltext import Term, search_memories, search_passages
 from engram.models.search.memory_lists import Selection, State, browse
 from engram.models.sessions.passage_rows import passage_rows, passage_turns
 from engram.models.shown.usage import count_memories_since
-from engram.page.rendering import SPEAKERS
+from engram.page.rendering import SPEAKERS, title_and_rest
 from engram.page.view import Answer, PageRequest, Route, View, start_of
-from engram.page.views.memory import title_and_rest
 from engram.reports.health import take_vitals
 from engram.system.clock import parse_time_ms
 from engram.text.words import MAX_QUERY_CHARS, is_unspaced, question_words_of, terms_of
 from engram.transcripts.turns import Role
-from engram.trust.display import cut_at_word
+from engram.trust.display import cut_at_word, number_of
 from engram.worker.worker_client import ask_worker
 
 #: Maximum number of memories on one page of the list.
@@ -90,10 +89,13 @@ class Said:
 def show(request: PageRequest) -> Answer:
     """List memories that match the words; the answer to a question follows once typing pauses."""
     selection = _selection(request)
-    values = _list_values(request, selection) | {"is_typed": request.is_fragment}
-    if not request.is_fragment:
+    # A list that is loaded again after a change has the form of a whole page; only typing waits for the answer.
+    is_again = request.target == "listed"
+    values = _list_values(request, selection) | {"is_typed": request.is_fragment and not is_again}
+    if not values["is_typed"]:
         answer = _answer_values(request, selection) if values["is_question"] else {}
-        return Answer("memories.html", _not_twice(values | answer))
+        return Answer("memories.html", _counted(values | answer), block="main" if is_again else "")
+    values = _counted(values)
     query = {"q": selection.text, "kind": selection.kind, "state": str(values["state"])}
     return Answer("memories.html", values, block="main", replace_url=(("m",), query))
 
@@ -102,7 +104,7 @@ def show_answer(request: PageRequest) -> Answer:
     """Answer a question that was typed, and list the memories that the answer does not contain."""
     selection = _selection(request)
     values = _list_values(request, selection) | _answer_values(request, selection)
-    return Answer("parts/answered.html", _not_twice(values) | {"is_late": True})
+    return Answer("parts/answered.html", _counted(values) | {"is_late": True})
 
 
 def _list_values(request: PageRequest, selection: Selection) -> dict[str, Any]:
@@ -122,8 +124,8 @@ def _list_values(request: PageRequest, selection: Selection) -> dict[str, Any]:
         "past": 0 if facets is None else sum(facets.states.get(state, 0) for state in PAST),
         "projects": [] if facets is None else _projects(request.store, facets.projects),
         "next": offset + MAX_ROWS if len(listing.memories) == MAX_ROWS else None,
+        "offset": offset,
         "is_question": not offset and _is_question(selection.text, bool(memories)),
-        "answered": 0,
         "is_late": False,
     }
 
@@ -134,11 +136,40 @@ def _is_question(text: str, is_found: bool) -> bool:
     return len(text) >= MIN_ASKED_CHARACTERS and not (is_word and is_found)
 
 
-def _not_twice(values: dict[str, Any]) -> dict[str, Any]:
-    """Remove memories from the list that the answer above it shows without being unfolded."""
+def _counted(values: dict[str, Any]) -> dict[str, Any]:
+    """Remove memories from the list that the answer above it shows without being unfolded, and say what is listed."""
     told = {hit.path[-1] for hit in values.get("hits", ()) if hit.path[:1] == ("m",)}
     rest = [memory for memory in values["memories"] if memory.episode_id not in told]
-    return values | {"memories": rest, "answered": len(values["memories"]) - len(rest)}
+    above = len(values["memories"]) - len(rest)
+    has_no_answer = values.get("is_missing") is False and not values["hits"] and not values["folded"]
+    filters = [f"{values['kind']}: {KINDS[values['kind']]}" if values["kind"] else "", values["state"]]
+    if values["facets"] is None:
+        counted = "More than 1,000 match: the latest of them"
+    elif values["asked"]:
+        counted = say_found(values["facets"].total, len(rest), above, has_no_answer=has_no_answer)
+    else:
+        past = 0 if any(filters) else values["past"]
+        counted = number_of(values["facets"].total - past, "memory", "memories")
+        counted += f", and {past:,} replaced or archived" if past else ""
+    return values | {"memories": rest, "counted": " · ".join(filter(None, [counted, *filters]))}
+
+
+def say_found(total: int, listed: int, above: int, *, has_no_answer: bool) -> str:
+    """Return how many memories have the words of a search, and where they are; "" if the answer says that none has.
+
+    Args:
+        total: number of memories with all of the words.
+        listed: number of memories in the list: if none has all of the words, those with some of them.
+        above: number of memories that are in the answer and therefore not in the list.
+        has_no_answer: True if the answer is that nothing was found.
+    """
+    if total:
+        told = number_of(total, "memory with these words", "memories with these words")
+        return told + (f", {f'{above:,} of them ' if listed else ''}in the answer above" if above else "")
+    some = " and ".join(filter(None, ["the answer above" if above else "", "these" if listed else ""]))
+    if not some:
+        return "" if has_no_answer else "No memory has all of these words"
+    return f"No memory has all of these words; {some} {'have' if listed else 'has'} some of them"
 
 
 def _answer_values(request: PageRequest, selection: Selection) -> dict[str, Any]:

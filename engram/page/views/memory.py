@@ -20,7 +20,7 @@ from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.sessions.passage_rows import is_quotation_id, require_quotation
 from engram.models.sessions.prompt_outcomes import Outcome
 from engram.models.sessions.recent_work import prompt_near
-from engram.page.rendering import feature_bars, first_sentence
+from engram.page.rendering import feature_bars, title_and_rest
 from engram.page.view import Answer, Notice, PageRequest, Redirect, Route, View, number_in
 from engram.recollection.why import why_memory
 from engram.redaction import redact
@@ -223,16 +223,6 @@ def _edited(step: Change) -> list[str]:
     """Return the names of the fields that an edit changed; empty for other steps."""
     names = zip(step.before, changed_in(step), strict=True) if step.action == "edit" else ()
     return [name for field, name in names if field in EDITED]
-
-
-def title_and_rest(memory: Memory) -> tuple[str, str]:
-    """Return a memory's title, and the part of its summary that the title leaves out; "" for none."""
-    if memory.title:
-        return memory.title, memory.summary
-    title, (first, rest) = memory.shown_title, first_sentence(memory.summary)
-    # A title that isn't part of the summary, such as "Chosen: Redis", says more than the first sentence.
-    is_part = title.rstrip("…") in memory.summary
-    return (first, rest) if first and is_part else (title, memory.summary)
 
 
 def content_beyond(memory: Memory) -> str:

@@ -65,7 +65,7 @@ def show(request: PageRequest) -> Answer:
     vitals = take_vitals(store, request.settings, with_files=False)
     events = _events(store, project_id)
     is_empty = not events and not list_sessions(store, 1)
-    return Answer(
+    return request.answer(
         "today.html",
         {
             "counts": counts_since(store, days[-1][0], project_id),
@@ -73,7 +73,8 @@ def show(request: PageRequest) -> Answer:
             "shown_chart": day_chart(days, shown_by_day(store, days, project_id)),
             "days": [(at_ms, list(some)) for at_ms, some in groupby(events, lambda event: _day_of(event.at_ms, days))],
             "needs": list_needs(store, vitals, request.settings, with_folders=True),
-            "start": repair_of(store, vitals, request.settings),
+            "start": repair_of(store, vitals, request.settings) if is_empty else "",
+            "claude_folder": str(request.settings.projects_folder),
             "has_files": bool(list_standing_files(store)),
             "starting": request.project or latest_project(store),
             "is_empty": is_empty,
