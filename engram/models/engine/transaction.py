@@ -388,8 +388,10 @@ class Store(Reader):
         self._log_path = f"{path}-wal"
         self._all_paths = (str(path), self._log_path, f"{path}-shm")
         self._log_kept_seconds = -LOG_AGAIN_SECONDS
-        #: Each thread's connection, and the files that it has opened: the database and its log.
+        #: Each thread's files, as its connection opened them: the database and its log. peewee calls the function for
+        #: each new connection, after the pragmas, which read the file. Later, the files may no longer be the same.
         self._opened = threading.local()
+        self._database._initialize_connection = self._note_files
 
     # -- opening and closing
 
@@ -559,11 +561,17 @@ class Store(Reader):
 
         Costs three calls of the system, because each transaction begins with it.
         """
-        if getattr(self._opened, "connection", None) is not self._database.connection():
-            self.data_version()  # opens the log
-            self._opened.connection = self._database.connection()
-            self._opened.files = [identity_of(path) for path in self._all_paths]
+        self._ensure_connected()
+        if not self._opened.is_complete:
+            self.data_version()  # opens the log, if the pragmas did not
+            now = map(identity_of, self._all_paths)
+            self._opened.files = [known or new for known, new in zip(self._opened.files, now, strict=True)]
+            self._opened.is_complete = True
         return any(identity_of(path) != known for path, known in zip(self._all_paths, self._opened.files, strict=True))
+
+    def _note_files(self, _connection: object) -> None:
+        self._opened.files = [identity_of(path) for path in self._all_paths]
+        self._opened.is_complete = all(self._opened.files)
 
     def schema_version(self) -> int:
         return int(self.value("PRAGMA user_version"))

@@ -77,6 +77,16 @@ def test_a_transaction_refuses_to_write_where_nobody_would_see_it(store: Store, 
         tx.run(PUT)
 
 
+@pytest.mark.parametrize("lost", ["memory.db-wal", "memory.db-shm"])
+def test_so_does_the_first_one_of_a_connection_that_has_only_read(store: Store, lost: str) -> None:
+    with Store(store.path).open() as reader:
+        assert rows(reader) == 0
+        store.path.with_name(lost).unlink()
+
+        with pytest.raises(StoreError, match="try again"), reader.transaction() as tx:
+            tx.run(PUT)
+
+
 def test_a_transaction_that_is_over_writes_nothing(store: Store) -> None:
     with store.transaction() as tx:
         pass
