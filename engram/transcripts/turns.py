@@ -347,7 +347,9 @@ class Draft:
         if not self._places:
             for place, block in enumerate(self.said):
                 self._places.setdefault(block.uuid, []).append(place)
-        places = self._places.get(blocks[0].uuid, []) if blocks and blocks[0].uuid else []
+        uuid = blocks[0].uuid if blocks else ""
+        # A later state of the last message may have taken a block's place since.
+        places = [place for place in self._places.get(uuid, []) if uuid and self.said[place].uuid == uuid]
         if [self.said[place].role for place in places] != [block.role for block in blocks]:
             return
         for place, block in zip(places, blocks, strict=True):

@@ -92,6 +92,21 @@ def test_the_work_of_reading_a_turn_again_grows_with_its_entries(
     assert calls[1] < 6 * calls[0]
 
 
+def test_a_copy_of_a_line_does_not_undo_what_its_message_became(
+    transcript: Transcript, ingest: Ingest, turns: Turns
+) -> None:
+    transcript.user("one")
+    transcript.says("The keel")
+    ingest(transcript)
+    prompt, short = lines_of(transcript)
+    grown = short.replace("The keel", "The keel is made of oak.").replace("s1-2", "s1-3")
+
+    rewrite(transcript, [prompt.replace("one", "two"), short, grown, short])
+    ingest(transcript)
+
+    assert said(turns) == [("two", "The keel is made of oak.")]
+
+
 @pytest.mark.parametrize("change", [lambda lines: lines[:2], lambda lines: lines[2:], lambda lines: lines[:1] * 3])
 def test_a_shortened_file_loses_nothing_that_was_stored(
     transcript: Transcript, ingest: Ingest, turns: Turns, change: Callable[[list[str]], list[str]]
