@@ -1,0 +1,28 @@
+"""The cache for what a function found in a text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engram.system.cached import cached_by_text
+
+LONG = "From now on use kilograms. " * 200
+
+
+@cached_by_text
+def judged(text: str, *, following: str = "", said_before: frozenset[str] = frozenset()) -> object:
+    return object()
+
+
+def test_what_was_found_in_a_short_text_is_kept() -> None:
+    assert judged("a", following="b") is judged("a", following="b")
+    assert judged("a", following="b") is not judged("a", following="c")
+
+
+@pytest.mark.parametrize(
+    ("text", "others"), [(LONG, {}), ("a", {"following": LONG}), ("a", {"said_before": frozenset([LONG])})]
+)
+def test_no_long_text_is_kept_whichever_argument_it_is(text: str, others: dict[str, Any]) -> None:
+    assert judged(text, **others) is not judged(text, **others)
