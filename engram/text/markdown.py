@@ -98,11 +98,14 @@ def paragraphs_of(lines: Sequence[str]) -> Iterator[tuple[list[str], LineKind]]:
 
 
 def without_breaks(text: str) -> str:
-    """Return a text whose lines of prose don't end in the backslash that was typed for a line break."""
+    """Return a text whose lines of prose don't end in the backslash that was typed for a line break.
+
+    A line that is indented like code keeps it.
+    """
     lines = [line.rstrip() for line in text.split("\n")]
     kinds = kinds_of(lines)
     return "\n".join(
-        _without_break(line, following) if kind is LineKind.PROSE else line
+        _without_break(line, following) if kind is LineKind.PROSE and not line.startswith("    ") else line
         for line, kind, following in zip(lines, kinds, [*lines[1:], ""], strict=True)
     )
 

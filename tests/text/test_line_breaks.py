@@ -17,6 +17,7 @@ FENCED = "```sh\nquay list\\\n--all\n```"
         ("quay list \\\n  --all", "quay list \\\n  --all"),
         ("They are in D:\\\nand in C:\\quay\\", "They are in D:\\\nand in C:\\quay\\"),
         ("a \\ b and \\n", "a \\ b and \\n"),
+        ("Run it:\n\n    quay list\\\n      --all", "Run it:\n\n    quay list\\\n      --all"),
         (FENCED, FENCED),
     ],
 )
