@@ -42,14 +42,18 @@ class ForgetReport:
     foreign: tuple[str, ...] = ()
 
     def describe(self, may_show: Callable[[Memory], bool] | None = None) -> str:
-        """Return a few lines of text about what was deleted and what was kept.
+        """Return a few lines of text about what was deleted and what was kept. The arguments are those of ``told``."""
+        account, *remarks = self.told(may_show)
+        return "\n".join([f"“{self.plan.title}”: {account}.", *remarks])
+
+    def told(self, may_show: Callable[[Memory], bool] | None = None) -> list[str]:
+        """Return how much was deleted, without any of its words, and a line for each thing that was kept or changed.
 
         Args:
             may_show: returns False for a memory with text and a session that must not be shown; None if everything may
                 be shown.
         """
-        account = self.plan.account(files=len(self.files), backups=self.searched_backups, is_done=True)
-        lines = [f"“{self.plan.title}”: {account}."]
+        lines = [self.plan.account(files=len(self.files), backups=self.searched_backups, is_done=True)]
         if self.dropped_backups:
             copies = number_of(self.dropped_backups, "damaged copy", "damaged copies")
             lines.append(f"Deleted {copies} of memory.db, because nothing could be removed from a damaged file.")
@@ -65,7 +69,7 @@ class ForgetReport:
             if may_show is None or may_show(memory)
         ]
         lines += [foreign_line(name) for name in self.foreign]
-        return "\n".join(lines)
+        return lines
 
 
 def foreign_line(name: str) -> str:

@@ -168,7 +168,9 @@ class ForgetPlan:
         gone += [f"the words of {number_of(len(self.cut_entries), 'message')}"] if self.cut_entries else []
         changed = "changed" if is_done else "changes" if files == 1 else "change"
         searched = "searched" if is_done else "is searched" if backups == 1 else "are searched"
-        return f"{', '.join(gone)}; {number_of(files, 'file')} {changed}, {number_of(backups, 'backup')} {searched}"
+        also = [f"{number_of(files, 'file')} {changed}"] if files else []
+        also += [f"{number_of(backups, 'backup')} {searched}"] if backups else []
+        return "; ".join(filter(None, [", ".join(gone), ", ".join(also)]))
 
     def needed_to_json(self) -> list[dict[str, Any]]:
         return [{"entry": one.entry, "by": [memory.episode_id for memory in one.needed_by]} for one in self.needed]

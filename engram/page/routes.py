@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route as HttpRoute
 from starlette.routing import Router
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engram.errors import EngramError, NotFound
 from engram.models.engine.transaction import Store
@@ -33,8 +33,10 @@ from engram.page.view import (
     Redirect,
     Route,
     View,
+    begun,
     changes,
     frame_values,
+    name_memories,
     number_in,
 )
 from engram.page.views import VIEWS
@@ -56,6 +58,9 @@ MAX_COMMANDS = 1
 
 #: Event that tells the lists and sums beside a changed part to load themselves again.
 CHANGED = '{"changed": {"target": "body"}}'
+
+#: The view of an unknown address.
+_NOWHERE = View(name="", title="Not found", routes=())
 
 _ENTERED = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,">
 <meta http-equiv="refresh" content="0;url={root}/"><title>Engram</title></html>
@@ -122,7 +127,7 @@ class Page:
         is_fragment = request.headers.get("hx-request") == "true"
         frame = Frame(self, view, request, is_fragment)
         try:
-            with self._memory() as (store, loaded):
+            with self.memory() as (store, loaded):
                 project = _project_of(store, request)
                 asked = PageRequest(
                     store=store,
@@ -137,10 +142,20 @@ class Page:
                 )
                 return frame.respond(route.handler(asked), asked)
         except EngramError as error:
-            return frame.respond_error(str(error), 404 if isinstance(error, NotFound) else 400)
+            # What is advised for something that does not exist is about commands.
+            sentence = str(error).partition("; ")[0] if isinstance(error, NotFound) else str(error)
+            return frame.respond_error(sentence, 404 if isinstance(error, NotFound) else 400)
         except Exception as error:
             logger.error("action=page view=%s fault=%s", view.name, type(error).__name__, exc_info=error)
             return frame.respond_error("Engram has a bug here. `engram logs --errors` shows it.", 500)
+
+    async def nothing_here(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer an unknown address."""
+        answer = Response(status_code=404)
+        if scope["type"] == "http" and scope["path"].startswith(f"{self.access.root}/"):
+            frame = Frame(self, _NOWHERE, Request(scope), is_fragment=False)
+            answer = await self._in_thread(lambda: frame.respond_error("There is nothing at this address", 404))
+        await answer(scope, receive, send)
 
     async def _live(self, request: Request) -> Response:
         """Stream the number of items that are newer than a given time, whenever that number changes."""
@@ -166,7 +181,7 @@ class Page:
     def _count_news(self, view: View, since_ms: int, request: Request) -> int:
         assert view.count_new is not None
         try:
-            with self._memory() as (store, _):
+            with self.memory() as (store, _):
                 project = _project_of(store, request)
                 return view.count_new(store, since_ms, None if project is None else project.id)
         except EngramError as error:
@@ -174,7 +189,7 @@ class Page:
             return 0
 
     @contextlib.contextmanager
-    def _memory(self) -> Iterator[tuple[Store, Loaded]]:
+    def memory(self) -> Iterator[tuple[Store, Loaded]]:
         """Open the memory and the settings for one request. Nothing is kept open, so a restore needn't wait."""
         loaded = load_inside(self.flags, self.vault)
         with open_memory(self.places.memory_db, driver=loaded.settings.sqlite_driver, is_made=True) as store:
@@ -203,9 +218,10 @@ class Frame:
         values = {**self._values(asked), **answer.values}
         html = self._render(answer.template, values, answer.block)
         if answer.block and answer.notice is not None:
-            html += self._render("parts/notice.html", {**values, "notice": answer.notice, "is_error": False})
+            told = name_memories(asked.store, [answer.notice.text])[0]
+            html += self._render("parts/notice.html", {**values, "notice": answer.notice, "told": told})
         if answer.block and answer.is_change:
-            html += self._render("parts/changed.html", values | {"frame": frame_values(asked)})
+            html += self._render("parts/changed.html", values | {"frame": frame_values(asked.store, asked.settings)})
         response = HTMLResponse(html, status_code=answer.status)
         if answer.is_change:
             response.background = BackgroundTask(wake_worker, self.page.places)
@@ -219,11 +235,17 @@ class Frame:
 
     def respond_error(self, sentence: str, status: int) -> Response:
         """Return a page with one sentence or, if htmx requested a part of a page, a notice."""
+        sentence = begun(sentence) + ("" if sentence.endswith((".", "!", "?")) else ".")
         if self.is_fragment:
             values = {"sentence": sentence, "nonce": self._nonce, "link": self._link(None)}
             html = self._render("failed.html", values, "sentence")
             return HTMLResponse(html, status_code=status, headers={"HX-Retarget": "#notice", "HX-Reswap": "innerHTML"})
-        return HTMLResponse(self._render("failed.html", {**self._bare(), "sentence": sentence}), status_code=status)
+        values = self._bare() | {"sentence": sentence, "status": status}
+        # A fault may lie in the frame itself; and a memory that can't be opened has none.
+        if status < 500:
+            with contextlib.suppress(EngramError), self.page.memory() as (store, loaded):
+                values["frame"] = frame_values(store, loaded.settings)
+        return HTMLResponse(self._render("failed.html", values), status_code=status)
 
     @property
     def _nonce(self) -> str:
@@ -238,7 +260,7 @@ class Frame:
 
     def _values(self, asked: PageRequest) -> dict[str, Any]:
         values = self._bare() | {"link": self._link(asked.project), "project": asked.project}
-        return values if self.is_fragment else values | {"frame": frame_values(asked)}
+        return values if self.is_fragment else values | {"frame": frame_values(asked.store, asked.settings)}
 
     def _render(self, template: str, values: Mapping[str, Any], block: str = "") -> str:
         return render(self.page.environment, template, values, block=block, views=self.page.views)
@@ -274,7 +296,7 @@ def build_page(
         command_limiter=anyio.CapacityLimiter(MAX_COMMANDS),
     )
     page.environment.globals["engram"] = call_of(flags, vault)
-    return Router(page.routes(), redirect_slashes=False)
+    return Router(page.routes(), redirect_slashes=False, default=page.nothing_here)
 
 
 def call_of(flags: Mapping[str, str], vault: str | None) -> str:

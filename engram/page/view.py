@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,18 @@ from engram.extraction.model.bounded_command import run_bounded
 from engram.ingest.project_moves import find_moves
 from engram.models.engine.transaction import Store
 from engram.models.memories.judgements import open_contradictions
+from engram.models.memories.memory_records import Memory, memories_of_ids
 from engram.models.projects.projects import ProjectRow, list_held_projects, project_by_id
 from engram.models.search.memory_lists import suspect_memories
 from engram.models.sessions.sessions import list_sessions
 from engram.models.shown.usage import late_since
 from engram.reports.health import Trouble, Vitals, is_unconnected, take_vitals
 from engram.settings import Settings
+from engram.system.lazy_regex import lazy_regex
 from engram.trust.display import number_of
 from engram.vaults import own_vault
 
+_ID = lazy_regex(r"(ep_[0-9a-f]{12})")
 #: Maximum number of digits in a number in an address.
 MAX_DIGITS = 15
 
@@ -74,6 +77,7 @@ class PageRequest:
 class Notice:
     """A sentence about what was just done, shown for eight seconds, with an undo."""
 
+    #: In which the title of a memory, as a link, takes the place of its id.
     text: str
     #: Path of the request that undoes it, in parts, such as ``("m", "ep_…", "undo")``; empty if it can't be undone.
     undo: tuple[str, ...] = ()
@@ -142,6 +146,13 @@ def latest_project(store: Store) -> ProjectRow | None:
     """Return the project of the latest session; None if none of the latest sessions has one."""
     latest = next((session for session in list_sessions(store, 20) if session.project_id is not None), None)
     return None if latest is None or latest.project_id is None else project_by_id(store, latest.project_id)
+
+
+def name_memories(store: Store, lines: Sequence[str]) -> list[list[tuple[str, Memory | None]]]:
+    """Split lines into texts and, in place of ids, memories; a text remains where a memory has been deleted."""
+    pieces = [_ID.split(line) for line in lines]
+    memories = memories_of_ids(store, sorted({piece for line in pieces for piece in line[1::2]}))
+    return [[(piece, memories.get(piece)) for piece in line] for line in pieces]
 
 
 # -- The frame of every view: the projects to choose from, whether Engram is working, and what needs attention.
@@ -268,16 +279,15 @@ class FrameValues:
         return sum(need.number for need in self.needs if need.path == path)
 
 
-def frame_values(asked: PageRequest) -> FrameValues:
+def frame_values(store: Store, settings: Settings) -> FrameValues:
     """Collect the values of a view's frame, in a few milliseconds for a memory of any size."""
-    store = asked.store
     late = sum(late_since(store, day_spans(store.now_ms(), 1)[0][0]).values())
     return FrameValues(
         projects=tuple(list_held_projects(store)),
-        needs=tuple(list_needs(store, take_vitals(store, asked.settings, with_files=False), asked.settings)),
+        needs=tuple(list_needs(store, take_vitals(store, settings, with_files=False), settings)),
         late=f"{number_of(late, 'answer')} came too late today" if late else "",
         now_ms=store.now_ms(),
-        has_letters=asked.settings.page_letters,
+        has_letters=settings.page_letters,
     )
 
 

@@ -346,7 +346,7 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
             advice = f"run: chmod u+r {shlex.quote(fault.path)}"
             yield Check("unreadable", State.WARN, f"{fault.path} can't be read", advice)
             continue
-        yield Check("unreadable", State.WARN, f"{where}: {fault.reason}", "nothing to do: the rest of the file is read")
+        yield Check("unreadable", State.WARN, f"{where}: {fault.reason}", "nothing to do: the rest is read")
     if totals.bad_lines > MAX_LISTED_FAULTS:
         yield Check("unreadable", State.WARN, f"{totals.bad_lines} lines in all", "nothing to do: the rest is read")
     unknown = {name: len(turns) for name, turns in reading_progress.unknown_elements(store).items()}

@@ -172,7 +172,7 @@ def test_health_shows_the_checks_and_the_next_tidying(tab: Page, house: ServedPa
     tab.goto(f"{house.home}/tasks/1")
     tab.get_by_text("OSError").first.wait_for()
     tab.get_by_role("button", name="Retry").click()
-    tab.get_by_text("Due now: extract").wait_for()
+    tab.get_by_text("Due now: Make memories").wait_for()
     tab.keyboard.press("u")
     tab.get_by_text("The work is as it was before.").wait_for()
     assert tab.evaluate("document.querySelectorAll('[style]').length") == 0

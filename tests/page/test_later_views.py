@@ -29,7 +29,7 @@ from engram.models.work.spend import Caps, reserve, settle
 from engram.models.work.task_runs import RunState, begin_task_run, end_task_run
 from engram.models.work.work import TASKS_SCOPE, WorkState, find_work, make_due, paused_scopes
 from engram.notes.user_files import read_standing_files
-from engram.page.views import decide
+from engram.page.views import decide, health
 from engram.page.views.health import TITLES, list_fixes
 from engram.redaction import redact
 from engram.reports.health import STAGE_NAMES
@@ -316,7 +316,7 @@ def test_a_run_is_shown_undone_and_redone(page: ServedPage, store: Store, settin
     first, copy = keep(**same), keep(**same)
     run_id = consolidate(store, settings, is_forced=True).run_id
     shown = page.see("health", "runs", str(run_id)).text
-    links = [f'<a href="{page.access.root}/m/{one.episode_id}">the same</a>' for one in (copy, first)]
+    links = [f'<a href="{page.access.root}/m/{one.episode_id}"><bdi>the same</bdi></a>' for one in (copy, first)]
     assert f"<li>Archived: {links[0]} (says the same as {links[1]})" in shown
 
     undone = page.do("health", "runs", str(run_id), "undo")
@@ -356,7 +356,7 @@ def test_checks_previews_and_purges_are_those_of_the_commands(
     purge = page.see("gone", "purge", days="0").text
 
     assert "1 change would be made. Nothing was changed." in preview
-    assert re.search(r">said twice</a> \(says the same as <a [^>]*>said twice</a>\)", preview)
+    assert re.search(r"said twice</bdi></a> \(says the same as <a [^>]*><bdi>said twice</bdi></a>\)", preview)
     assert "worker" in checks
     assert "1 memory" in purge
     assert "engram purge --archived 0 --yes" in purge
@@ -455,6 +455,26 @@ def test_checks_that_one_command_settles_are_one_thing_to_do() -> None:
     assert fixes[3].advice == ("If so, run:", "engram restore a.db", "Otherwise, wait")
 
 
+def test_what_needs_no_action_is_one_entry_apart_from_what_does(
+    page: ServedPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(name: str, detail: str, advice: str) -> dict[str, str]:
+        return {"name": name, "state": "warn", "detail": detail, "advice": advice, "command": ""}
+
+    checks = [check("unreadable", f"line {number}", "nothing to do: the rest is read") for number in (1, 2)]
+    monkeypatch.setattr(health, "ask_command", lambda *_: {"checks": checks})
+    shown = page.see("health", "checks").text
+
+    assert shown.count(TITLES["unreadable"]) == 1
+    assert "Good to know" in shown
+    assert "Worth a look" not in shown
+    assert "to look at" not in shown
+    checks.append(check("disk", "full", "free some space"))
+    shown = page.see("health", "checks").text
+    assert "Worth a look" in shown
+    assert shown.index("free some space".capitalize()) < shown.index("Good to know")
+
+
 def test_the_page_says_that_claude_code_is_not_connected(
     page: ServedPage, store: Store, settings: Settings, keep: Keep
 ) -> None:
@@ -486,13 +506,13 @@ def test_numbers_are_those_of_the_commands(
 ) -> None:
     give_work(store)
     spend(store, 0.25)
-    status, health = command("status"), page.see("health").text
+    status, healthy = command("status"), page.see("health").text
     for number, name in ((status["turns"], "turns read"), (status["episodes"], "memories kept")):
-        assert f"<b>{number}</b><span>{name}</span>" in health
-    assert f"{status['missing_vectors']} texts are found by their words only" in health
+        assert f"<b>{number}</b><span>{name}</span>" in healthy
+    assert f"{status['missing_vectors']} texts are found by their words only" in healthy
     for name, stage in status["stages"].items():
         figure = '<td class="figure"[^>]*>([\\d,]+)</td>'
-        cells = re.search(rf'<th scope="row">{STAGE_NAMES.get(name, name)}</th>{figure}{figure}', health)
+        cells = re.search(rf'<th scope="row">{STAGE_NAMES.get(name, name)}</th>{figure}{figure}', healthy)
         assert cells is not None
         assert [int(cell) for cell in cells.groups()] == [stage["seen"], stage["done"]]
     listed = page.see("projects").text

@@ -159,6 +159,32 @@ def test_a_session_says_what_a_model_wrote_of_it(page: ServedPage, lived: Lived,
     assert "<p>The importer was slow. &lt;b&gt;Now&lt;/b&gt; it is not.</p>" in page.see("s", SESSION).text
 
 
+def test_an_error_is_a_sentence_in_the_layout_of_every_page(page: ServedPage, lived: Lived) -> None:
+    for path in (("m", "ep_000000000000"), ("health", "runs", "999"), ("nowhere",), ("nowhere", "else")):
+        reply = page.see(*path)
+        assert reply.status == 404
+        assert "<h1>Not found</h1>" in reply.text
+        assert '<select id="project"' in reply.text
+        assert 'class="notice' not in reply.text
+        assert "recall" not in reply.text
+        assert re.search(r"<h1>Not found</h1>\n<p>[A-Z].*\.</p>", reply.text), path
+
+
+def test_no_notice_names_a_memory_by_its_id(page: ServedPage, lived: Lived, store: Store) -> None:
+    changed = page.do("m", lived.fix.episode_id, "supersede", successor=lived.other.episode_id).text
+    notice = changed[changed.index('id="notice"') :]
+    assert re.search(r"Replaced by “<a [^>]*><bdi>VAT is stored as integer cents[^<]*</bdi></a>”", notice)
+    assert f">{lived.other.episode_id}" not in notice
+
+
+def test_the_heading_of_a_forgotten_memory_repeats_none_of_its_words(page: ServedPage, store: Store) -> None:
+    secret = save_memory(store, "The canary sings.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
+    told = page.do("m", secret.episode_id, "forget").text
+    assert "Deleted: 1 memory" in told
+    assert "canary" not in told
+    assert "0 " not in told[: told.index("</p>")]
+
+
 def test_what_is_not_there_is_said_and_nothing_else_is_read(page: ServedPage, lived: Lived) -> None:
     for path in (("m", "ep_000000000000"), ("m", "../memory.db"), ("s", "nothing"), ("s", "..%2f"), ("nowhere",)):
         assert page.see(*path).status == 404, path

@@ -49,7 +49,7 @@ def decide(request: PageRequest) -> Answer:
         raise BadRequest("choose one of the two memories, or both")
     gone = sides[0] if choice == sides[1] else sides[1]
     keep_one(request.store, choice, actor=Actor.USER)
-    return show(request, Notice(f"{choice} is kept and replaces {gone}.", ("decide", "undo", gone)))
+    return show(request, Notice(f"“{choice}” is kept, and replaces “{gone}”.", ("decide", "undo", gone)))
 
 
 def trust(request: PageRequest) -> Answer:

@@ -12,6 +12,7 @@ from engram.memories.save import revive_memory
 from engram.models.memories.tombstones import TombstoneKind, count_tombstones
 from engram.models.search.memory_lists import Selection, State, browse
 from engram.page.view import Answer, Notice, PageRequest, Route, View, ask_command
+from engram.reports.memory_report import done_of
 
 #: Maximum number of memories and days that are listed.
 MAX_ROWS, MAX_DAYS = 30, 30
@@ -33,7 +34,7 @@ def revive(request: PageRequest) -> Answer:
 def undo(request: PageRequest) -> Answer:
     episode_id = request.path["episode_id"]
     plan = undo_last_change(request.store, request.settings, episode_id, actor=Actor.USER)
-    return show(request, Notice(f"Undone: {plan.change.action}.", ("gone", "undo", episode_id)))
+    return show(request, Notice(f"Undone: {done_of(plan.change)}.", ("gone", "undo", episode_id)))
 
 
 def preview_purge(request: PageRequest) -> Answer:

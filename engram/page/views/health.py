@@ -9,7 +9,7 @@ from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_history
-from engram.models.memories.memory_records import Memory, memories_of_ids
+from engram.models.memories.memory_records import Memory
 from engram.page.view import (
     Answer,
     Notice,
@@ -20,6 +20,7 @@ from engram.page.view import (
     begun,
     is_process,
     list_troubles,
+    name_memories,
     number_in,
     said,
     start_of,
@@ -28,7 +29,6 @@ from engram.reports.health import STAGE_NAMES, Health, StageHealth, take_health,
 from engram.reports.hub_report import report_hubs
 from engram.reports.memory_report import ACTIONS, undo_in_words
 from engram.reports.use_report import REPORT_DAYS, late_of_days
-from engram.system.lazy_regex import lazy_regex
 from engram.trust.display import number_of
 
 #: Maximum number of runs listed, and of lines shown per run.
@@ -60,13 +60,14 @@ TITLES = {
 }
 #: Check that fails → what follows from it, if its detail doesn't say so.
 EFFECTS = {"hooks": "Without these hooks, Claude Code does not call Engram, and Claude is shown nothing:"}
+#: How the advice begins for what needs no action.
+SETTLED = "Nothing to do"
 #: Check → path and title of the view in which it is settled.
 WHERE = {
     "given up": ("tasks", "Tasks"),
     "moved project": ("projects", "Projects"),
     "suspect": ("decide", "To decide"),
 }
-_ID = lazy_regex(r"(ep_[0-9a-f]{12})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,11 @@ class Fix:
     #: Path and title of the view in which it is settled; None if there is none.
     where: tuple[str, str] | None
 
+    @property
+    def is_settled(self) -> bool:
+        """True if there is nothing to do about it."""
+        return self.advice[0].startswith(SETTLED)
+
 
 def show_checks(request: PageRequest) -> Answer:
     """Show the checks of ``engram doctor --quick``, without the full check of the database."""
@@ -111,7 +117,8 @@ def show_checks(request: PageRequest) -> Answer:
     fixes = list_fixes(checks, told)
     values = {
         "bad": [fix for fix in fixes if fix.is_bad],
-        "doubtful": [fix for fix in fixes if not fix.is_bad],
+        "doubtful": [fix for fix in fixes if not fix.is_bad and not fix.is_settled],
+        "settled": [fix for fix in fixes if not fix.is_bad and fix.is_settled],
         "fine": [(_title(check), check["detail"]) for check in checks if check["state"] == "ok"],
         "troubles": len(list_troubles(vitals)),
     }
@@ -156,9 +163,7 @@ def preview(request: PageRequest) -> Answer:
 
 def _named(store: Store, lines: Sequence[str]) -> list[list[tuple[str, Memory | None]]]:
     """Return at most ``MAX_LINES`` lines of a report, split into texts and, in place of ids, memories."""
-    pieces = [_ID.split(line) for line in map(_begun, lines[:MAX_LINES])]
-    memories = memories_of_ids(store, sorted({piece for line in pieces for piece in line[1::2]}))
-    return [[(piece, memories.get(piece)) for piece in line] for line in pieces]
+    return name_memories(store, [_begun(line) for line in lines[:MAX_LINES]])
 
 
 def _begun(line: str) -> str:

@@ -21,7 +21,7 @@ from engram.models.sessions.passage_rows import is_quotation_id, require_quotati
 from engram.models.sessions.prompt_outcomes import Outcome
 from engram.models.sessions.recent_work import prompt_near
 from engram.page.rendering import feature_bars, title_and_rest
-from engram.page.view import Answer, Notice, PageRequest, Redirect, Route, View, number_in
+from engram.page.view import Answer, Notice, PageRequest, Redirect, Route, View, name_memories, number_in
 from engram.recollection.why import why_memory
 from engram.redaction import redact
 from engram.reports.hub_report import where_shared
@@ -85,7 +85,7 @@ def ask_successor(request: PageRequest) -> Answer:
 def supersede(request: PageRequest) -> Answer:
     successor = request.form.get("successor", "").strip()
     changed = supersede_memory(request.store, _memory(request).episode_id, successor, actor=Actor.USER)
-    return _changed(request, changed, f"Replaced by {successor}.")
+    return _changed(request, changed, f"Replaced by “{successor}”.")
 
 
 def undo(request: PageRequest) -> Answer:
@@ -121,7 +121,9 @@ def forget(request: PageRequest) -> Answer | Redirect:
         also_source=request.form.get("source") == "yes",
         actor=Actor.USER,
     )
-    return Answer("parts/forgetting.html", {"report": report}, block="gone", is_change=True)
+    account, *remarks = report.told()
+    values = {"account": account, "remarks": name_memories(request.store, remarks)}
+    return Answer("parts/forgetting.html", values, block="gone", is_change=True)
 
 
 def _memory(request: PageRequest) -> Memory:

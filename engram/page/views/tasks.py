@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from engram.errors import BadRequest
+from engram.models.engine.transaction import Store
 from engram.models.sessions.sessions import session_titles, sessions_of
 from engram.models.work import work
 from engram.models.work.task_runs import RunState, list_task_runs
@@ -54,13 +55,10 @@ def show_one(request: PageRequest) -> Answer:
     pieces, latest = find_tasks(request.store, name)
     now = request.store.now_ms()
     rows = [work_row(piece, now) for piece in pieces[:MAX_PIECES]]
-    kind = rows[0]["name"] if len(rows) == 1 else name
-    about = sessions_of(request.store, rows[0]["args"]) if len(rows) == 1 else {}
-    titles = session_titles(request.store, about.values()).values()
     return Answer(
         "task.html",
         {
-            "title": ": ".join([WHAT.get(kind, kind), *titles]),
+            "title": _title(request.store, pieces[0]) if len(pieces) == 1 else WHAT.get(name, name),
             "words": WORDS,
             "pieces": rows,
             "more": max(0, len(pieces) - MAX_PIECES),
@@ -70,18 +68,25 @@ def show_one(request: PageRequest) -> Answer:
     )
 
 
+def _title(store: Store, piece: Work) -> str:
+    """Return what a piece of work does, and the titles of the sessions for which it does that."""
+    row = work_row(piece, store.now_ms())
+    titles = session_titles(store, sessions_of(store, row["args"]).values())
+    return ": ".join([WHAT.get(row["name"], row["name"]), *titles.values()])
+
+
 def retry(request: PageRequest) -> Answer:
     """Make a piece of work due now."""
     piece = find_piece(request.store, request.path["task_id"])
     work.retry(request.store, piece.id)
-    return show(request, Notice(f"Due now: {piece.kind} {piece.key}", _way_back(piece, piece.version + 1)))
+    return show(request, Notice(f"Due now: {_title(request.store, piece)}", _way_back(piece, piece.version + 1)))
 
 
 def cancel(request: PageRequest) -> Answer:
     """Mark a piece of work as done without doing it."""
     piece = find_piece(request.store, request.path["task_id"])
     work.cancel(request.store, piece.id)
-    return show(request, Notice(f"Cancelled: {piece.kind} {piece.key}", _way_back(piece, piece.version)))
+    return show(request, Notice(f"Cancelled: {_title(request.store, piece)}", _way_back(piece, piece.version)))
 
 
 def put_back(request: PageRequest) -> Answer:
