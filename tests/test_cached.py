@@ -9,6 +9,7 @@ import pytest
 from engram.system.cached import cached_by_text
 
 LONG = "From now on use kilograms. " * 200
+TOO_LONG = LONG * 20
 
 
 @cached_by_text
@@ -22,7 +23,17 @@ def test_what_was_found_in_a_short_text_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "others"), [(LONG, {}), ("a", {"following": LONG}), ("a", {"said_before": frozenset([LONG])})]
+    ("text", "others"), [(TOO_LONG, {}), ("a", {"following": TOO_LONG}), ("a", {"said_before": frozenset([TOO_LONG])})]
 )
-def test_no_long_text_is_kept_whichever_argument_it_is(text: str, others: dict[str, Any]) -> None:
+def test_no_text_that_is_too_long_is_kept_whichever_argument_it_is(text: str, others: dict[str, Any]) -> None:
     assert judged(text, **others) is not judged(text, **others)
+
+
+def test_few_long_texts_are_kept() -> None:
+    first = judged(LONG)
+    assert judged(LONG) is first
+
+    for number in range(20):
+        judged(f"{LONG}{number}")
+
+    assert judged(LONG) is not first

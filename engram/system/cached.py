@@ -9,9 +9,11 @@ import functools
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
-#: Number of results that are cached for each function, and the longest arguments whose result is, in characters
-#: together. At most this takes 32 MB per function, for texts of which every one is that long and full of emoji.
-_CACHED, _LONGEST = 2_048, 4_000
+#: Arguments of a call count as short up to this number of characters in all, and up to the second its result is cached.
+_SHORT, _LONGEST = 4_000, 100_000
+#: Number of results that are cached for each function: for short arguments, and for long ones, which are rare. At most
+#: this takes 40 MB per function, for calls of which every one is that long and full of emoji.
+_SHORT_TEXTS, _LONG_TEXTS = 2_048, 16
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -20,17 +22,19 @@ T = TypeVar("T")
 def cached_by_text(
     function: Callable[Concatenate[str, P], T],
 ) -> Callable[Concatenate[str, P], T]:
-    """Cache the results of a pure function for short texts.
+    """Cache the results of a pure function of a text.
 
     Its other arguments must be texts or frozen sets of texts, and nobody may change a result.
     """
-    cached = functools.lru_cache(maxsize=_CACHED)(function)
+    of_short = functools.lru_cache(maxsize=_SHORT_TEXTS)(function)
+    of_long = functools.lru_cache(maxsize=_LONG_TEXTS)(function)
 
     @functools.wraps(function)
     def call(text: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        if sum(map(_length, (text, *args, *kwargs.values()))) > _LONGEST:
+        length = sum(map(_length, (text, *args, *kwargs.values())))
+        if length > _LONGEST:
             return function(text, *args, **kwargs)
-        return cached(text, *args, **kwargs)  # type: ignore[arg-type]
+        return (of_short if length <= _SHORT else of_long)(text, *args, **kwargs)  # type: ignore[arg-type]
 
     return call
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
+from typing import NamedTuple
 
 from engram.system.cached import cached_by_text
 from engram.system.lazy_regex import lazy_regex
@@ -348,21 +349,28 @@ def _tag_ends(lines: list[str]) -> dict[int, int]:
     return ends
 
 
+class _Ends(NamedTuple):
+    """Where the parts of a prompt end: line → end."""
+
+    tags: dict[int, int]
+    changes: dict[int, int]
+
+
 def _judge_lines(lines: list[str]) -> list[bool]:
     typed = [True] * len(lines)
-    tag_ends = _tag_ends(lines)
+    ends = _Ends(_tag_ends(lines), _changed_ends(lines))
     headings = [n for n, line in enumerate(lines) if _HEADING.match(line)]
     document = headings[0] if len(headings) > 1 or (headings and len(lines) - headings[0] > 8) else len(lines)
     at = 0
     while at < len(lines):
         stop = document if at < document else len(lines)
-        end = len(lines) if at >= document else _paste_end(lines, at, tag_ends)
+        end = len(lines) if at >= document else _paste_end(lines, at, ends)
         if end > at:
             end = max(end, at + 1)
             typed[at:end] = [False] * (end - at)
             at = end
         elif at + 1 < len(lines) and (_introduces(lines[at].rstrip()) or _asks_about(lines, at)):
-            at = _after_lead_in(lines, at, typed, tag_ends)
+            at = _after_lead_in(lines, at, typed, ends)
         else:
             at += 1
         if at >= stop and at < len(lines) and stop == document:
@@ -384,13 +392,14 @@ def _asks_about(lines: list[str], at: int) -> bool:
     """Return True if the line asks about text that follows. Most requests count only if a blank line comes next."""
     if _TEXT_REQUEST.match(lines[at].rstrip()):
         is_own = _BEGINS_RULE.match(lines[at + 1]) and not _POINTS.search(lines[at])
-        return not is_own and any(line.strip() for line in lines[at + 1 :])
+        return not is_own and any(line.strip() for line in islice(lines, at + 1, None))
     if lines[at + 1].strip() or not _REQUEST.match(lines[at].rstrip()):
         return False
-    return sum(1 for line in lines[at + 1 :] if line.strip()) >= _REQUESTED_LINES
+    following = (line for line in islice(lines, at + 1, None) if line.strip())
+    return sum(1 for _ in islice(following, _REQUESTED_LINES)) == _REQUESTED_LINES
 
 
-def _after_lead_in(lines: list[str], at: int, typed: list[bool], tag_ends: dict[int, int]) -> int:
+def _after_lead_in(lines: list[str], at: int, typed: list[bool], ends: _Ends) -> int:
     """Mark the text after a lead-in such as "here is the file:" as pasted, and return where it ends.
 
     That is after a fence or a tag, or where the user writes in the first person again.
@@ -400,23 +409,23 @@ def _after_lead_in(lines: list[str], at: int, typed: list[bool], tag_ends: dict[
         following += 1
     end = len(lines)
     if following < len(lines) and (_FENCE.match(lines[following]) or _TAG.match(lines[following])):
-        end = _paste_end(lines, following, tag_ends)
+        end = _paste_end(lines, following, ends)
     if end == len(lines):
-        end = _first_person(lines, following + 1, tag_ends)
+        end = _first_person(lines, following + 1, ends)
     typed[at + 1 : end] = [False] * (end - at - 1)
     return end
 
 
-def _first_person(lines: list[str], at: int, tag_ends: dict[int, int]) -> int:
+def _first_person(lines: list[str], at: int, ends: _Ends) -> int:
     """Return the first line from `at` on that follows a blank line, begins in the first person, and isn't pasted."""
     while at < len(lines):
         if at and not lines[at - 1].strip() and _FIRST_PERSON.match(lines[at]):
             return at
-        at = max(at + 1, _paste_end(lines, at, tag_ends))
+        at = max(at + 1, _paste_end(lines, at, ends))
     return len(lines)
 
 
-def _paste_end(lines: list[str], at: int, tag_ends: dict[int, int]) -> int:
+def _paste_end(lines: list[str], at: int, ends: _Ends) -> int:
     """Return the end of the paste that begins with line `at`; `at` itself if the line looks typed."""
     line = lines[at]
     if not line.strip():
@@ -426,7 +435,7 @@ def _paste_end(lines: list[str], at: int, tag_ends: dict[int, int]) -> int:
         return _fence_end(lines, at, fence.group(1))
     tag = _TAG.match(line)
     if tag:
-        return at + 1 if tag[1] else tag_ends.get(at, len(lines))
+        return at + 1 if tag[1] else ends.tags.get(at, len(lines))
     if _FRAME.match(line):
         return next((end + 1 for end in range(at, len(lines)) if _FRAME_END.match(lines[end])), len(lines))
     if _DIFF_HEAD.match(line):
@@ -440,8 +449,8 @@ def _paste_end(lines: list[str], at: int, tag_ends: dict[int, int]) -> int:
         return at + 1
     if _COMMENT.match(line):
         return _run_end(lines, at)
-    if (changed := _changed_end(lines, at)) > at:
-        return changed
+    if at in ends.changes:
+        return ends.changes[at]
     rows = at
     while rows < len(lines) and _VALUES.match(lines[rows]):
         rows += 1
@@ -472,13 +481,19 @@ def _fence_end(lines: list[str], at: int, fence: str) -> int:
     return len(lines)
 
 
-def _changed_end(lines: list[str], at: int) -> int:
-    """Return the end of a run of lines that a diff removes and adds; `at` if all have the same sign, as in a list."""
-    end, signs = at, set()
-    while end < len(lines) and (sign := _CHANGED.match(lines[end])):
+def _changed_ends(lines: list[str]) -> dict[int, int]:
+    """Map each line of a run that a diff removes and adds to the end of the run. In a list, all signs are the same."""
+    ends: dict[int, int] = {}
+    end, signs = len(lines), set[str]()
+    for at in range(len(lines) - 1, -1, -1):
+        sign = _CHANGED.match(lines[at])
+        if sign is None:
+            end, signs = at, set()
+            continue
         signs.add(sign[1])
-        end += 1
-    return end if len(signs) > 1 else at
+        if len(signs) > 1:
+            ends[at] = end
+    return ends
 
 
 def _run_end(lines: list[str], at: int) -> int:
