@@ -14,7 +14,7 @@ import struct
 import threading
 import time
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ from engram.system.atomic import (
     FILE_MODE,
     explain_error,
     flush_to_disk,
+    identity_of,
     lock_file,
     locked_folder,
     make_private_folder,
@@ -492,6 +493,36 @@ def file_identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return facts.st_dev, facts.st_ino
+
+
+class OpenedFiles:
+    """The files that each thread's connection has opened: the database and its log."""
+
+    def __init__(self, database: SqliteDatabase, path: Path) -> None:
+        self._paths = (str(path), f"{path}-wal", f"{path}-shm")
+        self._noted = threading.local()
+        # peewee calls this for each new connection, after the pragmas, which read the file. Later, the files may no
+        # longer be the same.
+        database._initialize_connection = self._note  # type: ignore[attr-defined]
+
+    def are_displaced(self, open_log: Callable[[], object]) -> bool:
+        """Return True if this thread's connection has files that no other process sees: they were deleted or replaced.
+
+        Costs three calls of the system, because each transaction begins with it.
+
+        Args:
+            open_log: makes the connection open the log, if the pragmas did not.
+        """
+        if not self._noted.is_complete:
+            open_log()
+            now = map(identity_of, self._paths)
+            self._noted.files = [known or new for known, new in zip(self._noted.files, now, strict=True)]
+            self._noted.is_complete = True
+        return any(identity_of(path) != known for path, known in zip(self._paths, self._noted.files, strict=True))
+
+    def _note(self, _connection: object) -> None:
+        self._noted.files = [identity_of(path) for path in self._paths]
+        self._noted.is_complete = all(self._noted.files)
 
 
 def is_foreign_file(path: Path) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 import time
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from engram.models.engine.database import (
     APPLICATION_ID,
     CACHE_KB,
     DATABASE_ERRORS,
+    OpenedFiles,
     choose_driver,
     driver_errors,
     file_identity,
@@ -37,7 +37,7 @@ from engram.models.engine.database import (
 )
 from engram.models.engine.migrations import migrate
 from engram.models.engine.statement import RecordReader, Statement, compile_query, insertion, prepared, row_change
-from engram.system.atomic import FILE_MODE, FOLDER_MODE, behind_rollback, explain_disk, identity_of, locked_folder
+from engram.system.atomic import FILE_MODE, FOLDER_MODE, behind_rollback, explain_disk, locked_folder
 from engram.system.clock import SYSTEM_CLOCK, Clock
 
 #: Maximum number of values in one statement.
@@ -386,12 +386,8 @@ class Store(Reader):
         self._may_upgrade = may_upgrade
         self._may_start_over = may_start_over
         self._log_path = f"{path}-wal"
-        self._all_paths = (str(path), self._log_path, f"{path}-shm")
         self._log_kept_seconds = -LOG_AGAIN_SECONDS
-        #: Each thread's files, as its connection opened them: the database and its log. peewee calls the function for
-        #: each new connection, after the pragmas, which read the file. Later, the files may no longer be the same.
-        self._opened = threading.local()
-        self._database._initialize_connection = self._note_files
+        self._files = OpenedFiles(database, path)
 
     # -- opening and closing
 
@@ -557,21 +553,9 @@ class Store(Reader):
         return file_identity(self.path)
 
     def is_displaced(self) -> bool:
-        """Return True if this thread's connection has files that no other process sees: they were deleted or replaced.
-
-        Costs three calls of the system, because each transaction begins with it.
-        """
+        """Return True if no other process sees the files that this thread has open: they were deleted or replaced."""
         self._ensure_connected()
-        if not self._opened.is_complete:
-            self.data_version()  # opens the log, if the pragmas did not
-            now = map(identity_of, self._all_paths)
-            self._opened.files = [known or new for known, new in zip(self._opened.files, now, strict=True)]
-            self._opened.is_complete = True
-        return any(identity_of(path) != known for path, known in zip(self._all_paths, self._opened.files, strict=True))
-
-    def _note_files(self, _connection: object) -> None:
-        self._opened.files = [identity_of(path) for path in self._all_paths]
-        self._opened.is_complete = all(self._opened.files)
+        return self._files.are_displaced(self.data_version)
 
     def schema_version(self) -> int:
         return int(self.value("PRAGMA user_version"))
