@@ -28,12 +28,12 @@ ANSWERS = Path(__file__).parent / "answers" / "rules"
 #: Kinds that are recognised by other sentences or by the form of the prompt, not by the words of the sentence.
 BY_CONTEXT = ("list", "taken-back")
 #: Maximum share of prompts that only resemble rules and from which something may be kept.
-MAX_KEPT = 0.06
+MAX_KEPT = 0.03
 #: The floors to try.
 FLOORS = [step / 4 for step in range(-8, 17)]
 #: How far below a rule's floor these may score: a sentence that begins like a rule, an order that becomes a rule when
 #: it is repeated, and a sentence that still sounds like a rule.
-BELOW = {"unmistakable": 2.5, "sure": 8.0, "order": 3.0, "unsure": 2.5}
+BELOW = {"unmistakable": 1.75, "sure": 8.25, "order": 3.25, "unsure": 2.75}
 
 
 class Prompt(NamedTuple):

@@ -62,19 +62,6 @@ SURE = lazy_regex(
     r"we(?:'ve| have)? (?:decided|agreed))\b",
     _ANY,
 )
-#: What the team works with from now on, by its version or in place of another: "we're on Node 22 now". A name alone may
-#: be a call or a page: "we're on Zoom now".
-_ON_NOW = (
-    r"(?:fyi|btw|by the way|note)?\W*we(?:['’]re| are) (?:all )?(?:"
-    r"now (?:on|using|running) {versioned}\W*$|(?:on|using|running) {versioned} now(?=\W*$|,? (?:not|instead of|"
-    r"rather than)\b)|using {name} now(?=,? (?:not|instead of|rather than)\b))"
-).replace("{versioned}", r"(?!{other})(?-i:[A-Z][\w.+#-]{0,30} v?\d[\w.]{0,20}|[\w+#-]{1,30} v?\d+\.\d[\w.]{0,20})")
-_ON_NOW = _ON_NOW.replace("{name}", r"(?!{other})(?-i:[A-Z][\w.+#-]{0,30})").replace(
-    "{other}",
-    r"(?i:step|page|line|part|phase|round|attempt|try|day|week|chapter|slide|task|item|issue|pr|mr|ticket|build|"
-    r"commit|branch|level|track|room|floor|section|draft|lesson|sprint|\w+day|it|the|a|an|this|that)\b",
-)
-ON_NOW = lazy_regex(rf"^\W*{_ON_NOW}", _ANY)
 _LATER = r"(?:(?:the |all |any |every )?(?:future|later|further)\b(?: \w+)?)"
 _NOTE = r"(?:(?:(?:an? |one )?(?:mental )?note|fyi|just so you know(?: it)?) )?"
 #: Asks to remember something, and marks something as a note for later.
@@ -134,8 +121,6 @@ UNMISTAKABLE = lazy_regex(
     r"(?:our|my) (?:preference|style)|we (?:always|never|use|only|prefer|don'?t use)|i (?:always|never|prefer|hate))\b",
     _ANY,
 )
-#: Says that the order after it is for later; an order to make something may then be a plan.
-LEADS_IN = lazy_regex(rf"{_START}{_NOTE}for the future[:,]\s*", _ANY)
 #: Wordings for how the team does something, which is a decision.
 TEAM = lazy_regex(
     r"(?:^|[.,;:!–—-]\s+|\b(?:because|since|and|but|so|here|that|in this (?:repo\w*|project))[, ]+)we (?:(?:always|"
@@ -269,6 +254,8 @@ REPORTS = lazy_regex(
 )
 #: An order about a text that follows a colon; the text is not addressed to the assistant.
 ABOUT_A_TEXT = lazy_regex(
+    r"^\W*(?:(?:please|now|then|also|and|can you|could you) )*"
+    r"(?:put|add|write|draft|document|mention|say|include)\b[^:]{0,60}\b(?:that|saying|says)\b|"
     r"^\W*(?:(?:please|now|then|also|and|can you|could you) )*(?:write|rewrite|translate|rephrase|proofread|reword|"
     r"shorten|add|put|insert|append|change|set|update|replace|create|generate|print|show|render|log|display|document|"
     r"convert|rate|grade|score|evaluate|critique|compare|judge)\b"
@@ -282,94 +269,57 @@ TEXT_TO = lazy_regex(
     r"placeholder|tooltip|wording|heading|headline|subject|description) (?:to|be|read|say)\b",
     _ANY,
 )
-#: Begins a text that is dictated for an agent, a skill or another model, up to the end of the prompt.
-MAKES = lazy_regex(
-    r"^\W*(?:please |can you |could you |let'?s )*(?:create|write|make|add|define|draft|generate|build|set up)\b", _ANY
+#: Says how a part of a program behaves or must behave, whenever: "from now on the server returns …". A sentence about
+#: every, each or no such part may be a rule for the code.
+OF_THE_PROGRAM = lazy_regex(
+    rf"{_START}(?:(?:from (?:now|today|here) on|in (?:the )?future|going forward|later|then|when\b[^,]{{3,80}}),? )?"
+    r"(?:(?:the|this|its|these|those) (?:[\w./`'’:-]+ ){1,4}?|(?:it|they|he|she) )"
+    r"(?:must|should|shall|may|can|will|has|have|is|are|needs?|always|never|only|\w+s)\b",
+    _ANY,
 )
+#: Names who speaks or who is spoken to, or all of the work, so that a sentence may be about how they work.
+PERSONAL = lazy_regex(
+    r"\b(?:we(?!(?: are|['’]re) \w+ing\b)|our|us|i|my|me|you|your|here|"
+    r"(?:this|the whole) (?:repo\w*|project|code ?base))\b|"
+    r"\b(?:rules?|conventions?|so (?:please )?(?:always|never|do not|don['’]?t))\b",
+    _ANY,
+)
+#: Begins a text that is dictated for an agent, a skill or another model, up to the end of the prompt.
 DICTATES = lazy_regex(r"\b(?:prompts?|instructions?|persona|system message)\b[^.!?:]{0,40}:(?=\s)", _ANY)
 _ASKED = (
     r"^\W*(?:(?:please|now|then|next|ok(?:ay)?|also|first|hey|hi|can you|could you|let'?s|i (?:want|need) you to|"
-    r"we need to)[,:]? )*"
+    r"we need(?: to)?|(?:we|i)(?:['’]re|['’]m| are| am)(?: \w+)?(?= \w+ing\b))[,:]? )*"
 )
 _NOT_A_THING = rf"(?! (?:sure|it|that|this|a note|an exception)\b){NOT_MADE}"
 #: The words of a thing before its name, without what it is for.
 _OF_IT = r"(?:(?!(?:that|which|who|to|for|with|from|in|on|so)\b)[\w'’/+-]+ ){0,4}?"
 #: The end of a thing's name: "make tool calls" makes no tool.
 _ENDS = r"(?=\W*$|[^\w\s'’-]| (?:that|which|who|with|for|to|in|on|from|where|and|of|using|like|so)\b)"
-#: What software is made of, and agents.
-_AGENT = r"(?:[\w-]*bots?|(?<!user )agents?|assistants?|copilots?)"
+#: What software is made of.
 _THING = (
     r"(?:[\w-]*page|form|screen|view|component|button|toggle|checkbox|dropdown|slider|banner|popup|dialog|modal|"
     r"widget|table|list|menu|nav|navbar|header|footer|sidebar|dashboard|wizard|script|tool|app|[\w-]*site|cli|api|"
     r"endpoint|service|server|client|parser|importer|exporter|"
-    r"worker|function|class|module|library|package|plugin|extension|feature|game|[\w-]*bot|agent|assistant|copilot)"
+    r"worker|function|class|module|library|package|plugin|extension|feature|game|[\w-]*bot|agent|assistant|copilot|instructions|prompt|persona)"
 )
 #: Asks to make something; the sentences after it may say what that must do. So does a list after a smaller request.
 #: "Build" and "code" are also nouns, and "write short answers" is a matter of style: an article or a thing in the
 #: singular makes an order of them.
 BUILDS = lazy_regex(
     rf"{_ASKED}(?:(?:implement|develop|scaffold)\b|add (?:an?|another) {_OF_IT}{_THING}\W*$|"
-    rf"(?:build|create|design|set up|write|generate|code|program|make|i need){_NOT_A_THING}(?: me| us)? "
+    rf"(?:build|create|design|set up|write|generate|code|program|make|i need|"
+    rf"(?:build|creat|design|develop|mak|writ)ing){_NOT_A_THING}(?: me| us)? "
     rf"(?:(?:an?|the|this|some|another|two|three)\b|{_OF_IT}{_THING}{_ENDS})){_NOT_A_THING}",
     _ANY,
 )
-CHANGES = lazy_regex(rf"{_ASKED}(?:add|make|change|update|extend|rewrite|refactor|fix|port)\b{_NOT_A_THING}", _ANY)
-#: What begins words for an agent.
-_FOR = r"(?:(?:the |an? |some )?(?:\w+ )?(?:prompts?|personas?|instructions|system messages?) (?:for|of) )?"
-#: Asks for an agent or a prompt for one, or tells that one is being made. What an agent must do, it must do wherever it
-#: works. "The agent" alone is Claude.
-BUILDS_AGENT = lazy_regex(
-    rf"(?:{_ASKED}(?:implement|develop|scaffold|build|create|design|set up|write|code|program|make|draft|i need)"
-    r"(?! (?:sure|it|that|this)\b)|"
-    r"\b(?:i|we)(?:['’]m|['’]re|['’]ve been| am| are| have been)? (?:currently |now )?(?:build|design|develop|mak|"
-    rf"creat|writ|work)(?:ing|e|)(?: on)?)(?: me| us)? {_FOR}"
-    r"(?!(?:the|this|that|each|every|our|my|your) (?:(?:coding|ai) )?(?:agents?|assistants?|copilots?)\b)"
-    rf"{_OF_IT}{_AGENT}{_ENDS}",
-    _ANY,
-)
-#: Talking to people, which is what an agent is made for.
-TALKS = lazy_regex(r"\b(?:answer|repl(?:y|ies)|respond|speak|greet)\b", _ANY)
-#: Says what a thing that is being made must do.
-_MUST = (
-    r"(?:must|should|shall|may|can(?:not|['’]t)?|has to|have to|needs? to|(?:is|are) (?:not |never )?(?:to|allowed)|"
-    r"always|never)"
-)
-OF_THE_THING = lazy_regex(rf"^\W*(?:(?:and|but|also|so|then)[, ]+)*(?:it|he|she|they) {_MUST}(?:n['’]t)?\b", _ANY)
-_ANY_AGENT = (
-    r"^\W*(?:(?:and|but|also|so|then|please|important)[,: ]+)*(?:the|our|my|this|that|an?|each|every) "
-    rf"(?:[\w'’-]+ ){{0,3}}?{_AGENT}"
-)
-#: Says what an agent must do that is spoken of; and one of which the sentence tells that it is being made.
-OF_AN_AGENT = lazy_regex(rf"{_ANY_AGENT} {_MUST}(?:n['’]t)?\b", _ANY)
-OF_AN_AGENT_TO_MAKE = lazy_regex(
-    rf"{_ANY_AGENT} (?:(?:that|which) )?(?:we|i)(?:['’](?:re|m)| are| am) (?:\w+ )?(?:building|making|"
-    r"developing|designing|creating|writing)\b",
-    _ANY,
-)
-#: Words for how Claude works (version control, tools, tests, comments) rather than for what a thing to make must do.
-CONDUCT = lazy_regex(
-    r"\bcommit\w*\b(?! (?:the |each |every |an? )?(?:transactions?|batch\w*|offsets?|rows?))|"
-    r"\bpush\w*\b(?! (?:notif\w+|the|an?|to (?:the )?(?:queue|stack|list|array|end|front|clients?|users?))\b)|"
-    r"\b(?:merge (?:without|to|into|before|until|unless|on|commits?|pull|prs?)|rebas\w+|squash\w*|amend|"
-    r"force[- ]push\w*|cherry-pick\w*|branch\w*|pull requests?|prs?|(?:to|on|into) (?:main|master)|deploy\w*|"
-    r"change ?log\w*|"
-    r"(?:always|never|only|please|don['’]?t|do not|prefer|to) (?:use|touch|install)|use only|mock\w*|sudo|"
-    r"(?:write|add|run|skip|update|delete|disable|leave|put)(?:ing)? (?:\w+ ){0,2}(?:tests?|linters?|comments?|"
-    r"docstrings?|type hints?|emojis?)|tests? (?:first|before|after)|emojis?|tabs|claude|co-author\w*|"
-    r"(?:answer|reply|respond|write|comment|document|speak)\w* (?:\w+ ){0,3}in (?:english|german|french|spanish|"
-    r"italian|portuguese|dutch|polish|russian|japanese|chinese|korean))\b",
-    _ANY,
-)
-_ABOUT_ALL = (
-    r"from (?:now|here|today|this point|then) on|(?:going|moving) forward|(?:in|for) (?:the )?future|later|"
+#: Words of a sentence that is about more than the thing to make: what the team does, what Claude shall do from now on.
+WIDER = lazy_regex(
+    r"\b(?:from (?:now|here|today|this point|then) on|(?:going|moving) forward|(?:in|for) (?:the )?future|later|"
     r"we(?:['’]\w+)?|our|us|i(?:['’]\w+)?|my|me|here|everywhere|in general|generally|rules?|conventions?|"
     r"polic(?:y|ies)|in mind|(?<!always )(?<!never )remember|"
-    r"(?:this|these|the whole) (?:repo\w*|projects?|code ?base|app|team)"
+    r"(?:this|these|the whole) (?:repo\w*|projects?|code ?base|app|team))\b",
+    _ANY,
 )
-#: Words of a sentence that is about more than the thing to make: what the team does, what Claude shall do from now on.
-WIDER = lazy_regex(rf"\b(?:{_ABOUT_ALL}|you|your)\b", _ANY)
-#: The same beside an agent, which is told "you" and "your", too.
-WIDER_THAN_AN_AGENT = lazy_regex(rf"\b(?:{_ABOUT_ALL})\b", _ANY)
 #: Begins what the user says beside a text that is dictated, or a task.
 BESIDES = lazy_regex(
     r"^\W*(?:(?:also|and|besides),? (?:from now on|going forward|in (?:the )?future)|btw|by the way|besides|"
@@ -473,8 +423,19 @@ OPTIONS_HEADING = lazy_regex(
     _ANY,
 )
 
+#: Asks to judge what a list says.
+JUDGES = lazy_regex(r"\b(?:compare|rank|rate|review|explain|summari[sz]e|translate|check|evaluate)\b", _ANY)
+#: A choice between always and never.
+CHOICE = lazy_regex(r"\b(?:always|never)\b.*\bor (?:always|never)\b|\bpick one\b", _ANY)
+
 # --- Ending a rule ----------------------------------------------------------------------------------------------------
 
+#: How somebody begins who objects to what went before, in any of the languages: what was said last is in doubt.
+OBJECTS = lazy_regex(
+    r"^\W*(?:(?:ok(?:ay|é)?|ah|oh|uh|hm+|ugh|wait)[,. ]+)*(?:(?:no|nope|nah|nee|nein|non|não|stop|стоп|sorry|oops|oeps|"
+    r"ups|hoppla|esquece|не|нет)(?=\s?[,.!;:…–-]|\W*$)|いや、|不对|等等|아니,)",
+    _ANY,
+)
 #: Wordings that end an earlier rule if they mention it.
 LIFTS = lazy_regex(
     r"^(?:(?:ok(?:ay)?|please|actually|well|now|and|but)[, ]+)*(?:stop \w+ing|no need to|no longer|(?:you|we) (?:may|"

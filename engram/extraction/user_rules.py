@@ -11,7 +11,6 @@ another session.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -23,7 +22,6 @@ from engram.enums import Kind, Scope
 from engram.extraction import rule_words as words
 from engram.system.cached import cached_by_text
 from engram.text import languages
-from engram.text import orders as orders_in
 from engram.text.linear_model import LinearModel, features, load_model
 from engram.text.replacements import Replacement, ended_in, is_used_in, replacement_in
 from engram.text.splitting import Block, Statement, plain, split
@@ -63,6 +61,7 @@ class Refusal(StrEnum):
     LIST = "it is a point of a list that is not a list of rules"
     TAKEN_BACK = "it was withdrawn, corrected or contradicted"
     PART = "it belongs to a role that the assistant was given, or is about an agent that you make"
+    PRODUCT = "it says how a program must behave; with “we” or “remember that” it becomes a rule"
     LENGTH = "it is too long or too short for a rule"
     ORDER = (
         "it is an order, which may be meant only for now; it becomes a rule when you say it again in another session, "
@@ -180,17 +179,14 @@ def judge(
     judged: list[tuple[int, Judgement]] = []
     lead = ""
     first = sentences[0][0] if sentences else ""
-    plays = bool(words.PART.search(first))
-    is_dictated = bool(words.MAKES.search(first) and words.DICTATES.search(first))
+    is_dictated = bool(words.PART.search(first) or words.DICTATES.search(first))
     built = -1  # The paragraph in which something to make was asked for.
-    is_agent = False  # Whether that is an agent, or words for one.
-    is_told = False  # Whether it is words for an agent.
     required: set[int] = set()
     for place, (sentence, statement) in enumerate(sentences):
         if statement.block is Block.PROSE:
             lead = sentence
         if words.BESIDES.search(sentence):
-            is_dictated, is_agent, built = False, False, -1
+            is_dictated, built = False, -1
         before = sentences[place - 1][0] if place else ""
         after = sentences[place + 1][0] if place + 1 < len(sentences) else ""
         found = _judge(sentence, statement, after, project, model)
@@ -200,15 +196,11 @@ def judge(
         if found is not None and found.refusal is None and (is_option or statement.group in enumerated):
             found = replace(found, refusal=Refusal.LIST)
         if found is not None:
-            if (plays or is_dictated) and found.refusal in (None, Refusal.ORDER):
+            if is_dictated and found.refusal in (None, Refusal.ORDER):
                 found = replace(found, refusal=Refusal.PART)
             is_listed = statement.block is Block.BULLET and not words.RULES_HEADING.search(statement.topic)
-            is_part = is_listed and (_asks_for(lead) or words.CHANGES.search(lead))
-            is_its = bool(words.OF_THE_THING.search(sentence) or languages.OF_THE_THING.search(sentence))
-            is_beside = is_part or statement.group == built or (is_agent and is_its)
-            is_its |= is_agent and bool(words.OF_AN_AGENT.search(sentence)) and not words.CONDUCT.search(sentence)
-            is_free = not is_its and _is_wider(sentence, is_agent=is_agent, is_told=is_told)
-            if is_beside and found.refusal is None and not is_free:
+            is_part = (is_listed and _asks_for(lead)) or statement.group == built
+            if is_part and found.refusal is None and not _is_wider(sentence):
                 required.add(place)
             is_for_run = command is not None and not words.KEEPS.search(command[0])
             if place == 0 and found.refusal is None and is_for_run and not words.FROM_NOW_ON.search(sentence):
@@ -217,10 +209,8 @@ def judge(
             if found.refusal is Refusal.ORDER and sentence in said_before:
                 found = replace(found, refusal=None, is_lasting=False)
             judged.append((place, found))
-        if statement.block is Block.PROSE:
-            of_agent = _asks_for_agent(sentence)
-            if of_agent or _asks_for(sentence):
-                built, is_agent, is_told = statement.group, of_agent, bool(languages.PROMPT.search(sentence))
+        if statement.block is Block.PROSE and _asks_for(sentence):
+            built = statement.group
     _take_back(judged, [sentence for sentence, _ in sentences], following)
     # Only now, because a withdrawal after what the thing must do means that, and not a rule before it.
     return [
@@ -336,8 +326,7 @@ def _judge(sentence: str, statement: Statement, after: str, project: str, model:
     score, floors = model.score(features(wording)), model.floors
     is_order = bool(words.ORDER.search(sentence) or languages.ORDER.search(sentence))
     beginning = _beginning(wording, after)
-    is_for_later = words.FROM_NOW_ON.search(wording) or languages.FUTURE.search(wording)
-    if beginning == "sure" and not sentence.startswith(wording) and not is_for_later:
+    if beginning == "sure" and not sentence.startswith(wording) and not words.FROM_NOW_ON.search(wording):
         beginning = "unmistakable"  # A polite request may be about the program: "can you please always show the date?".
     if beginning == "rule" and score < floors["unsure"] and not (is_order and score >= floors["order"]):
         return None
@@ -359,30 +348,17 @@ def _judge(sentence: str, statement: Statement, after: str, project: str, model:
 
 def _beginning(sentence: str, after: str) -> str:
     """Return the name of the floor for a sentence with this beginning that is followed by ``after``."""
-    lead = _lead_in(sentence)
-    told = sentence[lead.end() :] if lead else ""
-    is_order = bool(orders_in.ORDERS.search(told))
-    if lead and languages.FUTURE.search(lead[0]) and not _has_lasting_word(told):
-        is_task = languages.NOTES.search(lead[0]) and not is_order
-        if is_task or orders_in.PLANS.search(told) or _asks_for(told):
-            return "rule"
+    both = f"{sentence} {after}"
+    if words.DOUBTFUL.search(both) or languages.DOUBTFUL.search(both):
+        return "rule"
     if words.REMIND_OF_IT.search(after) and words.STATES.search(sentence):
         return "sure"
-    sure = (words.SURE, words.REMEMBERS, words.ON_NOW, languages.REMEMBERS, languages.ASKS_ME, orders_in.REMINDED)
-    is_plain = (orders_in.is_plain_rule(sentence) and not _asks_for(sentence)) or (
-        is_order and orders_in.MANNER.search(told)
-    )
-    if is_plain or any(pattern.search(sentence) for pattern in sure):
-        both = f"{sentence} {after}"
-        is_doubtful = words.DOUBTFUL.search(both) or orders_in.DOUBTFUL.search(both)
-        return "unmistakable" if is_doubtful else "sure"
-    begins = (words.UNMISTAKABLE, languages.UNMISTAKABLE, languages.TEAM, languages.REMEMBERS_TO)
+    if any(
+        pattern.search(sentence) for pattern in (words.SURE, words.REMEMBERS, languages.REMEMBERS, languages.ALWAYS_DO)
+    ):
+        return "sure"
+    begins = (words.UNMISTAKABLE, languages.UNMISTAKABLE, languages.TEAM)
     return "unmistakable" if any(pattern.search(sentence) for pattern in begins) else "rule"
-
-
-def _lead_in(sentence: str) -> re.Match[str] | None:
-    """Match what leads in a rule at the beginning of a sentence, such as "for the future:", in any of the languages."""
-    return words.LEADS_IN.match(sentence) or languages.LEADS_IN.match(sentence)
 
 
 def _without_politeness(sentence: str) -> str:
@@ -411,24 +387,9 @@ def _has_lasting_word(sentence: str) -> bool:
     return is_for_all_projects(sentence) or any(pattern.search(sentence) for pattern in lasting)
 
 
-def _is_wider(sentence: str, *, is_agent: bool, is_told: bool) -> bool:
-    """Return True if a sentence after a request to make something is about more than that thing.
-
-    Args:
-        is_agent: whether the thing is an agent.
-        is_told: whether the request is for words, which an agent is told.
-    """
-    wider = [words.WIDER_THAN_AN_AGENT if is_agent else words.WIDER, languages.WIDER]
-    if not (is_agent and (is_told or words.TALKS.search(sentence) or languages.TALKS.search(sentence))):
-        wider += [words.CONDUCT, languages.CONDUCT]
-    return is_for_all_projects(sentence) or any(pattern.search(sentence) for pattern in wider)
-
-
-def _asks_for_agent(sentence: str) -> bool:
-    """Return True if a sentence asks to make an agent, or words for one, in any of the languages."""
-    thing = words.CLAUSE_END.split(sentence)[0]
-    is_other = languages.BUILDS.search(thing) and languages.AGENT.search(thing)
-    return bool(is_other or words.BUILDS_AGENT.search(sentence))
+def _is_wider(sentence: str) -> bool:
+    """Return True if a sentence after a request to make something is about more than that thing."""
+    return bool(words.WIDER.search(sentence) or languages.WIDER.search(sentence)) or is_for_all_projects(sentence)
 
 
 def _asks_for(sentence: str) -> bool:
@@ -452,6 +413,8 @@ def _refusal(sentence: str, statement: Statement, after: str) -> Refusal | None:
         return Refusal.QUESTION
     if statement.block is Block.ROW or (statement.block is Block.BULLET and not _is_in_rules(statement)):
         return Refusal.LIST
+    if words.CHOICE.search(sentence):
+        return Refusal.LIST
     if words.LAUGHS.search(sentence) or words.LAUGHS.search(after):
         return Refusal.JOKE
     if words.MOMENT.search(sentence):
@@ -460,12 +423,10 @@ def _refusal(sentence: str, statement: Statement, after: str) -> Refusal | None:
         return Refusal.ELSEWHERE
     if words.ABOUT_A_TEXT.match(sentence) or words.TEXT_TO.match(sentence) or words.IN_BACKTICKS.match(sentence):
         return Refusal.TEXT
-    if words.OF_AN_AGENT_TO_MAKE.search(sentence):
-        return Refusal.PART
-    lead = _lead_in(sentence)
-    if orders_in.PERHAPS.match(sentence[lead.end() :] if lead else sentence):
-        return Refusal.UNSURE
-    if words.REPORTS.search(sentence) or words.EXAMPLE.search(sentence):
+    is_fact = words.REMINDS.search(sentence) or words.REMIND_OF_IT.search(after)
+    if words.OF_THE_PROGRAM.match(sentence) and not (is_fact or words.PERSONAL.search(sentence)):
+        return Refusal.PRODUCT
+    if languages.PERHAPS.match(sentence) or words.REPORTS.search(sentence) or words.EXAMPLE.search(sentence):
         return Refusal.UNSURE
     if words.DANGLING.search(sentence):
         return Refusal.DANGLING
@@ -488,11 +449,11 @@ def _enumerated(sentences: Sequence[tuple[str, Statement]]) -> frozenset[int]:
 
 
 def _is_in_rules(statement: Statement) -> bool:
-    """Return True for an item in a list of rules, which has a heading that says so or no heading at all."""
+    """Return True for an item in a list of rules, which has a heading that says so."""
     heading = f"{statement.topic} {statement.lead}".strip()
     if words.OPTIONS_HEADING.search(heading):
         return False
-    return not heading or bool(words.RULES_HEADING.search(heading))
+    return bool(words.RULES_HEADING.search(heading)) and not words.JUDGES.search(heading)
 
 
 def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], following: str) -> None:
@@ -507,7 +468,8 @@ def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], fo
     after = [sentence for sentence, _ in sentences_in(following)]
     last = len(sentences) - 1
     for number, sentence in enumerate(after):
-        if takes_back(sentence) or (number == 0 and DISAGREES.search(sentence)):
+        objects = number == 0 and (DISAGREES.search(sentence) or words.OBJECTS.match(sentence))
+        if takes_back(sentence) or objects:
             _refuse(judged, last + 1, sentence, within=last + 1)
         elif number == 0 and (correction := correction_in(sentence)) and not correction.start():
             _refuse(judged, last + 1, sentence, within=1)

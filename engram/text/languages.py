@@ -38,9 +38,6 @@ class Language:
     later: str
     #: The beginning of an order to make something, up to its article: implement, build a, write the.
     builds: str
-    #: Words for using something, and words for what Claude does rather than what it makes: branches, comments.
-    uses: str
-    works: str
     #: A prohibition or preference that may be meant only for the moment.
     order: str
     #: Words for how the team does something: we use.
@@ -65,14 +62,12 @@ class Language:
 LANGUAGES = {
     "de": Language(
         lasting=r"immer|nie(?:mals)?|stets|jedes ?mal|dauerhaft|ausnahmslos|pflicht|verboten|nicht mehr",
-        later=r"(?:ab|von) (?:jetzt|sofort|heute|nun|morgen)|(?:zu)?künftig|in zukunft|für die zukunft(?=\s?[:,])|"
+        later=r"(?:ab|von) (?:jetzt|sofort|heute|nun|morgen)|(?:zu)?künftig|in zukunft|"
         r"grundsätzlich|generell|bei uns|"
         r"\w*(?:konvention|regel|standard|richtlinie)\w*",
         builds=r"implementiere?|(?:schreibe?|baue?|erstelle?|entwickle?|programmiere?|mache?) "
         r"(?:mir |uns )?(?:eine?[nms]?|de[nmr]|die|das|dies\w*)|"
         rf"(?:erstelle?|entwickle?|programmiere?|füge?|ergänze?) (?:eine?[nms]? )?{_THING}",
-        uses=r"(?:verwend|benutz|nutz)\w*|nimm",
-        works=r"zweige?|kommentar\w*|antworte\w* .{0,20}auf",
         order=r"bitte (?:kein\w*|nicht|verwende|benutze|nimm)|(?:verwende|benutze|nutze|nimm) .{2,60} (?:statt|anstatt|"
         r"anstelle)|vermeide|achte darauf|stell(?:e)? sicher|ich (?:bevorzuge|möchte lieber|will kein\w*)",
         decides=r"wir (?:verwenden|benutzen|nutzen|setzen|nehmen|haben uns)|"
@@ -98,13 +93,11 @@ LANGUAGES = {
     ),
     "es": Language(
         lasting=r"siempre|nunca|jamás|(?:cada|toda) vez que|prohibid\w+|sin excepci[óo]n|nada de|acordamos",
-        later=r"(?:a partir de|desde|de) (?:ahora|hoy)|en (?:el futuro|adelante)|para el futuro(?=\s?[:,])|"
+        later=r"(?:a partir de|desde|de) (?:ahora|hoy)|en (?:el futuro|adelante)|"
         r"en el equipo|convenci[óo]n\w*|reglas?|norma",
         builds=r"implementa|(?:escribe|crea|construye|desarrolla|haz)(?:me|nos)? "
         r"(?:una?|el|la|los|las|est\w+)|"
         rf"(?:crea|construye|desarrolla|añade|agrega) (?:una? )?{_THING}",
-        uses=r"us(?:a|ar|e|en|es)|utili[cz]\w+",
-        works=r"ramas?|comentarios?|subas? .{0,30}(?:main|master)|respond\w+ .{0,20}en",
         order=r"por favor,? no \w+|^no (?:uses|hagas|pongas|toques|cambies|escribas|agregues|añadas|subas|borres|"
         r"edites)|(?:usa|utiliza) .{2,60} en (?:vez|lugar) de|evita|asegúrate|prefiero|no quiero",
         decides=r"(?:usamos|utilizamos|preferimos|decidimos)",
@@ -127,11 +120,9 @@ LANGUAGES = {
     "fr": Language(
         lasting=r"toujours|jamais|(?:à )?chaque fois|par défaut|sans exception|interdit\w*|plus de|on a décidé",
         later=r"d[ée]sormais|dor[ée]navant|[àa] (?:partir de (?:maintenant|aujourd['’]hui)|l['’]avenir)|chez nous|"
-        r"pour (?:l['’]avenir|la suite)(?=\s?[:,])|conventions?|règles?",
+        r"conventions?|règles?",
         builds=r"implémente|(?:écris|crée|construis|développe|fais)(?:-moi|-nous)? "
         rf"(?:une?|le|la|les|l['’]|ce\w*)|(?:crée|développe|ajoute) (?:une? )?{_THING}",
-        uses=r"utilis\w+",
-        works=r"branches?|pousse\w*|commentaires?|répond\w* .{0,20}en",
         order=r"n['’](?:utilise|ajoute|écris|efface)z? pas|ne (?:fais|mets|touche|modifie|change|supprime|pousse|"
         r"commite) pas|(?:utilise|prends) .{2,60} (?:au lieu|plutôt que|à la place)|évite|veille à|assure-toi|"
         r"je préfère|je ne veux pas",
@@ -155,13 +146,11 @@ LANGUAGES = {
     "it": Language(
         lasting=r"sempre|mai|(?:ogni volta|tutte le volte) che|vietat\w+|"
         r"senza eccezioni|niente più|di default",
-        later=r"(?:d['’]|da )(?:ora|adesso|oggi) in (?:poi|avanti)|in futuro|per il futuro(?=\s?[:,])|da noi|"
+        later=r"(?:d['’]|da )(?:ora|adesso|oggi) in (?:poi|avanti)|in futuro|da noi|"
         r"convenzion\w+|regol\w+",
         builds=r"implementa|(?:scrivi|crea|costruisci|sviluppa|fai)(?:mi|ci)? "
         r"(?:un[ao]?|il|l[ao]|gli|i|quest\w+)|"
         rf"(?:crea|costruisci|sviluppa|aggiungi) (?:un[ao]? )?{_THING}",
-        uses=r"us(?:a|are|ate|i)|utilizz\w+",
-        works=r"ram[oi]|commenti|rispond\w+ .{0,20}in",
         order=r"non (?:usare|usa|modificare|toccare|scrivere|aggiungere|cancellare)|(?:usa|utilizza) .{2,60} "
         r"(?:invece (?:di|del\w*)|al posto (?:di|del\w*)|anziché)|evita|assicurati|preferisco|non voglio",
         decides=r"(?:usiamo|utilizziamo|preferiamo|abbiamo deciso)",
@@ -182,12 +171,10 @@ LANGUAGES = {
         lasting=r"sempre|nunca|jamais|(?:de )?(?:cada|toda) vez que|combinado|proibid\w+|"
         r"sem exceç(?:ão|ões)|nada de",
         later=r"(?:a partir d[eo]|de) (?:agora|hoje)(?: em diante)?|da(?:qui|í) (?:em|para?|pra) (?:a? ?)(?:diante|"
-        r"frente)|doravante|no futuro|para o futuro(?=\s?[:,])|convenç(?:ão|ões)|regras?|padrão",
+        r"frente)|doravante|no futuro|convenç(?:ão|ões)|regras?|padrão",
         builds=r"implement[ae]|(?:escrev[ae]|cri[ae]|constr(?:ói|ua)|desenvolv[ae]|fa[zç]a?)(?:-me)? "
         r"(?:uma?|[oa]s?|est[ae]s?)|"
         rf"(?:cri[ae]|desenvolv[ae]|adicion[ae]) (?:uma? )?{_THING}",
-        uses=r"us(?:a|ar|e|em|es)|utiliz\w+",
-        works=r"ramos?|comentários?|respond\w+ .{0,20}em",
         order=r"não (?:uses?|mexas?|mexa|alter(?:es?)|apagu(?:es?)|escrev(?:as?)|faças?|adicion(?:es?))|"
         r"(?:us[ae]|utiliz[ae]) .{2,60} (?:em vez d[eoa]|ao invés d[eoa]|no lugar d[eoa])|evit[ae]|prefiro|não quero|"
         r"por favor,? não \w+",
@@ -212,8 +199,6 @@ LANGUAGES = {
         lasting=r"必ず|常に|いつも|絶対|決して|毎回|ずっと|禁止|統一",
         later=r"今後|これから|以後|以降|うちで?は|ルール|規約|方針|原則",
         builds=r".{2,60}(?<!ブランチ)(?<!コミット)(?<!PR)(?:を実装|を作(?:って|成)|を書いて|を開発)",
-        uses=r"使[わいうっえお]",
-        works=r"コミット|プッシュ|ブランチ|マージ|コメント",
         order=r"しないで|使わないで|書かないで|ようにして|ではなく|の代わりに|禁止|避けて",
         decides=r"(?:使います|使っています|採用しました|に決めました|にしました)",
         remember=r"(?:覚え(?:ておい)?て(?:ください|ね)?|(?:今後のために)?メモ)[、,：:]|"
@@ -231,8 +216,6 @@ LANGUAGES = {
         lasting=r"항상|언제나|늘|절대|매번|반드시|무조건|금지",
         later=r"앞으로|(?:이제|지금|오늘|다음)부터|우리|규칙|원칙|컨벤션",
         builds=r".{2,60}(?<!브랜치)(?<!브랜치를)(?<!커밋을)(?<!PR)(?: ?)(?:구현해|만들어|작성해|개발해)",
-        uses=r"사용|쓰지|써",
-        works=r"커밋|푸시|브랜치|머지|주석",
         order=r"지 ?(?:마|말아|말고|않았으면)|대신 .{1,40}(?:사용|써|쓰)|피해 ?줘|선호|원하지 않",
         decides=r"우리는? .{1,40}(?:사용|쓰기로|하기로|채택)\w*",
         remember=r"기억해(?: ?(?:둬|두세요|줘|주세요))?[,:]|"
@@ -249,12 +232,10 @@ LANGUAGES = {
     ),
     "nl": Language(
         lasting=r"altijd|nooit|telkens|(?:elke|iedere) keer|niet meer|geen \w+ meer|zonder uitzondering",
-        later=r"voortaan|(?:vanaf|van) (?:nu|vandaag)|in het vervolg|in de toekomst|voor de toekomst(?=\s?[:,])|"
+        later=r"voortaan|(?:vanaf|van) (?:nu|vandaag)|in het vervolg|in de toekomst|"
         r"bij ons|afspraak|regel|conventie|standaard",
         builds=r"implementeer|(?:schrijf|bouw|ontwikkel|programmeer|maak) (?:me |ons )?(?:een|de|het|dit|deze)|"
         rf"(?:ontwikkel|programmeer|maak|voeg) (?:een )?{_THING}",
-        uses=r"gebruik\w*",
-        works=r"takken|commentaar|antwoord .{0,20}in",
         order=r"gebruik .{2,60} in plaats van|alsjeblieft (?:geen|niet)|vermijd|zorg (?:ervoor|dat)|"
         r"ik (?:wil geen|wil liever|heb liever|geef de voorkeur)",
         decides=r"(?:we|wij) (?:gebruiken|hebben (?:besloten|gekozen)|kiezen)|dat (?:we|wij) (?:\S+ ){1,4}?gebruiken",
@@ -279,8 +260,6 @@ LANGUAGES = {
         later=r"od (?:teraz|dziś|dzisiaj)|odtąd|na przyszłość|w przyszłości|u nas|konwencj\w+|"
         r"zasad\w+|reguł\w+",
         builds=rf"zaimplementuj|napisz|zbuduj|stwórz|utwórz|zaprogramuj|dodaj {_THING}",
-        uses=r"uży\w+|stosuj\w*|stosować",
-        works=r"gałę[zź]\w*|komentarz\w*|odpowiadaj .{0,20}po",
         order=r"nie (?:używaj|rób|dotykaj|zmieniaj|pisz|dodawaj|usuwaj|pushuj|commituj|edytuj)(?:cie)?|"
         r"(?:używaj|użyj|stosuj)(?:cie)? .{2,60} zamiast|unikaj|upewnij się|wolę|nie chcę|proszę,? nie",
         decides=r"(?:używamy|stosujemy|korzystamy|zdecydowaliśmy|wybraliśmy)",
@@ -304,8 +283,6 @@ LANGUAGES = {
         later=r"отныне|впредь|с (?:этого момента|сегодняшнего дня)|на будущее|в будущем|у нас|"
         r"правил\w+|соглашени\w+|конвенци\w+",
         builds=rf"реализуй|напиши|создай|построй|разработай|запрограммируй|добавь {_THING}",
-        uses=r"использ\w+|бери",
-        works=r"комми[тч]\w*|пуш\w*|ветк\w+|ветвь|комментари\w+|отвечай .{0,20}на",
         order=r"не (?:используй|трогай|меняй|пиши|добавляй|удаляй|пушь|коммить|редактируй|делай)(?:те)?|"
         r"(?:используй|бери)(?:те)? .{2,60} вместо|избегай|предпочитаю|не хочу|пожалуйста,? не",
         decides=r"мы (?:используем|применяем|решили|выбрали)|^используем",
@@ -326,8 +303,6 @@ LANGUAGES = {
         lasting=r"总是|始终|永远|绝不|决不|绝对|从不|切勿|务必|一定要|一律|每次|必须|禁止|统一|不许|不准|都[要用得]",
         later=r"从(?:现在|今天)(?:开始|起)|今后|以后|规定|规范|约定|规则",
         builds=r"(?:请|帮我|给我)*(?:实现|写一?个|做一?个|创建|开发)(?!.{0,6}(?:分支|提交|PR))",
-        uses=r"使用|用(?![户途例])",
-        works=r"提交|推送|分支|合并|注释|回[复答]",
         order=r"不要(?![でなだ。とに])|别[用再动改写]|请勿|避免|而不是|代替|我(?:更喜欢|偏好|不想|不希望)",
         decides=r"我们(?:现在)?(?:使用|用|采用|决定|选择)|本项目(?:使用|采用)",
         remember=r"(?:另外|还有|请|也|要)*记住(?![了吗这那它]|\W*$)|"
@@ -377,23 +352,6 @@ _YOU_MUST = (
     r"(?:du (?:sollst|solltest|musst|darfst)|tu (?:dois|devrais|devi|dovresti|deves)|devi|dovresti|deves|você deve|"
     r"(?:tú )?(?:debes|deberías|tienes que)|je moet|musisz|powin(?:ieneś|naś)|ты должн?[ае]н?|你(?:必须|应该|要))\W*"
 )
-#: Asks to be asked.
-_ASK_ME = (
-    r"(?:(?:mich|mir) (?:\S+ ){0,3}?(?:fragen|informieren|warnen|zeigen)|"
-    r"(?:frage?|informiere?|warne?|zeige?) (?:mich|mir)|"
-    r"m(?:e |['’])(?:demander|prévenir|avertir|consulter|montrer)|(?:demande|préviens|avertis|consulte|montre)-moi|"
-    r"(?:preguntar|avisar|consultar|mostrar|pregúnta|avísa|consúlta|muéstra)me|"
-    r"(?:chieder|avvisar|avvertir|mostrar|chiedi|avvisa|avverti|mostra)mi|"
-    r"(?:pergunt|avis|consult|mostr)[ae]r?-me|me (?:pergunt|avis|consult|mostr)[ae]r?|"
-    r"(?:me|mij) (?:\S+ ){0,3}?(?:vragen|waarschuwen)|(?:vraag|waarschuw) (?:het )?(?:me|mij)|"
-    r"(?:za)?pyta[ćj] mnie|mnie (?:za)?pytać|спрашива(?:ть|й)(?:те)? (?:у )?меня|меня спрашивать)(?!\w)|"
-    r"私に(?:確認|聞い|相談)|(?:나|저)(?:에게|한테) (?:물어|확인)|问我|征求我"
-)
-#: Before what, or when. Without it, "always asking me" may as well be a complaint.
-_WHEN = (
-    r"(?:(?<!\w)(?:bevor|vor|ehe|wenn|falls|sobald|avant|quand|lorsque|si|antes|cuando|prima|quando|se|voordat|voor|als|"
-    r"wanneer|zanim|przed|jeśli|gdy|перед|прежде|если|когда)(?!\w)|前|時|とき|場合|때|전|前|时|如果)"
-)
 #: Words of what holds in general, which also begin a report: "in general the tests fail".
 _GENERALLY = r"en g[ée]n[ée]ral|in generale|em geral|in het algemeen|ogólnie|вообще"
 #: The beginning of a sentence with such a word.
@@ -410,38 +368,12 @@ TEAM = pattern(
     lambda language: language.decides,
     rf"^\W*(?:(?:hier|ici|aquí|qui|aqui|noi|nós|nosotros|тут|здесь),? )?(?!wir haben uns)(?!.*(?<!\w){_FAULTY})",
 )
-#: Says that the order after the colon is for later; and such a lead that may also begin a plan, or a mere note.
-LEADS_IN = pattern(lambda language: language.later, _BEGINS, r"(?:\s?[:：]|は?、)\s*")
-NOTES = lazy_regex(r"^\W*+(?:für|pour|para|per|voor) ", re.IGNORECASE)
-FUTURE = lazy_regex(
-    r"future|zukunft|künftig|avenir|suite|futur|toekomst|przyszło|будущ|今後|今后|앞으로", re.IGNORECASE
-)
-#: Asks always to be asked.
-ASKS_ME = lazy_regex(
-    rf"^(?=.*(?:{_ASK_ME}))(?=.*{_WHEN})(?:"
-    + "|".join(
-        rf"(?!.*(?:{language.denies}) {lasting}|.*{for_now})(?=.*{lasting})\W*{before}"
-        rf"(?:{lasting}|{_YOU_MUST}|(?={_ASK_ME})).{{0,40}}?(?:{_ASK_ME})"
-        for language in LANGUAGES.values()
-        for lasting, for_now in [
-            (
-                _words(language.is_spaced, language.lasting),
-                _words(language.is_spaced, f"{language.now}|{language.passing}"),
-            )
-        ]
-        for before in [rf"(?:(?!(?:{language.denies}) )\w+[,:]? )?" if language.is_spaced else ".{0,20}?"]
-    )
-    + ")",
-    re.IGNORECASE,
-)
 LASTING = pattern(lambda language: f"{language.later}|{language.lasting}")
 #: The beginning of an order to make something, and words of a sentence that is about more than that thing.
 BUILDS = pattern(lambda language: language.builds, _PLEASE, NOT_MADE)
 WIDER = pattern(
     lambda language: "|".join((language.later, language.local, language.decides, language.universal, _GENERALLY))
 )
-#: Words for how Claude works rather than for what a thing to make must do.
-CONDUCT = pattern(lambda language: f"{language.uses}|{language.works}")
 ORDER = pattern(lambda language: language.order)
 DECIDES = pattern(lambda language: language.decides)
 #: What follows an order to remember: a colon or a conjunction, and a statement. What "I" and "you" do is so only now.
@@ -487,14 +419,7 @@ def _remembered(language: Language) -> str:
     return rf"(?:{language.remember})(?:{_STATES}|{prohibits})|(?:{language.noted})\s?[:,]{_IS}\s*\w+"
 
 
-def _ordered(language: Language) -> str:
-    """Return how a sentence begins that asks to remember what to do at all times, or what to use."""
-    cues = f"{language.lasting}|{language.uses}" + ("" if language.is_spaced else f"|{language.denies}")
-    return f"(?:{language.remember}|{language.noted})(?=.*{_words(language.is_spaced, cues)})"
-
-
 REMEMBERS = pattern(_remembered, _ON_MEMORY)
-REMEMBERS_TO = pattern(_ordered, _ON_MEMORY)
 
 
 def _reminded_for_now(language: Language) -> str:
@@ -509,25 +434,34 @@ def _reminded_for_now(language: Language) -> str:
 
 #: Asks to remember what is so only at the moment.
 REMINDS_FOR_NOW = lazy_regex("|".join(_reminded_for_now(one) for one in LANGUAGES.values()), re.IGNORECASE)
-#: An agent, and a text that tells one what to do.
-AGENT = lazy_regex(
-    r"(?:bot|(?<!\w)(?<!user[- ])(?:agente?|assistente?|asistente|assistant))(?:en|s|a|u)?(?!\w)|"
-    r"(?:агент|бот|ассистент|asystent)|エージェント|ボット|에이전트|봇|机器人|智能体",
+#: Perhaps, at the beginning of a sentence or behind a lead-in, where it makes a guess of it.
+PERHAPS = lazy_regex(
+    r"^(?:[^:]{0,40}:)?\W*(?:(?:maybe|perhaps|possibly|vielleicht|eventuell|evtl|peut-être|quizás?|tal vez|"
+    r"a lo mejor|forse|magari|talvez|misschien|wellicht|być może|возможно|может быть)(?!\w)|たぶん|也许|或许)",
     re.IGNORECASE,
 )
-PROMPT = lazy_regex(r"prompt|プロンプト|프롬프트|提示词", re.IGNORECASE)
-#: Talking to people, which is what an agent is made for.
-TALKS = lazy_regex(
-    r"\b(?:antwort|répond|respond|rispond|antwoord|odpowiad|отвеча)|答|대답|回复",
+#: Somebody else's words, or irony.
+DOUBTFUL = lazy_regex(
+    r"(?<!\w)(?:sag(?:t|te)|meint\w*|schreibt|schrieb|laut|angeblich|dit|disait|selon|dice|dijo|según|secondo|diz|"
+    r"disse|segundo|zegt|volgens|mówi|według|говорит|сказал\w*|(?:gute|tolle|super) idee|bonne idée|buena idea|buona "
+    r"idea|boa ideia|goed idee|dobry pomysł|génial|genial)(?!\w)",
     re.IGNORECASE,
 )
-#: Says what a thing that is being made must do.
-OF_THE_THING = lazy_regex(
-    r"^\W*(?:(?:und|et|y|e|en|i|и),? )?(?:(?:er|sie|es|hij|zij|ze|het) (?:darf|soll|sollte|muss|kann|mag|moet|zou|kan)|"
-    r"(?:ils?|elles?) (?:ne )?(?:doi(?:t|vent)|devrai(?:t|ent)|peu(?:t|vent))|"
-    r"(?:(?:él|ella|siempre|nunca|jamás|no|non|sempre|mai|ele|ela|não|nie|nigdy|zawsze|on|ona) )?"
-    r"(?:debe|debería|puede|deve|dovrebbe|può|deveria|pode|może|musi|powin\w+)|"
-    r"(?:он|она|оно|они) (?:\w+ )?(?:должн\w+|должен|мо[гж]\w+))(?!\w)|^\W*(?:それ|它|그것은)",
+#: What always or never is to be done, in the infinitive: "Nie wieder ungefragt Dateien löschen!".
+_INFINITIVE = (
+    r"(?:immer|nie(?:mals)?|altijd|nooit)(?: (?:wieder|mehr|weer|meer)(?!\w))?"
+    r"(?! (?:noch|wieder|mehr|nog|weer|muss\w*|soll\w*|darf\w*|kann\w*|will|moet\w*|wil)\b)"
+    r"(?! (?:\S+ )?(?:du|ich|man|wir|er|ihr|je|ik|men|we|wij|hij)\b) "
+    r"[^,;:.!?]{2,120}(?<= )(?-i:(?!ge)[a-zäöüß]{2,30}(?:en|ern|eln))"
+    r"(?=\W*$|[,;]| (?:bevor|wenn|sobald|falls|voordat|als)\b)|"
+    r"(?:ne )?(?:toujours|jamais) (?!(?:hier|premier|dernier|entier|plaisir)\b)[^\W\d_]{2,20}(?:er|ir|dre|ttre|ire)\b|"
+    r"(?:siempre|nunca|jam[áa]s|sempre) (?!lugar\b|mejor\b|melhor\b)[^\W\d_]{1,20}[aei]r\b|"
+    r"(?:(?:sempre|mai) [^\W\d_]{1,20}[aei]re\b|non [^\W\d_]{1,20}[aei]re mai\b)"
+)
+#: A rule in its plainest form, at the beginning of a sentence.
+ALWAYS_DO = lazy_regex(
+    r"^\W*(?:(?:bitte|por favor|s['’]il te plaît|per favore|alsjeblieft),? )?"
+    rf"(?:(?:ab (?:jetzt|sofort)|von jetzt an|künftig|in zukunft|vanaf nu|désormais) )?(?:{_INFINITIVE})",
     re.IGNORECASE,
 )
 #: For a sentence in lower case.

@@ -36,13 +36,9 @@ def after_both(workshop: Workshop, rule: str, said: str) -> dict[str, Status]:
         ("we use npm here", "moving to pnpm: from now on we use pnpm here instead of npm"),
         ("we always use jest for tests", "we switched from jest to vitest yesterday"),
         ("we always use Redux for state", "we've just replaced Redux with Zustand"),
-        ("we use node here", "we use bun here now, not node"),
         ("wir verwenden immer jest für die Tests", "wir sind von jest auf vitest umgestiegen"),
         ("ab jetzt immer Tabs statt Leerzeichen verwenden", "das mit den Tabs gilt nicht mehr, wir nehmen Leerzeichen"),
-        ("On utilise toujours webpack.", "on est passé de webpack à vite"),
-        ("siempre usamos jest aquí", "migramos de jest a vitest la semana pasada"),
         ("мы всегда используем yarn", "мы перешли с yarn на pnpm"),
-        ("今後は必ずyarnを使ってください", "yarnからpnpmに移行しました"),
         ("we use Docker Compose for local runs", "btw, we've just moved from Docker Compose to Tilt, so use that"),
         ("we always use npm here", "use pnpm instead of npm from now on"),
         ("wir verwenden immer npm", "ab jetzt nehmen wir pnpm statt npm"),
@@ -78,14 +74,10 @@ def test_a_rule_in_favour_of_what_was_left_is_over(workshop: Workshop, rule: str
         ("we always use npm here", "add a flag so users can use pnpm instead of npm from now on"),
         ("wir verwenden immer npm", "wir sind nicht von npm auf pnpm umgestiegen"),
         ("wir verwenden immer npm", "im Frontend verwenden wir jetzt pnpm statt npm"),
-        ("On utilise toujours webpack.", "pour le site de démo on est passé de webpack à vite"),
-        ("siempre usamos jest aquí", "no migramos de jest a vitest"),
-        ("sempre usamos yarn aqui", "não migramos de yarn para pnpm"),
         ("usiamo sempre yarn", "nel progetto di Luca siamo passati da yarn a pnpm"),
         ("we gebruiken altijd yarn", "we zijn niet van yarn naar pnpm overgestapt"),
         ("zawsze używamy yarn", "nie przeszliśmy z yarn na pnpm"),
         ("мы всегда используем yarn", "мы не перешли с yarn на pnpm"),
-        ("今後は必ずyarnを使ってください", "yarnからpnpmに移行しましたか"),
         # Another thing by that name, another side of it, or another rule with the same article.
         ("always run npm audit before a release", "we moved from npm to pnpm"),
         ("never publish to npm without asking", "we moved from npm to pnpm"),
@@ -123,10 +115,6 @@ def test_a_rule_that_ended_so_can_be_brought_back(workshop: Workshop) -> None:
     assert workshop.stored(kept).status == Status.ACTIVE
 
 
-def test_an_apology_withdraws_nothing() -> None:
-    assert rules("never push to main", following="sorry, my bad, continue")
-
-
 def test_what_was_left_is_over_within_a_session_too() -> None:
     (taken,) = takings_back("we moved from npm to pnpm")
 
@@ -139,20 +127,13 @@ def test_what_was_left_is_over_within_a_session_too() -> None:
     [
         "pls never ever commit to main directly ok? open a PR instead",
         "never ever edit the lockfile by hand, okay?",
-        "Could you make sure to always run the e2e tests after touching the router?",
         "Can you please never push without asking me?",
-        "kannst du bitte künftig immer die Tests laufen lassen bevor du sagst dass es fertig ist?",
         "Don't ever run the prod seed script again!!!",
         "Bitte nie wieder ungefragt Dateien löschen!",
         "niemals den legacy Ordner anfassen",
         "ne jamais supprimer les migrations",
         "siempre ejecutar los tests antes",
-        "以后提交之前一定要先跑测试，不要忘了",
-        "今後、勝手にファイルを削除しないでください",
-        "we're on Node 22 now",
-        "we're using GitLab now, not GitHub",
         "The staging db is on port 5544. Remember that please.",
-        "die Staging-Umgebung läuft auf Port 8099, merk dir das",
         "/commit from now on never mention the ticket number in the subject",
     ],
 )

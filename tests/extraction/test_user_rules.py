@@ -162,9 +162,7 @@ RULES = [
     "W każdym projekcie, nieważne jakim, zawsze pisz testy.",
     "npmじゃなくて、必ずpnpmを使ってください。",
     "Nunca uses any, mejor no arriesgar.",
-    "Vergiss das Changelog nie, immer einen Eintrag schreiben.",
     "以后还是用 pnpm,不要用 npm。",
-    "永远不要忘掉写测试。",
     # Marked as people mark what is to be remembered.
     "# Never merge without two approvals.",
     "#always weigh the crates twice",
@@ -663,7 +661,7 @@ def test_all_of_something_else_withdraws_the_last_rule_alone() -> None:
 
 
 def test_no_sentence_runs_across_what_was_pasted() -> None:
-    prompt = "here's the error:\n\nTypeError: x is undefined\n\nI want you to always check for undefined in this repo."
+    prompt = "here's the error:\n\nTypeError: x is undefined\n\nI want you to never use var in this repo."
 
     assert [found.sentence for found in rules(typed_text(prompt))] == [prompt.splitlines()[-1]]
 
@@ -1091,3 +1089,35 @@ def test_why_says_nothing_of_a_prompt_that_nobody_takes_for_a_rule(workshop: Wor
     (moment,) = why_session(workshop.store, session_id, find_session(workshop.store, session_id)).moments
 
     assert moment.no_rules == ()
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "From now on the server returns 404 for deleted users instead of 410.",
+        "ok from now on the login page redirects to /home and not to /dashboard",
+        "The cache must never hold more than a thousand entries.",
+        "It should always keep the last five checkpoints.",
+        "The bot that we are building must never delete a file.",
+    ],
+)
+def test_what_a_program_must_do_is_no_rule(prompt: str) -> None:
+    assert rules(prompt) == []
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Best practices\n- Always use prepared statements\n- Never concatenate SQL\nwhich of these do we break",
+        "Rank these guidelines:\n- never use globals\n- always sort the imports",
+        "prompt for the subagent: you are a reviewer. never edit files. always answer with json.",
+        "always retry or never retry, pick one",
+        "put a line in the readme that we use pnpm and never npm",
+    ],
+)
+def test_a_text_or_a_choice_is_no_rule(prompt: str) -> None:
+    assert rules(prompt) == []
+
+
+def test_a_next_prompt_that_objects_leaves_no_rule() -> None:
+    assert rules("remember that our default branch is develop.", following="sorry, mixed that up, go on") == []
