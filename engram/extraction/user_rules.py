@@ -50,6 +50,8 @@ MAX_WORDS = 40
 LONGEST = 600
 #: Minimum share of all words in two sentences that must be common for the sentences to say the same.
 SAME_SHARE = 0.6
+#: Maximum number of sentences in a prompt and the next one that withdraw or correct something.
+MOST_WITHDRAWALS = 12
 #: Share of the words in a sentence such as "we no longer …" that a rule must contain to be ended by it.
 MOSTLY = 0.6
 
@@ -457,7 +459,18 @@ def _is_in_rules(statement: Statement) -> bool:
 
 
 def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], following: str) -> None:
-    """Refuse rules that are withdrawn by a later sentence in the prompt, or by the next prompt."""
+    """Refuse rules that are withdrawn by a later sentence in the prompt, or by the next prompt.
+
+    More than ``MOST_WITHDRAWALS`` withdrawals and corrections leave no rule, so that the time is linear in the text.
+    """
+    after = [sentence for sentence, _ in sentences_in(following)]
+    withdrawals = sum(takes_back(said) or correction_in(said) is not None for said in (*sentences, *after))
+    if withdrawals > MOST_WITHDRAWALS:
+        judged[:] = [
+            (at, replace(found, refusal=Refusal.TAKEN_BACK) if found.refusal in (None, Refusal.ORDER) else found)
+            for at, found in judged
+        ]
+        return
     for at, sentence in enumerate(sentences):
         if takes_back(sentence):
             _refuse(judged, at, sentence, within=at)
@@ -465,7 +478,6 @@ def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], fo
             # A correction refers to the sentence just before it, or to the beginning of its own sentence.
             is_own = bool(sentence[: correction.start()].strip())
             _refuse(judged, at, sentence, within=1, with_own=is_own)
-    after = [sentence for sentence, _ in sentences_in(following)]
     last = len(sentences) - 1
     for number, sentence in enumerate(after):
         objects = number == 0 and (DISAGREES.search(sentence) or words.OBJECTS.match(sentence))

@@ -57,6 +57,8 @@ _MOVED = tuple(
         rf"(?:over )?to {_NEW}{_ENDS}",
         rf"we(?:['’]ve| have)? {_JUST}(?:(?:replaced|swapped) {_OLD} (?:with|by|for)|"
         rf"(?:dropped|ditched|abandoned) (?P<left>{_NAME}) (?:for|in favou?r of)) {_NEW}{_ENDS}",
+        rf"(?:please )?(?:don['’]?t|do not|stop|no longer) us(?:e|ing) {_OLD} (?:any ?more|any longer)[,;:.–—-]? ?"
+        rf"(?:(?:and|but|please|always) ){{0,3}}use {_NEW}{_ENDS}",
         rf"wir sind {_JUST}von {_OLD} (?:auf|zu) {_NEW} (?:umgestiegen|gewechselt|migriert|umgezogen){_ENDS}",
         rf"wir haben {_JUST}von {_OLD} auf {_NEW} (?:umgestellt|gewechselt|migriert){_ENDS}",
         rf"(?:on est|nous sommes|on a|nous avons) {_JUST}(?:(?:pass|migr|chang)és? de {_OLD} (?:à|vers)|"

@@ -115,6 +115,15 @@ def test_a_rule_that_ended_so_can_be_brought_back(workshop: Workshop) -> None:
     assert workshop.stored(kept).status == Status.ACTIVE
 
 
+def test_what_shall_not_be_used_any_more_is_over() -> None:
+    (taken,) = takings_back("don't use axios any more, always use fetch")
+
+    assert taken.is_about("Always use axios.")
+    assert not taken.is_about("Always use fetch.")
+    assert not taken.is_about("Never use axios.")
+    assert not takings_back("don't use axios for the upload, use fetch")
+
+
 def test_what_was_left_is_over_within_a_session_too() -> None:
     (taken,) = takings_back("we moved from npm to pnpm")
 

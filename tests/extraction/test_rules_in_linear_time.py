@@ -94,3 +94,19 @@ def test_a_very_long_sentence_is_no_rule_and_its_end_is_heeded() -> None:
     assert asked.refusal is user_rules.Refusal.QUESTION
     assert not user_rules.rules(f"Scratch that, always use {'packages-and-' * 100}.")
     assert user_rules.rules("Scratch that, always use uv.")
+
+
+def test_the_withdrawals_of_a_prompt_are_compared_with_its_rules_a_limited_number_of_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared: list[str] = []
+    refuse = user_rules._refuse
+
+    def counted(judged: Any, at: int, sentence: str, **options: Any) -> None:
+        compared.append(sentence)
+        refuse(judged, at, sentence, **options)
+
+    monkeypatch.setattr(user_rules, "_refuse", counted)
+
+    assert not user_rules.rules("Always use tabs. Forget what I said about squashing. " * 200)
+    assert len(compared) <= 2 * user_rules.MOST_WITHDRAWALS
