@@ -33,7 +33,7 @@ MAX_KEPT = 0.03
 FLOORS = [step / 4 for step in range(-8, 17)]
 #: How far below a rule's floor these may score: a sentence that begins like a rule, an order that becomes a rule when
 #: it is repeated, and a sentence that still sounds like a rule.
-BELOW = {"unmistakable": 1.75, "sure": 8.25, "order": 3.25, "unsure": 2.75}
+BELOW = {"unmistakable": 2.0, "sure": 8.25, "order": 3.25, "unsure": 2.75}
 
 
 class Prompt(NamedTuple):

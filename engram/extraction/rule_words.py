@@ -334,7 +334,7 @@ TO_DO = lazy_regex(r"\s*+(?:[-*+•]|\d{1,3}[.)])\s++\[[ xX]\]\s")
 #: Wordings that make it doubtful that a sentence is meant as a rule although it begins like one: someone else's words,
 #: a choice, a joke.
 DOUBTFUL = lazy_regex(
-    r"\b(?:says?|said|told|wrote|writes|insist\w*|thinks?|thought|reckons?|believes?|prefers?|wants?|put it|motto|"
+    r"\b(?:says?|said|told|wrote|writes|insist\w*|thinks?|thought|reckons?|believes?|prefers|wants|put it|motto|"
     r"advice|opinion|according to|options?|variant|alternative|version|following|above|either|or never|yes or no|"
     r"sarcas\w*|iron(?:y|ic\w*)|joking|kidding|a joke|say never|yeah|right,|of course|brilliant|genius|"
     r"is what|(?:great|good|nice) (?:idea|advice|plan|message)|while|until|as long as|because that)\b",

@@ -42,6 +42,8 @@ RULES = [
     "We decided to use Postgres instead of MySQL.",
     "We never squash merges.",
     "I prefer small commits over large ones.",
+    "I always want type hints.",
+    "今后请始终使用pnpm。",
     "I don't like abbreviations in variable names.",
     "I merge the pull requests myself.",
     "Commits should never mention the ticket.",
