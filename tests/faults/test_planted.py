@@ -272,7 +272,7 @@ def test_a_made_up_repository_neither_sees_nor_fills_another_project(
     (made_up / ".git").write_text(f"gitdir: {victim / '.git' / 'worktrees' / 'w'}\n")
     for folder in (victim, made_up):
         pen = Pen(settings.projects_folder / f"-{folder.name}" / f"{folder.name}.jsonl", str(folder))
-        pen.user(f"we always use the registry zq{folder.name} for our packages here")
+        pen.user(f"from now on always use the registry zq{folder.name} for our packages")
         pen.says("Noted.")
 
     memories = read_and_extract(store, settings)

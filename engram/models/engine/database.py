@@ -513,10 +513,10 @@ class OpenedFiles:
         Args:
             open_log: makes the connection open the log, if the pragmas did not.
         """
-        if not self._noted.is_complete:
+        if not getattr(self._noted, "is_complete", False):
             open_log()
-            now = map(identity_of, self._paths)
-            self._noted.files = [known or new for known, new in zip(self._noted.files, now, strict=True)]
+            before = getattr(self._noted, "files", [None] * len(self._paths))
+            self._noted.files = [known or identity_of(path) for known, path in zip(before, self._paths, strict=True)]
             self._noted.is_complete = True
         return any(identity_of(path) != known for path, known in zip(self._paths, self._noted.files, strict=True))
 
