@@ -12,7 +12,7 @@ from typing import Any
 from engram.errors import EngramError, SettingsError
 from engram.paths import Home
 from engram.settings import Settings, load, parse_value, read_config
-from engram.system.atomic import locked_folder, make_private_folder, write_atomic
+from engram.system.atomic import locked_folder, make_private_folder, write_target
 from engram.trust.display import nearest_names
 
 #: The setting that depends on where config.toml is, not on its content.
@@ -103,5 +103,5 @@ def _rewrite(home: Path, name: str, value: object) -> bool:
         new = tomlkit.dumps(document)
         if new == old:
             return False
-        write_atomic(path.resolve() if path.is_symlink() else path, new.encode("utf-8"))
+        write_target(path, new.encode("utf-8"))
     return True

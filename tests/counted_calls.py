@@ -7,13 +7,19 @@ from collections.abc import Callable
 from types import CodeType, FrameType
 
 
-def calls_of(work: Callable[[], object], code: CodeType | None = None) -> int:
-    """Run something; return how often a function was called or, without one, how many were, those in C included."""
+def calls_of(work: Callable[[], object], counted: CodeType | str | None = None) -> int:
+    """Run something; return how often a function was called, or the functions of a file.
+
+    Without either, all calls count, those of functions in C included.
+    """
     calls = 0
 
     def count(frame: FrameType, event: str, _: object) -> None:
         nonlocal calls
-        calls += event in ("call", "c_call") if code is None else event == "call" and frame.f_code is code
+        if counted is None:
+            calls += event in ("call", "c_call")
+        else:
+            calls += event == "call" and counted in (frame.f_code, frame.f_code.co_filename)
 
     sys.setprofile(count)
     try:

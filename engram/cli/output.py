@@ -17,7 +17,7 @@ import click
 
 from engram.errors import NotFound
 from engram.paths import absolute_path
-from engram.system.atomic import write_atomic
+from engram.system.atomic import write_target
 from engram.system.clock import parse_time_ms
 from engram.system.lazy_regex import lazy_regex
 from engram.trust.display import cut_at_word, escape_hidden, visible
@@ -282,7 +282,7 @@ def write_file(path: Path, data: bytes) -> None:
         with target.open("wb") as file:
             file.write(data)
     else:
-        write_atomic(target.resolve() if target.is_symlink() else target, data)
+        write_target(target, data)
 
 
 def is_open_to_others(stream: TextIO) -> bool:

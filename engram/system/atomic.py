@@ -42,6 +42,11 @@ def write_atomic(path: Path, data: bytes) -> None:
         raise
 
 
+def write_target(path: Path, data: bytes) -> None:
+    """Do the same as ``write_atomic``, but keep a link and write the file that it points to."""
+    write_atomic(path.resolve() if path.is_symlink() else path, data)
+
+
 def flush_to_disk(path: Path) -> None:
     """Flush a file, or the entries of a folder, to disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

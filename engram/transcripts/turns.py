@@ -438,6 +438,17 @@ class Draft:
         )
 
 
+def continued(drafts: dict[str, Draft], turn: Turn) -> Draft:
+    """Return the draft with the key of a stored turn, adding one that continues the turn if there is none.
+
+    A draft is made only then, because it copies all entries of the turn.
+    """
+    draft = drafts.get(turn.key)
+    if draft is None:
+        draft = drafts[turn.key] = Draft.of(turn)
+    return draft
+
+
 def standing_turns(turns: Sequence[Turn]) -> list[Turn]:
     """Return the turns of a session without those that the user rewound and replaced with another prompt.
 

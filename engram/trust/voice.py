@@ -392,10 +392,10 @@ def _asks_about(lines: list[str], at: int) -> bool:
     """Return True if the line asks about text that follows. Most requests count only if a blank line comes next."""
     if _TEXT_REQUEST.match(lines[at].rstrip()):
         is_own = _BEGINS_RULE.match(lines[at + 1]) and not _POINTS.search(lines[at])
-        return not is_own and any(line.strip() for line in islice(lines, at + 1, None))
+        return not is_own and any(lines[number].strip() for number in range(at + 1, len(lines)))
     if lines[at + 1].strip() or not _REQUEST.match(lines[at].rstrip()):
         return False
-    following = (line for line in islice(lines, at + 1, None) if line.strip())
+    following = (number for number in range(at + 1, len(lines)) if lines[number].strip())
     return sum(1 for _ in islice(following, _REQUESTED_LINES)) == _REQUESTED_LINES
 
 

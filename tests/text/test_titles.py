@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from types import FrameType
-
 import pytest
+from counted_calls import calls_of
 
 from engram.text import titles
 from engram.text.titles import MAX_TITLE_CHARACTERS, MAX_TITLE_WORDS, clean_title, title_from
@@ -114,16 +112,6 @@ def test_a_title_has_no_bullet_and_no_unpaired_quote(prompt: str, title: str) ->
 
 @pytest.mark.parametrize("line", ["é, ", "“a. ", "é because ", "`a. "])
 def test_only_the_beginning_of_a_long_line_is_looked_at(line: str) -> None:
-    calls = 0
-
-    def count(frame: FrameType, event: str, _: object) -> None:
-        nonlocal calls
-        calls += event == "call" and frame.f_code.co_filename == titles.__file__
-
-    sys.setprofile(count)
-    try:
-        title_from(line * (16_000 // len(line)))
-    finally:
-        sys.setprofile(None)
+    calls = calls_of(lambda: title_from(line * (16_000 // len(line))), titles.__file__)
 
     assert calls < 8 * MAX_TITLE_CHARACTERS

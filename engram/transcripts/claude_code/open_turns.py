@@ -10,7 +10,7 @@ from engram.transcripts.claude_code import AGENT
 from engram.transcripts.claude_code.entry import Entry, Kind
 from engram.transcripts.claude_code.state import MAX_WAITING, ReaderState
 from engram.transcripts.speaker import UNKNOWN_SESSION, Speaker, claude_code_speaker, session_fields
-from engram.transcripts.turns import Draft, EntryRef, Opening, Role, Turn, TurnUpdate
+from engram.transcripts.turns import Draft, EntryRef, Opening, Role, Turn, TurnUpdate, continued
 
 #: Entries of these kinds belong to turns.
 _KINDS_OF_TURNS = (Kind.USER, Kind.ASSISTANT, Kind.SYSTEM, Kind.ATTACHMENT)
@@ -83,7 +83,7 @@ class OpenTurns:
         """Return the draft with a key or, if the session is being reread, a draft of the stored turn with that key."""
         draft = self._drafts.get(key)
         if draft is None and key not in self._withdrawn and (turn := self._load(key)) is not None:
-            draft = self._drafts[key] = Draft.of(turn)
+            draft = continued(self._drafts, turn)
         return draft
 
     def make(self, key: str, opening: Opening, entry: Entry) -> Draft:
@@ -137,9 +137,7 @@ class OpenTurns:
 
     def go_on(self, turn: Turn) -> Draft:
         """Make a stored turn the current one while the session is reread; the following entries then belong to it."""
-        draft = self._drafts.get(turn.key)
-        if draft is None:
-            draft = self._drafts[turn.key] = Draft.of(turn)
+        draft = continued(self._drafts, turn)
         if self.current is not draft:
             if self.current is not None:
                 self.current.close()

@@ -53,6 +53,7 @@ from engram.transcripts.turns import (
     TextBlock,
     Turn,
     TurnUpdate,
+    continued,
 )
 
 # -- The state that the reader of a rollout keeps between two reads, in the cursor that ingest stores.
@@ -434,9 +435,7 @@ class TurnBuilder:
         self._moved.append(EntryRef(uuid, entry.offset, entry.length, entry.line))
         if turn is None or turn.key in self._withdrawn:
             return
-        draft = self._drafts.get(turn.key)
-        if draft is None:
-            draft = self._drafts[turn.key] = Draft.of(turn)
+        draft = continued(self._drafts, turn)
         if draft is not self._current:
             if self._current is not None:
                 self._current.close()
