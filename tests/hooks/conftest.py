@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -15,7 +16,7 @@ import pytest
 from hook_runs import Answer, Hooks
 
 from engram.paths import Home
-from engram.system.socketpath import socket_address
+from engram.worker.request_reader import close_listener, open_listener
 from engram_hooks.block import link_interpreter, settings_block
 
 
@@ -47,19 +48,18 @@ def _make_hooks(root: Path) -> Hooks:
 @pytest.fixture
 def serve() -> Iterator[Callable[[Home, Answer], None]]:
     """Answers at a home's engram.sock in a thread until the test ends."""
-    listeners: list[socket.socket] = []
+    with contextlib.ExitStack() as stack:
 
-    def start(home: Home, answer: Answer) -> None:
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with socket_address(home.recall_socket) as address:
-            listener.bind(address)
-        listener.listen(16)
-        listeners.append(listener)
-        threading.Thread(target=_serve, args=(listener, answer), daemon=True).start()
+        def start(home: Home, answer: Answer) -> None:
+            listener = open_listener(home.recall_socket)
+            listener.listen(16)
+            thread = threading.Thread(target=_serve, args=(listener, answer), daemon=True)
+            thread.start()
+            stack.callback(thread.join, 60)
+            # This ends the wait of the thread, which would otherwise accept from whatever gets the same number later.
+            stack.callback(close_listener, listener)
 
-    yield start
-    for listener in listeners:
-        listener.close()
+        yield start
 
 
 def _serve(listener: socket.socket, answer: Answer) -> None:

@@ -18,6 +18,7 @@ from hook_runs import Hooks, Serve
 from engram.paths import Home
 from engram.recollection.render_bites import hook_output
 from engram.system.socketpath import socket_address
+from engram.worker.request_reader import close_listener, open_listener
 from engram.worker.worker_client import announce_worker
 from engram_hooks import briefing, prompt
 from engram_hooks.block import relay_command
@@ -149,28 +150,25 @@ def run_with_limits(hooks: Hooks, first: float, life: float, end: float) -> byte
 @pytest.fixture
 def slow_worker() -> Iterator[Callable[[Home, Callable[[socket.socket], None]], None]]:
     """A worker that does with each request what it is told."""
-    listeners: list[socket.socket] = []
+    with contextlib.ExitStack() as stack:
 
-    def start(home: Home, act: Callable[[socket.socket], None]) -> None:
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        listeners.append(listener)
-        with socket_address(home.recall_socket) as address:
-            listener.bind(address)
-        listener.listen(1)
+        def start(home: Home, act: Callable[[socket.socket], None]) -> None:
+            listener = open_listener(home.recall_socket)
 
-        def answer_one() -> None:
-            with contextlib.suppress(OSError):
-                connection, _ = listener.accept()
-                with connection:
-                    while connection.recv(65_536):
-                        pass
-                    act(connection)
+            def answer_one() -> None:
+                with contextlib.suppress(OSError):
+                    connection, _ = listener.accept()
+                    with connection:
+                        while connection.recv(65_536):
+                            pass
+                        act(connection)
 
-        threading.Thread(target=answer_one, daemon=True).start()
+            thread = threading.Thread(target=answer_one, daemon=True)
+            thread.start()
+            stack.callback(thread.join, 60)
+            stack.callback(close_listener, listener)
 
-    yield start
-    for listener in listeners:
-        listener.close()
+        yield start
 
 
 def test_a_sign_of_life_makes_the_hook_wait_longer(
