@@ -380,9 +380,8 @@ def _run_by(text: str) -> str:
 
 
 _REDIRECTION = lazy_regex(r"\s*\d?>&\d|\s*\d>/dev/null")
-_WRAPPING = lazy_regex(
-    r"\s*(?:2>&1|2>/dev/null|\|\s*(?:head|tail|grep|sed|awk|less|cat|tee|wc)\b[^|]*|;\s*echo\b[^;]*)"
-)
+#: A filter of the output, or a line that only reports.
+_REPORTING = lazy_regex(r"\s*(?:\|\s*(?:head|tail|grep|sed|awk|less|cat|tee|wc)\b[^|]*|;\s*echo\b[^;]*)")
 _CHANGE_FOLDER = lazy_regex(r"^(?:cd\s+\S+\s*(?:&&|;)\s*)+")
 
 
@@ -394,7 +393,7 @@ def without_redirections(command: str) -> str:
 def normal_command(command: str) -> str:
     """Return a command without folder changes, redirections and filters, which differ between runs of the same one."""
     text = _CHANGE_FOLDER.sub("", " ".join(command.split()))
-    return _WRAPPING.sub("", text).strip()
+    return _REPORTING.sub("", without_redirections(text)).strip()
 
 
 def without_colours(text: str) -> str:

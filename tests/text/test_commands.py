@@ -201,6 +201,7 @@ def test_when_a_success_follows_a_failure(command: str, failed: str, tells: bool
 
 def test_commands_compare_without_folders_redirections_and_filters() -> None:
     assert normal_command("cd /x && go test ./... 2>&1 | grep FAIL | head -3") == "go test ./..."
+    assert normal_command("go test ./... >&2; echo done") == "go test ./..."
 
 
 def test_a_command_is_shown_without_the_redirections_of_its_streams() -> None:
