@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import secrets
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -264,7 +266,7 @@ def ensure_project(
 
     If other machines have a project with the same remote, that project gets the identity. The name is for display; it
     is stored on one line of at most 60 characters without secrets or hidden characters. If another project has or had
-    that name, a number is added.
+    that name, it is preceded by that of the enclosing folder or of the remote's owner, or else a number is added.
     """
     known = find_or_await(tx, identity, remote)
     is_awaiting = known is not None and bool(remote) and known.identity == PLACEHOLDER + remote
@@ -274,11 +276,15 @@ def ensure_project(
     from engram.redaction import redact
     from engram.trust.display import visible
 
-    wanted_name = " ".join(visible(redact(wanted_name)).split())[:MAX_NAME_CHARACTERS].rstrip() or "project"
-    name, number, identities = wanted_name, 1, {identity, "" if known is None else known.identity}
-    while is_name_taken(tx, name, identities):
-        number += 1
-        name = f"{wanted_name[: MAX_NAME_CHARACTERS - 6]}-{number}"
+    def clean(name: str) -> str:
+        return " ".join(visible(redact(name)).split())[:MAX_NAME_CHARACTERS].rstrip()
+
+    wanted_name = clean(wanted_name) or "project"
+    identities = {identity, "" if known is None else known.identity}
+    namesake = find_project(tx, wanted_name)
+    other = "" if namesake is None else namesake.identity
+    names = (clean(name) for name in _names_for(wanted_name, identity, remote, other))
+    name = next(name for name in names if not is_name_taken(tx, name, identities))
     columns = {
         "identity": identity,
         "name": name,
@@ -292,6 +298,26 @@ def ensure_project(
     else:
         row_id = tx.insert(tables.Project.insert(**columns, stable_id=secrets.token_hex(8), root=""))
     return _with_folder(tx, ProjectRow(id=row_id, identity=identity, name=name, root=""), root)
+
+
+def _names_for(wanted_name: str, identity: str, remote: str, namesake: str) -> Iterator[str]:
+    """Yield names for a project, the best first: the wanted one, with what tells it apart before it, with a number.
+
+    That is the nearest enclosing folder that the path of ``namesake``, which has the name already, doesn't share, or
+    else the owner of the remote. No name contains a slash, so that none is taken for a folder.
+    """
+    yield wanted_name
+    owners = remote.split("/")[1:-1] if is_shareable(remote) else []
+    folders, others = _folders_in(identity), _folders_in(namesake)
+    apart = [folder for folder, other in itertools.zip_longest(folders, others) if folder and folder != other]
+    prefixes = [*apart[:1], *owners[-1:]]
+    yield from (f"{prefix}-{wanted_name}" for prefix in prefixes if not wanted_name.startswith(prefix))
+    yield from (f"{wanted_name[: MAX_NAME_CHARACTERS - 6]}-{number}" for number in itertools.count(2))
+
+
+def _folders_in(identity: str) -> list[str]:
+    """Return the names of the folders that enclose a project's, the nearest first."""
+    return re.split(r"[/\\]", path_of(identity))[-2:0:-1]
 
 
 def _settle(tx: Tx, awaiting: ProjectRow, columns: Mapping[str, Any]) -> None:

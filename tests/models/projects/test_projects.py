@@ -60,6 +60,30 @@ def test_a_name_that_another_project_has_or_had_gets_a_number(store: Store) -> N
     assert [second.name, third.name] == ["demo-2", "demo-3"]
 
 
+@pytest.mark.parametrize(
+    ("identity", "remote", "name"),
+    [
+        ("/home/anna/web/demo", "", "web-demo"),
+        ("/home/anna/web/demo", "code.example/acme/demo", "web-demo"),
+        ("/srv/home/anna/code/demo", "", "srv-demo"),
+        ("/home/ben/code/demo", "code.example/acme/demo", "ben-demo"),
+        ("/home/anna/demo/demo", "code.example/acme/demo", "acme-demo"),
+        ("/home/anna/code/demo//0123", "code.example/acme/demo", "acme-demo"),
+        ("D:\\work\\demo", "", "work-demo"),
+        ("D:\\demo", "", "demo-2"),
+        ("hub:code.example/acme/demo", "", "acme-demo"),
+        ("/b", "/srv/git/demo", "demo-2"),
+    ],
+)
+def test_a_name_that_another_project_has_is_told_apart_by_the_folder_or_the_owner(
+    store: Store, identity: str, remote: str, name: str
+) -> None:
+    with store.transaction() as tx:
+        ensure_project(tx, "/home/anna/code/demo", "demo")
+        assert ensure_project(tx, identity, "demo", remote=remote).name == name
+        assert ensure_project(tx, identity, "demo", remote=remote).name == name
+
+
 @pytest.mark.parametrize(("wanted", "name"), [("", "project"), ("two\nlines", "two lines"), ("x" * 80, "x" * 60)])
 def test_a_name_is_one_line_of_at_most_60_characters(store: Store, wanted: str, name: str) -> None:
     with store.transaction() as tx:
