@@ -18,6 +18,7 @@ from engram.system.lazy_regex import lazy_regex
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _SPAN = lazy_regex(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)?")
+_WRITE_SPAN = "Write a number and its unit, such as 90s, 30m, 1h, 7d or 2w."
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
@@ -71,12 +72,14 @@ class TimeSpan(click.ParamType[float]):
             return float(value)
         match = _SPAN.fullmatch(str(value).strip().lower())
         if match is None:
-            self.fail(f"{value!r} is not a duration. Write one such as 90s, 30m, 1h or 7d.", param, ctx)
-        seconds = float(match[1]) * _SECONDS[match[2] or "s"]
+            self.fail(f"{value!r} is not a duration. {_WRITE_SPAN}", param, ctx)
+        if match[2] is None:
+            self.fail(f"{value!r} has no unit. {_WRITE_SPAN}", param, ctx)
+        seconds = float(match[1]) * _SECONDS[match[2]]
         if not seconds:
-            self.fail(f"{value!r} is zero. Write a duration such as 90s, 30m, 1h or 7d.", param, ctx)
+            self.fail(f"{value!r} is zero. {_WRITE_SPAN}", param, ctx)
         if seconds > _MOST_SECONDS:
-            self.fail(f"{value!r} is longer than a hundred years. Write a duration such as 90s or 7d.", param, ctx)
+            self.fail(f"{value!r} is longer than a hundred years. {_WRITE_SPAN}", param, ctx)
         return seconds
 
 

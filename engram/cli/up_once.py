@@ -78,11 +78,12 @@ def run_once(
         # The user is waiting, and no recall runs at the same time.
         threads = max(settings.embedding_threads, min(os.cpu_count() or 1, MAX_THREADS))
         runtime = make_runtime(replace(settings, embedding_threads=threads), store)
-        texts = 0
+        texts = embedded = 0
 
         def step(stage: str, done: int, total: int) -> None:
             nonlocal texts
             if stage == "embed":
+                done += embedded
                 texts = max(texts or done + usage.count_without_vector(store), done)
                 total = texts
             bars.show(_STAGES.get(stage, stage), done, total)
@@ -90,7 +91,7 @@ def run_once(
         drained = drain(
             runtime, with_waiting=True, with_consolidation=with_consolidation, with_vectors=with_vectors, progress=step
         )
-        embedded = drained.embedded
+        embedded, texts = drained.embedded, 0
         if drained.has_consolidated:
             # Consolidation writes notes, which must also be indexed and embedded.
             embedded += drain(runtime, with_vectors=with_vectors, progress=step).embedded

@@ -25,14 +25,14 @@ from engram.cli.options import (
 )
 from engram.cli.output import one_line, print_facts, print_json, print_table, say, say_lines, when
 from engram.cli.results import Result, in_folder, print_head, print_last, print_lines, print_rest, print_results
-from engram.cli.workspace import Workspace, advise, chosen_project, project_of_folder
+from engram.cli.workspace import Workspace, advise, chosen_project, find_project, project_of_folder
 from engram.embedding.load_model import load_model
 from engram.enums import Channel, Kind, Verdict
 from engram.errors import BadRequest, NotFound
 from engram.models.engine.transaction import Store
 from engram.models.memories.branches import branch_place
 from engram.models.memories.memory_records import find_memory
-from engram.models.projects.projects import ProjectRow, list_projects, project_by_id
+from engram.models.projects.projects import ProjectRow, list_held_projects, list_projects, project_by_id
 from engram.models.sessions.prompt_outcomes import Candidate, Outcome, sessions_with_outcomes
 from engram.models.sessions.sessions import (
     SessionRow,
@@ -69,8 +69,9 @@ _MAX_FILES = 20
 
 
 @click.command("where")
+@click.option("--project", metavar="NAME", default=None, help="In this project (default: in the current folder).")
 @json_command
-def where(workspace: Workspace, as_json: bool) -> None:
+def where(workspace: Workspace, project: str | None, as_json: bool) -> None:
     """Show the state of the work in this folder: branch, uncommitted files, open todos, last failure, open problems.
 
     Also shows what is open on other branches, and the last session on this branch and the latest session overall, each
@@ -79,21 +80,20 @@ def where(workspace: Workspace, as_json: bool) -> None:
 
     Example: engram where
     """
-    folder = current_folder()
     with workspace.store() as store:
-        project = project_of_folder(store, workspace.settings, folder)
-        state = find_branch_state(
-            store, None if project is None else project.id, folder, git_seconds=MAX_STATUS_SECONDS
-        )
-    if project is None and not state.branch:
-        raise NotFound("this folder is not in any known project or repository; run `engram where` inside one")
+        named = find_project(store, workspace.settings, project)
+        folder = current_folder() if named is None else named.root
+        place = named or project_of_folder(store, workspace.settings, folder)
+        state = find_branch_state(store, None if place is None else place.id, folder, git_seconds=MAX_STATUS_SECONDS)
+    if place is None and not state.branch:
+        raise NotFound("this folder is not in any known project or repository; go into one, or add --project NAME")
     is_known = bool(state.is_unfinished or state.threads_elsewhere or state.last or state.last_elsewhere)
     if as_json:
-        print_json({"project": None if project is None else project.name, "folder": folder} | state.to_json())
+        print_json({"project": None if place is None else place.name, "folder": folder} | state.to_json())
     elif state.branch or is_known:
         _print_where(state)
     else:
-        say("Nothing is known about this folder yet: no session has taken place here.")
+        say(f"Nothing is known about {project or 'this folder'} yet: no session has taken place there.")
     end_answer(is_known=is_known)
 
 
@@ -213,9 +213,9 @@ def _print_blame(touches: Sequence[Touch], titles: Mapping[str, str]) -> None:
 def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: bool, limit: int, as_json: bool) -> None:
     """Show the commands that ran a tool and passed in earlier sessions, newest first, with exit code and date.
 
-    TOOL is a program, with or without its subcommand. Looks in the project of this folder; outside of any, in all
-    projects. A command whose exit code is another program's, as in front of a pipe, counts as neither passed nor
-    failed. Exits with 1 if the tool never passed.
+    TOOL is a program, with or without its subcommand. Looks in the project of this folder; outside of any, or with
+    --all, in all projects. A command whose exit code is another program's, as in front of a pipe, counts as neither
+    passed nor failed. Exits with 1 if the tool never passed.
 
     Example: engram how "git rebase"
     """
@@ -226,6 +226,7 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
         history = find_runs(store, places, tool)
         runs = history.passed[:limit]
         error = fixed_error(store, history.failed, [row.id for row in places], {read_branch(current_folder())})
+        is_elsewhere = not (history.passed or place is None) and find_runs(store, list_projects(store), tool).passed
     if as_json:
         counts = {"failed": len(history.failed), "unknown": history.unknown}
         print_json({"tool": tool, "runs": [run.to_json() for run in runs], **counts})
@@ -233,6 +234,7 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
     where = "any project" if place is None else one_line(place.name, 60)
     if not runs:
         tried = f"; it failed {number_of(len(history.failed), 'time')}" if history.failed else ""
+        tried += "; add --all for those of other projects" * bool(is_elsewhere)
         unknown = f" {_how_it_ended(history)}" if history.unknown else ""
         end_with_nothing(f"No command that ran {one_line(tool, 60)} and passed is known in {where}{tried}.{unknown}")
     resumed = ""
@@ -386,6 +388,8 @@ def _explain(workspace: Workspace, store: Store, prompt: str, project: str | Non
         print_json(explanation.to_json() | more)
         return
     _print_explanation(explanation, reason)
+    if place is None and list_held_projects(store):
+        advise("\nThis folder is not in any known project; add --project NAME to ask as if in one.")
     if note:
         say(note, err=True)
 
@@ -542,7 +546,7 @@ def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bo
     Last come the answers that Claude gave when a prompt contained the error. Nothing proves that they helped.
 
     ERROR is the message or its most informative line; `-` reads it from standard input. Looks in the project of this
-    folder; outside of any, in all projects. Exits with 1 if nothing is known.
+    folder; outside of any, or with --all, in all projects. Exits with 1 if nothing is known.
 
     Example: engram fix "ModuleNotFoundError: No module named 'yaml'"
     """
@@ -564,7 +568,10 @@ def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bo
         found = find_fixes(store, redact(error), places, relevance_of=relevance_of, branches=branches)
         fixes = [*found, *find_answers(store, redact(error), places, but=found, branches=branches)][:limit]
         others = [] if fixes or place is None else [row.id for row in list_projects(store)]
-        is_elsewhere = bool(others and find_fixes(store, redact(error), others, branches=branches))
+        is_elsewhere = bool(
+            find_fixes(store, redact(error), others, branches=branches)
+            or find_answers(store, redact(error), others, branches=branches)
+        )
     if as_json:
         print_json({"fixes": [found.to_json() for found in fixes]})
         end_answer(is_known=bool(fixes))

@@ -429,3 +429,14 @@ def test_the_question_of_the_first_screen_is_one_that_a_person_asks_again(
     found = find_own_question(filled, load().settings)
 
     assert (found and found.question) == chosen
+
+
+def test_the_progress_never_goes_back(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engram.cli.up_once.LINE_SECONDS", 0.0)
+
+    lines = re.findall(r"^Preparing the search by meaning: (\d+) of (\d+)", run("up", "--once").stderr, re.MULTILINE)
+
+    steps = [(int(done), int(total)) for done, total in lines]
+    assert len(steps) > 1
+    assert steps == sorted(steps)
+    assert all(done <= total for done, total in steps)

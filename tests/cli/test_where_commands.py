@@ -302,7 +302,7 @@ def test_fix_of_an_error_that_names_the_branch_is_found_on_another_branch(at_wor
     assert [found["id"] for found in run_json("fix", failed.format("feat/x"))["fixes"]] == [None]
 
 
-def test_fix_names_the_project_of_a_fix_from_elsewhere(
+def test_fix_how_and_where_look_in_other_projects_if_asked_to(
     at_work: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_work.work(
@@ -318,12 +318,15 @@ def test_fix_names_the_project_of_a_fix_from_elsewhere(
     (tmp_path / "boats").mkdir()
     monkeypatch.chdir(tmp_path / "boats")
     run("save", "The mast is cedar.")
-    other = run("fix", FAILED)
+    other, passed = run("fix", FAILED), run("how", "make")
+    open_there = run("where", "--project", name)
     monkeypatch.chdir(tmp_path)
     elsewhere = run("fix", FAILED).stdout
 
     assert f" · {name}\n" in elsewhere
-    assert (other.exit_code, "boats; add --all for those of other projects." in other.output) == (1, True)
+    for nothing in (other, passed):
+        assert (nothing.exit_code, "boats; add --all for those of other projects." in nothing.output) == (1, True)
+    assert "On branch feat/x." in open_there.stdout
     assert name
     assert f" · {name}\n" not in here
 

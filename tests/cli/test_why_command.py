@@ -64,8 +64,11 @@ def test_what_decided_is_listed_first_be_it_a_memory_or_a_quotation(filled: Stor
     assert "memories and quotations" in run("why", "--prompt", PROMPT, "--project", "harbor").stdout
 
 
-def test_without_a_project_the_current_folder_counts(filled: Store, run_json: RunJson, folder: Path) -> None:
+def test_without_a_project_the_current_folder_counts(filled: Store, run: Run, run_json: RunJson, folder: Path) -> None:
     explained = run_json("why", "--prompt", PROMPT)
+
+    assert "add --project NAME" in run("why", "--prompt", PROMPT).stdout
+    assert "add --project NAME" not in run("why", "--prompt", PROMPT, "--project", "lantern").stdout
 
     assert explained["project"] == ""
     assert run_json("why", "--prompt", PROMPT, "--project", "lantern")["candidates"] > explained["candidates"]

@@ -103,6 +103,8 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("--vault", "nosuch", "status"), 1, "`engram projects vault NAME`"),
     (("completion", "tcsh"), 2, "'bash', 'zsh', 'fish'"),
     (("pause", "--for", "soon"), 2, "such as 90s"),
+    (("pause", "--for", "2"), 2, "has no unit"),
+    (("cost", "--since", "7"), 2, "has no unit"),
     (("pause", "--for", "0"), 2, "such as 90s"),
     (("tasks", "pause", "--for", "0m"), 2, "such as 90s"),
     (("cost", "--since", "0d"), 2, "such as 90s"),
