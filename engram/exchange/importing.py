@@ -37,7 +37,6 @@ from engram.models.memories.memory_imports import (
     imported_by,
     why_not_removed,
 )
-from engram.models.memories.memory_records import Evidence
 from engram.models.projects.project_folders import note_hints
 from engram.models.projects.projects import (
     ProjectRow,
@@ -50,7 +49,6 @@ from engram.models.projects.projects import (
 from engram.models.rescue.clean_copies import carry_harmless_tombstones, is_named_by_tombstone
 from engram.models.sessions import sessions
 from engram.models.sessions.sessions import find_session
-from engram.models.sessions.stored_turns import turn_of_entry
 from engram.settings import Settings
 from engram.system.atomic import read_regular
 from engram.system.clock import SYSTEM_CLOCK
@@ -433,12 +431,8 @@ class _Importer:
             dataclasses.replace(step, before=with_project_ids(tx, step.before), after=with_project_ids(tx, step.after))
             for step in incoming.history
         ]
-        evidence = [Evidence(one.uuid, one.session_id, self._turn_of(one)) for one in incoming.evidence]
-        import_memory(tx, memory, evidence, history, reason=incoming.reason, run_id=self._report.run_id)
+        import_memory(tx, memory, incoming.evidence, history, reason=incoming.reason, run_id=self._report.run_id)
         self._contradictions += incoming.contradictions
-
-    def _turn_of(self, entry: Evidence) -> int | None:
-        return turn_of_entry(self._store, entry.uuid) if entry.uuid else None
 
     def _count_place(self, found: FoundPlace) -> None:
         self._report.projects[found.name] += 1

@@ -26,7 +26,7 @@ from engram.models.memories.memory_changes import (
     replace_evidence,
     supersede,
 )
-from engram.models.memories.memory_history import Change, add_run, close_run, history_of
+from engram.models.memories.memory_history import RETURN, Change, add_run, close_run, history_of
 from engram.models.memories.memory_records import (
     Evidence,
     Memory,
@@ -226,9 +226,10 @@ class Keeper:
         return turn is not None and turn.extracted_revision < turn.revision
 
     def _archive_others(self, turn: StoredTurn, slots: set[str]) -> int:
-        """Archive the turn's automatic memories that were not proposed again; return their number."""
-        if not turn.extracted_revision:
-            return 0
+        """Archive the turn's automatic memories that were not proposed again; return their number.
+
+        If it is extracted for the first time, it may have memories from before a restore, when it was a shorter turn.
+        """
         count = 0
         for memory in memories_of_turn(self._tx, turn.id):
             if memory.slot is None or memory.slot in slots or not memory.is_current:
@@ -237,7 +238,8 @@ class Keeper:
                 continue
             history = history_of(self._tx, memory.episode_id)
             is_decided = _is_settled(memory) or any(_is_decision(change) for change in history)
-            if is_decided or self._lead_turn(memory) != turn.id:
+            is_of_extraction = turn.extracted_revision or any(change.action == RETURN for change in history)
+            if is_decided or not is_of_extraction or self._lead_turn(memory) != turn.id:
                 continue
             if barred_entries(self._tx, sources_of(self._tx, memory)):
                 continue  # the extractor can't propose it again, because it is no longer given all of its evidence

@@ -421,6 +421,16 @@ ADDED = "evidence"
 REPLACED = "replace evidence"
 
 
+def link_evidence(tx: Tx, session_id: str) -> None:
+    """Record the turns of a session's evidence that is older than they are here, such as that of recovered memories."""
+    memory_writes.link_evidence(tx, tables.Evidence.session_id == session_id)
+
+
+def unlink_evidence(tx: Tx, turn_id: int) -> None:
+    """Record that the turn of its evidence is unknown, because its row is deleted and another turn may get its id."""
+    tx.run(tables.Evidence.update(turn_id=None).where(tables.Evidence.turn_id == turn_id))
+
+
 def add_evidence(
     tx: Tx, memory: Memory, evidence: Sequence[Evidence], reason: str, *, actor: Actor, run_id: int | None = None
 ) -> bool:
@@ -471,7 +481,12 @@ def put_back_evidence(tx: Tx, row_id: int, entries: Sequence[Sequence[Any]]) -> 
     Return the number of entries before and after.
     """
     barred = barred_entries(tx, [uuid for uuid, _, _ in entries])
-    known = [Evidence(uuid, session_id, turn_id) for uuid, session_id, turn_id in entries if uuid not in barred]
+    # The turn has another row id by now if this database was rebuilt, and is found again by the entry.
+    known = [
+        Evidence(uuid, session_id, None if uuid else turn_id)
+        for uuid, session_id, turn_id in entries
+        if uuid not in barred
+    ]
     before = len(evidence_of(tx, row_id))
     return before, before + memory_writes.insert_evidence(tx, row_id, known)
 

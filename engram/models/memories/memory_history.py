@@ -24,6 +24,8 @@ BY_HAND_ACTIONS = ("edit", "pin", "unpin", *JUDGEMENT_ACTIONS.values(), TAKE_BAC
 
 #: Action recorded for a memory that was imported from a file. It is never exported.
 IMPORT = "import"
+#: Action recorded for a memory that came back with its project, which a restored backup did not have yet.
+RETURN = "return"
 #: Action recorded for a memory that lost words or evidence because they were forgotten.
 ERASE = "erase"
 

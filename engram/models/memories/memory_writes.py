@@ -9,7 +9,7 @@ from operator import attrgetter
 from peewee import ColumnBase, Query, fn
 
 from engram.models import tables
-from engram.models.engine.statement import in_json_list, pack_text, pack_uuid, prepared
+from engram.models.engine.statement import entry_key, in_json_list, pack_text, pack_uuid, prepared, unpack_uuid
 from engram.models.engine.transaction import Reader, Tx, Value
 from engram.models.memories.memory_index import index_memories, index_memory, unindex_memory
 from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Evidence, Memory, evidence_of
@@ -130,7 +130,31 @@ def insert_evidence(tx: Tx, row_id: int, evidence: Sequence[Evidence]) -> int:
     new = [entry for entry in dict.fromkeys(evidence) if not entry.uuid or entry.uuid not in known]
     first_seq = int(tx.fetch_value(_next_evidence_seq(row_id)))
     tx.insert_many(tables.Evidence, [_evidence_row(row_id, seq, entry) for seq, entry in enumerate(new, first_seq)])
+    if any(entry.turn_id is None for entry in new):
+        link_evidence(tx, tables.Evidence.memory == row_id)
     return len(new)
+
+
+def link_evidence(tx: Tx, which: ColumnBase) -> None:
+    """Record the turns of evidence that matches a condition and whose turn is unknown, if its entries belong to turns.
+
+    Evidence without a session was extracted on another machine, perhaps by a better extractor than the one here, which
+    must not withdraw it: it stays without a turn.
+    """
+    evidence, entry = tables.Evidence, tables.Entry
+    is_unlinked = evidence.turn_id.is_null() & evidence.uuid.is_null(False) & (evidence.session_id != "")
+    columns = (evidence.memory.alias("episode_ref"), evidence.seq, evidence.uuid)
+    keys = {
+        (row.episode_ref, row.seq): entry_key(unpack_uuid(bytes(row.uuid)))
+        for row in tx.fetch(evidence.select(*columns).where(which & is_unlinked))
+    }
+    if not keys:
+        return
+    query = entry.select(entry.key, entry.turn_id).where(in_json_list(entry.key, list(keys.values())))
+    turns = {row.key: row.turn_id for row in tx.fetch(query)}
+    for (row_id, seq), key in keys.items():
+        if key in turns:
+            tx.update_row(evidence, {"episode_ref": row_id, "seq": seq}, {"turn_id": turns[key]})
 
 
 def _evidence_row(row_id: int, seq: int, entry: Evidence) -> dict[str, Value]:

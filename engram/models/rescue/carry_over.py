@@ -30,6 +30,7 @@ from engram.models.memories.memory_changes import MOVE, RELEASE
 from engram.models.memories.memory_history import (
     BY_HAND_ACTIONS,
     ERASE,
+    RETURN,
     TAKE_BACK,
     Change,
     add_history,
@@ -40,7 +41,7 @@ from engram.models.memories.memory_history import (
 from engram.models.memories.memory_imports import carry_contradiction, carry_decision, carry_history
 from engram.models.memories.memory_records import IS_MANUAL, Evidence, Memory
 from engram.models.memories.memory_undo import is_making
-from engram.models.memories.watermarks import keep_undone, load_undone
+from engram.models.memories.watermarks import keep_undone, load_undone, mark_unjoined, unjoined_rows
 from engram.models.projects import projects
 from engram.models.projects.project_folders import (
     keep_apart,
@@ -64,7 +65,7 @@ logger = logging.getLogger(__name__)
 
 _PEOPLE = (Actor.USER, Actor.AGENT)
 #: Steps that are only a consequence of something else, even if a person did that.
-_EFFECTS = (MOVE, RELEASE, ERASE)
+_EFFECTS = (MOVE, RELEASE, ERASE, RETURN)
 
 
 def _quoted(names: Iterable[str]) -> str:
@@ -273,14 +274,17 @@ def _carry_memories(
     unread: set[str] = set()
     sound = _memories_of(store, older)
     by_hand = _rows_by_hand(source)
+    unjoined: list[int] = []
+    with _skipping_damage(source, "memories to compare"):
+        unjoined = unjoined_rows(source)
     for row_id, name in (by_hand | _rows_of_projects(source, new_projects)).items():
         try:
             for memory in memory_records.select_memories(source, tables.Memory.id == row_id):
                 copy = sound.get((memory.episode_id, memory.revision))
                 if copy is not None and not _says_the_same(copy, memory):
                     continue  # the text is damaged, but an older source has it
-                action = "recover" if row_id in by_hand else "return"
-                memories += _carry(store, source, memory, action, actor)
+                action = "recover" if row_id in by_hand else RETURN
+                memories += _carry(store, source, memory, action, actor, is_unjoined=row_id in unjoined)
         except (EngramError, *_UNREADABLE) as error:
             logger.warning("action=recover row=%s reason=%s", row_id, error)
             unread.add(name)
@@ -364,7 +368,7 @@ def _automatic(store: Store, sources: Sequence[Path], names: Set[str]) -> set[st
     return found
 
 
-def _carry(store: Store, source: Store, one: Memory, action: str, actor: Actor) -> bool:
+def _carry(store: Store, source: Store, one: Memory, action: str, actor: Actor, *, is_unjoined: bool) -> bool:
     """Add a memory with its history, unless it exists or was forgotten; return True if it was added."""
     if not memory_records.is_memory_id(one.episode_id):
         raise BrokenDatabase(f"{one.episode_id[:40]!r} is not the id of a memory")
@@ -392,7 +396,9 @@ def _carry(store: Store, source: Store, one: Memory, action: str, actor: Actor) 
             tx, one.episode_id, [dataclasses.replace(step, undoes=places.get(step.undoes or 0)) for step in history]
         )
         reason = "by hand" if action == "recover" else "its project was missing"
-        memory_changes.add_memory(tx, made, evidence, action=action, reason=reason, actor=actor)
+        added = memory_changes.add_memory(tx, made, evidence, action=action, reason=reason, actor=actor)
+        if is_unjoined:
+            mark_unjoined(tx, added.id)
     return True
 
 

@@ -24,7 +24,7 @@ from engram.models.engine.statement import (
 )
 from engram.models.engine.transaction import Reader, Tx, writes
 from engram.models.engine.transaction import Value as StoredValue
-from engram.models.memories.memory_changes import change_memory, move_memories
+from engram.models.memories.memory_changes import change_memory, link_evidence, move_memories, unlink_evidence
 from engram.models.memories.memory_records import evidence_of, memories_of_turn
 from engram.models.memories.tombstones import TombstoneKind, add_tombstones
 from engram.models.sessions.failures_and_commits import replace_failed_calls
@@ -163,6 +163,7 @@ def write_turns(
         blocks += [(turn_id, seq, block) for seq, block in enumerate(turn.said[have:], next_seq)]
         ids.append(turn_id)
     add_passages(tx, session.id, _write_blocks(tx, blocks), places)
+    link_evidence(tx, session.session_id)
     return ids
 
 
@@ -282,6 +283,7 @@ def delete_turn(tx: Tx, turn_id: int) -> list[str]:
 def _delete_rows(tx: Tx, turn_id: int) -> None:
     """Delete a turn's rows, after its passages have been deleted."""
     free_entries(tx, turn_id)
+    unlink_evidence(tx, turn_id)
     tx.run(tables.TextBlock.delete().where(tables.TextBlock.turn == turn_id))
     tx.run(tables.Turn.delete().where(tables.Turn.id == turn_id))
 

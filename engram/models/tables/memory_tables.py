@@ -100,7 +100,7 @@ class Evidence(Table):
     memory = reference(Memory, "episode_ref", cascade=True)
     seq = IntegerField()
     uuid = BlobField(null=True)
-    #: No foreign key, because the evidence of a saved memory outlives the turn.
+    #: No foreign key, because evidence may be stored before its turn; it is linked once the turn is stored.
     turn_id = IntegerField(null=True)
     session_id = TextField()
 

@@ -12,6 +12,7 @@ from engram.models.forgetting.erase_project import contents_of_project, release_
 from engram.models.memories import memory_changes
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Evidence, Memory, evidence_by_row, evidence_of
+from engram.models.sessions import turn_changes
 from tests.models.conversations import make_turn, store_project, store_turn
 
 FIRST, SECOND, THIRD = (Evidence(letter * 32, "s1") for letter in "abc")
@@ -99,3 +100,41 @@ def test_the_evidence_of_several_memories_is_read_at_once_in_the_order_of_each(
 
     assert evidence == {one.id: [SECOND, FIRST], other.id: [THIRD]}
     assert evidence[one.id] == evidence_of(store, one.id)
+
+
+def test_evidence_finds_its_turn_whichever_comes_first(store: Store, keep: Callable[..., Memory]) -> None:
+    before = keep("recovered before its transcript is read", evidence=[Evidence("t1", "s1"), Evidence("gone", "s1")])
+    synced = keep("from another machine", evidence=[Evidence("t1")])
+    elsewhere = keep("of another session", evidence=[Evidence("t2", "s2")])
+
+    turn_id = store_turn(store, make_turn("t1", "use tabs"))
+    after = keep("recovered after it", evidence=[Evidence("t1", "s1")])
+
+    turns = [[entry.turn_id for entry in evidence_of(store, one.id)] for one in (before, synced, elsewhere, after)]
+    assert turns == [[turn_id, None], [None], [None], [turn_id]]
+
+
+def test_evidence_does_not_go_over_to_the_turn_that_gets_the_id_of_a_deleted_one(
+    store: Store, keep: Callable[..., Memory]
+) -> None:
+    turn_id = store_turn(store, make_turn("t1", "use tabs"))
+    memory = keep("saved", evidence=[Evidence("t1", "s1", turn_id)])
+
+    with store.transaction() as tx:
+        turn_changes.withdraw_turn(tx, "t1")
+    other = store_turn(store, make_turn("t2", "use spaces"))
+    assert (other, evidence_of(store, memory.id)) == (turn_id, [Evidence("t1", "s1")])
+
+    again = store_turn(store, make_turn("t1", "use tabs"))
+    assert evidence_of(store, memory.id) == [Evidence("t1", "s1", again)]
+
+
+def test_evidence_that_is_put_back_finds_its_turn_by_the_entry(store: Store, keep: Callable[..., Memory]) -> None:
+    wrong = store_turn(store, make_turn("t0", "before a rebuild, this was another turn's id"))
+    turn_id = store_turn(store, make_turn("t1", "use tabs"))
+    memory = keep("it rests", evidence=[FIRST])
+
+    with store.transaction() as tx:
+        memory_changes.put_back_evidence(tx, memory.id, [["t1", "s1", wrong]])
+
+    assert evidence_of(store, memory.id) == [FIRST, Evidence("t1", "s1", turn_id)]

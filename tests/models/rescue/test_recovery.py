@@ -8,15 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from engram.enums import Actor, Source
+from engram.enums import Actor, Scope, Source
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.memories import memory_changes
 from engram.models.memories.memory_records import Memory, all_memories
 from engram.models.memories.tombstones import is_memory_gone
+from engram.models.memories.watermarks import mark_unjoined, unjoined_rows
 from engram.models.open_memory import open_store
 from engram.models.rescue.carry_over import recover_by_hand
 from engram.models.work.work import pause, paused_scopes
+from tests.models.conversations import store_project
 
 Keep = Callable[..., Memory]
 
@@ -50,6 +52,30 @@ def test_only_what_somebody_decided_is_carried(store: Store, new: Store, keep: K
     assert {memory.summary for memory in all_memories(new)} == {"saved", "pinned", "lowered", "edited"}
     assert (done.memories, done.tombstones, done.lost, done.is_complete) == (4, 1, 0, True)
     assert is_memory_gone(new, forgotten.episode_id, with_purged=False)
+
+
+def test_what_came_back_with_its_project_is_not_by_hand(store: Store, new: Store, keep: Keep, tmp_path: Path) -> None:
+    project = store_project(store, "a")
+    keep("made of a transcript", project_id=project.id, scope=Scope.PROJECT)
+    keep("pinned", project_id=project.id, scope=Scope.PROJECT, is_pinned=True)
+
+    done = recover_by_hand(new, [store.path], actor=Actor.USER, with_new_projects=True, carry_more=carry_hubs)
+    with open_store(tmp_path / "third" / "memory.db", driver=store.driver, clock=store.clock) as third:
+        again = recover_by_hand(third, [new.path], actor=Actor.TIDYING, carry_more=carry_hubs)
+
+        assert (done.memories, again.memories) == (2, 1)
+        assert [memory.summary for memory in all_memories(third)] == ["pinned"]
+
+
+def test_what_waits_to_be_compared_still_waits_afterwards(store: Store, new: Store, keep: Keep) -> None:
+    waiting = keep("waiting", is_pinned=True)
+    keep("compared", is_pinned=True)
+    with store.transaction() as tx:
+        mark_unjoined(tx, waiting.id)
+
+    recover_by_hand(new, [store.path], actor=Actor.USER, carry_more=carry_hubs)
+
+    assert [memory.summary for memory in all_memories(new) if memory.id in unjoined_rows(new)] == ["waiting"]
 
 
 def test_the_newest_source_wins_and_older_ones_fill_in(store: Store, new: Store, keep: Keep, tmp_path: Path) -> None:
