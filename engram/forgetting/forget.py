@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -205,17 +206,21 @@ def _delete_everywhere(
         searched = len(copies_of_memory(places, store.driver))
         backups, dropped = clean_copies(places, store.driver, forget_in_copy)
         changed = [files.clean(places) for files in every]
-        notes = list(dict.fromkeys(path for _, paths in changed for path in paths))
         with store.transaction() as tx:
             delete(tx)
             forget_memories.clean_runs(tx, is_kept)
             forget_memories.clean_reasons(tx, is_kept)
             forget_standing_lines(tx, is_kept)
-            forget_memories.drop_notes(tx, [str(path) for path in notes])
+            forget_memories.drop_notes(tx, [str(path) for _, paths in changed for path in paths])
+        # Until then, other processes could still show the memory, or write it in a note.
+        late = [files.clean(places) for files in every]
+        with store.transaction() as tx:
+            forget_memories.drop_notes(tx, [str(path) for _, paths in late for path in paths])
+        names, notes = (list(dict.fromkeys(chain(*lists))) for lists in zip(*changed, *late, strict=True))
     for session_id in dict.fromkeys(session for files in every for session in files.sessions):
         log_session(store, places, session_id)
     forget_memories.wipe_free_space(store)
-    return _Cleaned([name for names, _ in changed for name in names], notes, searched, backups, dropped)
+    return _Cleaned(names, notes, searched, backups, dropped)
 
 
 def _plans(store: Store, episode_ids: Sequence[str]) -> list[ForgetPlan]:

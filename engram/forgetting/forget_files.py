@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 FAILURES_SUFFIX = ".failures"
 #: How every file of a Markdown export begins.
 MARKDOWN_EXPORT = b"---\nengram: 1\n"
+#: How an export as JSON Lines begins.
+_JSON_EXPORT = b'{"id": "ep_'
 #: Maximum size of a note or export that is searched and rewritten, in bytes.
 _MAX_FILE_BYTES = 200_000_000
 #: Number of bytes of another program's database that are searched at a time.
@@ -149,9 +151,13 @@ def clean_exports(
         is_kept: returns False for text that quotes the memories.
     """
     changed = _clean_markdown_exports(places, ids, is_kept, is_dry=is_dry)
-    for path in _files(places.root, ("*.jsonl", "*/*.jsonl")):
+    for path in _files(places.root, ("**/*",)):
+        # People choose the name and the folder of an export.
+        if path.suffix != ".jsonl" and read_regular(path, len(_JSON_EXPORT)) != _JSON_EXPORT:
+            continue
         data = read_whole(path, _MAX_FILE_BYTES) or b""
-        lines = data.decode("utf-8", "surrogateescape").splitlines(keepends=True)
+        # Only bytes are split where the lines of JSON end: text is also split at U+2028, which a memory may contain.
+        lines = [line.decode("utf-8", "surrogateescape") for line in data.splitlines(keepends=True)]
         kept = [_cut_line(_cut_history(line, is_kept), forgotten) for line in lines if not _is_about(line, ids)]
         if kept != lines:
             if not is_dry:
@@ -165,7 +171,7 @@ def _clean_markdown_exports(
 ) -> list[str]:
     changed = []
     notes = places.notes
-    for path in _files(places.root, ("*/**/*.md", "*.md")):
+    for path in _files(places.root, ("**/*.md",)):
         if notes in path.parents or (read_regular(path, len(MARKDOWN_EXPORT)) or b"") != MARKDOWN_EXPORT:
             continue
         text = (read_whole(path, _MAX_FILE_BYTES) or b"").decode("utf-8", "surrogateescape")

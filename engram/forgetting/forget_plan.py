@@ -350,11 +350,11 @@ def _restored(store: Store, cluster: Sequence[Memory]) -> list[Memory]:
     going = {memory.episode_id for memory in cluster}
     restored: dict[int, Memory] = {}
     for memory in cluster:
-        last = memory
-        while last.superseded_by and (following := memory_records.find_memory(store, last.superseded_by)) is not None:
-            last = following
-            if last.episode_id not in going:
-                break
+        # Imported memories may replace each other in a circle.
+        last, seen = memory, {"", memory.episode_id}
+        while last.episode_id in going and last.superseded_by not in seen:
+            seen.add(last.superseded_by)
+            last = memory_records.find_memory(store, last.superseded_by) or last
         if last.episode_id in going:
             predecessors = predecessors_of(store, memory)
             restored |= {memory.id: memory for memory in predecessors if memory.episode_id not in going}

@@ -29,7 +29,7 @@ from engram.models.engine.transaction import Store, Tx
 from engram.models.forgetting import erase_project as erasing
 from engram.models.forgetting import forget_memories
 from engram.models.forgetting.erase_project import ProjectContents, contents_of_project
-from engram.models.memories.memory_records import Memory, find_memory
+from engram.models.memories.memory_records import MEMORY_ID, Memory, find_memory
 from engram.models.memories.tombstones import Forgotten
 from engram.models.open_memory import open_memory
 from engram.models.projects.notes import EVERYONE, NOBODY, Owner
@@ -45,7 +45,6 @@ from engram.paths import Home
 from engram.settings import Settings
 from engram.system.atomic import drop_leftovers, write_atomic
 from engram.system.failpoint import reach
-from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.registry import discover
 from engram.vaults import Vault, free_folder, own_vault, vault_of_identity, write_vault
 
@@ -55,7 +54,6 @@ logger = logging.getLogger(__name__)
 #: long.
 _BATCH = 50
 Item = TypeVar("Item")
-_MEMORY_ID = lazy_regex(r"ep_[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,7 @@ def forget_project(
         move_saved_notes(places)
         backups, dropped = clean_copies(places, store.driver, lambda tx: in_copy(tx, traces.forget_in_copy))
         reach("forget_project.copies")
-        cleaned = clean_recollections(places, lambda text: not ids & set(_MEMORY_ID.findall(text)), traces.session_ids)
+        cleaned = clean_recollections(places, lambda text: not ids & set(MEMORY_ID.findall(text)), traces.session_ids)
         cleaned += clean_exports(places, ids)
         notes = traces.clean_notes(places)
         with store.transaction() as tx:
@@ -185,7 +183,7 @@ class _ProjectTraces:
 
     def is_line_kept(self, line: str) -> bool:
         """Return False for a line that contains the id of one of the memories."""
-        return not self.episode_ids & set(_MEMORY_ID.findall(line))
+        return not self.episode_ids & set(MEMORY_ID.findall(line))
 
     def clean_note(self, source: str, text: str) -> str:
         """Return a note without the project's lines. Lines of other projects are kept, whatever they contain."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -21,7 +22,8 @@ from engram.forgetting.forget_files import clean_recollections
 from engram.memories.correct import correct_memory
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
-from engram.models.memories import memory_changes, memory_records
+from engram.models.forgetting import forget_memories
+from engram.models.memories import memory_changes, memory_history, memory_records
 from engram.models.memories.judgements import note_contradiction, open_contradictions
 from engram.models.memories.memory_records import Evidence, Memory, find_memory
 from engram.models.open_memory import open_store
@@ -161,3 +163,74 @@ def test_forgetting_the_corrections_one_by_one_brings_back_what_each_replaced(st
 
     assert states == {first.episode_id: "superseded", second.episode_id: "active"}
     assert {one.episode_id: one.status for one in memory_records.all_memories(store)} == {first.episode_id: "active"}
+
+
+@pytest.mark.parametrize("name", ["export.jsonl", "export.json", "mine/2026/export.jsonl", "all memories"])
+def test_an_export_is_cleaned_whatever_its_name_and_folder(
+    store: Store, settings: Settings, keep: Callable[..., Memory], name: str
+) -> None:
+    kept = keep(KEPT)
+    gone = keep(
+        "The hull is painted.", content=f"A first line.\u2028A {WORD} one.", evidence=[Evidence("a" * 32, "s1")]
+    )
+    path = settings.home / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    engram(settings, "export", "--output", str(path))
+
+    forget_memory(store, settings.places, gone.episode_id, actor=Actor.USER)
+
+    assert files_with(settings.home, WORD) == []
+    assert [json.loads(line)["id"] for line in path.read_text().split("\n") if line] == [kept.episode_id]
+
+
+def test_what_was_written_until_the_rows_were_deleted_goes_too(
+    store: Store, settings: Settings, keep: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = keep(f"The hull is {WORD} all over.")
+    places = settings.places.prepare()
+    delete = forget_memories.delete_forgotten
+
+    def write_first(*arguments: Any, **options: Any) -> int:
+        (places.recollections / "s1.pending").write_text(f"[{gone.episode_id}] {gone.summary}")
+        places.memory_note.write_text(f"# Memory\n- {gone.summary} <!-- {gone.episode_id} -->\n")
+        return delete(*arguments, **options)
+
+    monkeypatch.setattr(forget_memories, "delete_forgotten", write_first)
+    report = forget_memory(store, places, gone.episode_id, actor=Actor.USER)
+
+    assert files_with(settings.home, WORD) == []
+    assert sorted(report.files) == ["MEMORY.md", "s1.pending"]
+
+
+def test_a_run_that_goes_on_meanwhile_keeps_nothing_of_it(
+    store: Store, settings: Settings, keep: Callable[..., Memory]
+) -> None:
+    gone, kept = keep(f"The hull is {WORD} all over."), keep(KEPT)
+    run = memory_history.begin_run(store)
+    report = {
+        "lines": [f"archive {one.episode_id}: {one.summary}" for one in (gone, kept)],
+        "files_before": {"MEMORY.md": f"# Memory\n- {gone.summary} <!-- {gone.episode_id} -->\n"},
+    }
+
+    forget_memory(store, settings.places, gone.episode_id, actor=Actor.USER)
+    with store.transaction() as tx:
+        memory_history.update_run(tx, run, position="", report=report)
+
+    assert files_with(settings.home, WORD) == []
+    (stored,) = memory_history.list_runs(store)
+    assert stored.report == {
+        "lines": [f"archive {kept.episode_id}: {kept.summary}"],
+        "files_before": {"MEMORY.md": "# Memory\n"},
+    }
+
+
+def test_memories_that_replace_each_other_in_a_circle_are_forgotten(
+    store: Store, settings: Settings, keep: Callable[..., Memory]
+) -> None:
+    ids = ("ep_0123456789ab", "ep_0123456789ac")
+    for name, other in zip(ids, ids[::-1], strict=True):
+        keep(f"{name} is so.", episode_id=name, status=Status.ARCHIVED, superseded_by=other)
+
+    forget_memory(store, settings.places, ids[0], actor=Actor.USER)
+
+    assert find_memory(store, ids[0]) is None

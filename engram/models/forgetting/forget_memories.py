@@ -20,6 +20,7 @@ from engram.models.forgetting.erase_entries import (
     invalidate_readers,
 )
 from engram.models.memories.memory_changes import delete_memory, erase_fields, forget_evidence, restore_orphans
+from engram.models.memories.memory_history import cut_report
 from engram.models.memories.memory_records import Memory, evidence_of, find_memory, memories_by_row, select_memories
 from engram.models.memories.tombstones import Forgotten, TombstoneKind, add_entry_tombstones
 from engram.models.projects.notes import drop_note, forget_standing_lines
@@ -161,27 +162,14 @@ def clean_runs(
 ) -> None:
     """Remove lines from the reports of runs, and from the notes in them that are kept for an undo; delete task errors.
 
-    Args:
-        is_kept: returns True for a line to keep.
-        clean_note: takes the name and text of a note, and returns what to keep of the text, or None if an undo should
-            not touch the note; by default, it keeps the lines for which ``is_kept`` is true.
+    The arguments are those of ``cut_report``.
     """
-
-    def keep_lines(_: str, text: str) -> str:
-        return "".join(line for line in text.splitlines(keepends=True) if is_kept(line))
-
     # An error message may quote anything that was read.
     clear_task_errors(tx)
-    clean = clean_note or keep_lines
     run = tables.Run
     for row in tx.fetch(run.select(run.id, run.report)):
         report = json.loads(row.report)
-        changed = dict(report)
-        if isinstance(report.get("lines"), list):
-            changed["lines"] = [line for line in report["lines"] if is_kept(str(line))]
-        if isinstance(report.get("files_before"), dict):
-            cleaned = {name: clean(name, str(before)) for name, before in report["files_before"].items()}
-            changed["files_before"] = {name: text for name, text in cleaned.items() if text is not None}
+        changed = cut_report(report, is_kept, clean_note)
         if changed != report:
             tx.run(run.update(report=json.dumps(changed, ensure_ascii=False)).where(run.id == row.id))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,8 @@ from engram.enums import Actor, Judgement
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, in_json_list
 from engram.models.engine.transaction import Reader, Store, Tx, Value, asks_records
-from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Memory
+from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, MEMORY_ID, Memory
+from engram.models.memories.tombstones import forgotten_memories
 
 #: Action that records each judgement on a memory, and the withdrawal of one.
 JUDGEMENT_ACTIONS = {Judgement.HELPFUL: "helpful", Judgement.WRONG: "bad", Judgement.OUTDATED: "outdated"}
@@ -223,7 +224,7 @@ def add_run(tx: Tx, kind: str, report: Mapping[str, Any] | None = None) -> int:
     now_ms = tx.now_ms()
     return tx.insert(
         tables.Run.insert(
-            kind=kind, started_at_ms=now_ms, ended_at_ms=now_ms, state="done", report=_report_text(report or {})
+            kind=kind, started_at_ms=now_ms, ended_at_ms=now_ms, state="done", report=_report_text(tx, report or {})
         )
     )
 
@@ -234,7 +235,7 @@ def close_run(tx: Tx, run_id: int, lines: Sequence[str]) -> None:
     if tx.fetch_first(history.select(history.id).where(history.run_id == run_id).limit(1)) is None:
         tx.run(table.delete().where(table.id == run_id))
     else:
-        report = _report_text({"lines": list(lines)})
+        report = _report_text(tx, {"lines": list(lines)})
         tx.run(table.update(report=report, ended_at_ms=tx.now_ms()).where(table.id == run_id))
 
 
@@ -257,13 +258,44 @@ def update_run(tx: Tx, run: Run, *, position: str, report: Mapping[str, Any], st
     """Store how far a run has got, and its results."""
     ended_at_ms = tx.now_ms() if state != "running" else None
     table = tables.Run
-    changes = table.update(position=position, report=_report_text(report), state=state, ended_at_ms=ended_at_ms)
+    changes = table.update(position=position, report=_report_text(tx, report), state=state, ended_at_ms=ended_at_ms)
     tx.run(changes.where(table.id == run.id))
     return dataclasses.replace(run, ended_at_ms=ended_at_ms, state=state, position=position, report=report)
 
 
-def _report_text(report: Mapping[str, Any]) -> str:
-    return json.dumps(report, ensure_ascii=False)
+def _report_text(tx: Tx, report: Mapping[str, Any]) -> str:
+    """Return a report as it is stored: without lines about memories that were forgotten while the run was going on."""
+    text = json.dumps(report, ensure_ascii=False)
+    gone = forgotten_memories(tx, set(MEMORY_ID.findall(text)))
+    if not gone:
+        return text
+    return json.dumps(cut_report(report, lambda line: gone.isdisjoint(MEMORY_ID.findall(line))), ensure_ascii=False)
+
+
+def cut_report(
+    report: Mapping[str, Any],
+    is_kept: Callable[[str], bool],
+    clean_note: Callable[[str, str], str | None] | None = None,
+) -> dict[str, Any]:
+    """Return a run's report without some lines, which are also removed from the notes that it keeps for an undo.
+
+    Args:
+        is_kept: returns True for a line to keep.
+        clean_note: takes the name and text of a note, and returns what to keep of the text, or None if an undo should
+            not touch the note; by default, it keeps the lines for which ``is_kept`` is true.
+    """
+
+    def keep_lines(_: str, text: str) -> str:
+        return "".join(line for line in text.splitlines(keepends=True) if is_kept(line))
+
+    cut = dict(report)
+    if isinstance(report.get("lines"), list):
+        cut["lines"] = [line for line in report["lines"] if is_kept(str(line))]
+    if isinstance(report.get("files_before"), dict):
+        clean = clean_note or keep_lines
+        notes = {name: clean(name, str(before)) for name, before in report["files_before"].items()}
+        cut["files_before"] = {name: text for name, text in notes.items() if text is not None}
+    return cut
 
 
 def sessions_grown_since(store: Reader, since_ms: int) -> list[str]:

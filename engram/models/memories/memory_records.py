@@ -15,8 +15,11 @@ from engram.enums import Importance, Kind, Scope, Source, Status, StoredEnum, Vo
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, in_json_list, is_same, prepared, unpack_text, unpack_uuid
 from engram.models.engine.transaction import Reader, asks_keyed, asks_record, asks_records
+from engram.system.lazy_regex import lazy_regex
 from engram.text.titles import title_from
 
+#: The id of a memory.
+MEMORY_ID = lazy_regex(r"ep_[0-9a-f]{12}")
 #: Maximum content length of a memory that Engram creates or merges, in characters. A saved memory may have more.
 MAX_CONTENT_CHARACTERS = 4_000
 #: Maximum length of any memory's summary, in characters.
@@ -121,7 +124,7 @@ def new_memory_id() -> str:
 
 
 def is_memory_id(text: str) -> bool:
-    return len(text) == 15 and text.startswith("ep_") and all(c in "0123456789abcdef" for c in text[3:])
+    return MEMORY_ID.fullmatch(text) is not None
 
 
 def slot_of(turn_key: str, kind: str, summary: str) -> str:

@@ -98,6 +98,14 @@ def is_memory_gone(store: Reader, episode_id: str, *, with_purged: bool = True) 
     return _has_any(store, (TombstoneKind.MEMORY, *[TombstoneKind.PURGED] * with_purged), episode_id)
 
 
+def forgotten_memories(store: Reader, episode_ids: Collection[str]) -> set[str]:
+    """Return the ids of the memories that were forgotten."""
+    used = _used(store, (TombstoneKind.MEMORY,)) if episode_ids else []
+    return (
+        {key.decode() for key in _keys_among(store, [name.encode() for name in episode_ids], used)} if used else set()
+    )
+
+
 def is_slot_gone(store: Reader, slot: str, *, with_purged: bool = True) -> bool:
     """Return True if the memory with this slot was forgotten or, with ``with_purged``, purged."""
     return _has_any(store, (TombstoneKind.SLOT, *[TombstoneKind.PURGED_SLOT] * with_purged), slot)
