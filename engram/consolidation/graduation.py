@@ -177,7 +177,9 @@ def not_graduating(context: Context) -> list[tuple[Memory, str]]:
 
 def _graduate(context: Context, chosen: Sequence[Memory], now: int) -> None:
     text = _editable(context)
-    if text is None:
+    # A memory that was changed or forgotten in the meantime must not get a line.
+    chosen = [memory for memory in chosen if context.unchanged(context.store, memory) is not None]
+    if text is None or not chosen:
         return
     for memory in chosen:
         context.add_line(f"graduate {memory.episode_id} into {NOTE}")

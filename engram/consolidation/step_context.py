@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from engram.embedding.embedder import DUPLICATE_COSINE
 from engram.enums import Actor, Status
-from engram.models.engine.transaction import Store, Tx
+from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories import memory_changes, memory_records
 from engram.models.memories.memory_records import Memory
 from engram.models.memories.watermarks import Watermark, held_back_rows, undone
@@ -121,7 +121,7 @@ class Context:
             if pair[0] not in held_back and pair[1] not in held_back:
                 yield pair
 
-    def unchanged(self, tx: Tx, *seen: Memory) -> list[Memory] | None:
+    def unchanged(self, tx: Reader, *seen: Memory) -> list[Memory] | None:
         """Return the memories as stored; None if one of them has changed since it was read."""
         rows = [memory_records.find_memory(tx, memory.episode_id) for memory in seen]
         now = [row for row in rows if row is not None]

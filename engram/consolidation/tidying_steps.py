@@ -16,7 +16,6 @@ from engram.consolidation.step_context import Context
 from engram.enums import Actor, Importance, Kind, Scope, Source, Status
 from engram.errors import Conflict, ExtractionError
 from engram.forgetting.forget_plan import comparable, merged_content, merged_summary
-from engram.models.engine.transaction import Store
 from engram.models.memories import judgements, memory_changes, memory_history, memory_records
 from engram.models.memories.judgements import ENDING_REASONS, Ending, ending_of
 from engram.models.memories.memory_records import Evidence, Memory
@@ -205,25 +204,28 @@ def supersede_pairs(context: Context, pairs: Iterable[tuple[int, int, float]]) -
             reason = "" if is_spared else _reason(older, newer, cosine)
             ending = judgements.ending_of(older, newer, Actor.TIDYING) if reason else Ending.STAYS
             if ending is Ending.CONTRADICTION:
-                if context.is_dry or _note_contradiction(context.store, older, newer, reason):
+                if context.is_dry or _note_contradiction(context, older, newer, reason):
                     context.add_line(f"contradiction between {older.episode_id} and {newer.episode_id} ({reason})")
             elif ending is Ending.ENDS and (context.is_dry or _supersede(context, older, newer, reason)):
                 context.add_line(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
                 gone.add(older.id)
 
 
-def _note_contradiction(store: Store, older: Memory, newer: Memory, reason: str) -> int:
-    with store.transaction() as tx:
+def _note_contradiction(context: Context, older: Memory, newer: Memory, reason: str) -> int:
+    """Record a contradiction; return 0 if it is known, or if a memory has changed since it was read."""
+    with context.store.transaction() as tx:
+        if context.unchanged(tx, older, newer) is None:
+            return 0
         return judgements.note_contradiction(tx, older.episode_id, newer.episode_id, reason)
 
 
-def _supersede(context: Context, older: Memory, newer: Memory, reason: str) -> bool:
-    """Supersede the older memory; return False if it has changed since it was read."""
+def _supersede(context: Context, older: Memory, newer: Memory, reason: str, *, actor: Actor = Actor.TIDYING) -> bool:
+    """Supersede the older memory; return False if either has changed since it was read."""
     with context.store.transaction() as tx:
-        if (now := context.unchanged(tx, older)) is None:
+        if (now := context.unchanged(tx, older, newer)) is None:
             return False
         why = f"{newer.episode_id} {reason}"
-        memory_changes.supersede(tx, now[0], newer, why, actor=Actor.TIDYING, run_id=context.run_id)
+        memory_changes.supersede(tx, now[0], newer, why, actor=actor, run_id=context.run_id)
     return True
 
 
@@ -549,17 +551,12 @@ def _apply_relation(context: Context, relation: Relation) -> None:
         return
     reason = ENDING_REASONS[relation.action]
     if ending is Ending.CONTRADICTION:
-        with context.store.transaction() as tx:
-            if context.unchanged(tx, older, newer) is not None:
-                judgements.note_contradiction(tx, older.episode_id, newer.episode_id, f"{reason}: {newer.summary}")
-        return
-    if ending is not Ending.ENDS or context.is_undone("supersede", older):
-        return
-    with context.store.transaction() as tx:
-        if (now := context.unchanged(tx, older, newer)) is None:
-            return
-        why = f"{newer.episode_id} {reason}"
-        memory_changes.supersede(tx, now[0], newer, why, actor=Actor.MODEL, run_id=context.run_id)
+        _note_contradiction(context, older, newer, f"{reason}: {newer.summary}")
+    elif (
+        ending is Ending.ENDS
+        and not context.is_undone("supersede", older)
+        and _supersede(context, older, newer, reason, actor=Actor.MODEL)
+    ):
         context.add_line(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
 
 

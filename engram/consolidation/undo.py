@@ -15,7 +15,7 @@ from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories import judgements, memory_history, watermarks
 from engram.models.memories.memory_changes import DECIDE, RESTORE
 from engram.models.memories.memory_history import JUDGEMENT_ACTIONS, Change, changes_of_run, history_of, standing_steps
-from engram.models.memories.memory_records import Memory, find_memory
+from engram.models.memories.memory_records import MEMORY_ID, Memory, find_memory
 from engram.models.memories.memory_undo import (
     FINAL_ACTIONS,
     QUIET_ACTIONS,
@@ -30,7 +30,6 @@ from engram.models.memories.memory_undo import (
 from engram.notes.daily_log import notes_lock, read_text, write_text
 from engram.settings import Settings
 from engram.system.clock import iso_time
-from engram.system.lazy_regex import lazy_regex
 
 #: Kind of a run that undoes other changes.
 KIND = "undo"
@@ -40,7 +39,6 @@ NOT_AGAIN = ("archive", "supersede", "graduate")
 _WHOLE_RUNS = ("save", "decide", KIND)
 #: Actions that can be undone even though they change no field.
 _FIELDLESS = (JUDGEMENT_ACTIONS[Judgement.HELPFUL], DECIDE)
-_ID = lazy_regex(r"\bep_[0-9a-f]{12}\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +173,7 @@ def _together(store: Reader, change: Change) -> list[Change]:
 def _ids_of(step: Change) -> set[str]:
     """Return the ids of a step's memory and of those that it refers to."""
     successors = (step.before.get("superseded_by"), step.after.get("superseded_by"))
-    return {step.episode_id, *_ID.findall(step.reason), *(successor for successor in successors if successor)}
+    return {step.episode_id, *MEMORY_ID.findall(step.reason), *(successor for successor in successors if successor)}
 
 
 def _check_unchanged(tx: Tx, change: Change) -> None:
@@ -252,15 +250,15 @@ def undo_run(store: Store, settings: Settings, run_id: int, *, actor: Actor) -> 
         NotFound: there is no such run.
         BadRequest: the run was already undone, a later run changed the same memories, or some of them were purged.
     """
-    run = memory_history.find_run(store, run_id)
-    if run is None:
-        raise NotFound(f"there is no run {run_id}; `engram consolidate --list` lists the runs")
-    if run.state == "undone":
-        raise BadRequest(f"run {run_id} has already been undone")
-    check_unpurged(store, run_id)
-    changes = standing_changes(store, run_id)
-    _check_untouched(store, changes)
     with store.transaction() as tx:
+        run = memory_history.find_run(tx, run_id)
+        if run is None:
+            raise NotFound(f"there is no run {run_id}; `engram consolidate --list` lists the runs")
+        if run.state == "undone":
+            raise BadRequest(f"run {run_id} has already been undone")
+        check_unpurged(tx, run_id)
+        changes = standing_changes(tx, run_id)
+        _check_untouched(tx, changes)
         lines = take_back(tx, changes, actor=actor)
         for episode_id in {c.episode_id for c in changes if c.action == "age"}:
             restart_ageing(tx, episode_id)
@@ -292,7 +290,7 @@ def _restore_note(settings: Settings, name: str, text: str, written: str | None,
     return f"restore notes/{name}"
 
 
-def _check_untouched(store: Store, changes: list[Change]) -> None:
+def _check_untouched(store: Reader, changes: list[Change]) -> None:
     for change in changes:
         history = memory_history.standing_steps(memory_history.history_of(store, change.episode_id))
         later = [step for step in history if is_in_the_way(change, step)]

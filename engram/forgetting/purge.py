@@ -9,7 +9,7 @@ from typing import Any
 
 from engram.enums import Actor, Importance, Status
 from engram.errors import BadRequest, NotFound
-from engram.models.engine.transaction import Store
+from engram.models.engine.transaction import Reader, Store
 from engram.models.forgetting import forget_memories
 from engram.models.memories import memory_records
 from engram.models.memories.memory_history import add_run
@@ -139,7 +139,7 @@ def purge(store: Store, plan: PurgePlan, *, actor: Actor) -> PurgeReport:
     return PurgeReport(run_id, tuple(gone), len(plan.memories) - len(gone))
 
 
-def check_unpurged(store: Store, run_id: int) -> None:
+def check_unpurged(store: Reader, run_id: int) -> None:
     """Raise BadRequest if memories that a consolidation changed have since been purged."""
     purged = next((purge for purge in forget_memories.list_purges(store) if run_id in purge.touched_runs), None)
     if purged is not None:

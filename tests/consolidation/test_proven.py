@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +12,12 @@ from click.testing import CliRunner
 from showing import show_and_use
 
 from engram.cli.main import engram
+from engram.consolidation import graduation
 from engram.consolidation.consolidation_run import consolidate
 from engram.consolidation.graduation import confirmed_by, why_not_proven
+from engram.consolidation.step_context import Context
 from engram.enums import Actor, Importance, Judgement, Scope, Source, Status, Voice
+from engram.forgetting.forget import forget_memory
 from engram.memories.correct import judge_memory, take_back_judgement
 from engram.memories.save import edit_memory
 from engram.models.engine.transaction import Store
@@ -21,8 +25,10 @@ from engram.models.memories.judgements import Usefulness
 from engram.models.memories.memory_changes import change_memory, note_access
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Memory, all_memories
+from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 Keep = Callable[..., Memory]
 
@@ -151,3 +157,21 @@ def test_a_wrong_memory_is_not_merged_with_one_that_nearly_says_the_same(
     consolidate(store, settings, similar=lambda *_: iter([(wrong.id, other.id, 0.95)]), is_forced=True)
 
     assert all(memory.is_current for memory in all_memories(store))
+
+
+def test_a_memory_that_is_forgotten_meanwhile_gets_no_line(
+    store: Store, settings: Settings, keep: Callable[..., Memory], clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = keep("always write tests", voice=Voice.USER, importance=Importance.HIGH, content="")
+    clock.advance(15 * 86_400)
+    lock = graduation.notes_lock
+
+    def forget_first(home: Home) -> contextlib.AbstractContextManager[None]:
+        monkeypatch.setattr(graduation, "notes_lock", lock)
+        forget_memory(store, settings.places, memory.episode_id, actor=Actor.USER)
+        return lock(home)
+
+    monkeypatch.setattr(graduation, "notes_lock", forget_first)
+    graduation.graduate(Context(store, settings))
+
+    assert not settings.places.memory_note.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +12,17 @@ from changed_minds import BOTH_STAY, CHANGED
 from engram.consolidation.step_context import Context
 from engram.consolidation.tidying_steps import supersede_pairs, why_outdated
 from engram.embedding.embedder import Embedder
-from engram.enums import Actor, Scope
+from engram.enums import Actor, Scope, Source
+from engram.forgetting.forget import forget_memory
+from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_records
-from engram.models.memories.memory_records import Memory
+from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.open_memory import open_store
 from engram.search.searcher import Query, Searcher
 from engram.search.vectors.loaded_vectors import embed_missing, similar_pairs
 from engram.settings import Settings
 from engram.system.clock import FixedClock
+from tests.meanwhile import change_before_next_transaction
 
 DAY_MS = 86_400_000
 
@@ -100,3 +104,27 @@ def test_what_takes_the_place_of_the_only_one_of_its_kind_replaces_it(old: str, 
 )
 def test_what_may_be_one_of_several_replaces_nothing(old: str, new: str) -> None:
     assert why_outdated(decision(new), decision(old), 0.8) == ""
+
+
+@pytest.mark.parametrize("source", [Source.AUTO, Source.MANUAL])
+def test_a_memory_that_is_forgotten_meanwhile_ends_and_contradicts_nothing(
+    store: Store,
+    settings: Settings,
+    keep: Callable[..., Memory],
+    clock: FixedClock,
+    monkeypatch: pytest.MonkeyPatch,
+    source: Source,
+) -> None:
+    older = keep("We use Postgres for the queue.", source=source)
+    clock.advance(50)
+    newer = keep("We no longer use Postgres for the queue.")
+
+    change_before_next_transaction(
+        monkeypatch, lambda: forget_memory(store, settings.places, newer.episode_id, actor=Actor.USER)
+    )
+    supersede_pairs(Context(store, settings), [(older.id, newer.id, 0.9)])
+
+    found = find_memory(store, older.episode_id)
+    assert found is not None
+    assert found.is_current
+    assert store.rows("SELECT * FROM contradiction") == []

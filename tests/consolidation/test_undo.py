@@ -13,7 +13,7 @@ from engram.enums import Actor, Importance, Judgement, Kind, Scope, Status, Voic
 from engram.errors import BadRequest, NotFound
 from engram.forgetting.forget import forget_memory
 from engram.memories.correct import correct_memory, judge_memory, keep_both, keep_one, take_back_judgement
-from engram.memories.save import edit_memory, pin_memory, save_memory
+from engram.memories.save import edit_memory, pin_memory, revive_memory, save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_history, memory_records
 from engram.models.memories.judgements import judgement_of, open_contradictions, standing_judgements
@@ -21,6 +21,7 @@ from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Evidence, Memory
 from engram.settings import Settings
 from engram.system.clock import FixedClock
+from tests.meanwhile import change_before_next_transaction
 
 DAY = 86_400
 Keep = Callable[..., Memory]
@@ -226,3 +227,32 @@ def test_what_was_forgotten_is_final(store: Store, settings: Settings, keep: Kee
         undo(store, settings, old.episode_id)
     assert all(new.episode_id not in repr(step) for step in history_of(store, old.episode_id))
     assert new.episode_id not in repr(store.rows("SELECT * FROM run"))
+
+
+def test_a_run_is_undone_only_if_nothing_was_changed_until_then(
+    store: Store, settings: Settings, keep: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep("the hull is blue", content="")
+    keep("the hull is blue", content="", session_id="s2")
+    run = consolidate(store, settings, is_forced=True).run_id
+    (archived,) = [one for one in memory_records.all_memories(store) if not one.is_current]
+
+    def restore() -> None:
+        revive_memory(store, archived.episode_id, actor=Actor.USER)
+        edit_memory(store, archived.episode_id, plain, summary="mine", actor=Actor.USER)
+
+    change_before_next_transaction(monkeypatch, restore)
+    with pytest.raises(BadRequest, match="was changed after that run"):
+        undo_run(store, settings, run, actor=Actor.USER)
+
+
+def test_a_run_is_undone_once_even_by_two_at_a_time(
+    store: Store, settings: Settings, keep: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep("the hull is blue", content="")
+    keep("the hull is blue", content="", session_id="s2")
+    run = consolidate(store, settings, is_forced=True).run_id
+
+    change_before_next_transaction(monkeypatch, lambda: undo_run(store, settings, run, actor=Actor.USER))
+    with pytest.raises(BadRequest, match="already been undone"):
+        undo_run(store, settings, run, actor=Actor.USER)
