@@ -23,7 +23,8 @@ from engram.models.projects import projects
 from engram.models.projects.project_folders import ProjectHints
 from engram.models.rescue.clean_copies import Tombstone, read_tombstones
 from engram.models.sessions import sessions
-from engram.reports.memory_report import memory_from_json, memory_to_json
+from engram.reports.memory_report import MAX_INTEGER, memory_from_json, memory_to_json
+from engram.transcripts.json_values import object_in, storable_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +169,7 @@ def incoming_of(record: Mapping[str, Any]) -> IncomingMemory | IncomingTombstone
     Raises:
         BadRequest: a required field is missing, or a value has the wrong type.
     """
+    record = object_in(storable_value(record))
     if record.get("kind") == FORGOTTEN:
         return IncomingTombstones(tuple(map(_tombstone, _objects(record, "tombstones"))))
     memory, evidence = memory_from_json(record)
@@ -278,7 +280,7 @@ def _text(fields: Mapping[str, Any], key: str) -> str:
 
 def _number(fields: Mapping[str, Any], key: str) -> int:
     value = fields.get(key)
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > MAX_INTEGER:
         raise BadRequest(f"{key} = {str(value)[:60]!r} must be a number")
     return value
 

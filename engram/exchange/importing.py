@@ -37,6 +37,7 @@ from engram.models.memories.memory_imports import (
     imported_by,
     why_not_removed,
 )
+from engram.models.memories.memory_records import Memory
 from engram.models.projects.project_folders import note_hints
 from engram.models.projects.projects import (
     ProjectRow,
@@ -307,7 +308,9 @@ class _Importer:
                 outcome = self._outcome(item)
                 self._report.counts[outcome] += 1
                 if outcome is Outcome.ADDED:
-                    self._count_place(self._places.find(self._as_received(item)))
+                    clean = self._clean(self._as_received(item))
+                    self._report.suspects += bool(clean.memory.suspect)
+                    self._count_place(self._places.find(clean))
             elif isinstance(item, Unusable):
                 self._note_problem(item)
 
@@ -341,15 +344,16 @@ class _Importer:
     def _outcome(self, incoming: IncomingMemory) -> Outcome:
         store, memory = self._store, incoming.memory
         uuids = [entry.uuid for entry in incoming.evidence]
+        again = {memory.slot or "", memory.stable_id} - {""}
         if memory.episode_id in self._seen or memory_records.find_memory(store, memory.episode_id) is not None:
             return Outcome.KNOWN
         if is_named_by_tombstone(store, memory.episode_id, memory.slot, uuids, memory.source, with_purged=False):
             return Outcome.FORGOTTEN
-        if memory.slot and memory_records.memory_by_slot(store, memory.slot) is not None:
+        if self._seen & again or (memory.slot and memory_records.memory_by_slot(store, memory.slot) is not None):
             return Outcome.KNOWN
         if memory.stable_id and has_stable_id(store, memory.stable_id):
             return Outcome.KNOWN
-        self._seen.add(memory.episode_id)
+        self._seen |= {memory.episode_id, *again}
         return Outcome.ADDED
 
     def _clean(self, incoming: IncomingMemory) -> IncomingMemory:
@@ -363,6 +367,10 @@ class _Importer:
             entities=tuple(map(redact, memory.entities)),
             questions=clean_questions(memory.questions, redact),
             title=clean_title(redact(memory.title)),
+            suspect=redact(memory.suspect),
+            stale_reason=redact(memory.stale_reason),
+            origin=redact(memory.origin),
+            extractor=redact(memory.extractor),
         )
         if not self._is_own(incoming):
             names = () if incoming.place is None else (incoming.place.name,)
@@ -380,6 +388,9 @@ class _Importer:
                     after=_redacted(step.after, redact),
                 )
                 for step in incoming.history
+            ),
+            contradictions=tuple(
+                dataclasses.replace(one, reason=redact(one.reason)) for one in incoming.contradictions
             ),
         )
 
@@ -488,20 +499,20 @@ def undo_import(store: Store, run_id: int) -> UndoneImport:
         raise BadRequest(f"import {run_id} has already been undone")
     ids = imported_by(store, run_id)
     imported = frozenset(ids)
-    removable, kept = [], []
-    for episode_id in ids:
-        memory = memory_records.find_memory(store, episode_id)
-        if memory is not None and (reason := why_not_removed(store, memory, imported)):
-            kept.append((episode_id, reason))
-        elif memory is not None:
-            removable.append(memory)
-    for start in range(0, len(removable), BATCH):
+    removed: list[Memory] = []
+    kept: list[tuple[str, str]] = []
+    for start in range(0, len(ids), BATCH):
         with store.transaction() as tx:
-            for memory in removable[start : start + BATCH]:
-                # Without a tombstone, so that it can be imported again.
-                memory_changes.remove_memory(tx, memory, actor=Actor.USER)
+            for episode_id in ids[start : start + BATCH]:
+                memory = memory_records.find_memory(tx, episode_id)
+                if memory is not None and (reason := why_not_removed(tx, memory, imported)):
+                    kept.append((episode_id, reason))
+                elif memory is not None:
+                    # Without a tombstone, so that it can be imported again.
+                    memory_changes.remove_memory(tx, memory, actor=Actor.USER)
+                    removed.append(memory)
     with store.transaction() as tx:
-        drop_empty_sessions(tx, sorted({memory.session_id for memory in removable if memory.session_id}))
+        drop_empty_sessions(tx, sorted({memory.session_id for memory in removed if memory.session_id}))
         drop_empty_projects(tx, [int(number) for number in run.report.get("new_projects", ())])
         memory_history.update_run(tx, run, position="", report=run.report, state="undone")
-    return UndoneImport(run_id, len(removable), tuple(kept))
+    return UndoneImport(run_id, len(removed), tuple(kept))

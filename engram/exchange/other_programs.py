@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import re
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from engram.models.memories.memory_records import MAX_SUMMARY_CHARACTERS, Eviden
 from engram.models.rescue.foreign_database import ForeignDatabase, ForeignRow, reading_foreign
 from engram.notes.note_index import MAX_NOTE_BYTES, cut_markdown
 from engram.paths import is_session_id, user_home
+from engram.reports.memory_report import MAX_INTEGER
 from engram.settings import Settings
 from engram.setup.old_engram.find import find_databases, memory_folders, version_of
 from engram.system.atomic import read_regular
@@ -68,18 +68,15 @@ def time_ms(value: object) -> int | None:
         number = float(value)
     else:
         return None
-    if not math.isfinite(number):
-        return None
-    for factor in (1000, 1):
-        at_ms = int(number * factor)
+    for at_ms in (number * 1000, number):
         if _FIRST_SECOND * 1000 <= at_ms <= _LAST_SECOND * 1000:
-            return at_ms
+            return int(at_ms)
     return None
 
 
 def count_of(value: object) -> int:
-    """Return ``value`` as a count; 0 if it is negative or not a number."""
-    return max(0, int(value)) if isinstance(value, int | float) and math.isfinite(value) else 0
+    """Return ``value`` as a count; 0 if it is negative or not a number, or more than anything can be counted to."""
+    return int(value) if isinstance(value, int | float) and 0 <= value <= MAX_INTEGER else 0
 
 
 # -- Memories of claude-mem (github.com/thedotmack/claude-mem), from any version of its SQLite database.

@@ -40,6 +40,8 @@ from engram.trust.display import number_of
 
 #: Field of a memory → key in JSON, if they differ.
 _NAMES = {"episode_id": "id", "session_id": "session", "is_pinned": "pinned", "is_lowered": "lowered"}
+#: Largest integer that every program reads exactly from JSON; numbers of memories are never larger.
+MAX_INTEGER = (1 << 53) - 1
 #: Fields that are meaningful in this database only.
 _LOCAL = {"id", "project_id"}
 
@@ -73,7 +75,10 @@ def memory_from_json(line: Mapping[str, Any]) -> tuple[Memory, list[Evidence]]:
         raise BadRequest(f"{values['episode_id'][:40]!r} is not a memory's id")
     sessions = [str(session_id) for session_id in line.get("evidence_sessions") or [] if isinstance(session_id, str)]
     session = sessions[0] if sessions else values.get("session_id", "")
-    return Memory(**values), [Evidence(str(uuid), session) for uuid in line.get("evidence") or []]
+    uuids = line.get("evidence") or []
+    if not isinstance(uuids, list) or not all(isinstance(uuid, str) for uuid in uuids):
+        raise BadRequest("evidence must be a list of ids")
+    return Memory(**values), [Evidence(uuid, session) for uuid in uuids]
 
 
 def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
@@ -88,10 +93,10 @@ def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
         if isinstance(value, bool):
             return value
     elif field.name.endswith("_ms") or isinstance(default, int):
-        if isinstance(value, int) and not isinstance(value, bool):
+        if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_INTEGER:
             return value
     elif isinstance(default, float):
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_INTEGER:
             return float(value)
     elif isinstance(value, str):
         return value

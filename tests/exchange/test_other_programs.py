@@ -12,7 +12,7 @@ import pytest
 from engram.enums import Importance, Kind, Scope, Source, Voice
 from engram.errors import BadRequest, NotFound
 from engram.exchange.importing import ImportReport, Outcome
-from engram.exchange.other_programs import open_source
+from engram.exchange.other_programs import count_of, open_source, time_ms
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory, all_memories
 from engram.models.projects.projects import ensure_project
@@ -273,3 +273,8 @@ def test_what_cannot_be_imported_is_said(store: Store, settings: Settings, tmp_p
     for path, wanted in ((tmp_path / "gone", None), (None, "claude-mem"), (None, "earlier")):
         with pytest.raises(NotFound):
             bring(store, settings, path, wanted)
+
+
+def test_numbers_beyond_all_times_and_counts_are_left_out() -> None:
+    assert [time_ms(value) for value in (1e306, "1e306", float("inf"), "nan", -1e306)] == [None] * 5
+    assert [count_of(value) for value in (1e300, float("inf"), float("nan"), -1, 3.0)] == [0, 0, 0, 0, 3]

@@ -13,7 +13,7 @@ from engram.models.engine.statement import in_json_list
 from engram.models.engine.transaction import Reader, Tx
 from engram.models.memories import memory_writes
 from engram.models.memories.judgements import CONTRADICTIONS, Contradiction
-from engram.models.memories.memory_changes import ADDED, dates_of
+from engram.models.memories.memory_changes import ADDED, RELEASE, RESTORE, dates_of
 from engram.models.memories.memory_history import IMPORT, Change, add_history, history_of
 from engram.models.memories.memory_records import Evidence, Memory, memories_superseded_by
 
@@ -106,6 +106,9 @@ def why_not_removed(store: Reader, memory: Memory, imported: frozenset[str]) -> 
     steps = history_of(store, memory.episode_id)
     begin = max((step.id for step in steps if step.action == IMPORT), default=0)
     for step in steps:
+        if step.action in (RESTORE, RELEASE):
+            # What had replaced it was removed, as it may be by this undo.
+            continue
         if step.id > begin and step.actor is not Actor.TIDYING:
             return f"it has been changed since ({step.action})"
         if step.id > begin and (step.action == ADDED or any(name in step.before for name in _WORDS)):
