@@ -118,10 +118,7 @@ def supersede_memory(store: Store, episode_id: str, successor_id: str, *, actor:
         for memory in (old, new):
             if not memory.is_current:
                 raise BadRequest(f"{memory.episode_id} is already {memory.status.told}; choose current memories")
-        if not may_stand_for(new, old):
-            raise BadRequest(
-                f"{old.episode_id} is visible where {new.episode_id} is not; make {new.episode_id} global first"
-            )
+        _check_visible(new, old)
         if ending_of(old, new, actor) is not Ending.ENDS:
             raise BadRequest(f"{old.episode_id} was pinned, saved or said by the user, so only the user can replace it")
         run_id = add_run(tx, "save")
@@ -131,6 +128,13 @@ def supersede_memory(store: Store, episode_id: str, successor_id: str, *, actor:
     return changed
 
 
+def _check_visible(new: Memory, old: Memory) -> None:
+    if not may_stand_for(new, old):
+        raise BadRequest(
+            f"{old.episode_id} is visible where {new.episode_id} is not; make {new.episode_id} global first"
+        )
+
+
 def keep_one(store: Store, episode_id: str, *, actor: Actor) -> list[str]:
     """Decide all open contradictions of a memory in its favour; return a line about each.
 
@@ -138,7 +142,7 @@ def keep_one(store: Store, episode_id: str, *, actor: Actor) -> list[str]:
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: the memory has no open contradiction.
+        BadRequest: the memory has no open contradiction, or is not visible wherever another one is.
     """
     with store.transaction() as tx:
         kept = require_memory(store, episode_id)
@@ -149,6 +153,7 @@ def keep_one(store: Store, episode_id: str, *, actor: Actor) -> list[str]:
             other = require_memory(
                 store, contradiction.newer_id if contradiction.older_id == episode_id else contradiction.older_id
             )
+            _check_visible(kept, other)
             at_ms = kept.valid_from_ms or tx.now_ms()
             memory_changes.supersede(tx, other, kept, "decided by hand", actor=actor, run_id=run_id, at_ms=at_ms)
             note_decision(tx, contradiction.id, episode_id, run_id)

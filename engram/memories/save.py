@@ -116,7 +116,7 @@ def save_memory(
 
 
 #: Fields that a saved memory must share with an existing one to count as the same.
-_ALIKE = ("content", "scope", "voice", "importance", "is_pinned", "suspect", "questions", "source")
+_ALIKE = ("content", "scope", "voice", "importance", "is_pinned", "is_lowered", "suspect", "questions", "source")
 
 
 def _kept_alike(store: Reader, made: Memory) -> Memory | None:

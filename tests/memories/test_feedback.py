@@ -237,3 +237,12 @@ def test_a_recovery_carries_judgements_over_with_what_reverts_them(store: Store,
         take_back_judgement(new, memory.episode_id, actor=Actor.USER)
         assert now(new, memory).status == Status.ACTIVE
         assert usefulness_of(new, [memory.episode_id])[memory.episode_id].judgement is Judgement.HELPFUL
+
+
+def test_what_is_saved_again_after_it_was_judged_wrong_is_a_new_memory(store: Store) -> None:
+    wrong = save_memory(store, "Use pnpm here.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
+    judge_memory(store, wrong.episode_id, Judgement.WRONG, "it is npm", redact, actor=Actor.USER)
+
+    again = save_memory(store, "Use pnpm here.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
+
+    assert (again.episode_id == wrong.episode_id, again.is_lowered) == (False, False)
