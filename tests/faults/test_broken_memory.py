@@ -268,7 +268,9 @@ def test_an_index_with_a_text_that_is_no_utf8_is_built_anew_and_nothing_is_set_a
     store.close()
 
 
-def test_a_text_that_is_no_utf8_costs_its_memory_also_where_an_index_has_the_sound_one(settings: Settings) -> None:
+def test_evidence_with_a_text_that_is_no_utf8_is_left_out_also_where_an_index_has_the_sound_one(
+    settings: Settings,
+) -> None:
     fill(settings)
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
         save_memory(store, "Saved in a session", redact, scope="global", session_id="s-1", actor=Actor.AGENT)
@@ -282,9 +284,9 @@ def test_a_text_that_is_no_utf8_costs_its_memory_also_where_an_index_has_the_sou
     assert find_all_damage(store) == ""
     assert read_all(store, settings) == 40
     kept = {memory.summary for memory in memory_records.all_memories(store)}
-    assert kept == {"Saved before the backup", "Saved since the backup", "Pinned"}
+    assert kept == {"Saved before the backup", "Saved since the backup", "Pinned", "Saved in a session"}
     (said,) = list_rescues(store).values()
-    assert "1 memory could not be read;" in said
+    assert "could not be read" not in said
     store.close()
 
 

@@ -19,7 +19,7 @@ import peewee
 from peewee import SQL
 
 from engram.enums import Actor, Source
-from engram.errors import BadRequest, BrokenDatabase, EngramError, NotFound
+from engram.errors import BadRequest, BrokenDatabase, EngramError, NotFound, StoreError
 from engram.models import tables
 from engram.models.engine.meta import metas_beginning_with, put_meta
 from engram.models.engine.transaction import Reader, Store, Tx
@@ -131,13 +131,14 @@ def recover_by_hand(
             were made there.
         sources: newest first. They may be damaged: unreadable data is skipped, and counts as lost if no other source
             has it.
-        carry_more: carries over additional data from the newest source: joined hubs, which this package knows nothing
-            about.
+        carry_more: carries over additional data: joined hubs, which this package knows nothing about.
         with_new_projects: also carry over all memories of projects that ``store`` doesn't have.
     """
     memories = changed = tombstones = 0
     is_complete = not sources
     unread: set[str] = set()
+    #: Parts that a newer source had: an older one no longer says how they are.
+    carried_parts: set[str] = set()
     present = {str(name) for name in store.fetch_values(tables.Memory.select(tables.Memory.episode_id))}
     for number, path in enumerate(sources):
         is_newest = number == 0
@@ -147,8 +148,8 @@ def recover_by_hand(
                 tombstones += _carry_tombstones(store, source)
             with _skipping_damage(source, "pauses"), store.transaction() as tx:
                 carry_pauses(tx, source, is_newer=is_newest)
-            with _skipping_damage(source, "projects"):
-                _carry_projects(store, source, actor, is_newest=is_newest)
+            with _skipping_damage(source, "projects", carried_parts):
+                _carry_projects(store, source, actor, is_newest="projects" not in carried_parts)
             with _skipping_damage(source, "memories"):
                 carried, unreadable = _carry_memories(store, source, sources[number + 1 :], new_projects, actor)
                 memories += carried
@@ -157,9 +158,11 @@ def recover_by_hand(
                     is_complete = _is_whole(source)
             if is_newest:
                 changed += _carry_changes(store, source, present)
-                _carry_decisions(store, source)
-                with _skipping_damage(source, "hubs"), store.transaction() as tx:
+            _carry_decisions(store, source, carried_parts)
+            if "hubs" not in carried_parts:
+                with _skipping_damage(source, "hubs", carried_parts), store.transaction() as tx:
                     carry_more(tx, source)
+            if is_newest:
                 with _skipping_damage(source, "turns"), store.transaction() as tx:
                     read_missing_again(tx, source)
                 with _skipping_damage(source, "news"):
@@ -185,10 +188,12 @@ def carry_forgotten(store: Store, sources: Sequence[Path]) -> None:
 
 
 @contextlib.contextmanager
-def _skipping_damage(source: Store, part: str) -> Iterator[None]:
-    """Log which part of a source can't be read, and continue with the next part."""
+def _skipping_damage(source: Store, part: str, carried_parts: set[str] | None = None) -> Iterator[None]:
+    """Log which part of a source can't be read, and continue with the next part; note one that can be read."""
     try:
         yield
+        if carried_parts is not None:
+            carried_parts.add(part)
     except (EngramError, *_UNREADABLE) as error:
         logger.warning("action=recover source=%s part=%s reason=%s", source.path.name, part, error)
 
@@ -320,7 +325,7 @@ def _rows_by_hand(source: Store) -> dict[int, str]:
     sql = f"SELECT e.id, e.episode_id FROM episode e WHERE {_BY_HAND} ORDER BY e.id"
     try:
         return {int(row_id): str(name) for row_id, name in source.rows(sql)}
-    except BrokenDatabase as error:
+    except StoreError as error:  # damage may also hide a table
         logger.warning("action=recover source=%s reason=%s", source.path.name, error)
     found: dict[int, str] = {}
     failures = 0
@@ -374,7 +379,7 @@ def _carry(store: Store, source: Store, one: Memory, action: str, actor: Actor, 
         raise BrokenDatabase(f"{one.episode_id[:40]!r} is not the id of a memory")
     project = None if one.project_id is None else projects.project_by_id(source, one.project_id)
     session = sessions.find_session(source, one.session_id) if one.session_id else None
-    evidence = [dataclasses.replace(e, turn_id=None) for e in memory_records.evidence_of(source, one.id)]
+    evidence = [dataclasses.replace(entry, turn_id=None) for entry in _evidence_in(source, one)]
     if _is_known(store, one, evidence):
         return False
     history = _history_in(source, one.episode_id) or []
@@ -400,6 +405,15 @@ def _carry(store: Store, source: Store, one: Memory, action: str, actor: Actor, 
         if is_unjoined:
             mark_unjoined(tx, added.id)
     return True
+
+
+def _evidence_in(source: Store, memory: Memory) -> list[Evidence]:
+    """Return a memory's evidence; none if it can't be read, because its words are worth more."""
+    try:
+        return memory_records.evidence_of(source, memory.id)
+    except (EngramError, *_UNREADABLE) as error:
+        logger.warning("action=recover memory=%s part=evidence reason=%s", memory.episode_id, error)
+        return []
 
 
 def _history_in(source: Store, episode_id: str) -> list[Change] | None:
@@ -534,12 +548,14 @@ def _take_row(tx: Tx, source: Store, memory: Memory, *, is_erased: bool) -> bool
     return True
 
 
-def _carry_decisions(store: Store, source: Store) -> None:
+def _carry_decisions(store: Store, source: Store, carried_parts: set[str]) -> None:
     """Carry over contradictions with their decisions, and undone changes, which consolidation must not repeat."""
-    with _skipping_damage(source, "contradictions"), store.transaction() as tx:
-        table = tables.Contradiction
-        for contradiction in source.fetch_records(CONTRADICTIONS, CONTRADICTIONS.select().order_by(table.id)):
-            carry_contradiction(tx, contradiction)
-            carry_decision(tx, contradiction)
-    with _skipping_damage(source, "undone changes"), store.transaction() as tx:
-        keep_undone(tx, load_undone(source))
+    if "contradictions" not in carried_parts:
+        with _skipping_damage(source, "contradictions", carried_parts), store.transaction() as tx:
+            table = tables.Contradiction
+            for contradiction in source.fetch_records(CONTRADICTIONS, CONTRADICTIONS.select().order_by(table.id)):
+                carry_contradiction(tx, contradiction)
+                carry_decision(tx, contradiction)
+    if "undone changes" not in carried_parts:
+        with _skipping_damage(source, "undone changes", carried_parts), store.transaction() as tx:
+            keep_undone(tx, load_undone(source))

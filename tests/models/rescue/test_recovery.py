@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,14 +13,19 @@ import pytest
 from engram.enums import Actor, Scope, Source
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing_statements import carry_hubs
+from engram.models.hub.spaces import drop_server, list_servers
 from engram.models.memories import memory_changes
+from engram.models.memories.judgements import note_contradiction
+from engram.models.memories.memory_imports import contradictions_of
 from engram.models.memories.memory_records import Memory, all_memories
 from engram.models.memories.tombstones import is_memory_gone
-from engram.models.memories.watermarks import mark_unjoined, unjoined_rows
+from engram.models.memories.watermarks import keep_undone, load_undone, mark_unjoined, unjoined_rows
 from engram.models.open_memory import open_store
+from engram.models.projects.project_folders import keep_apart, kept_apart
 from engram.models.rescue.carry_over import recover_by_hand
 from engram.models.work.work import pause, paused_scopes
 from tests.models.conversations import store_project
+from tests.models.hub_spaces_made import join_made_up
 
 Keep = Callable[..., Memory]
 
@@ -138,3 +145,52 @@ def test_carrying_twice_doubles_nothing_and_pauses_come_along(store: Store, new:
     assert (first.memories, second.memories) == (1, 0)
     assert len(all_memories(new)) == 1
     assert paused_scopes(new) == {"git:/a"}
+
+
+def test_what_the_newest_source_cannot_tell_an_older_one_tells(
+    store: Store, new: Store, keep: Keep, tmp_path: Path
+) -> None:
+    join_made_up(store)
+    first, second = keep("use tabs", is_pinned=True), keep("use spaces", is_pinned=True)
+    with store.transaction() as tx:
+        note_contradiction(tx, first.episode_id, second.episode_id, "tabs or spaces")
+        keep_undone(tx, [("archive", first.episode_id)])
+        keep_apart(tx, ["git:/apart"])
+    older = close_and_copy(store, tmp_path / "older.db")
+    broken = tmp_path / "broken.db"
+    broken.write_bytes(b"no database at all " * 500)
+
+    recover_by_hand(new, [broken, older], actor=Actor.TIDYING, carry_more=carry_hubs)
+
+    assert [server.member_name for server in list_servers(new)] == ["Ada"]
+    assert [one.newer_id for one in contradictions_of(new, second.episode_id)] == [second.episode_id]
+    assert load_undone(new) == [("archive", first.episode_id)]
+    assert set(kept_apart(new)) == {"git:/apart"}
+
+
+def test_what_the_newest_source_no_longer_has_does_not_come_out_of_an_older_one(
+    store: Store, new: Store, tmp_path: Path
+) -> None:
+    join_made_up(store)
+    older = close_and_copy(store, tmp_path / "older.db")
+    with store.transaction() as tx:
+        drop_server(tx, list_servers(tx)[0].id)
+
+    recover_by_hand(new, [store.path, older], actor=Actor.TIDYING, carry_more=carry_hubs)
+
+    assert list_servers(new) == []
+
+
+@pytest.mark.parametrize("table", ["evidence", "history"])
+def test_a_saved_memory_comes_back_without_what_cannot_be_read_of_it(
+    store: Store, new: Store, keep: Keep, tmp_path: Path, table: str
+) -> None:
+    keep("saved", source=Source.MANUAL)
+    damaged = close_and_copy(store, tmp_path / "damaged.db")
+    with contextlib.closing(sqlite3.connect(damaged)) as connection:
+        connection.execute(f"DROP TABLE {table}")
+
+    done = recover_by_hand(new, [damaged], actor=Actor.TIDYING, carry_more=carry_hubs)
+
+    assert [memory.summary for memory in all_memories(new)] == ["saved"]
+    assert (done.memories, done.lost) == (1, 0)
