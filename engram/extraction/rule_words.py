@@ -243,6 +243,8 @@ EXAMPLE = lazy_regex(
 )
 #: Wordings that report what someone said, how something was, or what the user only recalls.
 REPORTS = lazy_regex(
+    r"\bi(?:['’]ve| have)? (?:always|never) (?:\w+(?<!e)ed|understood|knew|thought|got|saw|"
+    r"found|had|was|did|been|went|said|felt|heard|meant|wrote|written|seen|known|gotten)\b|"
     r"\b(?:i guess|iirc|afaicr|if (?:i|my) (?:recall|remember|memory serves)(?: me)?(?: correctly| right(?:ly)?)?)\b|"
     r"^\W*(?:(?:and|but|so|also|well|hm+|ok(?:ay)?)\b[, ]+)*i(?:['’]ve| have)?(?: (?:just|once|also|often|recently))? "
     r"(?:heard|read|learn(?:ed|t)|(?:was|am|got) told)\b"
@@ -250,6 +252,29 @@ REPORTS = lazy_regex(
     r"always|never|not|don'?t)\b|"
     r"(?<!get )(?<!got )(?<!is )(?<!are )(?<!am )(?<!be )(?<!'re )(?<!'m )\bused to \w"
     r"(?!.*\b(?:but|so|now)\b)",
+    _ANY,
+)
+#: The words before a colon, behind which a sentence goes on.
+LEAD = lazy_regex(r"^(?P<lead>[^:：]{2,80}?)\s?(?:[:：](?!//)\s*)(?=\S)")
+#: A lead that begins with an article names whose words follow ("a guy on a forum: …", "my boss: …"), unless it says
+#: that they are a rule of the user's, or for what they hold.
+ATTRIBUTES = lazy_regex(
+    r"^\W*(?:(?:and|but|so|also|well|as|like|ok(?:ay)?)[, ]+)?(?:an?|the|my|some|one of|this one|de[rs]|die|das|"
+    r"mein|meine|ein|eine|le|la|un|une|mon|ma|el|una|mi|il|lo|uno|o|um|uma|meu|minha|een|mijn)\b(?! la suite)"
+    r"(?!.*\b(?:rules?|polic(?:y|ies)|conventions?|standards?|preferences?|principles?|styles?|habits?|practices?|"
+    r"instructions?|things?|notes?|points?|requests?|reminders?|decisions?|answer|agreement|deal|way|default|future|"
+    r"for|always|never|we|us|i|you|"
+    r"\w*regel|\w*konvention|sache|bitte|règle|chose|consigne|convention|regla|cosa|norma|regola|convenzione|"
+    r"regra|coisa|convenção|regel|afspraak|ding)\b)",
+    _ANY,
+)
+#: A lead that only opens what the user says: "before we go on: …".
+OPENS = lazy_regex(
+    r"^\W*(?:(?:hey|hi|ok(?:ay)?|so|and|also|claude|oh|btw|by the way|one more thing|one (?:last )?thing|"
+    r"another thing|quick (?:note|one)|heads[- ]up|fyi|just so you know|please|bitte|"
+    r"(?:before (?:we|you|i)|bevor (?:du|wir|ich|es)|avant (?:de|que|d['’])|antes de|prima di|voordat (?:je|we)) "
+    r".{2,50}|"
+    r"(?:noch |nur )?(?:eine sache|etwas)|une (?:dernière )?chose|una cosa|uma coisa|nog iets)[,! ]*)+$",
     _ANY,
 )
 #: An order about a text that follows a colon; the text is not addressed to the assistant.
@@ -261,6 +286,19 @@ ABOUT_A_TEXT = lazy_regex(
     r"convert|rate|grade|score|evaluate|critique|compare|judge)\b"
     r"(?![^:]*\b(?:(?:this|that|these|one|new|following|my|our|another|global|general|standing|an?|the) "
     r"(?:rules?|notes?|conventions?|preferences?)\b|down:|memory|remember|mind))[^:]{3,100}:\s",
+    _ANY,
+)
+#: Begins a text to be written, translated or judged, or names it before a colon: all of the paragraph is that text.
+TEXT_FOLLOWS = lazy_regex(
+    r"^\W*(?:(?:please|now|then|also|and|can you|could you|bitte|por favor|s['’]il te plaît|per favore) )*"
+    r"(?:(?:translate|rephrase|reword|proofread|paraphrase|übersetze?|traduis|traduce|traduci|tradu[zc]a?|vertaal|"
+    r"przetłumacz|переведи)\b[^:]{0,60}|(?:draft|write|compose|schreibe?|verfasse?|écris|rédige|escribe|redacta|scrivi|"
+    r"escreve|redige|schrijf|napisz|напиши)\b[^:]{0,40}\b(?:e?-?mails?|letter|post|tweet|blog\w*|commit\w*|message|"
+    r"announcement|readme|paragraph|brief|nachricht|courriel|correo|mensaje|messaggio|lettera|lettre|carta|mensagem|"
+    r"bericht|wiadomość|письмо|сообщение)\b[^:]{0,40}|"
+    r"(?:(?:the|an?|die|der|o|el|il|le|la) )?(?:commit[ -]?(?:message|nachricht|text)|(?:message|mensaje|mensagem|"
+    r"messaggio) (?:de|del|di|do|du) commit|subject|e-?mail (?:text|body)|tooltip|caption|slogan|headline|changelog "
+    r"entry|release notes?))\s?:(?=\s)|^[^。：:]{0,40}(?:翻译成?|译成|訳し|翻訳)[^。：:]{0,12}[：:]",
     _ANY,
 )
 #: An order about a text that is named without a colon: "change the label to Always ask".
@@ -275,6 +313,12 @@ OF_THE_PROGRAM = lazy_regex(
     rf"{_START}(?:(?:from (?:now|today|here) on|in (?:the )?future|going forward|later|then|when\b[^,]{{3,80}}),? )?"
     r"(?:(?:the|this|its|these|those) (?:[\w./`'’:-]+ ){1,4}?|(?:it|they|he|she) )"
     r"(?:must|should|shall|may|can|will|has|have|is|are|needs?|always|never|only|\w+s)\b",
+    _ANY,
+)
+#: Says how a program must behave, in a sentence that names no person.
+REQUIRES = lazy_regex(
+    r"^(?!.*\b(?:we|our|us|i|my|me|you|your|commits?|tests?|rules?|reviews?|pull requests?|prs?|branch\w*|code|docs?|"
+    r"files?|comments?|names?)\b).*\b(?:must|should|shall|has to|have to|needs to)(?: (?:not|only|always|never))? \w",
     _ANY,
 )
 #: Names who speaks or who is spoken to, or all of the work, so that a sentence may be about how they work.

@@ -85,6 +85,17 @@ class Refusal(StrEnum):
 _OPEN = frozenset({Refusal.MOMENT, Refusal.DANGLING, Refusal.JOKE, Refusal.UNWORDED, Refusal.UNSURE})
 
 
+#: Beginnings, in any of the languages, of sentences that are nearly always rules.
+_SURE = (
+    words.SURE,
+    words.REMEMBERS,
+    languages.REMEMBERS,
+    languages.ALWAYS_DO,
+    languages.NEVER_DO,
+    languages.FROM_NOW_ON,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """A sentence that sounds like one of the user's rules, and the judgement on it."""
@@ -183,6 +194,7 @@ def judge(
     first = sentences[0][0] if sentences else ""
     is_dictated = bool(words.PART.search(first) or words.DICTATES.search(first))
     built = -1  # The paragraph in which something to make was asked for.
+    dictated = -1  # The paragraph that is a text to be written or translated.
     required: set[int] = set()
     for place, (sentence, statement) in enumerate(sentences):
         if statement.block is Block.PROSE:
@@ -191,7 +203,11 @@ def judge(
             is_dictated, built = False, -1
         before = sentences[place - 1][0] if place else ""
         after = sentences[place + 1][0] if place + 1 < len(sentences) else ""
+        if words.TEXT_FOLLOWS.match(sentence):
+            dictated = statement.group
         found = _judge(sentence, statement, after, project, model)
+        if found is not None and statement.group == dictated and found.refusal in (None, Refusal.ORDER):
+            found = replace(found, refusal=Refusal.TEXT)
         if found is not None and (ANNOUNCES.search(before) or QUESTIONED.search(after)):
             found = replace(found, refusal=Refusal.QUESTION)
         is_option = statement.block is Block.BULLET and words.OPTIONS_HEADING.search(lead)
@@ -201,8 +217,11 @@ def judge(
             if is_dictated and found.refusal in (None, Refusal.ORDER):
                 found = replace(found, refusal=Refusal.PART)
             is_listed = statement.block is Block.BULLET and not words.RULES_HEADING.search(statement.topic)
-            is_part = (is_listed and _asks_for(lead)) or statement.group == built
+            is_part = (is_listed and _asks_for(lead)) or statement.group == built or words.BUILDS.search(sentence)
             if is_part and found.refusal is None and not _is_wider(sentence):
+                required.add(place)
+            is_next = place > 0 and sentences[place - 1][1].group == statement.group and words.REQUIRES.search(before)
+            if is_next and words.FROM_NOW_ON.search(sentence) and not _is_wider(words.FROM_NOW_ON.sub("", sentence)):
                 required.add(place)
             is_for_run = command is not None and not words.KEEPS.search(command[0])
             if place == 0 and found.refusal is None and is_for_run and not words.FROM_NOW_ON.search(sentence):
@@ -355,9 +374,10 @@ def _beginning(sentence: str, after: str) -> str:
         return "rule"
     if words.REMIND_OF_IT.search(after) and words.STATES.search(sentence):
         return "sure"
-    if any(
-        pattern.search(sentence) for pattern in (words.SURE, words.REMEMBERS, languages.REMEMBERS, languages.ALWAYS_DO)
-    ):
+    lead = words.LEAD.match(sentence)
+    if lead and words.OPENS.match(lead["lead"]):
+        return _beginning(sentence[lead.end() :], after)
+    if replacement_in(sentence) or any(pattern.search(sentence) for pattern in _SURE):
         return "sure"
     begins = (words.UNMISTAKABLE, languages.UNMISTAKABLE, languages.TEAM)
     return "unmistakable" if any(pattern.search(sentence) for pattern in begins) else "rule"
@@ -428,6 +448,9 @@ def _refusal(sentence: str, statement: Statement, after: str) -> Refusal | None:
     is_fact = words.REMINDS.search(sentence) or words.REMIND_OF_IT.search(after)
     if words.OF_THE_PROGRAM.match(sentence) and not (is_fact or words.PERSONAL.search(sentence)):
         return Refusal.PRODUCT
+    lead = words.LEAD.match(sentence)
+    if lead and words.ATTRIBUTES.match(lead["lead"]):
+        return Refusal.UNSURE
     if languages.PERHAPS.match(sentence) or words.REPORTS.search(sentence) or words.EXAMPLE.search(sentence):
         return Refusal.UNSURE
     if words.DANGLING.search(sentence):

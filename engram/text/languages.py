@@ -464,6 +464,18 @@ ALWAYS_DO = lazy_regex(
     rf"(?:(?:ab (?:jetzt|sofort)|von jetzt an|künftig|in zukunft|vanaf nu|désormais) )?(?:{_INFINITIVE})",
     re.IGNORECASE,
 )
+#: A French prohibition: no subject stands before it.
+NEVER_DO = lazy_regex(
+    r"^\W*n(?:e |['’])(?:(?:me|nous|le|la|les|y) )?[^\W\d_]{2,20}(?:[es]|ez) (?:plus )?jamais\b", re.IGNORECASE
+)
+#: "From now on" and an order, in languages in which no verb must follow: then it may be how something is.
+FROM_NOW_ON = lazy_regex(
+    r"^\W*(?:[àa] partir de maintenant|d[ée]sormais|dor[ée]navant|(?:a partir|desde|de) (?:de )?ahora(?: en adelante)?|"
+    r"d['’](?:ora|adesso) in (?:poi|avanti)|(?:a partir de|daqui em|de) (?:agora|diante|hoje)(?: em diante)?),? "
+    r"(?!.*(?<!\w)(?:così|modo|ça|assim)(?!\w))(?!(?:les?|la|un\w?|el|los|las|il|lo|gli|i|os?|as?|uma?|se|ça|ce|"
+    r"[cl]['’]\w+|on|est|sont|está|están|è|sono|é|são)\b)[^\W\d_]{2,}",
+    re.IGNORECASE,
+)
 #: For a sentence in lower case.
 TAKES_BACK = pattern(lambda language: language.takes_back, flags=0)
 LOCAL = pattern(lambda language: language.local)

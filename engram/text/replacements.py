@@ -27,7 +27,10 @@ _NAME = (
     r"(?!(?:the|our|an?|one|de[rnms]|die|das|la|le|les|el|los|il|lo|gli|os?|as?|het|een|it|that|this|all|half|some|most|"
     r"parts?)\b)[\w.+#@/-]{2,40}"
 )
-_OLD = rf"(?P<old>{_NAME}(?: (?!(?:to|auf|zu|à|vers|a|para|pra|por|par|naar|na|with|by|for)\b)[\w.+#@/-]{{1,40}})??)"
+_OLD = (
+    rf"(?P<old>{_NAME}(?: (?!(?:to|auf|zu|durch|gegen|à|vers|a|para|pra|por|par|naar|na|with|by|for)\b)"
+    r"[\w.+#@/-]{1,40})??)"
+)
 _NEW = rf"(?P<new>{_NAME})"
 _LATIN = r"[A-Za-z0-9][A-Za-z0-9.+#@/_-]{1,39}"
 #: What may come before the words about the whole team, and after what it uses now: "btw", "last week", "so use it".
@@ -60,6 +63,7 @@ _MOVED = tuple(
         rf"(?:please )?(?:don['’]?t|do not|stop|no longer) us(?:e|ing) {_OLD} (?:any ?more|any longer)[,;:.–—-]? ?"
         rf"(?:(?:and|but|please|always) ){{0,3}}use {_NEW}{_ENDS}",
         rf"wir sind {_JUST}von {_OLD} (?:auf|zu) {_NEW} (?:umgestiegen|gewechselt|migriert|umgezogen){_ENDS}",
+        rf"wir haben {_JUST}{_OLD} (?:durch|gegen) {_NEW} (?:ersetzt|getauscht|ausgetauscht){_ENDS}",
         rf"wir haben {_JUST}von {_OLD} auf {_NEW} (?:umgestellt|gewechselt|migriert){_ENDS}",
         rf"(?:on est|nous sommes|on a|nous avons) {_JUST}(?:(?:pass|migr|chang)és? de {_OLD} (?:à|vers)|"
         rf"remplacé (?P<left>{_NAME}) par) {_NEW}{_ENDS}",
