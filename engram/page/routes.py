@@ -235,16 +235,17 @@ class Frame:
 
     def respond_error(self, sentence: str, status: int) -> Response:
         """Return a page with one sentence or, if htmx requested a part of a page, a notice."""
-        sentence = begun(sentence) + ("" if sentence.endswith((".", "!", "?")) else ".")
-        if self.is_fragment:
-            values = {"sentence": sentence, "nonce": self._nonce, "link": self._link(None)}
-            html = self._render("failed.html", values, "sentence")
-            return HTMLResponse(html, status_code=status, headers={"HX-Retarget": "#notice", "HX-Reswap": "innerHTML"})
-        values = self._bare() | {"sentence": sentence, "status": status}
+        sentence += "" if sentence.endswith((".", "!", "?")) else "."
+        values = self._bare() | {"told": [(begun(sentence), None)], "status": status}
         # A fault may lie in the frame itself; and a memory that can't be opened has none.
         if status < 500:
             with contextlib.suppress(EngramError), self.page.memory() as (store, loaded):
-                values["frame"] = frame_values(store, loaded.settings)
+                (first, _), *rest = name_memories(store, [sentence])[0]
+                values["told"] = [(begun(first), None), *rest]
+                values["frame"] = None if self.is_fragment else frame_values(store, loaded.settings)
+        if self.is_fragment:
+            html = self._render("failed.html", values, "sentence")
+            return HTMLResponse(html, status_code=status, headers={"HX-Retarget": "#notice", "HX-Reswap": "innerHTML"})
         return HTMLResponse(self._render("failed.html", values), status_code=status)
 
     @property

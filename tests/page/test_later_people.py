@@ -123,6 +123,22 @@ def test_a_list_follows_what_is_changed_next_to_it(tab: Page, house: ServedPage)
     expect(tab.locator("#listed").get_by_text("Round the VAT up")).to_have_count(0)
 
 
+def test_an_undo_after_another_memory_was_opened_opens_the_changed_one(tab: Page, house: ServedPage) -> None:
+    enter(tab, house)
+    tab.goto(f"{house.home}/m?kind=fix")
+    first, second = (tab.locator("#listed li").nth(number).get_by_role("link") for number in (0, 1))
+    first.click()
+    tab.locator("#detail").get_by_role("button", name="Wrong").click()
+    tab.locator("#notice .notice").wait_for()
+    second.click()
+    expect(second).to_have_attribute("aria-current", "true")
+    expect(tab.locator("#detail [data-memory]")).to_have_attribute("data-memory", str(second.get_attribute("id")))
+    tab.locator("#notice").get_by_role("button", name="Undo").click()
+    expect(first).to_have_attribute("aria-current", "true")
+    expect(second).not_to_have_attribute("aria-current", "true")
+    assert tab.url.endswith(f"#{first.get_attribute('id')}")
+
+
 def test_an_answer_follows_what_is_changed_next_to_it(tab: Page, house: ServedPage) -> None:
     enter(tab, house)
     tab.locator("#search").fill("how is the VAT rounded, vat_cents")

@@ -168,10 +168,12 @@ def test_wrong_fix_it_now_and_undo(person: Person, house: House) -> None:
 
     person.click("Wrong", role="button")
     person.sees("Claude won't be shown it again")
+    person.sees("✗ wrong")
     assert is_lowered()
     person.press("u")
     person.sees("Undone: judged wrong")
     assert not is_lowered()
+    assert person.tab.get_by_text("✗ wrong").count() == 0
 
 
 def test_what_was_forgotten_is_asked_for_and_waits(person: Person, house: House) -> None:

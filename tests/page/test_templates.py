@@ -9,8 +9,11 @@ import re
 import pytest
 from jinja2 import Environment, nodes
 
+from engram.enums import Verdict
+from engram.models.sessions.prompt_outcomes import Candidate
 from engram.page import rendering
 from engram.page.rendering import ASSETS, STATIC, TEMPLATES, make_environment, render, spell_hidden
+from engram.reports.session_report import REASONS
 
 PAGE = TEMPLATES.parent
 ALL = sorted(path.relative_to(TEMPLATES).as_posix() for path in TEMPLATES.rglob("*.html"))
@@ -78,17 +81,27 @@ def test_own_assets_load_nothing_from_elsewhere_and_vendored_ones_are_as_publish
 
 
 def test_a_block_is_rendered_alone(environment: Environment) -> None:
-    values = {"sentence": "No <b>.", "nonce": "n", "link": rendering.make_link("/r", "")}
+    values = {"told": [("No <b>.", None)], "nonce": "n", "link": rendering.make_link("/r", "")}
 
     assert render(environment, "failed.html", values, block="sentence") == (
         '<p class="notice bad" data-fades>No &lt;b&gt;.</p>'
     )
 
 
+def test_what_was_considered_and_is_gone_is_not_named_by_its_id(environment: Environment) -> None:
+    candidate = Candidate(0, "ep_0123456789ab", Verdict.SHOWN, 0.7, 0.2)
+    values = {"considered": [(candidate, "", [])], "reasons": REASONS, "link": rendering.make_link("/r", "")}
+
+    shown = render(environment, "parts/candidates.html", values)
+
+    assert "a memory that has since been deleted" in shown
+    assert candidate.episode_id not in shown
+
+
 def test_a_command_in_a_sentence_is_shown_as_code(environment: Environment) -> None:
     link = rendering.make_link("/r", "")
     for command in ("engram logs --errors", "engram up", "<b>"):
-        values = {"sentence": f"See `{command}`.", "nonce": "n", "link": link}
+        values = {"told": [(f"See `{command}`.", None)], "nonce": "n", "link": link}
         shown = render(environment, "failed.html", values, block="sentence")
         assert f"See <code>{html.escape(command)}</code>." in shown
         assert "`" not in shown

@@ -714,3 +714,32 @@ def test_a_memory_is_read_as_a_person_reads(page: ServedPage, lived: Lived, keep
     for mark in ("[also]", "[asked]", "```"):
         assert mark not in shown
     assert "Don't keep it" in html.unescape(page.see("m", lived.fix.episode_id).text)
+
+
+def test_an_error_names_memories_by_their_titles(page: ServedPage, lived: Lived) -> None:
+    memory = lived.fix.episode_id
+    page.do("m", memory, "supersede", successor=lived.other.episode_id)
+
+    refused = page.do("m", lived.other.episode_id, "supersede", successor=memory)
+
+    assert refused.status == 400
+    assert f'/m/{memory}"><bdi>' in refused.text
+    assert f">{memory}" not in refused.text
+
+
+def test_the_filter_in_force_is_marked(page: ServedPage, lived: Lived) -> None:
+    shown = page.see("m").text
+
+    assert "<dt>Status</dt>" not in shown
+    assert re.search(r'<dt>Status</dt>.*?aria-current="true">current ', page.see("m", state="current").text, re.DOTALL)
+
+
+def test_a_decision_in_the_history_names_both_memories(page: ServedPage, store: Store) -> None:
+    old = save_memory(store, "Deploy on Tuesdays.", str, scope=Scope.GLOBAL, actor=Actor.USER)
+    new = correct_memory(store, old.episode_id, "Deploy on Mondays.", "a guess", str, actor=Actor.AGENT).made
+    page.do("decide", "1", keep="both")
+
+    shown = page.see("m", old.episode_id).text
+
+    assert f'by you: both hold: <a href="{page.access.root}/m/{old.episode_id}"><bdi>Deploy on Tuesdays' in shown
+    assert f'/m/{new.episode_id}"><bdi>Deploy on Mondays' in shown

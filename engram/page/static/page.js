@@ -158,6 +158,9 @@
   document.addEventListener("htmx:after:swap", () => {
     localize();
     listen();
+    // An undo may bring back another memory than the one opened last.
+    const opened = one(".beside [data-memory]")?.dataset.memory;
+    if (opened) history.replaceState(history.state, "", `#${opened}`);
     markOpened();
     // A search from another view shows the list of memories, which thereby becomes the current view.
     setTimeout(() => {

@@ -153,7 +153,7 @@ def _title(check: Mapping[str, str]) -> str:
 
 def _detail(check: Mapping[str, str]) -> str:
     detail, effect = check["detail"], EFFECTS.get(check["name"], "")
-    return f"{effect} {detail}" if effect and check["state"] == "bad" else detail
+    return begun(f"{effect} {detail}" if effect and check["state"] == "bad" else detail)
 
 
 def preview(request: PageRequest) -> Answer:

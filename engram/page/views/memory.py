@@ -198,6 +198,8 @@ def memory_values(request: PageRequest, memory: Memory) -> dict[str, Any]:
     why = why_memory(store, memory.episode_id, MAX_MOMENTS)
     undo = _undo_plan(store, memory)
     title, rest = title_and_rest(memory)
+    steps = report.history[: -MAX_STEPS - 1 : -1]
+    reasons = name_memories(store, [reason_of(step) for step in steps])
     return {
         "memory": memory,
         "title": title,
@@ -210,8 +212,8 @@ def memory_values(request: PageRequest, memory: Memory) -> dict[str, Any]:
         "shown_times": sum(injection.state == "shown" for injection in report.injections),
         "moments": [_moment(store, outcome) for outcome in why.outcomes],
         "steps": [
-            (step, done_of(step), who_changed(step, memory.extractor), reason_of(step), _edited(step))
-            for step in report.history[: -MAX_STEPS - 1 : -1]
+            (step, done_of(step), who_changed(step, memory.extractor), reason, _edited(step))
+            for step, reason in zip(steps, reasons, strict=True)
         ],
         "hidden_steps": max(0, len(report.history) - MAX_STEPS),
         "undo": undo,
