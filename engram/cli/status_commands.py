@@ -84,7 +84,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
             ("engram", as_called_here(_off(serving, health))),
             ("disk", disk_trouble(serving)),
             ("paused", ", ".join(pauses)),
-            ("worker", as_called_here(_process(health.worker, serving.worker_lock, serving))),
+            ("worker", as_called_here(_worker(health.worker, serving, answers=worker is not None))),
             ("watcher", as_called_here(_process(health.watcher, serving.watcher_lock, serving))),
             ("model", f"{worker.model}, run by {worker.runtime}" if worker and worker.model else ""),
             ("extractor", _extractor(workspace.settings)),
@@ -207,6 +207,11 @@ def _off(places: Home, health: Health) -> str:
         else "Engram is not installed. Run: engram install"
     )
     return f"OFF: nothing is read, and Claude is shown nothing{why}. {start}"
+
+
+def _worker(state: ProcessState, places: Home, *, answers: bool) -> str:
+    described = _process(state, places.worker_lock, places)
+    return described if answers or not state.is_alive else f"{described}, but it does not answer: see `engram doctor`"
 
 
 def _process(state: ProcessState, lock: Path, places: Home) -> str:

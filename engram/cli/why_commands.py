@@ -57,7 +57,7 @@ from engram.text.shell import without_heredocs
 from engram.transcripts.git_commands import MAX_STATUS_SECONDS
 from engram.transcripts.git_files import read_branch
 from engram.trust.display import as_arguments, number_of
-from engram.worker.recall_client import ANSWER_SECONDS, AnsweredBy
+from engram.worker.recall_client import ANSWER_SECONDS, AnsweredBy, silent_note
 from engram.worker.worker_client import ask_worker
 
 # -- ``engram where``: the state of the work in this folder.
@@ -272,7 +272,7 @@ logger = logging.getLogger(__name__)
 def explain_prompt(
     store: Store, settings: Settings, prompt: str, project: ProjectRow | None, *, with_worker: bool = True
 ) -> tuple[Explanation, AnsweredBy, str]:
-    """Return the answer that a prompt would get, its source, and why the model was not used ("" if it was).
+    """Return the answer that a prompt would get, its source, and remarks on that source ("" if there are none).
 
     Args:
         settings: the worker's settings.
@@ -289,6 +289,7 @@ def explain_prompt(
     from engram.search.searcher import Searcher
 
     embedder, note = load_model(settings)
+    note = "; ".join(filter(None, (silent_note(settings) if with_worker else "", note)))
     searcher = Searcher(store, settings, embedder=embedder)
     searcher.refresh()
     service = RecollectionService(store, searcher, settings, embedder=embedder)

@@ -104,5 +104,5 @@ def load_model(settings: Settings) -> tuple[Embedder | None, str]:
             threads=settings.embedding_threads,
         )
     except EmbeddingError as error:
-        return None, f"text search only: no worker is running, and the embedding model can't be loaded ({error})"
+        return None, f"text search only: the embedding model can't be loaded ({error})"
     return embedder, ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from engram.embedding.load_model import load_model
 from engram.errors import BadRequest, StoreError
 from engram.models.engine.transaction import Store
-from engram.paths import Home
+from engram.reports.processes import holder_of
 from engram.settings import Settings
 from engram.text.words import MAX_QUERY_CHARS, has_words
 from engram.vaults import settings_around
@@ -28,9 +27,6 @@ logger = logging.getLogger(__name__)
 
 #: Timeout for the worker's answer, in seconds.
 ANSWER_SECONDS = 10.0
-#: The same for a worker without a heartbeat for ``SILENT_SECONDS``; a healthy one has one every few seconds.
-SILENT_ANSWER_SECONDS = 1.0
-SILENT_SECONDS = 30.0
 #: Maximum number of rows without a vector that are embedded before a search in this process; memories come first.
 MAX_FRESH_ROWS = 16
 
@@ -107,7 +103,7 @@ class RecallResponse:
     #: Best first.
     hits: tuple[PublicHit, ...]
     answered_by: AnsweredBy
-    #: Why the model was not used; "" if it was used, or was not requested.
+    #: Why the worker did not answer, or the model was not used; "" if there is nothing to say.
     note: str = ""
     #: A sentence saying that no text contains the words of a search; "" if a text does.
     not_found: str = ""
@@ -128,22 +124,21 @@ def ask_memory(
         if serving != places:
             # The worker for the memory folder that contains a vault also serves the vault.
             places, asked = serving, asked | {"vault": places.root.name}
-        answer = ask_worker(places, asked, timeout_seconds=_patience_seconds(places))
+        answer = ask_worker(places, asked, timeout_seconds=ANSWER_SECONDS)
         hits = _parse_hits(answer)
         if answer is not None and hits is not None:
             return RecallResponse(hits, AnsweredBy.WORKER, not_found=str(answer.get("unsaid", "")))
     embedder, note = load_model(settings) if with_model else (None, "")
+    notes = (silent_note(settings) if with_worker else "", note)
     answered_by = AnsweredBy.TEXT if embedder is None else AnsweredBy.MODEL
     hits, not_found = _search_here(store, settings, request, embedder)
-    return RecallResponse(hits, answered_by, note, not_found)
+    return RecallResponse(hits, answered_by, "; ".join(filter(None, notes)), not_found)
 
 
-def _patience_seconds(places: Home) -> float:
-    """Return how long to wait for the worker: briefly if it gives no sign of life, as when it is stopped or hangs."""
-    with contextlib.suppress(OSError):
-        if time.time() - places.worker_lock.stat().st_mtime > SILENT_SECONDS:
-            return SILENT_ANSWER_SECONDS
-    return ANSWER_SECONDS
+def silent_note(settings: Settings) -> str:
+    """Return the remark that a running worker did not answer; "" if none is running. Call it after asking in vain."""
+    pid = holder_of(settings_around(settings).places.worker_lock)
+    return f"the worker (pid {pid}) does not answer: `engram doctor` says what to do" if pid else ""
 
 
 def _parse_hits(answer: Mapping[str, Any] | None) -> tuple[PublicHit, ...] | None:

@@ -31,6 +31,7 @@ from engram.tasks.runtime import Runtime
 from engram.worker.hook_answers import Answers, Vaults, is_hook_payload, parse_request
 from engram.worker.mcp_sessions import McpSessions
 from engram.worker.request_reader import Client, Reception, RequestQueue, open_listener
+from engram.worker.worker_client import TAKES_SIGNS
 
 logger = logging.getLogger(__name__)
 
@@ -100,8 +101,9 @@ MAX_VAIN_WAITS = 2
 BUSY_LOAD = 2.0
 #: Maximum number of sessions for which futile waits are counted.
 MAX_SESSIONS = 256
-#: First byte of a request from a hook that accepts signs of life; patterns that match a prompt and its session.
-_TAKES_SIGNS = b"\n"
+#: How long any other client is sent signs of life, in seconds; most give up sooner.
+MAX_SIGNS_SECONDS = 60.0
+#: Patterns that match a prompt and its session.
 _PROMPT = lazy_regex(rb'"hook_event_name"\s*:\s*"UserPromptSubmit"')
 _SESSION = lazy_regex(rb'"session_id"\s*:\s*"([^"\\]{1,100})"')
 
@@ -139,7 +141,7 @@ class Patience:
     @staticmethod
     def _session_of(request: bytes) -> bytes | None:
         """Return the session of a prompt if its hook accepts signs of life; None for any other request."""
-        if not request.startswith(_TAKES_SIGNS) or not _PROMPT.search(request):
+        if not request.startswith(TAKES_SIGNS) or not _PROMPT.search(request):
             return None
         session = _SESSION.search(request)
         return session[1] if session else None
@@ -234,8 +236,8 @@ class RecallServer:
     def _queue_request(self, client: Client, request: bytes | None) -> None:
         """Queue a complete request without parsing it, because this runs in the thread that serves all clients."""
         looks_like_hook = request is not None and b'"hook_event_name"' in request
-        if request is not None and looks_like_hook and self._reception is not None:
-            seconds = self._patience.of(request)
+        if request is not None and request.startswith(TAKES_SIGNS) and self._reception is not None:
+            seconds = self._patience.of(request) if looks_like_hook else MAX_SIGNS_SECONDS
             if seconds:
                 self._reception.show_life(client, seconds)
         dropped = (self._hooks if looks_like_hook else self._others).put(client, request)

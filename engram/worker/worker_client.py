@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import socket
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +17,11 @@ from engram.system.socketpath import socket_address
 
 #: Maximum size of an answer, in bytes.
 MAX_ANSWER_BYTES = 16_000_000
-#: Timeout for connecting, in seconds.
-CONNECT_SECONDS = 2.0
+#: How long the worker may take to accept a connection, and between two signs of life while it prepares an answer, in
+#: seconds. One that runs sends ten signs a second; one that was stopped or hangs sends none.
+SILENT_SECONDS = 1.5
+#: Precedes a request and lets the worker send spaces, as signs of life, before the answer.
+TAKES_SIGNS = b"\n"
 #: Timeout for the worker's status, in seconds.
 STATUS_SECONDS = 5.0
 #: Timeout for the answer to a wake-up call, in seconds; the worker receives the call even if this time runs out.
@@ -68,10 +72,10 @@ def ask_worker(home: Home, request: Mapping[str, Any], *, timeout_seconds: float
 
     Args:
         request: becomes one JSON object of at most 1 MB.
-        timeout_seconds: the timeout for each step of the exchange.
+        timeout_seconds: the timeout for the whole answer; a worker without a sign of life is not waited for.
     """
     with contextlib.suppress(OSError, ValueError, RecursionError):
-        answer = json.loads(_exchange(home, json.dumps(request).encode(), timeout_seconds))
+        answer = json.loads(_exchange(home, TAKES_SIGNS + json.dumps(request).encode(), timeout_seconds))
         return answer if isinstance(answer, dict) else None
     return None
 
@@ -92,11 +96,11 @@ def wake_worker(home: Home) -> None:
 
 
 def _exchange(home: Home, data: bytes, timeout_seconds: float) -> bytes:
+    until = time.monotonic() + timeout_seconds
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(min(CONNECT_SECONDS, timeout_seconds))
+        connection.settimeout(min(SILENT_SECONDS, timeout_seconds))
         with socket_address(home.recall_socket) as address:
             connection.connect(address)
-        connection.settimeout(timeout_seconds)
         connection.sendall(data)
         connection.shutdown(socket.SHUT_WR)
         parts: list[bytes] = []
@@ -104,6 +108,9 @@ def _exchange(home: Home, data: bytes, timeout_seconds: float) -> bytes:
         while chunk := connection.recv(65_536):
             parts.append(chunk)
             size += len(chunk)
+            if (left := until - time.monotonic()) <= 0:
+                raise TimeoutError
+            connection.settimeout(min(SILENT_SECONDS, left))
             if size > MAX_ANSWER_BYTES:
                 raise ValueError("the answer is too large")
         return b"".join(parts)

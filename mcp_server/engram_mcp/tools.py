@@ -76,7 +76,7 @@ def _find(
         )
         response = access.ask(store, request)
         no_worker = "" if response.answered_by is AnsweredBy.WORKER else NO_WORKER.format(access.start_command())
-        state = "; ".join(part for part in (view.note, no_worker) if part)
+        state = "; ".join(part for part in (view.note, response.note or no_worker) if part)
         return response, view, [access.as_typed(note) for note in (answers.held_back_note(response.hits), state)]
 
 

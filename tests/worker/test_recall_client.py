@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import time
+import socket
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -27,12 +29,13 @@ from engram.search.hits import MAX_HITS, PublicHit
 from engram.search.searcher import NOBODY_SAID_PHRASE, Searcher
 from engram.search.vectors.loaded_vectors import embed_missing
 from engram.settings import Settings
+from engram.system.process_lock import ProcessLock
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
-from engram.worker import recall_client
+from engram.worker import worker_client
 from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory
 from engram.worker.socket_server import RecallServer
-from engram.worker.worker_client import wake_worker
+from engram.worker.worker_client import ask_worker, wake_worker
 from tests.workers import stand_in
 
 SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9e"
@@ -142,18 +145,45 @@ def test_a_wake_up_call_embeds_what_was_just_saved_before_it_is_answered(
     assert saved.id in vector_owner_ids(store, "e")
 
 
-@pytest.mark.parametrize(("age_seconds", "patience"), [(None, 10.0), (2, 10.0), (-3_600, 10.0), (60, 1.0)])
 def test_a_worker_without_a_sign_of_life_is_not_waited_for(
-    settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch, age_seconds: int | None, patience: float
+    settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waited: list[float] = []
-    monkeypatch.setattr(recall_client, "ask_worker", lambda *_, timeout_seconds: waited.append(timeout_seconds))
-    lock = settings.places.worker_lock
-    if age_seconds is not None:
-        lock.touch()
-        os.utime(lock, (time.time() - age_seconds,) * 2)
+    """As when it was stopped a moment ago: the system accepts connections for it, and its heartbeat is fresh."""
+    monkeypatch.setattr(worker_client, "SILENT_SECONDS", 0.05)
+    lock = ProcessLock(settings.places.worker_lock)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(settings.places.recall_socket))
+        listener.listen(1)
 
-    found = ask_memory(store, settings, RecallRequest(Operation.RECALL, "cursor of the parser", 5, None))
+        found = ask_memory(store, settings, request(Operation.RECALL))
 
-    assert waited == [patience]
+    lock.release()
+    assert found.answered_by is AnsweredBy.MODEL
     assert found.hits
+    assert found.note == f"the worker (pid {os.getpid()}) does not answer: `engram doctor` says what to do"
+    assert ask_memory(store, settings, request(Operation.RECALL)).note == ""
+
+
+def test_a_worker_that_shows_life_is_waited_for_until_the_time_is_up(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It sends a sign whenever the client waits for one, and never an answer."""
+    monkeypatch.setattr(worker_client, "SILENT_SECONDS", 60.0)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(settings.places.recall_socket))
+        listener.listen(1)
+        signs: list[int] = []
+
+        def show_life() -> None:
+            connection, _ = listener.accept()
+            with connection, contextlib.suppress(OSError):
+                while True:
+                    signs.append(connection.send(b" "))
+
+        thread = threading.Thread(target=show_life)
+        thread.start()
+
+        assert ask_worker(settings.places, {"op": "status"}, timeout_seconds=0.2) is None
+        thread.join(60)
+
+    assert len(signs) > 1

@@ -31,7 +31,7 @@ from engram.worker import socket_server as recall_server
 from engram.worker.hook_answers import parse_request
 from engram.worker.request_reader import MAX_REQUEST_BYTES
 from engram.worker.socket_server import Patience, RecallServer
-from engram.worker.worker_client import announce_worker, ask_worker
+from engram.worker.worker_client import SILENT_SECONDS, TAKES_SIGNS, announce_worker, ask_worker
 from engram_hooks import prompt
 
 HOOK_BEGIN = b'{"hook_event_name": "Us'
@@ -483,6 +483,17 @@ def test_no_other_request_gets_signs_of_life(home: Home, runtime: Runtime, reque
         connection.close()
 
 
+def test_any_other_client_that_takes_signs_of_life_gets_them_before_its_answer(home: Home, runtime: Runtime) -> None:
+    client = connect(home, TAKES_SIGNS + b'{"op": "status"}')
+    client.shutdown(socket.SHUT_WR)
+
+    answer = received_until(client, b"never")
+
+    assert answer.startswith(b" ")
+    assert json.loads(answer)["pid"] == os.getpid()
+    client.close()
+
+
 def test_a_prompt_that_has_waited_long_enough_is_hung_up_on_and_its_bites_wait(runtime: Runtime) -> None:
     runtime.settings = dataclasses.replace(runtime.settings, prompt_wait_seconds=0.3)
     recollection: Any = runtime.recollection
@@ -526,10 +537,10 @@ def test_no_prompt_is_kept_waiting_where_the_setting_says_so() -> None:
 
 
 def test_worker_and_hook_agree_on_what_a_prompt_waits() -> None:
-    assert recall_server._TAKES_SIGNS == prompt.TAKES_SIGNS
+    assert TAKES_SIGNS == prompt.TAKES_SIGNS
     assert recall_server.UNSIGNED_WAIT_SECONDS == prompt.SECONDS
     assert recall_server.MAX_HOOK_WAIT_SECONDS == Settings().prompt_wait_seconds == prompt.MAX_SECONDS
-    assert request_reader.SIGN_SECONDS < prompt.LIFE_SECONDS
+    assert request_reader.SIGN_SECONDS < prompt.LIFE_SECONDS < SILENT_SECONDS
 
 
 def test_many_clients_at_once_are_all_answered(home: Home) -> None:
