@@ -287,6 +287,7 @@ class Home:
         Raises:
             HomeError: the folder belongs to another user, can't be made private, or can't be created.
         """
+        self.check_link()
         try:
             if self.root.exists() and not self.root.is_dir():
                 raise HomeError(f"{self.root} is a file; choose another memory folder")
@@ -302,6 +303,14 @@ class Home:
                 f"can't use the memory folder {self.root}: {reason}. Another folder: --home DIR, or ENGRAM_HOME"
             ) from error
         return self
+
+    def check_link(self) -> None:
+        """Raise HomeError if the memory folder is a link that leads nowhere: another one must not be made."""
+        if os.path.islink(self.root) and not os.path.exists(self.root):
+            raise HomeError(
+                f"{self.root} is a link to {os.path.realpath(self.root)}, which does not exist: if it is on another "
+                "disk, mount that first"
+            )
 
 
 def check_private(folder: Path, *, is_dry: bool = False) -> None:

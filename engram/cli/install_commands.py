@@ -49,6 +49,7 @@ from engram.setup.installing.preflight import (
     SelfTest,
     check_machine,
     estimate_cost,
+    make_home,
     mod_price,
     run_self_test,
 )
@@ -300,8 +301,7 @@ def install(
     Example: engram install --dry-run
     """
     settings = workspace.settings
-    check_machine(settings, is_dry=dry_run)
-    has_upgrade = is_upgrade(settings)
+    check_machine(settings)
     journal = load_journal(settings.places)
     machine = _look(workspace, journal)
     stored = journal.options if journal else {}
@@ -314,7 +314,7 @@ def install(
     def plan() -> Installation:
         writer = extractor or ("local" if answers.writer == COMPARE else answers.writer)
         wanted = extractor_settings(workspace, writer, machine.claude.command) | answers.settings
-        return _plan(workspace, answers.choices, machine, wanted, reads=not no_import, is_upgrade=has_upgrade)
+        return _plan(workspace, answers.choices, machine, wanted, reads=not no_import, is_upgrade=is_upgrade(settings))
 
     if dry_run:
         _print_plan(workspace, plan(), [question.decides for question in questions], machine, as_json)
@@ -332,6 +332,7 @@ def install(
         go_on = "To continue, type: engram install" if has_terminal() else "There is no terminal to ask in: add --yes"
         raise InstallError(f"nothing was changed. {go_on}") from None
     planned = plan()
+    make_home(settings.places)
     with if_stopped(
         "The changes of this installation were undone, except for the memory in "
         f"{settings.home}. To continue, type: engram install. To delete the memory: engram uninstall --purge"

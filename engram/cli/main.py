@@ -320,6 +320,7 @@ def _find_cause(ctx: click.Context, error: Exception) -> str:
 )
 @click.option(
     "--claude-folder",
+    type=click.Path(file_okay=False),
     metavar="DIR",
     default=None,
     help="Claude Code's configuration folder (default: CLAUDE_CONFIG_DIR or ~/.claude).",

@@ -26,7 +26,7 @@ from engram.models.work.work import current_pauses
 from engram.page.open_page import ensure_page, open_browser, stop_page
 from engram.page.page_access import ADDRESS, make_entry
 from engram.paths import Home, current_folder
-from engram.reports.engram_checks import Check, State, find_missing, offer_claude
+from engram.reports.engram_checks import Check, State, explain_missing, find_missing, offer_claude
 from engram.reports.health import STAGE_NAMES, Health, disk_trouble, home_bytes, status_to_json, take_health
 from engram.reports.hub_report import report_hubs
 from engram.reports.processes import ProcessState, is_held
@@ -158,7 +158,9 @@ def _print_stages(health: Health, *, every: bool) -> None:
 
 
 def _transcripts(settings: Settings, health: Health) -> str:
-    folders = [str(folder) for _, folder in present_folders(settings)] or [str(settings.projects_folder)]
+    folders = [str(folder) for _, folder in present_folders(settings)]
+    if not folders:
+        return as_called_here(f"{explain_missing(settings)}: see `engram doctor`")
     return f"{', '.join(folders)} ({number_of(health.unread.found, 'file')})"
 
 

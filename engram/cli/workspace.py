@@ -109,6 +109,7 @@ class Workspace:
         places = self.places
         if self.may_make_home or places.memory_db.exists() or places.logs.is_dir() or places.root.is_file():
             return
+        places.check_link()
         if self.loaded.sources["home"] == "default":
             raise MissingHome(f"there is no memory yet in {places.root}. Type: engram install")
         if places.root.is_dir():

@@ -255,21 +255,42 @@ def _earlier_memory(store: Store, settings: Settings) -> Iterator[Check]:
         )
 
 
+#: What to do if transcripts were read, and their folder is gone or empty now.
+_ADVICE_ON_GONE = (
+    "what was read is kept. If the folder was moved, run: engram config set claude_folder FOLDER, and nothing is read "
+    "twice; if its disk isn't mounted, mount it"
+)
+
+
+def explain_missing(settings: Settings) -> str:
+    """Return why Claude Code's sessions can't be read: their folder does not exist, or is below a file."""
+    folder = settings.claude_folder
+    is_file = folder.exists() and not folder.is_dir()
+    return f"{folder} is a file, not a folder" if is_file else f"{settings.projects_folder} does not exist"
+
+
 def _transcripts(settings: Settings, health: Health) -> Iterator[Check]:
     present = present_folders(settings)
     if not present:
         yield Check(
             "transcripts",
             State.BAD,
-            f"{settings.projects_folder} does not exist",
-            "start Claude Code once, or set its configuration folder with CLAUDE_CONFIG_DIR or --claude-folder",
+            explain_missing(settings),
+            _ADVICE_ON_GONE
+            if health.totals.transcripts
+            else "start Claude Code once, or set its configuration folder with CLAUDE_CONFIG_DIR or --claude-folder",
         )
         return
     closed = [folder for _, folder in present if not os.access(folder, os.R_OK | os.X_OK)]
     for folder in closed:
         yield Check("transcripts", State.BAD, f"{folder} can't be read", f"run: chmod u+rx {folder}")
     readable = [f"{folder} ({agent.title})" for agent, folder in present if folder not in closed]
-    if readable:
+    if readable and health.totals.transcripts and not health.unread.found:
+        were = "was" if health.totals.transcripts == 1 else "were"
+        former = f"{number_of(health.totals.transcripts, 'file')} {were} read earlier"
+        detail = f"no file in {', '.join(readable)}, and {former}"
+        yield Check("transcripts", State.WARN, detail, _ADVICE_ON_GONE, public="all gone")
+    elif readable:
         yield Check("transcripts", State.OK, f"{number_of(health.unread.found, 'file')} in {', '.join(readable)}")
     not_read = skipped(settings)
     for file in not_read[:MAX_LISTED_FAULTS]:

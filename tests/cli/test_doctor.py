@@ -53,7 +53,7 @@ def test_a_fresh_machine_is_told_to_start_and_to_connect(run: Run, claude: Path)
 
     assert findings["watcher"]["state"] == findings["worker"]["state"] == "bad"
     assert "engram up" in findings["worker"]["advice"]
-    assert "engram setup hooks" in findings["hooks"]["advice"]
+    assert findings["hooks' interpreter"]["command"] == findings["hooks"]["command"] == "engram install"
     assert findings["memory.db"]["state"] == findings["memory folder"]["state"] == "ok"
     assert "SQLite" in findings["driver"]["detail"]
 
@@ -332,6 +332,15 @@ def test_a_missing_transcript_folder_is_named(run: Run, claude: Path) -> None:
     (claude / "projects").rmdir()
 
     assert "CLAUDE_CONFIG_DIR" in checks(run)["transcripts"]["advice"]
+
+
+def test_a_file_in_place_of_claudes_folder_is_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (file := tmp_path / "file").touch()
+
+    assert "is a file" in run("--claude-folder", str(file), "status", code=2).output
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(file))
+    assert checks(run)["transcripts"]["detail"] == f"{file} is a file, not a folder"
+    assert f"{file} is a file, not a folder: see `engram doctor`" in " ".join(run("status").output.split())
 
 
 def test_a_file_that_others_may_read_is_named(run: Run, claude: Path, home: Home) -> None:

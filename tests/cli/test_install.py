@@ -531,6 +531,17 @@ def test_without_a_terminal_nothing_is_asked_or_changed(run: Callable[..., Resul
     assert claude_folder(user) == before
 
 
+def test_a_refused_installation_leaves_nothing(run: Callable[..., Result], home: Home, user: Path) -> None:
+    """Neither one that nobody could answer nor one for a Claude Code whose folder is a file."""
+    run("install", code=1)
+    run("install", "--json", code=1)
+    shutil.rmtree(user / ".claude")
+    (user / ".claude").touch()
+    assert "is not a folder" in run("install", "--yes", code=1).stderr
+
+    assert not home.root.exists()
+
+
 def test_codex_gets_the_tools_too_and_loses_them_at_the_end(run: Callable[..., Result], user: Path) -> None:
     config = user / ".codex" / "config.toml"
     config.parent.mkdir()

@@ -331,3 +331,18 @@ def test_a_folder_or_a_word_that_is_not_utf_8_is_no_fault(
         told = capfd.readouterr().err
         assert ended.value.code in (0, 1), (words, told)
         assert "bug in Engram" not in told, words
+
+
+def test_a_memory_folder_that_is_a_link_to_nothing_is_not_made_anew(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It may be on a disk that is not mounted. Before, it was "no memory", with the advice to install."""
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "disk")
+
+    for command in (["status"], ["up", "--once"]):
+        with pytest.raises(SystemExit) as ended:
+            main(["--home", str(link), *command])
+        assert ended.value.code == 1
+        assert f"{link} is a link to {tmp_path / 'disk'}, which does not exist" in capfd.readouterr().err
+    assert not (tmp_path / "disk").exists()

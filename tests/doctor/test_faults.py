@@ -6,6 +6,7 @@ import json
 import os
 import plistlib
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -93,6 +94,7 @@ def test_one_file_behind_several_links_is_one_program(make_program: Callable[[st
 @pytest.mark.parametrize("target", ["/bin/sh", "/nowhere/python"])
 @pytest.mark.parametrize("by_fix", [True, False])
 def test_hooks_of_another_interpreter_get_this_one(doctor: Doctor, target: str, by_fix: bool) -> None:
+    doctor.write_claude("settings.json", settings_block())
     doctor.home.python_link.symlink_to(target)
     finding = doctor.findings()["hooks' interpreter"]
     assert finding["state"] == ("warn" if target == "/bin/sh" else "bad")
@@ -177,6 +179,8 @@ def test_service_files_of_another_installation_or_folder_are_named(
 def test_where_nothing_can_start_them_at_login_sessions_may(doctor: Doctor, stand_ins: StandIns) -> None:
     stand_ins.put("state", "offline")
     stand_ins.put("no-desktop")
+    assert doctor.findings()["service"]["command"] == "engram install", "it asks whether sessions may"
+    doctor.write_claude("settings.json", settings_block())
     finding = doctor.findings()["service"]
     assert (finding["state"], finding["command"]) == ("warn", "engram config set start_with_session true")
 
@@ -388,6 +392,20 @@ def test_sessions_in_another_configuration_folder_are_named(doctor: Doctor) -> N
     assert finding["command"] == f"engram config set claude_folder {doctor.user / '.claude'}"
     doctor.type_command(finding)
     assert "sessions elsewhere" not in doctor.findings()
+
+
+def test_a_folder_whose_transcripts_are_all_gone_is_named(doctor: Doctor) -> None:
+    """It was moved, or its disk isn't mounted. Before, an empty folder was in order."""
+    say(doctor.claude / "projects" / "-work-demo" / "s1.jsonl", "user", "Why is the VAT too low?")
+    assert doctor.run("up", "--once").exit_code == 0
+    assert doctor.findings()["transcripts"]["state"] == "ok"
+
+    shutil.rmtree(doctor.claude / "projects" / "-work-demo")
+    finding = doctor.findings()["transcripts"]
+    assert (finding["state"], "1 file was read earlier" in finding["detail"]) == ("warn", True)
+    (doctor.claude / "projects").rmdir()
+    finding = doctor.findings()["transcripts"]
+    assert (finding["state"], "claude_folder" in finding["advice"]) == ("bad", True)
 
 
 def test_unread_sessions_that_claude_code_is_about_to_delete_are_named_and_read(doctor: Doctor) -> None:

@@ -24,7 +24,7 @@ from engram.models.open_memory import open_store
 from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.setup.installing.preflight import check_machine
+from engram.setup.installing.preflight import make_home
 from engram.system.atomic import drop_leftovers, explain_disk, read_regular, write_atomic
 from engram.system.process_lock import ProcessLock
 from engram.tasks.queue_file import WakeListener
@@ -351,7 +351,7 @@ def test_a_file_system_that_lacks_locks_or_sockets_is_named(
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(*((fcntl, "flock") if feature == "locks" else (socket.socket, "bind")), refuse, raising=False)
-    uses: list[Callable[[], object]] = [lambda: check_machine(settings)]
+    uses: list[Callable[[], object]] = [lambda: make_home(settings.places)]
     if feature == "locks":
         uses += [lambda: open_store(settings.places.memory_db), lambda: ProcessLock(settings.places.worker_lock)]
     else:

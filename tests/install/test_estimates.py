@@ -12,7 +12,7 @@ import pytest
 
 from engram.cli import install_commands
 from engram.cli.up_commands import SAMPLES
-from engram.errors import InstallError
+from engram.errors import HomeError, InstallError
 from engram.paths import Home
 from engram.settings import Settings
 from engram.setup.agents.claude_code import ClaudeCode, choose
@@ -25,6 +25,7 @@ from engram.setup.installing.preflight import (
     CostEstimate,
     check_machine,
     estimate_cost,
+    make_home,
     mod_price,
     run_self_test,
 )
@@ -189,9 +190,24 @@ def test_an_interpreter_that_does_not_stay_is_refused(
         check_machine(settings, interpreter=interpreter)
 
 
-def test_a_dry_check_creates_nothing(settings: Settings) -> None:
-    check_machine(replace(settings, home=settings.home / "new"), is_dry=True)
+def test_the_check_of_a_machine_creates_nothing(settings: Settings) -> None:
+    check_machine(replace(settings, home=settings.home / "new"))
 
+    assert not (settings.home / "new").exists()
+
+
+def test_a_memory_folder_that_cannot_be_used_is_not_left_behind(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise HomeError("no sockets")
+
+    monkeypatch.setattr(preflight, "bind_at", refuse)
+    for home in (settings.home, settings.home / "new" / "er"):
+        with pytest.raises(HomeError):
+            make_home(Home(home))
+
+    assert settings.home.is_dir()
     assert not (settings.home / "new").exists()
 
 

@@ -176,6 +176,7 @@ MAX_LISTED_LINES = 5
 def check_interpreters(machine: Machine) -> Iterator[Check]:
     """Check that the hooks and the MCP server run with this installation's interpreter."""
     link = machine.around.places.python_link
+    restore = "engram setup hooks" if machine.registrations else "engram install"
     if isinstance(machine.error, MissingHome):
         pass  # the installation creates it, with the folder
     elif not link.exists():
@@ -183,7 +184,7 @@ def check_interpreters(machine: Machine) -> Iterator[Check]:
             "hooks' interpreter",
             State.BAD,
             f"{link} is missing or a broken link, so hooks do nothing",
-            command="engram setup hooks",
+            command=restore,
             fix="link-python",
             public="missing or broken",
         )
@@ -192,7 +193,7 @@ def check_interpreters(machine: Machine) -> Iterator[Check]:
             "hooks' interpreter",
             State.WARN,
             f"{link} points to {os.path.realpath(link)}, but Engram runs with {os.path.realpath(sys.executable)}",
-            command="engram setup hooks",
+            command=restore,
             fix="link-python",
             public="another interpreter",
         )
@@ -238,7 +239,7 @@ def check_service(machine: Machine) -> Iterator[Check]:
 
 def _check_start(machine: Machine, system: SystemName) -> Check:
     """Return the finding that nothing starts the processes, with advice suitable for this machine."""
-    if best_system(machine.settings).name is SystemName.BACKGROUND:
+    if machine.registrations and best_system(machine.settings).name is SystemName.BACKGROUND:
         detail = "the worker and the watcher will not start after a reboot: this machine has no launchd or systemd"
         command = "engram config set start_with_session true"
         advice = f"to let Claude Code's sessions start them, run: {command}"

@@ -19,12 +19,13 @@ from typing import Final
 
 from engram.embedding.model_source import BUNDLED, is_bundled_intact
 from engram.enums import Actor
-from engram.errors import EngramError, InstallError
+from engram.errors import EngramError, HomeError, InstallError
 from engram.forgetting.forget import forget_memory
 from engram.ingest.read_sources import ingest_all
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_memory
 from engram.models.search.memory_lists import latest_memories
+from engram.paths import Home
 from engram.redaction import redact
 from engram.search.question import Query
 from engram.settings import Settings
@@ -45,16 +46,14 @@ MIN_FREE_BYTES = 300_000_000
 _TEMPORARY_PARTS = ("archive-v0", "builds-v0", ".cache/pipx", "pipx/.cache")
 
 
-def check_machine(settings: Settings, *, is_dry: bool = False, interpreter: str = sys.executable) -> None:
-    """Check the user, the interpreter, the memory folder and Claude Code's folder.
+def check_machine(settings: Settings, *, interpreter: str = sys.executable) -> None:
+    """Check the user, the interpreter, the free space and Claude Code's folder, without creating anything.
 
     Args:
-        is_dry: don't create the memory folder.
         interpreter: the interpreter of the hooks and the service.
 
     Raises:
         InstallError: an installation would not work.
-        HomeError: the memory folder can't be used.
     """
     if os.geteuid() == 0 and os.environ.get("SUDO_USER", "root") != "root":
         raise InstallError("Engram belongs to one user: run `engram install` without sudo")
@@ -67,8 +66,6 @@ def check_machine(settings: Settings, *, is_dry: bool = False, interpreter: str 
         )
     if settings.embedding_model == BUNDLED and not is_bundled_intact():
         raise InstallError("the bundled model is missing or damaged. Install Engram again")
-    if not is_dry:
-        _check_file_system(settings.places.prepare().root)
     free = shutil.disk_usage(_existing(settings.home)).free
     if free < MIN_FREE_BYTES:
         needed = f"Free {MIN_FREE_BYTES / 1e6:.0f} MB first"
@@ -77,12 +74,28 @@ def check_machine(settings: Settings, *, is_dry: bool = False, interpreter: str 
         _check_folder(folder)
 
 
-def _check_file_system(folder: Path) -> None:
-    """Raise HomeError if the file system of the memory folder has no locks or no sockets."""
-    path = folder / ".check.sock"
-    with locked_folder(folder), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
-        bind_at(probe, path)
-        path.unlink()
+def make_home(home: Home) -> None:
+    """Create the memory folder, for an installation that begins.
+
+    Raises:
+        HomeError: it can't be created, or its file system has no locks or no sockets. What was created is removed.
+    """
+    made = _first_missing(home.root)
+    try:
+        path = home.prepare().root / ".check.sock"
+        with locked_folder(home.root), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+            bind_at(probe, path)
+            path.unlink()
+    except HomeError:
+        if made is not None:
+            shutil.rmtree(made, ignore_errors=True)
+        raise
+
+
+def _first_missing(folder: Path) -> Path | None:
+    """Return the folder, or the first one above it, that has to be made; None if it exists."""
+    existing = _existing(folder)
+    return None if existing == folder else existing / folder.relative_to(existing).parts[0]
 
 
 def _check_folder(folder: Path) -> None:
