@@ -292,8 +292,7 @@ def explain_prompt(
     note = "; ".join(filter(None, (silent_note(settings) if with_worker else "", note)))
     searcher = Searcher(store, settings, embedder=embedder)
     searcher.refresh()
-    service = RecollectionService(store, searcher, settings, embedder=embedder)
-    explanation = explain(service, prompt, project)
+    explanation = explain(RecollectionService(store, searcher, settings, embedder=embedder), prompt, project)
     return explanation, AnsweredBy.TEXT if embedder is None else AnsweredBy.MODEL, note
 
 
