@@ -35,7 +35,7 @@ from engram.models.memories.memory_records import Memory
 from engram.models.open_memory import open_memory
 from engram.models.rescue.backup import Backup, list_backups
 from engram.models.rescue.carry_over import carry_forgotten
-from engram.models.rescue.restore import find_newer, restore_backup
+from engram.models.rescue.restore import find_newer, require_database, restore_backup
 from engram.paths import absolute_path
 from engram.reports.health import start_command
 from engram.system.clock import iso_or_none
@@ -372,6 +372,7 @@ def restore(
         _begin_anew(workspace, as_json)
         return
     chosen = _choose(backups, places.backups, file)
+    require_database(chosen)
     if not as_json:
         _say_what_is_newer(workspace, backups, chosen)
     confirm(yes, as_json, f"Replace {places.memory_db} with {chosen.name}?")

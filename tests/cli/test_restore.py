@@ -149,8 +149,7 @@ def test_a_file_that_is_no_backup_is_refused(home: Home, tmp_path: Path) -> None
 
     code, output = run("--yes", str(other))
 
-    assert code == 1
-    assert "not a backup of memory.db" in output
+    assert (code, output) == (1, f"Error: {other} is not a backup of memory.db\n")
     assert run("--yes", "missing.db")[0] == 1
 
 

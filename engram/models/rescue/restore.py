@@ -248,10 +248,15 @@ def rebuild_memory(
     return aside, carried
 
 
-def _copy_file(backup: Path, new: Path, driver: str) -> None:
-    """Copy a backup, with its write-ahead log if there is one, and check the copy. Raises BadRequest."""
+def require_database(backup: Path) -> None:
+    """Raise BadRequest for a file that is not an SQLite database."""
     if not (read_regular(backup, 16) or b"").startswith(b"SQLite format 3\0"):
         raise BadRequest(f"{backup} is not a backup of memory.db")
+
+
+def _copy_file(backup: Path, new: Path, driver: str) -> None:
+    """Copy a backup, with its write-ahead log if there is one, and check the copy. Raises BadRequest."""
+    require_database(backup)
     try:
         copy_files(backup, new)
     except OSError as error:
