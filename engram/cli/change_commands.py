@@ -25,7 +25,6 @@ from engram.cli.workspace import Workspace, advise, as_called_here, find_project
 from engram.enums import Actor, Importance, Judgement, Scope
 from engram.errors import BadRequest, NotFound
 from engram.forgetting.forget import ForgetReport, forget_memory
-from engram.forgetting.forget_files import withdraw_bites
 from engram.forgetting.forget_plan import ForgetPreview, plan_forget, preview_forget
 from engram.forgetting.purge import ARCHIVED_DAYS, PurgePlan, PurgeReport, plan_named, plan_purge, purge_to_json
 from engram.forgetting.purge import purge as run_purge
@@ -94,7 +93,6 @@ def edit(
             scope=None if scope is None else Scope(scope),
             actor=Actor.USER,
         )
-        withdraw_bites(workspace.settings.places, episode_id)
         report_change(store, changed, as_json, f"Changed {episode_id}: {one_line(changed.summary, 200)}")
         if not as_json:
             say_masked(workspace, summary or "", content or "")
@@ -179,13 +177,12 @@ def feedback(workspace: Workspace, memory_id: str, judgement: str | None, why: s
 def _judge_quotation(
     workspace: Workspace, store: Store, quotation_id: str, judgement: Judgement | None, why: str, as_json: bool
 ) -> None:
-    """Judge a quotation, or withdraw its last judgement if ``judgement`` is None. Its pending bites are withdrawn."""
+    """Judge a quotation, or withdraw its last judgement if ``judgement`` is None."""
     if judgement is None:
         sentence = f"Withdrew {take_back_quotation_judgement(store, quotation_id, actor=Actor.USER)}."
     else:
         judge_quotation(store, quotation_id, judgement, why, workspace.redactor(), actor=Actor.USER)
         sentence = _judged_line(quotation_id, judgement)
-    withdraw_bites(workspace.settings.places, quotation_id)
     tell(as_json, report_quotation(store, quotation_id).to_json(), sentence)
 
 

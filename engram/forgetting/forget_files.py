@@ -73,17 +73,6 @@ def clean_recollections(
     return removed
 
 
-def withdraw_bites(places: Home, episode_id: str) -> list[str]:
-    """Remove pending recollection files that mention a memory, because its text has changed; return their names."""
-    removed = []
-    for path in _files(places.recollections, ("*.pending",)):
-        if episode_id.encode() in (read_regular(path, _MAX_FILE_BYTES) or b""):
-            with contextlib.suppress(OSError):
-                path.unlink()
-                removed.append(path.name)
-    return removed
-
-
 def cut_daily_log(places: Home, sessions: Sequence[str], *, is_dry: bool = False) -> list[Path]:
     """Remove the sections of sessions from the daily log. They are written again from the remaining turns."""
     marks = [f"<!-- session {session}{end}" for session in sessions for end in (" -->", "/")]

@@ -44,6 +44,7 @@ from engram.models.memories.memory_history import (
 )
 from engram.models.memories.memory_records import Memory, may_stand_for
 from engram.models.sessions.passage_rows import Quotation, note_quotation_judgement, require_quotation
+from engram.models.shown.injections import withdraw_bites
 from engram.trust.display import number_of
 
 
@@ -345,6 +346,7 @@ def judge_quotation(
         if standing and actor is Actor.AGENT and standing[-1].actor is Actor.USER:
             raise BadRequest(f"the user judged {text} as {judgement_of(standing[-1])}; ask the user")
         note_quotation_judgement(tx, text, JUDGEMENT_ACTIONS[judgement], reason, actor=actor)
+        withdraw_bites(tx, lambda: [text])
         return quotation
 
 

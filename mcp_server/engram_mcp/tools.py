@@ -247,7 +247,6 @@ def feedback(
     project: Project = None,
 ) -> str:
     """Say that a shown memory or quotation helped, is wrong (never shown again) or no longer holds (ends)."""
-    from engram.forgetting.forget_files import withdraw_bites
     from engram.memories import correct
 
     with access.store() as store:
@@ -267,8 +266,6 @@ def feedback(
             judgement = Judgement.parse(verdict)
             judge = correct.judge_quotation if is_quotation else correct.judge_memory
             judge(store, id, judgement, why, partial(access.redact, store), actor=access.actor)
-            if is_quotation:
-                withdraw_bites(access.settings.places, id)
             said = answers.judged_text(id, judgement, is_users=access.actor is Actor.USER)
     access.wake_worker()
     return access.as_typed(said) + answers.tail(view.note)

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
-from engram.enums import Actor, Importance, Kind, Scope
+from engram.enums import Actor, Importance, Judgement, Kind, Scope
 from engram.errors import BadRequest
-from engram.forgetting.forget_files import withdraw_bites
-from engram.memories.save import edit_memory, save_memory
+from engram.memories.correct import correct_memory, judge_memory, supersede_memory
+from engram.memories.save import edit_memory, pin_memory, save_memory
+from engram.models import tables
 from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import move_memories
 from engram.models.memories.memory_records import Memory
+from engram.models.projects.projects import ensure_project
 from engram.recollection.session_briefing import build_briefing
 from engram.redaction import redact
 from engram.search.answer import answer_question
@@ -82,18 +85,54 @@ def test_an_extracted_memory_whose_text_was_edited_is_told_as_edited(
         assert "drops" not in text
 
 
-def test_a_bite_that_waits_with_the_old_text_is_withdrawn(settings: Settings) -> None:
-    folder = settings.places.recollections
-    folder.mkdir(exist_ok=True)
-    for name, memory in (
-        ("a.pending", "ep_00000000000a"),
-        ("b.pending", "ep_00000000000b"),
-        ("a.json", "ep_00000000000a"),
-    ):
-        (folder / name).write_text(f'{{"additionalContext": "[{memory}] {OLD}"}}')
+def _supersede(store: Store, episode_id: str) -> object:
+    new = save_memory(store, "Deploy with make ship.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
+    return supersede_memory(store, episode_id, new.episode_id, actor=Actor.USER)
 
-    assert withdraw_bites(settings.places, "ep_00000000000a") == ["a.pending"]
-    assert sorted(path.name for path in folder.iterdir()) == ["a.json", "b.pending"]
+
+def _move(store: Store, episode_id: str) -> object:
+    with store.transaction() as tx:
+        there = ensure_project(tx, "/there", "there", "/there")
+        move_memories(tx, tables.Memory.episode_id == episode_id, there.id, "moved", actor=Actor.USER)
+    return there
+
+
+def _judge(judgement: Judgement) -> Callable[[Store, str], object]:
+    return lambda store, one: judge_memory(store, one, judgement, "so it is", redact, actor=Actor.USER)
+
+
+@pytest.mark.parametrize(
+    ("change", "stays"),
+    [
+        (lambda store, one: edit_memory(store, one, redact, summary="x y", actor=Actor.USER), False),
+        (_judge(Judgement.WRONG), False),
+        (_judge(Judgement.OUTDATED), False),
+        (
+            lambda store, one: correct_memory(store, one, "It runs make ship.", "no", redact, actor=Actor.AGENT),
+            False,
+        ),
+        (_supersede, False),
+        (_move, False),
+        (_judge(Judgement.HELPFUL), True),
+        (lambda store, one: pin_memory(store, one, actor=Actor.USER), True),
+    ],
+    ids=["edit", "wrong", "outdated", "correct", "supersede", "move", "helpful", "pin"],
+)
+def test_a_bite_that_waits_is_withdrawn_once_it_should_not_be_shown_so(
+    store: Store,
+    settings: Settings,
+    keep: Callable[..., Memory],
+    change: Callable[[Store, str], object],
+    stays: bool,
+) -> None:
+    memory, other = keep(OLD), keep("The walrus proxy is slow.")
+    folder = settings.places.prepare().recollections
+    for name, shown in (("a.pending", memory), ("b.pending", other), ("a.failures", memory)):
+        (folder / name).write_text(f'{{"additionalContext": "[{shown.episode_id}] {shown.summary}"}}')
+
+    change(store, memory.episode_id)
+
+    assert sorted(path.name for path in folder.iterdir()) == ["a.failures", *["a.pending"] * stays, "b.pending"]
 
 
 @pytest.mark.parametrize(

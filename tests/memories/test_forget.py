@@ -116,7 +116,6 @@ def spread(store: Store, home: Home, target: Memory) -> None:
         f"# Memory\n\n## boat\n- The hull is zanzibarian ({target.episode_id})\n- The mast is brown\n"
     )
     index_notes(store, Settings(), redact)
-    (home.recollections / f"{SESSION}.pending").write_text(f"{target.episode_id}: zanzibarian")
     line = json.dumps({"id": target.episode_id, "summary": target.summary})
     (home.root / "export.jsonl").write_text(line + '\n{"id": "ep_000000000000", "summary": "other"}\n')
     run = memory_history.begin_run(store)
@@ -138,6 +137,7 @@ def spread(store: Store, home: Home, target: Memory) -> None:
         )
         injections.add_injections(tx, [Injection(SESSION, "p", "prompt", target.episode_id, 0.5, 9, "shown")])
         memory_changes.change_memory(tx, changed, "edit", "back", summary=target.summary, actor=Actor.USER)
+    (home.recollections / f"{SESSION}.pending").write_text(f"{target.episode_id}: zanzibarian")
     store.checkpoint("TRUNCATE")
     home.backups.mkdir(mode=0o700)
     shutil.copyfile(home.memory_db, home.backups / "memory-2026-11-05.db")

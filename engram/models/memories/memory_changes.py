@@ -34,6 +34,7 @@ from engram.models.memories.memory_records import (
     select_memories,
 )
 from engram.models.memories.tombstones import TombstoneKind, add_tombstones, barred_entries
+from engram.models.shown.injections import withdraw_bites
 
 #: Actions recorded for a memory whose successor was deleted: it is current again, or gets another successor.
 RESTORE, RELEASE = "restore", "release"
@@ -199,9 +200,21 @@ def change_alone(
     add_history(tx, memory.episode_id, action, reason, *fields, actor=actor, run_id=run_id, undoes=undoes, at_ms=at_ms)
     if after is memory:
         return memory
+    _withdraw_changed(tx, memory, after)
     for listener in listeners():
         listener.changed(tx, memory, after, action, actor)
     return after
+
+
+#: Fields on which a bite's text, or the projects that see it, depend.
+_SHOWN_FIELDS = ("kind", "summary", "scope", "project_id", "stale_reason", "valid_to_ms")
+
+
+def _withdraw_changed(tx: Tx, before: Memory, after: Memory) -> None:
+    """Withdraw a memory's waiting bites if they would read differently now, or must not be shown any more."""
+    is_hidden = not after.is_current or after.is_lowered or after.suspect
+    if is_hidden or any(getattr(before, name) != getattr(after, name) for name in _SHOWN_FIELDS):
+        withdraw_bites(tx, lambda: [after.episode_id])
 
 
 def differing(memory: Memory, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -246,6 +259,7 @@ def erase_fields(tx: Tx, memory: Memory, reason: str, *, actor: Actor, **changes
     if "entities" in changes:
         memory_writes.delete_unused_entities(tx)
     add_history(tx, memory.episode_id, ERASE, reason, {}, {}, actor=actor)
+    withdraw_bites(tx, lambda: [memory.episode_id])
     for listener in listeners():
         listener.erased(tx, memory, after)
     return after
@@ -281,6 +295,7 @@ def move_memories(
     """Move the memories that match a condition to a project, or to none; with ``is_said``, hubs are notified."""
     memory, history = tables.Memory, tables.History
     moving = which & ~is_same(memory.project, to_project)
+    withdraw_bites(tx, lambda: tx.fetch_values(memory.select(memory.episode_id).where(moving)))
     before, after = (fn.json_object("project_id", project) for project in (memory.project, to_project))
     step = (tx.now_ms(), MOVE, reason, actor.value)
     columns = (history.episode_id, history.at_ms, history.action, history.reason, history.actor)
@@ -319,6 +334,7 @@ def remove_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = Fals
     Other machines delete it too, unless it is a purge.
     """
     _release_predecessors(tx, memory, actor)
+    withdraw_bites(tx, lambda: [memory.episode_id])
     for listener in listeners():
         listener.deleted(tx, memory, is_purge=is_purge)
     memory_writes.delete_memory_rows(tx, memory)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from peewee import ColumnBase, Query
@@ -10,6 +11,8 @@ from peewee import ColumnBase, Query
 from engram.models import tables
 from engram.models.engine.statement import RecordReader
 from engram.models.engine.transaction import Reader, Store, Tx, asks_rows, writes
+from engram.paths import Home
+from engram.system.atomic import read_regular
 
 #: Channel of memories that are shown in a briefing.
 AT_START = "start"
@@ -19,6 +22,9 @@ WAS_SHOWN: ColumnBase = tables.Injection.state == "shown"
 
 #: Prefix of the prompt key of bites that were shown to a subagent and not to its parent.
 AGENT_KEY = "agent:"
+
+#: Maximum number of bytes that are searched of a file with bites that wait for a tool call.
+_MAX_WAITING_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,3 +166,23 @@ def mark_shown(session_id: str, prompt_key: str, at_ms: int) -> Query:
     injection = tables.Injection
     of_prompt = (injection.session_id == session_id) & (injection.prompt_key == prompt_key)
     return injection.update(state="shown", at_ms=at_ms).where(of_prompt & (injection.state == "pending"))
+
+
+def withdraw_bites(tx: Tx, names: Callable[[], Collection[str]]) -> None:
+    """Remove the files beside memory.db whose waiting bites mention a memory or a quotation by its id.
+
+    A hook prints such a file without asking anyone. All its bites are withdrawn, so they may be chosen again.
+
+    Args:
+        names: returns the ids; called only if there are such files.
+    """
+    home = Home(tx.path.parent)
+    # A copy of memory.db in the same folder says nothing about what is shown now.
+    files = list(home.recollections.glob("*.pending")) if tx.path == home.memory_db else []
+    ids = names() if files else ()
+    for path in files:
+        text = (read_regular(path, _MAX_WAITING_BYTES) or b"").decode("utf-8", "replace")
+        if any(name in text for name in ids):
+            with contextlib.suppress(OSError):
+                path.unlink()
+                drop_pending(tx, path.stem)

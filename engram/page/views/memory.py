@@ -9,7 +9,6 @@ from engram.consolidation.undo import UndoPlan, plan_undo, undo_last_change
 from engram.enums import Actor, Importance, Judgement, Scope, Voice
 from engram.errors import BadRequest
 from engram.forgetting.forget import forget_memory
-from engram.forgetting.forget_files import withdraw_bites
 from engram.forgetting.forget_plan import preview_forget
 from engram.memories.correct import judge_memory, supersede_memory, take_back_judgement
 from engram.memories.save import edit_memory, pin_memory, require_memory
@@ -56,7 +55,6 @@ def edit(request: PageRequest) -> Answer:
     if all(value is None for value in changes.values()):
         return _detail(request, memory, notice=Notice("Nothing was changed."))
     changed = edit_memory(request.store, memory.episode_id, redact, actor=Actor.USER, **changes)
-    withdraw_bites(request.settings.places, memory.episode_id)
     return _changed(request, changed, "Edited.")
 
 
