@@ -25,7 +25,7 @@ from engram.models.work.task_runs import (
     interrupt_task_runs,
     note_failure,
 )
-from engram.models.work.work import WorkState, drop_lease, fail, find_work, lease_owners, note_crash
+from engram.models.work.work import drop_lease, fail, find_work, lease_owners, note_crash
 from engram.redaction import redact
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.system import process_limits
@@ -422,7 +422,7 @@ def _handle_failure(runtime: Runtime, kind: str, key: str, stage: str, error: Ex
     text = runtime.redact(_describe(error))
     try:
         work = find_work(runtime.store, kind, key)
-        if work is not None and work.state is WorkState.DUE:
+        if work is not None:
             fail(runtime.store, work, text, max_attempts=0 if is_expected else MAX_ATTEMPTS)
         note_failure(runtime.store, stage, text)
     except StoreError as worse:

@@ -28,6 +28,8 @@ from engram.models.memories.judgements import note_contradiction, open_contradic
 from engram.models.memories.memory_records import Evidence, Memory, find_memory
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import make_backup
+from engram.models.work.task_runs import list_stages, note_failure
+from engram.models.work.work import fail, find_work, make_due
 from engram.redaction import redact
 from engram.settings import Settings
 
@@ -199,7 +201,7 @@ def test_what_was_written_until_the_rows_were_deleted_goes_too(
     report = forget_memory(store, places, gone.episode_id, actor=Actor.USER)
 
     assert files_with(settings.home, WORD) == []
-    assert sorted(report.files) == ["MEMORY.md", "s1.pending"]
+    assert report.files == ("MEMORY.md",)
 
 
 def test_a_run_that_goes_on_meanwhile_keeps_nothing_of_it(
@@ -234,3 +236,19 @@ def test_memories_that_replace_each_other_in_a_circle_are_forgotten(
     forget_memory(store, settings.places, ids[0], actor=Actor.USER)
 
     assert find_memory(store, ids[0]) is None
+
+
+def test_no_message_of_a_failure_keeps_it(store: Store, settings: Settings, keep: Callable[..., Memory]) -> None:
+    gone = keep(f"The hull is {WORD} all over.")
+    with store.transaction() as tx:
+        make_due(tx, "extract", "s1", 5)
+    work = find_work(store, "extract", "s1")
+    assert work is not None
+    fail(store, work, f"ValueError: can't read 'The hull is {WORD} all over.'")
+    note_failure(store, "extract", f"can't read 'The hull is {WORD} all over.'")
+
+    forget_memory(store, settings.places, gone.episode_id, actor=Actor.USER)
+
+    assert files_with(settings.home, WORD) == []
+    (stage,) = list_stages(store)
+    assert (stage.last_error != "", stage.last_error_ms) == (True, store.now_ms())

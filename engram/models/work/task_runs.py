@@ -137,6 +137,10 @@ def latest_failure(store: Reader, kind: str, key: str) -> TaskRun | None:
 def clear_task_errors(tx: Tx) -> None:
     """Delete the messages of failures, because they may quote text that is being forgotten."""
     tx.run(tables.TaskRun.update(outcome="", error="").where(tables.TaskRun.state.in_(_UNSUCCESSFUL)))
+    tx.run(tables.Work.update(last_error="").where(tables.Work.last_error != ""))
+    # Engram's own words about the file quote nothing.
+    may_quote = (tables.Stage.last_error != "") & tables.Stage.name.not_in(["memory", _LOST_WRITES])
+    tx.run(tables.Stage.update(last_error=_FORGOTTEN_ERROR).where(may_quote))
 
 
 @prepared
@@ -169,6 +173,10 @@ STAGES_OF_SETTINGS = frozenset({"embed", "extract", "llm", "second chance", "mod
 _LOST_WRITES = "lost writes"
 #: Error of the stage ``memory`` after damage has been found.
 _DAMAGE = "memory.db proved damaged; the worker starts again and checks it"
+
+
+#: Error of a stage that still fails after its message was deleted.
+_FORGOTTEN_ERROR = "the message was deleted with what was forgotten; the next failure is reported again"
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,12 +205,13 @@ def finish(tx: Tx, work: Work) -> bool:
 
 
 def fail(store: Store, work: Work, error: str, *, max_attempts: int = 0) -> WorkState:
-    """Record a failure. The work is due again after a delay, or dead after ``max_attempts`` (0: never)."""
+    """Record a failure of due work. It is due again after a delay, or dead after ``max_attempts`` (0: never)."""
     attempts = work.attempts + 1
     state = WorkState.DEAD if max_attempts and attempts >= max_attempts else WorkState.DUE
     wait = BACK_OFF_SECONDS[min(attempts, len(BACK_OFF_SECONDS)) - 1]
     with store.transaction() as tx:
-        tx.run(_try_again(state, attempts, error, wait, tx.now_ms()).where(tables.Work.id == work.id))
+        query = _try_again(state, attempts, error, wait, tx.now_ms())
+        tx.run(query.where((tables.Work.id == work.id) & (tables.Work.state == WorkState.DUE.value)))
     return state
 
 
