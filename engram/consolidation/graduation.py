@@ -200,8 +200,13 @@ def note_line(memory: Memory) -> str:
     return f"- {day_of(memory.created_at_ms)}, {holds_for}: {said} <!-- {memory.episode_id} -->"
 
 
-def _other_scope(memory: Memory) -> Scope:
-    return Scope.PROJECT if memory.scope == Scope.GLOBAL else Scope.GLOBAL
+def _earlier_lines(store: Store, memory: Memory) -> set[str]:
+    """Return the lines that a memory had before its summary or its scope was changed."""
+    before = {str(step.before["summary"]) for step in history_of(store, memory.episode_id) if "summary" in step.before}
+    earlier = (
+        replace(memory, summary=summary, scope=scope) for summary in {memory.summary, *before} for scope in Scope
+    )
+    return set(map(note_line, earlier)) - {note_line(memory)}
 
 
 def _heading(memory: Memory, now: int) -> str:
@@ -229,8 +234,8 @@ def retire(context: Context) -> None:
             if memory and why:
                 context.add_line(f"take {memory.episode_id} out of {NOTE} ({why})")
                 moved.append(line)
-            elif memory and line.rstrip("\n") == note_line(replace(memory, scope=_other_scope(memory))):
-                context.add_line(f"correct the scope of {memory.episode_id} in {NOTE}")
+            elif memory and line.rstrip("\n") in _earlier_lines(context.store, memory):
+                context.add_line(f"correct the line of {memory.episode_id} in {NOTE}")
                 kept.append(note_line(memory) + "\n")
             else:
                 kept.append(line)

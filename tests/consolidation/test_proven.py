@@ -175,3 +175,28 @@ def test_a_memory_that_is_forgotten_meanwhile_gets_no_line(
     graduation.graduate(Context(store, settings))
 
     assert not settings.places.memory_note.exists()
+
+
+def test_the_line_of_an_edited_memory_follows_and_one_edited_by_the_user_stays(
+    store: Store, settings: Settings, keep: Callable[..., Memory], clock: FixedClock
+) -> None:
+    rules = [
+        keep(summary, voice=Voice.USER, importance=Importance.HIGH, content="")
+        for summary in ("always write tests", "always write docs")
+    ]
+    clock.advance(15 * 86_400)
+    consolidate(store, settings, is_forced=True)
+    note = settings.places.memory_note
+    note.write_text(note.read_text().replace("always write docs", "my own words"))
+
+    for rule in rules:
+        edit_memory(store, rule.episode_id, redact, summary=f"{rule.summary} first", actor=Actor.USER)
+    consolidate(store, settings, is_forced=True)
+
+    text = note.read_text()
+    assert [text.count(words) for words in ("always write tests first", "my own words", "always write docs")] == [
+        1,
+        1,
+        0,
+    ]
+    assert text.count("always write tests") == 1
