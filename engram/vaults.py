@@ -114,7 +114,16 @@ def is_excluded_by_vault(home: Home, identity: str, folder: str = "") -> bool:
 
 
 def settings_of(vault: Vault, settings: Settings) -> Settings:
-    """Return a vault's settings: those of the enclosing memory folder, with the vault as the memory folder."""
+    """Return a vault's settings: those of the enclosing memory folder, with the vault as the memory folder.
+
+    Raises:
+        HomeError: a move into or out of it was interrupted, so it can't be used until that is complete.
+    """
+    if not vault.is_sealed:
+        raise HomeError(
+            f"moving {vault.name} into or out of its vault was interrupted: repeat `engram projects vault "
+            f"{vault.name}` or `engram projects unvault {vault.name}`"
+        )
     return replace(settings, home=vault.folder)
 
 

@@ -251,3 +251,25 @@ def test_in_the_folder_of_a_vault_commands_about_the_folder_name_the_vault(run: 
     ):
         assert f"engram --vault {folder.name} {words[0]}" in run(*words, code=1).stderr
     assert "crane" in run("--vault", folder.name, "why", "--prompt", "crane wind?").output
+
+
+def test_a_vault_that_is_being_brought_back_takes_nothing_in(
+    filled: Store, run: Run, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = counts(filled, "harbor")
+    filled.close()
+    run("projects", "vault", "harbor", "--yes")
+
+    def stop(name: str) -> None:
+        if name == "vault.returned":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("engram.forgetting.whole_project.reach", stop)
+        run("projects", "unvault", "harbor", "--yes", code=1)
+    refused = run("--vault", "harbor", "save", "Piers are of wood.", code=1)
+
+    assert "was interrupted" in refused.stderr
+    run("projects", "unvault", "harbor", "--yes")
+    with open_store(home.memory_db) as store:
+        assert counts(store, "harbor") == before

@@ -12,21 +12,19 @@ import pytest
 
 from engram.enums import Actor, Scope, Source
 from engram.models.engine.transaction import Store
-from engram.models.forgetting.erase_entries import sources_of
 from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.hub.spaces import drop_server, list_servers
 from engram.models.memories import memory_changes
 from engram.models.memories.judgements import note_contradiction
 from engram.models.memories.memory_imports import contradictions_of
-from engram.models.memories.memory_records import Evidence, Memory, all_memories, evidence_of, memories_of_turn
+from engram.models.memories.memory_records import Memory, all_memories
 from engram.models.memories.tombstones import is_memory_gone
 from engram.models.memories.watermarks import keep_undone, load_undone, mark_unjoined, unjoined_rows
 from engram.models.open_memory import open_store
 from engram.models.projects.project_folders import keep_apart, kept_apart
 from engram.models.rescue.carry_over import recover_by_hand
 from engram.models.work.work import pause, paused_scopes
-from engram.transcripts.turns import Opening, Role, TextBlock
-from tests.models.conversations import make_turn, store_project, store_turn
+from tests.models.conversations import store_project
 from tests.models.hub_spaces_made import join_made_up
 
 Keep = Callable[..., Memory]
@@ -196,18 +194,3 @@ def test_a_saved_memory_comes_back_without_what_cannot_be_read_of_it(
 
     assert [memory.summary for memory in all_memories(new)] == ["saved"]
     assert (done.memories, done.lost) == (1, 0)
-
-
-def test_a_memory_of_a_queued_prompt_still_knows_its_prompt(store: Store, new: Store, keep: Keep) -> None:
-    said = (TextBlock("", Role.USER, "Always use tabs", offset=0, length=5, line=1),)
-    queued = make_turn("q:1", "", said=said, entries=(), opening=Opening.QUEUED)
-    memory = keep("use tabs", is_pinned=True, evidence=[Evidence("", "s1", store_turn(store, queued))])
-    assert sources_of(store, memory) == ["q:1"]
-
-    recover_by_hand(new, [store.path], actor=Actor.TIDYING, carry_more=carry_hubs)
-    turn_id = store_turn(new, queued)
-
-    (recovered,) = all_memories(new)
-    assert sources_of(new, recovered) == ["q:1"]
-    assert [entry.turn_id for entry in evidence_of(new, recovered.id)] == [turn_id]
-    assert memories_of_turn(new, turn_id) == [recovered]
