@@ -92,6 +92,20 @@ def test_the_work_of_reading_a_turn_again_grows_with_its_entries(
     assert calls[1] < 6 * calls[0]
 
 
+def test_the_work_of_reading_an_entry_grows_with_its_results(
+    make_transcript: Callable[..., Transcript], ingest: Ingest
+) -> None:
+    calls = []
+    for name, count in (("shorter", 100), ("longer", 800)):
+        transcript = make_transcript(name)
+        used = [{"type": "tool_use", "id": f"t{k}", "name": "Edit", "input": {}} for k in range(count)]
+        transcript.add({"type": "assistant", "message": {"id": "m", "content": used}})
+        transcript.user([{"type": "tool_result", "tool_use_id": f"t{k}", "content": "ok"} for k in range(count)])
+        calls.append(calls_of(lambda transcript=transcript: ingest(transcript)))
+
+    assert calls[1] < 12 * calls[0]
+
+
 def test_a_copy_of_a_line_does_not_undo_what_its_message_became(
     transcript: Transcript, ingest: Ingest, turns: Turns
 ) -> None:

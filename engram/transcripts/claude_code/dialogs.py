@@ -65,14 +65,22 @@ def proposed_in(block: dict[str, Any]) -> Iterator[Part]:
         yield Part(Role.PROPOSED, _text(given.get("plan")), f"{block.get('id')}#0")
 
 
-def is_refused(action: Action, block: dict[str, Any], entry: Entry) -> bool:
+def results_in(entry: Entry) -> list[dict[str, Any]]:
+    """Return the results of calls in an entry."""
+    return [block for block in objects_in(entry.message.get("content")) if block.get("type") == "tool_result"]
+
+
+def is_refused(action: Action, block: dict[str, Any], entry: Entry, *, is_alone: bool) -> bool:
     """Return True if the user, not anybody else, refused the call to which this ``tool_result`` block belongs.
 
     If Claude Code records who denied a call, this record decides. Older versions do not record it; for them, only tools
     with failures that contain no foreign text are trusted, and only if Claude Code repeats the same text as its own
     error.
+
+    Args:
+        is_alone: the line contains no other result.
     """
-    if block.get("is_error") is not True or len(_results(entry)) != 1:
+    if block.get("is_error") is not True or not is_alone:
         return False
     data, text = entry.data, "\n".join(texts_in(block.get("content")))
     if "toolDenialKind" in data or _version(data) >= _KIND_SINCE:
@@ -88,6 +96,7 @@ def heard_in(
     proposed_by: Callable[[Action], Sequence[TextBlock]],
     *,
     is_refused: bool,
+    is_alone: bool,
 ) -> Iterator[Part]:
     """Yield everything that the user said or decided according to the result of a call.
 
@@ -95,11 +104,12 @@ def heard_in(
         entry: the line that contains the block.
         proposed_by: returns the questions or plan that a call showed to the user.
         is_refused: the user refused the call.
+        is_alone: the line contains no other result.
     """
     link = f"{action.tool_use_id}#0"
     if is_refused:
         yield from _refusal(action, "\n".join(texts_in(block.get("content"))), proposed_by, link)
-    elif block.get("is_error") is True or len(_results(entry)) != 1:
+    elif block.get("is_error") is True or not is_alone:
         return
     elif action.tool == QUESTION_TOOL:
         yield from _answers(action, entry.data.get("toolUseResult"))
@@ -233,10 +243,6 @@ def _question_text(question: dict[str, Any]) -> str:
     for option in objects_in(question.get("options")):
         lines.append("- " + ": ".join(text for key in ("label", "description") if (text := _text(option.get(key)))))
     return "\n".join(lines)
-
-
-def _results(entry: Entry) -> list[dict[str, Any]]:
-    return [block for block in objects_in(entry.message.get("content")) if block.get("type") == "tool_result"]
 
 
 def _version(data: dict[str, Any]) -> tuple[int, ...]:

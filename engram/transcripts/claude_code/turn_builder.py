@@ -33,7 +33,7 @@ from engram.transcripts.claude_code.calls import (
     start_action,
     thrown_action,
 )
-from engram.transcripts.claude_code.dialogs import Part, heard_in, is_refused, proposed_in
+from engram.transcripts.claude_code.dialogs import Part, heard_in, is_refused, proposed_in, results_in
 from engram.transcripts.claude_code.entry import NO_WORDS, Entry, Kind, queued_words, text_of, words_of
 from engram.transcripts.claude_code.open_turns import OpenTurns
 from engram.transcripts.claude_code.state import Queue, ReaderState, Waiting, link_of
@@ -104,10 +104,9 @@ def add_results(draft: Draft, entry: Entry, *, with_dialogs: bool, note_environm
         with_dialogs: as for ``add_reply``.
         note_environment: receives the result of every call that showed an environment file.
     """
-    content, report = entry.message.get("content"), entry.data.get("toolUseResult")
-    for block in content if isinstance(content, list) else ():
-        if not isinstance(block, dict) or block.get("type") != "tool_result":
-            continue
+    results, report = results_in(entry), entry.data.get("toolUseResult")
+    is_alone = len(results) == 1
+    for block in results:
         index = draft.waiting.pop(str(block.get("tool_use_id")), None)
         if index is None:
             thrown = thrown_action(block, entry.uuid, report)
@@ -117,10 +116,11 @@ def add_results(draft: Draft, entry: Entry, *, with_dialogs: bool, note_environm
                 note_environment(result_text(block))
             continue
         action = draft.actions[index]
-        refused = is_refused(action, block, entry)
+        refused = is_refused(action, block, entry, is_alone=is_alone)
         draft.actions[index] = finish_action(action, block, entry.uuid, report, is_refused=refused)
         if with_dialogs:
-            _add_parts(draft, entry, heard_in(action, block, entry, draft.proposed_by, is_refused=refused))
+            heard = heard_in(action, block, entry, draft.proposed_by, is_refused=refused, is_alone=is_alone)
+            _add_parts(draft, entry, heard)
         if shows_environment(action):
             note_environment(everything_shown(block, report))
 
