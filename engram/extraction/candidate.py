@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol
 
 from engram.enums import Importance, Judgement, Kind, Scope, Status, Voice
@@ -121,7 +122,41 @@ def says_the_same(first: str, second: str) -> bool:
     If each statement has a word that the other one lacks, they don't count as the same, because one may correct the
     other.
     """
-    short, long = sorted((_words(first), _words(second)), key=len)
+    return _is_same(_words(first), _words(second))
+
+
+class Statements:
+    """Statements that can be asked whether one of them says the same as another, without comparing it with each."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        """Begin with these statements."""
+        self._by_word: dict[str, list[frozenset[str]]] = {}
+        #: Each statement once, by the word that was in the fewest others when it was added.
+        self._by_rarest: dict[str, list[frozenset[str]]] = {}
+        for text in texts:
+            self.add(text)
+
+    def add(self, text: str) -> None:
+        words = _words(text)
+        if words:
+            self._by_rarest.setdefault(min(words, key=self._count), []).append(words)
+        for word in words:
+            self._by_word.setdefault(word, []).append(words)
+
+    def has_same(self, text: str) -> bool:
+        """Return True if ``says_the_same`` is true of the text and one of the statements."""
+        words = _words(text)
+        # A statement with all these words is listed by each; one with only some of them, by one of those.
+        longer = self._by_word.get(min(words, key=self._count), ()) if words else ()
+        shorter = (statement for word in words for statement in self._by_rarest.get(word, ()))
+        return any(_is_same(words, statement) for statement in chain(longer, shorter))
+
+    def _count(self, word: str) -> int:
+        return len(self._by_word.get(word, ()))
+
+
+def _is_same(first: frozenset[str], second: frozenset[str]) -> bool:
+    short, long = sorted((first, second), key=len)
     if not short or not short <= long or len(short) < MIN_SHARE * len(long):
         return False
     return not any(_TURNS.fullmatch(word) for word in long - short)

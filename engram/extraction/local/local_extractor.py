@@ -11,9 +11,9 @@ from engram.extraction.candidate import (
     MAX_CANDIDATE_SUMMARY_CHARACTERS,
     Candidate,
     ExtractionContext,
+    Statements,
     is_log,
     is_own,
-    says_the_same,
 )
 from engram.extraction.local.dialog_decisions import decisions, without_dialogs
 from engram.extraction.local.open_work import open_work
@@ -86,10 +86,10 @@ def _is_retyped(turn: Turn, after: Turn | None) -> bool:
 def users_rules(turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
     """Return the user's rules in the order of the turns, without rules that a later prompt withdraws."""
     found: list[Candidate] = []
-    taken = list(context.known_of_user)
+    taken = Statements(context.known_of_user)
     for turn, said, rule in _rules(turns, context.following, context.project, context.said_before):
-        if not any(says_the_same(rule.sentence, other) for other in taken):
-            taken.append(rule.sentence)
+        if not taken.has_same(rule.sentence):
+            taken.add(rule.sentence)
             is_global = context.is_global and turn.is_by_person
             found.append(_rule(turn, said, rule, scope=Scope.GLOBAL if is_global else rule.scope))
     return found

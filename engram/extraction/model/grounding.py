@@ -12,10 +12,10 @@ from engram.extraction.candidate import (
     Candidate,
     ExtractionContext,
     NearMemory,
+    Statements,
     cut_content,
     is_log,
     is_own,
-    says_the_same,
 )
 from engram.extraction.model.model_answer import (
     MAX_ANSWER_MEMORIES,
@@ -122,8 +122,8 @@ class _Grounding:
         self.found = Grounded()
         self._ids = ids
         self._context = context
-        self._known = list(context.known)
-        self._known_of_user = list(context.known_of_user)
+        self._known = Statements(context.known)
+        self._known_of_user = Statements(context.known_of_user)
         #: Words of the session so far. They show what a memory is about, but prove nothing on their own. Words of the
         #: memories that were shown don't count, because a model must not repeat them as if they had been said.
         self._session_words = _words_of(turn for turn, _ in (*ids.said.values(), *ids.actions.values()))
@@ -135,9 +135,9 @@ class _Grounding:
             self.found.refused.append(candidate)
             return
         self.found.candidates.append(candidate)
-        self._known.append(candidate.summary)
+        self._known.add(candidate.summary)
         if candidate.voice is Voice.USER:
-            self._known_of_user.append(candidate.summary)
+            self._known_of_user.add(candidate.summary)
 
     def _judge(self, proposed: ProposedMemory, evidence: _Evidence) -> Candidate | Refusal:
         if not evidence.said and not evidence.actions:
@@ -161,7 +161,7 @@ class _Grounding:
         # A rule of the user is kept even if someone else said the same before.
         is_users_rule = candidate.voice is Voice.USER and candidate.kind in (Kind.PREFERENCE, Kind.DECISION)
         known = self._known_of_user if is_users_rule else self._known
-        if action == "new" and any(says_the_same(summary, other) for other in known):
+        if action == "new" and known.has_same(summary):
             return Refusal.REPEATED
         if is_own(candidate.summary) or is_own(candidate.content):
             return Refusal.OWN_TEXT
