@@ -247,9 +247,10 @@ QUESTION_STOP_WORDS = frozenset(_QUESTION_STOP_TEXT.split())
 MAX_PAIRS = 120
 
 _QUESTION_WORD = rf"(?:[^\W_]|[{UNSPACED_LETTERS}])[\w{UNSPACED_LETTERS}]*(?:['’][a-z]+)?|_\w+"
-#: A name: a path, a flag, a dotted, under_scored or camelCase word, capitals, an issue number, or quoted code.
+#: A name: a path, a flag, a dotted, under_scored or camelCase word, capitals, an issue number, or quoted code. A path
+#: begins where its first part does, or after an issue number: looking for one at each letter would take a square.
 _NAME = lazy_regex(
-    r"(?:[\w.-]*[/\\])+[\w.-]+|--?[a-z][\w-]+|\b\w+(?:\.\w+)+\b|\b\w*_\w+\b|\b[a-z]+[A-Z]\w*\b"
+    r"(?:(?<![\w./\\-])[\w.-]*|(?<=\d)[\w.-]{0,64})[/\\](?:[\w.-]*[/\\])*[\w.-]+|--?[a-z][\w-]+|\b\w+(?:\.\w+)+\b|\b\w*_\w+\b|\b[a-z]+[A-Z]\w*\b"
     r"|\b[A-Z][a-z0-9]+[A-Z]\w*\b|\b[A-Z]{2,}[A-Z0-9-]*\b|#\d+|`[^`\n]{2,60}`"
 )
 _CAMEL = lazy_regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -311,9 +312,11 @@ def proper_names_of(text: str) -> list[str]:
     plain = [_without_apostrophe(match[0]) for match in words]
     if sum(word in QUESTION_STOP_WORDS for word in plain) < _MIN_ENGLISH_SHARE * len(words):
         return []
+    end = 0
     for match, word in zip(words, plain, strict=True):
-        before = text[: match.start()].rstrip()
-        is_inside = bool(before) and before[-1] not in ".?!:\n"
+        before = text[end : match.start()].rstrip()
+        is_inside = before[-1] not in ".?!:\n" if before else end > 0
+        end = match.end()
         is_capital = match[0][0].isupper() and is_inside
         is_name = is_capital or any(letter.isupper() for letter in match[0][1:])
         if is_name and len(word) > 1 and word not in QUESTION_STOP_WORDS and word not in _DAYS:

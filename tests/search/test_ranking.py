@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ from engram.search.question import (
     select_terms,
 )
 from engram.search.ranking import MemoryCandidates, build_candidates
+from engram.text import words
 from engram.text.words import names_of, proper_names_of, terms_of
 
 NOW = 1_767_225_600_000
@@ -32,6 +34,12 @@ def test_names_are_paths_symbols_flags_and_quoted_code() -> None:
     assert {"src/app.py", "load_all", "--dry-run", "worktreepath", "#172"} <= set(
         names_of("Why does src/app.py call load_all with --dry-run, see WorktreePath in #172?")
     )
+
+
+@pytest.mark.parametrize("letter", ["a", "/", ".", "-"])
+def test_a_path_is_not_looked_for_at_each_letter_of_a_word(letter: str) -> None:
+    assert not [place for place in range(1, 20) if words._NAME.match(letter * 20 + "/end", place)]
+    assert names_of("see #12a/b, x//y and a.b/c-d") == ["#12", "a/b", "x//y", "a.b/c-d"]
 
 
 def test_compound_names_are_also_searched_by_their_parts() -> None:
