@@ -253,6 +253,8 @@ OWNER_WAIT_SECONDS = 5.0
 UNCLEAN_NAME = ".set-aside-unclean"
 
 _RECORD_NAME = "swap.json"
+#: The file that was replaced.
+REPLACED_NAME = "memory.replaced.db"
 #: The log is moved before the database, because a database without its log would lose the log's contents.
 _SUFFIXES = ("-wal", "-shm", "-journal", "")
 _RETRY_SECONDS = 0.02
@@ -371,8 +373,8 @@ def _finish(path: Path) -> None:
     folder = path.with_name(FOLDER_NAME)
     record = read_regular(folder / _RECORD_NAME, 10_000)
     new = folder / path.name
-    if record and new.exists():
-        aside = path.with_name(str(json.loads(record)["aside"]))
+    if record is not None and new.exists():
+        aside = _aside_of(path, record)
         for suffix in _SUFFIXES:
             old, target = path.with_name(path.name + suffix), aside.with_name(aside.name + suffix)
             if os.path.lexists(old) and not os.path.lexists(target):
@@ -385,6 +387,14 @@ def _finish(path: Path) -> None:
     if os.path.lexists(folder):
         shutil.rmtree(folder)
         reach("restore.finished")
+
+
+def _aside_of(path: Path, record: bytes) -> Path:
+    """Return where the old file goes, even if its record is damaged; the new database is complete either way."""
+    try:
+        return path.with_name(str(json.loads(record)["aside"]))
+    except (ValueError, LookupError, TypeError):
+        return free_name(path, REPLACED_NAME)
 
 
 # -- The statements that create the tables of memory.db, compiled from ``engram.models.tables``.

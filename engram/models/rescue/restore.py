@@ -17,6 +17,7 @@ from engram.enums import Actor, Source
 from engram.errors import BadRequest, BrokenDatabase, EngramError, StoreError
 from engram.models import tables
 from engram.models.engine.database import (
+    REPLACED_NAME,
     UNCLEAN_NAME,
     copy_files,
     free_name,
@@ -145,7 +146,7 @@ def restore_backup(path: Path, backup: Path, *, driver: str, carry_more: CarryMo
 
     Everything that has since been saved, changed, decided or forgotten by hand is carried over into the copy, as far as
     it can be read, and forgotten data is deleted from it. Then the copy takes the place of memory.db, which is set
-    aside as ``memory.replaced.db``. If the process is killed, the old memory.db is still there, or the swap is finished
+    aside as ``REPLACED_NAME``. If the process is killed, the old memory.db is still there, or the swap is finished
     when memory.db is next opened. Transcripts are then read from the point at which the backup ends.
 
     Raises:
@@ -173,8 +174,8 @@ def restore_backup(path: Path, backup: Path, *, driver: str, carry_more: CarryMo
                 turns = int(store.value("SELECT count(*) FROM turn"))
                 tombstones = read_tombstones(store)
             _drop_side_files(new)
-            aside = free_name(path, "memory.replaced.db") if os.path.lexists(path) else None
-            swap_in(path, aside or free_name(path, "memory.replaced.db"))
+            aside = free_name(path, REPLACED_NAME) if os.path.lexists(path) else None
+            swap_in(path, aside or free_name(path, REPLACED_NAME))
     except OSError as error:
         raise StoreError(f"nothing was restored: {explain_error(error)}") from error
     clean_set_aside(path, driver, tombstones)
@@ -197,7 +198,7 @@ def put_copy_back(path: Path, copy: Path) -> Path:
         with owning_database(path), preparing_replacement(path) as new:
             shutil.copyfile(copy, new, follow_symlinks=False)
             os.chmod(new, 0o600)
-            aside = free_name(path, "memory.replaced.db")
+            aside = free_name(path, REPLACED_NAME)
             swap_in(path, aside)
     except OSError as error:
         raise StoreError(f"memory.db was not restored: {explain_error(error)}") from error

@@ -11,6 +11,7 @@ from engram.errors import AlreadyRunning, StoreError
 from engram.models.engine import database
 from engram.models.engine.database import (
     FOLDER_NAME,
+    REPLACED_NAME,
     UNCLEAN_NAME,
     finish_replacement,
     free_name,
@@ -80,6 +81,25 @@ def test_a_killed_replacement_with_its_record_is_finished(path: Path, is_old_asi
     assert path.read_bytes() == b"new"
     assert path.with_name("aside.db").read_bytes() == b"old"
     assert path.with_name("aside.db-wal").read_bytes() == b"old log"
+
+
+@pytest.mark.parametrize("record", [b"", b"\0" * 20, b"{", b"[]", b"{}", b'{"aside": "a/b"}', b"\xff"])
+@pytest.mark.parametrize("is_old_aside", [False, True])
+def test_a_killed_replacement_is_finished_even_if_its_record_is_damaged(
+    path: Path, record: bytes, is_old_aside: bool
+) -> None:
+    folder = path.with_name(FOLDER_NAME)
+    folder.mkdir()
+    (folder / "memory.db").write_bytes(b"new")
+    (folder / "swap.json").write_bytes(record)
+    if is_old_aside:
+        path.rename(path.with_name("aside.db"))
+
+    finish_replacement(path)
+
+    assert path.read_bytes() == b"new"
+    assert path.with_name("aside.db" if is_old_aside else REPLACED_NAME).read_bytes() == b"old"
+    assert not is_replaced(path)
 
 
 def test_a_name_that_is_taken_is_not_overwritten(path: Path) -> None:
