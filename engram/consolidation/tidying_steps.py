@@ -393,18 +393,25 @@ def _merged_fields(older: Memory, newer: Memory) -> dict[str, Any]:
 
 
 def age(context: Context) -> None:
-    """Lower the weight of old memories and archive unused ones."""
+    """Lower the weight of old memories, and archive unused ones that no person has edited."""
     now = context.store.now_ms()
     for memory in context.current_memories():
         context.check_time()
         wanted = aged(memory, now, context.settings.archive_days)
         if (wanted.weight, wanted.status) == (memory.weight, memory.status):
             continue
+        if wanted.status != memory.status and _was_edited(context, memory):
+            continue
         if context.change(
             memory, "age", wanted.reason, weight=wanted.weight, status=wanted.status, actor=Actor.TIDYING
         ):
             verb = "archive" if wanted.status != memory.status else "age"
             context.add_line(f"{verb} {memory.episode_id} ({wanted.reason})")
+
+
+def _was_edited(context: Context, memory: Memory) -> bool:
+    steps = memory_history.history_of(context.store, memory.episode_id)
+    return any(step.action == "edit" and step.actor is Actor.USER for step in steps)
 
 
 def pack_old(context: Context) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from bench.storing import content_digest
 from engram.consolidation.consolidation_run import consolidate, join_pairs
 from engram.consolidation.undo import undo_run
-from engram.enums import Actor, Importance, Kind, Voice
+from engram.enums import Actor, Importance, Kind, Status, Voice
+from engram.memories.save import edit_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
 from engram.models.memories.memory_records import Memory
+from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 
@@ -69,6 +73,20 @@ def test_what_had_aged_begins_to_age_anew(store: Store, settings: Settings, cloc
     clock.advance((settings.archive_days + 1) * DAY)
     consolidate(store, settings, is_forced=True)
     assert state(store, memory) == ["archived"]
+
+
+@pytest.mark.parametrize("status", [Status.ACTIVE, Status.PROVISIONAL])
+def test_what_a_person_edited_is_not_archived_for_its_age(
+    store: Store, settings: Settings, clock: FixedClock, keep: Keep, status: Status
+) -> None:
+    edited, other = (keep(f"the {name} port is 8080", content="", status=status) for name in ("metrics", "debug"))
+    edit_memory(store, edited.episode_id, redact, actor=Actor.USER, summary="the metrics port is 9090")
+    edit_memory(store, other.episode_id, redact, actor=Actor.AGENT, summary="the debug port is 9091")
+
+    clock.advance((settings.archive_days + 1) * DAY)
+    consolidate(store, settings, is_forced=True)
+
+    assert state(store, edited, other) == [str(status), "archived"]
 
 
 def test_what_was_taken_out_of_memory_md_does_not_come_back(
