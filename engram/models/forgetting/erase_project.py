@@ -13,7 +13,9 @@ from engram.models.engine.statement import in_json_list, prepared
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.forgetting.erase_entries import clean_sessions, invalidate_readers
 from engram.models.forgetting.forget_memories import clean_runs, drop_all_notes, memories_resting_on
+from engram.models.memories.judgements import is_kept_by_hand
 from engram.models.memories.memory_changes import delete_memory, erase_fields, forget_evidence
+from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Memory, select_memories
 from engram.models.memories.tombstones import TombstoneKind, project_forgotten_ms
 from engram.models.projects.project_folders import identities_of_project
@@ -225,20 +227,23 @@ def _mark_forgotten(key: bytes, until_ms: int) -> Query:
 def drop_unsettled_turns(store: Store, session: SessionRow, spans: Sequence[Span] | None) -> int:
     """Delete turns that were stored before the session's folder was known, and memories made from them.
 
-    Return how many turns were deleted.
+    What a person pinned, saved or changed is kept. Return how many turns were deleted.
 
     Args:
         spans: when the folder's project was paused; None if the folder is excluded, so all turns are deleted.
     """
     turn, session_table = tables.Turn, tables.Session
     query = turn.select(turn.id, turn.key, turn.started_at_ms).where(turn.session == session.id).order_by(turn.id)
-    turns = [row for row in store.fetch(query) if spans is None or is_within(row.started_at_ms, spans)]
-    if not turns:
+    if not store.has_any(query.limit(1)):
         return 0
     with store.transaction() as tx:
+        turns = [row for row in tx.fetch(query) if spans is None or is_within(row.started_at_ms, spans)]
         for row in turns:
-            for memory in memories_resting_on(store, [row.id]):
-                if memory.source == Source.AUTO:
+            for memory in memories_resting_on(tx, [row.id]):
+                is_by_hand = is_kept_by_hand(memory) or any(
+                    step.is_by_hand for step in history_of(tx, memory.episode_id)
+                )
+                if memory.source == Source.AUTO and not is_by_hand:
                     delete_memory(tx, memory, actor=Actor.TIDYING)
             invalidate_readers(tx, row.id)
             withdraw_turn(tx, row.key)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engram.enums import Source
+import pytest
+
+from engram.enums import Actor, Source
+from engram.memories.save import edit_memory, pin_memory
 from engram.models.engine.transaction import Store
 from engram.models.forgetting.erase_project import drop_unsettled_turns
 from engram.models.memories.memory_records import Evidence, Memory, find_memory
 from engram.models.memories.tombstones import is_turn_forgotten
 from engram.models.sessions.sessions import find_session, touch_session
 from engram.models.sessions.stored_turns import load_turn
+from engram.redaction import redact
 from tests.models.conversations import make_turn, store_session, store_turn
 
 
@@ -49,3 +53,33 @@ def test_all_of_an_excluded_folder_goes_and_nothing_of_other_sessions(store: Sto
     assert load_turn(store, "t1") is load_turn(store, "t2") is None
     assert load_turn(store, "t3") is not None
     assert not is_turn_forgotten(store, "t1"), "once its folder may be read, the turn may come again"
+
+
+def test_what_a_person_made_of_an_automatic_memory_stays(store: Store, keep: Callable[..., Memory]) -> None:
+    turn_id = store_turn(store, make_turn("t1", "said"), None)
+    pinned, edited, automatic = (keep(text, evidence=[Evidence("", "s1", turn_id)]) for text in ("one", "two", "three"))
+    pin_memory(store, pinned.episode_id, actor=Actor.USER)
+    edit_memory(store, edited.episode_id, redact, actor=Actor.USER, summary="Two, in the user's own words.")
+    session = store_session(store, "s1", None)
+
+    assert drop_unsettled_turns(store, session, None) == 1
+
+    assert find_memory(store, pinned.episode_id) is not None
+    assert find_memory(store, edited.episode_id) is not None
+    assert find_memory(store, automatic.episode_id) is None
+
+
+def test_a_turn_stored_just_before_the_transaction_goes_too(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store_turn(store, make_turn("t1", "said"), None)
+    session = store_session(store, "s1", None)
+    begin = store.transaction
+
+    def begin_late(*args: object, **named: object) -> object:
+        monkeypatch.setattr(store, "transaction", begin)
+        store_turn(store, make_turn("t2", "said meanwhile"), None)
+        return begin(*args, **named)
+
+    monkeypatch.setattr(store, "transaction", begin_late)
+
+    assert drop_unsettled_turns(store, session, None) == 2
+    assert load_turn(store, "t2") is None
