@@ -305,10 +305,10 @@ class _Importer:
         """Count the outcomes that adding a batch from the file would have."""
         for item in batch:
             if isinstance(item, IncomingMemory):
-                outcome = self._outcome(item)
+                clean = self._clean(self._as_received(item))
+                outcome = self._outcome(clean)
                 self._report.counts[outcome] += 1
                 if outcome is Outcome.ADDED:
-                    clean = self._clean(self._as_received(item))
                     self._report.suspects += bool(clean.memory.suspect)
                     self._count_place(self._places.find(clean))
             elif isinstance(item, Unusable):
@@ -359,18 +359,15 @@ class _Importer:
     def _clean(self, incoming: IncomingMemory) -> IncomingMemory:
         """Return a memory without secrets. A memory that reads like someone else's order is marked as suspect."""
         redact, memory = self._redact, incoming.memory
+        clean = _redacted(memory, redact)
+        # What a secret was in identifies nothing: two such memories would count as the same one.
+        ids = {name: "" for name in ("session_id", "stable_id") if getattr(clean, name) != getattr(memory, name)}
         clean = dataclasses.replace(
-            memory,
-            summary=redact(memory.summary),
-            content=redact(memory.content),
-            facts=tuple(map(redact, memory.facts)),
-            entities=tuple(map(redact, memory.entities)),
+            clean,
+            **ids,
+            slot=clean.slot if clean.slot == memory.slot else None,
             questions=clean_questions(memory.questions, redact),
-            title=clean_title(redact(memory.title)),
-            suspect=redact(memory.suspect),
-            stale_reason=redact(memory.stale_reason),
-            origin=redact(memory.origin),
-            extractor=redact(memory.extractor),
+            title=clean_title(clean.title),
         )
         if not self._is_own(incoming):
             names = () if incoming.place is None else (incoming.place.name,)
@@ -380,18 +377,12 @@ class _Importer:
         return dataclasses.replace(
             incoming,
             memory=clean,
-            history=tuple(
-                dataclasses.replace(
-                    step,
-                    reason=redact(step.reason),
-                    before=_redacted(step.before, redact),
-                    after=_redacted(step.after, redact),
-                )
-                for step in incoming.history
-            ),
-            contradictions=tuple(
-                dataclasses.replace(one, reason=redact(one.reason)) for one in incoming.contradictions
-            ),
+            place=_redacted(incoming.place, redact),
+            evidence=tuple(entry for entry in incoming.evidence if _redacted(entry, redact) == entry),
+            history=_redacted(incoming.history, redact),
+            contradictions=_redacted(incoming.contradictions, redact),
+            agent=redact(incoming.agent),
+            reason=redact(incoming.reason),
         )
 
     def _is_own(self, memory: IncomingMemory) -> bool:
@@ -465,13 +456,18 @@ class _Importer:
 
 
 def _redacted(value: Any, redact: Redact) -> Any:
-    """Return fields of a step of history with every string in them redacted."""
+    """Return a value, such as a record, with every text in it redacted."""
+    if isinstance(value, StrEnum):
+        return value
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, Mapping):
-        return {name: _redacted(inner, redact) for name, inner in value.items()}
+        return {redact(name): _redacted(inner, redact) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_redacted(inner, redact) for inner in value]
+        return type(value)(_redacted(inner, redact) for inner in value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
+        return dataclasses.replace(value, **{name: _redacted(inner, redact) for name, inner in fields.items()})
     return value
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import io
 import json
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -288,11 +291,55 @@ def test_text_that_is_not_unicode_comes_in_with_replacement_characters(store: St
     assert (found.entities, found.content, found.session_id) == (("pier\ufffd",), "a\ufffdb", "s\ufffd")
 
 
-@pytest.mark.parametrize("field", ["stale_reason", "suspect", "origin", "extractor"])
-def test_no_text_of_a_memory_comes_in_with_a_secret(store: Store, settings: Settings, field: str) -> None:
-    import_into(store, settings, as_source([LINE | {field: f"token = {SECRET}"}]))
+def stored_text(store: Store) -> str:
+    """Everything in memory.db, as SQL."""
+    with contextlib.closing(sqlite3.connect(store.path)) as database:
+        return "\n".join(database.iterdump())
 
-    assert SECRET not in json.dumps(records(store))
+
+@pytest.mark.parametrize(
+    "field", [field.name for field in dataclasses.fields(Memory) if field.type in ("str", "str | None")]
+)
+def test_no_text_of_a_memory_comes_in_with_a_secret(store: Store, settings: Settings, field: str) -> None:
+    name = {"episode_id": "superseded_by", "session_id": "session"}.get(field, field)
+    report = import_into(store, settings, as_source([LINE | {name: f"token = {SECRET}"}]))
+
+    assert report.counts[Outcome.ADDED] == 1
+    assert SECRET not in stored_text(store)
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"project": "harbor", "project_identity": f"/src/{SECRET}/harbor", "project_root": f"/src/{SECRET}/harbor"},
+        {
+            "project": "harbor",
+            "project_identity": "/src/harbor",
+            "project_remote": f"https://me:{SECRET}@example.com/a",
+        },
+        {"session": "s-1", "agent": f"token = {SECRET}"},
+        {"rests_on": [{"uuid": f"token = {SECRET}", "session": f"token = {SECRET}"}]},
+        {"history": [{"at_ms": 5, "action": f"token = {SECRET}", "before": {f"token = {SECRET}": 1}, "after": {}}]},
+    ],
+    ids=lambda extra: list(extra)[-1],
+)
+def test_nothing_around_a_memory_comes_in_with_a_secret(
+    store: Store, settings: Settings, extra: dict[str, Any]
+) -> None:
+    report = import_into(store, settings, as_source([LINE | extra]))
+
+    assert report.counts[Outcome.ADDED] == 1
+    assert SECRET not in stored_text(store)
+
+
+def test_two_memories_whose_slots_are_secrets_both_come_in(store: Store, settings: Settings) -> None:
+    lines = [
+        LINE
+        | {"id": f"ep_0123456789a{place}", "slot": f"token = {SECRET}{place}", "stable_id": f"token = {SECRET}{place}"}
+        for place in range(2)
+    ]
+
+    assert import_into(store, settings, as_source(lines)).counts[Outcome.ADDED] == 2
 
 
 def test_no_reason_of_a_contradiction_comes_in_with_a_secret(
