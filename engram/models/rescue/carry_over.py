@@ -56,6 +56,7 @@ from engram.models.rescue.clean_copies import carry_tombstones, is_named_by_tomb
 from engram.models.rescue.soundness import UNREADABLE, opened_source
 from engram.models.sessions import sessions
 from engram.models.sessions.reading_progress import read_missing_again
+from engram.models.work.spend import carry_spending, projects_with_spending
 from engram.models.work.task_runs import carry_lost_writes
 from engram.models.work.work import carry_pauses
 
@@ -124,7 +125,7 @@ def recover_by_hand(
 ) -> Recovered:
     """Carry over everything that was saved, changed, decided or forgotten by hand, from the first source that has it.
 
-    Forgotten text remains forgotten, and text from a pause remains unread.
+    Forgotten text remains forgotten, text from a pause remains unread, and money that was spent remains spent.
 
     Args:
         store: the memory.db to carry it into. If its content is older than the first source, it gets the changes that
@@ -162,6 +163,9 @@ def recover_by_hand(
             if "hubs" not in carried_parts:
                 with _skipping_damage(source, "hubs", carried_parts), store.transaction() as tx:
                     carry_more(tx, source)
+            is_newer = "spending" not in carried_parts
+            with _skipping_damage(source, "spending", carried_parts):
+                _carry_spending(store, source, is_newer=is_newer)
             if is_newest:
                 with _skipping_damage(source, "turns"), store.transaction() as tx:
                     read_missing_again(tx, source)
@@ -210,6 +214,14 @@ def _carry_news(store: Store, source: Store) -> None:
     with store.transaction() as tx:
         for key, text in metas_beginning_with(source, RESCUE).items():
             put_meta(tx, key, text)
+
+
+def _carry_spending(store: Store, source: Store, *, is_newer: bool) -> None:
+    """Carry over the ledger. A project without memories is created, because it has its own cap."""
+    with store.transaction() as tx:
+        spent = (projects.project_by_id(source, project_id) for project_id in projects_with_spending(source))
+        project_ids = {project.id: _place(tx, project).id for project in spent if project is not None}
+        carry_spending(tx, source, project_ids, is_newer=is_newer)
 
 
 def _is_whole(source: Store) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from peewee import JOIN, SQL, Case, Query, fn
 
@@ -110,6 +112,41 @@ def settle(store: Store, reservation: int, *, input_tokens: int, output_tokens: 
             state="spent", input_tokens=input_tokens, output_tokens=output_tokens, dollars=dollars
         )
         tx.run(query.where(tables.Spend.id == reservation))
+
+
+def carry_spending(tx: Tx, source: Reader, project_ids: Mapping[int, int], *, is_newer: bool) -> None:
+    """Add what another memory.db of this machine has spent, so that replacing memory.db does not lift a cap.
+
+    A call that both have counts once, as settled. If ``source`` is the newer of them, the ledger goes on from its
+    clock.
+
+    Args:
+        project_ids: the source's row ids of ``projects_with_spending`` → those here.
+    """
+    table = tables.Spend
+    clock = get_meta(source, _CLOCK)
+    if clock is not None and (is_newer or get_meta(tx, _CLOCK) is None):
+        put_meta(tx, _CLOCK, clock)
+    here = {_call(row): row for row in tx.fetch(table.select())}
+    for row in source.fetch(table.select().order_by(table.id)):
+        known = here.get(_call(row))
+        if known is None:
+            fields = row._asdict()
+            del fields["id"]
+            tx.insert_row(table, {**fields, "project_id": project_ids.get(row.project_id)})
+        elif known.state == "reserved":
+            cost = {name: getattr(row, name) for name in ("state", "input_tokens", "output_tokens", "dollars")}
+            tx.update_row(table, known.id, cost)
+
+
+def projects_with_spending(store: Reader) -> set[int]:
+    """Return the row ids of the projects, even deleted ones, for which a language model was called."""
+    return {int(number) for number in store.fetch_values(tables.Spend.select(tables.Spend.project_id)) if number}
+
+
+def _call(row: Any) -> tuple[int, int, str, str]:
+    """Return what identifies a call in every memory.db that has it."""
+    return row.at_ms, row.ledger_ms, row.task, row.model
 
 
 @prepared

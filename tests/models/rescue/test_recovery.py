@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from engram.enums import Actor, Scope, Source
+from engram.errors import BudgetReached
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.hub.spaces import drop_server, list_servers
@@ -23,11 +24,16 @@ from engram.models.memories.watermarks import keep_undone, load_undone, mark_unj
 from engram.models.open_memory import open_store
 from engram.models.projects.project_folders import keep_apart, kept_apart
 from engram.models.rescue.carry_over import recover_by_hand
+from engram.models.work.spend import Caps, reserve, settle, spending
 from engram.models.work.work import pause, paused_scopes
+from engram.system.clock import FixedClock
 from tests.models.conversations import store_project
 from tests.models.hub_spaces_made import join_made_up
 
 Keep = Callable[..., Memory]
+CAPS = Caps(
+    dollars_per_hour=1.0, dollars_per_day=2.0, dollars_per_project=0.5, calls_per_hour=60, tokens_per_day=2_000_000
+)
 
 
 @pytest.fixture
@@ -194,3 +200,38 @@ def test_a_saved_memory_comes_back_without_what_cannot_be_read_of_it(
 
     assert [memory.summary for memory in all_memories(new)] == ["saved"]
     assert (done.memories, done.lost) == (1, 0)
+
+
+def test_no_cap_is_lifted_by_replacing_memory_db(store: Store, new: Store, clock: FixedClock, tmp_path: Path) -> None:
+    def spend(into: Store, dollars: float, project_id: int | None = None) -> int:
+        clock.advance(1)
+        return reserve(
+            into,
+            CAPS,
+            task="extract",
+            model="m",
+            project_id=project_id,
+            input_tokens=1,
+            output_tokens=1,
+            dollars=dollars,
+        )
+
+    open_call = spend(store, 0.3)
+    older = close_and_copy(store, tmp_path / "older.db")
+    settle(store, open_call, input_tokens=1, output_tokens=1, dollars=0.2)
+    store_project(store, "first")
+    spend(store, 0.4, store_project(store, "second").id)
+    clock.advance(1800)
+
+    with open_store(older, driver=store.driver, clock=store.clock) as backup:
+        for into, sources in ((new, [store.path, older]), (backup, [store.path])):
+            recover_by_hand(into, sources, actor=Actor.USER, with_new_projects=True, carry_more=carry_hubs)
+
+            assert sum(row.dollars for row in spending(into, 0)) == pytest.approx(0.6)
+            with pytest.raises(BudgetReached, match="an hour"):
+                spend(into, 0.5)
+            with pytest.raises(BudgetReached, match="project"):
+                spend(into, 0.2, store_project(into, "second").id)
+            spend(into, 0.3)
+    clock.advance(86_400)
+    spend(new, 0.3)
