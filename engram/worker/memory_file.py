@@ -17,7 +17,14 @@ from engram.models.engine.database import is_deleted, is_replaced, using_databas
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.open_memory import open_store
-from engram.models.rescue.backup import Backup, has_content, list_backups, make_backup, make_copy_before_upgrade
+from engram.models.rescue.backup import (
+    Backup,
+    has_content,
+    list_backups,
+    make_backup,
+    make_copy_before_upgrade,
+    newest_backup_ms,
+)
 from engram.models.rescue.carry_over import Recovered
 from engram.models.rescue.restore import clean_after_swap, note_rescue, rebuild_memory
 from engram.models.rescue.soundness import find_all_damage, quick_damage, rebuild_all_indexes
@@ -244,6 +251,11 @@ class DailyBackup:
             or not is_overdue(store, "backup", self._every_seconds())
             or not has_content(store)
         ):
+            return False
+        since_ms = store.now_ms() - newest_backup_ms(store, self._runtime.settings.places.backups)
+        if 0 <= since_ms < BACKUP_EVERY_SECONDS * 1000:
+            # A restored memory.db knows nothing of the backups made after it. One more would push out an older one.
+            self._not_before_seconds = steady + BACKUP_AGAIN_SECONDS
             return False
         owner = f"{os.getpid()}-{id(self)}"
         if not take_lease(store, "backup", owner, BACKUP_LEASE_SECONDS, every_seconds=self._every_seconds()):

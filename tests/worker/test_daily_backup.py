@@ -12,8 +12,10 @@ from engram.enums import Actor
 from engram.errors import BrokenDatabase, StoreError
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
+from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import list_backups
+from engram.models.rescue.restore import restore_backup
 from engram.models.work.task_runs import carry_lost_writes, list_stages, note_lost_writes
 from engram.recollection.recollection_service import RecollectionService
 from engram.search.searcher import Searcher
@@ -51,6 +53,25 @@ def test_one_a_day_and_two_are_kept(runtime: Runtime, clock: FixedClock) -> None
 
     assert sum(made) == 4
     assert len(list_backups(runtime.settings.places.backups)) == 2
+
+
+def test_a_restore_does_not_let_a_backup_push_out_an_older_one(runtime: Runtime, clock: FixedClock) -> None:
+    store, folder = runtime.store, runtime.settings.places.backups
+    save(store)
+    for _ in range(2):
+        assert DailyBackup(runtime).run_if_due()
+        clock.advance(BACKUP_EVERY_SECONDS + 1)
+    clock.advance(-BACKUP_EVERY_SECONDS / 2)
+    kept = list_backups(folder)
+    store.close()
+    restore_backup(store.path, kept[0].path, driver=store.driver, carry_more=carry_hubs)
+    store.open()
+    backup = DailyBackup(runtime)
+
+    assert not backup.run_if_due()
+    assert list_backups(folder) == kept
+    clock.advance(BACKUP_EVERY_SECONDS / 2 + 1)
+    assert backup.run_if_due()
 
 
 def test_two_workers_make_one(runtime: Runtime) -> None:

@@ -78,6 +78,11 @@ def _made_at_ms(name: str) -> int | None:
     return parse_time_ms(found[1]) if found else None
 
 
+def newest_backup_ms(store: Reader, folder: Path) -> int:
+    """Return when the newest backup of this memory.db was made, even after a restore; 0 if there is none."""
+    return max((backup.made_at_ms for backup in _by_memory(store, folder)[0]), default=0)
+
+
 def earlier_backups(store: Reader, folder: Path) -> list[Backup]:
     """Return the newest backup of each earlier memory.db, which was damaged or deleted; newest first."""
     return [backups[0] for backups in _by_memory(store, folder)[1:]]
