@@ -9,7 +9,7 @@ import logging.handlers
 import os
 import sys
 from collections.abc import Callable, Iterator
-from io import TextIOWrapper
+from io import FileIO, TextIOWrapper
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
@@ -83,7 +83,9 @@ class _PrivateFileHandler(logging.handlers.RotatingFileHandler):
     def _open(self) -> TextIOWrapper:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
         descriptor = os.open(self.baseFilename, flags, FILE_MODE)
-        return open(descriptor, "a", encoding=self.encoding, errors="replace")
+        # A buffer would keep what a full disk refuses, and complain when it is closed.
+        raw = FileIO(descriptor, "a")
+        return TextIOWrapper(raw, encoding=self.encoding, errors="replace", write_through=True)
 
 
 class _RedactingFormatter(logging.Formatter):

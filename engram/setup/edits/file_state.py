@@ -65,10 +65,14 @@ def real_path(path: Path, *, is_link: bool) -> Path:
     Raises:
         InstallError: the links form a loop.
     """
+    followed = path.parent if is_link else path
     try:
-        return path.parent.resolve() / path.name if is_link else path.resolve()
-    except (OSError, RuntimeError) as error:
-        raise InstallError(f"can't follow the link {path}: it points to itself") from error
+        os.stat(followed)
+    except OSError as error:
+        # From Python 3.13 on, Path.resolve returns a path for a loop, too.
+        if error.errno == errno.ELOOP:
+            raise InstallError(f"can't follow the link {path}: it points to itself") from error
+    return followed.resolve() / path.name if is_link else followed.resolve()
 
 
 def read_state(real: Path) -> tuple[FileState, bytes]:
