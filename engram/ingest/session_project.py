@@ -305,9 +305,11 @@ def _identity(store: Store, session: SessionRow) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class FolderScope:
-    #: None for a root folder or a project that was never seen.
+    #: None for a root folder, a project that was never seen, and one that another memory folder holds.
     project: ProjectRow | None
     is_global: bool = False
+    #: True if the project is in a vault or, in a vault, outside of it: nothing of it may be stored here.
+    is_elsewhere: bool = False
 
 
 def scope_of_folder(store: Store, settings: Settings, cwd: str, *, make: bool = False) -> FolderScope:
@@ -316,7 +318,7 @@ def scope_of_folder(store: Store, settings: Settings, cwd: str, *, make: bool = 
     if project.is_global or not project.identity:
         return FolderScope(None, project.is_global)
     if is_excluded_by_vault(settings.places, project.identity, cwd):
-        return FolderScope(None)
+        return FolderScope(None, is_elsewhere=True)
     known = find_or_await(store, project.identity, project.remote)
     if make and (known is None or not known.root):
         with store.transaction() as tx:

@@ -196,6 +196,7 @@ class McpSessions:
             made.settings,
             made.folder,
             made.session_id,
+            around=made.around,
             answers=self._answers,
             vaults=self._vaults,
             vault=None if vault is None else vault.folder.name,

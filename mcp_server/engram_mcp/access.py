@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -93,6 +94,15 @@ class Access:
     session_id: str = ""
     #: The caller: the agent, or the user through a command.
     actor: Actor = Actor.AGENT
+    #: The memory folder that contains the vaults; None if there can be none.
+    around: Path | None = None
+
+    def is_in_place(self) -> bool:
+        """Return False once the folder's project has been moved into or out of a vault. Raises HomeError."""
+        if self.around is None:
+            return True
+        vault = vault_of(dataclasses.replace(self.settings, home=self.around), self.folder)
+        return self.settings.home == (self.around if vault is None else vault.folder)
 
     @contextlib.contextmanager
     def store(self) -> Iterator[Store]:
@@ -167,7 +177,8 @@ def access_for(environ: Mapping[str, str], *, home: Path | None = None) -> Acces
     """
     folder = environ.get("CLAUDE_PROJECT_DIR", "")
     settings = settings_module.load({"home": home}, environ).settings
+    around = settings.home
     vault = vault_of(settings, folder)
     if vault is not None:
         settings = settings_of(vault, settings)
-    return Access(settings, folder, environ.get("CLAUDE_CODE_SESSION_ID", ""))
+    return Access(settings, folder, environ.get("CLAUDE_CODE_SESSION_ID", ""), around=around)

@@ -163,7 +163,10 @@ def _parse(line: bytes) -> types.JSONRPCMessage | None:
 
 
 class AccessOnce:
-    """A session's access, opened by its first call; after a failure, the next call tries again."""
+    """A session's access, opened by its first call and after a move of its project into or out of a vault.
+
+    After a failure, the next call tries again.
+    """
 
     def __init__(self, open_it: Callable[[], Access]) -> None:
         self._open = open_it
@@ -172,7 +175,9 @@ class AccessOnce:
 
     def __call__(self) -> Access:
         with self._lock:
-            self._access = self._access or self._open()
+            if self._access is None or not self._access.is_in_place():
+                self._access = None  # if it can't be opened now, the former one must not be used later
+                self._access = self._open()
             return self._access
 
 

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from engram.enums import Actor, Importance, Judgement, Kind, Scope
 from engram.errors import BadRequest
-from engram.ingest.session_project import scope_of_folder
+from engram.ingest.session_project import FolderScope, scope_of_folder
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_history, memory_records
 from engram.models.memories.branches import unmerged_branch
@@ -147,11 +147,11 @@ def save(
     folder = cwd or access.folder
     if scope == "note":
         with access.store() as store:
-            place = scope_of_folder(store, access.settings, folder, make=True)
+            place = _place_of(access, store, folder, make=True)
             return _save_note(access, store, content, place.project)
     # Use one transaction, so that refused text does not leave a new project behind.
     with access.store() as store, store.transaction():
-        place = scope_of_folder(store, access.settings, folder, make=scope != "global")
+        place = _place_of(access, store, folder, make=scope != "global")
         is_global = scope == "global" or place.project is None
         if supersedes is not None:
             access.view(store).require(store, supersedes)
@@ -181,6 +181,14 @@ def save(
     done = "Saved" if made.episode_id == new_id else "Already known, so nothing new was saved,"
     said = access.as_typed(f"{replaced}{answers.suspect_line(made)}")
     return f"{done} for {where} — ID: {made.episode_id}.{said}"
+
+
+def _place_of(access: Access, store: Store, folder: str, *, make: bool) -> FolderScope:
+    """Return the project of a folder. Raises BadRequest if nothing of it may be stored in this memory."""
+    place = scope_of_folder(store, access.settings, folder, make=make)
+    if place.is_elsewhere:
+        raise BadRequest("the memory of this folder is kept apart from this one: save it in a session of that folder")
+    return place
 
 
 def _save_note(access: Access, store: Store, content: str, project: ProjectRow | None) -> str:

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from engram.enums import Actor, Importance, Scope
-from engram.errors import EngramError
-from engram.forgetting.whole_project import move_into_vault
+from engram.errors import BadRequest, EngramError
+from engram.forgetting.whole_project import move_into_vault, move_out_of_vault
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
-from engram.models.projects.projects import ensure_project
+from engram.models.projects.projects import ensure_project, find_project
 from engram.paths import Home, user_home
 from engram.redaction import redact
 from engram.settings import load
@@ -21,6 +21,7 @@ from engram.vaults import find_vault, with_flags
 from engram_mcp import tools
 from engram_mcp.access import open_access
 from engram_mcp.catalog import answer
+from engram_mcp.session import AccessOnce
 
 
 @pytest.fixture
@@ -66,6 +67,43 @@ def test_what_is_saved_inside_stays_inside(root: Path, monkeypatch: pytest.Monke
     assert vault is not None
     with Store(vault.home.memory_db).open() as inner, Store(settings.places.memory_db).open() as outer:
         assert len(all_memories(inner)) == 2
+        assert all_memories(outer) == []
+
+
+@pytest.mark.parametrize("scope", ["project", "global", "note"])
+def test_what_is_in_a_vault_is_not_saved_outside_of_it(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: str
+) -> None:
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(tmp_path))
+    access = open_access()
+
+    with pytest.raises(BadRequest, match="kept apart"):
+        tools.save(access, "The client pays late.", scope, "normal", cwd=str(root))
+
+    with Store(access.settings.places.memory_db).open() as outer:
+        assert all_memories(outer) == []
+    assert not list(access.settings.places.notes.rglob("*.md"))
+
+
+def test_a_session_follows_its_project_into_a_vault_and_out_of_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(root))
+    settings = load().settings
+    access = AccessOnce(open_access)
+    assert "rounded down" in answer(access, "memory_recall", {"query": "tariff table"})[0]
+
+    with open_store(settings.places.memory_db) as store:
+        vault = find_vault(settings.places, "acme")
+        assert vault is not None
+        move_out_of_vault(store, settings, vault)
+    assert "rounded down" in answer(access, "memory_recall", {"query": "tariff table"})[0]
+
+    with open_store(settings.places.memory_db) as store:
+        project = find_project(store, "acme")
+        assert project is not None
+        move_into_vault(store, settings, project)
+    saved = {"content": "The client pays late.", "scope": "project", "importance": "normal"}
+    assert not answer(access, "memory_save", saved)[1]
+    with Store(settings.places.memory_db).open() as outer:
         assert all_memories(outer) == []
 
 
