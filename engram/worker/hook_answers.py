@@ -71,9 +71,15 @@ class _OpenVault:
             self._opened.close()
             raise
         self.runtime = make_vault_runtime(outer, settings, store)
+        self._identity = store.file_identity()
         self._backup = DailyBackup(self.runtime)
         #: Sources of other projects that were skipped, by place, with the stamps that they had at the time.
         self._passed_over: dict[Any, str] = {}
+
+    @property
+    def is_replaced(self) -> bool:
+        """True if another file is at the place of its memory, such as that of a vault made anew in the same folder."""
+        return self.runtime.store.file_identity() not in (None, self._identity)
 
     def close(self) -> None:
         self._opened.close()
@@ -207,6 +213,9 @@ class Vaults:
             if known is not None and known.runtime.is_damaged.is_set():
                 del self._open[key]
                 note_damage(known.runtime.store)
+                known.close()
+                known = None
+            elif known is not None and known.is_replaced:
                 known.close()
                 known = None
             if known is None:

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from engram.enums import Actor, Scope
-from engram.forgetting.whole_project import move_into_vault
+from engram.forgetting.whole_project import move_into_vault, move_out_of_vault
 from engram.memories.save import save_memory
+from engram.models.engine.meta import put_meta
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
-from engram.models.projects.projects import ensure_project
+from engram.models.projects.projects import ensure_project, find_project
 from engram.models.rescue.backup import make_backup
 from engram.redaction import redact
 from engram.settings import Settings
@@ -164,3 +165,21 @@ def test_the_worker_reads_the_sessions_of_a_vault_into_the_vault_alone(
         assert inner.value("SELECT count(*) FROM vector WHERE owner = 'e'") >= 1
     assert runtime.store.value("SELECT count(*) FROM turn") == 0
     assert runtime.store.value("SELECT count(*) FROM task_run WHERE kind = 'vault'") == 0
+
+
+def test_a_vault_made_anew_in_the_same_folder_is_opened_anew(
+    settings: Settings, runtime: Runtime, vaults: Vaults, vault: Vault, root: Path
+) -> None:
+    answers = Answers(runtime, lambda: True, vaults)
+    assert SECRET in json.dumps(ask(answers, **prompt(root, "5e551017-0000-4000-8000-000000000005")))
+    move_out_of_vault(runtime.store, settings, vault)
+    project = find_project(runtime.store, "acme")
+    assert project is not None
+    move_into_vault(runtime.store, settings, project)
+
+    with vaults.named(vault.folder.name).store.transaction() as tx:
+        touched = ensure_project(tx, str(root), "acme", str(root))
+        put_meta(tx, "test", str(touched.id))
+
+    with Store(vault.home.memory_db).open() as inner:
+        assert inner.value("SELECT count(*) FROM meta WHERE key = 'test'") == 1
