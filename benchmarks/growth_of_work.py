@@ -31,7 +31,7 @@ from bench.growing_lab import Lab, rewrite, words
 from bench.growing_texts import FORMS, TEXTS, alone, each, rule, turn
 from engram.consolidation.consolidation_run import consolidate
 from engram.enums import Kind, Scope, Source
-from engram.extraction import user_rules
+from engram.extraction import rule_endings, user_rules
 from engram.ingest.project_moves import sort_projects
 from engram.ingest.read_sources import ingest_path
 from engram.models.rescue.backup import make_backup
@@ -74,7 +74,7 @@ ABOUT_TEXTS: Mapping[str, Callable[[str], object]] = {
     "sentences": lambda text: (splitting.sentences(text), splitting.split(text), splitting.split_passages(text)),
     "plain": lambda text: (splitting.plain(text), list(markdown.readable_lines(text))),
     "title": lambda text: (titles.title_from(text), titles.says_something(text), titles.labelled_parts(text)),
-    "rule": lambda text: (user_rules.rules(text), user_rules.takings_back(text), user_rules.only_asks(text)),
+    "rule": lambda text: (user_rules.rules(text), rule_endings.takings_back(text), user_rules.only_asks(text)),
     "words": lambda text: (text_words.names_of(text), text_words.topic_words(text), text_words.terms_of(text)),
     "command": lambda text: (shell.programs_of(text), shell.told_part(text), shell.normal_command(text)),
     "errors": lambda text: shell.error_keys(shell.telling_lines(text)),

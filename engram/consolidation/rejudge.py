@@ -10,13 +10,13 @@ from engram.consolidation.step_context import Context
 from engram.enums import Actor, Scope, Source, Status, Voice
 from engram.extraction.candidate import Candidate, ExtractionContext
 from engram.extraction.local.local_extractor import LocalExtractor
+from engram.extraction.rule_endings import takings_back
 from engram.extraction.user_rules import (
     Judgement,
     Refusal,
     judge,
     lays_down_for_all_projects,
     scope_of,
-    takings_back,
     typed_prompt,
     typed_texts,
 )

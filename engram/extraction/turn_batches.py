@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from engram.enums import Scope, Source, Voice
 from engram.errors import Conflict
 from engram.extraction.candidate import MAX_NEAR_MEMORIES, ExtractionContext, NearMemory
-from engram.extraction.user_rules import meant_by, orders, says_the_same, takings_back, typed_texts
+from engram.extraction.rule_endings import meant_by, takings_back
+from engram.extraction.user_rules import orders, says_the_same, typed_texts
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories.judgements import JudgedMemory, is_kept_by_hand, judged_memories
 from engram.models.memories.memory_records import Memory, evidence_of, find_memory, memories_of_session

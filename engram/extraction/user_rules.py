@@ -16,14 +16,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 from engram.enums import Kind, Scope
 from engram.extraction import rule_words as words
 from engram.system.cached import cached_by_text
 from engram.text import languages
 from engram.text.linear_model import LinearModel, features, load_model
-from engram.text.replacements import Replacement, ended_in, is_used_in, replacement_in
+from engram.text.replacements import replacement_in
 from engram.text.splitting import Block, Statement, plain, split
 from engram.text.splitting import sentences as sentences_of
 from engram.text.withdrawals import (
@@ -36,7 +35,6 @@ from engram.text.withdrawals import (
     takes_back,
     withdrawal_in,
     withdrawn_subject,
-    withdrawn_subjects,
 )
 from engram.text.words import content_words, prefixes
 from engram.transcripts.turns import Turn
@@ -52,8 +50,6 @@ LONGEST = 600
 SAME_SHARE = 0.6
 #: Maximum number of sentences in a prompt and the next one that withdraw or correct something.
 MOST_WITHDRAWALS = 12
-#: Share of the words in a sentence such as "we no longer …" that a rule must contain to be ended by it.
-MOSTLY = 0.6
 
 
 class Refusal(StrEnum):
@@ -108,63 +104,6 @@ class Judgement:
     is_lasting: bool = True
     #: Why it is not kept; None for a rule.
     refusal: Refusal | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TakingBack:
-    """A sentence in which the user withdraws something from an earlier prompt, or says that it no longer applies."""
-
-    sentence: str
-    #: The first letters of the words that specify what is withdrawn.
-    about: frozenset[str]
-    #: Share of these words that a rule must contain if the sentence does not call it a rule ("we no longer use Redis").
-    least: float = 0.0
-    #: True if the sentence is only about prohibitions, False if it is only about other rules; None for any rule.
-    of_prohibitions: bool | None = None
-    #: True if these words name a rule ("the squash rule is gone").
-    is_name: bool = False
-    #: What has taken its place: then only rules to use what was left are meant, and none that mentions the new one.
-    replaced: Replacement | None = None
-
-    def is_about(self, rule: str) -> bool:
-        return self.shared(rule) > 0
-
-    def shared(self, rule: str) -> int:
-        """Return how many words a rule has in common with what is withdrawn; 0 if the rule is not meant.
-
-        A single word names only a rule that always or never does just that.
-        """
-        said = prefixes(content_words(rule))
-        if self.replaced and (self.replaced.new - self.about & said or not self._leaves(rule, self.replaced)):
-            return 0
-        shared = len(self.about & said)
-        does = words.WHAT_IT_DOES.search(rule)
-        if self.is_name and shared == 1 and not (does and self.about & prefixes([does["verb"].lower()])):
-            return 0
-        is_either = self.of_prohibitions is None or bool(words.DEMANDS.search(rule))
-        is_other = not is_either and self.of_prohibitions != bool(words.DENIES.search(rule))
-        return 0 if is_other or shared < self.least * len(self.about) else shared
-
-    def _leaves(self, rule: str, replaced: Replacement) -> bool:
-        """Return True if a rule is to use what was left; what one project left is still used in all the others."""
-        is_here = is_for_all_projects(self.sentence) or not is_for_all_projects(rule)
-        return is_here and is_used_in(rule, replaced.name)
-
-
-class _Said(Protocol):
-    @property
-    def summary(self) -> str:
-        """A statement that was made, in one sentence."""
-
-
-Rule = TypeVar("Rule", bound=_Said)
-
-
-def meant_by(taking: TakingBack, rules: Sequence[Rule]) -> list[Rule]:
-    """Return the rules that a sentence withdraws: those that share the most words with it."""
-    shared = [taking.shared(rule.summary) for rule in rules]
-    most = max(shared, default=0)
-    return [rule for rule, number in zip(rules, shared, strict=True) if most and number == most]
 
 
 def judge(
@@ -287,26 +226,6 @@ def typed_prompt(turn: Turn | None) -> str:
 def is_rule(sentence: str) -> bool:
     """Return True if a sentence is a rule on its own, or an order that may have been given more than once."""
     return any(found.refusal in (None, Refusal.ORDER) for found in judge(sentence))
-
-
-@cached_by_text
-def takings_back(typed: str) -> Sequence[TakingBack]:
-    """Return the sentences that withdraw something specific from an earlier prompt or say that it is over."""
-    found: list[TakingBack] = []
-    for sentence, _ in sentences_in(typed):
-        is_rule_over = bool(words.RULE_OVER.search(sentence))
-        if subjects := withdrawn_subjects(sentence):
-            found += [TakingBack(sentence, about) for about in subjects]
-        elif replaced := replacement_in(sentence):
-            found.append(TakingBack(sentence, replaced.old, 1.0, of_prohibitions=False, replaced=replaced))
-        elif about := ended_in(sentence):
-            found.append(TakingBack(sentence, about, 1.0))
-        elif is_rule_over or words.OVER.search(sentence) or words.ALLOWED_AGAIN.search(sentence):
-            about = prefixes(content_words(sentence) - EMPTY_WORDS - words.OVER_WORDS)
-            if about and not (words.QUESTION.search(sentence) or words.MOMENT.search(sentence)):
-                forbids = None if is_rule_over else not words.OVER.search(sentence)
-                found.append(TakingBack(sentence, about, MOSTLY, of_prohibitions=forbids, is_name=is_rule_over))
-    return found
 
 
 def lays_down_for_all_projects(typed: str, summary: str, project: str = "") -> bool:

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from engram.extraction.user_rules import is_rule, rules, takings_back
+from engram.extraction.rule_endings import takings_back
+from engram.extraction.user_rules import is_rule, rules
 from tests.each_case import each_case
 
 

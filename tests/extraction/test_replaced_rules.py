@@ -8,7 +8,8 @@ from branch_sessions import Workshop
 from engram.enums import Actor, Status, Voice
 from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
-from engram.extraction.user_rules import Refusal, judge, rules, takings_back
+from engram.extraction.rule_endings import takings_back
+from engram.extraction.user_rules import Refusal, judge, rules
 from engram.memories.save import pin_memory
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import all_memories

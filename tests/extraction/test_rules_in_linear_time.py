@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engram.extraction import rule_words, user_rules
+from engram.extraction import rule_endings, rule_words, user_rules
 from engram.text import languages, replacements, withdrawals
 from tests.linear_patterns import given_back
 
@@ -79,7 +79,7 @@ def test_every_other_pattern_sees_one_sentence_of_a_certain_length_at_most(
         for method in ("search", "match", "sub", "finditer", "findall", "split"):
             spy(place, pattern, method)
     user_rules.judge(prompt, following=prompt)
-    user_rules.takings_back(prompt)
+    rule_endings.takings_back(prompt)
 
     assert longest["rule_words.COMMAND"] > SIZE / 2
     assert not {place: size for place, size in longest.items() if size > MOST and not may_be_long(place)}

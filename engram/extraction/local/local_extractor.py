@@ -19,12 +19,10 @@ from engram.extraction.local.dialog_decisions import decisions, without_dialogs
 from engram.extraction.local.open_work import open_work
 from engram.extraction.local.proven_fixes import commits, fixes
 from engram.extraction.local.sentences import sure
+from engram.extraction.rule_endings import TakingBack, meant_by, takings_back
 from engram.extraction.user_rules import (
     Judgement,
-    TakingBack,
-    meant_by,
     rules,
-    takings_back,
     typed_prompt,
 )
 from engram.system import process_limits
