@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from engram.reports.processes import OtherProcess
 from engram.settings import Settings
 from engram.setup.edits.install_steps import Step
 from engram.setup.installing.install_run import action_from_json, action_to_json
+from engram.setup.services import service_plan
 from engram.setup.services.service_plan import StartServices, StopServices, plan_service
 from engram.setup.services.systemd import Systemd
 from tests.services.conftest import StandIns
@@ -114,3 +116,17 @@ def test_without_a_service_manager_the_plan_says_what_a_supervisor_does_not_do(
 
 def test_files_of_the_plan_lie_below_the_users_home(step: Step) -> None:
     assert all(change.path.is_relative_to(Path.home()) for change in step.changes)
+
+
+@pytest.mark.parametrize(("others", "notes"), [([], 1), ([OtherProcess("worker", Path("worker.lock"), 5, "old")], 0)])
+def test_an_up_of_another_version_ends_and_is_not_said_to_run(
+    settings: Settings,
+    stand_ins: StandIns,
+    monkeypatch: pytest.MonkeyPatch,
+    others: list[OtherProcess],
+    notes: int,
+) -> None:
+    monkeypatch.setattr(service_plan, "terminal_run", lambda places: 77)
+    monkeypatch.setattr(service_plan, "processes_of_other_code", lambda places: others)
+
+    assert sum("(pid 77) already runs them" in note for note in plan_service(settings).notes) == notes

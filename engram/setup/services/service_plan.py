@@ -194,7 +194,7 @@ _SUMMARIES = {
 
 def _notes(system: ServiceSystem, settings: Settings) -> tuple[str, ...]:
     notes = []
-    if (up := terminal_run(settings.places)) is not None:
+    if (up := terminal_run(settings.places)) is not None and not processes_of_other_code(settings.places):
         notes.append(
             f"`engram up` (pid {up}) already runs them in a terminal, so the service waits. Press Ctrl-C there, then: "
             "engram service start"
