@@ -289,9 +289,11 @@ def _tell(workspace: Workspace, system: ServiceSystem, verb: str, as_json: bool)
     if as_json:
         print_json(_status_json(system.status(), states))
         return
-    pids = ", ".join(f"{name} {state.pid}" for name, state in states.items() if state.is_alive)
+    running = {name: state for name, state in states.items() if state.is_alive}
+    pids = ", ".join(f"{name} {state.pid}" for name, state in running.items())
     if verb == _IDLE:
-        say(f"Nothing was running.{f' In a terminal: {pids}.' if pids else ''}")
+        place = "In another container" if any(state.is_elsewhere for state in running.values()) else "In a terminal"
+        say(f"Nothing was running.{f' {place}: {pids}.' if pids else ''}")
         return
     if verb == "Stopped" and pids:
         advise(
@@ -340,7 +342,7 @@ def _describe(state: ProcessState) -> str:
     if not state.is_alive:
         return "not running"
     silent = "" if state.silent_seconds is None else f", last heartbeat {state.silent_seconds:.0f} s ago"
-    return f"running, pid {state.pid}{silent}"
+    return f"running, {state.described}{silent}"
 
 
 # -- ``engram pause``: read, store and inject nothing for a while.

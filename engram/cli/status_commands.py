@@ -224,7 +224,7 @@ def _process(state: ProcessState, lock: Path, places: Home) -> str:
     hung = ""
     if hangs(lock, state):
         hung = f", no sign of life for {state.silent_seconds:.0f} s: {restarting(places)['advice']}"
-    return f"running, pid {state.pid or '?'}{memory}{older}{hung}"
+    return f"running, {state.described}{memory}{older}{hung}"
 
 
 # -- ``engram doctor``: what is wrong, and what to do about it.

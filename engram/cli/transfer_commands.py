@@ -38,6 +38,7 @@ from engram.models.rescue.carry_over import carry_forgotten
 from engram.models.rescue.restore import find_newer, require_database, restore_backup
 from engram.paths import absolute_path
 from engram.reports.health import start_command
+from engram.reports.processes import process_state
 from engram.system.clock import iso_or_none
 from engram.system.process_lock import ProcessLock
 from engram.trust.display import number_of
@@ -488,7 +489,9 @@ def _stopped(*locks: Path) -> Iterator[None]:
             for path in locks:
                 held.callback(ProcessLock(path).release)
         except AlreadyRunning as error:
+            there = [state for path in locks if (state := process_state(path)).is_elsewhere]
+            where = f" ({there[0].described}). Stop it there first" if there else ". Stop it first"
             raise AlreadyRunning(
-                "Engram is running. Stop it first: press Ctrl-C in `engram up`, or run: engram service stop"
+                f"Engram is running{where}: press Ctrl-C in `engram up`, or run: engram service stop"
             ) from error
         yield

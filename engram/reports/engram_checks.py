@@ -302,8 +302,8 @@ def _transcripts(settings: Settings, health: Health) -> Iterator[Check]:
 def _processes(settings: Settings, health: Health) -> Iterator[Check]:
     for name, state in (("watcher", health.watcher), ("worker", health.worker)):
         if state.is_alive:
-            text = f"running, pid {state.pid}, {state.rss_mb} MB"
-            yield Check(name, State.OK, text, public=f"running, {state.rss_mb} MB")
+            memory = f", {state.rss_mb} MB" if state.rss_mb else ""
+            yield Check(name, State.OK, f"running, {state.described}{memory}", public=f"running{memory}")
     for trouble in health.troubles():
         state_of_trouble = State.BAD if trouble.is_broken else State.WARN
         if trouble.about in ("watcher", "worker"):

@@ -33,6 +33,13 @@ class ProcessState:
     code: str = ""
     #: Seconds since its last heartbeat; None if unknown.
     silent_seconds: float | None = None
+    #: True if it runs in another container, where its process id is valid.
+    is_elsewhere: bool = False
+
+    @property
+    def described(self) -> str:
+        """Its process id and, if not here, where it is valid, for a message."""
+        return f"pid {self.pid or '?'}{' in another container' * self.is_elsewhere}"
 
     def as_json(self) -> dict[str, object]:
         return {"alive": self.is_alive, "pid": self.pid, "rss_mb": self.rss_mb}
@@ -44,12 +51,14 @@ def process_state(lock: Path) -> ProcessState:
     if holder is None:
         return ProcessState(False)
     pid, code = holder
+    has_left = is_elsewhere(lock)
     return ProcessState(
         is_alive=True,
         pid=pid,
-        rss_mb=None if pid is None else rss_mb_of(pid),
+        rss_mb=None if pid is None or has_left else rss_mb_of(pid),
         code=code,
         silent_seconds=_silent_seconds(lock),
+        is_elsewhere=has_left,
     )
 
 
@@ -135,7 +144,7 @@ def _read_holder(lock: Path) -> tuple[int | None, str] | None:
     until = time.monotonic() + _NAMING_SECONDS
     while is_held(lock):
         pid, code, _ = _read_lock(lock)
-        if (pid is not None and is_process_alive(pid)) or time.monotonic() > until:
+        if (pid is not None and (is_elsewhere(lock) or is_process_alive(pid))) or time.monotonic() > until:
             return pid, code
         time.sleep(0.005)
     return None
@@ -164,7 +173,7 @@ def terminal_run(home: Home) -> int | None:
     """
     for lock in (home.worker_lock, home.watcher_lock):
         pid = holder_of(lock)
-        parent = None if pid is None else parent_of(pid)
+        parent = None if pid is None or is_elsewhere(lock) else parent_of(pid)
         if parent is not None and "up" in ask_ps(parent, "args").split():
             return parent
     return None

@@ -336,6 +336,20 @@ def test_status_says_plainly_that_engram_is_off_and_that_other_code_runs(
     assert "no sign of life" not in awake  # a laptop that has just woken up
 
 
+def test_a_worker_of_another_container_is_said_to_be_there(run: Run, home: Home) -> None:
+    run("up", "--once", "--json")
+    with open_store(home.memory_db) as store:
+        make_backup(store, home.backups)
+    lock = ProcessLock(home.worker_lock)
+    home.worker_lock.write_text(f"1\n{code_version()}\npid:[1]\n")
+
+    assert "running, pid 1 in another container, but it does not answer" in " ".join(run("status").output.split())
+    assert "running, pid 1 in another container" in run("doctor", code=1).output
+    assert "In another container: worker 1." in run("service", "stop").output
+    assert "running (pid 1 in another container). Stop it there first" in run("restore", "--yes", code=1).output
+    lock.release()
+
+
 def test_a_missing_module_without_a_name_is_a_fault(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

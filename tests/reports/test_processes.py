@@ -15,7 +15,7 @@ import pytest
 from engram.errors import ServiceError
 from engram.page.open_page import PageState, stop_page, write_state
 from engram.reports import processes
-from engram.reports.processes import holder_of, process_state
+from engram.reports.processes import holder_of, process_state, terminal_run
 from engram.settings import Settings
 from engram.setup.services.service_plan import end_other_versions
 from engram.setup.services.supervisor import Background
@@ -66,6 +66,23 @@ def test_a_free_lock_has_no_holder_and_a_nameless_one_is_told_as_held(tmp_path: 
     assert not process_state(path).is_alive
     path.write_text(f"{os.getpid()}\nv\n")
     assert holder_of(path) is None
+
+
+def test_the_number_of_a_process_of_another_container_says_nothing_here(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    monkeypatch.setattr(processes.time, "sleep", lambda seconds: pytest.fail("waited for what it can't know"))
+    monkeypatch.setattr(processes, "ask_ps", lambda *_: pytest.fail("asked about another process"))
+    path = settings.places.worker_lock
+    lock = ProcessLock(path, "v")
+    for number in (ended.pid, os.getpid()):
+        path.write_text(f"{number}\nv\npid:[1]\n")
+        state = process_state(path)
+        assert (state.pid, state.rss_mb, state.described) == (number, None, f"pid {number} in another container")
+        assert terminal_run(settings.places) is None
+    lock.release()
 
 
 @pytest.mark.parametrize("name", ["supervisor.lock", "worker.lock", "page.lock"])

@@ -415,7 +415,7 @@ def check_processes(machine: Machine) -> Iterator[Check]:
             yield Check(
                 f"{name}'s heartbeat",
                 State.BAD,
-                f"the {name} (pid {state.pid}) has done nothing for {state.silent_seconds:.0f} s: it hangs",
+                f"the {name} ({state.described}) has done nothing for {state.silent_seconds:.0f} s: it hangs",
                 **restarting(machine.around.places),
                 public=f"stale for {state.silent_seconds:.0f} s",
             )
@@ -424,7 +424,7 @@ def check_processes(machine: Machine) -> Iterator[Check]:
             yield Check(
                 f"{name}'s version",
                 State.WARN,
-                f"the {name} (pid {state.pid}) runs {runs}, and {code_version()} is installed",
+                f"the {name} ({state.described}) runs {runs}, and {code_version()} is installed",
                 "run: engram install, which stops it and starts this version",
                 command="engram install",
                 fix="end-others",
