@@ -230,6 +230,25 @@ CHOICES = {
     "sqlite_driver": ("auto", "cysqlite", "sqlite3"),
     "log_level": ("debug", "info", "warning", "error"),
 }
+#: Word in a setting's name → the largest value, which nobody needs to exceed; the first word that the name contains
+#: counts. What is computed from it stays small enough for SQLite, sockets, timers and dates.
+_LARGEST = {
+    **dict.fromkeys(("timeout", "wait", "drain", "budget", "sweep"), 86_400),
+    "bytes": 1_000_000_000,
+    "seconds": 3_153_600_000,
+    "days": 36_500,
+    "mb": 1_000_000,
+    "dollars": 1_000_000,
+    "tokens": 1_000_000_000_000,
+    "threads": 1024,
+}
+#: The largest value of a number without a unit: hits, memories, bites, messages or calls.
+_LARGEST_COUNT = 1_000_000
+
+
+def _largest_of(name: str) -> int:
+    """Return the largest value that a setting may have if it is a number."""
+    return next((largest for unit, largest in _LARGEST.items() if unit in name.split("_")), _LARGEST_COUNT)
 
 
 def _fault_of(name: str, value: Any) -> str:
@@ -238,6 +257,8 @@ def _fault_of(name: str, value: Any) -> str:
         return f"the setting {name} = {value!r} must be one of {', '.join(CHOICES[name])}"
     if isinstance(value, int | float) and value < 0:
         return f"the setting {name} = {value!r} must not be negative"
+    if isinstance(value, int | float) and value > (largest := _largest_of(name)):
+        return f"the setting {name} = {value!r} is too large: it may be at most {largest:,}"
     return ""
 
 

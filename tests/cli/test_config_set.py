@@ -462,3 +462,37 @@ def test_nothing_is_restarted_where_nothing_runs_and_a_terminal_is_named(
 
 def fail_to_restart(_: Settings) -> bool:
     raise ServiceError("systemd is gone")
+
+
+@pytest.mark.parametrize(
+    ("name", "largest"),
+    [
+        ("bites", 1_000_000),
+        ("live_seconds", 3_153_600_000),
+        ("claude_timeout_seconds", 86_400),
+        ("archive_days", 36_500),
+    ],
+)
+def test_a_number_has_an_upper_limit(home: Home, name: str, largest: int) -> None:
+    assert invoke(home, "set", name, str(largest))[0] == 0
+    code, _, said = invoke(home, "set", name, str(largest + 1))
+
+    assert code == 1
+    assert f"is too large: it may be at most {largest:,}" in said
+
+
+def test_every_number_is_far_below_its_upper_limit_by_default() -> None:
+    numbers = {
+        known.name: known.default
+        for known in dataclasses.fields(Settings)
+        if isinstance(known.default, int | float) and not isinstance(known.default, bool)
+    }
+    wrong = []
+    for name, default in numbers.items():
+        with pytest.raises(SettingsError, match="is too large"):
+            load({name: 10**20}, environ={})
+        try:
+            load({name: 4 * default}, environ={})
+        except SettingsError:
+            wrong.append(name)
+    assert not wrong
