@@ -297,8 +297,8 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
 def _time_of(store: Store, around: str | None) -> int | None:
     if around is None:
         return None
-    if around.startswith("ep_"):
-        return require_memory(store, whole_id(store, around)).created_at_ms
+    if (given := whole_id(store, around)).startswith("ep_"):
+        return require_memory(store, given).created_at_ms
     if len(around) > 10 and (at_ms := parse_time_ms(around)) is not None:
         return at_ms
     if (end_ms := end_of_day(around, store.now_ms())) is not None:

@@ -344,8 +344,8 @@ def why(
             _explain(workspace, store, prompt, project, as_json)
         elif what is None:
             _print_last_prompt(workspace, store, chosen_project(store, workspace.settings, project), as_json)
-        elif what.startswith(("ep_", "q_")):
-            _print_memory(why_memory(store, whole_id(store, what), limit if as_json else None), limit, as_json)
+        elif (given := whole_id(store, what)).startswith(("ep_", "q_")):
+            _print_memory(why_memory(store, given, limit if as_json else None), limit, as_json)
         else:
             session_id, session = _find_session(store, what)
             _print_session(why_session(store, session_id, session), limit, as_json)

@@ -492,15 +492,20 @@ def _open_fence(text: str) -> str:
 #: Maximum number of candidates that the error about an ambiguous id lists.
 MAX_CANDIDATES = 5
 _BEGINNING = lazy_regex(r"(?:ep_[0-9a-f]{0,11}|q_[0-9a-f]{0,12})")
+#: The digits of a memory's id without ``ep_``. Eight or fewer may be the beginning of a session's id.
+_BARE_DIGITS = lazy_regex(r"[0-9a-f]{9,12}")
 
 
 def whole_id(store: Reader, text: str) -> str:
-    """Complete an abbreviated id; return any other text unchanged.
+    """Complete an id that is abbreviated or lacks its ``ep_``; return any other text unchanged.
 
     Raises:
         BadRequest: several ids match, or the text is a prefix of every id.
     """
     text = text.strip()
+    if _BARE_DIGITS.fullmatch(text):
+        found = whole_id(store, f"ep_{text}")
+        return found if memory_records.find_memory(store, found) is not None else text
     if not _BEGINNING.fullmatch(text):
         return text
     if text.endswith("_"):

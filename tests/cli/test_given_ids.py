@@ -52,6 +52,17 @@ def test_a_unique_beginning_is_the_whole_id(filled: Store) -> None:
         assert whole_id(filled, memory.episode_id[:length]) == memory.episode_id
 
 
+def test_the_digits_of_an_id_are_enough(filled: Store, run: Run) -> None:
+    memory = memory_records.all_memories(filled)[0]
+    digits = memory.episode_id.removeprefix("ep_")
+
+    assert whole_id(filled, digits) == whole_id(filled, digits[:9]) == memory.episode_id
+    assert whole_id(filled, "0123456789ab") == "0123456789ab"
+    assert memory.episode_id in run("expand", digits).stdout
+    assert run("why", digits).stdout == run("why", memory.episode_id).stdout
+    assert memory.episode_id in run("timeline", digits).stdout
+
+
 def test_a_quotation_is_found_by_a_beginning(filled: Store) -> None:
     known = quotations(filled)
 
