@@ -359,9 +359,22 @@ def engram(
 options.refuse_empty(engram)
 
 
+def _speak_utf8() -> None:
+    """Start again in Python's UTF-8 mode if this process can only read and write ASCII.
+
+    Python uses that mode by itself in the C locale, unless PYTHONUTF8=0 turns it off. Then arguments, names of files
+    and texts in another script are garbled.
+    """
+    if sys.getfilesystemencoding() == "ascii":
+        os.environ["PYTHONUTF8"] = "1"
+        os.execv(sys.executable, [sys.orig_argv[0], "-X", "utf8", *sys.orig_argv[1:]])
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit. A bug in Engram is logged with its traceback and reported in one line."""
     os.umask(0o077)
+    if arguments is None:
+        _speak_utf8()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Print a substitute for a character that the terminal can't display, instead of failing.

@@ -253,6 +253,15 @@ def test_output_survives_a_terminal_without_unicode() -> None:
     assert "\\u6570" in result.stdout
 
 
+def test_a_question_in_another_script_is_understood_in_the_c_locale() -> None:
+    run_command("save", "--global", "פריסה בימי שני")
+
+    result = engram("recall", "מתי פריסה", LC_ALL="C", PYTHONUTF8="0")
+
+    assert result.returncode == 0
+    assert "פריסה בימי שני" in result.stdout
+
+
 def test_a_fault_is_one_line_and_its_traceback_goes_to_the_log(
     monkeypatch: pytest.MonkeyPatch, home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
