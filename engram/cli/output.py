@@ -39,8 +39,10 @@ _MIN_ROWS_OF_MOST = 4
 _WIDE = "\u1100-\u11ff\u2e80-\ud7fb\uf900-\ufaff\ufe30-\ufe4f\uff01-\uff60\U0001f300-\U0003ffff"
 #: A command that resumes a session in the folder where it began. People copy it, so it is never broken, however long.
 _RESUME = r"(?:cd (?:'[^']*'|[^\s'])+ && )?(?:[A-Z_]+=\S+ )?(?:claude --resume|codex resume|gemini --resume) \S+"
+#: A command of this program: in backticks, or after a colon up to the end of the line.
+_OWN = r"`(?:\S*/)?engram [^`]{1,80}`\S*|(?<=: )(?:\S*/)?engram [a-z].{0,80}$"
 #: A piece that is never broken: such a command, a word, or a wide character, with the spaces before it.
-_PIECE = lazy_regex(rf"\s*(?:({_RESUME})|[{_WIDE}]|[^\s{_WIDE}]+|$)")
+_PIECE = lazy_regex(rf"\s*(?:({_RESUME}|{_OWN})|[{_WIDE}]|[^\s{_WIDE}]+|$)")
 #: The gap between two columns of a table.
 _GAP = "  "
 

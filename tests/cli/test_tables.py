@@ -159,6 +159,30 @@ def test_a_command_that_resumes_a_session_stays_whole(
     assert sum(click.unstyle(line).strip().startswith(command) for line in lines_of(capsys)) == 1
 
 
+@pytest.mark.parametrize("printed", [say, say_lines, say_wrapped, lambda text: print_facts([("writer", text)])])
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("Nothing leaves this machine. To let Claude write: {}", "engram install --extractor claude"),
+        ("Nothing leaves this machine. So that Claude writes, run: {}", "/opt/bin/engram install --extractor claude"),
+        ("Nothing leaves this machine. For Claude, run {}, or else nothing.", "`engram install --extractor claude`"),
+    ],
+)
+def test_a_command_to_type_stays_whole(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    printed: Callable[[str], None],
+    text: str,
+    command: str,
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_, **__: os.terminal_size((60, 24)))
+
+    printed(text.format(command))
+
+    assert sum(command in click.unstyle(line) for line in lines_of(capsys)) == 1
+
+
 @pytest.mark.parametrize(("text", "columns"), [("", 0), ("abc", 3), ("数据", 4), ("e\u0301", 1), ("ア", 2), ("é", 1)])
 def test_columns_are_those_of_a_terminal(text: str, columns: int) -> None:
     assert columns_of(text) == columns
