@@ -345,8 +345,6 @@ def _earlier_memory(row: ForeignRow, name: str, summary: str, content: str, *, i
 NOTE_FOLDER_FORMAT = "notes"
 #: Maximum number of words in a memory; a longer section is split into several memories.
 MAX_SECTION_WORDS = 400
-#: Maximum number of files in one folder.
-MAX_FILES = 20_000
 
 _FRONT_MATTER = lazy_regex(r"\A---\n(.*?)\n---\n?", re.DOTALL)
 _FIELD = lazy_regex(r"(?m)^(description|title|date|created|created_at|updated)\s*:\s*(.+?)\s*$")
@@ -357,7 +355,7 @@ def find_note_files(path: Path) -> list[Path]:
     """Return the Markdown files in a folder, sorted by path, excluding links and hidden files."""
     if path.is_file():
         return [path]
-    files = [
+    return [
         file
         for file in sorted(path.rglob("*"))
         if file.suffix.lower() in (".md", ".markdown")
@@ -365,7 +363,6 @@ def find_note_files(path: Path) -> list[Path]:
         and file.is_file()
         and not file.is_symlink()
     ]
-    return files[:MAX_FILES]
 
 
 def _note_folder_items(path: Path, scope: Scope) -> Iterator[Incoming]:
