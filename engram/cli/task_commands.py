@@ -158,9 +158,10 @@ def pause(workspace: Workspace, seconds: float | None, as_json: bool) -> None:
 
     Example: engram tasks pause --for 1h
     """
-    with workspace.store() as store:
-        until_ms = FOREVER_MS if seconds is None else store.now_ms() + int(seconds * 1000)
-        pause_scope(store, TASKS_SCOPE, until_ms)
+    with workspace.stores() as stores:
+        until_ms = FOREVER_MS if seconds is None else stores[0].now_ms() + int(seconds * 1000)
+        for store in stores:
+            pause_scope(store, TASKS_SCOPE, until_ms)
     end = f"until {when(until_ms)}" if seconds else "until `engram tasks resume`"
     facts = {"paused": True, "until": iso_or_none(until_ms) if seconds is not None else None}
     tell(as_json, facts, f"The work is paused {end}: the worker starts nothing.")
@@ -173,11 +174,11 @@ def resume(workspace: Workspace, as_json: bool) -> None:
 
     Example: engram tasks resume
     """
-    with workspace.store() as store:
-        was_paused = resume_scope(store, TASKS_SCOPE)
+    with workspace.stores() as stores:
+        were_paused = [resume_scope(store, TASKS_SCOPE) for store in stores]
     workspace.wake_worker()
-    told = "The work continues." if was_paused else "The work was not paused."
-    tell(as_json, {"paused": False, "was_paused": was_paused}, told)
+    told = "The work continues." if any(were_paused) else "The work was not paused."
+    tell(as_json, {"paused": False, "was_paused": any(were_paused)}, told)
 
 
 def _report(pieces: list[Work], state: str, as_json: bool) -> None:

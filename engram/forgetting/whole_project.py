@@ -39,6 +39,7 @@ from engram.models.rescue import copy_project
 from engram.models.rescue.backup import holding_backups
 from engram.models.rescue.restore import foreign_files
 from engram.models.sessions.reading_progress import note_kept_out
+from engram.models.work.work import TASKS_SCOPE, copy_pauses, drop_pauses
 from engram.notes.daily_log import move_saved_notes, notes_lock, read_text, write_text
 from engram.notes.note_index import owners_of_lines, source_name
 from engram.paths import Home
@@ -266,6 +267,9 @@ def move_into_vault(store: Store, settings: Settings, project: ProjectRow) -> Mo
     with open_memory(vault.home.memory_db, driver=store.driver, is_made=True) as inner:
         copy_project.take_over_salt(inner, store)
         copy_project.copy_project(inner, store.path, project)
+        with inner.transaction() as tx:
+            # What was said in a pause is never read, wherever the project's memory is.
+            copy_pauses(tx, store, {scope: scope for scope in ("", TASKS_SCOPE, *vault.spellings)})
     contents = contents_of_project(store, project)
     moved = _moved(vault, project.name, contents)
     _move_notes(store, settings, dataclasses.replace(settings, home=vault.folder), project)
@@ -283,6 +287,7 @@ def move_into_vault(store: Store, settings: Settings, project: ProjectRow) -> Mo
     with store.transaction() as tx:
         copy_project.put_tombstones_back(tx, before)
         copy_project.drop_project_rows(tx, project)
+        drop_pauses(tx, vault.spellings)
     for source in discover(settings):
         if source.session_id in contents.session_ids:
             note_kept_out(store, source)
@@ -333,6 +338,8 @@ def move_out_of_vault(store: Store, settings: Settings, vault: Vault) -> Moved:
             moved = _moved(vault, vault.name, contents)
             inner.checkpoint("TRUNCATE")
             copy_project.copy_project(store, inner.path, project)
+            with store.transaction() as tx:
+                copy_pauses(tx, inner, dict.fromkeys(("", *vault.spellings), project.identity))
             _move_notes(inner, inner_settings, settings, project)
     reach("vault.returned")
     shutil.rmtree(vault.folder)

@@ -15,6 +15,7 @@ from click.testing import Result
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import make_backup
+from engram.models.work.work import current_pauses, pauses_of
 from engram.paths import Home
 from engram.system.process_lock import ProcessLock
 from engram.vaults import find_vault
@@ -273,3 +274,45 @@ def test_a_vault_that_is_being_brought_back_takes_nothing_in(
     run("projects", "unvault", "harbor", "--yes")
     with open_store(home.memory_db) as store:
         assert counts(store, "harbor") == before
+
+
+def test_a_pause_of_everything_pauses_the_vaults_too(filled: Store, run: Run, run_json: RunJson, home: Home) -> None:
+    filled.close()
+    vault = Path(run_json("projects", "vault", "harbor", "--yes")["vault"])
+
+    for paused, ended, scope in (
+        (["pause"], ["pause", "--off"], ""),
+        (["tasks", "pause"], ["tasks", "resume"], "tasks"),
+    ):
+        run(*paused)
+        with Store(vault / "memory.db").open() as inner:
+            assert list(current_pauses(inner)) == [scope]
+        run(*ended)
+        with Store(vault / "memory.db").open() as inner:
+            assert current_pauses(inner) == {}
+
+
+def test_the_pauses_of_a_project_go_with_it(filled: Store, run: Run, run_json: RunJson, home: Home) -> None:
+    filled.close()
+    run("pause")
+    run("pause", "--off")
+    run("pause", "--project", "lantern")
+    run("pause", "--project", "harbor")
+
+    vault = Path(run_json("projects", "vault", "harbor", "--yes")["vault"])
+
+    with Store(vault / "memory.db").open() as inner, Store(home.memory_db).open() as outer:
+        ((harbor, _),) = current_pauses(inner).items()
+        assert harbor.endswith("harbor")
+        assert len(pauses_of(inner, harbor)) == 2
+        ((lantern, _),) = current_pauses(outer).items()
+        assert lantern.endswith("lantern")
+        assert len(pauses_of(outer, harbor)) == 1
+
+    run("--vault", "harbor", "pause", "--off", "--project", "harbor")
+    run("--vault", "harbor", "pause")
+    run_json("projects", "unvault", "harbor", "--yes")
+
+    with Store(home.memory_db).open() as outer:
+        assert sorted(current_pauses(outer)) == sorted([harbor, lantern])
+        assert len(pauses_of(outer, harbor)) == 4

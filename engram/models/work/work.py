@@ -6,7 +6,7 @@ Past pauses are kept, so that text from a pause is never read, however late its 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -88,6 +88,22 @@ def carry_pauses(tx: Tx, source: Store, *, is_newer: bool) -> None:
         until = [end for (paused, begin), end in both.items() if paused == scope and begin <= now < end]
         if until:
             tx.run(table.insert(scope=scope, until_ms=max(until)))
+
+
+def copy_pauses(tx: Tx, source: Reader, scopes: Mapping[str, str]) -> None:
+    """Add another database's pauses of some scopes, each under the scope that it has here."""
+    copied = [(scopes[paused], begin, end) for paused, begin, end in _load(source) if paused in scopes]
+    _save_pauses(tx, sorted({*_load(tx), *copied}, key=lambda pause: pause[1]))
+    table, here = tables.Pause, current_pauses(tx)
+    for paused, until_ms in current_pauses(source).items():
+        if paused in scopes and until_ms > here.get(scopes[paused], 0):
+            tx.run(table.insert(scope=scopes[paused], until_ms=until_ms).on_conflict_replace())
+
+
+def drop_pauses(tx: Tx, scopes: Collection[str]) -> None:
+    """Delete the present and past pauses of scopes that another memory holds from now on."""
+    _save_pauses(tx, [pause for pause in _load(tx) if pause[0] not in scopes])
+    tx.run(tables.Pause.delete().where(tables.Pause.scope.in_(sorted(scopes))))
 
 
 def move_pauses(tx: Tx, scope: str, to_scope: str) -> None:
