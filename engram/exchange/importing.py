@@ -359,15 +359,13 @@ class _Importer:
     def _clean(self, incoming: IncomingMemory) -> IncomingMemory:
         """Return a memory without secrets. A memory that reads like someone else's order is marked as suspect."""
         redact, memory = self._redact, incoming.memory
-        clean = _redacted(memory, redact)
-        # What a secret was in identifies nothing: two such memories would count as the same one.
-        ids = {name: "" for name in ("session_id", "stable_id") if getattr(clean, name) != getattr(memory, name)}
         clean = dataclasses.replace(
-            clean,
-            **ids,
-            slot=clean.slot if clean.slot == memory.slot else None,
+            _redacted(memory, redact),
+            session_id=self._clean_id(memory.session_id),
+            stable_id=self._clean_id(memory.stable_id),
+            slot=self._clean_id(memory.slot or "") or None,
             questions=clean_questions(memory.questions, redact),
-            title=clean_title(clean.title),
+            title=clean_title(redact(memory.title)),
         )
         if not self._is_own(incoming):
             names = () if incoming.place is None else (incoming.place.name,)
@@ -377,13 +375,22 @@ class _Importer:
         return dataclasses.replace(
             incoming,
             memory=clean,
-            place=_redacted(incoming.place, redact),
-            evidence=tuple(entry for entry in incoming.evidence if _redacted(entry, redact) == entry),
+            place=_redacted(incoming.place, self._clean_name),
+            evidence=tuple(one for one in incoming.evidence if _redacted(one, self._clean_name) == one),
             history=_redacted(incoming.history, redact),
             contradictions=_redacted(incoming.contradictions, redact),
-            agent=redact(incoming.agent),
+            agent=self._clean_name(incoming.agent),
             reason=redact(incoming.reason),
         )
+
+    def _clean_name(self, text: str) -> str:
+        """Return a name or path without secrets. It may contain a hash, which says nothing."""
+        redacted = self._redact(text)
+        return redacted if "[secret:" in redacted else text
+
+    def _clean_id(self, text: str) -> str:
+        """Return an id; "" if there is a secret in it, because two such memories would count as the same one."""
+        return text if self._clean_name(text) == text else ""
 
     def _is_own(self, memory: IncomingMemory) -> bool:
         return memory.record is not None and (self._is_mine or is_proven(self._store, memory.record))

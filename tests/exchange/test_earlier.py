@@ -218,7 +218,7 @@ def test_projects_are_found_by_session_then_transcript_then_name(
         "name:never seen",
         "/gone/a/dock",
     ]
-    assert report.new_projects == ["quay", "api-3", "never seen"]
+    assert report.new_projects == ["quay", "api-2", "never seen"]
 
 
 def test_an_import_is_undone_except_for_what_was_changed_since(store: Store, settings: Settings) -> None:

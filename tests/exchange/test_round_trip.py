@@ -332,6 +332,18 @@ def test_nothing_around_a_memory_comes_in_with_a_secret(
     assert SECRET not in stored_text(store)
 
 
+def test_ids_that_are_hashes_stay_as_they_are(store: Store, settings: Settings) -> None:
+    number = "8353a73469b67523488432df93688000"
+    of_it = {"slot": number, "session": number, "project": "harbor", "project_identity": f"/src/{number}/harbor"}
+    import_into(store, settings, as_source([LINE | of_it | {"rests_on": [{"uuid": number, "session": number}]}]))
+
+    found = find_memory(store, LINE["id"])
+    assert found is not None
+    assert (found.slot, found.session_id) == (number, number)
+    assert [(one.uuid, one.session_id) for one in evidence_of(store, found.id)] == [(number, number)]
+    assert [project.identity for project in list_projects(store)] == [f"/src/{number}/harbor"]
+
+
 def test_two_memories_whose_slots_are_secrets_both_come_in(store: Store, settings: Settings) -> None:
     lines = [
         LINE
