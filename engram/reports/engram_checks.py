@@ -321,8 +321,8 @@ def _processes(settings: Settings, health: Health) -> Iterator[Check]:
         elif (
             trouble.about != PROVIDER_STAGE or find_missing(settings) is None
         ):  # what is missing has a check of its own
-            has_more = trouble.advice != SEE_LOG or has_problems(settings_around(settings).places.logs)
-            advice = trouble.advice if has_more else "it is retried automatically"
+            has_more = SEE_LOG not in trouble.advice or has_problems(settings_around(settings).places.logs)
+            advice = trouble.advice if has_more else trouble.remedy
             yield Check(f"stage {trouble.about}", state_of_trouble, trouble.text, advice)
 
 

@@ -20,11 +20,12 @@ from engram.models.sessions import reading_progress
 from engram.models.sessions.prompt_outcomes import count_outcomes_since
 from engram.models.shown import usage
 from engram.models.work.task_runs import list_stages
+from engram.models.work.work import last_run_ms
 from engram.paths import Home
 from engram.reports.processes import ProcessState, process_state
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.system.atomic import explain_disk, read_regular
-from engram.system.clock import iso_or_none
+from engram.system.clock import iso_or_none, moment_of
 from engram.transcripts.registry import discover
 from engram.vaults import settings_around
 
@@ -68,6 +69,8 @@ class StageHealth:
     lag_seconds: float
     last_success_ms: int | None = None
     last_error: str = ""
+    #: When it is tried again after its last error; None if unknown.
+    next_try_at_ms: int | None = None
 
     @property
     def has_trouble(self) -> bool:
@@ -104,6 +107,8 @@ class Trouble:
     advice: str
     #: False if the process or stage works, but is late.
     is_broken: bool = True
+    #: What happens without the user.
+    remedy: str = "it is retried automatically"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +134,11 @@ class Vitals:
                 troubles.append(Trouble(name, f"not running: {follows}", f"start both with: {self.start_command}"))
         for name, stage in self.stages.items():
             if stage.last_error:
-                troubles.append(Trouble(name, stage.last_error, SEE_LOG))
+                again = (
+                    "" if stage.next_try_at_ms is None else f" on {moment_of(stage.next_try_at_ms):%Y-%m-%d at %H:%M}"
+                )
+                remedy = f"it is retried automatically{again}"
+                troubles.append(Trouble(name, stage.last_error, f"{remedy}; {SEE_LOG}", remedy=remedy))
             elif stage.has_trouble:
                 behind = f"is {stage.lag_seconds / 3600:.1f} h behind"
                 troubles.append(
@@ -235,6 +244,7 @@ def _stages(
         totals.kind: max(0, now - max(totals.oldest_due_at_ms, begun_ms)) / 1000 if totals.oldest_due_at_ms else 0.0
         for totals in by_kind
     }
+    next_tries = _next_tries(store, settings, by_kind)
     idle = set() if settings.extractor in MODEL_EXTRACTORS else {*_MODEL_STAGES}
     if not list_servers(store):
         idle.add("hub")
@@ -247,12 +257,25 @@ def _stages(
             stages[name] = StageHealth(0, 0, lag)
         else:
             error = "" if name in idle else known.last_error
-            stages[name] = StageHealth(known.seen, known.done, lag, known.last_success_ms, error)
+            next_try = next_tries.get(name)
+            stages[name] = StageHealth(known.seen, known.done, lag, known.last_success_ms, error, next_try)
     ingest, read = stages["ingest"], usage.count_transcripts(store)
     stages["ingest"] = StageHealth(
         read + unread.files, read, ingest.lag_seconds, ingest.last_success_ms, ingest.last_error
     )
     return stages
+
+
+def _next_tries(store: Store, settings: Settings, by_kind: list[usage.WorkTotals]) -> dict[str, int]:
+    """Return stage → when it is tried again (ms since 1970), for failed work and for the language model.
+
+    Each consolidation asks the model about what was extracted without it; failed extractions ask it earlier.
+    """
+    tries = {work.kind: work.next_try_at_ms for work in by_kind if work.next_try_at_ms is not None}
+    if settings.extractor in MODEL_EXTRACTORS:
+        again_ms = max(store.now_ms(), last_run_ms(store, "consolidate") + settings.consolidate_seconds * 1000)
+        tries |= dict.fromkeys(_MODEL_STAGES, again_ms) | {"llm": tries.get("extract", again_ms)}
+    return tries
 
 
 def home_bytes(home: Path) -> int:

@@ -24,8 +24,9 @@ from engram.models.work.task_runs import STAGES_OF_SETTINGS, list_stages, note_f
 from engram.models.work.work import WorkState, find_work
 from engram.paths import Home
 from engram.redaction import redact
+from engram.reports.health import take_vitals
 from engram.settings import Settings
-from engram.system.clock import FixedClock
+from engram.system.clock import FixedClock, moment_of
 from engram.tasks.runtime import Runtime, make_runtime, set_runtime
 from engram.tasks.session_tasks import run_extract
 from engram.tasks.upkeep_tasks import tidy
@@ -171,6 +172,58 @@ def test_what_was_kept_at_the_cap_is_distilled_again_once_there_is_room(bench: B
     assert (old.episode_id, old.superseded_by) == (kept.episode_id, new.episode_id)
     assert (new.summary, new.extractor) == ("always use pnpm in this repository, never npm", "openai-1")
     assert bench.store.value("SELECT count(*) FROM spend WHERE task = 'extract'") == 1
+
+
+def test_a_day_after_the_cap_was_reached_the_worker_asks_again(bench: Bench) -> None:
+    settings = dataclasses.replace(
+        bench.settings, llm_prices=(f"{bench.settings.llm_model}=5/20",), llm_dollars_per_day=0.5
+    )
+    settings = dataclasses.replace(settings, llm_dollars_per_hour=9.0)
+    bench.runtime = make_runtime(settings, bench.store)
+    bench.server.reply = lambda body: fake_llm.chat(fake_llm.answer(), tokens=(1_000, 8_000))
+    for number in range(5):
+        bench.say("user", f"From now on always name the tests of part {number} after it.")
+        bench.say("assistant", "Understood.")
+        bench.extract()
+        bench.clock.advance(3_600)
+    tidy(bench.runtime)
+    assert bench.store.value("SELECT sum(dollars) FROM spend") == pytest.approx(2 * 0.165)
+
+    bench.clock.advance(86_400)
+    tidy(bench.runtime)
+
+    assert bench.store.value("SELECT sum(dollars) FROM spend") == pytest.approx(3 * 0.165)
+    assert all(f"part {number} after it" in bench.sent()[-1] for number in (2, 3, 4))
+    assert not [stage.name for stage in list_stages(bench.store) if "cap" in stage.last_error]
+
+
+@pytest.mark.parametrize(
+    ("reply", "stages", "seconds"),
+    [
+        (fake_llm.http("{}", "401 Unauthorized"), {"llm"}, 14_400),
+        (fake_llm.http("{}", "429 Too Many Requests"), {"llm", "extract"}, 15),
+        (fake_llm.http("{}", "500 Internal Server Error"), {"llm", "extract"}, 15),
+        (fake_llm.chat("I had rather not."), {"llm"}, 14_400),
+    ],
+    ids=["401", "429", "500", "prose"],
+)
+def test_it_is_said_when_a_failing_model_is_asked_again(
+    bench: Bench, reply: bytes, stages: set[str], seconds: int
+) -> None:
+    tidy(bench.runtime)
+    bench.server.reply = lambda body: reply
+    bench.say("user", "From now on always use pnpm instead of npm in this repository, never npm.")
+    bench.say("assistant", "Understood.")
+
+    bench.extract()
+    asked = len(bench.server.received)
+    bench.extract()
+
+    assert len(bench.server.received) == asked <= 2
+    again = f"it is retried automatically on {moment_of(bench.store.now_ms() + seconds * 1000):%Y-%m-%d at %H:%M}"
+    troubles = take_vitals(bench.store, bench.settings, with_files=False).troubles()
+    said = {trouble.about: trouble.remedy for trouble in troubles if trouble.about in ("llm", "extract")}
+    assert {name: said.get(name) for name in stages} == dict.fromkeys(stages, again)
 
 
 def made_by(settings: Settings, store: Store) -> Runtime:

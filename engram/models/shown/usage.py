@@ -382,6 +382,8 @@ class WorkTotals:
     dead: int
     #: When the oldest overdue piece of work was due; None if none is due.
     oldest_due_at_ms: int | None
+    #: When the next piece of work that has failed is due; None if none has.
+    next_try_at_ms: int | None = None
 
 
 def count_work(store: Reader) -> list[WorkTotals]:
@@ -395,6 +397,7 @@ def count_work(store: Reader) -> list[WorkTotals]:
         fn.SUM(is_due).alias("due"),
         fn.SUM(work.state == WorkState.DEAD).alias("dead"),
         fn.MIN(Case(None, [(is_due, work.due_at_ms)])).alias("oldest_due_at_ms"),
+        fn.MIN(Case(None, [(is_waiting & (work.attempts > 0), work.due_at_ms)])).alias("next_try_at_ms"),
     )
     rows = store.fetch(query.group_by(work.kind).order_by(work.kind))
     return [WorkTotals(**row._asdict()) for row in rows]
