@@ -171,6 +171,8 @@ class Runtime:
     #: Syncs with hubs in its own thread, so that a slow hub delays nothing else. Requests that arrive during a sync
     #: lead to one more.
     hub_executor: BackgroundExecutor = field(default_factory=lambda: BackgroundExecutor("hub"))
+    #: All language models that these threads may wait for, with those of vaults.
+    models: list[LanguageModel] = field(default_factory=list)
     #: Monotonic time of the start, in seconds.
     started_seconds: float = 0.0
     #: The last value of ``embeddable_mark`` at which every row had its vector.
@@ -203,8 +205,8 @@ class Runtime:
         self.executor.close()
         self.model_executor.close()
         self.hub_executor.close()
-        if self.language_model is not None:
-            self.language_model.close()
+        for model in self.models:
+            model.close()
 
     def index_mb(self) -> float:
         return round(self.searcher.index_bytes / 1e6, 1)
@@ -243,7 +245,7 @@ def make_runtime(settings: Settings, store: Store, *, may_load_torch: bool = Tru
 
 def make_vault_runtime(outer: Runtime, settings: Settings, store: Store) -> Runtime:
     """Create a vault's services: its own memory, with the worker's model and threads."""
-    shared = {name: getattr(outer, name) for name in ("executor", "model_executor", "started_seconds")}
+    shared = {name: getattr(outer, name) for name in ("executor", "model_executor", "models", "started_seconds")}
     runtime = _assemble(settings, store, outer.embedder, **shared)
     runtime.refresh_index()
     return runtime
@@ -255,7 +257,7 @@ def _assemble(settings: Settings, store: Store, embedder: Embedder | None, **oth
 
     searcher = Searcher(store, settings, embedder=embedder)
     extractor, language_model = make_extractor(settings, store)
-    return Runtime(
+    runtime = Runtime(
         settings=settings,
         store=store,
         searcher=searcher,
@@ -265,6 +267,9 @@ def _assemble(settings: Settings, store: Store, embedder: Embedder | None, **oth
         language_model=language_model,
         **others,
     )
+    if language_model is not None:
+        runtime.models.append(language_model)
+    return runtime
 
 
 def _load_embedder(settings: Settings, store: Store, may_load_torch: bool) -> Embedder | None:

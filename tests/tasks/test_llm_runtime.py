@@ -14,6 +14,7 @@ from transcript_lines import say
 from engram.enums import Actor
 from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.model.openai_provider import OpenAIExtractor
+from engram.extraction.model.provider import ModelRequest, NotServed
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import change_memory
@@ -27,7 +28,7 @@ from engram.redaction import redact
 from engram.reports.health import take_vitals
 from engram.settings import Settings
 from engram.system.clock import FixedClock, moment_of
-from engram.tasks.runtime import Runtime, make_runtime, set_runtime
+from engram.tasks.runtime import Runtime, make_runtime, make_vault_runtime, set_runtime
 from engram.tasks.session_tasks import run_extract
 from engram.tasks.upkeep_tasks import tidy
 
@@ -273,3 +274,15 @@ def test_a_start_forgets_failures_of_earlier_settings_and_no_others(
         make_runtime(settings, store)
 
         assert [stage.name for stage in list_stages(store) if stage.last_error] == failing
+
+
+def test_a_stopping_worker_ends_the_calls_of_its_vaults_too(tmp_path: Path, store: Store) -> None:
+    settings = Settings(home=tmp_path / "home", embedding_model="hashed", extractor="claude")
+    outer = make_runtime(settings, store)
+    inner = make_vault_runtime(outer, settings, store)
+    assert inner.language_model is not None
+
+    outer.stop_executors()
+
+    with pytest.raises(NotServed, match="stopping"):
+        inner.language_model.provider.complete(ModelRequest("extract", "system", "user", {}, 10))
