@@ -16,7 +16,7 @@ from engram.hub.client.installed_packs import make_pack
 from engram.memories.correct import supersede_memory
 from engram.memories.save import edit_memory, pin_memory
 from engram.models.hub.shares import add_rule, drop_rule, list_rules, list_shares
-from engram.models.hub.spaces import Space, list_servers
+from engram.models.hub.spaces import Space, list_servers, server_of
 from engram.models.memories.memory_changes import remove_memory
 from engram.models.memories.memory_records import Memory, all_memories
 from engram.models.projects.projects import ensure_project
@@ -25,6 +25,7 @@ from engram.redaction import redact
 from engram.system.clock import FixedClock
 from engram.vaults import Vault, write_vault
 from tests.hub.machines import Hub, Machine
+from tests.meanwhile import change_before_next_transaction
 
 Make = Callable[..., Machine]
 REMOTE = "git.example.org/acme/shop"
@@ -263,6 +264,26 @@ def test_a_rule_shares_late_and_nothing_that_was_edited_forgotten_or_kept_back(
     with ada.store.transaction() as tx:
         assert drop_rule(tx, space.id, ada.project.id)
     assert list_rules(ada.store) == []
+
+
+def test_a_rule_that_is_dropped_during_a_round_shares_nothing(
+    hub: Hub, make_person: Callable[..., Person], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = FixedClock(1_790_000_000_000)
+    ada, bob = make_person("ada", clock=clock), make_person("bob")
+    space = make_team(ada, (bob, "reader"))
+    with ada.store.transaction() as tx:
+        add_rule(tx, space.id, ada.project.id, 3_600_000)
+    ada.save("Prices are in cents.")
+    clock.advance(3_601)
+
+    def drop() -> None:
+        with ada.store.transaction() as tx:
+            drop_rule(tx, space.id, ada.project.id)
+
+    change_before_next_transaction(monkeypatch, drop)
+    assert sharing.share_by_rules(ada.store, ada.places, server_of(ada.store, space), redact) == 0
+    assert list_shares(ada.store, space) == []
 
 
 def test_a_keeper_erases_mutes_and_expels_and_a_report_reaches_them(

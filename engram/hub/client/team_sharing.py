@@ -307,6 +307,8 @@ def share_by_rules(store: Store, places: Home, server: Server, redact: Redact) -
         if not any(candidate.due_ms <= store.now_ms() for candidate in report.waiting):
             continue
         with store.transaction() as tx:
+            if report.rule not in list_rules(tx, report.space.id):
+                continue  # somebody has just dropped or changed it
             for candidate in candidates(tx, report.rule):
                 if candidate.due_ms <= tx.now_ms():
                     try:
