@@ -8,6 +8,7 @@
     │   ├── NewerSchema         a newer Engram wrote the file
     │   ├── MissingDatabase     memory.db is missing, but there are backups of it
     │   ├── OlderSchema         an earlier version wrote the file, and this process must not migrate it
+    │   ├── DiskFull            there is no room to write the file
     │   ├── BrokenDatabase      SQLite reports that the file is damaged
     │   └── Conflict            a compare-and-set found a change; try again
     ├── TranscriptError         a transcript can't be read at all
@@ -73,6 +74,10 @@ class OlderSchema(StoreError):
 
 class MissingDatabase(StoreError):
     """memory.db is gone, but there are backups of it. Run `engram restore`, or `engram restore --new` to start over."""
+
+
+class DiskFull(StoreError):
+    """There is no room to write to the memory database."""
 
 
 class BrokenDatabase(StoreError):

@@ -13,7 +13,7 @@ from typing import Any, Concatenate, NoReturn, ParamSpec, TypeAlias, TypeVar
 
 import peewee
 
-from engram.errors import BadRequest, BrokenDatabase, ForeignDatabase, MissingDatabase, StoreError
+from engram.errors import BadRequest, BrokenDatabase, DiskFull, ForeignDatabase, MissingDatabase, StoreError
 from engram.models.engine.database import (
     APPLICATION_ID,
     CACHE_KB,
@@ -198,7 +198,8 @@ class Reader:
             if "locked" in text:
                 raise StoreError(_LOCKED) from met
             cause = explain_disk(self.path) if any(word in text for word in _DISK_WORDS) else ""
-            raise StoreError(f"memory.db: {words_of_error(met)}{': ' if cause else ''}{cause}") from met
+            kind = DiskFull if "full" in text else StoreError
+            raise kind(f"memory.db: {words_of_error(met)}{': ' if cause else ''}{cause}") from met
 
     def _is_inconsistent(self) -> bool:
         """Return True if a quick check finds damage, because misplaced pages can make foreign keys fail."""

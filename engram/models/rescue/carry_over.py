@@ -19,7 +19,7 @@ import peewee
 from peewee import SQL
 
 from engram.enums import Actor, Source
-from engram.errors import BadRequest, BrokenDatabase, EngramError, NotFound, StoreError
+from engram.errors import BadRequest, BrokenDatabase, DiskFull, EngramError, NotFound, StoreError
 from engram.models import tables
 from engram.models.engine.meta import metas_beginning_with, put_meta
 from engram.models.engine.transaction import Reader, Store, Tx
@@ -198,6 +198,8 @@ def _skipping_damage(source: Store, part: str, carried_parts: set[str] | None = 
         yield
         if carried_parts is not None:
             carried_parts.add(part)
+    except DiskFull:
+        raise  # nothing is wrong with the source
     except (EngramError, *_UNREADABLE) as error:
         logger.warning("action=recover source=%s part=%s reason=%s", source.path.name, part, error)
 
@@ -302,6 +304,8 @@ def _carry_memories(
                     continue  # the text is damaged, but an older source has it
                 action = "recover" if row_id in by_hand else RETURN
                 memories += _carry(store, source, memory, action, actor, is_unjoined=row_id in unjoined)
+        except DiskFull:
+            raise
         except (EngramError, *_UNREADABLE) as error:
             logger.warning("action=recover row=%s reason=%s", row_id, error)
             unread.add(name)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from engram.enums import Actor, Scope, Source
-from engram.errors import BudgetReached
+from engram.errors import BudgetReached, DiskFull
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.hub.spaces import drop_server, list_servers
@@ -235,3 +235,14 @@ def test_no_cap_is_lifted_by_replacing_memory_db(store: Store, new: Store, clock
             spend(into, 0.3)
     clock.advance(86_400)
     spend(new, 0.3)
+
+
+def test_a_full_disk_ends_it_instead_of_skipping_what_was_saved_or_forgotten(
+    store: Store, new: Store, keep: Keep
+) -> None:
+    keep("saved " * 5_000, source=Source.MANUAL)
+    pages = new.value("PRAGMA page_count")
+    new.value(f"PRAGMA max_page_count = {pages}")
+
+    with pytest.raises(DiskFull):
+        recover_by_hand(new, [store.path], actor=Actor.USER, carry_more=carry_hubs)
