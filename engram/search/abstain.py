@@ -66,7 +66,8 @@ def query_support(
     if relevance_floor <= 0:
         return MAX_SUPPORT
     support = mean_top_cosine(cosines) / relevance_floor
-    is_short_and_known = len(query.terms) < _MIN_QUESTION_TERMS and not unknown_terms.intersection(query.terms)
+    # A question without terms, such as a single letter, asks for nothing that could be known.
+    is_short_and_known = 0 < len(query.terms) < _MIN_QUESTION_TERMS and not unknown_terms.intersection(query.terms)
     is_lookup = is_short_and_known or query.date_range is not None
     if query.names or query.proper_names:
         all_texts = "\n".join(texts).lower()

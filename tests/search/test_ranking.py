@@ -114,6 +114,12 @@ def test_a_look_up_by_a_known_name_a_date_or_few_known_words_is_always_answered(
     assert count_likely([0.1] * 9, support("pancake trains", 0.1, unknown=frozenset({"pancake"})), is_chat=False) == 0
 
 
+@pytest.mark.parametrize("question", ["--x", "C", "why?"])
+def test_a_question_without_terms_is_no_look_up(question: str) -> None:
+    assert is_unsupported(support(question, 0.1))
+    assert not is_unsupported(support(question, 0.6))
+
+
 def test_a_question_about_a_name_that_nobody_ever_named_is_far() -> None:
     question = "How do we run the import inside a Kubernetes job?"
     unknown = frozenset({"kubernetes"})
