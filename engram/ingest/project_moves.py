@@ -78,10 +78,10 @@ def read_hints(store: Store, limit: int = MAX_READ) -> int:
     """Read the hints of projects with folders that exist and were not read recently; return the number of projects."""
     now_ms = store.now_ms()
     due = [
-        hints for hints in list_hints(store) if not 0 <= now_ms - hints.read_at_ms < FRESH_MS and _present_folder(hints)
+        hints for hints in list_hints(store) if not 0 <= now_ms - hints.read_at_ms < FRESH_MS and hints.present_folder
     ]
     for hints in sorted(due, key=lambda hints: hints.read_at_ms)[:limit]:
-        folder = Path(_present_folder(hints))
+        folder = Path(hints.present_folder)
         is_own = str(folder) == hints.project.root
         if is_own and holds_another(store, folder, hints.project, hints.remote, hints.first_commit):
             with store.transaction() as tx:
@@ -97,8 +97,8 @@ def read_hints(store: Store, limit: int = MAX_READ) -> int:
 def find_moves(store: Store) -> list[Move]:
     """Return projects without an existing folder, each with the existing ones that share its remote or first commit."""
     known = list_hints(store)
-    gone = [hints for hints in known if (hints.remote or hints.first_commit) and not _present_folder(hints)]
-    present = [hints for hints in known if _present_folder(hints)]
+    gone = [hints for hints in known if (hints.remote or hints.first_commit) and not hints.present_folder]
+    present = [hints for hints in known if hints.present_folder]
     moves = []
     for former in gone:
         same = [hints for hints in present if _agree(former, hints)]
@@ -115,7 +115,7 @@ def find_clones(store: Store) -> list[tuple[ProjectRow, ProjectRow]]:
 
     They stay apart, because two clones may serve two clients; only a person joins them.
     """
-    present = sorted(filter(_present_folder, list_hints(store)), key=lambda hints: hints.project.id)
+    present = sorted((hints for hints in list_hints(store) if hints.present_folder), key=lambda hints: hints.project.id)
     oldest = [(hints, next(one for one in present if one is hints or _agree(hints, one))) for hints in present]
     return [(hints.project, first.project) for hints, first in oldest if first is not hints]
 
@@ -370,9 +370,4 @@ def _share_a_hint(hints: ProjectHints, other: ProjectHints) -> bool:
 def _has_name_of(hints: ProjectHints, former: ProjectHints) -> bool:
     """Return True if a folder has the name of a project of which only the name is known, such as an imported one."""
     name = PurePath(former.project.identity.removeprefix(NAME_ONLY)).name
-    return PurePath(_present_folder(hints)).name.casefold() == name.casefold()
-
-
-def _present_folder(hints: ProjectHints) -> str:
-    """Return the first of a project's folders that exists; "" if all are gone."""
-    return next((folder for folder in (hints.project.root, *hints.folders) if folder and os.path.isdir(folder)), "")
+    return PurePath(hints.present_folder).name.casefold() == name.casefold()

@@ -92,13 +92,21 @@ class ProjectReport:
 
     @property
     def folder(self) -> str:
-        """Its folder, or its identity if no folder is known; "" if only another machine has it."""
-        root, identity = self.project.root, self.project.identity
-        return root or ("" if identity.startswith(PLACEHOLDER) else identity)
+        """Its folder; after a move, the joined one that is there. Its identity if no folder is known; "" if only
+        another machine has it.
+        """
+        identity = self.project.identity
+        known = self.hints.present_folder or self.project.root
+        return known or ("" if identity.startswith(PLACEHOLDER) else identity)
+
+    @property
+    def other_folders(self) -> tuple[str, ...]:
+        """The other folders that belong to it: those that were joined, and its own from before a move."""
+        return tuple(one for one in self.hints.all_folders if one != self.folder)
 
     @property
     def has_folder(self) -> bool:
-        return os.path.isdir(self.project.root) if self.project.root else False
+        return bool(self.hints.present_folder)
 
     @property
     def is_gone(self) -> bool:
@@ -110,7 +118,7 @@ class ProjectReport:
             "name": self.project.name,
             "folder": self.folder,
             "folder_exists": self.has_folder,
-            "joined_folders": list(self.hints.folders),
+            "joined_folders": list(self.other_folders),
             "remote": self.hints.remote,
             "first_commit": self.hints.first_commit,
             "sessions": self.counts.sessions,

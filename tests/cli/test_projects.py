@@ -99,7 +99,11 @@ def test_a_new_folder_may_be_linked_and_a_known_one_is_to_be_merged(
 
     run("projects", "link", str(folder), "harbor", "--yes")
 
-    assert run_json("projects", "show", "harbor")["joined_folders"] == [str(folder)]
+    shown = run_json("projects", "show", "harbor")
+    # Its own folder is gone, so the one that is there is shown as its folder.
+    assert (shown["folder"], shown["folder_exists"]) == (str(folder), True)
+    assert [Path(other).name for other in shown["joined_folders"]] == ["harbor"]
+    assert "harbor (gone)" not in " ".join(run("projects").stdout.split())
     assert run_json("recall", "tests", "--project", str(folder))["hits"]
     assert "already" in run("projects", "link", str(folder), "harbor", code=1).stderr
     known = run_json("projects", "show", "lantern")["folder"]
@@ -236,7 +240,7 @@ def test_a_separate_worktree_is_linked_by_its_own_folder(
 ) -> None:
     run("projects", "link", str(separate_worktree), "harbor", "--yes")
 
-    assert run_json("projects", "show", "harbor")["joined_folders"] == [str(separate_worktree)]
+    assert run_json("projects", "show", "harbor")["folder"] == str(separate_worktree)
 
 
 def test_a_memory_of_a_separate_worktree_is_found_there_and_not_in_the_repository(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -396,6 +397,16 @@ class ProjectHints:
     read_at_ms: int
     #: Folders that have been joined to it.
     folders: tuple[str, ...]
+
+    @property
+    def all_folders(self) -> tuple[str, ...]:
+        """Its own folder, if it is known, and those that have been joined to it."""
+        return tuple(filter(None, dict.fromkeys((self.project.root, *self.folders))))
+
+    @property
+    def present_folder(self) -> str:
+        """The first of its folders that exists; "" if all are gone."""
+        return next(filter(os.path.isdir, self.all_folders), "")
 
 
 def list_hints(store: Reader) -> list[ProjectHints]:
