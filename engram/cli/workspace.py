@@ -20,7 +20,7 @@ from engram.cli.output import say
 from engram.errors import BadRequest, MissingHome, NotFound, OlderSchema, ServiceError, SettingsError, StoreError
 from engram.paths import Home, absolute_path, check_private, current_folder
 from engram.settings import ConfigFault, Loaded, Settings
-from engram.vaults import OF_ALL_VAULTS, list_vaults, load_inside, vault_of_folder
+from engram.vaults import OF_ALL_VAULTS, load_inside, vault_of_folder
 
 if TYPE_CHECKING:
     from engram.models.engine.transaction import Store
@@ -106,17 +106,16 @@ class Workspace:
 
     @contextlib.contextmanager
     def stores(self) -> Iterator[list[Store]]:
-        """Open the memory and its vaults, for a command about everything. Raises HomeError or StoreError."""
-        from engram.models.open_memory import open_memory
+        """Open the memory and its vaults, for a command about everything; report vaults that can't be opened.
 
-        with contextlib.ExitStack() as opened:
-            stores = [opened.enter_context(self.store())]
-            for vault in list_vaults(self.places):
-                path = vault.home.memory_db
-                stores.append(
-                    opened.enter_context(open_memory(path, driver=self.settings.sqlite_driver, is_made=False))
-                )
-            yield stores
+        Raises HomeError or StoreError for the memory itself.
+        """
+        from engram.models.open_memory import open_vaults
+
+        with self.store() as store, open_vaults(self.places, driver=self.settings.sqlite_driver) as (vaults, faults):
+            yield [store, *vaults]
+        for fault in faults:
+            say(fault, err=True)
 
     def require_home(self) -> None:
         """Raise MissingHome if there is no memory folder and the command must not create one: its name may be wrong."""

@@ -11,13 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engram.enums import Actor
-from engram.errors import BrokenDatabase, ForeignDatabase, OlderSchema
+from engram.errors import BrokenDatabase, ForeignDatabase, OlderSchema, StoreError
 from engram.models.engine.database import CACHE_KB, free_name, move_aside, using_database
 from engram.models.engine.meta import drop_meta, get_meta
 from engram.models.engine.migrations import TOMBSTONES_DUE
 from engram.models.engine.transaction import ASIDE_NAME, LISTENER_MODULES, UNINSTALLED_NAME, Store
+from engram.paths import Home
 from engram.system.atomic import locked_folder
 from engram.system.clock import SYSTEM_CLOCK, Clock
+from engram.vaults import list_vaults
 
 LISTENER_MODULES += ["engram.models.hub.memory_statements", "engram.models.hub.shares"]
 
@@ -76,6 +78,25 @@ def open_memory(path: Path, *, driver: str, is_made: bool, may_upgrade: bool = F
             yield store
         finally:
             store.close()
+
+
+@contextlib.contextmanager
+def open_vaults(home: Home, *, driver: str) -> Iterator[tuple[list[Store], list[str]]]:
+    """Open the vaults of a memory, for a change to everything; one that can't be opened must not stop it.
+
+    Yield their stores, and a sentence for each vault that can't be opened.
+    """
+    with contextlib.ExitStack() as opened:
+        stores, faults = [], []
+        for vault in list_vaults(home):
+            path = vault.home.memory_db
+            try:
+                if not path.exists():
+                    raise StoreError(f"{path} is missing")
+                stores.append(opened.enter_context(open_memory(path, driver=driver, is_made=False)))
+            except StoreError as error:
+                faults.append(f"This was not done in the vault {vault.name}, which can't be opened: {error}")
+        yield stores, faults
 
 
 def _open_own(store: Store) -> Store:

@@ -292,6 +292,23 @@ def test_a_pause_of_everything_pauses_the_vaults_too(filled: Store, run: Run, ru
             assert current_pauses(inner) == {}
 
 
+@pytest.mark.parametrize("data", [None, b"garbage" * 5000])
+def test_a_vault_that_cannot_be_opened_does_not_keep_the_rest_from_pausing(
+    filled: Store, run: Run, run_json: RunJson, home: Home, data: bytes | None
+) -> None:
+    filled.close()
+    inner = Path(run_json("projects", "vault", "harbor", "--yes")["vault"]) / "memory.db"
+    inner.unlink() if data is None else inner.write_bytes(data)
+
+    said = run("pause")
+
+    with Store(home.memory_db).open() as outer:
+        assert list(current_pauses(outer)) == [""]
+    assert "Paused everything" in said.stdout
+    assert "not done in the vault harbor" in said.stderr
+    assert (inner.read_bytes() if data else not inner.exists()) == (data or True)
+
+
 def test_the_pauses_of_a_project_go_with_it(filled: Store, run: Run, run_json: RunJson, home: Home) -> None:
     filled.close()
     run("pause")

@@ -22,6 +22,7 @@ from engram.models.memories import memory_history
 from engram.models.memories.judgements import open_contradictions
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Memory, find_memory
+from engram.models.open_memory import open_store
 from engram.models.projects.projects import find_project, list_projects
 from engram.models.sessions.sessions import set_session_title
 from engram.models.work import work
@@ -36,6 +37,7 @@ from engram.reports.health import STAGE_NAMES
 from engram.reports.settings_report import explained_settings
 from engram.settings import Settings
 from engram.transcripts.agents import Title, TitleRank
+from engram.vaults import Vault, free_folder, write_vault
 from tests.models.conversations import store_session
 from tests.page.lived import EARLIER_DAYS, EARLIER_TOKENS, Lived, live, live_earlier
 from tests.page.serving import ServedPage
@@ -302,12 +304,16 @@ def test_work_on_a_session_is_named_by_the_title_of_the_session(page: ServedPage
     assert "<h1>Make memories: Round the VAT of invoices</h1>" in page.see("tasks", number).text
 
 
-def test_the_work_is_paused_and_continues(page: ServedPage, store: Store) -> None:
-    paused = page.do("tasks", "pause", time="")
-    assert TASKS_SCOPE in paused_scopes(store)
-    assert "⏸ paused" in paused.text
-    assert page.do(*undo_of(paused.text)).status == 200
-    assert TASKS_SCOPE not in paused_scopes(store)
+def test_the_work_is_paused_and_continues_in_vaults_too(page: ServedPage, store: Store, settings: Settings) -> None:
+    folders = [free_folder(settings.places, name) for name in ("acme", "gone")]
+    for folder in folders:
+        write_vault(Vault(folder.name, (f"/work/{folder.name}",), folder, is_sealed=True))
+    with open_store(folders[0] / "memory.db") as vault:
+        paused = page.do("tasks", "pause", time="")
+        assert all(TASKS_SCOPE in paused_scopes(one) for one in (store, vault))
+        assert "⏸ paused" in paused.text
+        assert page.do(*undo_of(paused.text)).status == 200
+        assert not any(TASKS_SCOPE in paused_scopes(one) for one in (store, vault))
     assert page.do("tasks", "pause", time="7y").status == 400
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
 from engram.errors import BadRequest
 from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_vaults
 from engram.models.sessions.sessions import session_titles, sessions_of
 from engram.models.work import work
 from engram.models.work.task_runs import RunState, list_task_runs
@@ -114,15 +116,27 @@ def end_of_pause_ms(request: PageRequest) -> int:
 
 def pause(request: PageRequest) -> Answer:
     """Keep the worker from starting work for some time."""
-    pause_scope(request.store, TASKS_SCOPE, end_of_pause_ms(request))
+    until_ms = end_of_pause_ms(request)
+    with _everything(request) as stores:
+        for store in stores:
+            pause_scope(store, TASKS_SCOPE, until_ms)
     return show(request, Notice("Paused: the worker starts no new work.", ("tasks", "resume")))
 
 
 def resume(request: PageRequest) -> Answer:
-    was_paused = resume_scope(request.store, TASKS_SCOPE)
+    with _everything(request) as stores:
+        were_paused = [resume_scope(store, TASKS_SCOPE) for store in stores]
     return show(
-        request, Notice("Work has resumed.", ("tasks", "pause")) if was_paused else Notice("Work was not paused.")
+        request, Notice("Work has resumed.", ("tasks", "pause")) if any(were_paused) else Notice("Work was not paused.")
     )
+
+
+@contextlib.contextmanager
+def _everything(request: PageRequest) -> Iterator[list[Store]]:
+    """Open the vaults, too; one that can't be opened does not work either."""
+    settings = request.settings
+    with open_vaults(settings.places, driver=settings.sqlite_driver) as (vaults, _):
+        yield [request.store, *vaults]
 
 
 def _way_back(piece: Work, left: int) -> tuple[str, ...]:
