@@ -56,15 +56,21 @@ def reserve(
         ledger = _ledger_ms(tx)
         last_hour = tx.fetch_first(_spent_since(ledger - HOUR_MS, project_id))
         last_day = tx.fetch_first(_spent_since(ledger - DAY_MS, project_id))
-        for spent, cap, name in (
-            (last_hour.dollars + dollars, caps.dollars_per_hour, "dollars an hour"),
-            (last_day.dollars + dollars, caps.dollars_per_day, "dollars a day"),
-            (last_day.project_dollars + dollars, caps.dollars_per_project, "dollars a day and project"),
-            (last_hour.calls + 1, caps.calls_per_hour, "calls an hour"),
-            (last_day.tokens + input_tokens + output_tokens, caps.tokens_per_day, "tokens a day"),
+        tokens = input_tokens + output_tokens
+        for spent, wanted, cap, name in (
+            (last_hour.dollars, dollars, caps.dollars_per_hour, "dollars an hour"),
+            (last_day.dollars, dollars, caps.dollars_per_day, "dollars a day"),
+            (last_day.project_dollars, dollars, caps.dollars_per_project, "dollars a day and project"),
+            (last_hour.calls, 1, caps.calls_per_hour, "calls an hour"),
+            (last_day.tokens, tokens, caps.tokens_per_day, "tokens a day"),
         ):
             # Written so that NaN counts as reaching the cap.
-            if not spent <= cap + 1e-9:
+            if not wanted <= cap + 1e-9:
+                raise BudgetReached(
+                    f"the cap of {_amount(cap)} {name} is less than one call may take ({_amount(wanted)}), so no call "
+                    "is made until you raise it; the local extractor is used instead"
+                )
+            if not spent + wanted <= cap + 1e-9:
                 raise BudgetReached(
                     f"the cap of {_amount(cap)} {name} has been reached; the local extractor is used instead"
                 )
@@ -84,7 +90,7 @@ def reserve(
 
 
 def _amount(cap: float) -> str:
-    return f"{cap:,}" if isinstance(cap, int) else f"{cap:g}"
+    return f"{cap:,}" if isinstance(cap, int) else f"{round(cap, 4):g}"
 
 
 def _ledger_ms(tx: Tx) -> int:

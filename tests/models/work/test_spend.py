@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import multiprocessing
+import re
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,31 @@ def reserve_all(path: str, count: int) -> None:
                 )
             except BudgetReached:
                 continue
+
+
+def spend_twice(store: Store, dollars: float, caps: Caps) -> None:
+    for _ in range(2):
+        spend(store, dollars, caps=caps)
+
+
+@pytest.mark.parametrize(
+    ("caps", "dollars", "said"),
+    [
+        (
+            dataclasses.replace(CAPS, dollars_per_day=0.1),
+            0.165,
+            "0.1 dollars a day is less than one call may take (0.165)",
+        ),
+        (dataclasses.replace(CAPS, tokens_per_day=1), 0.1, "1 tokens a day is less than one call may take (2)"),
+        (dataclasses.replace(CAPS, calls_per_hour=0), 0.1, "0 calls an hour is less than one call may take (1)"),
+        (CAPS, 0.3, "0.5 dollars an hour has been reached"),
+    ],
+)
+def test_a_cap_that_no_call_fits_under_is_not_said_to_have_been_reached(
+    store: Store, caps: Caps, dollars: float, said: str
+) -> None:
+    with pytest.raises(BudgetReached, match=re.escape(said)):
+        spend_twice(store, dollars, caps)
 
 
 def test_two_processes_that_race_stay_under_the_cap_together(tmp_path: Path) -> None:
