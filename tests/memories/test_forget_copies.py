@@ -5,6 +5,8 @@ notes.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from engram.consolidation.step_context import Context
 from engram.consolidation.tidying_steps import merge_near_duplicates
 from engram.enums import Actor, Scope, Status
 from engram.forgetting.forget import forget_memory
-from engram.forgetting.forget_files import clean_recollections
+from engram.forgetting.forget_files import clean_exports, clean_recollections
 from engram.memories.correct import correct_memory
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
@@ -252,3 +254,18 @@ def test_no_message_of_a_failure_keeps_it(store: Store, settings: Settings, keep
     assert files_with(settings.home, WORD) == []
     (stage,) = list_stages(store)
     assert (stage.last_error != "", stage.last_error_ms) == (True, store.now_ms())
+
+
+def test_looking_through_the_files_of_the_memory_keeps_the_locks_on_memory_db(
+    store: Store, settings: Settings, keep: Keep
+) -> None:
+    memory = keep(GONE)
+    log = settings.places.memory_db.with_name("memory.db-wal")
+    assert log.exists()
+
+    clean_exports(settings.places, [memory.episode_id], is_dry=True)
+
+    # Another process that finds no locks takes itself for the last one, and deletes the log that is open here.
+    code = "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute('SELECT * FROM episode'); d.close()"
+    subprocess.run([sys.executable, "-c", code, str(settings.places.memory_db)], check=True)
+    assert log.exists()
