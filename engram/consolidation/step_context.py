@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 MAX_NOTE_BYTES = 20_000_000
 #: Number of memories read at a time.
 _BATCH_ROWS = 500
+#: Number of pairs of memories read at a time.
+_BATCH_PAIRS = 64
 
 #: ``(minimum cosine, row ids or None)`` → pairs ``(row id, row id, cosine)`` of similar memories that contain one of
 #: the row ids (None for all pairs), most similar first.
@@ -120,6 +123,27 @@ class Context:
         for pair in self.similar(min_cosine, self.changed):
             if pair[0] not in held_back and pair[1] not in held_back:
                 yield pair
+
+    def read_pairs(
+        self, pairs: Iterable[tuple[int, int, float]], gone: Container[int]
+    ) -> Iterator[tuple[Memory, Memory, float]]:
+        """Yield the memories of pairs whose rows aren't both in ``gone``, with their cosine; leave out missing ones.
+
+        They are read in batches; the rest of a batch is read again after this run has changed something.
+        """
+        rest = iter(pairs)
+        while batch := list(itertools.islice(rest, _BATCH_PAIRS)):
+            row_ids = list({row_id for first_id, second_id, _ in batch for row_id in (first_id, second_id)})
+            found: dict[int, Memory] = {}
+            lines = -1
+            for first_id, second_id, cosine in batch:
+                self.check_time()
+                if first_id in gone and second_id in gone:
+                    continue
+                if lines != len(self.lines):
+                    found, lines = memory_records.memories_by_row(self.store, row_ids), len(self.lines)
+                if first_id in found and second_id in found:
+                    yield found[first_id], found[second_id], cosine
 
     def unchanged(self, tx: Reader, *seen: Memory) -> list[Memory] | None:
         """Return the memories as stored; None if one of them has changed since it was read."""

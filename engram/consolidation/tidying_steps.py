@@ -193,22 +193,17 @@ def supersede_pairs(context: Context, pairs: Iterable[tuple[int, int, float]]) -
     comes from ``Context.pairs``.
     """
     gone: set[int] = set()
-    for first_id, second_id, cosine in pairs:
-        context.check_time()
-        if first_id in gone and second_id in gone:
-            continue
-        pair = memory_records.memories_by_row(context.store, [first_id, second_id])
-        if len(pair) == 2:
-            older, newer = sorted(pair.values(), key=lambda e: (e.holds_from_ms, e.id))
-            is_spared = older.id in gone or context.is_undone("supersede", older)
-            reason = "" if is_spared else _reason(older, newer, cosine)
-            ending = judgements.ending_of(older, newer, Actor.TIDYING) if reason else Ending.STAYS
-            if ending is Ending.CONTRADICTION:
-                if context.is_dry or _note_contradiction(context, older, newer, reason):
-                    context.add_line(f"contradiction between {older.episode_id} and {newer.episode_id} ({reason})")
-            elif ending is Ending.ENDS and (context.is_dry or _supersede(context, older, newer, reason)):
-                context.add_line(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
-                gone.add(older.id)
+    for first, second, cosine in context.read_pairs(pairs, gone):
+        older, newer = sorted((first, second), key=lambda e: (e.holds_from_ms, e.id))
+        is_spared = older.id in gone or context.is_undone("supersede", older)
+        reason = "" if is_spared else _reason(older, newer, cosine)
+        ending = judgements.ending_of(older, newer, Actor.TIDYING) if reason else Ending.STAYS
+        if ending is Ending.CONTRADICTION:
+            if context.is_dry or _note_contradiction(context, older, newer, reason):
+                context.add_line(f"contradiction between {older.episode_id} and {newer.episode_id} ({reason})")
+        elif ending is Ending.ENDS and (context.is_dry or _supersede(context, older, newer, reason)):
+            context.add_line(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
+            gone.add(older.id)
 
 
 def _note_contradiction(context: Context, older: Memory, newer: Memory, reason: str) -> int:
@@ -321,16 +316,13 @@ def archive_repeated(
 def merge_near_duplicates(context: Context) -> None:
     """Merge memories of the same kind and project with nearly equal vectors: the older one absorbs the newer."""
     gone: set[int] = set()
-    for first_id, second_id, cosine in context.pairs(context.duplicate_cosine):
-        context.check_time()
-        if first_id in gone or second_id in gone:
+    for first, second, cosine in context.read_pairs(context.pairs(context.duplicate_cosine), gone):
+        if first.id in gone or second.id in gone:
             continue
-        pair = memory_records.memories_by_row(context.store, [first_id, second_id])
-        if len(pair) == 2:
-            older, newer = sorted(pair.values(), key=lambda e: (e.created_at_ms, e.id))
-            is_wanted = _may_merge(older, newer) and not context.is_undone("archive", newer)
-            if is_wanted and _merge(context, older, newer, cosine):
-                gone |= {first_id, second_id}
+        older, newer = sorted((first, second), key=lambda e: (e.created_at_ms, e.id))
+        is_wanted = _may_merge(older, newer) and not context.is_undone("archive", newer)
+        if is_wanted and _merge(context, older, newer, cosine):
+            gone |= {first.id, second.id}
 
 
 def _may_merge(older: Memory, newer: Memory) -> bool:

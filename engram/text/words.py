@@ -183,6 +183,8 @@ _SUMMARY_STOP_TEXT = """
 STOP_WORDS = frozenset(_SUMMARY_STOP_TEXT.split())
 
 
+# Cached, because consolidation compares a summary with many others.
+@functools.lru_cache(maxsize=4096)
 def words_of(text: str) -> frozenset[str]:
     """Return the stemmed words of a summary without stop words; numbers count."""
     words = (word.lower() for word in _SUMMARY_WORD.findall(text))
