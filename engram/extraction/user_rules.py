@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from engram.enums import Kind, Scope
@@ -196,10 +196,14 @@ def orders(typed: str) -> Sequence[str]:
 
 def says_the_same(first: str, second: str) -> bool:
     """Return True if two orders say the same in nearly the same words."""
-    mine, theirs = prefixes(content_words(first)), prefixes(content_words(second))
-    if bool(words.NEGATION.search(first)) != bool(words.NEGATION.search(second)):
-        return False
-    return bool(mine and theirs) and len(mine & theirs) >= SAME_SHARE * len(mine | theirs)
+    (mine, denies), (theirs, also) = _content(first), _content(second)
+    return denies == also and bool(mine and theirs) and len(mine & theirs) >= SAME_SHARE * len(mine | theirs)
+
+
+@lru_cache(maxsize=4096)  # because each rule is compared with many others
+def _content(order: str) -> tuple[frozenset[str], bool]:
+    """Return the beginnings of an order's words, and whether it denies something."""
+    return prefixes(content_words(order)), bool(words.NEGATION.search(order))
 
 
 def without_questions(text: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from counted_calls import calls_of
 from showing import show_and_use
 
 from bench.storing import content_digest
@@ -26,6 +27,7 @@ from engram.recollection.choose_bites import InjectionRequest, Support, rate_hit
 from engram.redaction import redact
 from engram.search.hits import Hit
 from engram.settings import Settings
+from engram.text.words import content_words
 
 Keep = Callable[..., Memory]
 RULE = "Never deploy on Fridays, because nobody is there to repair it"
@@ -285,3 +287,14 @@ def test_a_rule_given_in_two_projects_is_offered_for_all_of_them_and_stays_where
     ]
     assert {memory.scope for memory in all_memories(store)} == {Scope.PROJECT}
     assert proposals[0].lines[0].episode_id == first.episode_id
+
+
+def test_a_rule_is_split_into_words_once_however_many_it_is_compared_with(
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Memory]
+) -> None:
+    for number in range(30):
+        rule(f"Never paint hull{number} in harbor{number} with paint{number}")
+
+    compared = calls_of(lambda: propose_lines(store, settings, project), content_words.__code__)
+
+    assert 0 < compared < 100
