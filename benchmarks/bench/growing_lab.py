@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from engram.cli.main import engram
 from engram.enums import Actor, Kind, Scope, Source, Voice
 from engram.ingest.read_sources import ingest_all
+from engram.models.engine.database import using_database
 from engram.models.memories.memory_changes import add_memories
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.open_memory import open_store
@@ -62,6 +63,8 @@ class Lab:
 
     @functools.cached_property
     def store(self) -> Any:
+        # So that no command of this process takes the file for one that nobody has open.
+        self.closing.enter_context(using_database(self.settings.places.memory_db))
         return self.closing.enter_context(open_store(self.settings.places.memory_db))
 
     @functools.cached_property
@@ -75,7 +78,14 @@ class Lab:
         result = CliRunner().invoke(engram, [str(argument) for argument in arguments])
         if result.exception and not isinstance(result.exception, SystemExit):
             raise result.exception
+        assert result.exit_code != 2, result.output
         return result.output
+
+    def hook(self, event: str, prompt: str) -> bytes:
+        """Answer a hook, as the worker does."""
+        payload = {"hook_event_name": event, "session_id": "s1", "cwd": str(self.project), "prompt": prompt}
+        more: dict[str, Any] = {"error": prompt, "tool_name": "Bash", "tool_input": {"command": prompt}}
+        return self.runtime.recollection.answer_hook({**payload, **more})
 
     def session(self, name: str = "s1", cwd: Path | str = "") -> Transcript:
         """Return a transcript without lines."""
@@ -87,7 +97,7 @@ class Lab:
     def sessions(self, count: int, lines: Callable[[Transcript, int], object], *, projects: int = 1) -> Lab:
         """Write sessions in some projects."""
         for number in range(count):
-            folder = self.folder / "work" / f"p{number % projects}" if projects > 1 else self.project
+            folder = self.folder / "work" / f"p{number % projects}" if number % projects else self.project
             (folder / ".git").mkdir(parents=True, exist_ok=True)
             transcript = self.session(f"{number:08x}-0000-4000-8000-000000000000", folder)
             transcript.at_ms += 60_000 * number

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
+import sqlite3
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from bench.growing_lab import nested, words
 from tests.growing_transcript import Transcript
@@ -79,6 +82,21 @@ def _bash(t: Transcript, n: int) -> None:
     t.user("one")
     for k in range(n):
         t.calls("Bash", f"error: {words(k, 3)}" if k % 2 else "ok", is_error=bool(k % 2), command=f"make p{k // 2}")
+
+
+def write_claude_mem(path: Path, n: int) -> Path:
+    """Write a database of claude-mem with N observations."""
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE sdk_sessions (id INTEGER, content_session_id TEXT, memory_session_id TEXT)")
+        database.execute(
+            "CREATE TABLE observations (id INTEGER PRIMARY KEY, memory_session_id TEXT, project TEXT, type TEXT, "
+            "title TEXT, narrative TEXT, facts TEXT, created_at_epoch INTEGER)"
+        )
+        for k in range(n):
+            row = (k, f"m{k}", f"p{k}", "decision", words(k), words(k, 60), json.dumps([words(k)]), 1_767_225_600 + k)
+            database.execute("INSERT INTO observations VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+            database.execute("INSERT INTO sdk_sessions VALUES (?, ?, ?)", (k, f"{k:08x}", f"m{k}"))
+    return path
 
 
 #: Texts of about 60 characters times N.
