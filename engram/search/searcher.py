@@ -239,8 +239,10 @@ class Searcher:
         phrases, name = phrases_of(query.text), only_name(query.text)
         is_phrase = bool(phrases)
         # A shell removes quotes, so texts that contain the whole question, word for word, come first. The same goes for
-        # a single word in a script without spaces, since many texts contain its pairs of letters.
+        # a single word in a script without spaces, since many texts contain its pairs of letters, and for one that is
+        # no term, such as a letter or a word that is common in questions.
         is_asked_whole = len(question_words_of(query.text)) > 1 or is_unspaced(query.text)
+        is_asked_whole = is_asked_whole or not self._parse(query).terms
         whole = name or (query.text.strip() if is_asked_whole else "")
         phrases = phrases or ((whole,) if whole else ())
         exact = self.search(replace(query, phrases=phrases)) if phrases else []

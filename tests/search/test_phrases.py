@@ -136,6 +136,14 @@ def test_without_quotes_what_has_the_whole_question_comes_first(searcher: Search
     assert len({hit.id for hit in found}) == len(found)
 
 
+def test_a_word_that_is_no_term_is_found_as_it_stands(searcher: Searcher, store: Store) -> None:
+    tell(store, "t6", "Drive C is full. That is why: the log grew.")
+
+    for text in ("C", "why"):
+        found, unsaid = searcher.look_up(Query(text, limit=1))
+        assert ([place.uuid for hit in found for place in hit.evidence], unsaid) == (["t6-a"], ""), text
+
+
 def test_a_phrase_of_another_project_is_not_found(searcher: Searcher, store: Store) -> None:
     with store.transaction() as tx:
         other = ensure_project(tx, "id-other", "other").id
