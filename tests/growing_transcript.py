@@ -26,7 +26,7 @@ class Transcript:
         self.number += 1
         self.at_ms += 1000
         seconds = self.at_ms // 1000 - 1_767_225_600
-        uuid = data.get("uuid", f"{self.path.stem}-{self.number}")
+        uuid = str(data.get("uuid", f"{self.path.stem}-{self.number}"))
         time = f"2026-01-{seconds // 86400 + 1:02}T{seconds // 3600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}Z"
         whole = {"uuid": uuid, "timestamp": time, "cwd": self.cwd, "gitBranch": "main"} | data
         with self.path.open("a", encoding="utf-8") as file:

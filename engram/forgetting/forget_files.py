@@ -141,7 +141,7 @@ def clean_exports(
     """
     changed = _clean_markdown_exports(places, ids, is_kept, is_dry=is_dry)
     for path in _files(places.root, ("**/*",)):
-        if path.name.removesuffix("-wal").removesuffix("-shm") in (places.memory_db.name, places.queue_db.name):
+        if path.suffix.partition("-")[0] == places.memory_db.suffix:
             continue  # this process may have it open, and closing a file drops all locks of SQLite on it
         # People choose the name and the folder of an export.
         if path.suffix != ".jsonl" and read_regular(path, len(_JSON_EXPORT)) != _JSON_EXPORT:
