@@ -37,8 +37,8 @@ _TURNS_AT_ONCE = 500
 def sources_of(store: Reader, memory: Memory) -> list[str]:
     """Return the ids of the entries that a memory rests on. A queued prompt is identified by the key of its turn."""
     evidence = evidence_of(store, memory.id)
-    turn_ids = dict.fromkeys(entry.turn_id for entry in evidence if entry.turn_id is not None)
-    queued = [key for turn_id in turn_ids if (key := _queued_key(store, turn_id))]
+    turn_ids = dict.fromkeys(entry.turn_id for entry in evidence)
+    queued = [key for turn_id in turn_ids if (key := queued_key(store, turn_id))]
     return list(dict.fromkeys([*(entry.uuid for entry in evidence if entry.uuid), *queued]))
 
 
@@ -183,11 +183,13 @@ def _turn_of_key(store: Reader, source: str) -> int | None:
     """Return the row id of the turn with this key, if it contains text without an id."""
     turn = tables.Turn
     turn_id = store.fetch_value(turn.select(turn.id).where(turn.key == source))
-    return turn_id if turn_id is not None and _queued_key(store, turn_id) else None
+    return turn_id if turn_id is not None and queued_key(store, turn_id) else None
 
 
-def _queued_key(store: Reader, turn_id: int) -> str:
+def queued_key(store: Reader, turn_id: int | None) -> str:
     """Return the key of a turn that contains text without an id, such as a queued prompt; "" for any other turn."""
+    if turn_id is None:
+        return ""
     turn, block = tables.Turn, tables.TextBlock
     unnamed = block.select(block.turn).where((block.turn == turn_id) & block.uuid.is_null())
     return store.fetch_value(turn.select(turn.key).where(turn.id.in_(unnamed))) or ""

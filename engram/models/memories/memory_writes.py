@@ -141,20 +141,23 @@ def link_evidence(tx: Tx, which: ColumnBase) -> None:
     Evidence without a session was extracted on another machine, perhaps by a better extractor than the one here, which
     must not withdraw it: it stays without a turn.
     """
-    evidence, entry = tables.Evidence, tables.Entry
+    evidence, entry, turn = tables.Evidence, tables.Entry, tables.Turn
     is_unlinked = evidence.turn_id.is_null() & evidence.uuid.is_null(False) & (evidence.session_id != "")
     columns = (evidence.memory.alias("episode_ref"), evidence.seq, evidence.uuid)
-    keys = {
-        (row.episode_ref, row.seq): entry_key(unpack_uuid(bytes(row.uuid)))
+    names = {
+        (row.episode_ref, row.seq): unpack_uuid(bytes(row.uuid))
         for row in tx.fetch(evidence.select(*columns).where(which & is_unlinked))
     }
-    if not keys:
+    if not names:
         return
-    query = entry.select(entry.key, entry.turn_id).where(in_json_list(entry.key, list(keys.values())))
-    turns = {row.key: row.turn_id for row in tx.fetch(query)}
-    for (row_id, seq), key in keys.items():
-        if key in turns:
-            tx.update_row(evidence, {"episode_ref": row_id, "seq": seq}, {"turn_id": turns[key]})
+    by_entry = entry.select(entry.key, entry.turn_id).where(in_json_list(entry.key, [*map(entry_key, names.values())]))
+    turns: dict[int | str, int] = {row.key: row.turn_id for row in tx.fetch(by_entry)}
+    # A queued prompt has no entry.
+    by_key = turn.select(turn.key, turn.id).where(in_json_list(turn.key, list(names.values())))
+    turns |= {row.key: row.id for row in tx.fetch(by_key)}
+    for (row_id, seq), name in names.items():
+        if (turn_id := turns.get(entry_key(name), turns.get(name))) is not None:
+            tx.update_row(evidence, {"episode_ref": row_id, "seq": seq}, {"turn_id": turn_id})
 
 
 def _evidence_row(row_id: int, seq: int, entry: Evidence) -> dict[str, Value]:

@@ -23,6 +23,7 @@ from engram.errors import BadRequest, BrokenDatabase, DiskFull, EngramError, Not
 from engram.models import tables
 from engram.models.engine.meta import metas_beginning_with, put_meta
 from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.forgetting.erase_entries import queued_key
 from engram.models.forgetting.forget_memories import apply_tombstones
 from engram.models.memories import memory_changes, memory_records
 from engram.models.memories.judgements import CONTRADICTIONS, JUDGEMENTS
@@ -395,7 +396,7 @@ def _carry(store: Store, source: Store, one: Memory, action: str, actor: Actor, 
         raise BrokenDatabase(f"{one.episode_id[:40]!r} is not the id of a memory")
     project = None if one.project_id is None else projects.project_by_id(source, one.project_id)
     session = sessions.find_session(source, one.session_id) if one.session_id else None
-    evidence = [dataclasses.replace(entry, turn_id=None) for entry in _evidence_in(source, one)]
+    evidence = _evidence_in(source, one)
     if _is_known(store, one, evidence):
         return False
     history = _history_in(source, one.episode_id) or []
@@ -424,9 +425,15 @@ def _carry(store: Store, source: Store, one: Memory, action: str, actor: Actor, 
 
 
 def _evidence_in(source: Store, memory: Memory) -> list[Evidence]:
-    """Return a memory's evidence; none if it can't be read, because its words are worth more."""
+    """Return a memory's evidence; none if it can't be read, because its words are worth more.
+
+    A turn has another row id here. A queued prompt, which has no id, is identified by the key of its turn.
+    """
     try:
-        return memory_records.evidence_of(source, memory.id)
+        return [
+            dataclasses.replace(entry, uuid=entry.uuid or queued_key(source, entry.turn_id), turn_id=None)
+            for entry in memory_records.evidence_of(source, memory.id)
+        ]
     except (EngramError, *_UNREADABLE) as error:
         logger.warning("action=recover memory=%s part=evidence reason=%s", memory.episode_id, error)
         return []

@@ -13,12 +13,13 @@ import pytest
 from engram.enums import Actor, Scope, Source
 from engram.errors import BudgetReached, DiskFull
 from engram.models.engine.transaction import Store
+from engram.models.forgetting.erase_entries import sources_of
 from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.hub.spaces import drop_server, list_servers
 from engram.models.memories import memory_changes
 from engram.models.memories.judgements import note_contradiction
 from engram.models.memories.memory_imports import contradictions_of
-from engram.models.memories.memory_records import Memory, all_memories
+from engram.models.memories.memory_records import Evidence, Memory, all_memories, evidence_of, memories_of_turn
 from engram.models.memories.tombstones import is_memory_gone
 from engram.models.memories.watermarks import keep_undone, load_undone, mark_unjoined, unjoined_rows
 from engram.models.open_memory import open_store
@@ -27,7 +28,8 @@ from engram.models.rescue.carry_over import recover_by_hand
 from engram.models.work.spend import Caps, reserve, settle, spending
 from engram.models.work.work import pause, paused_scopes
 from engram.system.clock import FixedClock
-from tests.models.conversations import store_project
+from engram.transcripts.turns import Opening, Role, TextBlock
+from tests.models.conversations import make_turn, store_project, store_turn
 from tests.models.hub_spaces_made import join_made_up
 
 Keep = Callable[..., Memory]
@@ -246,3 +248,18 @@ def test_a_full_disk_ends_it_instead_of_skipping_what_was_saved_or_forgotten(
 
     with pytest.raises(DiskFull):
         recover_by_hand(new, [store.path], actor=Actor.USER, carry_more=carry_hubs)
+
+
+def test_a_memory_of_a_queued_prompt_still_knows_its_prompt(store: Store, new: Store, keep: Keep) -> None:
+    said = (TextBlock("", Role.USER, "Always use tabs", offset=0, length=5, line=1),)
+    queued = make_turn("q:1", "", said=said, entries=(), opening=Opening.QUEUED)
+    memory = keep("use tabs", is_pinned=True, evidence=[Evidence("", "s1", store_turn(store, queued))])
+    assert sources_of(store, memory) == ["q:1"]
+
+    recover_by_hand(new, [store.path], actor=Actor.TIDYING, carry_more=carry_hubs)
+    turn_id = store_turn(new, queued)
+
+    (recovered,) = all_memories(new)
+    assert sources_of(new, recovered) == ["q:1"]
+    assert [entry.turn_id for entry in evidence_of(new, recovered.id)] == [turn_id]
+    assert memories_of_turn(new, turn_id) == [recovered]
