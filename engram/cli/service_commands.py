@@ -375,19 +375,19 @@ def pause(
     """
     require_alone("off", but=("project",))
     require_alone("only_list")
-    with workspace.stores() as (store, *vaults):
+    with workspace.stores(with_vaults=project is None and not only_list) as stores:
+        store = stores[0]
         place = find_project(store, workspace.settings, project)
-        paused_stores = [store, *vaults] if place is None else [store]
         scope = "" if place is None else place.identity
         until_ms = FOREVER_MS if seconds is None else store.now_ms() + int(seconds * 1000)
         what = "everything" if place is None else place.name
         sentence = ""
         if off:
-            were_paused = [resume(one, scope) for one in paused_stores]
+            were_paused = [resume(one, scope) for one in stores]
             sentence = f"Resumed {what}." if any(were_paused) else f"{what if scope else 'Engram'} was not paused."
         elif not only_list:
             before_ms = current_pauses(store).get(scope, until_ms)
-            for one in paused_stores:
+            for one in stores:
                 pause_scope(one, scope, until_ms)
             instead = "" if before_ms == until_ms else f", instead of {_until(before_ms)}"
             sentence = f"Paused {what} {_until(until_ms)}{instead}."

@@ -105,15 +105,19 @@ class Workspace:
             yield store
 
     @contextlib.contextmanager
-    def stores(self) -> Iterator[list[Store]]:
+    def stores(self, *, with_vaults: bool = True) -> Iterator[list[Store]]:
         """Open the memory and its vaults, for a command about everything; report vaults that can't be opened.
 
         Raises HomeError or StoreError for the memory itself.
         """
         from engram.models.open_memory import open_vaults
 
-        with self.store() as store, open_vaults(self.places, driver=self.settings.sqlite_driver) as (vaults, faults):
-            yield [store, *vaults]
+        with self.store() as store:
+            if not with_vaults:
+                yield [store]
+                return
+            with open_vaults(self.places, driver=self.settings.sqlite_driver) as (vaults, faults):
+                yield [store, *vaults]
         for fault in faults:
             say(fault, err=True)
 

@@ -307,6 +307,8 @@ def test_a_vault_that_cannot_be_opened_does_not_keep_the_rest_from_pausing(
     assert "Paused everything" in said.stdout
     assert "not done in the vault harbor" in said.stderr
     assert (inner.read_bytes() if data else not inner.exists()) == (data or True)
+    for about_no_vault in (["--list"], ["--project", "lantern"], ["--off", "--project", "lantern"]):
+        assert run("pause", *about_no_vault).stderr == ""
 
 
 def test_the_pauses_of_a_project_go_with_it(filled: Store, run: Run, run_json: RunJson, home: Home) -> None:
@@ -333,3 +335,19 @@ def test_the_pauses_of_a_project_go_with_it(filled: Store, run: Run, run_json: R
     with Store(home.memory_db).open() as outer:
         assert sorted(current_pauses(outer)) == sorted([harbor, lantern])
         assert len(pauses_of(outer, harbor)) == 4
+
+
+def test_a_pause_of_everything_ends_for_a_project_that_came_out_of_its_vault_meanwhile(
+    filled: Store, run: Run, home: Home
+) -> None:
+    filled.close()
+    run("projects", "vault", "harbor", "--yes")
+    run("pause")
+    run("projects", "unvault", "harbor", "--yes")
+    with Store(home.memory_db).open() as outer:
+        assert list(current_pauses(outer)) == [""]
+    run("pause", "--off")
+
+    with Store(home.memory_db).open() as outer:
+        assert current_pauses(outer) == {}
+        assert all(end <= outer.now_ms() for _, end in pauses_of(outer, "/home/dev/harbor"))

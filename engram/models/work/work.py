@@ -91,12 +91,23 @@ def carry_pauses(tx: Tx, source: Store, *, is_newer: bool) -> None:
 
 
 def copy_pauses(tx: Tx, source: Reader, scopes: Mapping[str, str]) -> None:
-    """Add another database's pauses of some scopes, each under the scope that it has here."""
-    copied = [(scopes[paused], begin, end) for paused, begin, end in _load(source) if paused in scopes]
+    """Add another database's pauses of some scopes, each under the scope that it has here.
+
+    Where everything is paused for as long, the source's pause of everything goes on only as a part of that.
+    """
+    table, here, now = tables.Pause, current_pauses(tx), tx.now_ms()
+
+    def is_part(paused: str, until_ms: int) -> bool:
+        return not paused and until_ms <= here.get("", 0)
+
+    copied = [
+        (scopes[paused], begin, min(end, now) if is_part(paused, end) else end)
+        for paused, begin, end in _load(source)
+        if paused in scopes
+    ]
     _save_pauses(tx, sorted({*_load(tx), *copied}, key=lambda pause: pause[1]))
-    table, here = tables.Pause, current_pauses(tx)
     for paused, until_ms in current_pauses(source).items():
-        if paused in scopes and until_ms > here.get(scopes[paused], 0):
+        if paused in scopes and until_ms > here.get(scopes[paused], 0) and not is_part(paused, until_ms):
             tx.run(table.insert(scope=scopes[paused], until_ms=until_ms).on_conflict_replace())
 
 
