@@ -321,9 +321,9 @@ def move_out_of_vault(store: Store, settings: Settings, vault: Vault) -> Moved:
     To continue an interrupted move, call this again.
     """
     inner_settings = dataclasses.replace(settings, home=vault.folder)
-    # From now on, nothing is stored in it: if this is interrupted after the copy, what came later would be lost.
-    write_vault(dataclasses.replace(vault, is_sealed=False))
     with open_memory(vault.home.memory_db, driver=store.driver, is_made=True) as inner:
+        # From now on, nothing is stored in it: if this is interrupted after the copy, what came later would be lost.
+        write_vault(dataclasses.replace(vault, is_sealed=False))
         project = next(
             (
                 found

@@ -132,6 +132,8 @@ class Vaults:
             return self._outer
         session_id = str(payload.get("session_id") or "")
         for vault in vaults:
+            if not vault.is_sealed:
+                continue  # nothing of it is shown while it is being moved, but other projects go on
             runtime = self._opened(vault).runtime
             with self.noting_damage(runtime):
                 if find_session(runtime.store, session_id) is not None:
@@ -210,12 +212,11 @@ class Vaults:
         with self._lock:
             key = str(vault.folder)
             known = self._open.get(key)
-            if known is not None and known.runtime.is_damaged.is_set():
+            is_damaged = known is not None and known.runtime.is_damaged.is_set()
+            if known is not None and (is_damaged or known.is_replaced or not vault.is_sealed):
                 del self._open[key]
-                note_damage(known.runtime.store)
-                known.close()
-                known = None
-            elif known is not None and known.is_replaced:
+                if is_damaged:
+                    note_damage(known.runtime.store)
                 known.close()
                 known = None
             if known is None:

@@ -351,3 +351,20 @@ def test_a_pause_of_everything_ends_for_a_project_that_came_out_of_its_vault_mea
     with Store(home.memory_db).open() as outer:
         assert current_pauses(outer) == {}
         assert all(end <= outer.now_ms() for _, end in pauses_of(outer, "/home/dev/harbor"))
+
+
+def test_a_vault_that_cannot_be_read_stays_in_use_after_an_attempt_to_bring_it_back(
+    filled: Store, run: Run, run_json: RunJson, home: Home
+) -> None:
+    filled.close()
+    vault = Home(Path(run_json("projects", "vault", "harbor", "--yes")["vault"]))
+    with open_store(vault.memory_db) as inner:
+        make_backup(inner, vault.backups)
+    vault.memory_db.write_bytes(b"garbage" * 5000)
+
+    run("projects", "unvault", "harbor", "--yes", code=1)
+    run("--vault", "harbor", "restore", "--yes")
+
+    found = find_vault(home, "harbor")
+    assert found is not None
+    assert found.is_sealed

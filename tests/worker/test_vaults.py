@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ from engram.models.rescue.backup import make_backup
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.runtime import Runtime, make_runtime
-from engram.vaults import FILE_NAME, Vault, find_vault
+from engram.vaults import FILE_NAME, Vault, find_vault, write_vault
 from engram.worker.hook_answers import Answers, Vaults
 from engram.worker.memory_file import BROKEN_NAME
 from tests.growing_transcript import Transcript
@@ -183,3 +184,17 @@ def test_a_vault_made_anew_in_the_same_folder_is_opened_anew(
 
     with Store(vault.home.memory_db).open() as inner:
         assert inner.value("SELECT count(*) FROM meta WHERE key = 'test'") == 1
+
+
+def test_a_vault_that_is_being_moved_shows_nothing_and_does_not_silence_other_projects(
+    runtime: Runtime, vaults: Vaults, vault: Vault, root: Path
+) -> None:
+    rope = {"hook_event_name": "UserPromptSubmit", "prompt": "are the ropes made of nylon, or which ropes are?"}
+    answers = Answers(runtime, lambda: True, vaults)
+    assert SECRET in json.dumps(ask(answers, **prompt(root, "5e551017-0000-4000-8000-000000000005")))
+    write_vault(dataclasses.replace(vault, is_sealed=False))
+
+    assert ask(answers, **prompt(root, "5e551017-0000-4000-8000-000000000006")) == {}
+    for number, served in enumerate((vaults, Vaults(runtime))):
+        asked = rope | {"cwd": str(root.parent), "session_id": f"5e551017-0000-4000-8000-00000000001{number}"}
+        assert "Ropes are nylon." in json.dumps(ask(Answers(runtime, lambda: True, served), **asked))
