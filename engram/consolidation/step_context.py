@@ -129,19 +129,22 @@ class Context:
     ) -> Iterator[tuple[Memory, Memory, float]]:
         """Yield the memories of pairs whose rows aren't both in ``gone``, with their cosine; leave out missing ones.
 
-        They are read in batches; the rest of a batch is read again after this run has changed something.
+        They are read in batches; after this run has changed something, each pair of the rest of a batch is read again.
         """
         rest = iter(pairs)
         while batch := list(itertools.islice(rest, _BATCH_PAIRS)):
-            row_ids = list({row_id for first_id, second_id, _ in batch for row_id in (first_id, second_id)})
+            unread = list({row_id for first_id, second_id, _ in batch for row_id in (first_id, second_id)})
             found: dict[int, Memory] = {}
-            lines = -1
+            lines = len(self.lines)
             for first_id, second_id, cosine in batch:
                 self.check_time()
                 if first_id in gone and second_id in gone:
                     continue
                 if lines != len(self.lines):
-                    found, lines = memory_records.memories_by_row(self.store, row_ids), len(self.lines)
+                    found, lines = {}, len(self.lines)
+                if first_id not in found or second_id not in found:
+                    found |= memory_records.memories_by_row(self.store, unread or [first_id, second_id])
+                    unread = []
                 if first_id in found and second_id in found:
                     yield found[first_id], found[second_id], cosine
 
