@@ -233,17 +233,17 @@ CHOICES = {
 #: Word in a setting's name → the largest value, which nobody needs to exceed; the first word that the name contains
 #: counts. What is computed from it stays small enough for SQLite, sockets, timers and dates.
 _LARGEST = {
-    **dict.fromkeys(("timeout", "wait", "drain", "budget", "sweep"), 86_400),
+    **dict.fromkeys(("timeout", "wait", "drain", "budget", "sweep"), 1_000_000),
     "bytes": 1_000_000_000,
     "seconds": 3_153_600_000,
-    "days": 36_500,
+    "days": 1_000_000,
     "mb": 1_000_000,
     "dollars": 1_000_000,
     "tokens": 1_000_000_000_000,
     "threads": 1024,
 }
 #: The largest value of a number without a unit: hits, memories, bites, messages or calls.
-_LARGEST_COUNT = 1_000_000
+_LARGEST_COUNT = 1_000_000_000
 
 
 def _largest_of(name: str) -> int:
