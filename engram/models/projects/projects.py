@@ -6,7 +6,7 @@ import itertools
 import re
 import secrets
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -283,7 +283,7 @@ def ensure_project(
     identities = {identity, "" if known is None else known.identity}
     namesake = find_project(tx, wanted_name)
     other = "" if namesake is None else namesake.identity
-    names = (clean(name) for name in _names_for(wanted_name, identity, remote, other))
+    names = _names_for(wanted_name, identity, remote, other, is_clean=lambda text: clean(text) == text)
     name = next(name for name in names if not is_name_taken(tx, name, identities))
     columns = {
         "identity": identity,
@@ -300,18 +300,25 @@ def ensure_project(
     return _with_folder(tx, ProjectRow(id=row_id, identity=identity, name=name, root=""), root)
 
 
-def _names_for(wanted_name: str, identity: str, remote: str, namesake: str) -> Iterator[str]:
+def _names_for(
+    wanted_name: str, identity: str, remote: str, namesake: str, *, is_clean: Callable[[str], bool]
+) -> Iterator[str]:
     """Yield names for a project, the best first: the wanted one, with what tells it apart before it, with a number.
 
     That is the nearest enclosing folder that the path of ``namesake``, which has the name already, doesn't share, or
     else the owner of the remote. No name contains a slash, so that none is taken for a folder.
+
+    Args:
+        is_clean: returns False for text that looks like a secret, such as a hash. What does so only with what is added
+            to it is none.
     """
     yield wanted_name
     owners = remote.split("/")[1:-1] if is_shareable(remote) else []
     folders, others = _folders_in(identity), _folders_in(namesake)
     apart = [folder for folder, other in itertools.zip_longest(folders, others) if folder and folder != other]
-    prefixes = [*apart[:1], *owners[-1:]]
-    yield from (f"{prefix}-{wanted_name}" for prefix in prefixes if not wanted_name.startswith(prefix))
+    prefixes = filter(is_clean, [*list(filter(is_clean, apart))[:1], *owners[-1:]])
+    joined = (f"{prefix}-{wanted_name}" for prefix in prefixes if not wanted_name.startswith(prefix))
+    yield from (name[:MAX_NAME_CHARACTERS].rstrip() for name in joined)
     yield from (f"{wanted_name[: MAX_NAME_CHARACTERS - 6]}-{number}" for number in itertools.count(2))
 
 

@@ -47,3 +47,15 @@ def test_names_of_another_memory_are_taken_over_by_identity(store: Store, tmp_pa
     project = store_project(store, "a")
 
     assert projects.names_of_project(store, project.id) == {"a", "renamed there"}
+
+
+def test_no_hash_becomes_part_of_a_name(store: Store) -> None:
+    number = "3f9a8c7d6e5b4a39281706f5e4d3c2b1a0f9e8d7"
+    with store.transaction() as tx:
+        made = [
+            projects.ensure_project(tx, f"/{place}/{number}/cli", "cli").name for place in ("home/me", "tmp/a", "tmp/b")
+        ]
+        numbered = [projects.ensure_project(tx, f"/{n}", "a1b2c3d4e5f6a7b8c9d").name for n in range(4)]
+
+    assert made == ["cli", "a-cli", "b-cli"]
+    assert numbered == ["a1b2c3d4e5f6a7b8c9d", *(f"a1b2c3d4e5f6a7b8c9d-{n}" for n in (2, 3, 4))]
