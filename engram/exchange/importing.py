@@ -28,6 +28,7 @@ from engram.ingest.project_moves import NAME_ONLY
 from engram.ingest.session_project import identify_folder, project_for
 from engram.models.engine.transaction import Store, Tx
 from engram.models.memories import memory_changes, memory_history, memory_records
+from engram.models.memories.memory_history import Change
 from engram.models.memories.memory_imports import (
     carry_contradiction,
     drop_empty_projects,
@@ -377,11 +378,22 @@ class _Importer:
             memory=clean,
             place=_redacted(incoming.place, self._clean_name),
             evidence=tuple(one for one in incoming.evidence if _redacted(one, self._clean_name) == one),
-            history=_redacted(incoming.history, redact),
+            history=tuple(map(self._clean_step, incoming.history)),
             contradictions=_redacted(incoming.contradictions, redact),
             agent=self._clean_name(incoming.agent),
             reason=redact(incoming.reason),
         )
+
+    def _clean_step(self, step: Change) -> Change:
+        before, after = (
+            {
+                self._redact(name): _redacted(value, self._clean_name if name in _NAMING_FIELDS else self._redact)
+                for name, value in fields.items()
+            }
+            for fields in (step.before, step.after)
+        )
+        action, reason = self._redact(step.action), self._redact(step.reason)
+        return dataclasses.replace(step, action=action, reason=reason, before=before, after=after)
 
     def _clean_name(self, text: str) -> str:
         """Return a name or path without secrets. It may contain a hash, which says nothing."""
@@ -460,6 +472,10 @@ class _Importer:
             "added": self._report.counts[Outcome.ADDED],
             "new_projects": self._new_project_ids,
         }
+
+
+#: Fields in a step of the history that are ids or paths, and the list of entries of evidence.
+_NAMING_FIELDS = frozenset({"slot", "stable_id", "session_id", "project_identity", "entries"})
 
 
 def _redacted(value: Any, redact: Redact) -> Any:

@@ -344,6 +344,15 @@ def test_ids_that_are_hashes_stay_as_they_are(store: Store, settings: Settings) 
     assert [project.identity for project in list_projects(store)] == [f"/src/{number}/harbor"]
 
 
+def test_ids_that_are_hashes_stay_in_the_history(store: Store, settings: Settings) -> None:
+    number = "8353a73469b67523488432df93688000"
+    fields = {"slot": number, "project_identity": f"/src/{number}/harbor", "entries": [[number, number, 3]]}
+    step = {"at_ms": 5, "action": "add", "actor": "tidying", "reason": "", "before": fields, "after": fields}
+    import_into(store, settings, as_source([LINE | {"history": [step]}]))
+
+    assert records(store)[0]["history"] == [step]
+
+
 def test_two_memories_whose_slots_are_secrets_both_come_in(store: Store, settings: Settings) -> None:
     lines = [
         LINE
