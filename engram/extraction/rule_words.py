@@ -243,7 +243,7 @@ EXAMPLE = lazy_regex(
 )
 #: Wordings that report what someone said, how something was, or what the user only recalls.
 REPORTS = lazy_regex(
-    r"\bi(?:['’]ve| have)? (?:always|never) (?:\w+(?<!e)ed|understood|knew|thought|got|saw|"
+    r"\bi(?:['’]ve| have)? (?:always|never) (?:(?!embed\b|shed\b|shred\b)\w+(?<!e)ed|understood|knew|thought|got|saw|"
     r"found|had|was|did|been|went|said|felt|heard|meant|wrote|written|seen|known|gotten)\b|"
     r"\b(?:i guess|iirc|afaicr|if (?:i|my) (?:recall|remember|memory serves)(?: me)?(?: correctly| right(?:ly)?)?)\b|"
     r"^\W*(?:(?:and|but|so|also|well|hm+|ok(?:ay)?)\b[, ]+)*i(?:['’]ve| have)?(?: (?:just|once|also|often|recently))? "
@@ -257,7 +257,7 @@ REPORTS = lazy_regex(
 #: The words before a colon, behind which a sentence goes on.
 LEAD = lazy_regex(r"^(?P<lead>[^:：]{2,80}?)\s?(?:[:：](?!//)\s*)(?=\S)")
 #: A lead that begins with an article names whose words follow ("a guy on a forum: …", "my boss: …"), unless it says
-#: that they are a rule of the user's, or for what they hold.
+#: that they are a rule of the user's, or for what they hold, or only what kind of statement they are ("a tip: …").
 ATTRIBUTES = lazy_regex(
     r"^\W*(?:(?:and|but|so|also|well|as|like|ok(?:ay)?)[, ]+)?(?:an?|the|my|some|one of|this one|de[rs]|die|das|"
     r"mein|meine|ein|eine|le|la|un|une|mon|ma|el|una|mi|il|lo|uno|o|um|uma|meu|minha|een|mijn)\b(?! la suite)"
@@ -265,7 +265,11 @@ ATTRIBUTES = lazy_regex(
     r"instructions?|things?|notes?|points?|requests?|reminders?|decisions?|answer|agreement|deal|way|default|future|"
     r"for|always|never|we|us|i|you|"
     r"\w*regel|\w*konvention|sache|bitte|règle|chose|consigne|convention|regla|cosa|norma|regola|convenzione|"
-    r"regra|coisa|convenção|regel|afspraak|ding)\b)",
+    r"regra|coisa|convenção|regel|afspraak|ding)\b)"
+    r"(?!\s(?:hints?|tips?|warnings?|(?:\w+ )?(?:guidelines?|guidance|process|procedure|workflow|requirements?|"
+    r"constraints?|expectations?|corrections?|clarifications?|remarks?|caveats?|takeaways?|lessons?|goals?|wish|part|bit|"
+    r"wichtigste|hinweise?|vorgaben?|anforderung(?:en)?|wunsch|anmerkung|remarque|précision|exigence|important|"
+    r"notas?|importante|opmerking))\W*$)",
     _ANY,
 )
 #: A lead that only opens what the user says: "before we go on: …".
@@ -319,6 +323,12 @@ OF_THE_PROGRAM = lazy_regex(
 REQUIRES = lazy_regex(
     r"^(?!.*\b(?:we|our|us|i|my|me|you|your|commits?|tests?|rules?|reviews?|pull requests?|prs?|branch\w*|code|docs?|"
     r"files?|comments?|names?)\b).*\b(?:must|should|shall|has to|have to|needs to)(?: (?:not|only|always|never))? \w",
+    _ANY,
+)
+#: Says that the work is meant, not a thing to be made.
+OF_THE_WORK = lazy_regex(
+    r"\b(?:runs?|commit\w*|test\w*|lint\w*|install\w*|rebas\w+|review\w*|document\w*|pull requests?|prs?|"
+    r"dependenc\w+|packages?|changelog|instead of)\b",
     _ANY,
 )
 #: Names who speaks or who is spoken to, or all of the work, so that a sentence may be about how they work.

@@ -160,7 +160,8 @@ def judge(
             if is_part and found.refusal is None and not _is_wider(sentence):
                 required.add(place)
             is_next = place > 0 and sentences[place - 1][1].group == statement.group and words.REQUIRES.search(before)
-            if is_next and words.FROM_NOW_ON.search(sentence) and not _is_wider(words.FROM_NOW_ON.sub("", sentence)):
+            is_from_now_on = words.FROM_NOW_ON.search(sentence) and not words.OF_THE_WORK.search(sentence)
+            if is_next and is_from_now_on and not _is_wider(words.FROM_NOW_ON.sub("", sentence)):
                 required.add(place)
             is_for_run = command is not None and not words.KEEPS.search(command[0])
             if place == 0 and found.refusal is None and is_for_run and not words.FROM_NOW_ON.search(sentence):

@@ -22,6 +22,7 @@ def kept(prompt: str) -> list[str]:
         "Le chef de projet répétait toujours : ne jamais livrer le vendredi.",
         "Un tipo en Twitter: nunca uses herencia.",
         "Ein Typ auf Reddit: nie wieder ORMs benutzen.",
+        "A tip from a guy on Reddit: never use tabs.",
     ],
 )
 def test_what_follows_the_name_of_somebody_is_theirs(prompt: str) -> None:
@@ -37,6 +38,14 @@ def test_what_follows_the_name_of_somebody_is_theirs(prompt: str) -> None:
         "Before you start: always read docs/adr first.",
         "Ok, another thing: never touch the lock files.",
         "For the docs: always use American English.",
+        "My guideline: never commit generated files.",
+        "A correction: use pnpm, never npm.",
+        "A warning: never push to main.",
+        "A hard requirement: always keep the public API stable.",
+        "The process: always run the tests before you commit.",
+        "Das Wichtigste: niemals direkt auf main pushen.",
+        "Une remarque : utilise toujours pnpm.",
+        "Una nota: usa siempre pnpm.",
     ],
 )
 def test_what_follows_an_opening_of_the_user_s_is_the_user_s(prompt: str) -> None:
@@ -87,6 +96,11 @@ def test_what_a_thing_to_be_made_must_do_is_no_rule(prompt: str) -> None:
         ),
         ("Eviction must be LRU. From now on ask me before you merge.", "From now on ask me before you merge."),
         ("The page must load fast. Never push to main.", "Never push to main."),
+        (
+            "The build has to pass. From now on always run make check before committing.",
+            "From now on always run make check before committing.",
+        ),
+        ("It should be fast. From now on, use uv instead of pip.", "From now on, use uv instead of pip."),
     ],
 )
 def test_a_rule_after_what_must_be_is_one_if_it_is_about_more(prompt: str, rule: str) -> None:
@@ -114,6 +128,7 @@ def test_what_was_always_so_is_no_rule(prompt: str) -> None:
         "Wir haben Jenkins durch Gitea ersetzt.",
         "Nous avons remplacé yarn par pnpm",
         "I always squash before I merge.",
+        "I never embed fonts.",
         "N'ajoute jamais de dépendance sans me demander.",
         "Ne touche jamais au dossier legacy/.",
         "Ne commite jamais sans moi.",
