@@ -148,7 +148,7 @@ def measure(memories: int, samples: int, model: str) -> dict[str, Any]:
         os.environ |= {
             "ENGRAM_HOME": f"{name}/home",
             "CLAUDE_CONFIG_DIR": f"{name}/claude",
-            "ENGRAM_CONSOLIDATE_SECONDS": str(10**10),
+            "ENGRAM_CONSOLIDATE_SECONDS": str(10**9),
             "ENGRAM_EMBEDDING_MODEL": model,
         }
         settings = load().settings

@@ -232,7 +232,7 @@ class Chaos:
             sweep_seconds=1,
             session_memories=100_000,
             hourly_memories=100_000,
-            consolidate_seconds=10**10,
+            consolidate_seconds=10**9,
             consolidate_budget_seconds=30,
             drain_seconds=1,
             sqlite_driver=driver,

@@ -77,7 +77,7 @@ class Upkeep:
             extract_every_messages=1,
             session_memories=100_000,
             hourly_memories=100_000,
-            consolidate_seconds=10**10,
+            consolidate_seconds=10**9,
             consolidate_budget_seconds=30,
             sqlite_driver=driver,
         )

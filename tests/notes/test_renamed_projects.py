@@ -68,7 +68,7 @@ def test_a_renamed_project_sees_its_notes_and_another_one_of_its_former_name_doe
     newcomer = made_project(memory, "boat", "/gone/other/boat")
 
     assert sees(memory, home, boat) == ["search", *SEES_ALL]
-    assert newcomer.name == "boat-2"
+    assert newcomer.name == "other-boat"
     assert sees(memory, home, newcomer) == sees(memory, home, other) == []
     with pytest.raises(BadRequest, match="was named"):
         rename_project(memory, other, "ferry")
