@@ -57,7 +57,7 @@ from engram.text.shell import without_heredocs
 from engram.transcripts.git_commands import MAX_STATUS_SECONDS
 from engram.transcripts.git_files import read_branch
 from engram.trust.display import as_arguments, number_of
-from engram.worker.recall_client import ANSWER_SECONDS, AnsweredBy, silent_note
+from engram.worker.recall_client import ANSWER_SECONDS, AnsweredBy, with_silence
 from engram.worker.worker_client import ask_worker
 
 # -- ``engram where``: the state of the work in this folder.
@@ -289,7 +289,7 @@ def explain_prompt(
     from engram.search.searcher import Searcher
 
     embedder, note = load_model(settings)
-    note = "; ".join(filter(None, (silent_note(settings) if with_worker else "", note)))
+    note = with_silence(settings, note) if with_worker else note
     searcher = Searcher(store, settings, embedder=embedder)
     searcher.refresh()
     explanation = explain(RecollectionService(store, searcher, settings, embedder=embedder), prompt, project)

@@ -22,9 +22,9 @@ from engram.extraction.user_rules import (
 )
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.transaction import Reader, Store, Tx
-from engram.models.memories.judgements import is_kept_by_hand
+from engram.models.memories.judgements import is_settled_by_hand
 from engram.models.memories.memory_changes import change_memory
-from engram.models.memories.memory_history import add_run, close_run, history_of
+from engram.models.memories.memory_history import add_run, close_run
 from engram.models.memories.memory_records import Evidence, Memory, evidence_of, find_memory
 from engram.models.sessions.reading_progress import unknown_elements
 from engram.models.sessions.recent_work import texts_of_evidence
@@ -78,7 +78,7 @@ def rejudge_rules(context: Context) -> None:
         return
     for memory in context.current_memories():
         context.check_time()
-        if not _is_in_question(memory) or _is_settled(context, memory):
+        if not _is_in_question(memory) or is_settled_by_hand(context.store, memory):
             continue
         verdict = _judge_again(context.store, memory)
         if verdict.why_not and not context.is_undone("archive", memory):
@@ -163,7 +163,11 @@ def _unkept(context: Context) -> Iterator[Memory]:
     """Yield the memories from earlier local extractors that the current one would not make from the same turns."""
     by_session: dict[str, list[Memory]] = {}
     for memory in context.current_memories():
-        if _is_picked(memory) and not context.is_undone("archive", memory) and not _is_settled(context, memory):
+        if (
+            _is_picked(memory)
+            and not context.is_undone("archive", memory)
+            and not is_settled_by_hand(context.store, memory)
+        ):
             by_session.setdefault(memory.session_id, []).append(memory)
     for session_id, memories in by_session.items():
         process_limits.pause()
@@ -223,10 +227,6 @@ def _is_in_question(memory: Memory) -> bool:
 
 def _is_earlier_rule(memory: Memory) -> bool:
     return memory.is_users_rule and memory.extractor in EARLIER_EXTRACTORS
-
-
-def _is_settled(context: Context, memory: Memory) -> bool:
-    return is_kept_by_hand(memory) or any(change.is_by_hand for change in history_of(context.store, memory.episode_id))
 
 
 def _judge_again(store: Store, memory: Memory) -> _Verdict:

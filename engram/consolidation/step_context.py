@@ -133,20 +133,16 @@ class Context:
         """
         rest = iter(pairs)
         while batch := list(itertools.islice(rest, _BATCH_PAIRS)):
-            unread = list({row_id for first_id, second_id, _ in batch for row_id in (first_id, second_id)})
-            found: dict[int, Memory] = {}
+            read = memory_records.memories_by_row
+            found = read(self.store, list({row_id for pair in batch for row_id in pair[:2]}))
             lines = len(self.lines)
             for first_id, second_id, cosine in batch:
                 self.check_time()
                 if first_id in gone and second_id in gone:
                     continue
-                if lines != len(self.lines):
-                    found, lines = {}, len(self.lines)
-                if first_id not in found or second_id not in found:
-                    found |= memory_records.memories_by_row(self.store, unread or [first_id, second_id])
-                    unread = []
-                if first_id in found and second_id in found:
-                    yield found[first_id], found[second_id], cosine
+                now = found if lines == len(self.lines) else read(self.store, [first_id, second_id])
+                if first_id in now and second_id in now:
+                    yield now[first_id], now[second_id], cosine
 
     def unchanged(self, tx: Reader, *seen: Memory) -> list[Memory] | None:
         """Return the memories as stored; None if one of them has changed since it was read."""

@@ -129,16 +129,16 @@ def ask_memory(
         if answer is not None and hits is not None:
             return RecallResponse(hits, AnsweredBy.WORKER, not_found=str(answer.get("unsaid", "")))
     embedder, note = load_model(settings) if with_model else (None, "")
-    notes = (silent_note(settings) if with_worker else "", note)
     answered_by = AnsweredBy.TEXT if embedder is None else AnsweredBy.MODEL
     hits, not_found = _search_here(store, settings, request, embedder)
-    return RecallResponse(hits, answered_by, "; ".join(filter(None, notes)), not_found)
+    return RecallResponse(hits, answered_by, with_silence(settings, note) if with_worker else note, not_found)
 
 
-def silent_note(settings: Settings) -> str:
-    """Return the remark that a running worker did not answer; "" if none is running. Call it after asking in vain."""
+def with_silence(settings: Settings, note: str) -> str:
+    """Put before a note that a worker runs and does not answer, if one runs. Call it after asking in vain."""
     pid = holder_of(settings_around(settings).places.worker_lock)
-    return f"the worker (pid {pid}) does not answer: `engram doctor` says what to do" if pid else ""
+    silence = f"the worker (pid {pid}) does not answer: `engram doctor` says what to do" if pid else ""
+    return "; ".join(filter(None, (silence, note)))
 
 
 def _parse_hits(answer: Mapping[str, Any] | None) -> tuple[PublicHit, ...] | None:

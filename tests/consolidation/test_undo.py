@@ -229,12 +229,17 @@ def test_what_was_forgotten_is_final(store: Store, settings: Settings, keep: Kee
     assert new.episode_id not in repr(store.rows("SELECT * FROM run"))
 
 
+def run_that_archives(store: Store, settings: Settings, keep: Keep) -> int:
+    """A consolidation that archives one of two memories, because they say the same."""
+    keep("the hull is blue", content="")
+    keep("the hull is blue", content="", session_id="s2")
+    return consolidate(store, settings, is_forced=True).run_id
+
+
 def test_a_run_is_undone_only_if_nothing_was_changed_until_then(
     store: Store, settings: Settings, keep: Keep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep("the hull is blue", content="")
-    keep("the hull is blue", content="", session_id="s2")
-    run = consolidate(store, settings, is_forced=True).run_id
+    run = run_that_archives(store, settings, keep)
     (archived,) = [one for one in memory_records.all_memories(store) if not one.is_current]
 
     def restore() -> None:
@@ -249,9 +254,7 @@ def test_a_run_is_undone_only_if_nothing_was_changed_until_then(
 def test_a_run_is_undone_once_even_by_two_at_a_time(
     store: Store, settings: Settings, keep: Keep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep("the hull is blue", content="")
-    keep("the hull is blue", content="", session_id="s2")
-    run = consolidate(store, settings, is_forced=True).run_id
+    run = run_that_archives(store, settings, keep)
 
     change_before_next_transaction(monkeypatch, lambda: undo_run(store, settings, run, actor=Actor.USER))
     with pytest.raises(BadRequest, match="already been undone"):

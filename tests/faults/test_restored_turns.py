@@ -11,7 +11,7 @@ from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.memories import memory_records
 from engram.models.memories.memory_changes import change_memory
 from engram.models.open_memory import open_store
-from engram.models.rescue.backup import make_backup
+from engram.models.rescue.backup import Backup, make_backup
 from engram.models.rescue.restore import restore_backup
 from engram.settings import Settings
 from engram.tasks.session_tasks import extract_now, read_and_make_due
@@ -30,6 +30,12 @@ def grow(path: Path, step: int) -> None:
         say(path, "assistant", f"Step {step}")
 
 
+def backed_up(settings: Settings) -> Backup:
+    """A backup of the memory before anything is read."""
+    with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
+        return make_backup(store, settings.places.backups)
+
+
 def read(settings: Settings) -> dict[str, str]:
     """Read and extract the session; returns the summary of each current memory, with its id."""
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
@@ -43,8 +49,7 @@ def read(settings: Settings) -> dict[str, str]:
 def test_a_memory_that_came_back_with_its_project_is_withdrawn_by_the_whole_turn(settings: Settings) -> None:
     path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
     memory_db, driver = settings.places.memory_db, settings.sqlite_driver
-    with open_store(memory_db, driver=driver) as store:
-        backup = make_backup(store, settings.places.backups)
+    backup = backed_up(settings)
     grow(path, 1)
     assert len(read(settings)) == 2
 
@@ -57,8 +62,7 @@ def test_a_memory_that_came_back_with_its_project_is_withdrawn_by_the_whole_turn
 def test_a_memory_that_somebody_pinned_stays(settings: Settings) -> None:
     path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
     memory_db, driver = settings.places.memory_db, settings.sqlite_driver
-    with open_store(memory_db, driver=driver) as store:
-        backup = make_backup(store, settings.places.backups)
+    backup = backed_up(settings)
     grow(path, 1)
     pinned = f"{PROMPTS[1]} It took 1 steps."
     episode_id = read(settings)[pinned]

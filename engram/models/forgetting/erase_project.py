@@ -13,9 +13,8 @@ from engram.models.engine.statement import in_json_list, prepared
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.forgetting.erase_entries import clean_sessions, invalidate_readers
 from engram.models.forgetting.forget_memories import clean_runs, drop_all_notes, memories_resting_on
-from engram.models.memories.judgements import is_kept_by_hand
+from engram.models.memories.judgements import is_settled_by_hand
 from engram.models.memories.memory_changes import delete_memory, erase_fields, forget_evidence
-from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Memory, select_memories
 from engram.models.memories.tombstones import TombstoneKind, project_forgotten_ms
 from engram.models.projects.project_folders import identities_of_project
@@ -240,10 +239,7 @@ def drop_unsettled_turns(store: Store, session: SessionRow, spans: Sequence[Span
         turns = [row for row in tx.fetch(query) if spans is None or is_within(row.started_at_ms, spans)]
         for row in turns:
             for memory in memories_resting_on(tx, [row.id]):
-                is_by_hand = is_kept_by_hand(memory) or any(
-                    step.is_by_hand for step in history_of(tx, memory.episode_id)
-                )
-                if memory.source == Source.AUTO and not is_by_hand:
+                if memory.source == Source.AUTO and not is_settled_by_hand(tx, memory):
                     delete_memory(tx, memory, actor=Actor.TIDYING)
             invalidate_readers(tx, row.id)
             withdraw_turn(tx, row.key)

@@ -88,6 +88,11 @@ def is_kept_by_hand(memory: Memory) -> bool:
     return memory.is_pinned or memory.source == Source.MANUAL
 
 
+def is_settled_by_hand(store: Reader, memory: Memory) -> bool:
+    """Return True for a memory that was kept by hand, or whose text or use a person or an agent has ever decided."""
+    return is_kept_by_hand(memory) or any(step.is_by_hand for step in history_of(store, memory.episode_id))
+
+
 @dataclass(frozen=True, slots=True)
 class Contradiction:
     older_id: str
