@@ -21,7 +21,9 @@ from engram.models.engine.database import using_database
 from engram.models.projects.projects import NO_PROJECT, project_by_id
 from engram.models.sessions.reading_progress import load_progress
 from engram.models.sessions.sessions import find_session
+from engram.models.shown.usage import SessionTotals, count_sessions
 from engram.models.work.task_runs import note_damage, note_lost_writes
+from engram.models.work.work import due_work
 from engram.notes.user_files import standing_of
 from engram.paths import is_session_id
 from engram.recollection.dry_run import explain
@@ -35,7 +37,7 @@ from engram.system import process_limits
 from engram.system.process_limits import rss_mb
 from engram.tasks.drain import drain
 from engram.tasks.runtime import Runtime, make_vault_runtime, run_guarded
-from engram.tasks.session_tasks import embed
+from engram.tasks.session_tasks import embed, recollect_now
 from engram.text.words import MAX_QUERY_CHARS
 from engram.transcripts import registry
 from engram.transcripts.agents import Source
@@ -85,7 +87,7 @@ class _OpenVault:
         self._opened.close()
 
     def work(self) -> None:
-        """Read the project's sessions, make memories from them, consolidate and back up."""
+        """Read the project's sessions, choose what they are shown, make memories from them, consolidate and back up."""
         runtime = self.runtime
         for source in registry.discover(runtime.settings):
             if runtime.is_stopping:
@@ -94,6 +96,10 @@ class _OpenVault:
                 read = ingest_source(runtime.store, source, settings=runtime.settings, redact=runtime.redact)
                 if read.skipped:
                     self._passed_over[source.place] = source.stamp
+        for work in due_work(runtime.store):
+            if work.kind == "recollect":
+                run_guarded(runtime, "recollect", work.key, partial(recollect_now, runtime, work.key))
+        runtime.recollection.tidy()
         drain(runtime, with_consolidation=True)
         runtime.refresh_index()
         self._backup.run_if_due()
@@ -171,6 +177,14 @@ class Vaults:
         for known in self._known():
             with contextlib.suppress(StoreError), self.noting_damage(known.runtime):
                 known.runtime.recollection.write_down()
+
+    def count_sessions(self, session_ids: Sequence[str]) -> dict[str, SessionTotals]:
+        """Return session id → figures, for those of the sessions that are in open vaults."""
+        totals: dict[str, SessionTotals] = {}
+        for known in self._known():
+            with contextlib.suppress(StoreError), self.noting_damage(known.runtime):
+                totals |= count_sessions(known.runtime.store, session_ids)
+        return totals
 
     def check(self) -> None:
         """Once a minute, start the work of every sealed vault; close those that are gone."""

@@ -23,6 +23,7 @@ from engram.tasks.enqueue_due import enqueue_due
 from engram.tasks.queue import EngramQueue
 from engram.tasks.runtime import Runtime
 from engram.tasks.upkeep_tasks import sync
+from engram.worker.hook_answers import Vaults
 from engram.worker.memory_file import DailyBackup
 from engram.worker.socket_server import RecallServer
 
@@ -35,8 +36,9 @@ MAX_SESSIONS = 50
 class StatusLines:
     """Writes the files that ``statusline.sh`` reads: process id, memories shown and kept, and any problem."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, vaults: Vaults) -> None:
         self._runtime = runtime
+        self._vaults = vaults
         self._files = RecollectionFiles(runtime.settings.places.recollections)
 
     def write(self, *, has_changed: bool) -> int:
@@ -50,7 +52,7 @@ class StatusLines:
         if not due:
             return 0
         store = self._runtime.store
-        totals = count_sessions(store, due)
+        totals = {**count_sessions(store, due), **self._vaults.count_sessions(due)}
         troubles = take_vitals(store, self._runtime.settings, with_files=False).troubles()
         problem = next((trouble.about for trouble in troubles if trouble.is_broken), "")
         for session_id in due:
@@ -238,7 +240,7 @@ class Housekeeper:
         self._quiet_checks = 0
         self._opened = runtime.store.file_identity()
         self._backup = DailyBackup(runtime)
-        self._status_lines = StatusLines(runtime)
+        self._status_lines = StatusLines(runtime, server.vaults)
         self._hub_watch = HubWatch(runtime)
         self._was_busy = False
         #: Resident memory when unused memory was last returned, in MB.

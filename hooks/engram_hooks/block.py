@@ -96,11 +96,13 @@ def tool_command(script: Path, *, waits_for: str) -> str:
 
     Args:
         script: the shell script; it is sourced, which saves a process, and finds its own path in ``$S``.
-        waits_for: suffix of the file in ``recollections`` without which there is nothing to do.
+        waits_for: suffix of the file without which there is nothing to do. It is in ``recollections`` of the memory
+            folder, or of the vault of the session's project.
     """
-    waiting = f'"{_HOME}/recollections/$CLAUDE_CODE_SESSION_ID.{waits_for}"'
+    name = f'recollections/"$CLAUDE_CODE_SESSION_ID".{waits_for}'
     # Without ``command``, a shell that sources an incomplete file exits with status 2, which blocks the call.
-    return f'[ -e {waiting} ] && S={shlex.quote(str(script))} && command . "$S" 2>/dev/null; exit 0'
+    source = f'[ -e "$F" ] && S={shlex.quote(str(script))} && command . "$S" 2>/dev/null'
+    return f'for F in "{_HOME}"/{name} "{_HOME}"/vaults/*/{name}; do {source}; done; exit 0'
 
 
 def detached_relay_command(script: Path) -> str:

@@ -2,8 +2,11 @@
 # Sourced, and only if the list of those programs exists (see block.py). $S: this file.
 [ -r "${S%/*}/payload.sh" ] || exit 0
 . "${S%/*}/payload.sh"
-programs=./recollections/$id.failures
-[ -f "$programs" ] && [ -S ./engram.sock ] && [ -x ./python ] || exit 0
+[ -S ./engram.sock ] && [ -x ./python ] || exit 0
+for programs in ./recollections/"$id".failures ./vaults/*/recollections/"$id".failures; do
+    [ -f "$programs" ] && break
+done
+[ -f "$programs" ] || exit 0
 read_payload
 
 # The input of the call, or more of the payload if its fields are in another order.

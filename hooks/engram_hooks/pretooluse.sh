@@ -3,7 +3,10 @@
 # Sourced, and only if the pending file exists (see block.py). $S: this file.
 [ -r "${S%/*}/payload.sh" ] || exit 0
 . "${S%/*}/payload.sh"
-cd ./recollections || exit 0
+for pending in ./recollections/"$id".pending ./vaults/*/recollections/"$id".pending; do
+    [ -f "$pending" ] && break
+done
+cd "${pending%/*}" || exit 0
 
 # Only a regular file, younger than five minutes, and no larger than an answer may be.
 [ -n "$(find "./$id.pending" -type f -mmin -5 -size -65536c)" ] || exit 0

@@ -112,7 +112,7 @@ def test_packages_of_a_users_own_are_found_beside_the_projects_that_are_not() ->
 def test_a_home_of_its_own_is_laid_down_but_the_environment_counts_more(hooks: Hooks, tmp_path: Path) -> None:
     block = settings_block(Home(tmp_path / "it's mine"))
     command = entries(block)["PreToolUse"]["command"]
-    hooks.commands["PreToolUse"] = command.rpartition("[ -e")[0] + 'printf %s "$ENGRAM_HOME"'
+    hooks.commands["PreToolUse"] = command.partition("for F")[0] + 'printf %s "$ENGRAM_HOME"'
 
     assert hooks.run("PreToolUse").output == str(hooks.home.root).encode()
     del hooks.environment["ENGRAM_HOME"]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hook_runs import Hooks, Serve
 
+from engram.paths import Home
 from engram.recollection.hook_files import RecollectionFiles
 from engram.recollection.render_bites import hook_output
 from engram_hooks.block import FOLDER, tool_command
@@ -54,6 +55,15 @@ def test_a_program_that_failed_before_is_asked_about_and_the_answer_printed(
     assert run.output == LINE
     assert run.context.startswith("`git push` failed")
     assert [json.loads(request) for request in heard] == [failed()]
+
+
+def test_a_program_that_failed_before_in_a_vault_is_asked_about(hooks: Hooks, serve: Serve) -> None:
+    vault = Home(hooks.home.root / "vaults" / "my client").prepare()
+    RecollectionFiles(vault.recollections).put_failed_programs(SESSION, ["git push"])
+    serve(hooks.home, lambda _: LINE)
+
+    assert hooks.run("PostToolUseFailure", failed(), session=SESSION).output == LINE
+    assert hooks.run("PostToolUseFailure", failed("make all"), session=SESSION).is_silent
 
 
 def test_a_subagents_failure_is_asked_about_too(hooks: Hooks, serve: Serve, known: Path) -> None:

@@ -13,6 +13,7 @@ from hook_runs import Hooks, Payload
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from engram.paths import Home
 from engram.recollection.hook_files import RecollectionFiles
 from engram.recollection.render_bites import hook_output
 
@@ -35,6 +36,19 @@ def test_what_is_pending_is_handed_over_exactly_once_and_leaves_a_receipt(hooks:
     assert first.context.startswith('A note about "flock"')
     assert second.is_silent
     assert [receipt.session_id for receipt in files.receipts()] == [SESSION]
+
+
+def test_what_is_pending_in_a_vault_is_handed_over_from_there(hooks: Hooks) -> None:
+    for name in ("acme", "my client"):
+        Home(hooks.home.root / "vaults" / name).prepare()
+    files = RecollectionFiles(hooks.home.root / "vaults" / "my client" / "recollections")
+    files.put(SESSION, BITES)
+
+    first, second = (hooks.run("PreToolUse", CALL, session=SESSION) for _ in range(2))
+
+    assert (first.output, second.is_silent) == (BITES, True)
+    assert [receipt.session_id for receipt in files.receipts()] == [SESSION]
+    assert list(hooks.home.recollections.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["PreToolUse-Read-0", "PreToolUse-Bash-0", "PreToolUse-Agent-0"])

@@ -27,6 +27,7 @@ from engram.setup.agents.plugin import is_our_statusline, plan_statusline, statu
 from engram.setup.edits.install_steps import JsonEntry
 from engram.system.socketpath import socket_address
 from engram.tasks.runtime import Runtime
+from engram.worker.hook_answers import Vaults
 from engram.worker.housekeeping import StatusLines
 
 SESSION = "4d5305c0-d908-490f-9de8-316cdfa26529"
@@ -139,7 +140,8 @@ def make_runtime(home: Home, store: Store) -> Runtime:
 
 def test_the_worker_writes_what_is_asked_for_and_again_when_the_memory_changed(home: Home) -> None:
     with open_store(home.memory_db) as store:
-        lines = StatusLines(make_runtime(home, store))
+        runtime = make_runtime(home, store)
+        lines = StatusLines(runtime, Vaults(runtime))
         assert lines.write(has_changed=True) == 0
         show(home)
 
@@ -159,7 +161,8 @@ def test_the_figures_are_those_of_the_session(home: Home) -> None:
             made = Memory(new_memory_id(), Kind.FACT, "a fact", "a fact", session_id=SESSION)
             add_memory(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")], actor=Actor.MODEL)
         showing.show(store, made.episode_id, SESSION)
-        lines = StatusLines(make_runtime(home, store))
+        runtime = make_runtime(home, store)
+        lines = StatusLines(runtime, Vaults(runtime))
         show(home)
         lines.write(has_changed=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ensure_project, find_project
 from engram.models.rescue.backup import make_backup
+from engram.models.work.work import due_work
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.runtime import Runtime, make_runtime
@@ -99,6 +101,43 @@ def test_hooks_and_questions_get_the_vault_inside_and_never_outside(
     # A vault that can't be read: nothing is shown in any folder, rather than the wrong thing.
     (vault.folder / FILE_NAME).write_text("{")
     assert ask(answers, **prompt(tmp_path, "5e551017-0000-4000-8000-000000000003")) == {}
+
+
+def test_an_answer_that_was_too_late_waits_in_the_vault_and_counts_once_a_hook_has_claimed_it(
+    runtime: Runtime, vaults: Vaults, vault: Vault, root: Path
+) -> None:
+    session_id = "5e551017-0000-4000-8000-00000000000a"
+    sent = prompt(root, session_id)
+    recollection = vaults.for_payload(sent).recollection
+    assert recollection.answer_hook(sent)
+    recollection.came_too_late(sent)
+    waiting = vault.home.recollections / f"{session_id}.pending"
+    assert SECRET in json.loads(waiting.read_text())["hookSpecificOutput"]["additionalContext"]
+    waiting.rename(waiting.with_suffix(".injected"))
+
+    vaults.check()
+    vaults.close()
+
+    with Store(vault.home.memory_db).open() as inner:
+        assert inner.value("SELECT group_concat(state) FROM injection") == "shown"
+    assert list(vault.home.recollections.glob(f"{session_id}.[pi]*")) == []
+
+
+def test_a_prompt_that_no_hook_asked_about_gets_its_bites_at_the_next_tool_call(
+    settings: Settings, vaults: Vaults, vault: Vault, root: Path
+) -> None:
+    session_id = "5e551017-0000-4000-8000-00000000000b"
+    folder = settings.projects_folder / "-src-acme"
+    folder.mkdir(parents=True)
+    own = Transcript(folder / f"{session_id}.jsonl", cwd=str(root))
+    own.user(prompt(root, session_id)["prompt"], timestamp=datetime.now(UTC).isoformat())
+
+    vaults.check()
+    vaults.close()
+
+    assert SECRET in (vault.home.recollections / f"{session_id}.pending").read_text()
+    with Store(vault.home.memory_db).open() as inner:
+        assert [work for work in due_work(inner) if work.kind == "recollect"] == []
 
 
 def tear(path: Path) -> None:
