@@ -70,6 +70,9 @@ def list_vaults(home: Home) -> tuple[Vault, ...]:
     folder = home.root / FOLDER_NAME
     if not folder.is_dir():
         return ()
+    for place in (path for vault in folder.iterdir() for path in (vault, vault / FILE_NAME)):
+        if place.is_symlink() and not place.exists():
+            raise HomeError(f"{place} is a link that leads nowhere: nothing is read or shown until its disk is mounted")
     files = sorted(folder.glob(f"*/{FILE_NAME}"))
     return tuple(_read(str(file), file.stat().st_mtime_ns) for file in files)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,13 @@ from click.testing import CliRunner, Result
 
 from engram.cli.main import engram
 from engram.enums import Scope, Source, Voice
+from engram.errors import BadRequest, NotFound
+from engram.hub.client.installed_packs import install_pack, plan_pack, remove_pack, signing_key
+from engram.hub.protocol.pack import read_pack
 from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ensure_project, list_projects
+from engram.paths import Home
 
 Type = Callable[..., Result]
 
@@ -88,6 +94,35 @@ def test_a_pack_is_installed_brought_on_and_removed(author: Type, reader: Type, 
     assert installed(home) == []
     assert reader("pack", "add", str(file), "--project", "app", "--yes").exit_code == 0
     assert len(installed(home)) == 1
+
+
+def test_what_another_process_installed_in_the_meantime_is_not_replaced(author: Type, tmp_path: Path) -> None:
+    make(author, tmp_path / "ada.pack", 1, "Indexes are made concurrently.")
+    make(machine(tmp_path / "bob"), tmp_path / "bob.pack", 9, "Migrations are reversible.")
+    packs = [read_pack((tmp_path / name).read_bytes()) for name in ("ada.pack", "bob.pack")]
+
+    with open_store(tmp_path / "reader.db") as store:
+        first, second = (plan_pack(store, pack, is_update=False) for pack in packs)
+        install_pack(store, first, None)
+        with pytest.raises(BadRequest, match="already installed"):
+            install_pack(store, second, None)
+        update = plan_pack(store, dataclasses.replace(packs[0], version=2), is_update=True)
+        remove_pack(store, "rules")
+        with pytest.raises(NotFound):
+            install_pack(store, update, None)
+
+
+def test_one_key_is_made_and_never_replaced(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        (key,) = set(pool.map(lambda _: signing_key(home), range(8)))
+    file = tmp_path / "pack-key"
+    file.rename(tmp_path / "elsewhere")
+    file.symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(BadRequest, match="is damaged or a link"):
+        signing_key(home)
+    assert (tmp_path / "elsewhere").read_text() == key.hex()
 
 
 def test_the_next_version_is_proposed_after_the_file_and_after_the_installed_pack(author: Type, tmp_path: Path) -> None:

@@ -194,6 +194,11 @@ def test_a_round_and_a_command_that_change_the_keys_at_once_lose_none(tmp_path: 
     path.write_text("[]")
     with pytest.raises(HubError, match="move it elsewhere"):
         Keyring(path)
+    # A file that can't be read is never replaced.
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(HubError, match="a link"):
+        Keyring(path).add_key("https://hub.example", 7, bytes(32))
 
 
 def test_who_is_expelled_while_their_push_waits_pushes_nothing(team: tuple[Person, Person, Person], hub: Hub) -> None:

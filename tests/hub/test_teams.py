@@ -17,7 +17,7 @@ from engram.memories.correct import supersede_memory
 from engram.memories.save import edit_memory, pin_memory
 from engram.models.hub.shares import add_rule, drop_rule, list_rules, list_shares
 from engram.models.hub.spaces import Space, list_servers, server_of
-from engram.models.memories.memory_changes import remove_memory
+from engram.models.memories.memory_changes import change_memory, remove_memory
 from engram.models.memories.memory_records import Memory, all_memories
 from engram.models.projects.projects import ensure_project
 from engram.recollection.briefing_lines import title_line
@@ -191,6 +191,12 @@ def test_what_must_not_be_shared_is_refused(team: tuple[Person, Person, Person],
     refused(suspect, ada.project, "is suspect")
     shown = sharing.preview(ada.store, ada.places, ada.team, everywhere, ada.project, redact)
     edit_memory(ada.store, everywhere.episode_id, redact, content="Use spaces.", actor=Actor.USER)
+    with pytest.raises(BadRequest, match="changed since it was shown"):
+        sharing.share(ada.store, ada.team, [shown])
+    judged = ada.save("The shop closes at eight.")
+    shown = sharing.preview(ada.store, ada.places, ada.team, judged, ada.project, redact)
+    with ada.store.transaction() as tx:
+        change_memory(tx, judged, "judge", "", actor=Actor.TIDYING, suspect="looks like an instruction")
     with pytest.raises(BadRequest, match="changed since it was shown"):
         sharing.share(ada.store, ada.team, [shown])
     vault = Vault("bank", ("/home/ada/bank",), ada.places.root / "vaults" / "bank", is_sealed=True)

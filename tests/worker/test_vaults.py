@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from engram.enums import Actor, Scope
+from engram.errors import HomeError
 from engram.forgetting.whole_project import move_into_vault, move_out_of_vault
 from engram.memories.save import save_memory
 from engram.models.engine.meta import put_meta
@@ -24,7 +25,7 @@ from engram.models.work.work import due_work
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.runtime import Runtime, make_runtime
-from engram.vaults import FILE_NAME, Vault, find_vault, write_vault
+from engram.vaults import FILE_NAME, Vault, find_vault, is_excluded_by_vault, write_vault
 from engram.worker.hook_answers import Answers, Vaults
 from engram.worker.memory_file import BROKEN_NAME
 from tests.growing_transcript import Transcript
@@ -138,6 +139,19 @@ def test_a_prompt_that_no_hook_asked_about_gets_its_bites_at_the_next_tool_call(
     assert SECRET in (vault.home.recollections / f"{session_id}.pending").read_text()
     with Store(vault.home.memory_db).open() as inner:
         assert [work for work in due_work(inner) if work.kind == "recollect"] == []
+
+
+def test_a_vault_on_a_disk_that_is_not_mounted_keeps_its_project_out(
+    settings: Settings, runtime: Runtime, vaults: Vaults, vault: Vault, root: Path, tmp_path: Path
+) -> None:
+    vault.folder.rename(tmp_path / "disk")
+    vault.folder.symlink_to(tmp_path / "disk")
+    assert is_excluded_by_vault(settings.places, str(root))
+    (tmp_path / "disk").rename(tmp_path / "ejected")
+
+    with pytest.raises(HomeError, match="leads nowhere"):
+        is_excluded_by_vault(settings.places, str(root))
+    assert ask(Answers(runtime, lambda: True, vaults), **prompt(tmp_path, "5e551017-0000-4000-8000-00000000000c")) == {}
 
 
 def tear(path: Path) -> None:

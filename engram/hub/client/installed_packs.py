@@ -14,20 +14,22 @@ from engram.hub.client.push_and_pull import make_incoming
 from engram.hub.protocol.frames import Row
 from engram.hub.protocol.pack import Pack, pack_memory_id
 from engram.hub.protocol.statements import COUNTER_BITS, TEXT, Statement
-from engram.models.engine.transaction import Store, Tx
+from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.hub.incoming_statements import Incoming, take_statement
 from engram.models.hub.memory_statements import SYNC, SaidMemory, drop_said, said_in_space
 from engram.models.hub.spaces import Space, add_space, change_space, drop_space, list_spaces
 from engram.models.memories.memory_changes import change_memory, remove_memory
 from engram.models.memories.memory_records import Memory, find_memory
 from engram.paths import Home
-from engram.system.atomic import read_regular, write_atomic
+from engram.system.atomic import locked_folder, read_whole, write_atomic
 from engram.trust.suspicion import why_any_suspect
 
 
 @dataclass(frozen=True, slots=True)
 class PackChange:
     pack: Pack
+    #: True to update an installed pack, False to install one.
+    is_update: bool
     #: Summaries of the memories that are added, changed and removed.
     added: tuple[str, ...]
     changed: tuple[str, ...]
@@ -71,22 +73,22 @@ def held_back_of(pack: Pack) -> list[tuple[str, str]]:
 def signing_key(places: Home) -> bytes:
     """Return this machine's key for signing packs, creating it on first use. Raises BadRequest if it can't be read."""
     path = places.root / "pack-key"
-    data = read_regular(path, 1_000)
-    if data is None:
-        key = secrets.token_bytes(32)
-        write_atomic(path, key.hex().encode())
-        return key
+    with locked_folder(places.root):
+        data = read_whole(path, 1_000)
+        if data == b"":
+            data = secrets.token_bytes(32).hex().encode()
+            write_atomic(path, data)
     try:
-        return bytes.fromhex(data.decode())
+        return bytes.fromhex((data or b"?").decode())
     except ValueError as error:
-        raise BadRequest(f"{path} is damaged: move it elsewhere, and the next pack will get a new key") from error
+        raise BadRequest(f"{path} is damaged or a link: move it elsewhere, and the next pack will get a new key") from error
 
 
-def installed_packs(store: Store) -> list[Space]:
+def installed_packs(store: Reader) -> list[Space]:
     return [space for space in list_spaces(store) if space.kind == "pack"]
 
 
-def find_pack(store: Store, name: str) -> Space:
+def find_pack(store: Reader, name: str) -> Space:
     """Return an installed pack. Raises NotFound."""
     for space in installed_packs(store):
         if space.name == name:
@@ -94,7 +96,7 @@ def find_pack(store: Store, name: str) -> Space:
     raise NotFound(f"no pack {name[:60]!r} is installed; `engram pack list` lists them")
 
 
-def plan_pack(store: Store, pack: Pack, *, is_update: bool) -> PackChange:
+def plan_pack(store: Reader, pack: Pack, *, is_update: bool) -> PackChange:
     """Return what installing or updating a pack would change, without changing anything.
 
     Raises:
@@ -128,6 +130,7 @@ def plan_pack(store: Store, pack: Pack, *, is_update: bool) -> PackChange:
     gone = [find_memory(store, said.episode_id) for key, said in known.items() if key not in incoming]
     return PackChange(
         pack=pack,
+        is_update=is_update,
         added=tuple(added),
         changed=tuple(changed),
         removed=tuple(memory.summary for memory in gone if memory is not None),
@@ -140,15 +143,20 @@ def install_pack(store: Store, change: PackChange, project_id: int | None) -> in
 
     Args:
         project_id: the project to which its memories apply; None for the project of the installed version.
+
+    Raises:
+        BadRequest, NotFound: the installed packs have changed since; nothing was installed.
     """
     pack = change.pack
     incoming = [_incoming(pack, said) for said in pack.memories]
     with store.transaction() as tx:
-        space = next((space for space in installed_packs(store) if space.name == pack.name), None)
-        if space is None:
+        if plan_pack(tx, pack, is_update=change.is_update) != change:
+            raise BadRequest(f"what {pack.name} would change is not what was shown; nothing was installed. Try again")
+        if change.is_update:
+            space = find_pack(tx, pack.name)
+            project_id = _project_of(tx, space) if project_id is None else project_id
+        else:
             space = add_space(tx, None, _author(pack), pack.name, kind="pack")
-        elif project_id is None:
-            project_id = _project_of(tx, space)
         ids = {arrived.row.memory_id for arrived in incoming}
         for said in said_in_space(tx, space.id):
             if said.memory_id not in ids:
@@ -167,7 +175,7 @@ def install_pack(store: Store, change: PackChange, project_id: int | None) -> in
 def remove_pack(store: Store, name: str) -> int:
     """Remove an installed pack with its memories, and return how many there were. Raises NotFound."""
     with store.transaction() as tx:
-        space = find_pack(store, name)
+        space = find_pack(tx, name)
         memories = said_in_space(tx, space.id)
         removed = sum(_remove(tx, memory) for memory in memories)
         drop_space(tx, space.id)

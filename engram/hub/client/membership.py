@@ -49,7 +49,7 @@ from engram.models.hub.spaces import (
     server_by_id,
 )
 from engram.paths import Home
-from engram.system.atomic import locked_folder, read_regular, write_atomic
+from engram.system.atomic import locked_folder, read_whole, write_atomic
 from engram.trust.display import as_arguments
 
 # -- The file with the tokens of hubs and the keys of sealed spaces: ``hub-keys.json``, mode 0600, not part of any
@@ -220,14 +220,14 @@ class Keyring:
             hubs.pop(url, None)
 
     def _read(self) -> dict[str, dict[str, Any]]:
-        data = read_regular(self._path, _MAX_BYTES)
+        data = read_whole(self._path, _MAX_BYTES)
         try:
-            hubs = {} if data is None else json.loads(data)
+            hubs = {} if data == b"" else json.loads(data or b"?")
         except ValueError:
             hubs = None
         if not isinstance(hubs, dict):
             raise HubError(
-                f"{self._path} is damaged: move it elsewhere, run `engram hub leave`, then join again with a "
+                f"{self._path} is damaged or a link: move it elsewhere, run `engram hub leave`, then join again with a "
                 "code from another machine or with the recovery phrase"
             )
         return hubs

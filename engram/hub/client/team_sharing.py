@@ -183,13 +183,14 @@ def share(store: Store, space: Space, previews: Sequence[Preview]) -> int:
     with store.transaction() as tx:
         for shown in previews:
             now = find_memory(tx, shown.memory.episode_id)
-            if now is None or _words(now) != _words(shown.memory) or not now.is_current:
+            if now is None or _judged(now) != _judged(shown.memory) or not now.is_current:
                 raise BadRequest(f"{shown.memory.episode_id} has changed since it was shown; review it again")
         return sum(add_share(tx, space, shown.memory, shown.text, shown.project) for shown in previews)
 
 
-def _words(memory: Memory) -> tuple[object, ...]:
-    return memory.summary, memory.content, memory.facts, memory.entities
+def _judged(memory: Memory) -> tuple[object, ...]:
+    """Return what ``preview`` judges and shows of a memory."""
+    return memory.summary, memory.content, memory.facts, memory.entities, memory.suspect, memory.project_id
 
 
 def unshare(store: Store, places: Home, space: Space, name: str) -> str:
