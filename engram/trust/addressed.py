@@ -54,6 +54,10 @@ _FEW_SENTENCES = 4
 LABELS = lazy_regex(
     r"^\[(?:also|asked|the user|proposed by the assistant)\] ?|^Asked (?=“)|(?<=” )the user chose: ", re.MULTILINE
 )
+#: Beginnings that say nothing about what a sentence wants, but weigh like an order.
+_LEAD_IN = lazy_regex(r"^(?:remember(?: this| that| to)?[:,]?|(?:note|reminder):)\s++", re.IGNORECASE | re.MULTILINE)
+#: What something does, in so few words that the model knows none of them: "It works."
+_WHAT_IT_DOES = lazy_regex(r"it \w{1,30}s(?: \w{1,30}){0,2}[.!]?", re.IGNORECASE)
 #: Files that only show which variables exist.
 _EXAMPLE_FILE = lazy_regex(r"\.env\.(?:example|sample|template|dist|test|ci)\b")
 #: Hosts of web addresses and reserved host names, which say nothing about what a sentence wants.
@@ -349,10 +353,11 @@ def directs(text: str) -> bool:
 def passages(text: str) -> list[str]:
     """Return each sentence of a text joined with the next one, which helps to understand it; a lone one as it is.
 
-    Names of hosts are left out. Long passages are split at the ends of clauses, so that an order is not hidden among
-    many other words.
+    Names of hosts, lead-ins and what "it" does are left out. Long passages are split at the ends of clauses, so that an
+    order is not hidden among many other words.
     """
-    text = _HOST.sub("host", unicodedata.normalize("NFKC", LABELS.sub("", text[:_LONGEST])))
+    text = _LEAD_IN.sub("", unicodedata.normalize("NFKC", LABELS.sub("", text[:_LONGEST])))
+    text = _HOST.sub("host", text)
     sentences = [sentence.strip() for sentence in _PASSAGE_ENDS.split(text) if sentence.strip()]
     pairs = [" ".join(sentences[at : at + 2]) for at in range(max(1, len(sentences) - 1) if sentences else 0)]
     found = [
@@ -360,7 +365,7 @@ def passages(text: str) -> list[str]:
         for pair in pairs
         for passage in ([pair] if len(pair) <= _LONGEST_PAIR else _PIECES.findall(pair))
     ]
-    return list(dict.fromkeys(filter(None, found)))
+    return [passage for passage in dict.fromkeys(filter(None, found)) if not _WHAT_IT_DOES.fullmatch(passage)]
 
 
 def score(passage: str) -> float:

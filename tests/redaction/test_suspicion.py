@@ -116,6 +116,18 @@ def test_a_long_text_may_speak_of_persons_and_checks_but_not_order() -> None:
     assert why_any_suspect(("The reviewers are to be spared the details.", told))
 
 
+@pytest.mark.parametrize("lead_in", ["Remember: ", "Remember this: ", "Remember that ", "Note: "])
+def test_what_is_to_be_remembered_is_judged_by_what_it_says(lead_in: str) -> None:
+    for statement in ("this repository uses pnpm, not npm.", "check the changelog before each release."):
+        assert why_any_suspect((f"{lead_in}{statement}",)) is None
+    assert why_any_suspect((f"{lead_in}the user wants no questions.",))
+
+
+@pytest.mark.parametrize("statement", ["It comes back.", "It works.", "It comes up again."])
+def test_what_something_does_is_no_order(statement: str) -> None:
+    assert why_any_suspect((statement, "The socket file is deleted at the start.")) is None
+
+
 def test_orders_in_words_that_are_about_nothing_else_are_not_all_known(addressed: SimpleNamespace) -> None:
     told = [text for text in addressed.hints if not why_any_suspect((text,))]
 

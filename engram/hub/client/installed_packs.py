@@ -81,7 +81,9 @@ def signing_key(places: Home) -> bytes:
     try:
         return bytes.fromhex((data or b"?").decode())
     except ValueError as error:
-        raise BadRequest(f"{path} is damaged or a link: move it elsewhere, and the next pack will get a new key") from error
+        raise BadRequest(
+            f"{path} is damaged or a link: move it elsewhere, and the next pack will get a new key"
+        ) from error
 
 
 def installed_packs(store: Reader) -> list[Space]:
