@@ -32,7 +32,7 @@ FAILURES_SUFFIX = ".failures"
 MARKDOWN_EXPORT = b"---\nengram: 1\n"
 #: How an export as JSON Lines begins.
 _JSON_EXPORT = b'{"id": "ep_'
-#: Maximum size of a note or export that is searched and rewritten, in bytes.
+#: Maximum size of a note, a file of an export as Markdown or a recollection that is searched and rewritten, in bytes.
 _MAX_FILE_BYTES = 200_000_000
 #: Number of bytes of another program's database that are searched at a time.
 _PART_BYTES = 4_000_000
@@ -146,14 +146,25 @@ def clean_exports(
         # People choose the name and the folder of an export.
         if path.suffix != ".jsonl" and read_regular(path, len(_JSON_EXPORT)) != _JSON_EXPORT:
             continue
-        data = read_whole(path, _MAX_FILE_BYTES) or b""
-        # Only bytes are split where the lines of JSON end: text is also split at U+2028, which a memory may contain.
-        lines = [line.decode("utf-8", "surrogateescape") for line in data.splitlines(keepends=True)]
-        kept = [_cut_line(_cut_history(line, is_kept), forgotten) for line in lines if not _is_about(line, ids)]
-        if kept != lines:
+
+        def cleaned(line: bytes) -> bytes:
+            text = line.decode("utf-8", "surrogateescape")
+            kept = "" if _is_about(text, ids) else _cut_line(_cut_history(text, is_kept), forgotten)
+            return kept.encode("utf-8", "surrogateescape")
+
+        # Read line by line, because nothing limits the size of an export; and as bytes, because text is also split at
+        # U+2028, which a memory may contain.
+        try:
+            export = path.open("rb")
+        except OSError:
+            continue
+        with export as file:
+            if all(line == cleaned(line) for line in file):
+                continue
             if not is_dry:
-                write_atomic(path, "".join(kept).encode("utf-8", "surrogateescape"))
-            changed.append(path.name)
+                file.seek(0)
+                write_atomic(path, map(cleaned, file))
+        changed.append(path.name)
     return changed
 
 

@@ -9,7 +9,7 @@ import os
 import shlex
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from engram.errors import HomeError
@@ -20,8 +20,8 @@ FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 
 
-def write_atomic(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path`` through a temporary file and a rename; mode 0600.
+def write_atomic(path: Path, data: bytes | Iterable[bytes]) -> None:
+    """Write ``data``, or one part of it after the other, to ``path`` through a temporary file and a rename; mode 0600.
 
     A reader sees the old content or the new content, never a partial file. Raises OSError; in that case, the old file
     is unchanged.
@@ -30,7 +30,7 @@ def write_atomic(path: Path, data: bytes) -> None:
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            file.writelines((data,) if isinstance(data, bytes) else data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

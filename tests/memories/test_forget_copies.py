@@ -19,6 +19,7 @@ from engram.consolidation.graduation import note_line
 from engram.consolidation.step_context import Context
 from engram.consolidation.tidying_steps import merge_near_duplicates
 from engram.enums import Actor, Scope, Status
+from engram.forgetting import forget_files
 from engram.forgetting.forget import forget_memory
 from engram.forgetting.forget_files import clean_exports, clean_recollections
 from engram.memories.correct import correct_memory
@@ -254,6 +255,21 @@ def test_no_message_of_a_failure_keeps_it(store: Store, settings: Settings, keep
     assert files_with(settings.home, WORD) == []
     (stage,) = list_stages(store)
     assert (stage.last_error != "", stage.last_error_ms) == (True, store.now_ms())
+
+
+def test_an_export_is_cleaned_whatever_its_size(
+    settings: Settings, store: Store, keep: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone, _ = keep(GONE), keep(KEPT)
+    settings.places.prepare()
+    export = settings.home / "all.jsonl"
+    engram(settings, "export", "--output", str(export))
+    monkeypatch.setattr(forget_files, "_MAX_FILE_BYTES", 100)
+
+    forget_memory(store, settings.places, gone.episode_id, actor=Actor.USER)
+
+    assert files_with(settings.home, WORD) == []
+    assert KEPT in export.read_text()
 
 
 def test_looking_through_the_files_of_the_memory_keeps_the_locks_on_memory_db(
