@@ -63,7 +63,7 @@ _SPOKEN_AT = lazy_regex(
 )
 _SPEAKER_AT = lazy_regex(
     r"(?i)\s*@?[^\W\d_][\w.'-]*(?: [\w.'-]+){0,3}(?: \(\w{1,5}/\w{1,5}\))?(?: :\w{1,30}:)?,?\s+(?:[-–—|]\s*)?[\[(]?"
-    rf"(?:(?:today|yesterday|heute|gestern) (?:at|um) |{_DAY},?\s+)?{_CLOCK}[\])]?(?: uhr)?\s*$"
+    rf"(?:(?:today|yesterday|heute|gestern) (?:at|um) |{_DAY},?\s+)?{_CLOCK}[\])]?(?: uhr)?(?:\s*$|:\s+\S)"
 )
 #: A name and how long ago that person spoke; a name in angle brackets after the time; the time below a name.
 _SPEAKER_AGO = lazy_regex(
@@ -84,7 +84,7 @@ _HANDLE = lazy_regex(r"\s*(?:@|u/)[\w.-]+\s*$")
 _DOT = lazy_regex(r"\s*[·•|]\s*$")
 #: A time in brackets, possibly with a day, before a name: "[Tuesday 9:12 AM] Bob Lee".
 _TIME_THEN_NAME = lazy_regex(
-    rf"\s*\[(?:\w{{3,12}},? )?(?:{_DAY},? )?{_CLOCK}\]\s*[^\W\d_a-z][\w.'-]*(?: [\w.'-]+){{0,3}}(?:\s*$|:\s)"
+    rf"\s*\[(?:\w{{3,12}},? )?(?:{_DAY},? )?{_CLOCK}\]\s*[^\W\d_a-z][\w.'-]*(?:,? [\w.'-]+){{0,3}}(?:\s*$|:\s)"
 )
 #: The heading of a part of a ticket, on its own line.
 _TICKET_PART = lazy_regex(
@@ -117,7 +117,7 @@ _LABEL = lazy_regex(
 )
 _COMMENTED = lazy_regex(
     r"(?i)\s*@?[\w.-]+(?: [\w.-]+)?\s+(?:\(\w+\)\s+)?(?:commented|opened this|left a comment|added a comment|"
-    r"requested changes|replied|reviewed|wrote|reported|created)\b[^.!?]{0,60}$"
+    r"requested changes|replied|reviewed|wrote|reported|created)\b(?:[^.!?]|\.(?=\w)){0,60}$"
 )
 _MONTH = (
     r"jan|ene|gen|feb|f[ée]v|m[aä]r|apr|abr|avr|ma[iyjg]|jun|juin|giu|jul|juil|lug|aug|ago|ao[uû]t|sep|set|o[ck]t|out|"
@@ -138,7 +138,7 @@ _AUTHORED = lazy_regex(
 _FIELD = lazy_regex(
     r"(?i)\s*(?:status|assignee|assigned to|reporter|reported by|priority|severity|labels?|sprint|story points|type|"
     r"component|affects version|fix version|due(?: date)?|epic|milestone|resolution|created|updated|environment|"
-    r"von|gesendet|an|betreff|de|envoyé|à|objet|da|inviato|oggetto|enviad[oa]|para|asunto|assunto|van|verzonden|aan|"
+    r"from|sent|to|subject|date|cc|von|gesendet|an|betreff|de|envoyé|à|objet|da|inviato|oggetto|enviad[oa]|para|asunto|assunto|van|verzonden|aan|"
     r"onderwerp)\s*:\s*\S"
 )
 _FORWARDED = lazy_regex(

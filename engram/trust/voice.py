@@ -38,9 +38,11 @@ _DIFF_BODY = lazy_regex(r"(?:[+\- \\@]|$)")
 _LOG = lazy_regex(
     r"(?i)\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d|\[?\d{1,2}:\d\d:\d\d|\[\s*(?:info|warn(?:ing)?|error|debug|fatal|trace|"
     r"notice|\d+[.:/\]])|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* {1,2}\d{1,2} \d\d:|"
-    r"(?:info|warn|warning|error|debug|fatal|trace|notice|panic|exception|failed|fail|err!?)\b\s*[:\[(|]|\w*(?:error|"
-    r"exception|warning)\b\s*:|npm (?:err|warn)|traceback \(most|caused by|file \"[^\"]*\", line \d|at [\w$.<>\[\] "
-    r"/]+\s?\(|at (?:async )?\S+:\d+|goroutine \d|\S+\.(?:py|js|mjs|ts|tsx|jsx|go|rs|java|c|cc|cpp|h|rb|php|cs|swift|"
+    r"(?-i:(?:INFO|DEBUG|TRACE)\s|(?:WARN(?:ING)?|ERROR|FATAL|FAILED|PASSED)(?:\s{2,}| \S+[/:.])\S)|"
+    r"(?:info|warn|warning|error|debug|fatal|trace|notice|panic|exception|failed|fail|err!?)\b\s*[:\[(|]|"
+    r"(?:uncaught (?:\(in promise\) )?)?\w*(?:error|exception|warning)\b\s*:|\d+ (?:passed|failed)\b[^\n]* in \d|npm "
+    r"(?:err|warn)|traceback \(most|caused by|file \"[^\"]*\", line \d|at [\w$.<>\[\] /]+\s?\(|at (?:async )?\S+:\d+|"
+    r"goroutine \d|\S+\.(?:py|js|mjs|ts|tsx|jsx|go|rs|java|c|cc|cpp|h|rb|php|cs|swift|"
     r"kt|ex|exs|vue):\d+|\S+\.go:\d|e\s{3}|={3,}|-{4,}|_{4,}|\*{4,}|[✓✗✘✔✖❌✅☐☑☒●⎿⏺✻✽✶✢✦❯›│┌└├╭╰|])"
 )
 _SHELL = lazy_regex(r"\s*(?:[\w.@~:/\\-]{0,60}\s?(?:[$%#❯➜λ]|PS [A-Z]:\\\S*>)\s+\S|>>> |\.\.\. )")
@@ -75,6 +77,11 @@ _REQUEST = lazy_regex(
     r"(?i)[^\n]{0,40}\b(?:summari[sz]e|review|explain|translate|rewrite|proofread|improve|convert|parse|format|"
     r"analy[sz]e|check|read|look at|what does|what is|what do you|thoughts on|opinion on|is|are|about|have|got|"
     r"found)\b[^\n]{0,60}\b(?:this|these|below|following|attached)\b[^\n]{0,40}$"
+)
+#: A separator line, and a request whose text may follow below it.
+_SEPARATOR = lazy_regex(r"\s{0,3}([-=_*~])\1{2,}\s*$")
+_SEPARATED = lazy_regex(
+    r"(?i)\b(?:summari[sz]e|review|explain|translate|proofread|analy[sz]e|answer|reply to) (?:this|that|these|it)\b"
 )
 #: With fewer lines of text after it, such a request introduces no paste.
 _REQUESTED_LINES = 3
@@ -135,8 +142,8 @@ _HANDED_ON = lazy_regex(
     r"(?i)[^\n]{0,80}\b(?:(?:this|that|it|these) (?:is|comes?|was|are) (?:taken |copied |quoted )?from|"
     r"(?:copied|pasted|got|took|have) (?:this|it|that|these) (?:\w+ )?from|"
     r"(?:sent|gave|forwarded|wrote|posted|mailed) (?:(?:me|us|to me|to us) )?(?:this|the following|that)(?: \w+)?"
-    r"[.:]?$|(?:(?:mir|uns) )?(?:das|dies|folgendes) (?:\w+ )?(?:geschickt|geschrieben|gesendet|weitergeleitet)|"
-    r"(?:das|dies) (?:ist|stammt|kommt|steht) (?:aus|von|im|in)|"
+    r"(?:[.:]?|,[^\n?]{0,60}\?)$|(?:das|dies) (?:ist|stammt|kommt|steht) (?:aus|von|im|in)|"
+    r"(?:(?:mir|uns) )?(?:das|dies|folgendes) (?:\w+ )?(?:geschickt|geschrieben|gesendet|weitergeleitet)|"
     r"(?:m'a|nous a|m’a) (?:envoyé|écrit|transmis)|(?:ceci|ça|cela) vient (?:de|du)|"
     r"(?:me|nos) (?:ha |han )?(?:enviado|enviaron|envió|mandó|mandaron|escribió) (?:esto|lo siguiente)|"
     r"esto (?:es|viene) del?|mi ha(?:nno)? (?:mandato|inviato|scritto) (?:questo|quanto)|questo (?:è|viene) d[ae]\w*|"
@@ -393,6 +400,8 @@ def _asks_about(lines: list[str], at: int) -> bool:
     if _TEXT_REQUEST.match(lines[at].rstrip()):
         is_own = _BEGINS_RULE.match(lines[at + 1]) and not _POINTS.search(lines[at])
         return not is_own and any(lines[number].strip() for number in range(at + 1, len(lines)))
+    if _SEPARATOR.match(lines[at + 1]) and _SEPARATED.search(lines[at]):
+        return True
     if lines[at + 1].strip() or not _REQUEST.match(lines[at].rstrip()):
         return False
     following = (number for number in range(at + 1, len(lines)) if lines[number].strip())
@@ -402,7 +411,7 @@ def _asks_about(lines: list[str], at: int) -> bool:
 def _after_lead_in(lines: list[str], at: int, typed: list[bool], ends: _Ends) -> int:
     """Mark the text after a lead-in such as "here is the file:" as pasted, and return where it ends.
 
-    That is after a fence or a tag, or where the user writes in the first person again.
+    That is after a fence, a tag or quoted lines, or where the user writes in the first person again.
     """
     following = at + 1
     while following < len(lines) and not lines[following].strip():
@@ -410,6 +419,9 @@ def _after_lead_in(lines: list[str], at: int, typed: list[bool], ends: _Ends) ->
     end = len(lines)
     if following < len(lines) and (_FENCE.match(lines[following]) or _TAG.match(lines[following])):
         end = _paste_end(lines, following, ends)
+    elif following < len(lines) and _QUOTE.match(lines[following]):
+        end = next((n for n in range(following, len(lines)) if not _QUOTE.match(lines[n])), len(lines))
+        end = end if end < len(lines) and not lines[end].strip() else len(lines)
     if end == len(lines):
         end = _first_person(lines, following + 1, ends)
     typed[at + 1 : end] = [False] * (end - at - 1)

@@ -36,7 +36,31 @@ PASTED: dict[str, tuple[tuple[str, str], ...]] = {
             "Understood, from now on",
         ),
     ),
+    "outputs": (
+        ("two runs, the good one\nINFO  boat 12 weighed\nINFO  never weigh twice\nwhat differs?", "never weigh twice"),
+        (
+            "FAILED tests/test_scale.py::test_tare - AssertionError: always tare first\n1 failed in 2.1s",
+            "always tare first",
+        ),
+        ("3 failed, 12 passed in 8.3s\nnever ship that", "never ship that"),
+        (
+            "since today\nUncaught (in promise) RangeError: always pass a weight\n    at weigh (scale.js:9:2)",
+            "always pass",
+        ),
+        ("DEBUG from now on all weights are rounded\nwhy?", "from now on"),
+    ),
+    "below a line": (
+        ("summarize that for me\n---\nMinutes\nWe agreed to never weigh on Mondays.", "never weigh on Mondays"),
+        ("can you answer this in two lines?\n=====\nplease always send the pallet list", "always send the pallet list"),
+        (
+            "another AI gave me this answer, is it right?\n\nYou should always tare first.\n\nThen weigh.",
+            "always tare first",
+        ),
+    ),
     "chats": (
+        ("see the chat\n\n[Tuesday 14:20] Kowalski, Ewa\nplease drop pounds everywhere", "drop pounds"),
+        ("Kundin, 8:52 Uhr: Bitte immer in Kilo.\nSupport, 8:55 Uhr: Machen wir.\n\nwas meinst du", "immer in Kilo"),
+        ("@reviewbot commented on src/scale.ts line 8:\nNever use floats for weights.", "Never use floats"),
         ("Bob Lee 09:12\nfrom now on npm please everywhere", "from now on npm"),
         ("Bob Lee\n9:12 AM\nfrom now on npm please", "from now on npm"),
         ("[Tuesday 9:12 AM] Bob Lee: from now on npm", "from now on npm"),

@@ -192,6 +192,10 @@ def test_what_users_really_type_is_typed(red_team: ModuleType) -> None:
         ),
         ("I said always use spaces", "I said always use spaces"),
         ("> always use tabs\nno, we use spaces", "no, we use spaces"),
+        ("the README says:\n> Always tare first.\n> Never tare twice.\n\nis that still true?", "is that still true?"),
+        ("answer this for me\n\nFrom: Ola\nTo: dev\nSubject: Tare\n\nAlways tare.\nRegards\nOla", "answer this for me"),
+        ("ERROR when I weigh, always since Monday", "ERROR when I weigh, always since Monday"),
+        ("first part\n---\nalso use kilos from now on", "first part\n---\nalso use kilos from now on"),
         ('the linter prints "you must always use double quotes" here', "the linter prints\n\nhere"),
     ],
 )
