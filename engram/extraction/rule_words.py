@@ -232,7 +232,19 @@ NOW = lazy_regex(
 ELSEWHERE = lazy_regex(
     r"^(?!.*\b(?:here|this (?:repo\w*|project|one|code ?base))\b(?!\W*$)).*(?<!unlike )(?<!than )(?<!like )(?<!as )"
     r"\b(?:in|for|at|on) (?:(?:the|my|our|their|your) other|another) (?:one|repo\w*|project|code ?base|company|job|"
-    r"team|client|customer|app)\b|,\s*(?:but )?not (?:in |for )?(?:here|this (?:repo\w*|project|one|code ?base))\W*$",
+    r"team|client|customer|app)\b|,\s*(?:but )?not (?:in |for )?(?:here|this (?:repo\w*|project|one|code ?base))\W*$|"
+    # In other languages, and where "here" only states a difference, at the beginning of the sentence.
+    r"^\W*(?:(?:in|for|at|on) (?:(?:the|my|our|their|your) other|another) (?:repo\w*|project|code ?base)\b"
+    r"(?!.*\b(?:so|too|also|as well|same|now on|(?:but|while|and) here|here (?:we|it['’]s|always|never))\b)|"
+    r"(?:i[mn]|bei) (?:(?:de[mnr]|mein\w*|unser\w*|einem) )?ander\w+ (?:projekt|repo|team|firma)\w*(?!.*\bauch\b)|"
+    r"dans (?:(?:mon|notre|un) autre |l['’]autre )(?:projet|dépôt|équipe)\b(?!.*\baussi\b)|"
+    r"en (?:(?:mi|el|nuestro) )?otro (?:proyecto|repo\w*|equipo)\b(?!.*\btambién\b)|"
+    r"(?:nell['’]altro|(?:nel mio|nel nostro|in un) altro) (?:progetto|repo\w*)\b(?!.*\banche\b)|"
+    r"n(?:o|um) (?:(?:meu|nosso) )?outro (?:projet?o|repo\w*)\b(?!.*\btambém\b)|"
+    r"in (?:(?:het|mijn|ons|een) )?andere? (?:project|repo\w*)\b(?!.*\book\b)|"
+    r"w (?:(?:moim|naszym) )?(?:innym|drugim) (?:projekcie|repo\w*)\b(?!.*\b(?:też|także)\b)|"
+    r"в (?:(?:моём|моем|нашем) )?другом (?:проекте|репозитории)\b(?!.*\bтоже\b)|"
+    r"(?:別|他|ほか)の(?:プロジェクト|リポジトリ)で|(?:在)?(?:另一个|别的|其他)(?:项目|仓库))",
     _ANY,
 )
 #: Beginnings of an example of what was said before.
