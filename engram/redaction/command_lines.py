@@ -92,7 +92,7 @@ _PLACED: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
         ("config set", r"(?i:config set) \S{0,80}(?:[tT]oken|[pP]ass(?:word)?|[kK]ey|[sS]ecret|auth)\S{0,20}[ =]"),
         ("configure set", r"configure set \S{0,80}(?:token|key|secret)\S{0,20} "),
         ("importprivkey", r"importprivkey "),
-        ("auth ", r"(?:^|\n|> )(?:AUTH|auth) (?:default )?"),
+        ("auth ", r"(?:^|\n|> |\"(?=AUTH\b[^\"\n\\]{0,200}+\\r\\n\"))(?:AUTH|auth) (?:default )?"),
         ("add-authtoken", r"add-authtoken "),
         ("keyring set", r"keyring set \S++ \S++ ?<<< ?"),
         ("auth login", r"auth login (?:--\w++[ =])?"),
@@ -161,10 +161,12 @@ _PAIR = lazy_regex(
 #: The beginnings of a pipe into a command.
 _PIPE_BEGINNINGS = ("echo ", "printf ", "<<< ")
 _PIPED = lazy_regex(
-    r"(?:echo|printf|<<<)(?: -n| -e| -ne)? {1,3}"
+    r"(?:echo|printf|<<<)(?: -n| -e| -ne)? {1,3}(?:[\"']?%s(?:\\n)?[\"']? {1,3})?"
     + VALUE
-    + r"[^|\n]{0,8}\| {0,3}+(?:[\w./=-]{1,128}+ ){0,6}?(?=sudo|docker|gh |podman|helm|keyring|secret-tool|"
-    r"pass insert|gpg|passwd|chpasswd|smbpasswd|cryptsetup|openssl|(?P<encoding>base64)|su\b|kinit|wrangler|vault|npx)"
+    + r"[^|\n]{0,8}\| {0,3}+(?:[\w./=-]{1,128}+ ){0,6}?(?=sudo [^|\n]{0,60}?-\w{0,4}S\b|[\w./-]{1,40} [^|\n]{0,160}?"
+    r"--(?:password-stdin|passphrase-fd|with-token|key-file)\b|(?:docker|podman) secret\b|gh (?:auth|secret) |keyring|"
+    r"secret-tool|pass insert|passwd|chpasswd|smbpasswd|cryptsetup|openssl (?:enc|passwd|[a-z]{2,8} [^|\n]{0,160}?"
+    r"stdin\b)|(?P<encoding>base64)|su\b|kinit|wrangler|vault\b)"
 )
 _SQL = lazy_regex(
     r"(?i)(?:identified\s++(?:by|with\s++\w++\s++(?:by|as))|\bpassword|with\s++(?:encrypted\s++)?password|requirepass|"

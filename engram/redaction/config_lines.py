@@ -86,6 +86,8 @@ _ANY_WORD: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
             r"(?:username[ \t]\S{1,64}[ \t](?:privilege[ \t]\d{1,2}[ \t])?(?:password|secret)[ \t]\d|"
             r"local-user[ \t]\S{1,64}[ \t]password[ \t](?:irreversible-)?(?:cipher|simple))[ \t](\S{4,128})",
         ),
+        # A passphrase of wpa_supplicant; other programs put no quotation marks around a key of this length.
+        (("psk",), r"(?<![\w.-])psk=\"([^\"\n]{8,63})\"[ \t]{0,8}(?=[\r\n]|$)"),
         (("psksecret",), r"psksecret[ \t](?!enc[ \t])(\S{4,128})"),
         (("pre-shared-key",), r"pre-shared-key(?:=|[ \t](?:\d{1,4}[ \t])?text[ \t])([^\s\"',;]{4,128})"),
         (("auth myname",), r"auth myname[ \t]\S{1,64}[ \t](\S{4,128})"),

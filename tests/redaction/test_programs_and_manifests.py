@@ -47,6 +47,12 @@ SECRETS: dict[str, list[tuple[str, str]]] = {
         ('["mysql", "-u", "root", "-pHeron_Pail6"]', "Heron_Pail6"),
         ('exec.Command("sshpass", "-p", "Larch!field4", "ssh", host)', "Larch!field4"),
     ],
+    "given to a program and traced": [
+        ("printf '%s' 'six brown otters wait' | cryptsetup luksOpen /dev/sdb2 cold --key-file -", "otters"),
+        ('printf "%s\\n" "oldbarn7 gate" | docker login -u ci --password-stdin', "oldbarn7"),
+        ('network={\n\tssid="Barn"\n\tpsk="siebenGabelstapler!"\n}', "Gabelstapler"),
+        ('write(5, "AUTH pylon-Magpie-60\\r\\n", 23) = 23', "Magpie"),
+    ],
     "options that end in pass": [
         ("keytool -importkeystore -srckeystore a.jks -srcstorepass oldbarn1x -destkeystore b", "oldbarn1x"),
         ("keytool -genkey -alias x -srckeypass lowbarn -destkeypass highbarn", "highbarn"),
@@ -147,6 +153,13 @@ SECRETS: dict[str, list[tuple[str, str]]] = {
 }
 #: Class → texts that stay as they are.
 LOOK_ALIKES: dict[str, list[str]] = {
+    "text that a program reads from a pipe": [
+        "echo 'net.ipv4.ip_forward=1' | sudo tee -a /etc/sysctl.conf",
+        "echo 'select count(*) from boats' | docker exec -i db psql -U app",
+        "printf '%s\\n' 'Weigh the boat again' | gh pr comment 12 -F -",
+        "echo 'boat and pier' | openssl dgst -sha256",
+        "echo 'boat and pier' | gpg --clearsign",
+    ],
     "lists of arguments": [
         'subprocess.run(["mysqladmin", "--password", password])',
         '["--password-file", "/run/secrets/db"]',
