@@ -87,7 +87,9 @@ def detached_command(script: Path, interpreter: str, *arguments: str) -> str:
 
 def start_command(script: Path, interpreter: str) -> str:
     """Return the command that starts the worker and the watcher in the background if config.toml enables this."""
-    chosen = f"grep -qsE '^ *start_with_session *= *true' \"{_HOME}/config.toml\""
+    # Opening a pipe would wait for whoever writes to it.
+    config = f'"{_HOME}/config.toml"'
+    chosen = f"[ -f {config} ] && grep -qsE '^ *start_with_session *= *true' {config}"
     return f"{chosen} || exit 0; {detached_command(script, interpreter)}"
 
 

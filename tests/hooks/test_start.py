@@ -32,6 +32,12 @@ def test_without_the_users_choice_nothing_is_started(hooks: Hooks, text: str | N
     assert not hooks.home.logs.joinpath("supervisor.service.log").exists()
 
 
+def test_a_pipe_in_place_of_the_settings_keeps_nobody_waiting(hooks: Hooks) -> None:
+    os.mkfifo(hooks.home.config_file)
+
+    assert hooks.run(EVENT).is_silent
+
+
 def test_sessions_that_are_not_remembered_start_nothing(hooks: Hooks) -> None:
     hooks.home.config_file.write_text("start_with_session = true\n")
 
