@@ -15,6 +15,7 @@ from engram.extraction.local.local_extractor import LocalExtractor
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
+from engram.models.rescue.backup import list_backups, make_backup
 from engram.models.work.work import due_work, make_due, release_lease, take_lease
 from engram.recollection.recollection_service import RecollectionService
 from engram.redaction import redact
@@ -92,6 +93,22 @@ def test_periodic_work_runs_once_and_then_waits_again(store: Store, clock: Fixed
             runs += 1
 
     assert runs == 1
+
+
+def test_backups_from_a_year_ahead_push_out_none_that_are_made_now(
+    store: Store, clock: FixedClock, tmp_path: Path
+) -> None:
+    """Once the clock is right again, the newest backup is the one that was made last."""
+    clock.at_ms += 365 * DAY_MS
+    for _ in range(2):
+        make_backup(store, tmp_path / "backups")
+        clock.advance(86_400)
+    clock.at_ms -= 367 * DAY_MS
+
+    made = make_backup(store, tmp_path / "backups")
+
+    kept = [backup.path for backup in list_backups(tmp_path / "backups", clock)]
+    assert (kept[0], len(kept)) == (made.path, 2)
 
 
 def test_work_that_was_due_soon_is_not_put_off_for_years(store: Store, clock: FixedClock) -> None:

@@ -29,7 +29,7 @@ from engram.models.engine.meta import made_at_ms
 from engram.models.engine.migrations import MADE_AT
 from engram.models.engine.transaction import Reader, Store
 from engram.system.atomic import FILE_MODE, locked_folder, make_private_folder
-from engram.system.clock import iso_time, parse_time_ms
+from engram.system.clock import DAY_MS, SYSTEM_CLOCK, Clock, iso_time, parse_time_ms
 from engram.system.lazy_regex import lazy_regex
 
 #: Number of the newest backups that are kept.
@@ -59,14 +59,17 @@ class Backup:
         return int(found[1]) if found else 0
 
 
-def list_backups(folder: Path) -> list[Backup]:
-    """Return the backups in a folder, newest first, without links or half-written files."""
-    found = []
+def list_backups(folder: Path, clock: Clock = SYSTEM_CLOCK) -> list[Backup]:
+    """Return the backups in a folder, newest first, without links or half-written files.
+
+    Those from after tomorrow come last: the clock was ahead when they were made, so that others may be newer.
+    """
+    found, tomorrow_ms = [], clock.now_ms() + DAY_MS
     for path in folder.glob(BACKUP_NAMES):
         if path.is_file() and not path.is_symlink():
             facts = path.stat()
             found.append(Backup(path, _made_at_ms(path.name) or facts.st_mtime_ns // 1_000_000, facts.st_size))
-    return sorted(found, key=lambda one: (one.made_at_ms, one.path.name), reverse=True)
+    return sorted(found, key=lambda one: (one.made_at_ms <= tomorrow_ms, one.made_at_ms, one.path.name), reverse=True)
 
 
 def _made_at_ms(name: str) -> int | None:
@@ -92,7 +95,7 @@ def _by_memory(store: Reader, folder: Path) -> list[list[Backup]]:
     """Return the backups of this or an unknown memory.db, then those of each earlier memory.db; newest first."""
     made_at = made_at_ms(store)
     found: dict[float, list[Backup]] = {made_at: []}
-    for backup in list_backups(folder):
+    for backup in list_backups(folder, store.clock):
         if backup.upgraded_from:
             continue
         found.setdefault(min(_began_ms(backup.path, store.driver), made_at), []).append(backup)
