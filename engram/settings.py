@@ -348,6 +348,15 @@ def _set_by(name: str, source: str) -> str:
     return f" (set by ENGRAM_{name.upper()})" if source == "environment" else ""
 
 
+def config_state(path: Path) -> str:
+    """Return what changes with every change of config.toml, whatever the clock says; "" if there is none."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return ""
+    return f"{facts.st_ino}-{facts.st_size}-{facts.st_mtime_ns}"
+
+
 def read_config(path: Path) -> dict[str, Any]:
     """Return the content of config.toml; {} if there is none. Raises SettingsError if it can't be read.
 

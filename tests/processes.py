@@ -53,6 +53,12 @@ def is_running(pid: int) -> bool:
     return state != "Z"
 
 
+def fall_silent(lock: Path, seconds: float) -> None:
+    """Write into a lock file that its holder last beat some time ago."""
+    facts = lock.read_text().splitlines()[:3]
+    lock.write_text("\n".join([*facts, f"{time.monotonic() - seconds:015.3f}", ""]))
+
+
 def wait_until_gone(*pids: int) -> None:
     wait_for(lambda: not any(map(is_running, pids)))
 

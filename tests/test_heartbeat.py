@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from processes import wait_for
+from processes import fall_silent, wait_for
 from workers import RUN as RUN_WORKER
 
 from engram.errors import AlreadyRunning
@@ -37,7 +37,7 @@ def test_a_beat_shows_at_the_lock_and_at_the_socket(
 ) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
     lock = ProcessLock(tmp_path / "lock", "0.1.0+abc")
-    os.utime(tmp_path / "lock", (1, 1))
+    fall_silent(tmp_path / "lock", 400)
 
     heartbeat = Heartbeat(lock)
     heartbeat.beat()
@@ -147,7 +147,7 @@ def test_a_process_that_was_stopped_falls_silent(settings: Settings) -> None:
     try:
         wait_for(lambda: process_state(lock).code == code_version())
         process.send_signal(signal.SIGSTOP)
-        os.utime(lock, (1, 1))
+        fall_silent(lock, 400)
         silent_seconds = process_state(lock).silent_seconds
         assert silent_seconds is not None
         assert silent_seconds > 300
@@ -157,6 +157,21 @@ def test_a_process_that_was_stopped_falls_silent(settings: Settings) -> None:
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.mark.parametrize("jump_seconds", [-86_400, 86_400, 365 * 86_400])
+def test_a_clock_that_is_set_makes_nobody_silent(tmp_path: Path, jump_seconds: int) -> None:
+    path = tmp_path / "lock"
+    lock = ProcessLock(path)
+    # What a file says of the time is as far from now as the clock was set.
+    os.utime(path, (path.stat().st_mtime - jump_seconds,) * 2)
+    now = process_state(path)
+    fall_silent(path, 400)
+    os.utime(path, (path.stat().st_mtime - jump_seconds,) * 2)
+    later = process_state(path)
+    lock.release()
+
+    assert (now.silent_seconds is not None, now.hangs, later.hangs) == (True, False, True)
 
 
 def test_the_version_of_the_code_changes_with_every_edit(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def status(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
     else:
         print_facts(
             [
-                ("run by", _TITLES[said.system] if up is None else f"`engram up` in a terminal, pid {up}"),
+                ("run by", _run_by(said, up, states)),
                 ("starts automatically", _describe_start(said)),
                 *((name, _describe(state)) for name, state in states.items()),
                 (said.system.value, "; ".join(f"{PROCESSES[name]} {text}" for name, text in said.details.items())),
@@ -330,6 +330,12 @@ def _status_json(said: ServiceStatus, states: Mapping[str, ProcessState]) -> dic
         "details": dict(said.details),
         **{name: state.as_json() for name, state in states.items()},
     }
+
+
+def _run_by(said: ServiceStatus, up: int | None, states: Mapping[str, ProcessState]) -> str:
+    if any(state.is_elsewhere for state in states.values()):
+        return "another container"
+    return _TITLES[said.system] if up is None else f"`engram up` in a terminal, pid {up}"
 
 
 def _describe_start(said: ServiceStatus) -> str:

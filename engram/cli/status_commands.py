@@ -31,7 +31,7 @@ from engram.reports.hub_report import report_hubs
 from engram.reports.processes import ProcessState, is_held
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.setup.doctor.doctor_report import apply_fixes, write_report
-from engram.setup.doctor.machine_checks import Machine, hangs, restarting, run_checks
+from engram.setup.doctor.machine_checks import Machine, restarting, run_checks
 from engram.transcripts.registry import present_folders, skipped, title_of
 from engram.trust.display import counted, number_of, span
 from engram.vaults import settings_around
@@ -82,7 +82,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
             ("disk", disk_trouble(serving)),
             ("paused", ", ".join(pauses)),
             ("worker", as_called_here(_worker(health.worker, serving, answers=worker is not None))),
-            ("watcher", as_called_here(_process(health.watcher, serving.watcher_lock, serving))),
+            ("watcher", as_called_here(_process(health.watcher, serving))),
             ("model", f"{worker.model}, run by {worker.runtime}" if worker and worker.model else ""),
             ("extractor", _extractor(workspace.settings)),
             ("model wrote again", _second_chances(chances, health)),
@@ -199,17 +199,18 @@ def _off(places: Home, health: Health) -> str:
 
 
 def _worker(state: ProcessState, places: Home, *, answers: bool) -> str:
-    described = _process(state, places.worker_lock, places)
+    described = _process(state, places)
     return described if answers or not state.is_alive else f"{described}, but it does not answer: see `engram doctor`"
 
 
-def _process(state: ProcessState, lock: Path, places: Home) -> str:
+def _process(state: ProcessState, places: Home) -> str:
     if not state.is_alive:
         return "not running"
     memory = f", {state.rss_mb:.0f} MB" if state.rss_mb else ""
-    older = "" if state.code == code_version() else ", with code other than what is installed now: run `engram install`"
+    advice = "install the same version there" if state.is_elsewhere else "run `engram install`"
+    older = "" if state.code == code_version() else f", with code other than what is installed now: {advice}"
     hung = ""
-    if hangs(lock, state):
+    if state.hangs:
         hung = f", no sign of life for {state.silent_seconds:.0f} s: {restarting(places)['advice']}"
     return f"running, {state.described}{memory}{older}{hung}"
 

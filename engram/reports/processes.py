@@ -15,7 +15,7 @@ from engram.errors import ServiceError
 from engram.paths import Home
 from engram.system.atomic import read_regular
 from engram.system.process_limits import ask_ps, rss_mb_of
-from engram.system.process_lock import is_process_alive, process_space
+from engram.system.process_lock import MAX_SILENCE_SECONDS, is_process_alive, process_space
 from engram.version import code_version
 
 #: How long a process may take to write its id into a lock file that it holds, in seconds.
@@ -35,6 +35,11 @@ class ProcessState:
     silent_seconds: float | None = None
     #: True if it runs in another container, where its process id is valid.
     is_elsewhere: bool = False
+
+    @property
+    def hangs(self) -> bool:
+        """True if it has shown no heartbeat for too long."""
+        return self.silent_seconds is not None and self.silent_seconds > MAX_SILENCE_SECONDS
 
     @property
     def described(self) -> str:
@@ -117,7 +122,7 @@ def holder_of(lock: Path) -> int | None:
 
 def is_elsewhere(lock: Path) -> bool:
     """Return True if the lock's holder runs in another container; its process id then means nothing in this one."""
-    _, _, space = _read_lock(lock)
+    _, _, space, _ = _read_lock(lock)
     return bool(space) and space != process_space()
 
 
@@ -143,25 +148,28 @@ def _read_holder(lock: Path) -> tuple[int | None, str] | None:
     """
     until = time.monotonic() + _NAMING_SECONDS
     while is_held(lock):
-        pid, code, _ = _read_lock(lock)
+        pid, code, *_ = _read_lock(lock)
         if (pid is not None and (is_elsewhere(lock) or is_process_alive(pid))) or time.monotonic() > until:
             return pid, code
         time.sleep(0.005)
     return None
 
 
-def _read_lock(lock: Path) -> tuple[int | None, str, str]:
-    """Return the process id, code version and namespace in a lock file; None or "" for what is missing."""
+def _read_lock(lock: Path) -> tuple[int | None, str, str, str]:
+    """Return the process id, code version, namespace and last beat in a lock file; None or "" for what is missing."""
     lines = (read_regular(lock, 200) or b"").decode("ascii", "replace").splitlines()
-    pid, code, space = [*lines[:3], "", "", ""][:3]
-    return int(pid) if pid.isdigit() else None, code, space
+    pid, code, space, beat = [*lines[:4], "", "", "", ""][:4]
+    return int(pid) if pid.isdigit() else None, code, space, beat
 
 
 def _silent_seconds(lock: Path) -> float | None:
-    """Return the seconds since the holder last touched the lock; None if the clock was set back."""
+    """Return the seconds since the holder's last beat, without sleep of the machine; None if unknown.
+
+    An earlier version writes no beat, and a machine that was started again has another clock.
+    """
     try:
-        silent_seconds = time.time() - lock.stat().st_mtime
-    except OSError:
+        silent_seconds = time.monotonic() - float(_read_lock(lock)[3])
+    except ValueError:
         return None
     return silent_seconds if silent_seconds >= 0 else None
 

@@ -47,8 +47,8 @@ class ProcessLock:
 
         Args:
             path: the lock file; it is created if it is missing.
-            note: the version of the code. It becomes the second line of the file, between the process id and the
-                namespace in which that id is valid (``process_space``).
+            note: the version of the code. It becomes the second line of the file, after the process id. The namespace
+                in which that id is valid (``process_space``) and the time of the last beat follow.
 
         Raises:
             AlreadyRunning: another process holds the lock.
@@ -71,8 +71,13 @@ class ProcessLock:
                 return False
             time.sleep(0.02)
         os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n{self._note}\n{process_space()}\n".encode(), 0)
+        self._write()
         return True
+
+    def _write(self) -> None:
+        """Write what others may know of the holder. Every beat is as long as the one before, so that it replaces it."""
+        facts = f"{os.getpid()}\n{self._note}\n{process_space()}\n{time.monotonic():015.3f}\n"
+        os.pwrite(self._descriptor, facts.encode(), 0)
 
     def _try(self) -> bool:
         try:
@@ -82,9 +87,9 @@ class ProcessLock:
         return True
 
     def touch(self) -> None:
-        """Set the modification time of the lock file to now, as the heartbeat of its holder."""
+        """Record the heartbeat of the holder: write the time into the lock file, which also changes the file's time."""
         with contextlib.suppress(OSError):
-            os.utime(self._descriptor)
+            self._write()
 
     def is_in_place(self) -> bool:
         """Return True if ``path`` is still the locked file, neither removed nor replaced."""
@@ -135,7 +140,8 @@ def is_process_alive(pid: int) -> bool:
     return True
 
 
-# -- The heartbeat of the watcher and the worker: the modification time of the lock file, and systemd's watchdog.
+# -- The heartbeat of the watcher and the worker: a time in the lock file, and systemd's watchdog. It is of the clock
+# that no one sets and that stands still while the machine sleeps (``time.monotonic``), which all processes share.
 #
 # A beat means progress: the process calls ``beat`` only after it has done something. A process that hangs sends no more
 # beats, and one of its own threads then terminates it. launchd has no watchdog, but it restarts a process that failed.

@@ -27,7 +27,7 @@ from engram.models.work.task_runs import (
 )
 from engram.models.work.work import drop_lease, fail, find_work, lease_owners, note_crash
 from engram.redaction import redact
-from engram.settings import MODEL_EXTRACTORS, Settings
+from engram.settings import MODEL_EXTRACTORS, Settings, config_state
 from engram.system import process_limits
 from engram.system.process_lock import is_process_alive
 
@@ -175,6 +175,8 @@ class Runtime:
     models: list[LanguageModel] = field(default_factory=list)
     #: Monotonic time of the start, in seconds.
     started_seconds: float = 0.0
+    #: ``config_state`` of the config.toml that was read.
+    config: str = ""
     #: The last value of ``embeddable_mark`` at which every row had its vector.
     embedded_mark: tuple[int, int, int] | None = None
     #: Set when memory.db is found to be damaged; the worker then stops, and the next start sets the file aside.
@@ -238,14 +240,17 @@ def make_runtime(settings: Settings, store: Store, *, may_load_torch: bool = Tru
     If the model can't be used, this is recorded for ``engram status``, and everything else works without it. Failures
     that were caused by earlier settings are cleared.
     """
+    config = config_state(settings.places.config_file)
     clear_failures(store, STAGES_OF_SETTINGS)
     embedder = _load_embedder(settings, store, may_load_torch)
-    return _assemble(settings, store, embedder, started_seconds=store.clock.steady_seconds())
+    return _assemble(settings, store, embedder, started_seconds=store.clock.steady_seconds(), config=config)
 
 
 def make_vault_runtime(outer: Runtime, settings: Settings, store: Store) -> Runtime:
     """Create a vault's services: its own memory, with the worker's model and threads."""
-    shared = {name: getattr(outer, name) for name in ("executor", "model_executor", "models", "started_seconds")}
+    shared = {
+        name: getattr(outer, name) for name in ("executor", "model_executor", "models", "started_seconds", "config")
+    }
     runtime = _assemble(settings, store, outer.embedder, **shared)
     runtime.refresh_index()
     return runtime

@@ -421,6 +421,7 @@ class Answers:
             pid=os.getpid(),
             rss_mb=rss_mb(),
             uptime_seconds=round(runtime.store.clock.steady_seconds() - runtime.started_seconds, 1),
+            config=runtime.config,
             model=runtime.embedder.model_id if runtime.embedder else None,
             runtime=runtime.embedder.runtime if runtime.embedder else "text only",
             reason="" if runtime.embedder else "the embedding model is not loaded",

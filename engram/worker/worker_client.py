@@ -36,6 +36,8 @@ class WorkerStatus:
     #: Resident memory in MB; 0 if unknown.
     rss_mb: float
     uptime_seconds: float
+    #: ``config_state`` of the config.toml that it read.
+    config: str
     #: Id of the embedding model; None if it is not loaded.
     model: str | None
     #: The library that runs the model; "text only" without a model.

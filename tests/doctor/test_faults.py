@@ -27,7 +27,7 @@ from engram.models.open_memory import open_store
 from engram.models.rescue.backup import drop_database, make_backup
 from engram.redaction import redact
 from engram.search.vectors.loaded_vectors import embed_missing
-from engram.settings import Settings, load
+from engram.settings import Settings, config_state, load
 from engram.setup.doctor import machine_checks
 from engram.setup.doctor.machine_checks import find_programs
 from engram.setup.edits.journal import Journal, Ledger, Phase, StepRecord, save_journal
@@ -434,6 +434,7 @@ def answering(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
             "pid": os.getpid(),
             "rss_mb": 100.0,
             "uptime_seconds": 0.0,
+            "config": config_state(doctor.home.config_file),
             "model": HashedEmbedder().model_id,
             "runtime": "python",
             "reason": "",
@@ -465,9 +466,11 @@ def test_vectors_of_another_model_are_named(doctor: Doctor, answering: Callable[
 def test_a_worker_with_older_settings_or_without_an_answer_is_named(
     doctor: Doctor, answering: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answering(uptime_seconds=10.0)
-    os.utime(doctor.home.config_file, (time.time() - 60, time.time() - 60))
-    assert "worker's settings" not in doctor.findings()
+    # A clock that is set back, or forward, changes nothing.
+    for at in (time.time() - 86_400, time.time() + 86_400):
+        os.utime(doctor.home.config_file, (at, at))
+        answering(config=config_state(doctor.home.config_file))
+        assert "worker's settings" not in doctor.findings()
 
     assert doctor.run("config", "set", "recall_limit", "7").exit_code == 0
     assert doctor.findings()["worker's settings"]["command"] == "engram service restart"

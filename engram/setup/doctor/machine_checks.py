@@ -21,8 +21,8 @@ from engram.reports.claude_checks import check_claude, server_command, server_na
 from engram.reports.engram_checks import Check, State, check_all, check_config, check_language_model
 from engram.reports.health import Health
 from engram.reports.hub_report import report_hubs
-from engram.reports.processes import ProcessState, holder_of, process_state, terminal_run
-from engram.settings import ConfigFault, Settings
+from engram.reports.processes import holder_of, process_state, terminal_run
+from engram.settings import ConfigFault, Settings, config_state
 from engram.setup.agents.claude_code import check_mod
 from engram.setup.agents.plugin import check_registrations, has_plugin, is_switched_off, permission_rule, plugin_name
 from engram.setup.agents.registered import Registration, find_registrations, read_documents
@@ -33,7 +33,6 @@ from engram.setup.services.service_plan import best_system, installed_system
 from engram.setup.services.systemd import Systemd
 from engram.system.atomic import closed_files, explain_error, read_regular
 from engram.system.lazy_regex import lazy_regex
-from engram.system.process_lock import MAX_SILENCE_SECONDS
 from engram.transcripts.claude_code.discover import SOON_DAYS, find_expiring
 from engram.transcripts.project import find_repository
 from engram.transcripts.registry import discover
@@ -212,7 +211,9 @@ def check_service(machine: Machine) -> Iterator[Check]:
     """Check that something starts the processes, using this installation and these folders."""
     status = machine.service.status()
     is_config_readable = all(name for name, _ in machine.faults)
-    if not status.is_installed and is_config_readable:
+    if is_in_other_container(machine.around.places):
+        yield Check("service", State.OK, "the worker and the watcher run in another container", public="elsewhere")
+    elif not status.is_installed and is_config_readable:
         yield _check_start(machine, status.system)
     wanted = {
         "interpreter": sys.executable,
@@ -392,13 +393,16 @@ def _same_folder(one: Path, other: Path) -> bool:
 
 # -- Checks of the running processes: do they make progress, with the installed code and the current settings?
 
-#: How long a silent process is given to show a heartbeat, in seconds; a laptop that has just woken up needs a moment.
-PATIENCE_SECONDS = 7.0
-_POLL_SECONDS = 0.1
+
+def is_in_other_container(places: Home) -> bool:
+    """Return True if the worker or the watcher runs in another container; it can only be changed there."""
+    return any(process_state(lock).is_elsewhere for lock in (places.worker_lock, places.watcher_lock))
 
 
 def restarting(places: Home) -> dict[str, str]:
-    """Return how the processes are restarted, as fields of a finding: by hand, if they run in a terminal."""
+    """Return how the processes are restarted, as fields of a finding: by hand in a terminal or a container."""
+    if is_in_other_container(places):
+        return {"advice": "restart that container, or Engram in it"}
     if (up := terminal_run(places)) is not None:
         return {"advice": f"`engram up` (pid {up}) runs it in a terminal: press Ctrl-C there, and start it again"}
     return {"advice": "run: engram service restart", "command": "engram service restart", "fix": "restart"}
@@ -411,7 +415,7 @@ def check_processes(machine: Machine) -> Iterator[Check]:
         state = process_state(lock)
         if not state.is_alive:
             continue
-        if hangs(lock, state):
+        if state.hangs:
             yield Check(
                 f"{name}'s heartbeat",
                 State.BAD,
@@ -421,13 +425,15 @@ def check_processes(machine: Machine) -> Iterator[Check]:
             )
         elif state.code != code_version():
             runs = state.code or "another, unknown version"
+            here = {"command": "engram install", "fix": "end-others"}
             yield Check(
                 f"{name}'s version",
                 State.WARN,
                 f"the {name} ({state.described}) runs {runs}, and {code_version()} is installed",
-                "run: engram install, which stops it and starts this version",
-                command="engram install",
-                fix="end-others",
+                "install the same version there, and restart it there; nothing here can stop it"
+                if state.is_elsewhere
+                else "run: engram install, which stops it and starts this version",
+                **({} if state.is_elsewhere else here),
                 public=f"runs {state.code or 'unknown'}, installed is {code_version()}",
             )
 
@@ -447,11 +453,11 @@ def check_worker(machine: Machine) -> Iterator[Check]:
             public="silent",
         )
         return
-    if _is_older_than_settings(machine, status):
+    if status.config != config_state(machine.around.places.config_file):
         yield Check(
             "worker's settings",
             State.WARN,
-            f"{machine.around.places.config_file} was changed after the worker started",
+            f"{machine.around.places.config_file} was changed after the worker read it",
             **restarting(machine.around.places),
             public="older than config.toml",
         )
@@ -475,25 +481,6 @@ def _check_vectors(machine: Machine, status: WorkerStatus) -> Iterator[Check]:
             command="engram status",
             public=f"{sum(others.values())} from another model",
         )
-
-
-def hangs(lock: Path, state: ProcessState) -> bool:
-    """Return True if the process shows no heartbeat even after a short wait."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while state.is_alive and state.silent_seconds is not None and state.silent_seconds > MAX_SILENCE_SECONDS:
-        if time.monotonic() > until:
-            return True
-        time.sleep(_POLL_SECONDS)
-        state = process_state(lock)
-    return False
-
-
-def _is_older_than_settings(machine: Machine, status: WorkerStatus) -> bool:
-    try:
-        changed_at = machine.around.places.config_file.stat().st_mtime
-    except OSError:
-        return False
-    return changed_at > time.time() - status.uptime_seconds + 1.0
 
 
 # -- The table of all checks of ``engram doctor``.
