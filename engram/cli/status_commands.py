@@ -16,6 +16,7 @@ from engram.cli.options import json_command, limit_option, tell
 from engram.cli.output import fitting_lines, print_facts, print_json, print_table, safe, say, to_json, when
 from engram.cli.results import pauses_in_words
 from engram.cli.workspace import Workspace, advise, as_called_here
+from engram.consolidation.rejudge import Picked, picked_memories
 from engram.errors import BadRequest, HomeError, StoreError
 from engram.log import LOG_KINDS, LogKind, read_records
 from engram.models.rescue.restore import list_rescues
@@ -61,6 +62,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
         chances = second_chances(store) if workspace.settings.extractor in MODEL_EXTRACTORS else None
         offer = "" if as_json else offer_claude(store, workspace.settings)
         hubs = report_hubs(store)
+        picked = picked_memories(store)
         rescues = list(list_rescues(store).values())
     serving = settings_around(workspace.settings).places
     worker = ask_status(serving) if health.worker.is_alive else None
@@ -72,6 +74,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
             "waiting": chances.waiting,
             "paused": _pause(chances, health) or None,
         }
+        facts["picked"] = None if picked is None else dataclasses.asdict(picked)
         print_json(facts | {"worker": ({} if worker is None else worker.to_json()) | health.worker.as_json()})
         return
     totals = health.totals
@@ -102,6 +105,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
                 f"{number_of(totals.memories, 'memory')}, {totals.superseded} replaced, {totals.archived} archived, "
                 f"{totals.suspects} suspect",
             ),
+            ("picked by rules", "" if picked is None else as_called_here(_picked(picked))),
             ("shown to Claude", f"{number_of(totals.injections, 'time')}"),
             ("waiting", _waiting(health)),
             (
@@ -182,6 +186,15 @@ def _pause(chances: SecondChances, health: Health) -> str:
     """Return why waiting sessions are not distilled; "" if nothing pauses them."""
     stage = health.stages.get("second chance")
     return stage.last_error if chances.waiting and stage is not None else ""
+
+
+def _picked(picked: Picked) -> str:
+    """Return what happens to memories that an earlier version picked by rules."""
+    if picked.waiting:
+        waiting = number_of(picked.waiting, "memory")
+        return f"{waiting} to archive soon: see `engram consolidate --preview`"
+    archived = number_of(picked.archived, "memory")
+    return f"{archived} archived; to undo that, run: engram consolidate --undo {picked.run_id}"
 
 
 def _off(places: Home, health: Health) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from engram.consolidation.git_staleness import confirm_merged, mark_stale
 from engram.consolidation.graduation import graduate, not_graduating, retire
+from engram.consolidation.rejudge import archive_picked, rejudge_elements, rejudge_rules
 from engram.consolidation.step_context import Context, Similar, TimeIsUp
 from engram.consolidation.tidying_steps import (
     NAMED_COSINE,
@@ -31,7 +32,6 @@ from engram.consolidation.tidying_steps import (
 from engram.embedding.embedder import DUPLICATE_COSINE, Embedder, duplicate_cosine
 from engram.enums import Actor, Status
 from engram.extraction.local.open_work import LEAD
-from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_history, watermarks
 from engram.models.memories.branches import branches_of_memories
@@ -46,16 +46,12 @@ from engram.models.memories.watermarks import (
     unjoined_rows,
 )
 from engram.models.search.memory_lists import current_states_of
-from engram.models.sessions.reading_progress import unknown_elements
 from engram.models.sessions.recent_work import latest_sessions_on
 from engram.models.sessions.stored_turns import LOCAL_PREFIX
-from engram.models.sessions.turn_changes import take_for_prompt
 from engram.models.work.work import last_run_ms, release_lease, take_lease
 from engram.search.searcher import Searcher
 from engram.search.vectors.loaded_vectors import embed_memories
 from engram.settings import Settings
-from engram.transcripts.speaker import is_persons_element, persons_elements
-from engram.trust.display import number_of
 
 if TYPE_CHECKING:
     from engram.extraction.model.reconcile import Reconciler
@@ -121,6 +117,7 @@ def consolidate(
     try:
         begun = memory_history.begin_run(store)
         context = Context(store, settings, begun.id, similar, duplicate_cosine, distilling, reconciling)
+        context.is_forced = is_forced
         report = _run(context, begun, since, is_full=is_forced)
         has_finished = report.is_complete
         return report
@@ -170,6 +167,8 @@ def _steps(context: Context, since_ms: int) -> list[tuple[str, Callable[[], None
     """Return the named steps, in order. A step that is repeated finds nothing left to do."""
     return [
         ("elements", lambda: rejudge_elements(context)),
+        ("rejudge", lambda: rejudge_rules(context)),
+        ("picked", lambda: archive_picked(context)),
         ("open work", lambda: end_open_work(context)),
         ("duplicates", lambda: archive_exact_duplicates(context)),
         ("merge", lambda: merge_near_duplicates(context)),
@@ -194,28 +193,6 @@ def _report(context: Context) -> dict[str, object]:
         "files_after": context.files_after,
         "begins_at": None if context.begins_at is None else astuple(context.begins_at),
     }
-
-
-#: Key in ``meta`` of the names of elements containing a person's words with which all text was last judged.
-_ELEMENTS_JUDGED_BY = "elements_judged_by"
-
-
-def rejudge_elements(context: Context) -> None:
-    """Turn text into prompts if its elements now count as a person's words; runs once per set of elements."""
-    known = persons_elements()
-    if get_meta(context.store, _ELEMENTS_JUDGED_BY) == known:
-        return
-    for name, turn_ids in unknown_elements(context.store).items():
-        if not is_persons_element(name):
-            continue
-        context.add_line(f"treat {number_of(len(turn_ids), 'text')} in <{name}> as a person's words")
-        for turn_id in turn_ids if not context.is_dry else ():
-            context.check_time()
-            with context.store.transaction() as tx:
-                take_for_prompt(tx, turn_id)
-    if not context.is_dry:
-        with context.store.transaction() as tx:
-            put_meta(tx, _ELEMENTS_JUDGED_BY, known)
 
 
 # -- After an extraction: settle the session, and join new memories with older ones in chronological order.

@@ -55,6 +55,8 @@ class Context:
     #: Row ids of new and changed memories since the last complete run; None for all memories.
     changed: frozenset[int] | None = None
     is_dry: bool = False
+    #: True if a person started the run.
+    is_forced: bool = False
     #: Monotonic time at which the time budget is used up, in seconds; None if there is no limit.
     until_seconds: float | None = None
     #: Lines of the report, one for each change.

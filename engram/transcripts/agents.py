@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from engram.settings import Settings
+from engram.transcripts.speaker import Speaker
 from engram.transcripts.transcript_files import Skipped, stamp_of
 from engram.transcripts.turns import EntryRef, TextBlock, Turn, TurnUpdate
 
@@ -230,6 +231,9 @@ class Agent(Protocol):
         Args:
             path: one of the session's sources, which may determine how it is resumed.
         """
+
+    def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
+        """Return who wrote the prompt at a byte offset; a person if it can no longer be read."""
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
         """Return the folders to watch for changes; they need not exist."""

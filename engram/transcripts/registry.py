@@ -12,6 +12,7 @@ from engram.transcripts.claude_code.agent import ClaudeCode
 from engram.transcripts.claude_code.history import PromptHistory
 from engram.transcripts.codex.agent import Codex
 from engram.transcripts.gemini.agent import Gemini
+from engram.transcripts.speaker import Speaker
 from engram.transcripts.transcript_files import Skipped
 
 _agents: dict[str, Agent] = {}
@@ -48,6 +49,12 @@ def resume_command(agent_name: str, session_id: str, path: Path | None = None) -
     """Return the command that resumes a session; "" for an unknown agent."""
     agent = _agents.get(agent_name)
     return "" if agent is None else agent.resume_command(session_id, path)
+
+
+def speaker_at(agent_name: str, path: Path, offset: int, length: int) -> Speaker:
+    """Return who wrote the prompt at a byte offset; a person for an unknown agent."""
+    agent = _agents.get(agent_name)
+    return Speaker.PERSON if agent is None else agent.speaker_at(path, offset, length)
 
 
 def discover(settings: Settings) -> Iterator[Source]:

@@ -32,6 +32,8 @@ from engram.redaction import redact
 from engram.search.question import Query
 from engram.search.searcher import Searcher
 from engram.settings import Settings
+from engram.transcripts.registry import speaker_at
+from engram.transcripts.speaker import Speaker
 from engram.transcripts.turns import Turn
 
 SESSION = "77777777-2222-4333-8444-555555555555"
@@ -255,6 +257,20 @@ def test_what_a_person_queues_is_a_rule(
 
     assert [turn.users_prompt for turn in turns if turn.prompt == RULE] == [RULE]
     assert [memory.summary for memory in rules(store)] == [RULE]
+
+
+def test_who_queued_a_stored_prompt_is_told_by_its_session(settings: Settings) -> None:
+    found = []
+    for number, entrypoint in enumerate(("cli", "sdk-py", None)):
+        path = settings.projects_folder / "-gone-engine" / f"{number}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        transcript = Transcript(path)
+        transcript.queue("enqueue", RULE)
+        length = path.stat().st_size - 1
+        transcript.user(RULE, **({} if entrypoint is None else {"entrypoint": entrypoint}))
+        found.append(speaker_at("claude-code", path, 0, length))
+
+    assert found == [Speaker.PERSON, Speaker.PROGRAM, Speaker.PERSON]
 
 
 def _shown_by_an_attachment(transcript: Transcript, fields: dict[str, Any]) -> None:

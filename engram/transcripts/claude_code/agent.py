@@ -36,12 +36,14 @@ from engram.transcripts.claude_code.turn_builder import TurnBuilder
 from engram.transcripts.growing_file import Chunk, Line, Position, holds_prefix
 from engram.transcripts.json_values import storable_id
 from engram.transcripts.line_parsing import chunk_of, parse_lines, reading_of, record_in, too_long_lines
+from engram.transcripts.speaker import Speaker, claude_code_speaker
 from engram.transcripts.transcript_files import Skipped, Walk
 from engram.transcripts.turns import EntryRef, Turn
 
 #: Environment variable that must be set for Claude Code to resume a Code Mode session.
 CODE_MODE = "CLAUDE_CODE_EXPERIMENTAL_CODE_MODE"
 _REPL_MODE = lazy_regex(rb'^\{[^{}\n]{0,200}"type":\s*"repl-mode"[^{}\n]{0,200}\}', re.MULTILINE)
+_ENTRYPOINT = lazy_regex(rb'"entrypoint":\s*"([\w-]{1,60})"')
 #: The form of every id that Claude Code gives a session.
 _SESSION_ID = lazy_regex(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 #: Number of bytes at the beginning and at the end of a transcript in which to look for the session's mode, which is
@@ -67,6 +69,19 @@ class ClaudeCode:
         command = f"claude --resume {session_id.partition('.')[0]}"
         is_code_mode = path is not None and path.suffix == SUFFIX and _is_code_mode(path)
         return f"{CODE_MODE}=1 {command}" if is_code_mode else command
+
+    def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
+        """Return who wrote the line of a prompt; a person if it can no longer be read."""
+        try:
+            with path.open("rb") as file:
+                told = _ENTRYPOINT.search(file.read(_TAIL_BYTES))
+                file.seek(offset)
+                entry = parse_line(Line(offset, length, 0, file.read(length)))
+        except OSError:
+            return Speaker.PERSON
+        # A line of the queue does not tell where its session runs.
+        session = {"entrypoint": told[1].decode()} if told else {}
+        return claude_code_speaker({**session, **entry.data}) if isinstance(entry, Entry) else Speaker.PERSON
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
         return tuple(map(projects_folder, settings.all_claude_folders))

@@ -70,6 +70,10 @@ class PromptHistory:
         """Return "", because a session without a transcript can't be resumed."""
         return ""
 
+    def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
+        """Return ``Speaker.PERSON``, because the history contains only what people typed."""
+        return Speaker.PERSON
+
     def folders(self, settings: Settings) -> tuple[Path, ...]:
         """Return (), because the history need not be watched; the periodic sweep finds changes soon enough."""
         return ()

@@ -9,7 +9,7 @@ from engram.settings import Settings
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import Cursor, EntryTime, Reading, Source, StoredTurns
 from engram.transcripts.codex import AGENT
-from engram.transcripts.codex.discover import SUFFIXES, find_rollouts, rollouts_at, session_folders
+from engram.transcripts.codex.discover import SUFFIXES, find_rollouts, head_of, rollouts_at, session_folders
 from engram.transcripts.codex.entry import RECORDS, Entry, Kind, parse_line
 from engram.transcripts.codex.turn_builder import (
     Built,
@@ -23,6 +23,7 @@ from engram.transcripts.codex.turn_builder import (
 from engram.transcripts.growing_file import Position, holds_prefix
 from engram.transcripts.json_values import storable_text
 from engram.transcripts.line_parsing import chunk_of, parse_lines, reading_of, too_long_lines
+from engram.transcripts.speaker import Speaker, codex_speaker
 from engram.transcripts.transcript_files import Skipped, Walk
 from engram.transcripts.turns import Role, TextBlock
 
@@ -42,6 +43,10 @@ class Codex:
     def resume_command(self, session_id: str, path: Path | None = None) -> str:
         """Return the command that resumes a session; a subagent's id begins with that of its parent."""
         return f"codex resume {session_id.partition('.')[0]}"
+
+    def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
+        """Return who writes the prompts of a rollout, according to the head of the file."""
+        return codex_speaker(head_of(path))
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
         return session_folders(settings.codex_folder)

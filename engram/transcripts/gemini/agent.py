@@ -339,6 +339,10 @@ class Gemini:
         """Return the command that resumes a session; a subagent's id begins with that of its parent."""
         return f"gemini --resume {session_id.partition('.')[0]}"
 
+    def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
+        """Return ``Speaker.PERSON``, because chats don't record who writes the prompts."""
+        return Speaker.PERSON
+
     def folders(self, settings: Settings) -> tuple[Path, ...]:
         """Return the folder of all projects' chats."""
         return (chats_folder(settings.gemini_folder),)

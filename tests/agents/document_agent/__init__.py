@@ -10,6 +10,7 @@ from pathlib import Path
 from engram.errors import TranscriptError
 from engram.settings import Settings
 from engram.transcripts.agents import Cursor, EntryTime, Reading, Source, StoredTurns
+from engram.transcripts.speaker import Speaker
 from engram.transcripts.transcript_files import Skipped
 from tests.agents.messages import Message, whole_turns
 
@@ -62,6 +63,9 @@ class DocumentAgent:
 
     def resume_command(self, session_id: str, path: Path | None = None) -> str:
         return ""
+
+    def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
+        return Speaker.PERSON
 
     def skipped(self, settings: Settings) -> list[Skipped]:
         return []
