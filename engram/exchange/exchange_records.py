@@ -13,6 +13,7 @@ from typing import Any
 from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.models.engine.transaction import Reader, Store
+from engram.models.forgetting.erase_entries import queued_key
 from engram.models.memories import memory_records
 from engram.models.memories.judgements import Contradiction
 from engram.models.memories.memory_history import IMPORT, Change, history_of
@@ -128,7 +129,10 @@ def record_of(store: Store, memory: Memory, hints: Mapping[int, ProjectHints]) -
         record["agent"] = session.agent
     rests_on = memory_records.evidence_of(store, memory.id)
     if rests_on:
-        record["rests_on"] = [{"uuid": entry.uuid, "session": entry.session_id} for entry in rests_on]
+        # A queued prompt, which has no id, is identified by the key of its turn.
+        record["rests_on"] = [
+            {"uuid": entry.uuid or queued_key(store, entry.turn_id), "session": entry.session_id} for entry in rests_on
+        ]
     steps = [step for step in history_of(store, memory.episode_id) if step.action != IMPORT]
     places = {step.id: number for number, step in enumerate(steps)}
     record["history"] = [_step_to_json(store, step, places) for step in steps]

@@ -21,14 +21,17 @@ from engram.forgetting.forget import forget_memory
 from engram.ingest.project_moves import find_moves
 from engram.memories.save import pin_memory, save_memory
 from engram.models.engine.transaction import Store
+from engram.models.forgetting.erase_entries import memories_resting_on_source
 from engram.models.memories.judgements import open_contradictions
-from engram.models.memories.memory_records import Memory, evidence_of, find_memory
+from engram.models.memories.memory_records import Evidence, Memory, evidence_of, find_memory
 from engram.models.projects.projects import list_projects
 from engram.models.rescue.clean_copies import read_tombstones
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.transcripts.turns import Role, TextBlock
 from tests.exchange.exports import as_source, import_into, records
 from tests.meanwhile import change_before_next_transaction
+from tests.models.conversations import make_turn, store_turn
 
 SECRET = "ghp_" + "a1B2" * 9
 
@@ -41,6 +44,21 @@ def through_markdown(lines: list[dict[str, Any]], folder: Path) -> Any:
     count, removed = write_markdown(folder, lines)
     assert (count, removed) == (len(lines) - 1, 0)
     return read_markdown(folder)
+
+
+def test_a_memory_from_a_queued_prompt_is_found_by_its_prompt_where_it_was_imported(
+    store: Store, other: Store, other_settings: Settings, keep: Callable[..., Memory]
+) -> None:
+    turn = make_turn("queued-key", "", said=(TextBlock("", Role.USER, "Ropes are nylon."),), entries=())
+    made = keep("Ropes are nylon.", evidence=[Evidence("", "s1", store_turn(store, turn))])
+    again = store_turn(other, turn)
+
+    import_into(other, other_settings, as_source(records(store)))
+
+    (there,) = memories_resting_on_source(other, "queued-key")
+    assert there.episode_id == made.episode_id
+    assert [entry.turn_id for entry in evidence_of(other, there.id)] == [again]
+    assert records(other)[0]["rests_on"] == [{"uuid": "queued-key", "session": "s1"}]
 
 
 @pytest.mark.parametrize("through", [through_json_lines, through_markdown])
