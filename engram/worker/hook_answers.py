@@ -18,6 +18,7 @@ from engram.errors import BadRequest, BrokenDatabase, EngramError, StoreError
 from engram.ingest.read_sources import ingest_source
 from engram.ingest.session_project import vault_of
 from engram.models.engine.database import using_database
+from engram.models.engine.transaction import Store
 from engram.models.projects.projects import NO_PROJECT, project_by_id
 from engram.models.sessions.reading_progress import load_progress
 from engram.models.sessions.sessions import find_session
@@ -74,6 +75,8 @@ class _OpenVault:
             raise
         self.runtime = make_vault_runtime(outer, settings, store)
         self._identity = store.file_identity()
+        #: True if its log was deleted: closing it would copy from there into a file that others use with a new log.
+        self.is_log_displaced = False
         self._backup = DailyBackup(self.runtime)
         #: Sources of other projects that were skipped, by place, with the stamps that they had at the time.
         self._passed_over: dict[Any, str] = {}
@@ -83,8 +86,17 @@ class _OpenVault:
         """True if another file is at the place of its memory, such as that of a vault made anew in the same folder."""
         return self.runtime.store.file_identity() not in (None, self._identity)
 
+    def displaced(self) -> Store | None:
+        """Return its memory if its log was deleted or replaced since this thread first asked."""
+        store = self.runtime.store
+        if store.file_identity() != self._identity or not store.is_displaced():
+            return None
+        self.is_log_displaced = True
+        return store
+
     def close(self) -> None:
-        self._opened.close()
+        if not self.is_log_displaced:
+            self._opened.close()
 
     def work(self) -> None:
         """Read the project's sessions, choose what they are shown, make memories from them, consolidate and back up."""
@@ -177,6 +189,14 @@ class Vaults:
         for known in self._known():
             with contextlib.suppress(StoreError), self.noting_damage(known.runtime):
                 known.runtime.recollection.write_down()
+
+    def displaced(self) -> list[Store]:
+        """Return the memories of open vaults whose log was deleted or replaced since this thread first asked."""
+        found = []
+        for known in self._known():
+            with contextlib.suppress(StoreError), self.noting_damage(known.runtime):
+                found.append(known.displaced())
+        return [store for store in found if store is not None]
 
     def count_sessions(self, session_ids: Sequence[str]) -> dict[str, SessionTotals]:
         """Return session id → figures, for those of the sessions that are in open vaults."""

@@ -314,22 +314,23 @@ class Housekeeper:
         link_python(home)
 
     def _is_in_place(self) -> bool:
-        """Restart the worker, and return False, if memory.db or its log was deleted or replaced.
+        """Restart the worker, and return False, if memory.db or its log, or a vault's log, was deleted or replaced.
 
         Nothing may be done with them then: copying from a deleted log would damage the file for those with a new one.
         """
         store = self._runtime.store
         if store.file_identity() != self._opened:
             self._stop("memory.db was replaced")
-        elif store.is_displaced():
-            if not store.path.with_name(f"{store.path.name}-wal").exists():
+            return False
+        displaced = [*([store] if store.is_displaced() else ()), *self._server.vaults.displaced()]
+        for one in displaced:
+            if not one.path.with_name(f"{one.path.name}-wal").exists():
                 # No other process has begun a new log yet, so this one's last writes can still be kept.
-                store.checkpoint()
+                one.checkpoint()
+        if displaced:
             self.is_log_displaced = True
             self._stop("the log of memory.db was deleted or replaced")
-        else:
-            return True
-        return False
+        return not displaced
 
     def _makes_progress(self) -> bool:
         """Return False if a heavy task, or every thread for requests, is hung."""

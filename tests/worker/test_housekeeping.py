@@ -15,10 +15,12 @@ from planting import plant
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
+from engram.forgetting.whole_project import move_into_vault
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
+from engram.models.projects.projects import ensure_project
 from engram.models.work.task_runs import note_damage
 from engram.models.work.work import make_due
 from engram.recollection.recollection_service import RecollectionService
@@ -219,6 +221,29 @@ def test_a_worker_whose_log_was_deleted_keeps_its_writes_and_starts_again(office
     if suffix == "-wal":
         with Store(path.with_name("copy.db")).open() as copy:
             assert [memory.summary for memory in all_memories(copy)] == ["The keel is oak."]
+
+
+def test_a_worker_starts_again_where_the_log_of_a_vault_was_deleted(office: Office, tmp_path: Path) -> None:
+    runtime = office.runtime
+    with runtime.store.transaction() as tx:
+        project = ensure_project(tx, str(tmp_path / "acme"), "acme", str(tmp_path / "acme"))
+    move_into_vault(runtime.store, runtime.settings, project)
+    inner = office.server.vaults.named("acme").store
+    office.housekeeper.step()
+    save_memory(inner, "The keel is oak.", redact, scope="global", actor=Actor.USER)
+    office.housekeeper.step()
+    assert office.reasons == []
+    inner.path.with_name("memory.db-wal").unlink()
+
+    office.housekeeper.step()
+
+    assert (office.reasons, office.housekeeper.is_log_displaced) == (
+        ["the log of memory.db was deleted or replaced"],
+        True,
+    )
+    shutil.copyfile(inner.path, inner.path.with_name("copy.db"))
+    with Store(inner.path.with_name("copy.db")).open() as copy:
+        assert [memory.summary for memory in all_memories(copy)] == ["The keel is oak."]
 
 
 def test_what_was_written_is_soon_in_the_file_itself(office: Office) -> None:
