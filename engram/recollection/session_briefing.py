@@ -24,7 +24,7 @@ from engram.models.sessions.recent_work import (
 )
 from engram.models.shown.usage import count_of_agent
 from engram.models.work.task_runs import Stage, list_stages
-from engram.notes.note_index import owners_of_lines
+from engram.notes.note_index import owners_of_lines, read_note
 from engram.notes.user_files import standing_text
 from engram.recollection.branch_state import Where, where_lines
 from engram.recollection.briefing_lines import (
@@ -46,7 +46,6 @@ from engram.recollection.render_bites import CHARACTERS_PER_TOKEN, fenced, shown
 from engram.reports.health import Vitals, take_vitals
 from engram.search.hits import BRANCH_DEDUCTION
 from engram.settings import Settings
-from engram.system.atomic import read_regular
 from engram.transcripts.claude_code.history import PromptHistory
 from engram.trust.display import number_of
 from engram.vaults import with_flags
@@ -59,10 +58,8 @@ MAX_BRIEFING_CANDIDATES = 200
 RECENT_DAYS = 30
 #: Added to the score of a memory about a recently changed file.
 FILE_BONUS = 0.2
-#: Maximum length of a line of MEMORY.md, in characters, and maximum size of the file, in bytes; its share of the
-#: budget.
-MAX_NOTE_LINE_CHARACTERS, MAX_NOTE_BYTES = 160, 30_000
-NOTE_SHARE = 0.2
+#: Maximum length of a line of MEMORY.md, in characters; its share of the budget.
+MAX_NOTE_LINE_CHARACTERS, NOTE_SHARE = 160, 0.2
 #: How long capture must have been failing, or extraction waiting, before a briefing mentions it, in milliseconds.
 BROKEN_MS = 3_600_000
 #: Time that the worker has to catch up after a machine has woken, in milliseconds.
@@ -294,8 +291,7 @@ def _note_lines(store: Store, settings: Settings, project_id: int) -> list[str]:
     Lines of graduated memories are left out, since the memories themselves are ranked.
     """
     path = settings.places.memory_note
-    data = read_regular(path, MAX_NOTE_BYTES)
-    lines = data.decode("utf-8", "replace").splitlines() if data else []
+    lines = (read_note(path) or "").splitlines()
     owners = owners_of_lines(path.name, lines)
     seen = {owner for owner in set(owners) if is_seen_by(store, owner, project_id)}
     own = [line.strip() for line, owner in zip(lines, owners, strict=True) if owner in seen]

@@ -221,6 +221,13 @@ def test_the_users_own_lines_of_the_note_are_there_and_graduated_ones_not(memory
     assert not any("Graduated" in line for line in lines)
 
 
+def test_the_last_lines_of_a_long_note_are_told(memory: Scene) -> None:
+    lines = "".join(f"- Line {number} about the harbour and its boats\n" for number in range(1_000))
+    memory.settings.places.memory_note.write_text(f"# Notes\n\n{lines}- The newest line is mine\n")
+
+    assert brief(memory)[-2:] == ["- Line 999 about the harbour and its boats", "- The newest line is mine"]
+
+
 def test_what_engram_writes_at_the_top_of_the_note_is_nobodys_line(memory: Scene) -> None:
     memory.settings.places.memory_note.write_text(add_lines("", "2026-02, proj", ["- Graduated (ep_0123456789ab)"]))
 
