@@ -470,14 +470,14 @@ def public_hits(store: Reader, hits: Sequence[Hit], asked_in: int | None = None)
     """Return hits in their public form, each with its origin, using five database queries in total.
 
     Args:
-        asked_in: row id of the asker's project; titles and folders of other projects' sessions are left out. If None,
-            none are left out.
+        asked_in: row id of the asker's project; titles, folders and pull requests of other projects' sessions are left
+            out. If None, none are left out.
     """
     hits = with_places(store, hits)
     sessions = sessions_of(store, {hit.session_id for hit in hits if hit.session_id})
     own = {name: row for name, row in sessions.items() if asked_in is None or row.own_project_id == asked_in}
     titles = session_titles(store, own.values())
-    links = pull_requests_of(store, sessions)
+    links = pull_requests_of(store, own)
     commits = last_commits_of(store, {hit.turn_id for hit in hits if hit.turn_id is not None})
     # For Claude Code, the command depends on the transcript; the cache ensures that each transcript is read only once.
     command_of = cache(_command_of)

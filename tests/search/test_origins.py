@@ -19,6 +19,7 @@ from engram.models.open_memory import open_store
 from engram.models.sessions.sessions import list_sessions, set_session_title
 from engram.redaction import redact
 from engram.search.hit_lines import answer_text
+from engram.search.hits import Origin
 from engram.search.question import Query
 from engram.search.searcher import Searcher, public_hits
 from engram.settings import Settings
@@ -87,10 +88,15 @@ def test_a_hit_says_where_it_comes_from_as_long_as_the_transcript_is_there(store
     assert last == "s1 (Why does the walrus proxy drop headers?): its transcript is gone"
 
 
+def origin(store: Store, asked_in: int | None = None) -> Origin:
+    """The origin of what is found."""
+    found = Searcher(store, Settings()).search(Query("walrus proxy headers"))
+    return public_hits(store, found, asked_in)[0].origin
+
+
 def titled(store: Store, asked_in: int | None = None) -> str:
     """The title of the session of what is found."""
-    found = Searcher(store, Settings()).search(Query("walrus proxy headers"))
-    return public_hits(store, found, asked_in)[0].origin.session_title
+    return origin(store, asked_in).session_title
 
 
 def test_a_hit_has_the_title_of_its_session(store: Store) -> None:
@@ -102,12 +108,14 @@ def test_a_hit_has_the_title_of_its_session(store: Store) -> None:
     assert titled(store) == "Headers of the walrus"
 
 
-def test_the_title_of_another_projects_session_is_not_shown(store: Store) -> None:
+def test_nothing_of_another_projects_session_is_shown(store: Store) -> None:
     own = list_sessions(store)[0].own_project_id
     assert own is not None
 
     assert titled(store, own)
-    assert titled(store, own + 1) == ""
+    assert origin(store, own).pull_request
+    foreign = origin(store, own + 1)
+    assert (foreign.session_title, foreign.folder, foreign.pull_request) == ("", "", "")
 
 
 @pytest.mark.parametrize(
