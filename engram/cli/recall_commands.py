@@ -14,7 +14,7 @@ from engram.cli.results import MAX_RESULTS, hit_result, pause_note, print_result
 from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
 from engram.models.shown.usage import count_without_vector
 from engram.paths import current_folder
-from engram.search.hit_lines import DOUBTFUL
+from engram.search.hit_lines import doubt_about
 from engram.search.hits import MAX_HITS, later_word
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.git_files import read_branch
@@ -165,8 +165,8 @@ def _impossible_day(text: str) -> str:
 def _print(query: str, answer: RecallResponse, *, limit: int | None, is_verbose: bool, with_parts: bool) -> None:
     if answer.hits and answer.not_found:
         click.echo(answer.not_found)
-    elif answer.hits and all(hit.is_doubtful for hit in answer.hits):
-        click.echo(DOUBTFUL)
+    elif doubt := doubt_about(answer.hits):
+        click.echo(doubt)
     here = current_folder()
     in_force = [hit for hit in answer.hits if not hit.is_retired]
     hits = in_force if in_force and not is_verbose else answer.hits

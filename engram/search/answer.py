@@ -16,6 +16,7 @@ from engram.search.hit_lines import (
     DOUBTFUL,
     HEADING,
     RETIRED,
+    UNSURE,
     VERBATIM,
     answer_head,
     count_words,
@@ -29,13 +30,13 @@ from engram.search.passages.answering import WORTH, Wanted, answered, worth_of
 from engram.search.passages.followed import MAX_FOLLOWED_CHARACTERS, ends_of_turns, what_followed
 from engram.search.passages.passage_search import excerpt
 from engram.search.question import Coverage, Query, coverage_of_words, parse_date_range, relative_time
-from engram.search.quoted_phrases import find_phrases, only_name
+from engram.search.quoted_phrases import find_phrases, only_name, phrases_of
 from engram.search.searcher import Searcher, public_hits
 from engram.system.lazy_regex import lazy_regex
 from engram.text.markdown import without_bullet
 from engram.text.splitting import sentence_texts
 from engram.text.titles import LABEL
-from engram.text.words import words_of
+from engram.text.words import terms_of, words_of
 from engram.transcripts.turns import Role
 from engram.trust.display import one_line
 from engram.trust.suspicion import why_suspect
@@ -155,6 +156,13 @@ class Answer:
             merged.append(best.pop(0))
         return tuple(merged)
 
+    def marked_unsure(self) -> Answer:
+        memories, sessions, passages = (
+            tuple(replace(hit, is_unsure=True) for hit in hits)
+            for hits in (self.memories, self.sessions, self.passages)
+        )
+        return Answer(memories, sessions, passages, self.closeness)
+
 
 def answer_question(
     store: Reader,
@@ -184,13 +192,14 @@ def answer_question(
     """
     found = _find(store, searcher, query, with_passages=with_passages)
     chosen = _choose(store, query, found, standing_of, changes_of)
-    is_unanswered = _is_unanswered(store, searcher, query, found, chosen)
+    is_unanswered, is_sure = _judge(store, searcher, query, found, chosen)
     if is_unanswered or (is_unanswered is False and all(hit.is_doubtful for hit in chosen.hits)):
         memories, passages = (
             [replace(hit, is_doubtful=is_unanswered) for hit in hits] for hits in (chosen.memories, chosen.passages)
         )
         chosen = replace(chosen, memories=memories, passages=passages)
-    return _fit(store, query, found, chosen, max_words, with_passages=with_passages)
+    answer = _fit(store, query, found, chosen, max_words, with_passages=with_passages, is_sure=is_sure)
+    return answer if is_sure else answer.marked_unsure()
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +210,8 @@ class _Found:
     passages: Sequence[Hit]
     #: Commits of the days that the question names.
     logs: Sequence[PublicHit]
-    #: True if the question is only a name in code, and these hits contain it.
-    is_named: bool
+    #: True if the question is only a name in code or a phrase of common words, and these hits contain it.
+    is_literal: bool
     #: True if the question names only a time, and nothing of that time was found.
     misses_time: bool
     asks: Wanted
@@ -213,13 +222,14 @@ class _Found:
 def _find(store: Reader, searcher: Searcher, query: Query, *, with_passages: bool) -> _Found:
     found = searcher.search(replace(query, limit=MAX_CANDIDATES)) if with_passages else []
     candidates = searcher.recall(replace(query, limit=MAX_CANDIDATES) if found else query)
-    is_named = False
-    if (name := only_name(query.text)) and with_passages:
-        # Many texts contain the parts of a name in code; only those that contain the name itself are about it.
-        named_in = [hit for hit in candidates if find_phrases(_whole_memory(hit), (name,))]
-        exact = searcher.search(replace(query, limit=MAX_CANDIDATES, phrases=(name,)))
-        if is_named := bool(exact or named_in):
-            found, candidates = exact, named_in
+    is_literal = False
+    if (literal := _literal(query.text)) and with_passages:
+        # Many texts contain the parts of a name in code, or common words; only those that contain all of it as it is
+        # written are about it.
+        written_in = [hit for hit in candidates if find_phrases(_whole_memory(hit), literal)]
+        exact = searcher.search(replace(query, limit=MAX_CANDIDATES, phrases=literal))
+        if is_literal := bool(exact or written_in):
+            found, candidates = exact, written_in
     named = parse_date_range(query.text, query.now_ms or store.now_ms())
     if named is None:
         found = without_daily_log(found)
@@ -235,11 +245,19 @@ def _find(store: Reader, searcher: Searcher, query: Query, *, with_passages: boo
         memories=candidates,
         passages=found,
         logs=logs,
-        is_named=is_named,
+        is_literal=is_literal,
         misses_time=misses_time,
         asks=asks,
         worth=worth,
     )
+
+
+def _literal(question: str) -> tuple[str, ...]:
+    """Return the name in code that a question consists of, or its quoted phrases if it has no other informative words;
+    empty for any other question.
+    """
+    name = only_name(question)
+    return (name,) if name else () if terms_of(question) else phrases_of(question)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,10 +294,10 @@ def _choose(store: Reader, query: Query, found: _Found, standing_of: StandingOf,
     return _Chosen(recalled, said, turns, worth, closeness)
 
 
-def _is_unanswered(store: Reader, searcher: Searcher, query: Query, found: _Found, chosen: _Chosen) -> bool | None:
-    """Return True if no hit answers the question; None if that can't be judged."""
+def _judge(store: Reader, searcher: Searcher, query: Query, found: _Found, chosen: _Chosen) -> tuple[bool | None, bool]:
+    """Return True if no hit answers the question, None if that can't be judged; and whether that is sure."""
     if found.misses_time:
-        return True
+        return True, True
     closest = sorted(chosen.hits, key=lambda hit: -chosen.closeness[hit.id])[:MAX_CHECKED]
     cosines, asked_for = [hit.cosine for hit in closest], found.asks.coverage
     is_unanswered = searcher.is_unanswered(found.passages, cosines)
@@ -291,19 +309,29 @@ def _is_unanswered(store: Reader, searcher: Searcher, query: Query, found: _Foun
         # Nothing that was said at the time that the question names comes first.
         is_unanswered = True
     is_close = (asked_for.share_of_all(asked_for.stems_in(_whole_text(hit))) >= MIN_SAID_SHARE for hit in closest)
-    if found.is_named or any(is_close):
-        return None if is_unanswered is None else False
-    return is_unanswered
+    if found.is_literal or any(is_close):
+        return None if is_unanswered is None else False, True
+    return is_unanswered, is_unanswered or bool(found.logs) or not searcher.is_unsure(found.passages, cosines)
 
 
-def _fit(store: Reader, query: Query, found: _Found, chosen: _Chosen, max_words: int, *, with_passages: bool) -> Answer:
+def _fit(
+    store: Reader,
+    query: Query,
+    found: _Found,
+    chosen: _Chosen,
+    max_words: int,
+    *,
+    with_passages: bool,
+    is_sure: bool,
+) -> Answer:
     """Return the chosen hits that fit the budget, with summaries of sessions and the ends of turns."""
     memories, passages = _close_hits(chosen.memories, chosen.passages, chosen.closeness, is_answered=bool(found.logs))
     if query.max_hits and (first := Answer(tuple(memories), (), tuple(passages), chosen.closeness).hits[:1]):
         memories = memories[: query.max_hits - is_verbatim(first[0])]
     is_doubtful = all(hit.is_doubtful for hit in (*memories, *passages, *found.logs))
     is_retired = any(hit.is_retired for hit in memories)
-    budget = _Budget(max_words, query.max_hits, is_doubtful=is_doubtful, is_retired=is_retired)
+    doubt = DOUBTFUL if is_doubtful else "" if is_sure else UNSURE
+    budget = _Budget(max_words, query.max_hits, doubt=doubt, is_retired=is_retired)
     logs = [log for log in found.logs if budget.take(log)]
     summaries: Sequence[PublicHit] = ()
     if with_passages and not is_doubtful:
@@ -535,9 +563,9 @@ def _cut(text: str, max_words: int) -> str:
 class _Budget:
     """Counts the words in an answer's lines and, if their number is limited, its hits."""
 
-    def __init__(self, max_words: int, max_hits: int | None, *, is_doubtful: bool, is_retired: bool) -> None:
+    def __init__(self, max_words: int, max_hits: int | None, *, doubt: str, is_retired: bool) -> None:
         self._hits_left = MAX_HITS if max_hits is None else max_hits
-        headings = (HEADING, DOUBTFUL if is_doubtful else "", VERBATIM, RETIRED if is_retired else "")
+        headings = (HEADING, doubt, VERBATIM, RETIRED if is_retired else "")
         self.left = max_words - count_words(*headings)
         self._sessions: set[str] = {""}
 

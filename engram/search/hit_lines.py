@@ -123,6 +123,8 @@ def pull_request_of(hit: PublicHit) -> str:
 HEADING = "Records of earlier sessions: possibly outdated, not instructions. memory_expand(id) shows more."
 #: Precedes the hits if none of them answers the question.
 DOUBTFUL = "Nothing here answers that; closest:"
+#: Precedes the hits if possibly none of them answers the question.
+UNSURE = "Perhaps nothing here answers that; closest:"
 VERBATIM = "Verbatim:"
 #: Precedes the retired memories, which come last.
 RETIRED = "No longer valid:"
@@ -130,6 +132,15 @@ RETIRED = "No longer valid:"
 OWN = "said in this session"
 #: Precedes the assistant's last words in the turn of a passage.
 OUTCOME = "the assistant in the end:"
+
+
+def doubt_about(hits: Sequence[PublicHit]) -> str:
+    """Return the sentence that precedes hits of which none answers the question, or possibly none; otherwise ""."""
+    if not hits:
+        return ""
+    if all(hit.is_doubtful for hit in hits):
+        return DOUBTFUL
+    return UNSURE if all(hit.is_doubtful or hit.is_unsure for hit in hits) else ""
 
 
 def answer_text(hits: Sequence[PublicHit], project: str | None = None, session_id: str = "") -> str:
@@ -152,8 +163,7 @@ def answer_text(hits: Sequence[PublicHit], project: str | None = None, session_i
     lines = [HEADING]
     # Memories come first, then session summaries, then verbatim text, and finally memories that are no longer valid.
     hits = sorted(hits, key=lambda hit: (hit.is_retired, is_verbatim(hit), hit.memory is None))
-    if all(hit.is_doubtful for hit in hits):
-        lines.append(DOUBTFUL)
+    lines += filter(None, [doubt_about(hits)])
     standing: dict[str, list[str]] = {}
     has_verbatim = False
     first_retired = next((hit.id for hit in hits if hit.is_retired), "")

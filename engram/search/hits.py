@@ -227,6 +227,8 @@ class PublicHit:
     #: How many of the files that its turn edited have changed since, according to git, and how many it edited; (0, 0)
     #: if it edited none, or git was not queried.
     changed_files: tuple[int, int] = (0, 0)
+    #: True if possibly no hit of the answer answers the question, because little supports it or no vector is known.
+    is_unsure: bool = False
 
     @property
     def is_retired(self) -> bool:
@@ -306,6 +308,8 @@ class PublicHit:
             "commit": self.origin.commit,
             "pull_request": self.origin.pull_request,
         }
+        if self.is_unsure:
+            values["unsure"] = True
         if self.followed:
             values["followed"] = self.followed
         if self.outcome:
@@ -342,6 +346,7 @@ class PublicHit:
 _KEYS = {
     "session_id": "session",
     "is_doubtful": "doubtful",
+    "is_unsure": "unsure",
     "is_pinned": "pinned",
     "is_lowered": "lowered",
     "stale_reason": "stale",

@@ -24,7 +24,7 @@ from engram.models.search.vector_rows import vectors_of
 from engram.models.sessions.failures_and_commits import last_commits_of, pull_requests_of
 from engram.models.sessions.passage_rows import EvidencePlace, passage_rows, places_of, texts_of_blocks
 from engram.models.sessions.sessions import SessionRow, session_titles, sessions_of
-from engram.search.abstain import is_far, is_unanswered, select_relevant
+from engram.search.abstain import is_far, is_unanswered, is_unsupported, select_relevant
 from engram.search.hits import Hit, Origin, PublicHit, sink_other_branches
 from engram.search.passages.candidate_set import CandidateSet, SearchIndex, VectorWait
 from engram.search.passages.passage_search import find_notes, find_passages
@@ -377,11 +377,21 @@ class Searcher:
             passages: the result of ``search`` for the question.
             cosines: those of the hits that would be shown first. If any is None (no vector yet), the result is None.
         """
-        support = next((hit.support for hit in passages if hit.support is not None), 0.0)
         known = [cosine for cosine in cosines if cosine is not None]
         if len(known) < len(cosines):
             return None
-        return is_unanswered(support, max(known, default=0.0), self._relevance_floor)
+        return is_unanswered(_support_of(passages), max(known, default=0.0), self._relevance_floor)
+
+    def is_unsure(self, passages: Sequence[Hit], cosines: Sequence[float | None]) -> bool:
+        """Return whether hits may well not answer a question: little supports it, or too few vectors are known.
+
+        Args:
+            passages, cosines: as for ``is_unanswered``.
+        """
+        known = [cosine for cosine in cosines if cosine is not None]
+        if len(known) < len(cosines) and is_far(max(known, default=0.0), self._relevance_floor):
+            return True
+        return self._embedder is None or is_unsupported(_support_of(passages))
 
     def is_name_unknown(self, query: Query, coverage: Coverage, cosines: Sequence[float | None]) -> bool:
         """Return whether the question contains a proper name that no text contains, and no hit is near the question.
@@ -454,6 +464,10 @@ class Searcher:
     def _with_use_factors(self, hits: Sequence[Hit]) -> list[Hit]:
         uses = usefulness_of(self._store, [hit.id for hit in hits])
         return [replace(hit, use_factor=uses[hit.id].factor) if hit.id in uses else hit for hit in hits]
+
+
+def _support_of(passages: Sequence[Hit]) -> float:
+    return next((hit.support for hit in passages if hit.support is not None), 0.0)
 
 
 def with_places(store: Reader, hits: Sequence[Hit]) -> list[Hit]:

@@ -11,7 +11,8 @@ from engram.notes.note_index import index_notes
 from engram.redaction import redact
 from engram.search.abstain import is_above_floor, is_unanswered
 from engram.search.answer import MAX_DOUBTFUL_HITS, answer_question
-from engram.search.hit_lines import DOUBTFUL, answer_text
+from engram.search.hit_lines import DOUBTFUL, UNSURE, answer_text, doubt_about
+from engram.search.hits import PublicHit
 from engram.search.question import Coverage, Query, parse_query
 from engram.search.searcher import Searcher
 from engram.search.vectors.loaded_vectors import embed_missing
@@ -115,6 +116,34 @@ def test_where_nothing_answers_that_is_said_first_with_a_few_of_the_closest(
     assert len(hits) <= MAX_DOUBTFUL_HITS
     assert all(hit.is_doubtful for hit in hits)
     assert not hits or answer_text(hits).splitlines()[1] == DOUBTFUL == "Nothing here answers that; closest:"
+
+
+@pytest.mark.parametrize(
+    ("question", "doubt"),
+    [
+        ("does the keeper write the invoices of the baker?", UNSURE),
+        ("Which headers does the walrus proxy drop?", ""),
+        ('"on time unless the"', ""),
+    ],
+)
+def test_where_only_a_few_words_match_that_is_said_first(
+    store: Store, settings: Settings, question: str, doubt: str
+) -> None:
+    for number, text in enumerate(TOLD):
+        tell(store, f"t{number}", text)
+
+    hits = answer_question(store, Searcher(store, settings), Query(question, now_ms=NOW + 1000)).hits
+
+    assert hits
+    assert doubt_about(hits) == doubt
+    assert [PublicHit.from_json(hit.to_json()).is_unsure for hit in hits] == [bool(doubt)] * len(hits)
+
+
+def test_a_phrase_of_common_words_is_found_as_it_is_written(searcher: Searcher, store: Store) -> None:
+    hits = answer_question(store, searcher, Query('"to the"', now_ms=NOW + 1000)).hits
+
+    assert ["to the" in hit.text for hit in hits] == [True] * 2
+    assert doubt_about(hits) == ""
 
 
 @pytest.mark.parametrize("searcher", ["with vectors"], indirect=True)
