@@ -51,7 +51,7 @@ def line(health: Health | str) -> str:
     totals = health.totals
     return (
         f"{number_of(totals.sessions, 'session')}, {number_of(totals.turns, 'turn')}, "
-        f"{number_of(totals.memories, 'memory')}, {health.waiting} waiting, "
+        f"{number_of(totals.memories, 'memory')}, {health.pending or 'no task'} pending, "
         f"{number_of(health.missing_vectors, 'text')} "
         f"to prepare for the search by meaning, {span(health.lag_seconds)} behind"
     )
@@ -69,7 +69,7 @@ def _facts(health: Health) -> list[tuple[str, str]]:
             f"{totals.turns}" + (f", {number_of(health.unread.files, 'file')} to read" if health.unread.files else ""),
         ),
         ("memories", f"{totals.memories}, shown to Claude {number_of(totals.injections, 'time')}"),
-        ("queue", f"{number_of(health.waiting, 'task')}, {number_of(health.missing_vectors, 'text')} to prepare"),
+        ("queue", f"{health.pending or 'no task'}, {number_of(health.missing_vectors, 'text')} to prepare"),
         ("behind", span(health.lag_seconds)),
     ]
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from engram.enums import Channel
 from engram.models.engine.meta import made_at_ms
 from engram.models.engine.transaction import Store
 from engram.models.hub.spaces import list_servers
 from engram.models.sessions import reading_progress
-from engram.models.sessions.prompt_outcomes import count_outcomes_since
+from engram.models.sessions.prompt_outcomes import count_asked_prompts
 from engram.models.shown import usage
 from engram.models.work.task_runs import list_stages
 from engram.models.work.work import last_run_ms
@@ -27,6 +26,7 @@ from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.system.atomic import explain_disk, read_regular
 from engram.system.clock import iso_or_none, moment_of
 from engram.transcripts.registry import discover
+from engram.trust.display import counted
 from engram.vaults import settings_around
 
 #: Advice about a failing stage.
@@ -155,9 +155,13 @@ class Health(Vitals):
     missing_vectors: int
 
     @property
-    def waiting(self) -> int:
-        """Number of tasks that are due now."""
-        return sum(totals.due or 0 for totals in self.work)
+    def pending(self) -> str:
+        """The pending tasks by state, counted as ``engram tasks`` lists them; "" for none."""
+        waiting, scheduled, failed = (
+            sum(getattr(totals, state) for totals in self.work) for state in ("waiting", "scheduled", "failed")
+        )
+        later = [f"{number} {state}" for number, state in ((scheduled, "scheduled"), (failed, "failed")) if number]
+        return ", ".join(filter(None, [counted(waiting - scheduled - failed, "task"), *later]))
 
     @property
     def lag_seconds(self) -> float:
@@ -200,7 +204,7 @@ def is_unconnected(store: Store, settings: Settings) -> bool:
             return False
         if any((folder / "skills").glob("engram*")):
             return False
-    return not count_outcomes_since(store, store.now_ms() - _LATELY_MS, None, Channel.PROMPT)
+    return not count_asked_prompts(store, store.now_ms() - _LATELY_MS)
 
 
 def take_health(store: Store, settings: Settings) -> Health:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from engram.enums import Refusal
-from engram.models.engine.meta import made_at_ms
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import Run
-from engram.models.shown.usage import Usage, count_prompts_since, late_since, usage_since
+from engram.models.sessions.prompt_outcomes import count_asked_prompts
+from engram.models.shown.usage import Usage, late_since, usage_since
 from engram.models.work.spend import Spending, spending
 from engram.settings import Settings
 from engram.system.clock import DAY_MS, iso_or_none
@@ -22,13 +22,13 @@ REPORT_DAYS = 7
 
 
 def late_of_days(store: Store) -> tuple[dict[str, int], int]:
-    """Return how many recent answers were too late, by cause, and the number of prompts, which is never smaller.
+    """Return how many recent answers were too late, by cause, and how many prompts a hook asked about.
 
-    Prompts from before this memory was made were not answered at all.
+    The second number is never smaller: nothing else is recorded of a prompt whose hook exited early.
     """
-    since_ms = max(store.now_ms() - REPORT_DAYS * DAY_MS, made_at_ms(store))
+    since_ms = store.now_ms() - REPORT_DAYS * DAY_MS
     late = late_since(store, since_ms)
-    return late, max(count_prompts_since(store, since_ms), sum(late.values()))
+    return late, max(count_asked_prompts(store, since_ms), sum(late.values()))
 
 
 def report_of_days(store: Store, days: int = REPORT_DAYS) -> Usage:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -14,9 +15,10 @@ from engram.models import tables
 from engram.models.engine.meta import put_meta
 from engram.models.engine.migrations import MADE_AT
 from engram.models.engine.transaction import Store
-from engram.models.work.work import make_due
+from engram.models.work.work import WorkState, fail, list_work, make_due
 from engram.redaction import redact
-from engram.reports.health import MAX_LAG_SECONDS, take_vitals
+from engram.reports.health import MAX_LAG_SECONDS, take_health, take_vitals
+from engram.reports.task_report import rows_of_work
 from engram.settings import Settings
 from engram.setup.edits.journal import Journal, Phase, save_journal
 from engram.system.clock import SYSTEM_CLOCK, Clock
@@ -122,3 +124,17 @@ def test_what_came_later_is_not_older_than_it_is(store: Store, settings: Setting
 
     assert stages["ingest"].lag_seconds == pytest.approx(HOUR, abs=MAX_LAG_SECONDS / 2)
     assert stages["extract"].lag_seconds == pytest.approx(HOUR, abs=MAX_LAG_SECONDS / 2)
+
+
+def test_the_pending_tasks_are_counted_as_they_are_listed(store: Store, settings: Settings) -> None:
+    assert take_health(store, settings).pending == ""
+    with store.transaction() as tx:
+        for key, seconds in (("now", -1), ("later", HOUR), ("tomorrow", 24 * HOUR), ("failed", -1)):
+            make_due(tx, "extract", key, store.now_ms() + seconds * 1000)
+    (work,) = (piece for piece in list_work(store) if piece.key == "failed")
+    fail(store, work, "no answer")
+
+    states = Counter(row["state"] for row in rows_of_work(store, (WorkState.DUE,)))
+
+    assert states == {"pending": 1, "scheduled": 2, "failed": 1}
+    assert take_health(store, settings).pending == "1 task, 2 scheduled, 1 failed"

@@ -174,6 +174,16 @@ def count_outcomes_since(store: Reader, since_ms: int, project_id: int | None, c
     return sum(row.at_ms > since_ms and project_id in (None, row.project_id) for row in rows)
 
 
+def count_asked_prompts(store: Reader, since_ms: int) -> int:
+    """Return how many prompts a hook has asked about since a time, whether or not it got a memory.
+
+    A prompt that no hook asked about has an outcome without a duration.
+    """
+    outcome = tables.Outcome
+    is_asked = (outcome.channel == Channel.PROMPT.value) & (outcome.at_ms >= since_ms) & (outcome.duration_ms > 0)
+    return int(store.fetch_value(outcome.select(fn.COUNT(outcome.id)).where(is_asked)))
+
+
 def change_verdicts(tx: Tx, session_id: str, before: Verdict, after: Verdict, *, prompt_key: str | None = None) -> int:
     """Change the verdict of a session's outcomes and candidates; return how many outcomes changed.
 

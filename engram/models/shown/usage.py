@@ -384,6 +384,9 @@ class WorkTotals:
     oldest_due_at_ms: int | None
     #: When the next piece of work that has failed is due; None if none has.
     next_try_at_ms: int | None = None
+    #: Waiting, for the first time and not due yet; waiting after a failed attempt.
+    scheduled: int = 0
+    failed: int = 0
 
 
 def count_work(store: Reader) -> list[WorkTotals]:
@@ -396,6 +399,8 @@ def count_work(store: Reader) -> list[WorkTotals]:
         fn.SUM(is_waiting).alias("waiting"),
         fn.SUM(is_due).alias("due"),
         fn.SUM(work.state == WorkState.DEAD).alias("dead"),
+        fn.SUM(is_waiting & (work.attempts == 0) & (work.due_at_ms > store.now_ms())).alias("scheduled"),
+        fn.SUM(is_waiting & (work.attempts > 0)).alias("failed"),
         fn.MIN(Case(None, [(is_due, work.due_at_ms)])).alias("oldest_due_at_ms"),
         fn.MIN(Case(None, [(is_waiting & (work.attempts > 0), work.due_at_ms)])).alias("next_try_at_ms"),
     )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from showing import show
 
-from engram.enums import Refusal, Scope
-from engram.models.engine.meta import put_meta
-from engram.models.engine.migrations import MADE_AT
+from engram.enums import Channel, Refusal, Scope, Verdict
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
 from engram.models.memories.memory_writes import set_accessed
+from engram.models.sessions.prompt_outcomes import Outcome, add_outcomes
 from engram.models.shown import usage
 from engram.models.shown.injections import AT_START
 from engram.reports.use_report import late_of_days, refused_text
@@ -61,15 +61,15 @@ def test_late_answers_are_counted_by_cause_and_day_for_a_month(store: Store, clo
     assert usage.late_since(store, now_ms) == {}
 
 
-@pytest.mark.parametrize(("late", "read", "prompts"), [(4, 0, 4), (2, 5, 5), (0, 0, 0)])
-def test_never_more_answers_are_late_than_there_were_prompts(store: Store, late: int, read: int, prompts: int) -> None:
-    """Sessions that were not read yet, or are excluded, have prompts too."""
-    for number in range(read):
-        store_turn(store, make_turn(f"t{number}", "said", at_ms=store.now_ms()))
-    made_ms = store.now_ms() - 86_400_000
-    store_turn(store, make_turn("before", "said before this memory was made", at_ms=made_ms - 1))
+@pytest.mark.parametrize(("late", "asked", "prompts"), [(4, 0, 4), (2, 5, 5), (0, 0, 0)])
+def test_only_prompts_that_a_hook_asked_about_are_counted_as_in_time_or_late(
+    store: Store, late: int, asked: int, prompts: int
+) -> None:
+    """A prompt that was only read from its transcript had no answer that could be late."""
+    store_turn(store, make_turn("t0", "said", at_ms=store.now_ms()))
+    outcome = Outcome("s1", Channel.PROMPT, Verdict.NOTHING_NEAR, store.now_ms())
     with store.transaction() as tx:
-        put_meta(tx, MADE_AT, str(made_ms))
+        add_outcomes(tx, [outcome, *(replace(outcome, duration_ms=3) for _ in range(asked))])
         for _ in range(late):
             usage.note_late(tx, "busy")
 
