@@ -80,7 +80,8 @@ def _figures(machine: Machine) -> Iterator[str]:
         return
     totals = health.totals
     yield f"{totals.transcripts} transcripts, {totals.sessions} sessions, {totals.turns} turns"
-    yield f"{number_of(totals.memories, 'memory')}, {health.pending or 'no task'} pending, {number_of(health.missing_vectors, 'text')} without a vector"
+    memories, texts = number_of(totals.memories, "memory"), number_of(health.missing_vectors, "text")
+    yield f"{memories}, {health.pending or 'no task'} pending, {texts} without a vector"
     yield f"{health.unread.files} unread transcripts, {health.unread.bytes} bytes"
     for name, stage in health.stages.items():
         failing = ", failing" if stage.last_error else ""
