@@ -393,7 +393,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo(error.format_message())
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        say(f"Error: {_message_of(error)}", err=True)
+        say(f"Error: {_as_called(error)}", err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as error:
         stopped = error.__cause__ if isinstance(error, click.Abort) else error
@@ -418,6 +418,15 @@ _HUB_PACKAGES = ("psycopg", "psycopg_pool")
 _MIN_LIKENESS = 0.7
 #: A range in the form in which click prints it.
 _RANGE = lazy_regex(r"is not in the range (-?\d+)<=x<=(\d+)")
+
+
+def _as_called(error: click.ClickException) -> str:
+    """Return the message of an error, with every command written as this process was called."""
+    message, context = _message_of(error), getattr(error, "ctx", None)
+    if context is None:
+        return message
+    with context.scope(cleanup=False):
+        return as_called_here(message)
 
 
 def _message_of(error: click.ClickException) -> str:

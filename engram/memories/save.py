@@ -279,13 +279,15 @@ def require_memory(store: Reader, episode_id: str) -> Memory:
     """Return the memory with an id.
 
     Raises:
-        BadRequest: it is the id of a quotation, which can't be changed.
+        BadRequest: it is the id of a quotation, which can't be changed, or of a session.
         NotFound: there is no such memory.
     """
     if is_quotation_id(episode_id):
         raise BadRequest(f"{episode_id} is a quotation: what was said can't be changed. {QUOTATION_VERBS}")
     memory = memory_records.find_memory(store, episode_id) if memory_records.is_memory_id(episode_id) else None
     if memory is None:
+        if (session := find_session(store, episode_id)) is not None:
+            raise BadRequest(f"that is the id of a session; `engram sessions {session.session_id}` shows it")
         what, listed = ("quotation", "search") if episode_id.startswith("q_") else ("memory", "timeline")
         raise NotFound(f"there is no {what} {episode_id[:40]!r}; recall and {listed} print the ids that exist")
     return memory

@@ -106,7 +106,7 @@ def why_memory(store: Store, memory_id: str, limit: int | None = None) -> Memory
     """
     summaries = _summaries(store, [memory_id])
     if memory_id not in summaries:
-        raise NotFound(f"there is no memory or quotation {memory_id[:40]!r}")
+        raise NotFound(f"there is no memory or quotation {memory_id[:40]!r}; recall and timeline print the ids")
     recorded = prompt_outcomes.outcomes_of_memory(store, memory_id)
     near = [outcome for outcome in recorded if outcome.considered[0].is_near]
     return MemoryWhy(memory_id, summaries[memory_id], tuple(near[:limit]))

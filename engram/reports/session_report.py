@@ -221,6 +221,8 @@ def find_session_row(store: Store, text: str) -> SessionRow:
         raise NotFound(f"session {copy} only repeats what was said in another one: engram sessions {copies[copy]}")
     if copies:
         raise NotFound(several_begin(text, [(name, f"a copy of {original}") for name, original in copies.items()]))
+    if text.startswith(("ep_", "q_")):
+        raise NotFound(f"{text!r} is not the id of a session; `engram expand` shows memories and quotations")
     raise NotFound(f"there is no session {text!r}; `engram sessions` lists them")
 
 

@@ -44,6 +44,9 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("recall", "x", "--project", "nosuch"), 1, "'nosuch'. Known projects: harbor, lantern"),
     (("expand",), 2, "Write: engram expand [OPTIONS] ID"),
     (("expand", "hello"), 1, "recall and timeline print the ids"),
+    (("expand", "5d4da058-9547-4d8d-9e6a-f1b36f34670a"), 1, "`engram sessions 5d4da058-9547"),
+    (("why", "ep_ffffffffffff"), 1, "recall and timeline print the ids"),
+    (("sessions", "ep_ffffffffffff"), 1, "`engram expand` shows memories"),
     (("edit", "ep_ffffffffffff", "--summary", "x"), 1, "recall and timeline print the ids"),
     (("forget", "nothing"), 1, "recall and timeline print the ids"),
     (("purge", "nothing"), 1, "recall and timeline print the ids"),
@@ -234,6 +237,22 @@ def test_a_memory_folder_that_is_a_file_is_named(tmp_path: Path, capfd: pytest.C
 
     assert ended.value.code == 1
     assert "is a file; choose another memory folder" in capfd.readouterr().err
+
+
+def test_a_command_that_is_suggested_is_written_as_this_one_was_called(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", [".venv/bin/engram"])
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    for words, help_text in (
+        (("recal", "x"), "Did you mean `.venv/bin/engram recall`?"),
+        (("recall", "x", "--since", "today"), "`.venv/bin/engram recall --help`"),
+        (("save",), "Write: .venv/bin/engram save "),
+    ):
+        with pytest.raises(SystemExit):
+            main(words)
+
+        assert help_text in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
