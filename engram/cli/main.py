@@ -146,23 +146,9 @@ GUESSES: Mapping[str, str] = {
 
 #: System errors about a file, which are not the program's fault and which the user can fix.
 _REFUSALS = frozenset(
-    {
-        errno.ENOSPC,
-        errno.EDQUOT,
-        errno.EROFS,
-        errno.EACCES,
-        errno.EPERM,
-        errno.EIO,
-        errno.EMFILE,
-        errno.ENFILE,
-        errno.EFBIG,
-        errno.ENAMETOOLONG,
-        errno.EISDIR,
-        errno.ENOTDIR,
-        errno.ENOENT,
-    }
+    getattr(errno, name)
+    for name in "ENOSPC EDQUOT EROFS EACCES EPERM EIO EMFILE ENFILE EFBIG ENAMETOOLONG EISDIR ENOTDIR ENOENT".split()
 )
-
 
 #: Packages of this program; an import that fails in one of them is a bug.
 _OWN_PACKAGES = frozenset({"engram", "engram_hooks", "engram_mcp"})

@@ -137,7 +137,7 @@ def _title(day: str) -> str:
 
 def _section(project: str, mark: str, text: str) -> str:
     heading = one_line(project, _PROJECT_CHARACTERS) or NO_PROJECT
-    return f"## {heading}\n<!-- {mark} -->\n\n{nest_text(text, 2)}\n"
+    return f"## {heading}\n<!-- {mark} -->\n\n{nest_text(text)}\n"
 
 
 # -- The daily log: what was asked, decided, changed and left open in each session, in one Markdown file per day.

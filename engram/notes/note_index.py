@@ -65,15 +65,15 @@ def cut_markdown(text: str, words: int = CHUNK_WORDS, owners: Sequence[Owner] = 
     return chunks
 
 
-def nest_text(text: str, levels: int) -> str:
-    """Return a text for use within a section, with headings ``levels`` deeper and an open code fence closed."""
+def nest_text(text: str) -> str:
+    """Return a text for use within a section, with headings two levels deeper and an open code fence closed."""
     lines: list[str] = []
     fence = ""
     for line in text.splitlines():
         if match := _FENCE.match(line):
             fence = "" if fence else match.group(1)
         is_heading = not fence and _HEADING.fullmatch(line) is not None
-        lines.append("#" * levels + line if is_heading else line)
+        lines.append(f"##{line}" if is_heading else line)
     return "\n".join([*lines, fence] if fence else lines)
 
 

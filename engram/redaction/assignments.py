@@ -29,49 +29,15 @@ from engram.redaction.values import (
 from engram.system.lazy_regex import lazy_regex
 
 #: Stems of names, and whether a person chooses the values. They are found by plain search and then checked in context.
-_STEMS: tuple[tuple[str, bool], ...] = (
-    ("pass", True),
-    ("pwd", True),
-    ("pw", True),
-    ("pin", True),
-    ("puk", True),
-    ("otp", True),
-    ("psk", True),
-    ("cred", True),
-    ("kennwort", True),
-    ("contrase", True),
-    ("senha", True),
-    ("wachtwoord", True),
-    ("haslo", True),
-    ("hasło", True),
-    ("parola", True),
-    ("login with", True),
-    ("community string", True),
-    ("snmp", True),
-    ("secret", False),
-    ("token", False),
-    ("key", False),
-    ("auth", False),
-    ("bearer", False),
-    ("sess", False),
-    ("connection", False),
-    ("x-amz-", False),
-    ("x-", False),
-    ("webhook", False),
-    ("dsn", False),
-    ("pat", False),
-    ("sig", False),
-    ("salt", False),
-    ("pepper", False),
-    ("seed", False),
-    ("mnemonic", False),
-    ("invite code", False),
-    ("verifier", False),
-    ("csrf", False),
-    ("xsrf", False),
-    ("refresh", False),
-    ("assertion", False),
+_CHOSEN_STEMS = (
+    *"pass pwd pw pin puk otp psk cred kennwort contrase senha wachtwoord haslo hasło parola".split(),
+    *("login with", "community string", "snmp"),
 )
+_ISSUED_STEMS = (
+    *"secret token key auth bearer sess connection x-amz- x- webhook dsn pat sig salt pepper seed mnemonic".split(),
+    *("invite code", "verifier", "csrf", "xsrf", "refresh", "assertion"),
+)
+_STEMS = (*((stem, True) for stem in _CHOSEN_STEMS), *((stem, False) for stem in _ISSUED_STEMS))
 #: The complete name that begins with the stem.
 _NAME = lazy_regex(
     r"pass(?:word|wd|phrase|code|wort|wrd|e\b)?|pw[dh]?|pin(?:code)?|puk(?:code)?|otp|psk|cred(?:ential|entials|s)?|kennwort|"

@@ -47,13 +47,15 @@ _NUMBERS = lazy_regex(r"[0-9]\s?,\s?[0-9]{1,3}\s?,\s?[0-9]{1,3}\s?,")
 _JOIN = lazy_regex(r"WIFI:[^\n]{0,120}?P:([^;\n]{4,63});")
 
 
-def composed_spans(text: str, start: int, end: int) -> Iterator[Span]:
+def composed_spans(text: str) -> Iterator[Span]:
     """Yield the spans of 32- and 64-byte keys written as numbers, and of Wi-Fi codes; both may contain spaces."""
     if "WIFI:" in text:
-        for join in _JOIN.finditer(text, start, end):
+        for join in _JOIN.finditer(text):
             yield Span(*join.span(1), "password")
-    if text.count(",") >= 31 and _NUMBERS.search(text, start, end):
-        yield from _byte_lists(text, start, end)
+    for numbers in _BYTES.finditer(text) if text.count(",") >= 31 and _NUMBERS.search(text) else ():
+        values = [int(n) for n in re.findall(r"\d+", numbers.group())]
+        if len(values) in (32, 64) and 127 < max(values) <= 255 and len(set(values)) > len(values) // 2:
+            yield Span(*numbers.span(), "key-bytes")
 
 
 def word_spans(text: str, start: int, end: int) -> Iterator[Span]:
@@ -126,10 +128,3 @@ def is_composed(value: str) -> bool:
 def _is_unlocking(parts: list[str]) -> bool:
     """Return True if groups of digits are the recovery key of an encrypted disk, which has eight groups of six."""
     return len(parts) == 8 and all(len(p) == 6 and p.isdigit() for p in parts)
-
-
-def _byte_lists(text: str, start: int, end: int) -> Iterator[Span]:
-    for numbers in _BYTES.finditer(text, start, end):
-        values = [int(n) for n in re.findall(r"\d+", numbers.group())]
-        if len(values) in (32, 64) and max(values) <= 255 and max(values) > 127 and len(set(values)) > len(values) // 2:
-            yield Span(numbers.start(), numbers.end(), "key-bytes")

@@ -109,10 +109,10 @@ _HOOK = lazy_regex(
 _SEGMENT = lazy_regex(r"[A-Za-z0-9_@.:~-]{6,}")
 
 
-def link_spans(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield the spans of passwords, tokens and webhook keys in URLs whose `://` is in `text[start:end]`."""
-    done = start
-    for scheme in _SCHEME.finditer(text, start, end):
+def link_spans(text: str) -> Iterator[Span]:
+    """Yield the spans of passwords, tokens and webhook keys in URLs."""
+    done = 0
+    for scheme in _SCHEME.finditer(text):
         at = scheme.end()
         yield from _user_info(text, at)
         rest = _REST.match(text, at) if at >= done else None

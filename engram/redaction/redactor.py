@@ -232,7 +232,7 @@ def _window_spans(text: str, known: Collection[bytes]) -> Iterator[Span]:
     yield from command_spans(text, low, held)
     yield from config_spans(text, low, held)
     yield from program_spans(text, low, held)
-    yield from composed_spans(text, 0, len(text))
+    yield from composed_spans(text)
     yield from phrase_spans(text, low, held)
     openers = places_of(text, opening)
     yield from listed_spans(text, low, held, [*openers, *(start for start, _, look in looked if look & NAME)])
@@ -240,6 +240,6 @@ def _window_spans(text: str, known: Collection[bytes]) -> Iterator[Span]:
     if openers:
         yield from told_spans(text, low, openers)
     if "://" in text:
-        yield from link_spans(text, 0, len(text))
+        yield from link_spans(text)
     if known:
         yield from known_spans(text, known)

@@ -154,28 +154,9 @@ _TELLING = (
 )
 #: Words that occur in other lines that state an error.
 _TELLING_WORDS = (
-    "cannot",
-    "can't",
-    "could not",
-    "couldn't",
-    "not found",
-    "no such",
-    "denied",
-    "undefined",
-    "unexpected",
-    "unknown",
-    "unrecognized",
-    "invalid",
-    "refused",
-    "missing",
-    "must ",
-    "has no ",
-    "does not",
-    "are ignored",
-    "not formatted",
-    "conflict",
-    "timed out",
-    "unable to",
+    *"cannot can't couldn't denied undefined unexpected unknown unrecognized invalid refused missing conflict".split(),
+    *("could not", "not found", "no such", "must ", "has no ", "does not", "are ignored", "not formatted"),
+    *("timed out", "unable to"),
 )
 #: Lines of logs, progress reports, code listings and warnings, which may mention an error without stating it.
 _NOISE = lazy_regex(

@@ -269,8 +269,6 @@ class Statement:
     lead: str
     #: Number of its paragraph or list, which statements that belong together share.
     group: int
-    #: Nesting depth of a bullet, from 0.
-    depth: int = 0
     #: Line of the message on which it begins, from 0.
     line: int = 0
 
@@ -334,7 +332,7 @@ class _Splitter:
     def __init__(self) -> None:
         self.statements: list[Statement] = []
         self.paragraph: list[str] = []
-        self.bullet: tuple[int, list[str]] | None = None
+        self.bullet: list[str] | None = None
         self.header: list[str] = []
         self.topic = ""
         self.lead = ""
@@ -378,9 +376,9 @@ class _Splitter:
         elif bullet:
             self._close()
             self.first_line = self.line
-            self.bullet = (len(bullet[1]), [line[bullet.end() :]])
+            self.bullet = [line[bullet.end() :]]
         elif self.bullet is not None and line[:1].isspace():
-            self.bullet[1].append(line.strip())
+            self.bullet.append(line.strip())
         else:
             if self.bullet is not None:
                 self._close()
@@ -403,10 +401,8 @@ class _Splitter:
 
     def _close(self) -> None:
         if self.bullet is not None:
-            indent, lines = self.bullet
-            self.bullet = None
-            text = plain(_MARK.sub("", " ".join(lines)))
-            self._add(text, Block.BULLET, depth=indent // 2)
+            text, self.bullet = plain(_MARK.sub("", " ".join(self.bullet))), None
+            self._add(text, Block.BULLET)
         if self.paragraph:
             text = plain(" ".join(self.paragraph))
             self.paragraph = []
@@ -418,7 +414,7 @@ class _Splitter:
                 last = sentences(text)[-1]
                 self.lead = last.rstrip(":")
 
-    def _add(self, text: str, block: Block, depth: int = 0) -> None:
+    def _add(self, text: str, block: Block) -> None:
         if text and any(letter.isalnum() for letter in text):
             lead = self.lead if block is not Block.PROSE else ""
             self.statements.append(
@@ -428,7 +424,6 @@ class _Splitter:
                     topic=self.topic,
                     lead=lead,
                     group=self.group,
-                    depth=depth,
                     line=self.first_line,
                 )
             )

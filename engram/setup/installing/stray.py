@@ -179,29 +179,9 @@ def _edited_file(path: Path, step: str, applied: dict[str, Any]) -> FileRecord:
 
 #: Patterns for the names of files and folders in the memory folder.
 PATTERNS = (
-    "memory.db*",
-    "memory.*.db*",
-    "queue.db*",
-    "*.sock",
-    "*.lock",
-    "worker.coming",
-    "python",
-    "config.toml",
-    ".env",
-    "recollections",
-    "notes",
-    "logs",
-    "models",
-    "backups",
-    "calls",
-    "page",
-    "page.json",
-    "hub-keys.json",
-    "pack-key",
-    VAULT_FILE,
-    "install",
-    ".self-test-*",
-    ".*.tmp",
+    *"memory.db* memory.*.db* queue.db* *.sock *.lock worker.coming python config.toml .env".split(),
+    *"recollections notes logs models backups calls page page.json hub-keys.json pack-key".split(),
+    *(VAULT_FILE, "install", ".self-test-*", ".*.tmp"),
 )
 
 

@@ -230,11 +230,8 @@ class Chat:
             if str(record.get("type")) in _ROLES:
                 self._standing.append(name)
 
-    def messages(self) -> list[Message]:
-        """Return the messages that the user and Gemini wrote."""
-        return list(self._messages())
-
-    def _messages(self) -> Iterator[Message]:
+    def messages(self) -> Iterator[Message]:
+        """Yield the messages that the user and Gemini wrote."""
         for position, (name, record) in enumerate(self._records.items()):
             role = _ROLES.get(str(record.get("type")))
             if role is None:
@@ -377,7 +374,7 @@ class Gemini:
             chat.add_document(data)
         else:
             chat.add_lines(data)
-        messages, cwd = chat.messages(), project_of(source.path)
+        messages, cwd = list(chat.messages()), project_of(source.path)
         environment: list[str] = []
         return Reading(
             cursor=after,
