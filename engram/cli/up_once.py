@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +32,7 @@ from engram.redaction import redact
 from engram.reports.health import STAGE_NAMES, count_unread
 from engram.search.hits import PublicHit
 from engram.settings import MODEL_EXTRACTORS, Settings
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case, lazy_regex
 from engram.tasks.drain import drain
 from engram.tasks.runtime import make_runtime
 from engram.text.words import stems, topic_words
@@ -355,20 +354,17 @@ def say_unless(is_quiet: bool, text: str) -> None:
 
 #: How many words a question may have to be shown to the user again.
 _QUESTION_WORDS = range(4, 22)
-_QUESTION = lazy_regex(
-    r"(?:why|how|what|which|where|when|is|are|does|do|did|can|could|should|warum|wie|was|welche)\b", re.IGNORECASE
-)
+_QUESTION = any_case(r"(?:why|how|what|which|where|when|is|are|does|do|did|can|could|should|warum|wie|was|welche)\b")
 #: Patterns of questions that ask for a reason, and of others that "yes" does not answer.
-_REASON = lazy_regex(r"(?:why|how|warum|wie)\b", re.IGNORECASE)
-_OPEN = lazy_regex(r"(?:what|which|where|when|was|welche)\b", re.IGNORECASE)
+_REASON = any_case(r"(?:why|how|warum|wie)\b")
+_OPEN = any_case(r"(?:what|which|where|when|was|welche)\b")
 #: Text that rules out a question: attachment paths, images, masked values, quotes that would end a shell string.
 _UNFIT = lazy_regex(r"[\[\]@\"`$\\!<>{}]|https?:")
 #: Questions that nobody asks again: they request work, or are about the moment or the assistant itself.
-_REQUEST = lazy_regex(
+_REQUEST = any_case(
     r"(?:can|could|would|will|should|shall|may) (?:you|we|i)\b|"
     r"(?:are|is|did|do|does|have|has) (?:it|you|they|this|that)\b|"
-    r".*\b(?:now|still|yet|again|already|yours?|you)\b",
-    re.IGNORECASE,
+    r".*\b(?:now|still|yet|again|already|yours?|you)\b"
 )
 #: Minimum number of a question's informative words that its answer must contain to be about the same thing.
 _MIN_SHARED_WORDS = 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -11,7 +10,7 @@ from typing import Protocol
 from engram.enums import Importance, Judgement, Kind, Scope, Status, Voice
 from engram.models.memories.judgements import JudgedMemory
 from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS, Memory
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case, lazy_regex
 from engram.transcripts.turns import Turn
 
 # -- The candidate for a memory that an extractor proposes, with the text and the entries on which it rests.
@@ -72,7 +71,7 @@ class Candidate:
 #: The tag that encloses all text injected by Engram; nothing is ever learned from messages that contain it.
 INJECTION_MARKER = "engram-memories"
 
-_OWN = lazy_regex(rf"</?{INJECTION_MARKER}\b|\[(?:ep|q)_[0-9a-z]{{6,}}\]", re.IGNORECASE)
+_OWN = any_case(rf"</?{INJECTION_MARKER}\b|\[(?:ep|q)_[0-9a-z]{{6,}}\]")
 _LOG_LINE = lazy_regex(
     r"^\s*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b|"
     r"at \S+ ?\(|File \"|Traceback|goroutine \d|--- (?:FAIL|PASS)|=== RUN|[+-]{3} [ab]/|@@ |\$ |> )"

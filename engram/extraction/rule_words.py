@@ -6,18 +6,14 @@ What takes back the sentence before it is in ``engram.text.withdrawals``, and ot
 
 from __future__ import annotations
 
-import re
-
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case, lazy_regex
 from engram.text.languages import NOT_MADE
 from engram.text.words import content_words
-
-_ANY = re.IGNORECASE
 
 # --- Words of a rule --------------------------------------------------------------------------------------------------
 
 #: Words of which every rule contains at least one. They also occur in other sentences.
-LASTING = lazy_regex(
+LASTING = any_case(
     r"\b(?:always?|never|ever|from (?:now|here|today|this point|then)|(?:going|moving) forward|"
     r"henceforth|hereafter|(?:in|for) (?:the )?future|for (?:all|any|every) (?:future|later|new)|whenever|"
     r"(?:every|each)(?: single)? time|at all times|by default|exceptions?|(?:under|in) (?:no|any) circumstances?|"
@@ -31,8 +27,7 @@ LASTING = lazy_regex(
     r"i (?:don'?t|do not) (?:want|like)|i \w+ .{0,40}(?:myself|by hand)|off limits|our|wherever|whatever|"
     r"everywhere|only|every (?!one\b|where\b)\w+|each \w+|all|no \w+)\b|\b(?:before|after) (?:every|each|any|you)\b|"
     # A prohibition whose reason also applies later.
-    r"\b(?:don'?t|do not|avoid)\b.*\b(?:as|because|since) (?:that|it|this|they|those)\b",
-    _ANY,
+    r"\b(?:don'?t|do not|avoid)\b.*\b(?:as|because|since) (?:that|it|this|they|those)\b"
 )
 _START = (
     r"^\W*(?:(?:ok(?:ay)?|yes|no|and|also|but|so|oh|hm+|well|sorry|actually|wait|hold on|btw|please|pls|plz|claude|"
@@ -53,14 +48,13 @@ _DO_NOT_EVER = (
     r"expect|find|hear|work|understand|recall)\b)"
 )
 #: A sentence that begins like this is nearly always meant to last.
-SURE = lazy_regex(
+SURE = any_case(
     rf"[,;]\s+(?:(?:and|but|so|please)[, ]+)*from now on,? (?:(?:please|always|never|do not|don'?t) )*"
     rf"(?!(?:we|you|i|they|just)\b){_VERB}\b|{_START}(?:(?:always|never) {_VERB}|{_DO_NOT_EVER} {_VERB}|"
     rf"{_YOU_MUST} (?:always|never) {_VERB} (?:with |for |to )?(?:me|us)|from now on|"
     r"(?:our|my) (?:\w+ ){0,2}(?:convention|rule|policy|standard)s?|going forward|in future|"
     r"as a (?:general )?rule|make it a habit|(?:every|each) time you|(?:before|after) (?:every|each)|"
-    r"we(?:'ve| have)? (?:decided|agreed))\b",
-    _ANY,
+    r"we(?:'ve| have)? (?:decided|agreed))\b"
 )
 _LATER = r"(?:(?:the |all |any |every )?(?:future|later|further)\b(?: \w+)?)"
 _NOTE = r"(?:(?:(?:an? |one )?(?:mental )?note|fyi|just so you know(?: it)?) )?"
@@ -92,43 +86,39 @@ _REMEMBER_THAT = (
     rf"(?=\W*$| (?:for (?:all|every|any|{_LATER})|from|whenever|when you)\b)"
 )
 #: Asks to remember what the rest of the sentence states. What the user and Claude do is so only at the moment.
-REMEMBERS = lazy_regex(
+REMEMBERS = any_case(
     rf"{_START}(?:(?:{_REMEMBER}(?::| that\b)|{_FOR_SESSIONS}[:,])(?!\W+(?:i|i['’]\w+|my|you|this|that|it|it['’]s|to|"
     rf"for|one|bug|time)\b)(?:\W+\w+){{3}}|{_FOR_LATER}[:,]?(?=\s+{_STATES})|"
     rf"{_REMEMBER},?(?=\s+(?:we\b|there\b|{_THE_ONE} .{{3,60}}?\b(?:{_IS}|must|needs?|only)\b)))|"
     r"^(?!\W*(?:this|that|it|so|do|\w+ (?:just )?(?:said|told|wrote|claimed))\b)"
-    rf".{{12,}}{_REMEMBER_THAT}",
-    _ANY,
+    rf".{{12,}}{_REMEMBER_THAT}"
 )
 #: Asks, in a sentence of its own, to remember the statement before it.
-REMIND_OF_IT = lazy_regex(
+REMIND_OF_IT = any_case(
     r"^\W*(?:(?:and|so|please|pls)[, ]+)*(?:remember (?:that|this|it)|(?:keep|bear) (?:that|this|it) in mind|"
-    r"(?:put|save) (?:that|this|it) (?:to|in|into) (?:your )?memory)(?:,? (?:please|pls|thanks))?[\s.!)]*$",
-    _ANY,
+    r"(?:put|save) (?:that|this|it) (?:to|in|into) (?:your )?memory)(?:,? (?:please|pls|thanks))?[\s.!)]*$"
 )
 #: A statement that can be remembered on its own.
-STATES = lazy_regex(
-    rf"^(?!\W*(?:this|that|it|so|do|i|you|he|she|they|if|when)\b)(?!.*[?？])(?=.{{12}}).*\b(?:{_IS}|we)\b", _ANY
+STATES = any_case(
+    rf"^(?!\W*(?:this|that|it|so|do|i|you|he|she|they|if|when)\b)(?!.*[?？])(?=.{{12}}).*\b(?:{_IS}|we)\b"
 )
 #: Any order to remember something, and any note for later.
-REMINDS = lazy_regex(rf"{_START}(?:{_REMEMBER}|{_FOR_LATER})\b|{_REMEMBER_THAT}", _ANY)
+REMINDS = any_case(rf"{_START}(?:{_REMEMBER}|{_FOR_LATER})\b|{_REMEMBER_THAT}")
 #: A sentence that begins like this is usually meant to last.
-UNMISTAKABLE = lazy_regex(
+UNMISTAKABLE = any_case(
     rf"\b{_YOU_MUST} (?:always|never) (?!have |be )|"
     r"\bimportant (?:that you|to) (?:always|never) |"
     rf"{_START}(?:always?|never|from now on|in the future|for the future(?=[:,])|whenever you|"
     r"remember(?: that|:)|keep in mind(?: that|:)|"
-    r"(?:our|my) (?:preference|style)|we (?:always|never|use|only|prefer|don'?t use)|i (?:always|never|prefer|hate))\b",
-    _ANY,
+    r"(?:our|my) (?:preference|style)|we (?:always|never|use|only|prefer|don'?t use)|i (?:always|never|prefer|hate))\b"
 )
 #: Wordings for how the team does something, which is a decision.
-TEAM = lazy_regex(
+TEAM = any_case(
     r"(?:^|[.,;:!–—-]\s+|\b(?:because|since|and|but|so|here|that|in this (?:repo\w*|project))[, ]+)we (?:(?:always|"
     r"generally|usually) )?(?:use|prefer|only|follow|require|support|name|ship with|decided (?:to|on|that)|(?:don'?t|"
     r"do not|never) (?:use|commit|want|push|support|do|write|add|allow|mock|merge))\s+(?!(?:it|them|one|both|that|this|"
     r"these|those|the same|to (?:be|do|see|know|have)|a lot|lots|loads|tons|plenty|(?:too|so|very|way) (?:much|many)|"
-    r"more|less|about|around|roughly|nearly|almost|up|\d+)\b)\w",
-    _ANY,
+    r"more|less|about|around|roughly|nearly|almost|up|\d+)\b)\w"
 )
 #: Explicit wordings for all of the user's projects.
 _EVERY_PROJECT = (
@@ -144,33 +134,30 @@ _ALL_OF_MINE = (
     r"stuff|things)"
 )
 _EVERYTHING = rf"(?:{_EVERY_PROJECT}|{_ALL_OF_MINE})"
-UNIVERSAL = lazy_regex(
+UNIVERSAL = any_case(
     rf"\b(?:in|for|across|with|on|to|throughout)? ?{_EVERYTHING}(?![\w-])|\b(?:no matter|regardless of|"
     r"independent of|whatever|whichever)(?: in)?(?: which| what| the)?(?: of my)? (?:projects?|repo\w*|"
     r"code ?base)\b|\b(?:everywhere|wherever) (?:i|we) (?:work|code|program|go)\b|\bproject[- ]independent(?:ly)?\b|"
     r"\b(?:in|for|with|across|on) (?:everything|all the things|all) (?:that )?i (?:do|write|build|make|code|program|"
     r"work on)\b|\bwhatever i(?:'m| am) working on\b|\bglobally(?=[,:])|\bglobal (?:rule|preference)\b|"
-    r"\bhere (?:or|and) (?:elsewhere|everywhere else)\b",
-    _ANY,
+    r"\bhere (?:or|and) (?:elsewhere|everywhere else)\b"
 )
 #: Wordings that mention this project only to say that others are also meant.
-NOT_ONLY_HERE = lazy_regex(r"\bnot (?:just|only)?(?: in| for)? ?(?:here|this (?:repo\w*|project|one|app))\b", _ANY)
+NOT_ONLY_HERE = any_case(r"\bnot (?:just|only)?(?: in| for)? ?(?:here|this (?:repo\w*|project|one|app))\b")
 #: Words that cancel words for all projects: "not in all my projects", "in every project of the solution".
-NOT_UNIVERSAL = lazy_regex(
+NOT_UNIVERSAL = any_case(
     rf"\b(?:not|n'?t|hardly|except|but|unlike|other than|apart from)(?: \w+)? {_EVERYTHING}|"
     rf"{_EVERYTHING} (?:(?:of|in|inside|within|under) (?:(?:the|this|that|our)\b|~|/|[\w.-]+/)|\(?(?:at|"
     rf"for) (?-i:[A-Z])|except|but|other than|apart from)|"
-    r"\b(?:except|but not|other than|apart from) (?:here|this|in this|for this)\b",
-    _ANY,
+    r"\b(?:except|but not|other than|apart from) (?:here|this|in this|for this)\b"
 )
 #: An order that may be meant only for the moment.
-ORDER = lazy_regex(
+ORDER = any_case(
     r"(?:^|[.!,;:—–-]\s+|\b(?:and|but|please|also)\s+)(?:please\s+)?"
     r"(?:don'?t|do not|prefer|avoid|stop|make sure (?:to|that you|you|we|claude)|be sure to|remember to|"
     r"use \S+(?: \S+){0,5} (?:instead|rather than)\b)"
     r"\s*(?!know|think|see|worry|forget|understand|have|need|mind|get|care|believe|remember|really|exist)|"
-    r"\bi (?:don'?t|do not) want \w|\bi(?:'d| would) (?:prefer|rather) \w|\b(?:you|we) must (?!have\b)\w",
-    _ANY,
+    r"\bi (?:don'?t|do not) want \w|\bi(?:'d| would) (?:prefer|rather) \w|\b(?:you|we) must (?!have\b)\w"
 )
 # --- What speaks against a rule ---------------------------------------------------------------------------------------
 
@@ -180,7 +167,7 @@ _PERIOD = (
     r"tonight|tomorrow|(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
 )
 #: Words that limit a sentence to the moment or to the current task.
-MOMENT = lazy_regex(
+MOMENT = any_case(
     r"\b(?:for now|right now|just now|currently|at the moment|for the time being|"
     r"this (?:time|once)|"
     r"(?<!from )(?<!as of )(?<!starting )(?:today|tonight|tomorrow)|(?:in|for|on|during|within|until|as) "
@@ -192,8 +179,7 @@ MOMENT = lazy_regex(
     r"\bduring (?:the|this|our) (?:\w+ )?(?:freeze|launch|demo|rollout|audit|holidays?|sprint|outage|incident|move|"
     r"transition|trial|pilot)\b|"
     rf"\bfrom now on until\b|(?:nothing|\bnot|n['’]t)\b.{{0,40}}\byet\W*$|decided nothing\b|"
-    rf"\b(?:until|till) (?:(?:the|this|that|our|next) (?:\w+ )?)?{_PERIOD}\b",
-    _ANY,
+    rf"\b(?:until|till) (?:(?:the|this|that|our|next) (?:\w+ )?)?{_PERIOD}\b"
 )
 _STILL = r"(?:still |again |all |now |just |currently |already |completely )*"
 #: Work that ends by itself, so that it runs only for a while; a server runs until somebody changes that.
@@ -211,7 +197,7 @@ _ARRANGED = (
     r"against)\b|\b(?:is|are) (?:called|named)\b|\bmoved to\b|\bteam owns\b"
 )
 #: How something to remember is at the moment: a process that runs, a machine that is down, a date.
-NOW = lazy_regex(
+NOW = any_case(
     r"^(?!.*\b(?:always|never|every|each|whenever|if|when|while|until|unless|must|on \w+days)\b)(?:.*(?:"
     r"\b(?:is|are) (?:still )?(?:building|compiling|loading|importing|exporting|syncing|indexing|deploying|"
     r"restarting|rebooting|downloading|uploading|waiting|failing|testing)\b|"
@@ -225,11 +211,10 @@ NOW = lazy_regex(
     r"late|low|short|out|slow\w*|hot)\b)|"
     r"\b(?:is|are) (?:on|due|by|this|next) (?:\w+ )?(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|week|month)\b|"
     r"\b(?:the|this|your|our) current (?:branch|build|run|deploy\w*|pipeline|commit|version)\b)|"
-    rf"(?!.*(?:{_ARRANGED})).*\bnow\W*$)",
-    _ANY,
+    rf"(?!.*(?:{_ARRANGED})).*\bnow\W*$)"
 )
 #: Words for what a rule would apply to instead of this project.
-ELSEWHERE = lazy_regex(
+ELSEWHERE = any_case(
     r"^(?!.*\b(?:here|this (?:repo\w*|project|one|code ?base))\b(?!\W*$)).*(?<!unlike )(?<!than )(?<!like )(?<!as )"
     r"\b(?:in|for|at|on) (?:(?:the|my|our|their|your) other|another) (?:one|repo\w*|project|code ?base|company|job|"
     r"team|client|customer|app)\b|,\s*(?:but )?not (?:in |for )?(?:here|this (?:repo\w*|project|one|code ?base))\W*$|"
@@ -244,17 +229,15 @@ ELSEWHERE = lazy_regex(
     r"in (?:(?:het|mijn|ons|een) )?andere? (?:project|repo\w*)\b(?!.*\book\b)|"
     r"w (?:(?:moim|naszym) )?(?:innym|drugim) (?:projekcie|repo\w*)\b(?!.*\b(?:też|także)\b)|"
     r"в (?:(?:моём|моем|нашем) )?другом (?:проекте|репозитории)\b(?!.*\bтоже\b)|"
-    r"(?:別|他|ほか)の(?:プロジェクト|リポジトリ)で|(?:在)?(?:另一个|别的|其他)(?:项目|仓库))",
-    _ANY,
+    r"(?:別|他|ほか)の(?:プロジェクト|リポジトリ)で|(?:在)?(?:另一个|别的|其他)(?:项目|仓库))"
 )
 #: Beginnings of an example of what was said before.
-EXAMPLE = lazy_regex(
+EXAMPLE = any_case(
     r"^\W*(?:(?:e\.g\.?|for (?:example|instance)|such as|say,)|like(?! (?:i|we|you|he|she|they|always|before)\b))\W.*"
-    r"(?:->|→)",
-    _ANY,
+    r"(?:->|→)"
 )
 #: Wordings that report what someone said, how something was, or what the user only recalls.
-REPORTS = lazy_regex(
+REPORTS = any_case(
     r"\bi(?:['’]ve| have)? (?:always|never) (?:(?!embed\b|shed\b|shred\b)\w+(?<!e)ed|understood|knew|thought|got|saw|"
     r"found|had|was|did|been|went|said|felt|heard|meant|wrote|written|seen|known|gotten)\b|"
     r"\b(?:i guess|iirc|afaicr|if (?:i|my) (?:recall|remember|memory serves)(?: me)?(?: correctly| right(?:ly)?)?)\b|"
@@ -263,14 +246,13 @@ REPORTS = lazy_regex(
     r"(?: (?:somewhere|once|online|recently|yesterday))?(?: that| to)? (?:you|one|we|people|it|they|nobody|everybody|"
     r"always|never|not|don'?t)\b|"
     r"(?<!get )(?<!got )(?<!is )(?<!are )(?<!am )(?<!be )(?<!'re )(?<!'m )\bused to \w"
-    r"(?!.*\b(?:but|so|now)\b)",
-    _ANY,
+    r"(?!.*\b(?:but|so|now)\b)"
 )
 #: The words before a colon, behind which a sentence goes on.
 LEAD = lazy_regex(r"^(?P<lead>[^:：]{2,80}?)\s?(?:[:：](?!//)\s*)(?=\S)")
 #: A lead that begins with an article names whose words follow ("a guy on a forum: …", "my boss: …"), unless it says
 #: that they are a rule of the user's, or for what they hold, or only what kind of statement they are ("a tip: …").
-ATTRIBUTES = lazy_regex(
+ATTRIBUTES = any_case(
     r"^\W*(?:(?:and|but|so|also|well|as|like|ok(?:ay)?)[, ]+)?(?:an?|the|my|some|one of|this one|de[rs]|die|das|"
     r"mein|meine|ein|eine|le|la|un|une|mon|ma|el|una|mi|il|lo|uno|o|um|uma|meu|minha|een|mijn)\b(?! la suite)"
     r"(?!.*\b(?:rules?|polic(?:y|ies)|conventions?|standards?|preferences?|principles?|styles?|habits?|practices?|"
@@ -281,31 +263,28 @@ ATTRIBUTES = lazy_regex(
     r"(?!\s(?:hints?|tips?|warnings?|(?:\w+ )?(?:guidelines?|guidance|process|procedure|workflow|requirements?|"
     r"constraints?|expectations?|corrections?|clarifications?|remarks?|caveats?|takeaways?|lessons?|goals?|wish|part|bit|"
     r"wichtigste|hinweise?|vorgaben?|anforderung(?:en)?|wunsch|anmerkung|remarque|précision|exigence|important|"
-    r"notas?|importante|opmerking))\W*$)",
-    _ANY,
+    r"notas?|importante|opmerking))\W*$)"
 )
 #: A lead that only opens what the user says: "before we go on: …".
-OPENS = lazy_regex(
+OPENS = any_case(
     r"^\W*(?:(?:hey|hi|ok(?:ay)?|so|and|also|claude|oh|btw|by the way|one more thing|one (?:last )?thing|"
     r"another thing|quick (?:note|one)|heads[- ]up|fyi|just so you know|please|bitte|"
     r"(?:before (?:we|you|i)|bevor (?:du|wir|ich|es)|avant (?:de|que|d['’])|antes de|prima di|voordat (?:je|we)) "
     r".{2,50}|"
-    r"(?:noch |nur )?(?:eine sache|etwas)|une (?:dernière )?chose|una cosa|uma coisa|nog iets)[,! ]*)+$",
-    _ANY,
+    r"(?:noch |nur )?(?:eine sache|etwas)|une (?:dernière )?chose|una cosa|uma coisa|nog iets)[,! ]*)+$"
 )
 #: An order about a text that follows a colon; the text is not addressed to the assistant.
-ABOUT_A_TEXT = lazy_regex(
+ABOUT_A_TEXT = any_case(
     r"^\W*(?:(?:please|now|then|also|and|can you|could you) )*"
     r"(?:put|add|write|draft|document|mention|say|include)\b[^:]{0,60}\b(?:that|saying|says)\b|"
     r"^\W*(?:(?:please|now|then|also|and|can you|could you) )*(?:write|rewrite|translate|rephrase|proofread|reword|"
     r"shorten|add|put|insert|append|change|set|update|replace|create|generate|print|show|render|log|display|document|"
     r"convert|rate|grade|score|evaluate|critique|compare|judge)\b"
     r"(?![^:]*\b(?:(?:this|that|these|one|new|following|my|our|another|global|general|standing|an?|the) "
-    r"(?:rules?|notes?|conventions?|preferences?)\b|down:|memory|remember|mind))[^:]{3,100}:\s",
-    _ANY,
+    r"(?:rules?|notes?|conventions?|preferences?)\b|down:|memory|remember|mind))[^:]{3,100}:\s"
 )
 #: Begins a text to be written, translated or judged, or names it before a colon: all of the paragraph is that text.
-TEXT_FOLLOWS = lazy_regex(
+TEXT_FOLLOWS = any_case(
     r"^\W*(?:(?:please|now|then|also|and|can you|could you|bitte|por favor|s['’]il te plaît|per favore) )*"
     r"(?:(?:translate|rephrase|reword|proofread|paraphrase|übersetze?|traduis|traduce|traduci|tradu[zc]a?|vertaal|"
     r"przetłumacz|переведи)\b[^:]{0,60}|(?:draft|write|compose|schreibe?|verfasse?|écris|rédige|escribe|redacta|scrivi|"
@@ -314,44 +293,38 @@ TEXT_FOLLOWS = lazy_regex(
     r"bericht|wiadomość|письмо|сообщение)\b[^:]{0,40}|"
     r"(?:(?:the|an?|die|der|o|el|il|le|la) )?(?:commit[ -]?(?:message|nachricht|text)|(?:message|mensaje|mensagem|"
     r"messaggio) (?:de|del|di|do|du) commit|subject|e-?mail (?:text|body)|tooltip|caption|slogan|headline|changelog "
-    r"entry|release notes?))\s?:(?=\s)|^[^。：:]{0,40}(?:翻译成?|译成|訳し|翻訳)[^。：:]{0,12}[：:]",
-    _ANY,
+    r"entry|release notes?))\s?:(?=\s)|^[^。：:]{0,40}(?:翻译成?|译成|訳し|翻訳)[^。：:]{0,12}[：:]"
 )
 #: An order about a text that is named without a colon: "change the label to Always ask".
-TEXT_TO = lazy_regex(
+TEXT_TO = any_case(
     r"^\W*(?:please )?(?:change|rename|set|make|update|reword|let) (?:\w+ ){0,4}(?:text|label|title|message|caption|"
-    r"placeholder|tooltip|wording|heading|headline|subject|description) (?:to|be|read|say)\b",
-    _ANY,
+    r"placeholder|tooltip|wording|heading|headline|subject|description) (?:to|be|read|say)\b"
 )
 #: Says how a part of a program behaves or must behave, whenever: "from now on the server returns …". A sentence about
 #: every, each or no such part may be a rule for the code.
-OF_THE_PROGRAM = lazy_regex(
+OF_THE_PROGRAM = any_case(
     rf"{_START}(?:(?:from (?:now|today|here) on|in (?:the )?future|going forward|later|then|when\b[^,]{{3,80}}),? )?"
     r"(?:(?:the|this|its|these|those) (?:[\w./`'’:-]+ ){1,4}?|(?:it|they|he|she) )"
-    r"(?:must|should|shall|may|can|will|has|have|is|are|needs?|always|never|only|\w+s)\b",
-    _ANY,
+    r"(?:must|should|shall|may|can|will|has|have|is|are|needs?|always|never|only|\w+s)\b"
 )
 #: Says how a program must behave, in a sentence that names no person.
-REQUIRES = lazy_regex(
+REQUIRES = any_case(
     r"^(?!.*\b(?:we|our|us|i|my|me|you|your|commits?|tests?|rules?|reviews?|pull requests?|prs?|branch\w*|code|docs?|"
-    r"files?|comments?|names?)\b).*\b(?:must|should|shall|has to|have to|needs to)(?: (?:not|only|always|never))? \w",
-    _ANY,
+    r"files?|comments?|names?)\b).*\b(?:must|should|shall|has to|have to|needs to)(?: (?:not|only|always|never))? \w"
 )
 #: Says that the work is meant, not a thing to be made.
-OF_THE_WORK = lazy_regex(
+OF_THE_WORK = any_case(
     r"\b(?:runs?|commit\w*|test\w*|lint\w*|install\w*|rebas\w+|review\w*|document\w*|pull requests?|prs?|"
-    r"dependenc\w+|packages?|changelog|instead of)\b",
-    _ANY,
+    r"dependenc\w+|packages?|changelog|instead of)\b"
 )
 #: Names who speaks or who is spoken to, or all of the work, so that a sentence may be about how they work.
-PERSONAL = lazy_regex(
+PERSONAL = any_case(
     r"\b(?:we(?!(?: are|['’]re) \w+ing\b)|our|us|i|my|me|you|your|here|"
     r"(?:this|the whole) (?:repo\w*|project|code ?base))\b|"
-    r"\b(?:rules?|conventions?|so (?:please )?(?:always|never|do not|don['’]?t))\b",
-    _ANY,
+    r"\b(?:rules?|conventions?|so (?:please )?(?:always|never|do not|don['’]?t))\b"
 )
 #: Begins a text that is dictated for an agent, a skill or another model, up to the end of the prompt.
-DICTATES = lazy_regex(r"\b(?:prompts?|instructions?|persona|system message)\b[^.!?:]{0,40}:(?=\s)", _ANY)
+DICTATES = any_case(r"\b(?:prompts?|instructions?|persona|system message)\b[^.!?:]{0,40}:(?=\s)")
 _ASKED = (
     r"^\W*(?:(?:please|now|then|next|ok(?:ay)?|also|first|hey|hi|can you|could you|let'?s|i (?:want|need) you to|"
     r"we need(?: to)?|(?:we|i)(?:['’]re|['’]m| are| am)(?: \w+)?(?= \w+ing\b))[,:]? )*"
@@ -371,26 +344,23 @@ _THING = (
 #: Asks to make something; the sentences after it may say what that must do. So does a list after a smaller request.
 #: "Build" and "code" are also nouns, and "write short answers" is a matter of style: an article or a thing in the
 #: singular makes an order of them.
-BUILDS = lazy_regex(
+BUILDS = any_case(
     rf"{_ASKED}(?:(?:implement|develop|scaffold)\b|add (?:an?|another) {_OF_IT}{_THING}\W*$|"
     rf"(?:build|create|design|set up|write|generate|code|program|make|i need|"
     rf"(?:build|creat|design|develop|mak|writ)ing){_NOT_A_THING}(?: me| us)? "
-    rf"(?:(?:an?|the|this|some|another|two|three)\b|{_OF_IT}{_THING}{_ENDS})){_NOT_A_THING}",
-    _ANY,
+    rf"(?:(?:an?|the|this|some|another|two|three)\b|{_OF_IT}{_THING}{_ENDS})){_NOT_A_THING}"
 )
 #: Words of a sentence that is about more than the thing to make: what the team does, what Claude shall do from now on.
-WIDER = lazy_regex(
+WIDER = any_case(
     r"\b(?:from (?:now|here|today|this point|then) on|(?:going|moving) forward|(?:in|for) (?:the )?future|later|"
     r"we(?:['’]\w+)?|our|us|i(?:['’]\w+)?|my|me|here|everywhere|in general|generally|rules?|conventions?|"
     r"polic(?:y|ies)|in mind|(?<!always )(?<!never )remember|"
-    r"(?:this|these|the whole) (?:repo\w*|projects?|code ?base|app|team))\b",
-    _ANY,
+    r"(?:this|these|the whole) (?:repo\w*|projects?|code ?base|app|team))\b"
 )
 #: Begins what the user says beside a text that is dictated, or a task.
-BESIDES = lazy_regex(
+BESIDES = any_case(
     r"^\W*(?:(?:also|and|besides),? (?:from now on|going forward|in (?:the )?future)|btw|by the way|besides|"
-    r"(?:apart|aside) from that|other than that|separately|unrelated)\b",
-    _ANY,
+    r"(?:apart|aside) from that|other than that|separately|unrelated)\b"
 )
 #: Text that is struck through, and a sentence that is nothing but code or a quotation in backticks.
 STRUCK = lazy_regex(r"~~[^~]++~~")
@@ -399,52 +369,46 @@ IN_BACKTICKS = lazy_regex(r"^\W*`[^`]+`\W*$")
 TO_DO = lazy_regex(r"\s*+(?:[-*+•]|\d{1,3}[.)])\s++\[[ xX]\]\s")
 #: Wordings that make it doubtful that a sentence is meant as a rule although it begins like one: someone else's words,
 #: a choice, a joke.
-DOUBTFUL = lazy_regex(
+DOUBTFUL = any_case(
     r"\b(?:says?|said|told|wrote|writes|insist\w*|thinks?|thought|reckons?|believes?|prefers|wants|put it|motto|"
     r"advice|opinion|according to|options?|variant|alternative|version|following|above|either|or never|yes or no|"
     r"sarcas\w*|iron(?:y|ic\w*)|joking|kidding|a joke|say never|yeah|right,|of course|brilliant|genius|"
-    r"is what|(?:great|good|nice) (?:idea|advice|plan|message)|while|until|as long as|because that)\b",
-    _ANY,
+    r"is what|(?:great|good|nice) (?:idea|advice|plan|message)|while|until|as long as|because that)\b"
 )
 #: A sentence that does not say what it is about.
-DANGLING = lazy_regex(
+DANGLING = any_case(
     r"^\W*(?:(?:and|but|please|so|yes|ok(?:ay)?)[,! ]+)*remember (?:that|this|it|these)(?: one)?"
     r"(?: (?:for|in|from) (?:[\w'’]+ ){0,4}[\w'’]+)?(?:,? please)?\W*$|"
     r"^\W*(?:(?:and|but|please|so|we|i|you|they) )*(?:always|never) "
     r"(?:\w+ (?:it|them|that|this|those|one)|(?:in|on|at|for|with|without|from|by|to|before|after|during)"
     r"(?: [\w'’-]+){1,3})\W*$|"
     r"\b(?:(?:like|as) (?:that|this|so|it)|(?:that|this|the same) way|do(?:ing)? (?:it|that|so))"
-    r"(?: (?:again|please|ever|from now on|always|in future))*\W*$",
-    _ANY,
+    r"(?: (?:again|please|ever|from now on|always|in future))*\W*$"
 )
 #: Dismisses something at hand, although it begins like a prohibition.
-DISMISSES = lazy_regex(r"^\W*(?:(?:ok(?:ay)?|please|oh|and|but|so|well)[, ]+)*never ?mind\b", _ANY)
-LAUGHS = lazy_regex(r"\b(?:lo+l|(?:ha){2,}h?|lmao|rofl)\b|(?:^|\s)/s(?=\W*$)|[🤦🤷😅🙄😂🤣😜😉😏🤡🙃]", _ANY)
-QUESTION = lazy_regex(
+DISMISSES = any_case(r"^\W*(?:(?:ok(?:ay)?|please|oh|and|but|so|well)[, ]+)*never ?mind\b")
+LAUGHS = any_case(r"\b(?:lo+l|(?:ha){2,}h?|lmao|rofl)\b|(?:^|\s)/s(?=\W*$)|[🤦🤷😅🙄😂🤣😜😉😏🤡🙃]")
+QUESTION = any_case(
     r"[?？][^\w?？]*$|^(?:(?:and|but|so|ok(?:ay)?|hey|hi)[, ]+)*(?:can|could|would|should|shall|do|does|did|is|are|was|"
     r"were|will|why|what|which|how|who|where|have|has|am)\b (?!not\b)(?:you|we|i|it|they|the|this|that|there|these|"
     r"don'?t|aren'?t|about|if|does|is|are|come|would|should|do|tests?)\b|^(?:(?:and|but|so|please|hm+)[, ]+)*(?:i"
     r"(?:'m| am|'ve been)? wonder(?:ing)?|any idea|no idea|tell me|curious|(?:i(?:'d| would) (?:like|love)|"
-    r"i want) to know)[, ]+(?:if|whether|what|which|how|why|where|who|when)\b",
-    _ANY,
+    r"i want) to know)[, ]+(?:if|whether|what|which|how|why|where|who|when)\b"
 )
 #: A request that is worded as a question: what comes before its rule, and the end by which it asks only for consent.
 #: One about "this", or about a function in the code, is a task.
-POLITE = lazy_regex(
+POLITE = any_case(
     r"^(?!.*(?:\bthis\b(?! (?:repo\w*|project|code ?base))|\w\(\)))"
     r"\W*(?:(?:and|but|so|ok(?:ay)?|hey|hi|please|pls|also|next time)[, ]+)*(?:"
     r"(?:can|could|would|will) you (?:please |pls |kindly )?(?:(?:make|be) sure|remember|try) (?:to|that you|you)\b|"
     r"(?:can|could|would|will) you (?:please|pls|kindly)\b|"
     r"(?:kannst|könntest|würdest) du(?: bitte)?(?= (?:künftig|in zukunft|ab (?:jetzt|sofort)|von jetzt an)\b)|"
     r"(?:can|could|would|will) you(?= (?:from now on|going forward))) "
-    r"(?=(?:always|never|from now on|going forward|künftig|in zukunft|ab|von)\b)",
-    _ANY,
+    r"(?=(?:always|never|from now on|going forward|künftig|in zukunft|ab|von)\b)"
 )
-CONSENT = lazy_regex(
-    r"[\s,.!–—-]{1,5}(?:ok|okay|alright|all right|got it|understood|please|pls|thanks|deal)\s?\?{1,3}$", _ANY
-)
+CONSENT = any_case(r"[\s,.!–—-]{1,5}(?:ok|okay|alright|all right|got it|understood|please|pls|thanks|deal)\s?\?{1,3}$")
 #: Wordings that assign the assistant a role for the next request.
-PART = lazy_regex(
+PART = any_case(
     r"^\W*(?:(?:please|ok(?:ay)?|now|from now on)[, ]+)*(?:(?:i want you to |i'd like you to |you(?:'ll| will| "
     r"should) |let'?s |can you |could you )?(?:act|acting|behave|respond|role-?play) (?:as|like) (?!(?:before|"
     r"usual|always|this|that|these|those|it|agreed|described|expected|above|follows|intended|specified)\b)\w|"
@@ -453,97 +417,86 @@ PART = lazy_regex(
     r"you(?:'re| are) (?:now )?(?:an? |the )(?:[\w/+#-]+ ){0,6}?(?:engineer|developer|programmer|expert|assistant|"
     r"agent|bot|reviewer|writer|editor|architect|analyst|tester|specialist|consultant|teacher|tutor|coach|extractor|"
     r"translator|designer|manager|scientist|researcher|auditor|copywriter|pirate|interviewer|linter|compiler|terminal|"
-    r"api|model)\b|your (?:role|persona|task|job|goal|mission|objective) is\b)",
-    _ANY,
+    r"api|model)\b|your (?:role|persona|task|job|goal|mission|objective) is\b)"
 )
 #: Words for all later runs of a command, too.
-FROM_NOW_ON = lazy_regex(
+FROM_NOW_ON = any_case(
     r"\b(?:from now on|going forward|(?:ab|von) (?:jetzt|sofort) an|ab (?:jetzt|sofort)|[àa] partir de maintenant|"
     r"désormais|a partir de ahora|de ahora en adelante|d['’]ora in poi|a partir de agora|vanaf nu|od teraz)\b|"
-    r"с этого момента|今後|从现在开始|앞으로",
-    _ANY,
+    r"с этого момента|今後|从现在开始|앞으로"
 )
 #: A command, skill or agent in front of its words, and a command with a name that says that the words should be kept.
 COMMAND = lazy_regex(r"\s*+(?:[/$]|@agent-)[\w:.-]++\s+")
-KEEPS = lazy_regex(
+KEEPS = any_case(
     r"\s*+/(?:[\w.-]++:)?(?:(?:add|save|new|set|keep)-)?(?:remember|memory|memori[sz]e|rules?|conventions?|learn|"
-    r"notes?)\s",
-    _ANY,
+    r"notes?)\s"
 )
 #: A single line that begins like a heading, with which many people mark what is to be remembered.
 HASH = lazy_regex(r"\s*+#{1,3}\s*+(?=[^\s#][^\n]*+\s*+$)")
 #: "1. … 2. …" within a paragraph.
-ENUMERATION = lazy_regex(r"^(?>.*?(?:^|\s)\(?(?:1|a)[.)]\s).*\s\(?(?:2|b)[.)]\s", _ANY)
+ENUMERATION = any_case(r"^(?>.*?(?:^|\s)\(?(?:1|a)[.)]\s).*\s\(?(?:2|b)[.)]\s")
 #: A remark in parentheses, which makes no question of a sentence.
 PARENTHESIS = lazy_regex(r"\([^()]{0,300}\)")
 #: Headings of a list of rules.
-RULES_HEADING = lazy_regex(
+RULES_HEADING = any_case(
     r"\b(?:rules?|conventions?|preferences?|guidelines?|standards?|habits?|polic(?:y|ies)|always|never|from now on|"
     r"going "
-    r"forward|remember|in (?:the )?future|principles|code style|workflow|how we work|regeln|reglas)\b|ルール|規約",
-    _ANY,
+    r"forward|remember|in (?:the )?future|principles|code style|workflow|how we work|regeln|reglas)\b|ルール|規約"
 )
-OPTIONS_HEADING = lazy_regex(
+OPTIONS_HEADING = any_case(
     r"\b(?:options?|either|which|choose|pick|alternatives?|should (?:we|i)|what about|decide|proposals?|suggestions?|"
-    r"questions?|ideas?|candidates|variants?)\b|\?",
-    _ANY,
+    r"questions?|ideas?|candidates|variants?)\b|\?"
 )
 
 #: Asks to judge what a list says.
-JUDGES = lazy_regex(r"\b(?:compare|rank|rate|review|explain|summari[sz]e|translate|check|evaluate)\b", _ANY)
+JUDGES = any_case(r"\b(?:compare|rank|rate|review|explain|summari[sz]e|translate|check|evaluate)\b")
 #: A choice between always and never.
-CHOICE = lazy_regex(r"\b(?:always|never)\b.*\bor (?:always|never)\b|\bpick one\b", _ANY)
+CHOICE = any_case(r"\b(?:always|never)\b.*\bor (?:always|never)\b|\bpick one\b")
 
 # --- Ending a rule ----------------------------------------------------------------------------------------------------
 
 #: How somebody begins who objects to what went before, in any of the languages: what was said last is in doubt.
-OBJECTS = lazy_regex(
+OBJECTS = any_case(
     r"^\W*(?:(?:ok(?:ay|é)?|ah|oh|uh|hm+|ugh|wait)[,. ]+)*(?:(?:no|nope|nah|nee|nein|non|não|stop|стоп|sorry|oops|oeps|"
-    r"ups|hoppla|esquece|не|нет)(?=\s?[,.!;:…–-]|\W*$)|いや、|不对|等等|아니,)",
-    _ANY,
+    r"ups|hoppla|esquece|не|нет)(?=\s?[,.!;:…–-]|\W*$)|いや、|不对|等等|아니,)"
 )
 #: Wordings that end an earlier rule if they mention it.
-LIFTS = lazy_regex(
+LIFTS = any_case(
     r"^(?:(?:ok(?:ay)?|please|actually|well|now|and|but)[, ]+)*(?:stop \w+ing|no need to|no longer|(?:you|we) (?:may|"
     r"can) \w+ .*\b(?:again|after all|anyway|as well|of course|too)|you don'?t (?:have|need) to)\b|^actually,? "
-    r"(?:you (?:may|can)|it'?s (?:ok|okay|fine))\b",
-    _ANY,
+    r"(?:you (?:may|can)|it'?s (?:ok|okay|fine))\b"
 )
 #: Says that something is permitted ("ORMs are fine"). "The tests are fine" tells how something at hand is.
-PERMITS = lazy_regex(
+PERMITS = any_case(
     r"(?:^|[,.;:–—]\s*|\b(?:so|but|and|because|then) )(?!(?:the|this|that|these|those|your|my|our|it|all|everything)\b)"
     r"(?P<about>[^,.;:–—]+?) (?:is|are|was|were) (?:actually |totally |perfectly |just |also )?(?:fine|ok(?:ay)?|"
-    r"allowed|acceptable|good enough)\b",
-    _ANY,
+    r"allowed|acceptable|good enough)\b"
 )
 #: Says that something was better than what a rule demands.
-WAS_BETTER = lazy_regex(r"(?:^|[,.;:–—]\s*)(?P<about>[^,.;:–—]+) were better\W*$", _ANY)
+WAS_BETTER = any_case(r"(?:^|[,.;:–—]\s*)(?P<about>[^,.;:–—]+) were better\W*$")
 #: Says that something is better than what a rule demands.
-IS_BETTER = lazy_regex(r"\b(?:is|are|was|were) better (?:\w+ ){0,3}?than (?P<about>(?:[\w-]+ ){0,2}[\w-]+)\W*$", _ANY)
+IS_BETTER = any_case(r"\b(?:is|are|was|were) better (?:\w+ ){0,3}?than (?P<about>(?:[\w-]+ ){0,2}[\w-]+)\W*$")
 #: Wordings that say that something no longer applies, whenever it was stipulated.
-OVER = lazy_regex(
+OVER = any_case(
     r"\b(?:we|you|i) (?:no longer|(?:don'?t|do not) (?:\w+ ){1,12}?(?:any ?more|any longer)|(?:(?:have |'ve )?"
     r"(?:stopped|given up|gave up|quit) \w+ing|(?:have |'ve )?(?:got rid of|moved away from|said goodbye to)))\b|"
-    r"\b(?:there is |there'?s )?no (?:longer a )?need (?:to|for) .*(?:any ?more|any longer)\b",
-    _ANY,
+    r"\b(?:there is |there'?s )?no (?:longer a )?need (?:to|for) .*(?:any ?more|any longer)\b"
 )
 _RULE = r"(?:rule|convention|policy|requirement)"
 _A_NAMED_RULE = rf"(?:the|our|my|that) (?:(?!(?:of|from|in)\b)[\w'’-]+ ){{1,4}}{_RULE}"
 #: Wordings that say that a rule, which they name, no longer applies.
-RULE_OVER = lazy_regex(
+RULE_OVER = any_case(
     rf"\b(?:we|i)(?: have|'ve)? (?:dropped|lifted|abolished|retired|scrapped|abandoned|revoked) {_A_NAMED_RULE}"
     r"(?=\W*$|[,.;!]| (?:about|on|for|that|now|any ?more|again|last|since|because|as|and|so)\b)|"
     rf"^\W*(?:please )?ignore {_A_NAMED_RULE}\W*$|\b{_A_NAMED_RULE} (?:is|was) (?:gone|over|history|obsolete|off|void|"
-    rf"dropped|lifted|withdrawn|cancelled)\b|\b{_RULE} (?:no longer|doesn'?t|does not) (?:hold|appl\w+|count)",
-    _ANY,
+    rf"dropped|lifted|withdrawn|cancelled)\b|\b{_RULE} (?:no longer|doesn'?t|does not) (?:hold|appl\w+|count)"
 )
 #: What a rule is about that can be named by one word: "always squash the merges" is the squash rule.
-WHAT_IT_DOES = lazy_regex(r"\b(?:always|never) (?P<verb>\w+)", _ANY)
+WHAT_IT_DOES = any_case(r"\b(?:always|never) (?P<verb>\w+)")
 #: Wordings that say that something is no longer forbidden.
-ALLOWED_AGAIN = lazy_regex(
+ALLOWED_AGAIN = any_case(
     r"\b(?:you|we) (?:may|can|are allowed to) (?:now )?(?:\w+ ){1,8}?again\b|"
-    r"\bit(?:'?s| is) (?:ok|okay|fine|allowed) (?:now )?to (?:\w+ ){1,8}?again\b",
-    _ANY,
+    r"\bit(?:'?s| is) (?:ok|okay|fine|allowed) (?:now )?to (?:\w+ ){1,8}?again\b"
 )
 #: Words that only say that something no longer applies, without naming a subject.
 OVER_WORDS = content_words(
@@ -553,11 +506,11 @@ OVER_WORDS = content_words(
     "again may can now okay fine said goodbye"
 )
 #: A rule that forbids something, or one thing in favour of another.
-DENIES = lazy_regex(
-    r"\b(?:not|never|no|avoid|stop|don'?t|doesn'?t|won'?t|mustn'?t|without|instead of|rather than|in place of)\b", _ANY
+DENIES = any_case(
+    r"\b(?:not|never|no|avoid|stop|don'?t|doesn'?t|won'?t|mustn'?t|without|instead of|rather than|in place of)\b"
 )
 #: A rule that demands one thing by forbidding another without it.
-DEMANDS = lazy_regex(r"\b(?:never|no|not|don'?t)\b.*\bwithout\b", _ANY)
+DEMANDS = any_case(r"\b(?:never|no|not|don'?t)\b.*\bwithout\b")
 #: Text that ties a sentence to this code base: symbols, paths, "this", "our", "here".
 LOCAL = lazy_regex(
     r"`[^`]+`|\b\w+/\w|\b\w+\.[a-z]{1,4}\b|\b[a-z]+[A-Z]\w*|\b\w+_\w+|"
@@ -577,5 +530,5 @@ PLAIN_LINE = lazy_regex(r"^(?!\s*+(?:[-*+•|>#]|\d{1,3}[.)]\s|```|~~~)).*+(?<=[
 CLAUSE_END = lazy_regex(r"\s*(?:[,;:、，；：]|\s[–—-](?=\s))\s*")
 #: How many characters before the end of a text say whether it ends with an abbreviation.
 LONGEST_ABBREVIATION = 10
-ABBREVIATION = lazy_regex(r"\b(?:e\.g|i\.e|vs|etc|cf|approx|resp|bzw|z\.b|d\.h|p\.ej)\.$", _ANY)
-NEGATION = lazy_regex(r"\b(?:not|never|no|avoid|stop|don'?t|nicht|kein\w*|nie|nunca)\b", _ANY)
+ABBREVIATION = any_case(r"\b(?:e\.g|i\.e|vs|etc|cf|approx|resp|bzw|z\.b|d\.h|p\.ej)\.$")
+NEGATION = any_case(r"\b(?:not|never|no|avoid|stop|don'?t|nicht|kein\w*|nie|nunca)\b")

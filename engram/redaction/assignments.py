@@ -26,7 +26,7 @@ from engram.redaction.values import (
     is_technical,
     total_bits,
 )
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case, lazy_regex
 
 #: Stems of names, and whether a person chooses the values. They are found by plain search and then checked in context.
 _CHOSEN_STEMS = (
@@ -130,10 +130,9 @@ _KEPT_AS = lazy_regex(
     r"[a-z0-9]{1,20}(?:-[a-z0-9]{1,20}){0,5}-(?:cred|credential|secret|token|tls|cert|key|auth|password|pull|pass|pw)s?\d{0,2}"
     r"(?:-[a-z0-9]{5})?"
 )
-_SCHEME = lazy_regex(
+_SCHEME = any_case(
     r"(?:basic|bearer|token|digest|apikey|api-key|bot|key|negotiate|ntlm|hmac|oauth|genie ?key|splunk|jwt|"
-    r"pass|env|plain|raw|base64|\{noop\}|\{plain\})(?::|[ \t]+|(?<=\}))",
-    re.IGNORECASE,
+    r"pass|env|plain|raw|base64|\{noop\}|\{plain\})(?::|[ \t]+|(?<=\}))"
 )
 _ENV_NAME = lazy_regex(
     r"[ \t]{0,20}(?:[-+>$#*]{1,2}[ \t]{0,4})?(?:export |set |setx |ENV |ARG |env |-e |--env )?[ "

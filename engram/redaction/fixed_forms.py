@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from engram.redaction.values import Span, is_dummy, is_mixed, is_placeholder, total_bits
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case, lazy_regex
 
 # -- Secrets that span lines: key blocks with a header, and text that the user put between private tags.
 
-_PRIVATE_TAG = lazy_regex(r"<(/?)private(?:\s[^<>]{0,200})?>", re.IGNORECASE)
+_PRIVATE_TAG = any_case(r"<(/?)private(?:\s[^<>]{0,200})?>")
 _BEGIN = lazy_regex(r"-----BEGIN ([A-Z0-9 ]{0,40}?)(PRIVATE KEY|PRIVATE KEY BLOCK|OpenVPN Static key V1)-----")
 #: Dropping a part may join the halves of another tag. After this many repetitions, the rest of the text is dropped.
 _MOST_TAGS_WITHIN_TAGS = 8

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case, lazy_regex
 
 # -- Estimate whether a run of characters is random or was written by a person.
 #
@@ -352,11 +352,10 @@ _FUNCTION_WORDS = lazy_regex(
     r"(?:await|new|function|lambda|async|return|getattr|os|process|self|this|if|for|in|and|or|not|const|let|var)"
     r"(?=[\s.(\[?:]|->|$)"
 )
-_UNSECRET_SHAPE = lazy_regex(
+_UNSECRET_SHAPE = any_case(
     r"(?:\d{1,2}[:/.-]\d.*|v?\d+(?:\.\d+)+\S*|\d+(?:ms|s|m|h|d|kb|mb|gb|%|px|k)?|(?:\.{0,2}|~)/\S*|"
     r"[\w.+-]+@[\w-]+\.[\w.]+|[\w-]+\.(?:output|jsonl|py|js|ts|tsx|go|rs|md|json|ya?ml|toml|txt|sh|html|css|log|pem|"
-    r"key|crt|env|cfg|ini|sql|db|c|h|rb|java))",
-    re.IGNORECASE,
+    r"key|crt|env|cfg|ini|sql|db|c|h|rb|java))"
 )
 #: Names of methods and formats, which may contain digits; sizes such as "8-stellig".
 _TECHNICAL = lazy_regex(

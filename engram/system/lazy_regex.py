@@ -36,6 +36,11 @@ def lazy_regex(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     return cast("re.Pattern[AnyStr]", LazyRegex(pattern, flags))
 
 
+def any_case(pattern: AnyStr) -> re.Pattern[AnyStr]:
+    """Return a pattern like ``lazy_regex`` that matches both upper and lower case."""
+    return lazy_regex(pattern, re.IGNORECASE)
+
+
 def has_one(text: str, marks: tuple[str, ...]) -> bool:
     """Return True if the text contains one of the marks, or if there are none. If False, skip the regex."""
     for mark in marks:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case, lazy_regex
 
 #: Number of letters that count as a word in a script without spaces.
 LETTERS_PER_WORD = 2
@@ -433,19 +433,17 @@ def _reminded_for_now(language: Language) -> str:
 
 
 #: Asks to remember what is so only at the moment.
-REMINDS_FOR_NOW = lazy_regex("|".join(_reminded_for_now(one) for one in LANGUAGES.values()), re.IGNORECASE)
+REMINDS_FOR_NOW = any_case("|".join(_reminded_for_now(one) for one in LANGUAGES.values()))
 #: Perhaps, at the beginning of a sentence or behind a lead-in, where it makes a guess of it.
-PERHAPS = lazy_regex(
+PERHAPS = any_case(
     r"^(?:[^:]{0,40}:)?\W*(?:(?:maybe|perhaps|possibly|vielleicht|eventuell|evtl|peut-être|quizás?|tal vez|"
-    r"a lo mejor|forse|magari|talvez|misschien|wellicht|być może|возможно|может быть)(?!\w)|たぶん|也许|或许)",
-    re.IGNORECASE,
+    r"a lo mejor|forse|magari|talvez|misschien|wellicht|być może|возможно|может быть)(?!\w)|たぶん|也许|或许)"
 )
 #: Somebody else's words, or irony.
-DOUBTFUL = lazy_regex(
+DOUBTFUL = any_case(
     r"(?<!\w)(?:sag(?:t|te)|meint\w*|schreibt|schrieb|laut|angeblich|dit|disait|selon|dice|dijo|según|secondo|diz|"
     r"disse|segundo|zegt|volgens|mówi|według|говорит|сказал\w*|(?:gute|tolle|super) idee|bonne idée|buena idea|buona "
-    r"idea|boa ideia|goed idee|dobry pomysł|génial|genial)(?!\w)",
-    re.IGNORECASE,
+    r"idea|boa ideia|goed idee|dobry pomysł|génial|genial)(?!\w)"
 )
 #: What always or never is to be done, in the infinitive: "Nie wieder ungefragt Dateien löschen!".
 _INFINITIVE = (
@@ -459,22 +457,18 @@ _INFINITIVE = (
     r"(?:(?:sempre|mai) [^\W\d_]{1,20}[aei]re\b|non [^\W\d_]{1,20}[aei]re mai\b)"
 )
 #: A rule in its plainest form, at the beginning of a sentence.
-ALWAYS_DO = lazy_regex(
+ALWAYS_DO = any_case(
     r"^\W*(?:(?:bitte|por favor|s['’]il te plaît|per favore|alsjeblieft),? )?"
-    rf"(?:(?:ab (?:jetzt|sofort)|von jetzt an|künftig|in zukunft|vanaf nu|désormais) )?(?:{_INFINITIVE})",
-    re.IGNORECASE,
+    rf"(?:(?:ab (?:jetzt|sofort)|von jetzt an|künftig|in zukunft|vanaf nu|désormais) )?(?:{_INFINITIVE})"
 )
 #: A French prohibition: no subject stands before it.
-NEVER_DO = lazy_regex(
-    r"^\W*n(?:e |['’])(?:(?:me|nous|le|la|les|y) )?[^\W\d_]{2,20}(?:[es]|ez) (?:plus )?jamais\b", re.IGNORECASE
-)
+NEVER_DO = any_case(r"^\W*n(?:e |['’])(?:(?:me|nous|le|la|les|y) )?[^\W\d_]{2,20}(?:[es]|ez) (?:plus )?jamais\b")
 #: "From now on" and an order, in languages in which no verb must follow: then it may be how something is.
-FROM_NOW_ON = lazy_regex(
+FROM_NOW_ON = any_case(
     r"^\W*(?:[àa] partir de maintenant|d[ée]sormais|dor[ée]navant|(?:a partir|desde|de) (?:de )?ahora(?: en adelante)?|"
     r"d['’](?:ora|adesso) in (?:poi|avanti)|(?:a partir de|daqui em|de) (?:agora|diante|hoje)(?: em diante)?),? "
     r"(?!.*(?<!\w)(?:così|modo|ça|assim)(?!\w))(?!(?:les?|la|un\w?|el|los|las|il|lo|gli|i|os?|as?|uma?|se|ça|ce|"
-    r"[cl]['’]\w+|on|est|sont|está|están|è|sono|é|são)\b)[^\W\d_]{2,}",
-    re.IGNORECASE,
+    r"[cl]['’]\w+|on|est|sont|está|están|è|sono|é|são)\b)[^\W\d_]{2,}"
 )
 #: For a sentence in lower case.
 TAKES_BACK = pattern(lambda language: language.takes_back, flags=0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case
 from engram.text.withdrawals import EMPTY_WORDS
 from engram.text.words import content_words, prefixes
 
@@ -54,7 +54,7 @@ _ENDS = (
 #: The user's team left one thing for another. Said at the beginning and by itself: what is moved in one place, by
 #: somebody else, once upon a time or not at all has more words around it.
 _MOVED = tuple(
-    lazy_regex(rf"{_BEGINS}{one}", re.IGNORECASE)
+    any_case(rf"{_BEGINS}{one}")
     for one in (
         rf"we(?:['’]ve| have)? {_JUST}(?:moved|switched|migrated|changed)(?: over| away)? from {_OLD} "
         rf"(?:over )?to {_NEW}{_ENDS}",
@@ -87,7 +87,7 @@ _HERE = (
     r"qui|aqui|тут))(?!\w)){0,2}"
 )
 #: The team uses one thing from now on, or shall use it, and not another.
-_INSTEAD = lazy_regex(
+_INSTEAD = any_case(
     rf"{_BEGINS}(?:(?:moving|switching|migrating) to [\w.+#@/-]{{2,40}}\W{{1,3}})?(?:{_LATER},? (?:"
     rf"(?:verwenden|benutzen|nutzen|nehmen) wir|gebruiken we)|(?:{_LATER},? )?(?:please )?(?:"
     r"we(?:['’]re| are)? (?:all )?(?:now )?us(?:e|ing)|use|wir (?:verwenden|benutzen|nutzen|nehmen)|"
@@ -96,46 +96,41 @@ _INSTEAD = lazy_regex(
     r"(?:,? (?:instead of|in place of|rather than|statt|anstatt|anstelle von|au lieu de|à la place de|en vez de|"
     r"en lugar de|invece di|al posto di|em vez de|ao invés de|in plaats van|zamiast|вместо)|"
     r", (?:and )?(?:not|no longer|nicht mehr|plus|ya no|non più|niet meer)) "
-    rf"{_OLD}{_HERE}[\s.!;)]*$",
-    re.IGNORECASE,
+    rf"{_OLD}{_HERE}[\s.!;)]*$"
 )
 #: Says that things are so from some time on.
-_CHANGED = lazy_regex(rf"(?<!\w)(?:{_LATER}|now)(?!\w)", re.IGNORECASE)
+_CHANGED = any_case(rf"(?<!\w)(?:{_LATER}|now)(?!\w)")
 #: Makes it a question, a plan, a supposition, or undone since.
-_UNSETTLED = lazy_regex(
+_UNSETTLED = any_case(
     r"[?？]|\b(?:if|when|once|until|before|unless|whether|maybe|perhaps|should|would|could|might|almost|nearly|never|"
     r"yet|back|again|revert\w*|undone|temporar\w+|for now|says?|said|thinks?|sagt|meint|dit|dice|diz|zegt|mówi|говорит|"
     r"wenn|falls|ob|sobald|vielleicht|si|quand|peut-être|cuando|quizás?|quando|forse|se|talvez|als|misschien|jeśli|gdy|"
-    r"może|если|когда|может)\b|もし|なら|如果|要是|也许",
-    re.IGNORECASE,
+    r"może|если|когда|может)\b|もし|なら|如果|要是|也许"
 )
 #: Words of a rule about what to work with.
-_USES = lazy_regex(
+_USES = any_case(
     r"\b(?:with|mit|avec|con|com|met|us(?:e|es|ing|a|ad|amos|ar|iamo|are)|prefer\w*|go with|stick to|"
     r"run \S{2,40} for|(?:ver|be)?(?:wend|nutz)\w+|nimm|nehmen|utili[sz]\w+|gebruik\w*|używa\w*|stosuj\w*|"
-    r"использу\w+)\b|使|用|사용|쓰|써",
-    re.IGNORECASE,
+    r"использу\w+)\b|使|用|사용|쓰|써"
 )
 #: A letter of a name, and what follows a name in a rule unless the name is part of a longer one.
 _LETTER = r"[A-Za-z0-9\u00c0-\u024f\u0400-\u04ff+#@/_-]"
-_GOES_ON = lazy_regex(
+_GOES_ON = any_case(
     r"[\s.!)'\"`”]*(?:$|[,;:(–—]|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7a3]|\b(?:for|in|with|here|as|to|on|when|at|by|"
     r"everywhere|only|now|always|and|instead|unless|if|because|since|für|zum|zur|als|im|bei|mit|hier|überall|und|wenn|"
     r"verwenden|benutzen|nutzen|nehmen|pour|dans|comme|ici|partout|avec|et|para|en|aquí|como|con|y|siempre|per|qui|"
-    r"come|nel|aqui|voor|om|gebruiken|do|w|jako|tutaj|для|в|как|здесь|тут|и)\b)",
-    re.IGNORECASE,
+    r"come|nel|aqui|voor|om|gebruiken|do|w|jako|tutaj|для|в|как|здесь|тут|и)\b)"
 )
 #: Where a rule goes on with what not to work with.
-_BUT_NOT = lazy_regex(
+_BUT_NOT = any_case(
     r"(?<!\w)(?:not|never|no|don['’]?t|instead of|rather than|over|statt|anstatt|nicht|nie|kein\w*|au lieu d|pas|"
     r"jamais|en vez de|en lugar de|nunca|no|invece|mai|em vez de|não|in plaats|niet|geen|nie|zamiast|не|вместо)(?!\w)|"
-    r"而不|不要|别|ではなく|ないで|말고",
-    re.IGNORECASE,
+    r"而不|不要|别|ではなく|ないで|말고"
 )
 _ABOUT = r"(?P<about>[^,.;:!?]{2,60}?)"
 #: Says in another language than English that a rule, which it names, no longer applies.
 _ENDED = tuple(
-    lazy_regex(rf"{_BEGINS}(?:{one})[\s.!)]*(?:$|[,;])", re.IGNORECASE)
+    any_case(rf"{_BEGINS}(?:{one})[\s.!)]*(?:$|[,;])")
     for one in (
         rf"(?:das|die (?:regel|sache|vorgabe)) (?:mit|über|zu[mr]?|für|von|bei) {_ABOUT} "
         r"(?:gilt|zählt) nicht mehr",

@@ -8,7 +8,7 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case, lazy_regex
 
 # -- Recognise what a shell command does.
 
@@ -150,7 +150,7 @@ _ANSI = lazy_regex(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 #: Lines that state an error, most informative first.
 _TELLING = (
     lazy_regex(r"^(?:E +)?[\w.]*(?:Error|Exception|Panic)\b.*:|^E +\S"),
-    lazy_regex(r"\b(?:error|fatal|panic|fail(?:ed|ure)?)\b|×|✗|✘", re.IGNORECASE),
+    any_case(r"\b(?:error|fatal|panic|fail(?:ed|ure)?)\b|×|✗|✘"),
 )
 #: Words that occur in other lines that state an error.
 _TELLING_WORDS = (
@@ -166,10 +166,10 @@ _NOISE = lazy_regex(
 #: ``file:line:column:`` or ``file(line,column):`` at the beginning of a line from a compiler or linter.
 _PLACE = lazy_regex(r"^(?:\[[\w:-]+\] )?[\w./\\@~+-]+(?::\d+(?::\d+)?|\(\d+,\d+\)):?\s+(?:-\s+)?")
 _URL = lazy_regex(r"\b[a-z][a-z+]*://\S+")
-_UUID = lazy_regex(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
+_UUID = any_case(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 #: The folders of a path, without its last part.
 _FOLDERS = lazy_regex(r"(?:[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+(?=[\w.@~+-]|\b)")
-_NUMBER = lazy_regex(r"\b(?=\w*\d)(?:0x)?[0-9a-f]{6,}\b|\d+(?:\.\d+)*", re.IGNORECASE)
+_NUMBER = any_case(r"\b(?=\w*\d)(?:0x)?[0-9a-f]{6,}\b|\d+(?:\.\d+)*")
 _NAME = lazy_regex(r"`[^`]+`|'[^']+'|\"[^\"]+\"")
 _WORD = lazy_regex(r"[^\W\d_][\w-]+")
 #: Words that occur in all kinds of errors, so they don't identify any.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case, lazy_regex
 
 # -- The sentence splitter for search excerpts. It returns spans, so that excerpts are verbatim.
 
@@ -46,9 +46,9 @@ _LINK = lazy_regex(
     r"\[([^\[\]\n]{0,400})\]"
     r"\((?:<[^>\n]{0,2000}>|[^()\s]{0,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,2000}){0,3})(?:\s++\"[^\"]{0,300}\")?\)"
 )
-_URL = lazy_regex(r"<?\b(?:https?|ftp|file)://[^\s<>)\]]+>?", re.IGNORECASE)
+_URL = any_case(r"<?\b(?:https?|ftp|file)://[^\s<>)\]]+>?")
 #: Parentheses that contain only a URL and would be empty without it.
-_URL_ALONE = lazy_regex(rf"\s?\(\s{{0,8}}{_URL.pattern}\s{{0,8}}\)", re.IGNORECASE)
+_URL_ALONE = any_case(rf"\s?\(\s{{0,8}}{_URL.pattern}\s{{0,8}}\)")
 _BOLD = lazy_regex(r"\*\*(.{1,1000}?)\*\*|__(\S.{0,200}?\S)__(?=\W|$)")
 _ITALIC = lazy_regex(r"(?<![\w*])\*(\S[^*\n]{0,400}?)\*(?![\w*])")
 #: A word with a typographic apostrophe or in single quotes; and a word with a plain apostrophe.
@@ -56,7 +56,7 @@ _TYPOGRAPHIC = lazy_regex(r"(?<!\w)\w*+’[\w’]*+")
 _APOSTROPHE = lazy_regex(r"(?<!\w)\w*+'[\w']*+")
 _SPACE = lazy_regex(r"\s+")
 _END = lazy_regex(r"(?<=[.!?])[\"')\]*_]*+\s++(?=[\"'(\[*_`]*[A-Z0-9`\"'À-ÖØ-ÞĄĆĘŁŃŚŹŻА-ЯЁ])")
-_SHORT = lazy_regex(r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|dr|mr|ms|st)|\b[A-Z]|^\W*\d{1,2})\.$", re.IGNORECASE)
+_SHORT = any_case(r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|dr|mr|ms|st)|\b[A-Z]|^\W*\d{1,2})\.$")
 
 
 # -- The lists of a Markdown message, so that an excerpt can show one to its end.
@@ -437,7 +437,7 @@ MIN_WORDS = 6
 MIN_LIST_SEMICOLONS = 2
 
 #: Words at the start of a sentence that refer to something said before, begin a list item, or reply to someone.
-_REFERS_BACK = lazy_regex(
+_REFERS_BACK = any_case(
     r"(?:this|that|these|those|it|its|it['’]s|that['’]s|they|their|he|she|which|whose|such|and|but|so|then|thus|therefore|"
     r"also|because|since|however|instead|otherwise|still|with(?:out)? (?:this|that|it)|"
     r"all (?:three|four|of (?:them|these|those))|the (?:rest|others?|former|latter|existing|remaining)|only the|needs?|"
@@ -447,22 +447,20 @@ _REFERS_BACK = lazy_regex(
     r"here|there (?:is|are|was|were)|yes|yeah|yep|no,|nope|ok(?:ay)?|sure|right|great|good|perfect|"
     r"now|next|first|second|finally|done|part|step|task|thread|option|phase|item|point|old|new|before|after|"
     r"current state|summary|results?|note|files?|modified|updated|added|changes?|key|missing|#?\d+[.):]|"
-    r"\d+ (?:is|was|sounds))\b",
-    re.IGNORECASE,
+    r"\d+ (?:is|was|sounds))\b"
 )
 #: List items in the forms "Heading — text", "Heading: text", "A. text" and "`path`: what was done there".
 _LABEL = lazy_regex(r"`[^`]+`(?:\s*\([^)]*\))?\s*+(?:[:—–]|-\s)|(?:[^\s.!?`,]+ ){0,5}[^\s.!?`,]+(?::\s| — )|\w\.\s")
 #: A question with its answer, or words with their speaker.
-_DIALOG = lazy_regex(r"\?\s*+→|^asked “|^\s*+>|^(?:user|assistant):", re.IGNORECASE)
+_DIALOG = any_case(r"\?\s*+→|^asked “|^\s*+>|^(?:user|assistant):")
 #: Conversation or thinking aloud, which means nothing to other readers.
-_TALK = lazy_regex(
+_TALK = any_case(
     r"\b(?:i|i['’]m|i['’]ve|i['’]d|i['’]ll|we|we['’]re|we['’]ve|me|my|our|us|let['’]s)\b|"
     r"^(?:you|you['’]re|your|can|could|would|should|what|why|how|"
-    r"do you|are you|is it|shall|looks? like|seems|the user approved the plan)\b",
-    re.IGNORECASE,
+    r"do you|are you|is it|shall|looks? like|seems|the user approved the plan)\b"
 )
 #: A report on what was just done or is in progress.
-_OF_THE_MOMENT = lazy_regex(
+_OF_THE_MOMENT = any_case(
     r"\ball (?:\d+|three|four|five|of the) ?(?:\w+ )?(?:findings|tests?|threads|comments|checks|issues|tasks|points)\b"
     r"|\b(?:tests?|checks|suite|build|lint(?:er)?|ci|pipeline)\b[^.;]{0,40}\b"
     r"(?:pass(?:es|ed|ing)?|green|clean|succeed\w*)\b"
@@ -475,8 +473,7 @@ _OF_THE_MOMENT = lazy_regex(
     r"|\b(?:is|are|was|were|keeps?) (?:still )?failing\b"
     r"|\b(?:not|no|never|un)[ -]?(?:been )?commit(?:s|ted)?\b|\bnot pushed\b"
     r"|\bi['’]ll\b|\blet me\b|\bwant me to\b|\bas requested\b|\bper your\b"
-    r"|\b(?:up to date|working tree clean|no longer relevant|not relevant anymore)\b|✅|☑|✔",
-    re.IGNORECASE,
+    r"|\b(?:up to date|working tree clean|no longer relevant|not relevant anymore)\b|✅|☑|✔"
 )
 
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case, lazy_regex
 from engram.text.splitting import plain, split
 from engram.text.words import STOP_WORDS, stem, stems, topic_words
 
 #: How a sentence says that something is wrong, missing or not done.
-STATES_PROBLEM = lazy_regex(
+STATES_PROBLEM = any_case(
     r"\b(?:fail(?:s|ed|ing|ure)?|broken|bugs?|errors?|missing|lacks?|crash\w*|hangs?|wrong|todo|pending|open|blocked|"
     r"(?:does|do|is|are|can|was|were|did|has|have)(?:n['’]t| not)|not (?:yet|work\w*)|no(?:t|ne)?|never|without|"
-    r"can['’]t|cannot|still|problem|issue|flaky|leaks?)\b",
-    re.IGNORECASE,
+    r"can['’]t|cannot|still|problem|issue|flaky|leaks?)\b"
 )
 
 # -- Does an answer agree with what was said before it?
@@ -26,13 +24,12 @@ STATES_PROBLEM = lazy_regex(
 #: Maximum length of the beginning of an answer that is examined for agreement, in characters.
 _MAX_ANSWER_CHARACTERS = 240
 
-_AGREES = lazy_regex(
+_AGREES = any_case(
     r"^\W*(?:yes|yeah|yep|yup|ok(?:ay)?|sure|right|correct|agreed?|exactly|indeed|perfect|great|good|nice|do (?:it|"
     r"that|so)|go (?:ahead|for it|with (?:it|that|this))|please do|sounds good|looks good|lgtm|makes sense|let['’]?s "
-    r"(?:do|go with)|proceed|ship it|that(?:'s| is) (?:right|it|what i))\b",
-    re.IGNORECASE,
+    r"(?:do|go with)|proceed|ship it|that(?:'s| is) (?:right|it|what i))\b"
 )
-_BUT = lazy_regex(r"\b(?:but|however|except|although|instead|actually|wait|don['’]?t|not|no)\b", re.IGNORECASE)
+_BUT = any_case(r"\b(?:but|however|except|although|instead|actually|wait|don['’]?t|not|no)\b")
 
 
 def agrees(answer: str) -> bool:
@@ -63,35 +60,32 @@ _UNITS = frozenset(
     "eur".split()
 )
 #: Words that only indicate that something changed.
-_CHANGES = lazy_regex(
+_CHANGES = any_case(
     r"(?:rais|lower|increas|decreas|bump|renam|switch|mov|migrat|chang|actual|updat|correct|revis|reconsider|reduc|"
-    r"extend)\w*",
-    re.IGNORECASE,
+    r"extend)\w*"
 )
-_QUANTITY = lazy_regex(r"v?\d[\d.,:_]*(?:%|[a-z]{1,3})?", re.IGNORECASE)
+_QUANTITY = any_case(r"v?\d[\d.,:_]*(?:%|[a-z]{1,3})?")
 _ENVIRONMENTS = frozenset("production prod staging stage dev testing qa preview sandbox ci canary beta".split())
-_REGION = lazy_regex(r"[a-z]{2,}(?:-[a-z]+)*-\d[a-z]?|eu|us|apac|emea", re.IGNORECASE)
+_REGION = any_case(r"[a-z]{2,}(?:-[a-z]+)*-\d[a-z]?|eu|us|apac|emea")
 _ARTICLES = frozenset("the a an our my your all each every any its this that".split())
 _NARROWING = frozenset("for of in on at from per by within under inside".split())
 #: Nouns that are identified by the number after them: another number means another thing.
-_NUMBERED = lazy_regex(
+_NUMBERED = any_case(
     r"(?:gate|ticket|issue|pr|bug|step|chapter|section|part|node|host|rack|shard|phase|sprint|milestone|migration|"
     r"room|row|column|task|case|channel|slot|lane|zone|pod|replica|machine|server|customer|tenant|team|group|job|"
     r"batch|level|tier|layer|line|page|table|figure|id|no|nr|number|unit|device|printer|floor|building|door|bay|dock|"
-    r"platform|track)s?",
-    re.IGNORECASE,
+    r"platform|track)s?"
 )
 #: Words that separate a subject from its predicate.
-_PREDICATE = lazy_regex(
+_PREDICATE = any_case(
     r"is|are|was|were|be|=|has|have|had|runs?|listens?|expires?|lasts?|takes?|uses?|lives?|goes|go|costs?|returns?|"
     r"must|should|can|may|will|wants?|needs?|gets?|holds?|keeps?|kept|supports?|allows?|accepts?|starts?|begins?|"
     r"stops?|ends?|retry|retries|wait|waits|limit|limits|set|sets|sits?|stands?|stays?|defaults?|equals?|sends?|"
-    r"serves?|binds?|release[sd]?|deploys?|prefers?|at|to|after|every|until",
-    re.IGNORECASE,
+    r"serves?|binds?|release[sd]?|deploys?|prefers?|at|to|after|every|until"
 )
 
 
-_NEGATION = lazy_regex(r"\b(?:never|not|(?:do|is|wo|ca)n['’]?t|do not|no|avoid|without|stop|cannot)\b", re.I)
+_NEGATION = any_case(r"\b(?:never|not|(?:do|is|wo|ca)n['’]?t|do not|no|avoid|without|stop|cannot)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +110,7 @@ class _Token:
 
 
 #: Something that is the only one of its kind: "pnpm as the package manager".
-_IN_A_ROLE = lazy_regex(r"\b(?P<one>[\w.+#@/-]+) as (?:the|our|my|your) \w", re.IGNORECASE)
+_IN_A_ROLE = any_case(r"\b(?P<one>[\w.+#@/-]+) as (?:the|our|my|your) \w")
 
 
 def gives_another_value(newer: str, older: str) -> bool:

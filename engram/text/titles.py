@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import dropwhile, islice, takewhile
 
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case, lazy_regex
 from engram.text.markdown import begins_block
 from engram.text.words import QUESTION_STOP_WORDS, is_unspaced
 
@@ -21,16 +21,14 @@ _MIN_CLAUSE_WORDS, _MIN_OPEN_CLAUSE_WORDS = 3, 5
 _MAX_UNSPACED_CHARACTERS = 30
 
 #: Where a clause ends: before or after a punctuation mark, or before a word that begins a reason or a contrast.
-_CLAUSE_END = lazy_regex(
+_CLAUSE_END = any_case(
     r"[.!?](?=\s|$)|[;:](?=\s|$)|,(?=\s)|\s(?=[(\[—–]|- )|[。！？；：，、]|"
     r"\s(?=(?:because|since|so that|instead of|rather than|which|while|although|unless|weil|damit|statt|parce que|car|"
-    r"porque|perché)\b)",
-    re.IGNORECASE,
+    r"porque|perché)\b)"
 )
 #: The beginning of a memory that states its kind or who decided it.
-_LABEL = lazy_regex(
-    r"(?:dead end|decision|fix|fact|state|preference|(?:the )?user(?:['’]s)? (?:choice|decision|rule|wish))\s*+:\s*+",
-    re.IGNORECASE,
+_LABEL = any_case(
+    r"(?:dead end|decision|fix|fact|state|preference|(?:the )?user(?:['’]s)? (?:choice|decision|rule|wish))\s*+:\s*+"
 )
 #: The forms of sentence in which the local extractor states what someone decided, left open or fixed, and the part that
 #: makes a good title: for "Asked “…” the user chose: Redis", the choice rather than the first clause.
@@ -51,15 +49,13 @@ _ANSWERED = lazy_regex(r"Asked “(?P<asked>.+?)” the user (?P<how>chose|answe
 _MIN_ASKED = lazy_regex(r"(?:\S++\s++){4}\S++")
 _MIN_UNSPACED_CHARACTERS, _MIN_ANSWER_CHARACTERS, _MIN_QUESTION_CHARACTERS = 12, 12, 8
 #: A greeting, the marker of a pasted image, and polite phrases before a request.
-_COURTESY = lazy_regex(
+_COURTESY = any_case(
     r"^(?:\[Image #\d+\] |(?:hey|hi|hello)(?: claude)?[,!] |(?:can|could|would|will) you |please |let['’]?s |"
-    r"i['’]d like (?:you to|your help with) )++(?=\w)",
-    re.IGNORECASE,
+    r"i['’]d like (?:you to|your help with) )++(?=\w)"
 )
 #: A greeting at the beginning of a prompt, with whom it is for.
-_GREETING = lazy_regex(
-    r"^\s*+(?:hey|hi|hello|hallo|good (?:morning|afternoon|evening))\b(?:,? (?:there|again|claude|all)\b)*+[,.!]*+",
-    re.IGNORECASE,
+_GREETING = any_case(
+    r"^\s*+(?:hey|hi|hello|hallo|good (?:morning|afternoon|evening))\b(?:,? (?:there|again|claude|all)\b)*+[,.!]*+"
 )
 _ADDRESS = lazy_regex(r"<?https?://\S+")
 _MARKUP = lazy_regex(r"^(?:[#>*•\-+]++\s++|\d++[.)]\s++)++")

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import re
 
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case, lazy_regex
 from engram.text import languages
 from engram.text.words import content_words, prefixes
-
-_ANY = re.IGNORECASE
 
 # --- What takes back what was said ------------------------------------------------------------------------------------
 
@@ -68,7 +66,7 @@ _TAKES_BACK = lazy_regex(
     + "|".join(_WHOLE_SENTENCES),
 )
 #: Wordings that correct the text just before them.
-_CORRECTS = lazy_regex(
+_CORRECTS = any_case(
     r"(?:^|[.,;:!–—-]\s*|\()(?:oh|hm+|ah|oops|uh|um|er|well|actually|sorry|but|no|nope|wait|hold on|"
     r"hang on)?[,.!… ]*(?:no,? wait|wait,? no|wait,? that'?s not (?:right|true)|(?:wait|hold on)[,.!…]|"
     r"no,(?! not even)|nope\b|"
@@ -77,39 +75,34 @@ _CORRECTS = lazy_regex(
     r"make|keep|never ?mind|scratch)\b|or rather\b|make that\b|(?:go |switch |let'?s go )?back to (?!(?:the|my|our|"
     r"this|that|work|it)\b)[^\W\d_]+(?: please)?(?=\W*$)|rather not\b|better not\b|no[,.!]? (?:use|make|do|"
     r"not(?! even)|"
-    r"don'?t|let'?s)\b|actually,? (?:[\w-]+ ){1,3}please\b)",
-    _ANY,
+    r"don'?t|let'?s)\b|actually,? (?:[\w-]+ ){1,3}please\b)"
 )
 #: Words by which a withdrawal means more than the last rule, at the end of a clause.
-_ALL_OF_IT = lazy_regex(
+_ALL_OF_IT = any_case(
     r"\b(?:all|everything|both|these|those)(?: (?:of|it|that|this|these|those|them|the|my|two|three|i|i'?ve|you|just|"
     r"said|wrote|told|asked|back|above|please|again|rules?|conventions?|preferences?|instructions?|so far))*"
-    r"(?=\W*$|[,.;:!])",
-    _ANY,
+    r"(?=\W*$|[,.;:!])"
 )
 #: Wordings by which a later withdrawal names its subject, which it must do.
-_SUBJECT = lazy_regex(
+_SUBJECT = any_case(
     r"\b(?:about|regarding|concerning|rule (?:on|for|that|with|to)|back (?:the|my|what)|forget (?:the|my|that)|"
-    r"withdraw|revoke|retract|said (?:about|on|that|to)|sobre|über|mit|zu[mr]?)\b((?:\([^()]{0,200}\)|[^,;:!?(])*)",
-    _ANY,
+    r"withdraw|revoke|retract|said (?:about|on|that|to)|sobre|über|mit|zu[mr]?)\b((?:\([^()]{0,200}\)|[^,;:!?(])*)"
 )
 #: What specifies the subject further, after a comma or a colon: ", the one about …".
-_THAT_IS = lazy_regex(
+_THAT_IS = any_case(
     r"\s{0,3}[,;:(–—-]{1,3}\s{0,3}(?:i\.e\.|namely|that is|meaning|(?:i mean )?the (?:one|rule|thing)|about|"
     r"regarding|sobre|über|"
-    r"d\.h\.)\W(?P<more>[^;:!?]*)",
-    _ANY,
+    r"d\.h\.)\W(?P<more>[^;:!?]*)"
 )
 #: What is meant where the subject is only a pronoun: "about this: …", "about, well, …".
-_MEANT = lazy_regex(r"\s{0,3}(?:,\s{0,3}(?:well|uh+|um+|er+|you know|like|ähm?)\s{0,3},|:)(?P<more>[^;:!?]*)", _ANY)
+_MEANT = any_case(r"\s{0,3}(?:,\s{0,3}(?:well|uh+|um+|er+|you know|like|ähm?)\s{0,3},|:)(?P<more>[^;:!?]*)")
 _AND = r"(?:and|or|und|oder|et|ou|y|o|e|en|of)"
 #: The rest of a list of subjects: ", commit messages and pushing".
-_LISTED = lazy_regex(
+_LISTED = any_case(
     r"(?:,\s*(?!(?:use|always|never|please|let|it|they|we|i|just|do|don't|keep|leave|go|instead|from)\b)[\w'’-]+"
-    rf"(?: (?!{_AND}\b)[\w'’-]+){{0,2}}){{1,9}},? {_AND} [\w'’-]+(?: [\w'’-]+){{0,2}}(?=\W*$)",
-    _ANY,
+    rf"(?: (?!{_AND}\b)[\w'’-]+){{0,2}}){{1,9}},? {_AND} [\w'’-]+(?: [\w'’-]+){{0,2}}(?=\W*$)"
 )
-_ITEM_END = lazy_regex(rf",| {_AND} ", _ANY)
+_ITEM_END = any_case(rf",| {_AND} ")
 #: Words in a withdrawal that don't name its subject.
 EMPTY_WORDS = content_words(
     "forget said say take back rule rules scratch strike never mind about what told tell wrote preference convention "
@@ -175,7 +168,7 @@ _KIND_OF_RULE = r"(?:rules?|ideas?|practices?|conventions?|polic(?:y|ies)|standa
 _SO_AND = r"^\W*(?:(?:so|and|or|hm+|but|btw|claude)[, ]+)*"
 _IS_THAT = r"(?:is|was|would|isn'?t) (?:that|this|it)(?: still| really| even| also| be)? (?:an? |the |too )?"
 #: Asks what the rule before it is worth.
-QUESTIONED = lazy_regex(
+QUESTIONED = any_case(
     rf"{_SO_AND}(?:{_IS_THAT}(?:\w+ ){{0,2}}?(?:{_WORTH}|{_KIND_OF_RULE})(?: {_KIND_OF_RULE})?(?: (?:for|in) (?:a|an|"
     r"the|our|my|us|this) [^?,]{1,30}| (?:here|then|though|too|now|at all|any ?more|or (?:not|wrong|bad|too \w+)))*"
     r"\W*\?|(?:what|how) (?:do|would|are|is) (?:you|your) (?:think|feel|say|thoughts?|opinion|take)(?: (?:about|of|on) "
@@ -183,23 +176,20 @@ QUESTIONED = lazy_regex(
     r"(?:that|this|it))?\W*\?|(?:do you )?(?:dis)?agree(?:d)?\s*\?|(?:true|right|good|yes) or (?:false|wrong|bad|no)\b|"
     rf"(?:good|bad) {_KIND_OF_RULE}(?: or (?:a )?\w+(?: {_KIND_OF_RULE})?)?\W*\?|true\s*\?|"
     r"not (?:so |too |really |quite |entirely )?sure(?: (?:though|yet|tbh|honestly|about (?:that|this|it)(?: one)?|"
-    rf"(?:if|whether) (?:that|this|it)(?:'?s| is) (?:an? |the )?(?:\w+ )?{_WORTH}(?: {_KIND_OF_RULE})?))*\W*$)",
-    _ANY,
+    rf"(?:if|whether) (?:that|this|it)(?:'?s| is) (?:an? |the )?(?:\w+ )?{_WORTH}(?: {_KIND_OF_RULE})?))*\W*$)"
 )
 #: Announces a rule and asks what it is worth.
-ANNOUNCES = lazy_regex(
+ANNOUNCES = any_case(
     rf"{_SO_AND}(?:{_IS_THAT}(?:\w+ ){{0,2}}?{_KIND_OF_RULE}\W*\?|(?:what|how) do you (?:think|feel) (?:about|of) "
-    rf"(?:this|the following)(?: {_KIND_OF_RULE})?\W*$)",
-    _ANY,
+    rf"(?:this|the following)(?: {_KIND_OF_RULE})?\W*$)"
 )
 #: Says that what was said before is wrong, or somebody else's opinion.
-DISAGREES = lazy_regex(
+DISAGREES = any_case(
     # The text after it is someone else's and is left out: "that's what the linter says".
     r"\b(?:that|this)(?:'?s| is| was) what\W*$|\b(?:i (?:strongly |totally |completely )?(?:disagree|beg to differ)|"
     r"i (?:don'?t|do not) (?:agree|think so|believe (?:that|it|so)|see it that way|buy (?:it|that))|(?:that'?s|that is|"
     r"which is|this is) (?:just |plain |total |complete )?(?:wrong|nonsense|silly|stupid|bullshit|rubbish|not true|"
     r"a bad idea|overkill|ridiculous|too (?:strict|much))|not convinced|i'?m not a fan|what nonsense|(?:that|this|"
     r"which)(?:'s| is| was) (?:what|how) (?:the|my|our|their|they|he|she|his|her)\b[^.]{0,40}\b(?:did|does|do|said|"
-    r"says?|wanted|wants?|thinks?|thought))\b",
-    _ANY,
+    r"says?|wanted|wants?|thinks?|thought))\b"
 )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from engram.system.lazy_regex import has_one, lazy_regex
+from engram.system.lazy_regex import any_case, has_one, lazy_regex
 from engram.text.shell import meant_programs, told_part, without_colours
 from engram.transcripts.json_values import storable
 from engram.transcripts.turns import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, Action, TodoState
@@ -43,10 +43,8 @@ _ENVIRONMENT_MARKS = ("env", "vars", " -p", " -x", "inspect", "heroku")
 #: Patterns of error lines, most informative first.
 _TELLING = (
     lazy_regex(r"^(?:E   +)?[\w.]*(?:Error|Exception|Panic)\b.*:|^E   +\S"),
-    lazy_regex(r"\b(?:error|fatal|panic|FAIL|FAILED|failure)\b[\]:(]?", re.IGNORECASE),
-    lazy_regex(
-        r"cannot|can't|could not|not found|no such|denied|undefined|unexpected|invalid|refused|✗|✘|×", re.IGNORECASE
-    ),
+    any_case(r"\b(?:error|fatal|panic|FAIL|FAILED|failure)\b[\]:(]?"),
+    any_case(r"cannot|can't|could not|not found|no such|denied|undefined|unexpected|invalid|refused|✗|✘|×"),
 )
 _NOISE = lazy_regex(r"^(?:[$>+] |Exit code|Traceback |[=\-_~*#━─.]{3,}|\[[\w-]+\] \$ |\s*$)")
 

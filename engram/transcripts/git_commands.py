@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engram.enums import BranchState
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case, lazy_regex
 from engram.transcripts.git_files import (
     DETACHED,
     begun_at_ms,
@@ -68,7 +68,7 @@ _PASSED_ON_TO_REMOTES = ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_A
 #: names.
 _REMOTES = ("ssh", "https", "file")
 #: Repository settings that name programs which git would run on a fetch, commit or push regardless of its options.
-_PROGRAMS = lazy_regex(r"credential\.(.*\.)?helper|merge\..*\.driver|core\.gitproxy", re.IGNORECASE)
+_PROGRAMS = any_case(r"credential\.(.*\.)?helper|merge\..*\.driver|core\.gitproxy")
 
 
 def run_git(root: str | Path, *arguments: str, seconds: float = MAX_GIT_SECONDS) -> str | None:

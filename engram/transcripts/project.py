@@ -21,7 +21,7 @@ from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, NamedTuple, TypeVar
 
 from engram.system.atomic import read_regular
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case, lazy_regex
 from engram.transcripts.git_files import (
     MAX_DEPTH,
     broken_worktree_link,
@@ -55,12 +55,12 @@ _INSIDE = frozenset({".claude", ".git", ".worktrees", ".worktree", ".trees", ".c
 #: Tools that name a worktree ``ID/REPOSITORY``; all others name it ``REPOSITORY/NAME``.
 _REPOSITORY_LAST = frozenset({".codex", "vibe-kanban"})
 #: Home folders, on this machine or another one. They contain projects, but are never the base of a project's worktrees.
-_HOME = lazy_regex(r"/(?:var/|export/)?(?:home|users)/[^/]+|/root|[a-z]:\\users\\[^\\]+", re.IGNORECASE)
+_HOME = any_case(r"/(?:var/|export/)?(?:home|users)/[^/]+|/root|[a-z]:\\users\\[^\\]+")
 #: Uninformative names of bare repositories; the name of the enclosing folder is used instead.
 _NAMELESS = frozenset({".bare", ".git", ".repo", "bare", "git", "repo", "bare.git", "repo.git"})
 _WINDOWS = lazy_regex(r"[A-Za-z]:[\\/]|\\\\")
 #: The prefix with which Windows programs mark a path that must not be interpreted, and a network share in such a path.
-_VERBATIM = lazy_regex(r"(?:\\\\[?.]\\|//\?/)(UNC[\\/])?", re.IGNORECASE)
+_VERBATIM = any_case(r"(?:\\\\[?.]\\|//\?/)(UNC[\\/])?")
 #: A WSL folder, as Windows names it; a folder on a drive; a home folder on a drive, as Linux names it.
 _IN_LINUX = lazy_regex(r"[\\/]{2}wsl(?:\$|\.localhost)[\\/][^\\/]+(.*)", re.IGNORECASE | re.DOTALL)
 _DRIVE = lazy_regex(r"([A-Za-z]):([\\/].*)", re.DOTALL)

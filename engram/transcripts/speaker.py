@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case, lazy_regex
 
 
 class Speaker(StrEnum):
@@ -331,7 +331,7 @@ _SETTINGS = frozenset(
 _NAME = r"[A-Za-z][\w.:-]{0,60}"
 _OPENING = lazy_regex(rf"<({_NAME})(?:\s[^<>]{{0,2000}})?(/?)>")
 #: A tag. Private tags are kept, because the text between them is dropped later.
-_TAG = lazy_regex(rf"</?(?!private\b){_NAME}(?:\s[^<>]{{0,2000}})?/?>", re.IGNORECASE)
+_TAG = any_case(rf"</?(?!private\b){_NAME}(?:\s[^<>]{{0,2000}})?/?>")
 #: The beginning of an element, even if its tag is cut off or has a ``>`` in a value.
 _BEGINNING = lazy_regex(rf"<({_NAME})(?=[\s>/])")
 _COMMAND_PART = lazy_regex(r"\s*<(command-(?:message|name|args|contents)|skill-format)>(.*?)</\1>", re.DOTALL)

@@ -10,7 +10,7 @@ from engram.enums import Importance, Kind, Voice
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate, is_own
 from engram.extraction.local.sentences import ended, fitting, last_fitting, quoted, sure
 from engram.extraction.user_rules import only_asks
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case
 from engram.text.splitting import Block, plain, sentences, split
 from engram.transcripts.turns import ARROW, Action, Role, TextBlock, Turn
 from engram.trust.suspicion import why_suspect
@@ -29,54 +29,48 @@ MIN_PURPOSE_WORDS = 6
 QUALITY = 0.9
 
 #: A question about what to do next; the answer means nothing to a later session.
-PASSING = lazy_regex(
+PASSING = any_case(
     r"\b(?:how (?:should|do|would|shall|can) (?:i|we|you)(?: \w+){0,2} (?:proceed|continue|go on|handle this|"
     r"start|begin)|what(?: (?:should|would|do|shall) (?:i|we|you)(?: \w+){0,3})? (?:next|first|update|do now)|"
     r"(?:should|shall|can|may|do you want me to|want me to|would you like me to) (?:i |we )?(?:proceed|continue|commit|"
     r"push|start|go (?:ahead|on)|run|retry|try again|merge|open a pr|create a pr)|ready (?:to|for)|"
     r"which (?:one|task|issue|step|phase|item|part|pr|ticket)s? (?:\w+ ){0,6}(?:first|next|now|work on|start))\b|"
-    r"^(?:ready|next steps?|proceed|continue)\b",
-    re.IGNORECASE,
+    r"^(?:ready|next steps?|proceed|continue)\b"
 )
 #: An answer that decides nothing.
-_SAYS_NOTHING = lazy_regex(
+_SAYS_NOTHING = any_case(
     r"^\W*(?:(?:you|claude)(?: can| may|'?ll)? (?:decide|choose|pick|tell me|know best)|"
     r"(?:it'?s )?(?:up to you|your (?:call|choice|decision))|"
     r"whatever(?: you .{0,30})?|(?:i )?(?:don'?t|do not) (?:know|care|mind)|no (?:idea|preference|opinion)|not sure|"
     r"either(?: one| is fine| way)?|any(?: of them| is fine)?|other|something else|none of (?:the above|these|them)|"
     r"(?:let'?s )?(?:chat|talk|discuss)(?: about (?:this|it))?|skip(?: (?:it|this|for now))?|later|maybe|"
     r"(?:your|claude'?s) (?:recommendation|suggestion)|as you (?:like|wish|prefer|suggest)|do what you .{0,40}|"
-    r"(?:ok(?:ay)?|go on|go ahead|continue|proceed|just do it|do it))\W*$",
-    re.IGNORECASE,
+    r"(?:ok(?:ay)?|go on|go ahead|continue|proceed|just do it|do it))\W*$"
 )
 #: Words about how something should be, rather than what to do now.
-_LAYS_DOWN = lazy_regex(
+_LAYS_DOWN = any_case(
     r"\b(?:(?:i|we) (?:want|prefer|need|expect|don'?t want|would(?: rather| prefer| like)|always|never|use|don'?t use|"
     r"decided)|should(?:n'?t)?|must(?:n'?t)?|(?:needs?|ha(?:ve|s)) to|always|never|instead|rather than|by default|"
     r"don'?t|do not|no need|not allowed|(?:is|are) (?:already|not|only|deprecated|wrong|supposed)|because|so that|"
-    r"only)\b",
-    re.IGNORECASE,
+    r"only)\b"
 )
 #: Words about what to do now, or about something that is only an idea.
-_PASSING = lazy_regex(
+_PASSING = any_case(
     r"\b(?:first|yet|later on|soon|maybe|perhaps|probably|might|i (?:think|guess|wonder)|not sure|until|while|once|"
-    r"let'?s|oops|hmm+|wtf|omg|nope?|wait)\b|^please (?!(?:don'?t|do not|never|always|use|keep)\b)\w",
-    re.IGNORECASE,
+    r"let'?s|oops|hmm+|wtf|omg|nope?|wait)\b|^please (?!(?:don'?t|do not|never|always|use|keep)\b)\w"
 )
 #: Words in the lead-in of a list that state a plan's purpose.
-_AIM = lazy_regex(r"\b(?:to|for|so that|instead of|rather than|because)\b", re.IGNORECASE)
+_AIM = any_case(r"\b(?:to|for|so that|instead of|rather than|because)\b")
 #: Headings in a plan under which its reason is stated.
-_REASON_HEADING = lazy_regex(
-    r"\b(?:context|summary|goals?|problem|overview|why|background|motivation|purpose|objective)\b",
-    re.I,
+_REASON_HEADING = any_case(
+    r"\b(?:context|summary|goals?|problem|overview|why|background|motivation|purpose|objective)\b"
 )
 #: A heading that only says that it is a plan, before the plan's own title: "Implementation Plan: …", "Plan – …".
-_PLAN_LABEL = lazy_regex(
+_PLAN_LABEL = any_case(
     r"^(?:(?:the|final|detailed|revised|updated|implementation|development|technical|action|work|project) )*plan"
-    r"(?::| [—–-]) (?=\S)",
-    re.IGNORECASE,
+    r"(?::| [—–-]) (?=\S)"
 )
-_RECOMMENDED = lazy_regex(r"\s*\(recommended\)", re.IGNORECASE)
+_RECOMMENDED = any_case(r"\s*\(recommended\)")
 
 
 def without_dialogs(turn: Turn) -> Turn:

@@ -11,7 +11,7 @@ from engram.enums import Kind
 from engram.extraction.candidate import Candidate, is_own
 from engram.extraction.local.sentences import ended, excerpt, fitting, points_back, quotable_sentences, supporting, sure
 from engram.extraction.user_rules import typed_prompt
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case, lazy_regex
 from engram.text.shell import hides_status, normal_command, tells_passing
 from engram.text.splitting import Block, split
 from engram.text.words import content_words, prefixes
@@ -38,7 +38,7 @@ _TELLING = lazy_regex(
 )
 
 #: A sentence that gives a cause.
-_CAUSE = lazy_regex(
+_CAUSE = any_case(
     r"\b(?:because|since (?!then\b|we\b)|due to|caused by|root cause|culprit|the (?:actual |real |underlying |"
     r"only )?(?:issue|problem|reason|bug|cause|error|failure) (?:is|was) (?:that |the |a |in |with |not )?|as a result|"
     r"which (?:means|meant|caused|causes|made|makes|breaks|broke|led|is why|leads)|that's why|(?<=, )so (?!far|that|"
@@ -48,67 +48,59 @@ _CAUSE = lazy_regex(
     r"expects?|(?:is|was|are|were) (?:still |named .{3,40}, not )?(?:missing|checking|looking|using|pointing|calling|"
     r"expecting|returning|passing|trying|reading|stale|outdated|wrong|hard-?coded|too (?:old|strict|long|short|small|"
     r"low))|(?:can't|cannot) (?!be sure)|already (?:exists?|defined|declared|taken|in use)|conflicts? with|(?:needs?|"
-    r"lacks?|expected|wants?) (?!to (?:be )?(?:check|look|see|verify|run|fix|update|add|read|find|make)\b))",
-    re.IGNORECASE,
+    r"lacks?|expected|wants?) (?!to (?:be )?(?:check|look|see|verify|run|fix|update|add|read|find|make)\b))"
 )
-_LABEL = lazy_regex(r"^(?:the )?(?:root |real |actual )?(?:cause|problem|issue|reason|bug)\s*[:—–-]\s+", re.IGNORECASE)
+_LABEL = any_case(r"^(?:the )?(?:root |real |actual )?(?:cause|problem|issue|reason|bug)\s*[:—–-]\s+")
 #: The sentence after a cause that says what fixed it.
-_REPAIR = lazy_regex(r"(?:the (?:fix|solution|remedy)\b|fixed (?:it )?by\b|fixed in\b)", re.IGNORECASE)
+_REPAIR = any_case(r"(?:the (?:fix|solution|remedy)\b|fixed (?:it )?by\b|fixed in\b)")
 #: Or one with which the assistant says what it has to do about it, if the sentence names a symbol.
-_NEEDED = lazy_regex(
+_NEEDED = any_case(
     r"(?:so )?(?:i|we) (?:need|have) to (?:use|set|add|pass|call|move|rename|replace|remove|return|register|import|"
-    r"export|include|exclude|install|define|change|wrap|mock|escape|reset|update|pin|upgrade|switch|make)\b[^`]*`[^`]+`",
-    re.IGNORECASE,
+    r"export|include|exclude|install|define|change|wrap|mock|escape|reset|update|pin|upgrade|switch|make)\b[^`]*`[^`]+`"
 )
 #: Or one that says what was done about it, if the sentence names something.
-_REMEDY = lazy_regex(
+_REMEDY = any_case(
     r"(?:so |now )?(?:(?:(?:i|we)(?:['’]ve| have)? (?:now |just |also )?)?(?:added|passed|moved|renamed|replaced|"
     r"removed|returned|registered|imported|exported|included|excluded|installed|defined|changed|wrapped|mocked|escaped|"
     r"updated|pinned|upgraded|switched|made|created|gave|given|limited|raised|lowered|increased)|"
-    r"(?:it|they|(?:the |`)[^,.]{1,40}) now (?!(?:i|we|let|pass\w*|works?|runs?|succeed\w*)\b)\w+) ",
-    re.IGNORECASE,
+    r"(?:it|they|(?:the |`)[^,.]{1,40}) now (?!(?:i|we|let|pass\w*|works?|runs?|succeed\w*)\b)\w+) "
 )
 #: A guess, a question, a plan or a momentary status report.
-_UNSURE = lazy_regex(
+_UNSURE = any_case(
     r"\b(?:might|may|maybe|perhaps|probably|possibly|likely|seems?|appears?|looks? like|suspect|guess|i think|"
     r"i believe|should (?:be|work|fix)|could be|let me|let's|let us|i'll|i will|i need|we need|i should|i can|i'm "
     r"(?:going|not sure)|want me|next,|if (?:this|that|it)|whether|check(?:ing)? (?:if|what|how|why|the)|debug|"
     r"the (?:simplest|cleanest|best|easiest|right|quickest) (?:fix|way|solution|approach|option)|unrelated|"
-    r"pre-?existing|not related|you(?:'re| are| can| may| want| should)?|first|we can see)\b|\?",
-    re.IGNORECASE,
+    r"pre-?existing|not related|you(?:'re| are| can| may| want| should)?|first|we can see)\b|\?"
 )
 #: Words that deny what was said before.
-_CONTRADICTS = lazy_regex(
+_CONTRADICTS = any_case(
     r"\b(?:wait|hmm+|actually(?=,| (?:the|it|that|this|no))|turns out|(?:is|was|'s|are|were)(?:n't| not) (?:the|"
     r"actually|really) (?:the )?(?:\w+ )?(?:issue|problem|cause|reason|culprit|case)|i was wrong|i misread|misread|"
     r"my mistake|that didn't (?:work|help|fix)|still fail\w*|still (?:broken|not|the same)|same error|"
-    r"different (?:error|issue|reason)|not because|wrong (?:about|assumption)|revert)\b",
-    re.IGNORECASE,
+    r"different (?:error|issue|reason)|not because|wrong (?:about|assumption)|revert)\b"
 )
 #: A prompt in which the user says that it is not fixed.
-_UNMENDED = lazy_regex(
+_UNMENDED = any_case(
     r"^\W*(?:no|nope|that'?s not|that is not|wrong|not quite|revert|undo)\b|\b(?:still (?:fail\w*|broken|not|doesn'?t|"
-    r"the same|getting|see\w*)|(?:does|did)(?:n'?t| not) (?:work|help|fix)|same (?:error|issue|problem))\b",
-    re.IGNORECASE,
+    r"the same|getting|see\w*)|(?:does|did)(?:n'?t| not) (?:work|help|fix)|same (?:error|issue|problem))\b"
 )
 #: Words of a sentence in a commit's body that gives a reason: what fails or is impossible, or that the change is
 #: interim. What the change ensures, enables, or does instead is not a reason.
-_REASON = lazy_regex(
+_REASON = any_case(
     r"\b(?:otherwise|leaking|leaving|breaking|hiding|losing|forcing|blocking|(?:do|does|is|are|has|have)(?:n't| not)|"
     r"can't|cannot|can not|never|silently|too (?:late|early|long|large|small)|by design|deliberately|on purpose|"
     r"intentionally|caus(?:es|ing)|fails?|crash(?:es)?|hangs?|requires?|expects?|lacks?|source of truth|"
     r"takes? precedence|must(?:n't)?|(?:interim|stop-?gap|temporary) (?:fix|measure|solution) (?:to|for|until)|"
-    r"(?:interim|stop-?gap|temporary|for now)\b.{0,120}\buntil)\b",
-    re.IGNORECASE,
+    r"(?:interim|stop-?gap|temporary|for now)\b.{0,120}\buntil)\b"
 )
 #: Before the cause of something, and before what follows from a cause.
-_BECAUSE = lazy_regex(r"\b(?:because|due to)\b", re.IGNORECASE)
-_SO = lazy_regex(
-    r", so (?!(?:far|that|much|on|i|it|they|let|now)\b)(?=\w)|\bwhich (?:means|makes|breaks|leads|leaves|causes)\b",
-    re.IGNORECASE,
+_BECAUSE = any_case(r"\b(?:because|due to)\b")
+_SO = any_case(
+    r", so (?!(?:far|that|much|on|i|it|they|let|now)\b)(?=\w)|\bwhich (?:means|makes|breaks|leads|leaves|causes)\b"
 )
 #: Begins a sentence about the change itself: "This lets …", "Keep the …", "Falls back …".
-_OF_CHANGE = lazy_regex(
+_OF_CHANGE = any_case(
     r"(?:(?:this|these|it|also|now|both|none|not|breaking|the (?:fix|change|new)|(?:add|allow|appl[iy]|bump|chang|"
     r"clear|convert|creat|detect|drop|embed|enabl|ensur|extend|fill|fix|handl|implement|improv|includ|introduc|keep|log|"
     r"mak|mov|pass|prevent|reduc|reject|remov|renam|replac|requir|resolv|return|reus|rewrit|set|show|skip|stor|support|"
@@ -116,34 +108,31 @@ _OF_CHANGE = lazy_regex(
     r"(?:e?[sd]?|p?ped)(?! (?:of|from|in|are|is|never|must|can|cannot|don't|fail)\b)|"
     r"graceful\w*|best-effort|optional\w*|only)\b|[a-z]+[^s\W]s (?:back|gracefully|backwards?)|"
     r"(?!(?:because|since|when(?:ever)?|if|while|with(?:out)?|as|at|by|for|from|in|on|to|under|over|after|before|once|"
-    r"until|unless|where|even|unlike|[a-z]+ing)\b)[a-z]+ (?:the|an?|all|any|each|every)\b)(?!.*\b(?:because|due to)\b)",
-    re.IGNORECASE,
+    r"until|unless|where|even|unlike|[a-z]+ing)\b)[a-z]+ (?:the|an?|all|any|each|every)\b)(?!.*\b(?:because|due to)\b)"
 )
 #: Words of a sentence that compares the change with what was there before it, or reports how it was checked.
-_REPORTS = lazy_regex(
-    r"\b(?:(?<!for )now|no longer|unchanged|unaffected|verified|regressions?|(?:tests?|\d+) (?:pass|fail|cover)\w*)\b",
-    re.IGNORECASE,
+_REPORTS = any_case(
+    r"\b(?:(?<!for )now|no longer|unchanged|unaffected|verified|regressions?|(?:tests?|\d+) (?:pass|fail|cover)\w*)\b"
 )
 #: Tells how something was, which the commit ended: verbs that can be nothing but past, and those whose place says so.
-_WAS = lazy_regex(
+_WAS = any_case(
     r"\b(?:(?:was|were|had|did)(?:n't)?|could(?:n't| not| never)|before this|broke|ran|wrote|took|gave|came|went|began|"
     r"spoke|froze|fell|stood|grew|knew|saw|threw|(?<!\bhas )(?<!\bhave )(?<!\bbeen )(?<!\bbe )(?<!\bis )(?<!\bare )"
     r"(?:(?:never|always|silently|which|it|they) [a-z]+ed|(?:failed|crashed|stopped|happened)(?: (?:at|before|if|in|on|"
     r"there|to|when|with)|(?=[.,;]|$))|(?!(?:need|feed|seed|embed|exceed)\b)(?:[a-z]{2,}ed|built|left|led|lost|kept|"
-    r"made|meant|got) (?:the|an?|one|its?|them|this|that|every|each|all|no|any|their|\w+ing)))\b",
-    re.IGNORECASE,
+    r"made|meant|got) (?:the|an?|one|its?|them|this|that|every|each|all|no|any|their|\w+ing)))\b"
 )
 _IN_BRACKETS = lazy_regex(r" \([^()]*\)")
 #: An error of a compiler, a type checker or a linter, which names the place and the fault again whenever it returns.
 _NAMED_BY_CHECK = lazy_regex(r"\[build failed\]|\berror(?: TS|\[E)\d|:\d+:\d+(?::| -) ")
 #: A test file. If only a test was wrong, the fix is useless to a later session.
-_TEST_FILE = lazy_regex(r"(?:^|[_.-])(?:tests?|spec)(?:[_.-]|$)", re.IGNORECASE)
-_TEST_IS_WRONG = lazy_regex(r"(?:the (?:issue|problem) is that )?(?:the|this|one|two) (?:[\w-]+ ){0,2}tests?\b", re.I)
-_OF_TEST = lazy_regex(r"\b(?:tests?|mocks?|fixtures?|assert\w*|expect\w*)\b", re.IGNORECASE)
+_TEST_FILE = any_case(r"(?:^|[_.-])(?:tests?|spec)(?:[_.-]|$)")
+_TEST_IS_WRONG = any_case(r"(?:the (?:issue|problem) is that )?(?:the|this|one|two) (?:[\w-]+ ){0,2}tests?\b")
+_OF_TEST = any_case(r"\b(?:tests?|mocks?|fixtures?|assert\w*|expect\w*)\b")
 #: Types of commits that change nothing that a later session would ask about.
 _IDLE_TYPES = ("docs", "doc", "style", "chore", "ci", "test", "tests", "lint", "release")
-_IDLE_SUBJECT = lazy_regex(
-    r"^release v?\d|^\w+ (?:[\w-]+ ){0,2}(?:tests?\b|Test[A-Z_]\w+|comments?\b|docs\b|readme\b|changelog\b)", re.I
+_IDLE_SUBJECT = any_case(
+    r"^release v?\d|^\w+ (?:[\w-]+ ){0,2}(?:tests?\b|Test[A-Z_]\w+|comments?\b|docs\b|readme\b|changelog\b)"
 )
 _REFERS_TO_LIST = lazy_regex(r"(?::|(?:^|[:;,.] )\(?\d+[.)])$")
 #: The type of a conventional commit; its scope is kept.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import dropwhile
 
 from engram.enums import Kind, Status, Voice
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate, cut_content
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case, lazy_regex
 from engram.text import languages
 from engram.text.splitting import Block, as_said, plain, sentences, split, whole_sentences
 from engram.text.words import content_words
@@ -28,11 +27,10 @@ _SYMBOL = lazy_regex(
     r"\b[A-Z][a-z0-9]+[A-Z]\w*|\b[A-Za-z0-9]+_\w+)"
 )
 #: First words of a sentence that refer to something outside it.
-_POINTS_BACK = lazy_regex(
+_POINTS_BACK = any_case(
     r"(?:this|that|these|those|it|its|it's|that's|they|their|he|she|which|such|and|or|but|also|then|thus|otherwise|"
     r"both|all|two|three|most|one|here|the (?:first|second|third|last|former|latter|other|same|rest|above|"
-    r"following)|same|\d+[.):]?)\b",
-    re.IGNORECASE,
+    r"following)|same|\d+[.):]?)\b"
 )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case, lazy_regex
 from engram.transcripts.claude_code.entry import Entry
 from engram.transcripts.json_values import object_in, objects_in, storable, storable_text, texts_in
 from engram.transcripts.speaker import Speaker, judge
@@ -37,7 +37,7 @@ _OPEN_QUESTIONS = ("The user wants to clarify these questions", "The user has in
 _EARLY_ANSWER = lazy_regex(r"^- \"(.*)\"\n {2}Answer: (.+)$", re.MULTILINE)
 #: Key in a dialog's result that shows that the dialog was closed automatically because nobody answered in time.
 _TIMED_OUT = "afkTimeoutMs"
-_RECOMMENDED = lazy_regex(r"\s*\(recommended\)\s*$", re.IGNORECASE)
+_RECOMMENDED = any_case(r"\s*\(recommended\)\s*$")
 #: Claude Code's own labels for answering in one's own words.
 _OWN_WORDS = ("Something else", "Other")
 #: Maximum number of questions read from one dialog; Claude Code allows four.

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from engram.system.lazy_regex import lazy_regex
+from engram.system.lazy_regex import any_case, lazy_regex
 from engram.text.shell import telling_lines
 from engram.transcripts.calls import MAX_PATH_CHARS, MAX_SEARCHED_CHARS, READ_AHEAD, commit_of, place_of, telling_line
 from engram.transcripts.json_values import (
@@ -52,11 +52,9 @@ _RUNNING = lazy_regex(r"^Process running with session ID (\d{1,12})[ \t]*$", re.
 #: Number of characters at the beginning of a result in which Codex reports how the command ended.
 _HEAD_CHARS = 400
 _OUTPUT = lazy_regex(r"^Output:\n", re.MULTILINE)
-_REFUSED = lazy_regex(r"rejected by user|denied by the user|approval was denied", re.IGNORECASE)
-_ABORTED = lazy_regex(r"aborted by user", re.IGNORECASE)
-_FAILED = lazy_regex(
-    r"apply_patch verification failed|exec_command failed|failed to |error:|Unknown process id", re.IGNORECASE
-)
+_REFUSED = any_case(r"rejected by user|denied by the user|approval was denied")
+_ABORTED = any_case(r"aborted by user")
+_FAILED = any_case(r"apply_patch verification failed|exec_command failed|failed to |error:|Unknown process id")
 
 
 class Result(NamedTuple):
