@@ -35,6 +35,8 @@ def absolute_path(name: str | Path) -> Path:
         HomeError: ``~`` can't be resolved, or the current folder was deleted.
     """
     try:
+        if str(name).startswith("~") and os.environ.get("HOME") == "":
+            raise RuntimeError("an empty HOME would stand for the root of the file system")
         path = Path(name).expanduser().absolute()
     except FileNotFoundError:
         raise HomeError(f"the current folder has been deleted: give the full path of {str(name)!r}") from None
