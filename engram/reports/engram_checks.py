@@ -206,12 +206,16 @@ def _home(store: Store, settings: Settings) -> Iterator[Check]:
             "disk", State.WARN, f"{free / 1e6:.0f} MB free", "free some space: reading stops when the disk is full"
         )
     rescues = list_rescues(store)
-    for path in sorted(places.root.glob("memory.*.db")):
-        what = next((what for beginning, what in _SET_ASIDE.items() if path.name.startswith(beginning)), "")
-        if what:
-            detail = rescues.get(path, f"{what} was moved to {path}")
-            advice = f"keep the file, or delete it if nothing is missing: rm {shlex.quote(str(path))}*"
-            yield Check("set aside", State.WARN, detail, advice, public=what)
+    for beginning, what in _SET_ASIDE.items():
+        paths = sorted(places.root.glob(f"{beginning}*.db"))
+        noted = [rescues[path] for path in paths if path in rescues]
+        if paths:
+            size = f"{sum(path.lstat().st_size for path in paths) / 1e6:.1f} MB"
+            moved = f"{what} was moved to {' and '.join(map(str, paths))}"
+            files = " ".join(f"{shlex.quote(str(path))}*" for path in paths)
+            kept = "the file" if len(paths) == 1 else "the files"
+            advice = f"keep {kept} ({size}), or delete what you no longer need: rm {files}"
+            yield Check("set aside", State.WARN, ". ".join(noted) or moved, advice, public=what)
 
 
 def _is_exposed(path: Path) -> bool:
