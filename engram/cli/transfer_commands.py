@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,19 +31,21 @@ from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
 from engram.errors import AlreadyRunning, BadRequest, BrokenDatabase, NotFound, StoreError
 from engram.hub.client.membership import list_unknown
 from engram.models.engine.database import owning_database
-from engram.models.engine.transaction import Store
+from engram.models.engine.transaction import Reader, Store
 from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.memories.memory_records import Memory
 from engram.models.open_memory import open_memory
-from engram.models.rescue.backup import Backup, list_backups
+from engram.models.projects.projects import list_held_projects
+from engram.models.rescue.backup import Backup, is_of_other_memory, list_backups
 from engram.models.rescue.carry_over import carry_forgotten
 from engram.models.rescue.restore import find_newer, require_database, restore_backup
-from engram.paths import absolute_path
+from engram.paths import Home, absolute_path
 from engram.reports.health import start_command
 from engram.reports.processes import process_state
 from engram.system.clock import iso_or_none
 from engram.system.process_lock import ProcessLock
 from engram.trust.display import number_of
+from engram.vaults import is_excluded_by_vault, own_vault
 
 if TYPE_CHECKING:
     from engram.exchange.exchange_records import Source
@@ -374,11 +378,20 @@ def restore(
         return
     chosen = _choose(backups, places.backups, file)
     require_database(chosen)
+    locks = (places.watcher_lock, places.worker_lock)
+    with _stopped(*locks):
+        pass  # before anything is said or asked
     if not as_json:
         _say_what_is_newer(workspace, backups, chosen)
     confirm(yes, as_json, f"Replace {places.memory_db} with {chosen.name}?")
-    with _stopped(places.watcher_lock, places.worker_lock):
-        done = restore_backup(places.memory_db, chosen, driver=workspace.settings.sqlite_driver, carry_more=carry_hubs)
+    with _stopped(*locks):
+        done = restore_backup(
+            places.memory_db,
+            chosen,
+            driver=workspace.settings.sqlite_driver,
+            carry_more=carry_hubs,
+            check=partial(_require_own_projects, places, chosen),
+        )
     with open_memory(places.memory_db, driver=workspace.settings.sqlite_driver, is_made=False) as store:
         unknown = list_unknown(store, places)
     if as_json:
@@ -402,6 +415,20 @@ def restore(
     click.echo(f"Start Engram again: {start_command(workspace.settings)}")
 
 
+def _require_own_projects(places: Home, backup: Path, copy: Reader) -> None:
+    """Raise BadRequest for a file from elsewhere with a project whose place is in a vault, or not in this vault."""
+    projects = [] if backup.parent == places.backups else list_held_projects(copy)
+    for project in projects:
+        if is_excluded_by_vault(places, project.identity, project.root):
+            if own_vault(places) is not None:
+                raise BadRequest(f"{backup} contains {project.name}, which is not the project of this vault")
+            name = shlex.quote(project.name)
+            raise BadRequest(
+                f"{backup} contains {project.name}, which is in a vault. To restore the vault: engram --vault {name} "
+                f"restore FILE. To restore everything, first run: engram projects unvault {name}"
+            )
+
+
 def _say_what_is_newer(workspace: Workspace, backups: Sequence[Backup], chosen: Path) -> None:
     """Print what a restore undoes, and which parts of that are restored; nothing if memory.db can't be read."""
     made_at_ms = next((one.made_at_ms for one in backups if one.path == chosen), chosen.stat().st_mtime_ns // 1_000_000)
@@ -415,7 +442,8 @@ def _say_what_is_newer(workspace: Workspace, backups: Sequence[Backup], chosen: 
         contextlib.suppress(StoreError),
         open_memory(path, driver=workspace.settings.sqlite_driver, is_made=False) as store,
     ):
-        newer = find_newer(store, made_at_ms)
+        is_other = chosen.parent != workspace.places.backups and is_of_other_memory(store, chosen)
+        newer = find_newer(store, 0 if is_other else made_at_ms)
         parts = (
             (newer.turns, "turn", ": read again from the transcripts"),
             (newer.gone_turns, "turn", " of these are lost: their transcripts are gone"),
@@ -424,7 +452,11 @@ def _say_what_is_newer(workspace: Workspace, backups: Sequence[Backup], chosen: 
         )
         since = [f"  {number_of(number, one)}{what}" for number, one, what in parts if number]
         nothing = "" if since else " nothing."
-        say(f"{chosen.name} was made on {when(made_at_ms)}. Since then, memory.db has gained:{nothing}")
+        say(
+            f"{chosen.name} comes from another memory, such as another machine's. Only memory.db has:{nothing}"
+            if is_other
+            else f"{chosen.name} was made on {when(made_at_ms)}. Since then, memory.db has gained:{nothing}"
+        )
         for line in since:
             say(line)
         say("What you saved, changed, judged, decided or forgot is carried over; the current memory.db is kept.")
@@ -475,7 +507,9 @@ def _choose(backups: list[Backup], folder: Path, file: Path | None) -> Path:
         if not backups:
             raise NotFound("there is no backup. If memory.db is damaged, `engram up` reads the transcripts again")
         return backups[0].path
-    for path in (folder / file.name, file.absolute()):
+    # A name alone is first looked for among the backups, a path in its own place.
+    places = (folder / file.name, file.absolute())
+    for path in places if file.name == str(file) else reversed(places):
         if path.is_file():
             return path
     raise NotFound(f"there is no backup {file}. `engram restore --list` lists the backups")

@@ -15,7 +15,7 @@ from engram.enums import Actor
 from engram.memories.save import save_memory
 from engram.models.memories import memory_changes, memory_records
 from engram.models.open_memory import open_store
-from engram.models.rescue.backup import drop_database, make_backup
+from engram.models.rescue.backup import drop_database, list_backups, make_backup
 from engram.paths import Home, default_home
 from engram.system.process_lock import ProcessLock
 
@@ -153,11 +153,44 @@ def test_a_file_that_is_no_backup_is_refused(home: Home, tmp_path: Path) -> None
     assert run("--yes", "missing.db")[0] == 1
 
 
-def test_while_engram_runs_it_is_refused(home: Home) -> None:
+@pytest.mark.parametrize("options", [(), ("--yes",)])
+def test_while_engram_runs_it_is_refused_before_anything_is_said_or_asked(home: Home, options: tuple[str, ...]) -> None:
     lock = ProcessLock(home.worker_lock)
-    code, output = run("--yes")
+    code, output = run(*options)
     lock.release()
 
     assert code == 1
-    assert "Stop it first" in output
+    assert output.startswith("Error: Engram is running. Stop it first")
     assert not (home.root / "memory.replaced.db").exists()
+
+
+def test_a_backup_of_another_machine_is_named_as_such_and_all_that_it_lacks_is_counted(
+    home: Home, tmp_path: Path
+) -> None:
+    """It is newer than everything here, and yet has nothing of it; it may have the name of one that is here."""
+    other = Home(tmp_path / "elsewhere").prepare()
+    with open_store(other.memory_db) as store:
+        save_memory(store, "The keel is green", str, scope="global", actor=Actor.AGENT)
+        backup = make_backup(store, other.backups).path
+    backup = backup.rename(other.backups / list_backups(home.backups)[0].path.name)
+
+    output = run("--yes", str(backup))[1]
+
+    assert "comes from another memory" in output
+    assert "1 memory that nobody saved by hand" in output
+    with open_store(home.memory_db) as store:
+        summaries = {memory.summary for memory in memory_records.all_memories(store)}
+    assert summaries == {"The keel is green", "The mast is brown"}
+
+
+def test_the_doctor_names_the_size_of_what_restores_set_aside_once(home: Home) -> None:
+    for _ in range(2):
+        assert run("--yes")[0] == 0
+
+    checks = json.loads(CliRunner().invoke(engram, ["doctor", "--quick", "--json"]).stdout)["checks"]
+
+    (found,) = [check for check in checks if check["name"] == "set aside"]
+    files = sorted(home.root.glob("memory.replaced*.db"))
+    assert len(files) == 2
+    assert f"{sum(file.stat().st_size for file in files) / 1e6:.1f} MB" in found["advice"]
+    assert all(f"{file}*" in found["advice"] for file in files)

@@ -222,6 +222,27 @@ def test_a_project_that_left_its_vault_is_there_after_a_restore(
         assert counts(aside, "harbor") == before
 
 
+def test_no_restore_brings_a_vaults_project_out_of_it_or_another_into_it(
+    filled: Store, run: Run, home: Home, tmp_path: Path, words: list[bytes]
+) -> None:
+    outside = make_backup(filled, tmp_path / "copies").path
+    filled.close()
+    run("projects", "vault", "harbor", "--yes")
+    vault = find_vault(home, "harbor")
+    assert vault is not None
+    with open_store(vault.home.memory_db) as store:
+        inside = make_backup(store, vault.home.backups).path
+
+    said = [run("restore", str(file), "--yes", code=1).output for file in (inside, outside)]
+    in_vault = run("--vault", "harbor", "restore", str(outside), "--yes", code=1).output
+
+    assert all("contains harbor, which is in a vault" in output for output in said)
+    assert "which is not the project of this vault" in in_vault
+    everything = home.memory_db.read_bytes()
+    assert not [word for word in words if word in everything]
+    run("--vault", "harbor", "restore", str(inside), "--yes")
+
+
 def test_what_was_forgotten_before_a_vault_is_all_that_stays_forgotten(filled: Store, run: Run, home: Home) -> None:
     mark = ("project", filled.value("SELECT identity FROM project WHERE name = 'harbor'").encode(), 5)
     with filled.transaction() as tx:

@@ -25,7 +25,7 @@ from engram.models.engine.database import (
     open_database,
     read_at_rest,
 )
-from engram.models.engine.meta import made_at_ms
+from engram.models.engine.meta import get_meta, made_at_ms
 from engram.models.engine.migrations import MADE_AT
 from engram.models.engine.transaction import Reader, Store
 from engram.system.atomic import FILE_MODE, locked_folder, make_private_folder
@@ -108,6 +108,14 @@ def _began_ms(backup: Path, driver: str) -> float:
         for (value,) in read_at_rest(backup, driver, f"SELECT value FROM meta WHERE key = '{MADE_AT}'"):
             return int(value)
     return math.inf
+
+
+def is_of_other_memory(store: Reader, backup: Path) -> bool:
+    """Return True if a file is a copy of another memory than this, such as one of another machine."""
+    with contextlib.suppress(BrokenDatabase):
+        for (value,) in read_at_rest(backup, store.driver, "SELECT value FROM meta WHERE key = 'machine'"):
+            return bool(value != get_meta(store, "machine"))
+    return False
 
 
 def has_content(store: Reader) -> bool:

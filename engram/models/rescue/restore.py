@@ -141,7 +141,14 @@ def find_newer(store: Reader, made_at_ms: int) -> Newer:
     )
 
 
-def restore_backup(path: Path, backup: Path, *, driver: str, carry_more: CarryMore) -> Restored:
+def restore_backup(
+    path: Path,
+    backup: Path,
+    *,
+    driver: str,
+    carry_more: CarryMore,
+    check: Callable[[Reader], None] = lambda copy: None,
+) -> Restored:
     """Replace the memory.db at ``path`` with a copy of ``backup``. Neither the watcher nor the worker may be running.
 
     Everything that has since been saved, changed, decided or forgotten by hand is carried over into the copy, as far as
@@ -149,8 +156,11 @@ def restore_backup(path: Path, backup: Path, *, driver: str, carry_more: CarryMo
     aside as ``REPLACED_NAME``. If the process is killed, the old memory.db is still there, or the swap is finished
     when memory.db is next opened. Transcripts are then read from the point at which the backup ends.
 
+    Args:
+        check: raises BadRequest for a copy that must not take the place of memory.db.
+
     Raises:
-        BadRequest: the file is not a sound backup; nothing was changed.
+        BadRequest: the file is not a sound backup, or ``check`` refuses it; nothing was changed.
         AlreadyRunning: another command has memory.db open.
         StoreError: the disk is full, or SQLite fails; the old memory.db is still in place.
     """
@@ -161,6 +171,7 @@ def restore_backup(path: Path, backup: Path, *, driver: str, carry_more: CarryMo
             _copy_file(backup, new, driver)
             reach("restore.copied")
             with Store(new, driver=driver) as store:
+                check(store)
                 carried = recover_by_hand(
                     store,
                     [path] if is_file(path) else [],
