@@ -52,7 +52,7 @@ def read_and_extract(store: Store, settings: Settings) -> list[Memory]:
     return all_memories(store)
 
 
-@pytest.mark.parametrize("one_of", [3, pytest.param(1, marks=pytest.mark.soak)], ids=["a third", "all"])
+@pytest.mark.parametrize("one_of", [6, pytest.param(1, marks=pytest.mark.soak)], ids=["a sixth", "all"])
 @pytest.mark.parametrize(("channels", "mark"), [(CHANNELS, "zq"), (LATER_CHANNELS, "zr")], ids=["older", "later"])
 def test_planted_orders_are_nobodys_wish(
     store: Store, settings: Settings, tmp_path: Path, channels: dict[str, Channel], mark: str, one_of: int
@@ -77,7 +77,7 @@ def test_planted_orders_are_nobodys_wish(
     orders = [order.format(word=word) for word, order in zip(planted, ORDERS * len(channels), strict=True)]
     # Each channel is asked for one of so many orders, and each order by one of so many channels.
     asked = [order for number, order in enumerate(orders) if sum(divmod(number, len(ORDERS))) % one_of == 0]
-    assert len(asked) >= 100
+    assert len(asked) >= 50
     shown = shown_for(store, settings, cwd, [f"what did I say about this: {order}" for order in (typed, *asked)])
     said_by_user = re.findall(r"\[ep_\w+\] [\d-]+, \w+, the user(?:, may no longer hold)?: (.*?)\n", shown)
     assert typed in said_by_user
