@@ -269,14 +269,8 @@ class Vaults:
 
 # -- Answers.
 
-#: Number of texts to embed before checking again whether the client has disconnected.
-EMBED_BATCH_TEXTS = 4
-#: Maximum number of texts in an ``embed`` request.
-MAX_TEXTS = 256
 #: Operations for which a person or an agent is waiting; heavy work pauses in the meantime.
 _QUESTIONS = frozenset({"briefing", "explain", "recall", "search"})
-#: Maximum number of a request's files that are used for ranking.
-MAX_FILES = 50
 
 
 def parse_request(request: bytes | None) -> dict[str, Any]:
@@ -299,15 +293,12 @@ def is_hook_payload(parsed: Mapping[str, Any]) -> bool:
 class Answers:
     """Answers requests. Thread-safe."""
 
-    def __init__(self, runtime: Runtime, is_wanted: Callable[[], bool], vaults: Vaults | None = None) -> None:
-        """``is_wanted`` returns whether the calling thread's client is still waiting."""
+    def __init__(self, runtime: Runtime, vaults: Vaults) -> None:
         self._runtime = runtime
-        self._vaults = vaults or Vaults(runtime)
-        self._is_wanted = is_wanted
+        self._vaults = vaults
         self._later_changes = LaterChanges(runtime.store.clock)
         self._operations: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "briefing": self._briefing,
-            "embed": self._embed,
             "explain": self._explain,
             "rank": self._rank,
             "recall": self._recall,
@@ -352,24 +343,6 @@ class Answers:
         if operation is None:
             raise BadRequest(f"op must be one of {', '.join(sorted(self._operations))}")
         return operation(request)
-
-    def _embed(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        embedder = self._runtime.embedder
-        if embedder is None:
-            raise EngramError("the embedding model is not loaded")
-        texts = request.get("texts")
-        if not isinstance(texts, list) or len(texts) > MAX_TEXTS or not all(isinstance(t, str) for t in texts):
-            raise BadRequest(f"texts must be a list of at most {MAX_TEXTS} strings")
-        rows: list[Any] = []
-        for start in range(0, len(texts), EMBED_BATCH_TEXTS):
-            if not self._is_wanted():
-                raise EngramError("no client is waiting for this answer any more")
-            batch = texts[start : start + EMBED_BATCH_TEXTS]
-            if request.get("kind") == "query":
-                rows += [embedder.embed_query(text) for text in batch]
-            else:
-                rows += list(embedder.embed(batch))
-        return {"model": embedder.model_id, "vectors": [[round(float(x), 7) for x in row] for row in rows]}
 
     def find(self, vault: object, operation: Operation, query: Query) -> tuple[Sequence[PublicHit], str]:
         """Search a memory; return the hits and a sentence that introduces them.
@@ -468,17 +441,11 @@ def _query(request: Mapping[str, Any]) -> Query:
     if project_id is None and request.get("all_projects") is not True:
         # Without a project, search only global memories; only a person's command searches all projects.
         project_id = NO_PROJECT
-    files = request.get("files", [])
-    names = tuple(str(name) for name in files[:MAX_FILES]) if isinstance(files, list) else ()
-    now_ms, max_hits = request.get("now_ms"), request.get("max_hits")
+    max_hits = request.get("max_hits")
     return Query(
         text=text[:MAX_QUERY_CHARS],
         project_id=project_id,
         limit=limit,
-        files=names,
-        session_id=str(request.get("session_id", "")),
         branch=str(request.get("branch", "")),
-        with_global=bool(request.get("with_global", True)),
-        now_ms=now_ms if isinstance(now_ms, int) else None,
         max_hits=max(1, max_hits) if isinstance(max_hits, int) else None,
     )

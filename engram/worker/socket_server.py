@@ -154,7 +154,7 @@ class RecallServer:
         self._runtime = runtime
         self._path = runtime.settings.places.recall_socket
         self.vaults = Vaults(runtime)
-        self._answers = Answers(runtime, self._is_wanted, self.vaults)
+        self._answers = Answers(runtime, self.vaults)
         self._sessions = McpSessions(runtime, self._answers, self.vaults)
         self._guard = SocketGuard(runtime.store, self._path)
         self._reception: Reception | None = None
@@ -164,7 +164,6 @@ class RecallServer:
         self._others = RequestQueue(MAX_WAITING)
         self._patience = Patience(runtime.settings.prompt_wait_seconds)
         self._threads: list[threading.Thread] = []
-        self._of_thread = threading.local()
 
     def start(self) -> RecallServer:
         """Open the socket, replacing any existing one, and start answering. Call with the worker's lock held."""
@@ -263,7 +262,6 @@ class RecallServer:
             self._note_late(request)
             self._report_unseen(request, lambda service, payload: service.never_asked(payload))
             return
-        self._of_thread.client = client
         answer = self.answer(request)
         if self._reception is not None:
             self._reception.begin_answer(client)
@@ -286,11 +284,6 @@ class RecallServer:
         else:
             client.connection.close()
         self._write_down()
-
-    def _is_wanted(self) -> bool:
-        """Return True while the worker is running and this thread's client is still waiting."""
-        client: Client | None = getattr(self._of_thread, "client", None)
-        return not self._is_closing.is_set() and (client is None or not client.is_gone)
 
     def _write_down(self) -> None:
         """Record what was sent to hooks. This is called after sending, so that no hook waits for the write lock."""

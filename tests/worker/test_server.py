@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from engram.search.searcher import Hit, Query, Searcher
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
-from engram.worker import hook_answers, request_reader
+from engram.worker import request_reader
 from engram.worker import socket_server as recall_server
 from engram.worker.hook_answers import parse_request
 from engram.worker.request_reader import MAX_REQUEST_BYTES
@@ -37,21 +37,6 @@ from engram_hooks import prompt
 HOOK_BEGIN = b'{"hook_event_name": "Us'
 HOOK = HOOK_BEGIN + b'erPromptSubmit"}'
 ANSWER = b'{"hookSpecificOutput":{}}'
-
-
-class SlowEmbedder(HashedEmbedder):
-    """Waits before its first answer and counts the texts."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.entered, self.go_on = threading.Event(), threading.Event()
-        self.texts = 0
-
-    def embed(self, texts: Sequence[str]) -> Any:
-        self.texts += len(texts)
-        self.entered.set()
-        self.go_on.wait(60)
-        return super().embed(texts)
 
 
 class SlowSearcher:
@@ -252,14 +237,6 @@ def test_a_search_answers(home: Home) -> None:
     assert answer["hits"] == []
 
 
-def test_vectors_are_given_out(home: Home) -> None:
-    answer = ask_worker(home, {"op": "embed", "texts": ["one", "two"], "kind": "document"})
-
-    assert answer is not None
-    assert answer["model"] == HashedEmbedder().model_id
-    assert [len(row) for row in answer["vectors"]] == [384, 384]
-
-
 def test_the_status_names_the_process(home: Home) -> None:
     answer = ask_worker(home, {"op": "status"})
 
@@ -282,9 +259,6 @@ def test_a_wake_makes_missing_vectors_due(home: Home) -> None:
         {"op": "recall", "query": "x", "limit": 0},
         {"op": "recall", "query": "x", "limit": True},
         {"op": "search", "query": "x", "project_id": "p"},
-        {"op": "embed", "texts": "x"},
-        {"op": "embed", "texts": [1]},
-        {"op": "embed", "texts": ["x"] * 1000},
     ],
 )
 def test_a_request_that_cannot_be_used_gets_a_clear_error(home: Home, request_: dict[str, Any]) -> None:
@@ -355,9 +329,11 @@ def test_a_client_whose_time_is_up_is_let_go(
         assert connection.recv(10) == b""
 
 
-def test_a_long_answer_that_nobody_reads_holds_no_thread(home: Home) -> None:
-    request = json.dumps({"op": "embed", "texts": ["some words"] * 256, "kind": "document"}).encode()
-    deaf = [connect(home, request) for _ in range(2 * recall_server.OTHER_THREADS)]
+def test_a_long_answer_that_nobody_reads_holds_no_thread(home: Home, runtime: Runtime) -> None:
+    embedder = HashedEmbedder()
+    embedder.model_id = "hashed" * 300_000
+    runtime.embedder = embedder
+    deaf = [connect(home, b'{"op": "status"}') for _ in range(2 * recall_server.OTHER_THREADS)]
     for connection in deaf:
         connection.shutdown(socket.SHUT_WR)
 
@@ -367,7 +343,7 @@ def test_a_long_answer_that_nobody_reads_holds_no_thread(home: Home) -> None:
         answer = b""
         while chunk := deaf[0].recv(65_536):
             answer += chunk
-    assert len(json.loads(answer)["vectors"]) == 256
+    assert json.loads(answer)["model"] == embedder.model_id
     for connection in deaf[1:]:
         connection.close()
 
@@ -404,22 +380,6 @@ def test_what_a_client_asked_that_has_left_is_not_looked_at(home: Home, runtime:
     assert [connection.recv(100) for connection in busy] == [ANSWER] * len(busy)
     for connection in busy:
         connection.close()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that the other end is closed")
-def test_texts_of_a_client_that_leaves_are_embedded_no_further(home: Home, runtime: Runtime) -> None:
-    embedder = SlowEmbedder()
-    runtime.embedder = embedder
-    request = json.dumps({"op": "embed", "texts": ["some words"] * 256, "kind": "document"}).encode()
-    client = connect(home, request)
-    client.shutdown(socket.SHUT_WR)
-    assert embedder.entered.wait(60)
-
-    client.close()
-    embedder.go_on.set()
-
-    assert ask_worker(home, {"op": "status"}, timeout_seconds=60) is not None
-    assert embedder.texts == hook_answers.EMBED_BATCH_TEXTS
 
 
 def test_the_end_waits_for_an_answer_that_is_being_made(runtime: Runtime) -> None:

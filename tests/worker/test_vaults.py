@@ -86,7 +86,7 @@ def prompt(folder: Path, session_id: str) -> dict[str, Any]:
 def test_hooks_and_questions_get_the_vault_inside_and_never_outside(
     runtime: Runtime, vaults: Vaults, vault: Vault, root: Path, tmp_path: Path
 ) -> None:
-    answers = Answers(runtime, lambda: True, vaults)
+    answers = Answers(runtime, vaults)
     query = {"op": "recall", "query": "tariff table rounded", "limit": 9, "all_projects": True}
 
     inside = ask(answers, **prompt(root / "deeper", "5e551017-0000-4000-8000-000000000001"))
@@ -151,7 +151,7 @@ def test_a_vault_on_a_disk_that_is_not_mounted_keeps_its_project_out(
 
     with pytest.raises(HomeError, match="leads nowhere"):
         is_excluded_by_vault(settings.places, str(root))
-    assert ask(Answers(runtime, lambda: True, vaults), **prompt(tmp_path, "5e551017-0000-4000-8000-00000000000c")) == {}
+    assert ask(Answers(runtime, vaults), **prompt(tmp_path, "5e551017-0000-4000-8000-00000000000c")) == {}
 
 
 def tear(path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_damaged_memory_of_a_vault_is_set_aside_and_what_was_saved_comes_back(
     with Store(vault.home.memory_db).open() as inner:
         make_backup(inner, vault.home.backups)
     tear(vault.home.memory_db)
-    answers = Answers(runtime, lambda: True, vaults)
+    answers = Answers(runtime, vaults)
 
     told = ask(answers, op="recall", query="tariff table rounded", all_projects=True, vault=vault.folder.name)
 
@@ -180,7 +180,7 @@ def test_a_damaged_memory_of_a_vault_is_set_aside_and_what_was_saved_comes_back(
 def test_a_vault_that_proves_damaged_is_set_aside_when_it_is_asked_next_and_the_worker_continues(
     runtime: Runtime, vaults: Vaults, vault: Vault, root: Path
 ) -> None:
-    answers = Answers(runtime, lambda: True, vaults)
+    answers = Answers(runtime, vaults)
     query = {"op": "recall", "query": "tariff table rounded", "all_projects": True, "vault": vault.folder.name}
     store = vaults.named(vault.folder.name).store
     make_backup(store, vault.home.backups)
@@ -224,7 +224,7 @@ def test_the_worker_reads_the_sessions_of_a_vault_into_the_vault_alone(
 def test_a_vault_made_anew_in_the_same_folder_is_opened_anew(
     settings: Settings, runtime: Runtime, vaults: Vaults, vault: Vault, root: Path
 ) -> None:
-    answers = Answers(runtime, lambda: True, vaults)
+    answers = Answers(runtime, vaults)
     assert SECRET in json.dumps(ask(answers, **prompt(root, "5e551017-0000-4000-8000-000000000005")))
     move_out_of_vault(runtime.store, settings, vault)
     project = find_project(runtime.store, "acme")
@@ -243,11 +243,11 @@ def test_a_vault_that_is_being_moved_shows_nothing_and_does_not_silence_other_pr
     runtime: Runtime, vaults: Vaults, vault: Vault, root: Path
 ) -> None:
     rope = {"hook_event_name": "UserPromptSubmit", "prompt": "are the ropes made of nylon, or which ropes are?"}
-    answers = Answers(runtime, lambda: True, vaults)
+    answers = Answers(runtime, vaults)
     assert SECRET in json.dumps(ask(answers, **prompt(root, "5e551017-0000-4000-8000-000000000005")))
     write_vault(dataclasses.replace(vault, is_sealed=False))
 
     assert ask(answers, **prompt(root, "5e551017-0000-4000-8000-000000000006")) == {}
     for number, served in enumerate((vaults, Vaults(runtime))):
         asked = rope | {"cwd": str(root.parent), "session_id": f"5e551017-0000-4000-8000-00000000001{number}"}
-        assert "Ropes are nylon." in json.dumps(ask(Answers(runtime, lambda: True, served), **asked))
+        assert "Ropes are nylon." in json.dumps(ask(Answers(runtime, served), **asked))
