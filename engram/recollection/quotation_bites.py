@@ -72,7 +72,6 @@ def query_for(request: InjectionRequest, call: ToolCall | None = None) -> Query:
         project_id=NO_PROJECT if request.project_id is None else request.project_id,
         limit=CANDIDATES,
         now_ms=request.now_ms or None,
-        session_id=request.session_id,
         branch=request.branch,
         files=call.files if call else (),
         command=call.command if call else "",
@@ -224,9 +223,6 @@ def question_of(quotation: Quotation, words: str) -> str:
     """Return the first sentence of the prompt that a quotation answers; "" if it shares no word with the quotation.
 
     A sentence that is too long, was not typed, or reads like an instruction is also left out.
-
-    Args:
-        words: the quoted part.
     """
     typed = typed_text(quotation.asked).strip()
     asked = next(iter(sentences(typed.splitlines()[0])), "") if typed else ""
@@ -236,11 +232,7 @@ def question_of(quotation: Quotation, words: str) -> str:
 
 
 def words_to_quote(quotation: Quotation, wanted: frozenset[str]) -> str:
-    """Return the run of whole sentences that contains the most wanted words; "" if no run is clear on its own.
-
-    Args:
-        wanted: stems of the prompt's informative words.
-    """
+    """Return the run of whole sentences that contains the most wanted words; "" if no run is clear on its own."""
     if quotation.role not in QUOTED_ROLES:
         return ""
     text = typed_text(quotation.text) if quotation.role is Role.USER else quotation.text

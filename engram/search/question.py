@@ -30,10 +30,8 @@ from engram.text.words import (
 @dataclass(frozen=True, slots=True)
 class Query:
     text: str
-    #: Search only this project; None searches all.
+    #: Search only this project and global memories; None searches all.
     project_id: int | None = None
-    #: If a project is given, also return memories of global scope.
-    with_global: bool = True
     #: Maximum number of hits; in an answer with several kinds of hits, the maximum number of memories.
     limit: int = 5
     #: Maximum number of hits in an answer, of any kind; None if only the word budget limits it.
@@ -42,8 +40,6 @@ class Query:
     now_ms: int | None = None
     #: Paths of the files being worked on, as written.
     files: tuple[str, ...] = ()
-    #: The asker's session id; "" for none.
-    session_id: str = ""
     #: The asker's branch; "" if unknown. Memories of other, unmerged branches rank lower.
     branch: str = ""
     #: A command that was run, and the first line of its error; "" for none.
@@ -410,7 +406,6 @@ class Coverage:
 
         Args:
             counts: in how many of the ``total`` rows each term occurs; a term that never occurs has no weight.
-            total: number of rows.
         """
         #: Terms that occur in no row.
         self.unknown_terms = frozenset(term for term in terms if not counts.get(term, 0))

@@ -190,11 +190,7 @@ class Searcher:
     def _retrieve_memories(self, query: Query, parsed: ParsedQuery, wait_for_vector: VectorWait) -> MemoryCandidates:
         """Return the matches by text and vector, searching the text index while the question is being embedded."""
         terms = self._select_terms(parsed, "episode_fts")
-        bm25 = dict(
-            search_memories(
-                self._store, terms, MAX_CANDIDATES, project_id=query.project_id, with_global=query.with_global
-            )
-        )
+        bm25 = dict(search_memories(self._store, terms, MAX_CANDIDATES, project_id=query.project_id))
         vector = wait_for_vector()
         ids = sorted({*bm25, *self._nearest_memories(vector, query)})
         rows = {row_id: row for row_id, row in search_rows(self._store, ids).items() if _is_visible(query, row)}
@@ -208,8 +204,7 @@ class Searcher:
         """
         parsed, wait_for_vector = self._parse(query), self._query_embedder.start(query.text)
         hits = self._find_passages(query, parsed, wait_for_vector, without=without)
-        if query.project_id is None or query.with_global:
-            hits += find_notes(self._search_index("n", "note_fts"), query, parsed, wait_for_vector())
+        hits += find_notes(self._search_index("n", "note_fts"), query, parsed, wait_for_vector())
         return sorted(hits, key=lambda hit: -hit.score)[: query.limit]
 
     def _find_passages(
@@ -397,7 +392,6 @@ class Searcher:
         """Return whether the question contains a proper name that no text contains, and no hit is near the question.
 
         Args:
-            coverage: the result of ``coverage_of`` for the question.
             cosines: as for ``is_unanswered``; None values are ignored, but at least one cosine must be known.
         """
         known = [cosine for cosine in cosines if cosine is not None]
@@ -419,7 +413,7 @@ class Searcher:
         cache = self._vectors.get("e")
         if vector is None or cache is None:
             return {}
-        return cache.search(vector, MAX_CANDIDATES, query.project_id, with_global=query.with_global)
+        return cache.search(vector, MAX_CANDIDATES, query.project_id)
 
     def _memory_cosines(self, vector: Floats | None, ids: Sequence[int]) -> dict[int, float]:
         cache = self._vectors.get("e")
@@ -535,9 +529,7 @@ def _message_of(hit: Hit) -> object:
 
 
 def _is_visible(query: Query, row: MemoryRow) -> bool:
-    if query.project_id is None:
-        return True
-    return query.with_global if row.is_global else row.project_id == query.project_id
+    return query.project_id is None or row.is_global or row.project_id == query.project_id
 
 
 def _cosine(candidates: MemoryCandidates, index: int) -> float | None:

@@ -100,7 +100,7 @@ def test_a_renamed_folder_joins_its_project_by_itself_and_finds_its_memories(
     assert [one.name for one in list_projects(store)] == ["harbor"]
     assert project_of(store, settings, moved) == project_of(store, settings, moved / "sub") == former
     searcher.refresh()
-    found = searcher.recall(Query("Where does the parser keep its cursor?", project_id=former.id, with_global=False))
+    found = searcher.recall(Query("Where does the parser keep its cursor?", project_id=former.id))
     assert {hit.id for hit in found} == {kept.episode_id, later.episode_id}
     assert all(hit.cosine is not None for hit in found)
     assert join_moved(store) == []

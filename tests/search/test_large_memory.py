@@ -87,14 +87,11 @@ def test_the_best_memories_of_a_project_come_first_also_where_others_have_better
     everyones = save(store, "the parser of everyone and its further words about it", scope="global")
     assert worse.project_id is not None
 
-    def found(with_global: bool) -> list[int]:
-        rows = search_memories(store, ["parser"], 10, project_id=worse.project_id, with_global=with_global)
-        assert [score for _, score in rows] == sorted((score for _, score in rows), reverse=True)
-        return [row for row, _ in rows]
+    rows = search_memories(store, ["parser"], 10, project_id=worse.project_id)
 
-    assert found(False)[0] == better.id
-    assert set(found(False)) == {worse.id, better.id}
-    assert set(found(True)) == {worse.id, better.id, everyones.id}
+    assert [score for _, score in rows] == sorted((score for _, score in rows), reverse=True)
+    assert rows[0][0] == better.id
+    assert {row for row, _ in rows} == {worse.id, better.id, everyones.id}
 
 
 def test_what_is_new_is_caught_up_with_and_what_is_forgotten_is_never_shown(store: Store) -> None:

@@ -76,15 +76,15 @@ def search_passages(
 
 
 def search_memories(
-    store: Reader, terms: Sequence[Term], limit: int, *, project_id: int | None = None, with_global: bool = True
+    store: Reader, terms: Sequence[Term], limit: int, *, project_id: int | None = None
 ) -> list[tuple[int, float]]:
-    """Return ``(memory row id, BM25)`` of the best memories, limited to a project if given; higher is better."""
+    """Return ``(memory row id, BM25)`` of the best memories, limited to what a project may see; higher is better."""
     expression = match_expression(terms)
     if not expression:
         return []
     if project_id is None:
         return _scores(store, _memories(expression, *MEMORY_WEIGHTS, limit))
-    return _scores(store, _memories_of_project(expression, project_id, limit, with_global=with_global))
+    return _scores(store, _memories_of_project(expression, project_id, limit))
 
 
 def search_notes(
@@ -220,17 +220,16 @@ def _notes_of_project(expression: str, project_id: int, heading: float, text: fl
 # -- raw SQL
 
 
-def _memories_of_project(expression: str, project_id: int, limit: int, *, with_global: bool) -> Statement:
+def _memories_of_project(expression: str, project_id: int, limit: int) -> Statement:
     """Return the statement for the best memories that a project may see.
 
     Rows of memories are long, and only those up to the last hit should be read. In the raw SQL, CROSS JOIN makes SQLite
     rank first, and the LIMIT of the inner query keeps the order; peewee can't express either.
     """
-    seen = f"({IS_OF_PROJECT} AND e.project_id = ?)" + (f" OR {GLOBAL_SQL}" if with_global else "")
     sql = (
         "SELECT f.id AS rowid, f.score FROM (SELECT rowid AS id, -bm25(episode_fts, ?, ?, ?) AS score FROM episode_fts "
         "WHERE episode_fts MATCH ? ORDER BY score DESC LIMIT -1) f CROSS JOIN episode e ON e.id = f.id "
-        f"WHERE {seen} LIMIT ?"
+        f"WHERE ({IS_OF_PROJECT} AND e.project_id = ?) OR {GLOBAL_SQL} LIMIT ?"
     )
     return Statement(sql, (*MEMORY_WEIGHTS, expression, project_id, limit))
 

@@ -208,7 +208,6 @@ def retrieve_passages(
     """Return the shortlist of passages for a question, and the weights of its terms.
 
     Args:
-        query, parsed: the question.
         wait_for_vector: called once the text has been searched.
         among: row ids of the passages to rank, whether they match or not; None for all matches.
         is_worth: called before any text is read; if it returns False, the shortlist is empty.
@@ -219,7 +218,7 @@ def retrieve_passages(
     bm25 = dict(search_passages(store, terms, MAX_TEXT_CANDIDATES, project_id=query.project_id))
     matches, vector = set(bm25) if among is None else set(among), wait_for_vector()
     if among is None and vector is not None and vectors is not None:
-        nearest = vectors.search(vector, MAX_VECTOR_CANDIDATES, query.project_id, with_global=query.with_global)
+        nearest = vectors.search(vector, MAX_VECTOR_CANDIDATES, query.project_id)
         matches |= set(nearest)
     dated = _dated_passages(store, query, parsed) if among is None else set()
     wide = {row_id + distance for row_id in matches | dated for distance in (-1, 0, 1)}

@@ -107,9 +107,9 @@ class VectorCache:
         self._seq = seqs[-1]
         return len(vectors)
 
-    def search(self, query: Floats, limit: int, project: int | None, *, with_global: bool = True) -> dict[int, float]:
-        """Return id → cosine for the best ``limit`` ids; unless it is None, only from ``project`` (and global rows)."""
-        groups = None if project is None else [project, GLOBAL_GROUP] if with_global else [project]
+    def search(self, query: Floats, limit: int, project: int | None) -> dict[int, float]:
+        """Return id → cosine for the best ``limit`` ids; unless it is None, only from ``project`` and global rows."""
+        groups = None if project is None else [project, GLOBAL_GROUP]
         ids, cosines = self._index.top(query, limit, groups=groups)
         return dict(zip(ids.tolist(), cosines.tolist(), strict=True))
 
