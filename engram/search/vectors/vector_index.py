@@ -191,7 +191,6 @@ class VectorIndex:
         """Add rows. Existing rows with the same ids are kept; remove them first to replace them.
 
         Args:
-            ids: an id for each row.
             rows: shape (n, dimension), of any floating-point type.
             groups: a number for each row, such as its project's id; 0 by default.
 
@@ -232,12 +231,7 @@ class VectorIndex:
         return removed
 
     def top(self, query: ArrayLike, limit: int, *, groups: ArrayLike | None = None) -> tuple[Ids, Floats]:
-        """Return the best ``limit`` ids with their cosines, best first.
-
-        Args:
-            query: shape (dimension,).
-            groups: search only rows in these groups.
-        """
+        """Return the best ``limit`` ids with their cosines, best first."""
         vector = self._checked(query)
         view = self._view
         visible = [block.visible(count, groups) for block, count in view]
@@ -278,18 +272,6 @@ class VectorIndex:
             if len(block_places)
         ]
         return (float(np.concatenate(cosines).mean()) if cosines else 0.0), rows
-
-    def get(self, ids: ArrayLike) -> tuple[Ids, Floats]:
-        """Return the ids and the vectors of the rows that exist for ``ids``, in insertion order."""
-        wanted = np.unique(np.asarray(ids, dtype=np.int64))
-        row_ids, rows = [], []
-        for block, count in self._view:
-            places = block.find(count, wanted)
-            if len(places):
-                row_ids.append(block.ids[places])
-                rows.append(block.rows_at(places))
-        matrix = np.concatenate(rows) if rows else np.zeros((0, self.dimension), np.float32)
-        return joined_ids(row_ids), matrix
 
     def _checked(self, query: ArrayLike) -> Floats:
         vector = np.ascontiguousarray(query, dtype=np.float32)
