@@ -25,6 +25,8 @@ from engram.trust.suspicion import why_any_suspect
 QUOTATION_VERBS = "It can be expanded, judged and forgotten; what it says can be saved as a memory"
 #: Maximum length of a saved text, in characters.
 MAX_SAVED_CHARACTERS = 20_000
+#: Maximum length of a summary that is made from a text, in characters.
+MAX_SENTENCE_CHARACTERS = 240
 #: Kinds that a saved memory may have.
 SAVED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_END)
 
@@ -293,15 +295,15 @@ def require_memory(store: Reader, episode_id: str) -> Memory:
     return memory
 
 
-def first_sentence(text: str, limit: int = 240) -> str:
-    """Return the first line or sentence that contains words, on one line of at most ``limit`` characters."""
+def first_sentence(text: str) -> str:
+    """Return the first line or sentence that contains words, cut to ``MAX_SENTENCE_CHARACTERS``."""
     lines = [line.strip(" #*->\t") for line in text.splitlines()]
     first = next(filter(has_words, lines), "")
-    if len(first) <= limit:
+    if len(first) <= MAX_SENTENCE_CHARACTERS:
         return first
-    cut = first[:limit]
+    cut = first[:MAX_SENTENCE_CHARACTERS]
     stop = max(cut.rfind(". "), cut.rfind("; "))
-    return cut[: stop + 1] if stop > limit // 3 else cut.rsplit(" ", 1)[0] + "…"
+    return cut[: stop + 1] if stop > MAX_SENTENCE_CHARACTERS // 3 else cut.rsplit(" ", 1)[0] + "…"
 
 
 # -- Restore a memory from the archive.

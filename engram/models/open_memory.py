@@ -33,8 +33,6 @@ def open_store(
 
     Args:
         path: the file, which is created if missing.
-        cache_kb: size of each connection's page cache, in KB.
-        may_upgrade: change the tables of an earlier version.
 
     Raises:
         BrokenDatabase, NewerSchema, OlderSchema or StoreError: as for ``Store.open``.
@@ -51,23 +49,21 @@ def open_store(
 
 
 @contextlib.contextmanager
-def open_memory(path: Path, *, driver: str, is_made: bool, may_upgrade: bool = False) -> Iterator[Store]:
+def open_memory(path: Path, *, driver: str, is_made: bool) -> Iterator[Store]:
     """Open memory.db while other processes have it open too; a restore waits until it is closed.
 
     If rows were lost with a damaged log, that is recorded, so that the worker checks the file thoroughly.
 
     Args:
         is_made: create a missing file, and set aside another program's database.
-        may_upgrade: migrate the tables of an earlier version. Only code that has made a copy of memory.db may do that;
-            see ``engram.worker.memory_file``.
 
     Raises:
-        OlderSchema: an earlier version wrote the file, and it must not be upgraded; it is left unchanged.
+        OlderSchema: an earlier version wrote the file; only ``engram.worker.memory_file`` may upgrade it, after a copy.
         StoreError: the file can't be opened.
     """
     with using_database(path) as damage:
         make = open_store if is_made else Store
-        store = make(path, driver=driver, may_upgrade=may_upgrade)
+        store = make(path, driver=driver, may_upgrade=False)
         try:
             if not is_made:
                 store.open()

@@ -147,8 +147,8 @@ def memories_around(store: Reader, at_ms: int, *, project_id: int | None = None,
     return before[::-1] + after
 
 
-def related_memories(store: Reader, memory: Memory, project_id: int | None, limit: int = 5) -> list[Memory]:
-    """Return the current memories that share the most and the rarest entities with a memory, without suspect ones.
+def related_memories(store: Reader, memory: Memory, project_id: int | None) -> list[Memory]:
+    """Return the five current memories that share the most and the rarest entities with a memory, without suspect ones.
 
     They are global or belong to ``project_id``, even if ``memory`` belongs to another project.
     """
@@ -169,7 +169,7 @@ def related_memories(store: Reader, memory: Memory, project_id: int | None, limi
         )
         .group_by(shared.memory)
         .order_by(weight.desc(), shared.memory)
-        .limit(limit)
+        .limit(5)
     )
     row_ids = store.fetch_values(query)
     by_row = memories_by_row(store, row_ids)

@@ -131,12 +131,12 @@ def sessions_with_outcomes(store: Reader, prefix: str) -> list[str]:
     return store.fetch_values(tables.Outcome.select(session_id).distinct().where(is_match).order_by(session_id))
 
 
-def outcomes_of_memory(store: Reader, episode_id: str, limit: int = MAX_OUTCOMES) -> list[Outcome]:
+def outcomes_of_memory(store: Reader, episode_id: str) -> list[Outcome]:
     """Return the outcomes for which a memory was considered, latest first, with that memory as the only candidate."""
     outcome, candidate = tables.Outcome, tables.OutcomeCandidate
     of_memory = candidate.select(candidate.outcome).where(candidate.episode_id == episode_id)
     query = _OUTCOMES.select().where(outcome.id.in_(of_memory)).order_by(outcome.at_ms.desc(), outcome.id.desc())
-    return _with_candidates(store, query.limit(limit), episode_id)
+    return _with_candidates(store, query.limit(MAX_OUTCOMES), episode_id)
 
 
 def list_outcomes(

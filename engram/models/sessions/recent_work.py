@@ -115,12 +115,12 @@ def user_texts_elsewhere(
 
 
 @asks_rows(lambda rows: str(rows[0].text) if rows else "")
-def prompt_near(session_id: str, at_ms: int, within_ms: int = 10000) -> Query:
-    """Return the prompt of a session that was sent nearest to a time; "" if there is none within ``within_ms``."""
+def prompt_near(session_id: str, at_ms: int) -> Query:
+    """Return the prompt of a session that was sent nearest to a time; "" if there is none within ten seconds."""
     block, turn, session = tables.TextBlock, tables.Turn, tables.Session
     distance = fn.ABS(turn.started_at_ms - at_ms)
     is_prompt = (session.session_id == session_id) & (block.role == Role.USER.value) & (block.message_id == "")
-    query = block.select(block.text).join(turn).join(session).where(is_prompt & (distance <= within_ms))
+    query = block.select(block.text).join(turn).join(session).where(is_prompt & (distance <= 10_000))
     return query.order_by(distance, block.seq).limit(1)
 
 

@@ -152,15 +152,8 @@ class _Unit:
         return text[self.start : self.stop]
 
 
-def answering(
-    said: Sequence[TextBlock], parts: Sequence[Part], wanted: Wanted, max_words: int = MAX_WORDS
-) -> list[Part]:
-    """Return what is shown of a turn: the parts that the search found, each continued, and the answer that they lack.
-
-    Args:
-        said: the texts of the turn.
-        parts: what the search found, in the order of the transcript.
-    """
+def answering(said: Sequence[TextBlock], parts: Sequence[Part], wanted: Wanted) -> list[Part]:
+    """Return what is shown of a turn: each part that the search found, continued, and the answer that they lack."""
     blocks = _within(said)
     places = [_place_of(part, blocks) for part in parts]
     best = max(_forms_in(blocks, {part.uuid for part in parts}, wanted), key=lambda run: run.worth, default=None)
@@ -169,7 +162,7 @@ def answering(
     # The user's words come last, because they are the question.
     order = sorted(range(len(parts)), key=lambda number: (parts[number].role in _USERS, -shares[number]))
     shown: dict[tuple[int, int], Part] = {}
-    left = max_words
+    left = MAX_WORDS
     if best is not None and best.worth >= max((_worth_of(part, wanted) for part in parts), default=0.0) + MIN_GAIN:
         block = blocks[best.block]
         text = _continued(block.text, best.start, best.stop, wanted, MAX_PART_WORDS)
