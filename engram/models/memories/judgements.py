@@ -345,14 +345,12 @@ def mark_used(tx: Tx, session_id: str, used_at_ms: Mapping[str, int]) -> int:
     The latest showing before the use is marked, unless it is marked already. Memories not shown in the session are
     skipped.
     """
-    return sum(tx.run(_mark_used(session_id, episode_id, at_ms)) for episode_id, at_ms in used_at_ms.items())
-
-
-@prepared
-def _mark_used(session_id: str, episode_id: str, at_ms: int) -> Query:
-    injection = tables.Injection
+    injection, marked = tables.Injection, 0
     showing = injection.alias()
-    of_session = (showing.session_id == session_id) & (showing.episode_id == episode_id)
-    is_shown = (showing.state == "shown") & (showing.at_ms <= at_ms)
-    latest = showing.select(fn.MAX(showing.id)).where(of_session & is_shown)
-    return injection.update(used_at_ms=at_ms).where((injection.id == latest) & injection.used_at_ms.is_null())
+    for episode_id, at_ms in used_at_ms.items():
+        of_session = (showing.session_id == session_id) & (showing.episode_id == episode_id)
+        is_shown = (showing.state == "shown") & (showing.at_ms <= at_ms)
+        latest = showing.select(fn.MAX(showing.id)).where(of_session & is_shown)
+        is_new = (injection.id == latest) & injection.used_at_ms.is_null()
+        marked += tx.run(injection.update(used_at_ms=at_ms).where(is_new))
+    return marked

@@ -88,10 +88,12 @@ def end_task_run(
 
 
 def _merge_with_previous(tx: Tx, run_id: int, kind: str) -> None:
-    previous = tx.fetch_record(_RUN, _before(run_id, kind))
+    run = tables.TaskRun
+    before = _RUN.select().where((run.kind == kind) & (run.id < run_id)).order_by(run.id.desc()).limit(1)
+    previous = tx.fetch_record(_RUN, before)
     if previous is not None and (previous.state, previous.outcome) == (RunState.DONE, NOTHING):
-        tx.run(tables.TaskRun.update(times=previous.times + 1).where(tables.TaskRun.id == run_id))
-        tx.run(tables.TaskRun.delete().where(tables.TaskRun.id == previous.id))
+        tx.run(run.update(times=previous.times + 1).where(run.id == run_id))
+        tx.run(run.delete().where(run.id == previous.id))
 
 
 def running_task_runs(store: Reader, is_alive: Callable[[int], bool]) -> list[TaskRun]:
@@ -119,7 +121,6 @@ def list_task_runs(
 
     Args:
         name: only runs of this kind or key; "" for all.
-        states: only runs in these states.
     """
     query = _RUN.select().where(tables.TaskRun.state.in_([state.value for state in states]))
     if name:
@@ -141,12 +142,6 @@ def clear_task_errors(tx: Tx) -> None:
     # Engram's own words about the file quote nothing.
     may_quote = (tables.Stage.last_error != "") & tables.Stage.name.not_in(["memory", _LOST_WRITES])
     tx.run(tables.Stage.update(last_error=_FORGOTTEN_ERROR).where(may_quote))
-
-
-@prepared
-def _before(run_id: int, kind: str) -> Query:
-    run = tables.TaskRun
-    return _RUN.select().where((run.kind == kind) & (run.id < run_id)).order_by(run.id.desc()).limit(1)
 
 
 @prepared

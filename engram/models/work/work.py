@@ -217,8 +217,10 @@ def due_work(store: Reader, limit: int = 1000) -> list[Work]:
     """Return the work that is due now, oldest first; none while work is paused."""
     if is_work_paused(store):
         return []
-    now = store.now_ms()
-    return store.fetch_records(_WORK, _due(now, now + MAX_DELAY_MS, limit))
+    now, work = store.now_ms(), tables.Work
+    is_time = (work.due_at_ms <= now) | (work.due_at_ms > now + MAX_DELAY_MS)
+    query = _WORK.select().where((work.state == WorkState.DUE.value) & is_time).order_by(work.due_at_ms)
+    return store.fetch_records(_WORK, query.limit(limit))
 
 
 def list_work(store: Reader, states: tuple[WorkState, ...] = (WorkState.DUE, WorkState.DEAD)) -> list[Work]:
@@ -228,7 +230,8 @@ def list_work(store: Reader, states: tuple[WorkState, ...] = (WorkState.DUE, Wor
 
 def finish(tx: Tx, work: Work) -> bool:
     """Mark work as done; return False, and leave it due, if it has been made due again in the meantime."""
-    return tx.run(_finish(work.id, work.version, tx.now_ms())) == 1
+    done = tables.Work.update(state=WorkState.DONE.value, attempts=0, last_error="", updated_at_ms=tx.now_ms())
+    return tx.run(done.where((tables.Work.id == work.id) & (tables.Work.version == work.version))) == 1
 
 
 def fail(store: Store, work: Work, error: str, *, max_attempts: int = 0) -> WorkState:
@@ -236,9 +239,7 @@ def fail(store: Store, work: Work, error: str, *, max_attempts: int = 0) -> Work
     attempts = work.attempts + 1
     state = WorkState.DEAD if max_attempts and attempts >= max_attempts else WorkState.DUE
     wait = BACK_OFF_SECONDS[min(attempts, len(BACK_OFF_SECONDS)) - 1]
-    with store.transaction() as tx:
-        query = _try_again(state, attempts, error, wait, tx.now_ms())
-        tx.run(query.where((tables.Work.id == work.id) & (tables.Work.state == WorkState.DUE.value)))
+    _try_again(store, work, state, error, wait)
     return state
 
 
@@ -251,9 +252,7 @@ def note_crash(store: Store, work: Work, error: str, *, free: int, max_attempts:
     attempts = work.attempts + 1
     state = WorkState.DEAD if attempts >= max_attempts else WorkState.DUE
     wait = 0 if attempts <= free else BACK_OFF_SECONDS[min(attempts - free, len(BACK_OFF_SECONDS)) - 1]
-    with store.transaction() as tx:
-        query = _try_again(state, attempts, error, wait, tx.now_ms())
-        tx.run(query.where((tables.Work.id == work.id) & (tables.Work.state == WorkState.DUE.value)))
+    _try_again(store, work, state, error, wait)
 
 
 def retry(store: Store, work_id: int) -> bool:
@@ -292,14 +291,18 @@ def put_back(store: Store, before: Work, *, version: int) -> bool:
         return tx.run(query.where((table.id == before.id) & is_untouched)) == 1
 
 
-def _try_again(state: WorkState, attempts: int, error: str, wait_seconds: int, now_ms: int) -> Query:
-    return tables.Work.update(
-        state=state.value,
-        attempts=attempts,
-        last_error=error[:MAX_ERROR_CHARS],
-        due_at_ms=now_ms + wait_seconds * 1000,
-        updated_at_ms=now_ms,
-    )
+def _try_again(store: Store, work: Work, state: WorkState, error: str, wait_seconds: int) -> None:
+    """Count a failed attempt, if the work is still due, and set when the next one is due."""
+    with store.transaction() as tx:
+        now = tx.now_ms()
+        query = tables.Work.update(
+            state=state.value,
+            attempts=work.attempts + 1,
+            last_error=error[:MAX_ERROR_CHARS],
+            due_at_ms=now + wait_seconds * 1000,
+            updated_at_ms=now,
+        )
+        tx.run(query.where((tables.Work.id == work.id) & (tables.Work.state == WorkState.DUE.value)))
 
 
 @prepared
@@ -333,19 +336,6 @@ def _make_due(kind: str, key: str, due_at_ms: int, reason: str, now_ms: int) -> 
 @asks_record(_WORK)
 def find_work(kind: str, key: str) -> Query:
     return _WORK.select().where((tables.Work.kind == kind) & (tables.Work.key == key))
-
-
-@prepared
-def _due(now_ms: int, farthest_ms: int, limit: int) -> Query:
-    is_time = (tables.Work.due_at_ms <= now_ms) | (tables.Work.due_at_ms > farthest_ms)
-    query = _WORK.select().where((tables.Work.state == WorkState.DUE.value) & is_time)
-    return query.order_by(tables.Work.due_at_ms).limit(limit)
-
-
-@prepared
-def _finish(work_id: int, version: int, now_ms: int) -> Query:
-    query = tables.Work.update(state=WorkState.DONE.value, attempts=0, last_error="", updated_at_ms=now_ms)
-    return query.where((tables.Work.id == work_id) & (tables.Work.version == version))
 
 
 # -- Leases: which process may do periodic work, and when it was last done.
