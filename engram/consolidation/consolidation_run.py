@@ -254,8 +254,6 @@ def join_pairs(
 
     Args:
         pairs: ``(row id, other row id, cosine)``, most similar first.
-        duplicate_cosine: minimum cosine at which two memories are taken to say the same; it depends on the embedding
-            model.
     """
     with _logged_run(store, settings, duplicate_cosine) as context:
         supersede_pairs(context, pairs)

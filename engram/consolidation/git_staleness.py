@@ -218,7 +218,6 @@ def read_branches(store: Store, settings: Settings, *, only_lively: bool) -> int
     """Read the branches of all projects with a repository on this machine; return how many branches changed.
 
     Args:
-        settings: excluded folders are not read.
         only_lively: True to leave out projects without a turn in the last hour.
     """
     until_seconds = store.clock.steady_seconds() + MAX_SECONDS

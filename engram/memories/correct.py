@@ -225,7 +225,6 @@ def judge_memory(
 
     Args:
         judgement: the judgement. Repeating the current one changes nothing.
-        why: the reason, 1 to 500 characters, recorded in the history.
 
     Raises:
         NotFound: there is no such memory.

@@ -108,7 +108,6 @@ def propose_lines(
     A rule that the user gave in several projects is proposed for the user's own file.
 
     Args:
-        project: the project; None for only the user's own file.
         target: the file for the project's lines; by default CLAUDE.md or .claude/CLAUDE.md in its folder.
 
     Raises:

@@ -239,11 +239,7 @@ def find_runs(store: Store, projects: Sequence[ProjectRow], tool: str) -> ToolHi
 
 
 def fixed_error(store: Store, failed: Iterable[Action], project_ids: Collection[int], branches: Collection[str]) -> str:
-    """Return the newest error among failed calls for which ``find_fixes`` finds a fix; "" if there is none.
-
-    Args:
-        branches: as for ``find_fixes``.
-    """
+    """Return the newest error among failed calls for which ``find_fixes`` finds a fix; "" if there is none."""
     errors = dict.fromkeys(call.error_line for call in failed if telling_lines(call.error_line))
     tried = islice(errors, MAX_TRIED_ERRORS)
     return next((error for error in tried if find_fixes(store, error, project_ids, branches=branches)), "")

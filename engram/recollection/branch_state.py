@@ -167,7 +167,6 @@ def find_branch_state(
     """Return the current state of the work in a folder, leaving out anything that has been finished since.
 
     Args:
-        project_id: row id of the folder's project; None if it has none.
         git_seconds: time limit for reading the working tree; if 0, git is not run.
         but_session: the asking session, which is left out.
     """

@@ -101,11 +101,7 @@ def logistic(weights: Weights, values: Mapping[str, float]) -> float:
 
 
 def least_meaning(context: FeatureContext, floor: float) -> float:
-    """Return by how much a passage's cosine must exceed the usual one to reach a floor if its words match perfectly.
-
-    Args:
-        floor: the minimum relevance, from 0 to 1.
-    """
+    """Return by how much a passage's cosine must exceed the usual one to reach a floor if its words match perfectly."""
     weights = load_weights()
     by_feature = weights.by_feature
     wanted = len(context.wanted)
@@ -214,10 +210,6 @@ def rate_hits(
 
     Only current memories of the session's project or of global scope become bites. A session is shown each memory only
     once, and never two bites that say the same.
-
-    Args:
-        hits: the hits of a search, best first.
-        support: the evidence for the memories other than their own text.
     """
     thresholds = thresholds or Thresholds()
     context = FeatureContext.of(request.text, support or Support())

@@ -72,13 +72,7 @@ class Explanation:
 def explain(
     service: RecollectionService, prompt: str, project: ProjectRow | None = None, *, session_id: str = ""
 ) -> Explanation:
-    """Explain which answer a prompt would get now, without changing anything.
-
-    Args:
-        prompt: the prompt, as a person would type it.
-        project: the project to ask in; None for the session's project, if any.
-        session_id: the session to ask in; "" for a new one.
-    """
+    """Explain which answer a prompt would get now, without changing anything."""
     answer = service.explain(prompt, project=project, session_id=session_id)
     outcome = answer.outcome
     output = json.loads(answer.output)["hookSpecificOutput"]["additionalContext"] if answer.output else ""

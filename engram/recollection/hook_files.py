@@ -182,10 +182,7 @@ class PendingBites:
         the user has sent another prompt.
 
         Args:
-            prompt: the prompt that the bites belong to.
             render: returns the hook output; b"" only withdraws the pending bites.
-            outcome: the outcome to record with the bites.
-            channel: the channel of their records in the ledger.
             key: the key of their records in the ledger; the prompt's key by default.
         """
         with self._lock:

@@ -37,11 +37,6 @@ class Ledger:
     """The ledger in memory.db, plus the entries not stored yet. Thread-safe."""
 
     def __init__(self, store: Store, scope: SessionScope) -> None:
-        """Create a ledger.
-
-        Args:
-            scope: determines a session's project, and whether the session may be shown anything.
-        """
         self._store = store
         self._scope = scope
         self._keeps_outcomes = scope.settings.outcome_days > 0
@@ -137,7 +132,6 @@ class Ledger:
 
         Args:
             outcome: the outcome; if its project is missing, the project is looked up when the outcome is stored.
-            cwd: the session's folder, if known.
         """
         if self._keeps(outcome):
             with self._lock:

@@ -225,7 +225,6 @@ def read_failure(
     Args:
         error: the whole error message, which is redacted line by line, as during ingest.
         branches: the session's branch in the transcript and in the repository, which may be part of the message.
-        keys: the error's keys, if known.
     """
     keys = tuple(keys) or error_keys(map(redact, telling_lines(error)), branches)
     if not keys or not programs_of(command):

@@ -282,8 +282,6 @@ class PromptAnswerer:
         """Return the outcome of a selection. ``SessionScope.complete`` adds its project if that is missing.
 
         Args:
-            prompt: the prompt, or the prompt of the tool call.
-            channel: how the bites are shown.
             verdict: the verdict on the chosen bites; SHOWN by default.
             digest: the hash of a tool call's text; the prompt's hash by default.
         """

@@ -66,9 +66,6 @@ class SessionScope:
     def refusal(self, session_id: str, cwd: str, project_id: int | None = None) -> Verdict | None:
         """Return EXCLUDED or PAUSED if a session must not be shown anything because of its folder or project; otherwise
         None.
-
-        Args:
-            project_id: the project to ask in; None for the session's project.
         """
         session = sessions.find_session(self.store, session_id)
         folders = {cwd, session.cwd if session else ""} - {""}

@@ -36,7 +36,6 @@ def bites_text(bites: Sequence[Bite], tokens: int) -> str:
 
     Args:
         bites: best first; those that exceed the budget are left out.
-        tokens: budget for the texts of the bites.
     """
     lines = bite_lines(bites, tokens)
     return fenced([HEADER, *lines]) if lines else ""

@@ -41,7 +41,6 @@ def find_answers(
 
     Args:
         but: fixes whose sessions are left out.
-        branches: the current branch, which may be part of the error.
     """
     lines = [line for line in telling_lines(error) or (error,) if error_keys((line,), branches)]
     shared: Counter[int] = Counter()

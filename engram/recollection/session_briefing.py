@@ -97,8 +97,6 @@ def build_briefing(
     its own.
 
     Args:
-        settings: the token budget and the folders.
-        project_id: row id of the project; None for global memories only.
         in_context: returns the ids of memories with a source in the session's context. Called after all memories have
             been read, so that memories extracted from the session in the meantime are left out.
         where: the state of the work in the session's folder; None to leave it out.

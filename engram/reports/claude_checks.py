@@ -232,12 +232,7 @@ def settings_files(claude_folder: Path, folder: Path) -> dict[Path, Mapping[str,
 
 
 def _check_obstacles(settings: Settings, folder: Path, server: str, *, has_plugin: bool) -> Iterator[Check]:
-    """Check for settings of the organization, the user or the project that keep Engram from running.
-
-    Args:
-        server: the name of Engram's server in Claude Code.
-        has_plugin: a plugin provides the hooks and the server.
-    """
+    """Check for settings of the organization, the user or the project that keep Engram from running."""
     managed, own = managed_files(), settings_files(settings.claude_folder, folder)
     for name, path in find_policies((*NO_HOOKS, *_NO_PLUGIN)).items():
         what = "hooks" if name in NO_HOOKS else "plugin" if has_plugin else "hooks and MCP server"

@@ -141,11 +141,7 @@ class MemoryReport:
 
 
 def report_memory(store: Store, memory: Memory, asked_on: str = "") -> MemoryReport:
-    """Collect everything known about a memory. Nothing is hidden, because the report is for the user.
-
-    Args:
-        asked_on: the branch on which the user is working; "" if unknown.
-    """
+    """Collect everything known about a memory. Nothing is hidden, because the report is for the user."""
     return MemoryReport(
         memory=memory,
         evidence=tuple(evidence_places(store, memory)),

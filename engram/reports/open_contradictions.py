@@ -32,7 +32,6 @@ def compare_some(store: Store, after: int = 0, limit: int = -1) -> tuple[list[Fi
 
     Args:
         after: row id of the last memory compared so far; 0 to start.
-        limit: how many memories to compare; -1 for all.
 
     Returns:
         The memories that a file contradicts, and the row id to pass as ``after`` next; 0 once every memory was

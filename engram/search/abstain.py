@@ -82,13 +82,7 @@ def is_unsupported(support: float) -> bool:
 
 
 def is_unanswered(support: float, nearest_cosine: float, relevance_floor: float) -> bool:
-    """Return whether no hit answers a question: its support is low, and no hit is near.
-
-    Args:
-        support: how well the passages support the question.
-        nearest_cosine: the largest cosine of the hits that would be shown.
-        relevance_floor: as for ``query_support``.
-    """
+    """Return whether no hit answers a question: its support is low, and no hit is near."""
     return support < LOOKUP_SUPPORT and is_far(nearest_cosine, relevance_floor)
 
 
@@ -132,8 +126,6 @@ def is_above_floor(
 
     Args:
         cosine: the text's cosine to the question; NaN if it has no vector, in which case only its words count.
-        coverage: the weights of the question's terms.
-        relevance_floor: the model's cosine below which text is unrelated to a question.
         nearby: the text together with its neighbours; "" to use only the text.
     """
     text = text.lower()

@@ -185,7 +185,6 @@ def answer_question(
         query: the question. ``limit`` is the maximum number of memories, ``max_hits`` the maximum number of all hits;
             if ``max_hits`` is set, memories are chosen before sessions, and one place is kept for a passage that is
             closer than every memory.
-        max_words: the word budget of the printed answer.
         with_passages: if False, the answer contains only memories.
         standing_of: returns what the user's files say; a memory that is also in a file is listed without its text.
         changes_of: returns how many of the files that each turn edited have changed since.
@@ -419,7 +418,6 @@ def closeness_of(hits: Sequence[PublicHit], turns: Mapping[str, int | None], wan
 
     Args:
         turns: id of a memory or passage → row id of its turn.
-        wanted: the weights of the question's words.
     """
     closeness: dict[str, float] = {}
     of_turn: dict[int, float] = {}

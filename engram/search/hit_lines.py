@@ -151,7 +151,6 @@ def answer_text(hits: Sequence[PublicHit], project: str | None = None, session_i
     command.
 
     Args:
-        hits: the result of ``answer_question``.
         project: the reader's project. For a global memory from another project, only the date and the text are shown.
             None shows everything.
         session_id: the reader's session, whose hits are marked with ``OWN`` because they are not from an earlier

@@ -375,7 +375,6 @@ def sink_other_branches(hits: Sequence[Hit], branches: Mapping[int, str], asked_
     """Return the hits, best first, each with its unmerged branch and with the score lowered accordingly.
 
     Args:
-        hits: memories, best first.
         branches: row id of a memory → its unmerged branch.
         asked_on: the branch that the asker works on; memories of this branch are not lowered.
     """
@@ -414,7 +413,6 @@ def are_barred(sentences: Sequence[str], barred: Collection[str]) -> list[bool]:
     recognised alone.
 
     Args:
-        sentences: all sentences of the message, in order.
         barred: the texts that were judged wrong, normalised.
     """
     if not barred:
@@ -491,11 +489,7 @@ def later_word(question: str, hits: Sequence[PublicHit]) -> int:
 
 
 def _changes(later: str, earlier: str, asked: frozenset[str]) -> bool:
-    """Return whether a later text says that something else holds of what an earlier one says.
-
-    Args:
-        asked: the stems of the question's words.
-    """
+    """Return whether a later text says that something else holds of what an earlier one says."""
     before = [
         (words, bool(STATES_PROBLEM.search(told))) for told in sentence_texts(earlier) if (words := topic_stems(told))
     ]

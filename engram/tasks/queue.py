@@ -326,11 +326,7 @@ class EngramQueue(Huey):
         self.consumer: EngramConsumer | None = None
 
     def bind(self, home: Home, driver: str = "auto", *, busy_seconds: float = BUSY_SECONDS) -> EngramQueue:
-        """Use the queue of ``home``.
-
-        Args:
-            busy_seconds: how long an enqueue waits for another writer before it fails.
-        """
+        """Use the queue of ``home``."""
         self.storage.place(home, driver, busy_seconds)
         return self
 

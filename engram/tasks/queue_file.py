@@ -170,11 +170,7 @@ class QueueFile(SqliteStorage):
         self._index: tuple[int, int] | None = None
 
     def place(self, home: Home, driver: str = "auto", busy_seconds: float = BUSY_SECONDS) -> None:
-        """Use the queue of ``home`` from now on, without opening it yet.
-
-        Args:
-            busy_seconds: how long a statement waits for another writer.
-        """
+        """Use the queue of ``home`` from now on, without opening it yet."""
         self.close()
         if driver == "auto":
             driver = "cysqlite" if importlib.util.find_spec("cysqlite") else "sqlite3"

@@ -214,7 +214,6 @@ def run_worker(
     """Run until SIGTERM or SIGINT; must be called in its own process, from the main thread.
 
     Args:
-        make: creates the services for tasks, compiling the model first if necessary.
         has_parent: True if a supervisor started this process, in which case a missing memory folder is not recreated.
 
     Returns:

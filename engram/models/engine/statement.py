@@ -191,7 +191,6 @@ class RecordReader(Generic[R]):
         """Check that the record and the table match.
 
         Args:
-            table: the table from which the fields are read.
             expressions: what to select for a field without a column of the same name.
             readers: how to convert a field's stored value; flags are converted to bool automatically.
             left_out: columns that the record leaves out.

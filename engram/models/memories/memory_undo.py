@@ -81,8 +81,6 @@ def undo_change(tx: Tx, change: Change, *, actor: Actor, run_id: int | None = No
     """Undo one change. If it is itself an undo, that redoes the original change. A missing memory is skipped.
 
     Args:
-        change: the step of a history to undo.
-        run_id: the run that the new step belongs to; None if there is none.
         reason: why; defaults to the number of the change's run.
     """
     memory = find_memory(tx, change.episode_id)

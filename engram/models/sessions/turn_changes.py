@@ -383,7 +383,6 @@ def add_passages(
     """Split new text blocks (turn, row id, text) of a session into passages and index them.
 
     Args:
-        blocks: in the order of the transcript.
         projects: row id of a turn → row id of its project.
     """
     rows: list[dict[str, StoredValue]] = []

@@ -291,11 +291,7 @@ class RankingModel:
     weights: Mapping[str, float]
 
     def rank(self, features: Mapping[str, Column], *, without: Collection[str] = ()) -> Ranking:
-        """Return one score for each passage, and what each feature group added.
-
-        Args:
-            without: names of feature groups to leave out.
-        """
+        """Return one score for each passage, and what each feature group added."""
         parts: dict[str, Column] = {}
         for feature, group in FEATURE_GROUPS.items():
             if group not in without:

@@ -244,7 +244,6 @@ def ends_of_turns(
     likely to answer the question.
 
     Args:
-        wanted: the weights of the question's words.
         answered: ids of passages that say what the question asks for. If they take it from the last message, its other
             words are left out.
     """
@@ -283,7 +282,6 @@ def end_of_turn(turn: Turn, said: str, wanted: Coverage, barred: Collection[str]
     None if they don't say enough, or read like an instruction that somebody planted.
 
     Args:
-        wanted: the weights of the question's words.
         barred: the texts that were judged wrong; statements in them are left out.
     """
     number = next((place for place, block in reversed([*enumerate(turn.said)]) if block.role is Role.ASSISTANT), None)
