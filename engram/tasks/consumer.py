@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 #: Number of threads that run tasks; at most one of them runs a heavy task at any time.
 WORKERS = 4
-#: Interval between checks of Huey's schedule, in seconds; only Huey's own retries are scheduled there.
+#: Interval between checks whether the periodic scan is due, in seconds.
 SCHEDULER_SECONDS = 5
 #: Interval at which the main thread checks for signals, in seconds.
 SIGNAL_SECONDS = 0.25

@@ -12,8 +12,8 @@ import logging
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from engram.errors import BadRequest, EngramError
@@ -35,119 +35,57 @@ if TYPE_CHECKING:
     from engram.tasks.consumer import EngramConsumer
 
 
-# -- Serialise messages as JSON, so that people can read them and a forged message can't run code.
+# -- Serialise messages as JSON, so that people can read them and a forged message can't run code. A task of Engram has
+# ids as arguments, and a priority. Huey's schedule, retries, expiry and pipelines are not used, because memory.db says
+# what is due and when it is tried again.
 
 #: Maximum size of a message, in bytes. Engram's messages contain only ids, so a larger one is not from Engram.
 MAX_MESSAGE_BYTES = 16_384
 #: Maximum length of a text argument, in characters.
 MAX_ARGUMENT_CHARS = 512
 _SCALARS = (str, int, float, bool, type(None))
-#: Types that Huey expects a message's fields to have.
-_FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
-    "id": (str,),
-    "name": (str,),
-    "eta": (datetime, type(None)),
-    "retries": (int,),
-    "retry_delay": (int, float),
-    "priority": (int, float, type(None)),
-    "args": (tuple,),
-    "kwargs": (dict,),
-    "on_complete": (Message, type(None)),
-    "on_error": (Message, type(None)),
-    "expires": (datetime, timedelta, int, float, type(None)),
-    "expires_resolved": (datetime, type(None)),
-    "timeout": (int, float, type(None)),
-    "chord_config": (type(None),),
-    "retry_backoff": (int, float),
-}
 
 
 class JsonSerializer:
-    """Serializes what Huey stores as JSON: messages with their dates and time spans, and plain values."""
+    """Serializes messages as JSON: the id, name, arguments and priority of a task."""
 
-    def serialize(self, data: Any) -> bytes:
-        return json.dumps(_pack(data), separators=(",", ":"), sort_keys=True).encode()
+    def serialize(self, message: Message) -> bytes:
+        if message.kwargs or not all(isinstance(argument, _SCALARS) for argument in message.args):
+            raise BadRequest("the arguments of a task can't be queued; tasks only take ids, by position")
+        fields = {"id": message.id, "name": message.name, "args": message.args, "priority": message.priority}
+        return json.dumps({"message": fields}, separators=(",", ":"), sort_keys=True).encode()
 
-    def deserialize(self, data: bytes) -> Any:
-        """Return the deserialised value, with tuples instead of lists.
-
-        Raises BadRequest if the bytes are not a valid value.
-        """
+    def deserialize(self, data: bytes) -> Message:
+        """Return a message. Raises BadRequest if the bytes are none, or one that Huey could not run."""
         data = bytes(data)
         if len(data) > MAX_MESSAGE_BYTES:
             raise BadRequest(f"a message of {len(data)} bytes is too long")
         try:
-            return _unpack(json.loads(data))
-        except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
+            fields = json.loads(data)["message"]
+            task_id, name, args, priority = (fields[field] for field in ("id", "name", "args", "priority"))
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise BadRequest(f"not a message: {type(error).__name__}: {str(error)[:100]}") from error
+        is_named = isinstance(task_id, str) and isinstance(name, str)
+        if not is_named or not isinstance(priority, int | float | None) or not isinstance(args, list):
+            raise BadRequest("not a message: a field has another type")
+        if not all(isinstance(one, _SCALARS) and len(str(one)) <= MAX_ARGUMENT_CHARS for one in args):
+            raise BadRequest("not a message: an argument is not an id")
+        return Message(id=task_id, name=name, priority=priority, args=tuple(args), kwargs={})
 
 
 def key_of(data: bytes) -> str | None:
-    """Return a message's task name and arguments, which identify equal tasks; None for a scheduled message."""
+    """Return a message's task name and arguments, which identify equal tasks; None for bytes that are not a message."""
     try:
         fields = json.loads(data)["message"]
-        if fields["eta"] is not None:
-            return None
-        return json.dumps([fields["name"], fields["args"], fields["kwargs"]], separators=(",", ":"), sort_keys=True)
+        return json.dumps([fields["name"], fields["args"]], separators=(",", ":"))
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
 
 
 def name_of(data: bytes) -> str:
     """Return the name of a message's task; "" for bytes that are not a message."""
-    try:
-        return str(json.loads(data)["message"]["name"])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return ""
-
-
-def _pack(value: Any) -> Any:
-    if isinstance(value, Message):
-        return {"message": {name: _pack(part) for name, part in value._asdict().items()}}
-    if isinstance(value, datetime):
-        return {"time": value.isoformat()}
-    if isinstance(value, timedelta):
-        return {"seconds": value.total_seconds()}
-    if isinstance(value, Mapping):
-        return {"map": {str(name): _pack(part) for name, part in value.items()}}
-    if isinstance(value, list | tuple):
-        return [_pack(part) for part in value]
-    if not isinstance(value, _SCALARS):
-        raise BadRequest(f"a task argument of type {type(value).__name__} cannot be queued; tasks only take ids")
-    return value
-
-
-def _unpack(value: Any) -> Any:
-    if isinstance(value, list):
-        return tuple(_unpack(part) for part in value)
-    if not isinstance(value, dict):
-        return value
-    (kind, content), *others = value.items()
-    if others:
-        raise ValueError("a value has two types")
-    if kind == "message":
-        return _checked(Message(**{name: _unpack(part) for name, part in content.items()}))
-    if kind == "time":
-        return datetime.fromisoformat(content)
-    if kind == "seconds":
-        return timedelta(seconds=content)
-    if kind == "map":
-        return {str(name): _unpack(part) for name, part in content.items()}
-    raise ValueError(f"unknown kind {kind[:20]!r}")
-
-
-def _checked(message: Message) -> Message:
-    """Return the message if its fields have the types that Huey relies on. Raises ValueError."""
-    for name, types in _FIELD_TYPES.items():
-        if not isinstance(getattr(message, name), types):
-            raise ValueError(f"its {name} is a {type(getattr(message, name)).__name__}")
-    for time in (message.eta, message.expires_resolved):
-        if time is not None and time.tzinfo is not None:
-            raise ValueError("a time has a time zone")
-    for argument in (*message.args, *message.kwargs.values()):
-        if not isinstance(argument, _SCALARS) or (isinstance(argument, str) and len(argument) > MAX_ARGUMENT_CHARS):
-            raise ValueError("an argument is not an id")
-    return message
+    key = key_of(data)
+    return "" if key is None else str(json.loads(key)[0])
 
 
 # -- Huey's storage for ``queue.db``: a datagram wakes the worker, and each key is queued only once. Huey's own
@@ -239,20 +177,12 @@ class QueueStorage(QueueFile):
         return bytes(data)
 
     def read_schedule(self, ts: datetime) -> list[bytes]:
-        """Remove and return due scheduled messages. Check without a lock first, because there are usually none."""
-        if not self.sql(
-            "select 1 from schedule where queue = ? and timestamp <= ? limit 1",
-            (self.name, ts.timestamp()),
-            results=True,
-        ):
-            return []
-        return [bytes(data) for data in self._with_repair(lambda: super(QueueStorage, self).read_schedule(ts))]
+        """Return no message, because none is scheduled."""
+        return []
 
     def pop_data(self, key: str) -> Any:
-        """Remove and return a stored value. Check without a lock first, since there is usually none."""
-        if not self.has_data_for_key(key):
-            return EmptyData
-        return self._with_repair(lambda: super(QueueStorage, self).pop_data(key))
+        """Return no value, because none is stored: neither results nor revoked tasks."""
+        return EmptyData
 
     def waiting(self) -> list[bytes]:
         """Return all waiting messages, starting with the next one."""
@@ -369,13 +299,6 @@ class EngramQueue(Huey):
             return super().execute(task, timestamp)
         finally:
             self.storage.end_task(task.name)
-
-    def deserialize_task(self, data: bytes) -> Any:
-        """Return the task of a message; see Huey. Raises BadRequest if the bytes are not a message."""
-        message = self.serializer.deserialize(data)
-        if not isinstance(message, Message):
-            raise BadRequest("not a message")
-        return self._registry.create_task(message)
 
     def _reject(self, data: bytes, error: Exception) -> None:
         logger.warning("action=reject_message bytes=%d reason=%s", len(data), error)

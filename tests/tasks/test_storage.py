@@ -14,7 +14,7 @@ import pytest
 
 from engram.errors import HomeError, StoreError
 from engram.paths import Home
-from engram.tasks.queue import EngramQueue, JsonSerializer, QueueStorage
+from engram.tasks.queue import EngramQueue, QueueStorage
 
 MakeQueue = Callable[[], EngramQueue]
 
@@ -82,7 +82,7 @@ def test_a_task_that_fails_or_cannot_be_read_makes_room_for_the_next(make_queue:
     queue.fails = queue.task(name="fails")(lambda one: 1 / 0)
     for one in ("a", "b"):
         queue.fails(one)
-        queue.storage.enqueue(b'{"message":{"name":"unknown","eta":null,"args":[%d],"kwargs":{}}}' % len(one))
+        queue.storage.enqueue(b'{"message":{"name":"unknown","args":[%d]}}' % len(one))
     queue.storage.enqueue(b"no message")
     for one in ("a", "b"):
         task = queue.dequeue()
@@ -203,8 +203,9 @@ def test_a_file_unlinked_while_another_process_has_it_open_is_seen(make_queue: M
         b'{"message":{"name":"note"}}',
         b"[" * 5000,
         b'{"message":{"nosuch":1}}',
-        b'{"map":{}}',
-        b'{"time":"yesterday"}',
+        b'{"message":{"id":"1","name":"note","args":[["a"]],"priority":0}}',
+        b'{"message":{"id":"1","name":"note","args":["%s"],"priority":0}}' % (b"a" * 600),
+        b'{"message":{"id":1,"name":"note","args":["b"],"priority":0}}',
         b"x" * 100_000,
     ],
 )
@@ -280,7 +281,7 @@ def test_a_long_home_can_be_woken(tmp_path: Path) -> None:
     producer.place(home, "sqlite3", 1.0)
     worker.listen()
 
-    producer.enqueue(JsonSerializer().serialize("x"))
+    producer.enqueue(b"x")
 
     assert worker._listener is not None
     assert worker._listener.wait(60)
