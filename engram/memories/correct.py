@@ -50,8 +50,6 @@ from engram.trust.display import number_of
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    #: The memory as it was.
-    old: Memory
     #: The memory that contains the new text.
     made: Memory
     #: Number of the contradiction for the user to decide; 0 if the old memory was replaced.
@@ -101,7 +99,7 @@ def correct_memory(
         made, number = replace_memory(
             tx, old, judged(new, actor), actor=actor, action="correct", reason=f"corrected: {reason}"
         )
-    return Correction(old, made, number)
+    return Correction(made, number)
 
 
 def supersede_memory(store: Store, episode_id: str, successor_id: str, *, actor: Actor) -> Memory:

@@ -409,28 +409,7 @@ _FILE_NAME = lazy_regex(r"[^\s/\\]\.[A-Za-z]\w{0,9}$")
 _SUBCOMMAND = lazy_regex(r"[a-z][\w.-]*(?:\s+[a-z][\w:-]*)?")
 #: Routine programs, for which no reminder is needed.
 _READ_ONLY_PROGRAMS = frozenset(
-    [
-        "cat",
-        "cd",
-        "cp",
-        "echo",
-        "find",
-        "grep",
-        "head",
-        "ls",
-        "mkdir",
-        "mv",
-        "pwd",
-        "rg",
-        "rm",
-        "sed",
-        "sleep",
-        "tail",
-        "test",
-        "touch",
-        "wc",
-        "which",
-    ]
+    "cat cd cp echo find grep head ls mkdir mv pwd rg rm sed sleep tail test touch wc which".split()
 )
 
 

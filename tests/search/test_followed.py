@@ -22,8 +22,8 @@ EARLIER = "The readFile parser fails for three copper headers."
     ],
 )
 def test_words_in_any_form_are_about_the_same(later: str) -> None:
-    other = LaterText(Role.ASSISTANT, "The walrus sleeps.", 1)
-    found = find_later(EARLIER, Role.ASSISTANT, [other, LaterText(Role.ASSISTANT, later, 2)])
+    other = LaterText(Role.ASSISTANT, "The walrus sleeps.")
+    found = find_later(EARLIER, Role.ASSISTANT, [other, LaterText(Role.ASSISTANT, later)])
 
     assert found is not None
     assert found.text in later
@@ -33,13 +33,13 @@ def test_words_in_any_form_are_about_the_same(later: str) -> None:
     "later", ["The walrus is fixed.", "A header was fixed.", "The parser for three copper headers fails still.", ""]
 )
 def test_what_is_about_something_else_or_says_the_same_ends_nothing(later: str) -> None:
-    assert find_later(EARLIER, Role.ASSISTANT, [LaterText(Role.ASSISTANT, later, 1)]) is None
+    assert find_later(EARLIER, Role.ASSISTANT, [LaterText(Role.ASSISTANT, later)]) is None
 
 
 def test_a_sentence_that_is_shown_already_ends_nothing() -> None:
     later = "The parser of readFile is fixed, copper headers pass."
 
-    assert find_later(f"{EARLIER}\n{later}", Role.ASSISTANT, [LaterText(Role.ASSISTANT, later, 1)]) is None
+    assert find_later(f"{EARLIER}\n{later}", Role.ASSISTANT, [LaterText(Role.ASSISTANT, later)]) is None
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_what_takes_back_something_else_or_is_not_the_users_ends_nothing(shown: 
 
 @pytest.mark.parametrize("later", ["Vergiss das, das war Quatsch.", "Scratch that.", "oops, wrong window"])
 def test_the_next_prompt_takes_back_what_the_user_said_in_any_language(later: str) -> None:
-    prompts = [LaterText(Role.USER, later, 1), LaterText(Role.USER, "Go on with the parser.", 2)]
+    prompts = [LaterText(Role.USER, later), LaterText(Role.USER, "Go on with the parser.")]
 
     found = find_later("The staging port is 5433.", Role.USER, prompts)
 
@@ -89,7 +89,7 @@ def test_the_next_prompt_takes_back_what_the_user_said_in_any_language(later: st
 
 
 def test_a_later_prompt_takes_back_what_it_names() -> None:
-    prompts = [LaterText(Role.USER, "Go on.", 1), LaterText(Role.USER, "Forget what I said about the staging port.", 2)]
+    prompts = [LaterText(Role.USER, "Go on."), LaterText(Role.USER, "Forget what I said about the staging port.")]
 
     found = find_later("The staging port is 5433.", Role.USER, prompts)
 
@@ -107,7 +107,7 @@ def test_a_later_prompt_takes_back_what_it_names() -> None:
     ],
 )
 def test_a_later_prompt_may_name_what_it_takes_back_in_any_place(later: str) -> None:
-    prompts = [LaterText(Role.USER, "Mend the winch.", 1), LaterText(Role.USER, later, 2)]
+    prompts = [LaterText(Role.USER, "Mend the winch."), LaterText(Role.USER, later)]
 
     found = find_later("The staging port is 5433.", Role.USER, prompts)
 
@@ -120,8 +120,8 @@ def test_a_later_prompt_may_name_what_it_takes_back_in_any_place(later: str) -> 
     "later", ["Sorry, I meant 5434.", "wait, no, 5434", "correction: 5434", "Actually no, use 5434."]
 )
 def test_the_next_prompt_may_correct_what_the_user_said(later: str) -> None:
-    assert find_later("The staging port is 5433.", Role.USER, [LaterText(Role.USER, later, 1)]) is not None
-    assert find_later("The staging port is 5433.", Role.USER, [LaterText(Role.USER, "No, go on.", 1)]) is None
+    assert find_later("The staging port is 5433.", Role.USER, [LaterText(Role.USER, later)]) is not None
+    assert find_later("The staging port is 5433.", Role.USER, [LaterText(Role.USER, "No, go on.")]) is None
 
 
 def test_a_turn_that_ends_in_a_message_without_a_statement_has_no_end() -> None:

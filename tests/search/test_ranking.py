@@ -145,8 +145,6 @@ def row(number: int, summary: str) -> MemoryRow:
         importance=Importance.NORMAL,
         is_pinned=False,
         is_lowered=False,
-        weight=1.0,
-        quality=0.0,
         created_at_ms=NOW,
         access_count=0,
         session_ref=0,

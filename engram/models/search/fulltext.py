@@ -258,8 +258,6 @@ class MemoryRow:
     importance: Importance
     is_pinned: bool
     is_lowered: bool
-    weight: float
-    quality: float
     created_at_ms: int
     access_count: int
     session_ref: int

@@ -224,7 +224,6 @@ class LaterText:
 
     role: str
     text: str
-    at_ms: int
 
 
 def said_after(store: Reader, row_id: int, limit: int) -> list[LaterText]:
@@ -233,7 +232,7 @@ def said_after(store: Reader, row_id: int, limit: int) -> list[LaterText]:
     if place is None:
         return []
     rows = store.fetch(_texts_after(place.session_ref, place.at_ms, place.said_id, limit))
-    return [LaterText(row.role, row.text, row.at_ms) for row in rows]
+    return [LaterText(row.role, row.text) for row in rows]
 
 
 @asks_rows(lambda rows: [str(row.text) for row in rows])
@@ -262,7 +261,7 @@ def _texts_after(session_ref: int, at_ms: int, said_id: int, limit: int) -> Quer
     block, turn, said_at_ms = tables.TextBlock, tables.Turn, _said_at_ms()
     is_later = (said_at_ms > at_ms) | ((said_at_ms == at_ms) & (block.id > said_id))
     text = fn.SUBSTR(block.text, 1, MAX_LATER_CHARACTERS).alias("text")
-    query = block.select(block.role, text, said_at_ms.alias("at_ms")).join(turn)
+    query = block.select(block.role, text).join(turn)
     query = query.where((turn.session == session_ref) & is_later)
     return query.order_by(said_at_ms, block.id).limit(limit)
 

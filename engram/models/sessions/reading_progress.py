@@ -54,7 +54,6 @@ class Seen:
     """The stored state with which the sweep compares a source."""
 
     stamp: str
-    size: int
     bytes_read: int
 
 
@@ -150,10 +149,8 @@ def drop_unreadable(tx: Tx, transcript_id: int) -> None:
 def all_seen(store: Reader) -> dict[Place, Seen]:
     """Return the last seen state of every source that has ever been read."""
     table = tables.Transcript
-    rows = store.fetch(table.select(table.path, table.part, table.stamp, table.size, table.bytes_read))
-    return {
-        Place(Path(os.fsdecode(bytes(row.path))), row.part): Seen(row.stamp, row.size, row.bytes_read) for row in rows
-    }
+    rows = store.fetch(table.select(table.path, table.part, table.stamp, table.bytes_read))
+    return {Place(Path(os.fsdecode(bytes(row.path))), row.part): Seen(row.stamp, row.bytes_read) for row in rows}
 
 
 def is_changed(source: Source, seen: Seen | None) -> bool:

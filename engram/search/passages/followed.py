@@ -98,7 +98,7 @@ def what_followed(store: Reader, row_id: int, text: str, role: str) -> LaterText
     if role == Role.USER:
         taken_back = (taken_back_in(text, said) for said in said_by_user(store, row_id))
         if words := next(filter(None, taken_back), ""):
-            return LaterText(Role.USER, words, 0)
+            return LaterText(Role.USER, words)
     return find_later(text, role, said_after(store, row_id, MAX_LATER_TEXTS))
 
 
