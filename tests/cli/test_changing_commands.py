@@ -186,10 +186,11 @@ def test_edit_pin_and_bad_change_one_memory_and_keep_its_history(filled: Store, 
 
 
 def test_edit_opens_an_editor_where_no_option_says_what(
-    filled: Store, run: Run, run_json: RunJson, monkeypatch: pytest.MonkeyPatch
+    filled: Store, run: Run, run_json: RunJson, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     made = run_json("save", "--global", "Use spaces.")["id"]
     monkeypatch.setenv("EDITOR", "sed -i.bak s/spaces/tabs/")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # the editor leaves its copy there
 
     refused = run("edit", made, code=1).stderr
     monkeypatch.setattr("engram.cli.change_commands.has_terminal", lambda: True)
