@@ -29,11 +29,17 @@ def test_no_text_that_is_too_long_is_kept_whichever_argument_it_is(text: str, ot
     assert judged(text, **others) is not judged(text, **others)
 
 
-def test_few_long_texts_are_kept() -> None:
-    first = judged(LONG)
-    assert judged(LONG) is first
+def test_the_prompts_of_a_long_session_are_kept() -> None:
+    found = [judged(f"prompt {number}") for number in range(5_000)]
 
-    for number in range(20):
+    assert all(judged(f"prompt {number}") is result for number, result in enumerate(found))
+
+
+def test_texts_give_way_to_later_ones_before_they_take_too_much_memory() -> None:
+    first, kept = judged(LONG), judged(f"{LONG}kept")
+
+    for number in range(1_500):
         judged(f"{LONG}{number}")
+        assert judged(f"{LONG}kept") is kept
 
     assert judged(LONG) is not first

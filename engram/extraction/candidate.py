@@ -218,8 +218,6 @@ class ExtractionContext:
     own: tuple[NearMemory, ...] = ()
     #: Memories of the project that are close to the turns, closest first.
     near: tuple[NearMemory, ...] = ()
-    #: The session's next turn after the given ones; None if there is none yet.
-    following: Turn | None = None
     #: Orders in the given turns that the user also gave in another session, as returned by ``user_rules.orders``.
     said_before: frozenset[str] = frozenset()
 

@@ -13,11 +13,9 @@ from engram.extraction.candidate import Candidate, ExtractionContext, Extractor
 from engram.extraction.store_candidates import Keeper, Kept, apply_actions, refusals
 from engram.extraction.turn_batches import (
     BATCH_TURNS,
-    Batch,
     ContextBuilder,
     check_unforgotten,
     is_at_home,
-    next_batch,
     within_project,
 )
 from engram.models.engine.transaction import Store, Tx
@@ -25,6 +23,7 @@ from engram.models.memories.memory_records import Memory
 from engram.models.search.vector_rows import put_vectors
 from engram.models.sessions.sessions import SessionRow, find_session, note_extraction, set_rolling_summary
 from engram.models.sessions.stored_turns import (
+    StoredTurn,
     check_unmoved,
     has_due_turns,
     mark_extracted,
@@ -89,7 +88,7 @@ def extract_session(
 
     The extractor and the model run outside any transaction. Any number of extractions of a session may run at the same
     time: each batch is written only once, and not at all if a turn has grown in the meantime, in which case the batch
-    is read again.
+    is read again. A repeatable extractor is given all turns of the session in a project as one batch.
 
     Args:
         embedder: None to leave the vectors to the ``embed`` task.
@@ -137,27 +136,24 @@ class _Step:
         """
         work = find_work(self.store, "extract", self.session_id)
         session = find_session(self.store, self.session_id)
-        session, batch = (None, Batch()) if session is None else self._next_batch(session)
+        session, turns = (None, []) if session is None else self._next_batch(session)
+        due = [turn for turn in turns if turn.is_due]
         reach("extract.read")
-        if session is None or not batch.turns:
+        if session is None or not due:
             self._finish_without_turns(work, session)
             return 0, Kept(), True
-        batch, candidates, context = self._propose(session, batch)
+        candidates, context = self._propose(session, turns)
         vectors = self._embed(candidates)
         reach("extract.embedded")
-        due = {turn.id for turn in batch.due}
         with self.store.transaction() as tx:
             reach("extract.begin")
             check_unforgotten(tx, self.session_id, context)
-            for turn in batch.turns:
-                if turn.id in due:
-                    mark_extracted(tx, turn.id, turn.revision)
-                else:
-                    check_unmoved(tx, turn.id, turn.revision)
+            check_unmoved(tx, {turn.id: turn.revision for turn in turns if not turn.is_due})
+            mark_extracted(tx, {turn.id: turn.revision for turn in due})
             if not self._is_repeatable:
                 unread: Collection[str] = getattr(self.extractor, "unread", ())
-                note_model_reading(tx, [turn for turn in batch.due if turn.turn.key not in unread])
-            kept = self._write(tx, session, batch, candidates)
+                note_model_reading(tx, [turn for turn in due if turn.turn.key not in unread])
+            kept = self._write(tx, session, turns, candidates)
             if self.embedder is not None:
                 rows = [("e", kept.row_ids[place], 0, vectors[place]) for place in sorted(kept.row_ids)]
                 put_vectors(tx, self.embedder.model_id, rows)
@@ -175,25 +171,24 @@ class _Step:
     def _is_repeatable(self) -> bool:
         return bool(getattr(self.extractor, "is_repeatable", False))
 
-    def _next_batch(self, session: SessionRow) -> tuple[SessionRow, Batch]:
+    def _next_batch(self, session: SessionRow) -> tuple[SessionRow, list[StoredTurn]]:
         if self._is_repeatable:
-            session, turns = within_project(session, turns_of_session(self.store, session.id))
-            return session, next_batch(turns)
+            return within_project(session, turns_of_session(self.store, session.id))
         due = turns_of_session(self.store, session.id, only_due=True, limit=BATCH_TURNS)
-        session, turns = within_project(session, due)
-        return session, Batch(tuple(turns))
+        return within_project(session, due)
 
-    def _propose(self, session: SessionRow, batch: Batch) -> tuple[Batch, list[Candidate], ExtractionContext]:
+    def _propose(self, session: SessionRow, turns: Sequence[StoredTurn]) -> tuple[list[Candidate], ExtractionContext]:
         builder = ContextBuilder(self.store, self.settings, session, self.near_memories)
+        readable = builder.readable(turns)
         if not self._is_repeatable:
-            context = builder.build(batch.turns)
-            return batch, self.extractor.propose(without_rewound(builder.readable(batch.turns)), context), context
-        context = builder.build_repeatable(batch)
-        return batch, self.extractor.propose(builder.readable(batch.turns), context), context
+            context = builder.build(turns)
+            return self.extractor.propose(without_rewound(readable), context), context
+        context = builder.build_repeatable(turns, readable)
+        return self.extractor.propose(readable, context), context
 
-    def _write(self, tx: Tx, session: SessionRow, batch: Batch, candidates: Sequence[Candidate]) -> Kept:
+    def _write(self, tx: Tx, session: SessionRow, turns: Sequence[StoredTurn], candidates: Sequence[Candidate]) -> Kept:
         """Store the candidates, and apply their actions to other memories."""
-        keeper = Keeper(tx, session, batch.turns, self.extractor.name, self.settings)
+        keeper = Keeper(tx, session, turns, self.extractor.name, self.settings)
         kept = keeper.keep(candidates, () if self._is_repeatable else turns_of_session(tx, session.id))
         stored = partial(keeper.stored, kept)
         applied = apply_actions(tx, candidates, stored, keeper.evidence, session.own_project_id)

@@ -33,6 +33,7 @@ from engram.models.memories.memory_records import (
     evidence_of,
     find_memory,
     memories_of_turn,
+    memories_of_turns,
     memory_by_slot,
     new_memory_id,
     slot_of,
@@ -135,8 +136,7 @@ class Keeper:
             kept.slots[place] = slot
         if self._is_in_run:
             return kept
-        for turn in self._turns.values():
-            kept.archived += self._archive_others(turn, slots)
+        kept.archived += self._archive_others(slots)
         kept.archived += self._follow_rewinds(session_turns)
         if self._run_id is not None:
             close_run(self._tx, self._run_id, self.lines)
@@ -223,27 +223,34 @@ class Keeper:
 
     def _has_grown(self, candidate: Candidate) -> bool:
         turn = self._turns.get(candidate.turn_keys[0])
-        return turn is not None and turn.extracted_revision < turn.revision
+        return turn is not None and turn.is_due
 
-    def _archive_others(self, turn: StoredTurn, slots: set[str]) -> int:
-        """Archive the turn's automatic memories that were not proposed again; return their number.
+    def _archive_others(self, slots: set[str]) -> int:
+        """Archive the turns' automatic memories that were not proposed again; return their number.
 
-        If it is extracted for the first time, it may have memories from before a restore, when it was a shorter turn.
+        A turn that is extracted for the first time may have memories from before a restore, when it was shorter.
         """
         count = 0
-        for memory in memories_of_turn(self._tx, turn.id):
+        turns = {turn.id: turn for turn in self._turns.values()}
+        places = {row_id: place for place, row_id in enumerate(turns)}
+        found = []
+        for memory in memories_of_turns(self._tx, list(turns)):
             if memory.slot is None or memory.slot in slots or not memory.is_current:
                 continue
+            lead = self._lead_turn(memory)
+            if lead in turns:
+                found.append((places[lead], memory, turns[lead]))
+        for _, memory, turn in sorted(found, key=lambda row: row[0]):
             if ("archive", memory.episode_id) in undone(self._tx):
                 continue
             history = history_of(self._tx, memory.episode_id)
             is_decided = _is_settled(memory) or any(_is_decision(change) for change in history)
             is_of_extraction = turn.extracted_revision or any(change.action == RETURN for change in history)
-            if is_decided or not is_of_extraction or self._lead_turn(memory) != turn.id:
+            if is_decided or not is_of_extraction:
                 continue
             if barred_entries(self._tx, sources_of(self._tx, memory)):
                 continue  # the extractor can't propose it again, because it is no longer given all of its evidence
-            reason = WENT_ON if turn.extracted_revision < turn.revision else NOT_CHOSEN
+            reason = WENT_ON if turn.is_due else NOT_CHOSEN
             change_memory(
                 self._tx, memory, "archive", reason, run_id=self._run(), status=Status.ARCHIVED, actor=Actor.MODEL
             )

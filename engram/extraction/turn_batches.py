@@ -15,7 +15,7 @@ from engram.extraction.rule_endings import meant_by, takings_back
 from engram.extraction.user_rules import orders, says_the_same, typed_texts
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories.judgements import JudgedMemory, is_kept_by_hand, judged_memories
-from engram.models.memories.memory_records import Memory, evidence_of, find_memory, memories_of_session
+from engram.models.memories.memory_records import Memory, evidence_by_row, find_memory, memories_of_session
 from engram.models.memories.tombstones import barred_entries
 from engram.models.projects.projects import ProjectRow, project_by_id
 from engram.models.search.fulltext import search_passages
@@ -30,24 +30,8 @@ from engram.transcripts.turns import Turn, without_entries
 from engram.trust.display import one_line
 from engram.trust.voice import typed_text
 
-#: Maximum number of due turns in a batch; this limits memory use and the time for which the write lock is held.
+#: Maximum number of due turns that an extractor is given at once, unless it is repeatable.
 BATCH_TURNS = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """The turns of a batch, and their neighbours in the session."""
-
-    #: The turns from which to propose candidates: the due ones and, for a repeatable extractor, those before and
-    #: between them.
-    turns: tuple[StoredTurn, ...] = ()
-    #: The session's turns after these; empty for an extractor that is not repeatable.
-    after: tuple[StoredTurn, ...] = ()
-
-    @property
-    def due(self) -> tuple[StoredTurn, ...]:
-        """The turns that have grown since they were extracted."""
-        return tuple(turn for turn in self.turns if turn.extracted_revision < turn.revision)
 
 
 def within_project(session: SessionRow, turns: Sequence[StoredTurn]) -> tuple[SessionRow, list[StoredTurn]]:
@@ -55,7 +39,7 @@ def within_project(session: SessionRow, turns: Sequence[StoredTurn]) -> tuple[Se
 
     A session may work in several projects, and words said in one project never become part of another's memories.
     """
-    due = (turn for turn in turns if turn.extracted_revision < turn.revision)
+    due = (turn for turn in turns if turn.is_due)
     first = next(due, None) or next(iter(turns), None)
     if first is None or first.project_id == session.project_id:
         return session, [turn for turn in turns if turn.project_id == session.project_id]
@@ -67,19 +51,6 @@ def is_at_home(store: Reader, session: SessionRow) -> bool:
     """Return True for a session as seen from its own project, which is the only one where it has a summary."""
     stored = find_session(store, session.session_id)
     return stored is not None and stored.project_id == session.project_id
-
-
-def next_batch(turns: Sequence[StoredTurn]) -> Batch:
-    """Return the next batch of a session for a repeatable extractor; an empty one if no turn is due.
-
-    A turn's candidates depend on the turns before it and the prompt after it. Therefore the batch starts with the
-    session, and ends where the session ends or the next batch begins.
-    """
-    due = [place for place, turn in enumerate(turns) if turn.extracted_revision < turn.revision]
-    if not due:
-        return Batch()
-    stop = due[BATCH_TURNS] if len(due) > BATCH_TURNS else len(turns)
-    return Batch(turns=tuple(turns[:stop]), after=tuple(turns[stop:]))
 
 
 # -- Build an extractor's context: the session's existing memories, and memories that are close to the turns.
@@ -106,35 +77,52 @@ class ContextBuilder:
 
     def build(self, turns: Sequence[StoredTurn]) -> ExtractionContext:
         """Return the context for the given turns: the session's other memories, and close ones from other sessions."""
-        session = self.session
-        project = project_by_id(self.store, session.project_id) if session.project_id else None
         others = self._memories_of_other_turns(turns)
         current = [memory for memory in others if memory.is_current]
-        judged = {memory.memory.id: memory for memory in judged_memories(self.store, session.project_id)}
-        return ExtractionContext(
-            project=_folder_name(project) if project else "",
-            is_global=session.is_global,
+        judged = self._judged()
+        near = self._nearest(turns, judged, current)
+        return replace(
+            self._without_memories(),
             known=tuple(memory.summary for memory in current),
             known_of_user=_users(current),
             kept_before=sum(memory.source == Source.AUTO for memory in others),
-            session_cap=self.settings.session_memories,
-            rolling_summary=session.rolling_summary,
-            project_id=session.project_id,
+            rolling_summary=self.session.rolling_summary,
             own=tuple(_near_memory(memory, judged) for memory in current),
-            near=tuple(_near_memory(memory, judged) for memory in self._nearest(turns, judged, current)),
+            near=tuple(_near_memory(memory, judged) for memory in near),
         )
 
-    def build_repeatable(self, batch: Batch) -> ExtractionContext:
-        """Return a context that does not depend on when the session was extracted; memories saved by hand are known."""
+    def build_repeatable(self, turns: Sequence[StoredTurn], readable: Sequence[Turn]) -> ExtractionContext:
+        """Return a context that does not depend on when the session was extracted; memories saved by hand are known.
+
+        Only memories that the turns may withdraw are close, because comparing a whole session with all memories of its
+        project takes long.
+        """
         saved = [memory for memory in self._memories() if memory.source == Source.MANUAL and memory.is_current]
+        judged, near = {}, []
+        if any(takings_back(typed) for turn in turns for typed in typed_texts(turn.turn)):
+            judged = self._judged()
+            own = [memory for memory in self._memories_of_other_turns(turns) if memory.is_current]
+            near = self._nearest(turns, judged, own, only_withdrawn=True)
         return replace(
-            self.build(batch.turns),
+            self._without_memories(),
             known=tuple(memory.summary for memory in saved),
             known_of_user=_users(saved),
-            kept_before=0,
-            said_before=self._said_before(self.readable(batch.turns)),
-            following=next(iter(self.readable(batch.after[:1])), None),
+            near=tuple(_near_memory(memory, judged) for memory in near),
+            said_before=self._said_before(readable),
         )
+
+    def _without_memories(self) -> ExtractionContext:
+        session = self.session
+        project = project_by_id(self.store, session.project_id) if session.project_id else None
+        return ExtractionContext(
+            project=_folder_name(project) if project else "",
+            is_global=session.is_global,
+            session_cap=self.settings.session_memories,
+            project_id=session.project_id,
+        )
+
+    def _judged(self) -> dict[int, JudgedMemory]:
+        return {memory.memory.id: memory for memory in judged_memories(self.store, self.session.project_id)}
 
     def readable(self, turns: Sequence[StoredTurn]) -> list[Turn]:
         """Return the turns that an extractor may read, without forgotten memories or prompts that have no answers."""
@@ -160,7 +148,12 @@ class ContextBuilder:
         return any(says_the_same(order, other) for text in texts for other in orders(typed_text(text)))
 
     def _nearest(
-        self, turns: Sequence[StoredTurn], judged: Mapping[int, JudgedMemory], own: Sequence[Memory]
+        self,
+        turns: Sequence[StoredTurn],
+        judged: Mapping[int, JudgedMemory],
+        own: Sequence[Memory],
+        *,
+        only_withdrawn: bool = False,
     ) -> list[Memory]:
         """Return project and global memories that are close to the turns, starting with those ended by a judgement.
 
@@ -169,6 +162,7 @@ class ContextBuilder:
         Args:
             judged: row id → memory that was judged wrong or outdated, including those of this session.
             own: the session's memories, which are shown anyway.
+            only_withdrawn: leave out memories that are close but neither judged nor withdrawn.
         """
         if self.session.project_id is None and not self.session.is_global:
             return []
@@ -184,7 +178,8 @@ class ContextBuilder:
         meant = [memory for taking in takings for memory in meant_by(taking, rules)]
         listed = {memory.id for memory in (*others, *own)}
         ended = [m.memory for row_id, m in judged.items() if row_id not in listed and not m.memory.suspect]
-        near = {memory.id: memory for memory in (*meant, *nearest(others, texts))}
+        close = () if only_withdrawn else nearest(others, texts)
+        near = {memory.id: memory for memory in (*meant, *close)}
         return [*nearest(ended, texts, MAX_JUDGED_MEMORIES), *near.values()]
 
     def _memories_of_project(self) -> Sequence[Memory]:
@@ -203,11 +198,9 @@ class ContextBuilder:
     def _memories_of_other_turns(self, turns: Sequence[StoredTurn]) -> list[Memory]:
         """Return the session's memories that do not rest on any of these turns."""
         ids = {turn.id for turn in turns}
-        return [
-            memory
-            for memory in self._memories()
-            if not any(evidence.turn_id in ids for evidence in evidence_of(self.store, memory.id))
-        ]
+        memories = self._memories()
+        evidence = evidence_by_row(self.store, [memory.id for memory in memories])
+        return [memory for memory in memories if not any(e.turn_id in ids for e in evidence.get(memory.id, ()))]
 
 
 def check_unforgotten(tx: Tx, session_id: str, context: ExtractionContext) -> None:

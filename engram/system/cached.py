@@ -1,19 +1,21 @@
 """A cache for what a function finds in a text, when the same texts are judged again and again.
 
-An extraction judges all prompts of its session, so in a session of hundreds of prompts nearly all were judged before.
+An extraction judges all prompts of its session, so in a session of thousands of prompts nearly all were judged before.
 """
 
 from __future__ import annotations
 
 import functools
+import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
-#: Arguments of a call count as short up to this number of characters in all, and up to the second its result is cached.
-_SHORT, _LONGEST = 4_000, 100_000
-#: Number of results that are cached for each function: for short arguments, and for long ones, which are rare. At most
-#: this takes 40 MB per function, for calls of which every one is that long and full of emoji.
-_SHORT_TEXTS, _LONG_TEXTS = 2_048, 16
+#: Maximum number of characters in the arguments of all cached calls of a function, and of a single one. Their results
+#: are about as long; a character takes 1 byte, or 4 in a text with an emoji.
+_ALL, _LONGEST = 5_000_000, 100_000
+#: What a cached call counts in addition to the characters of its arguments.
+_FIXED = 500
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -22,19 +24,32 @@ T = TypeVar("T")
 def cached_by_text(
     function: Callable[Concatenate[str, P], T],
 ) -> Callable[Concatenate[str, P], T]:
-    """Cache the results of a pure function of a text.
+    """Cache the results of a pure function of a text, the latest ones used, as many as fit into a number of characters.
 
     Its other arguments must be texts or frozen sets of texts, and nobody may change a result.
     """
-    of_short = functools.lru_cache(maxsize=_SHORT_TEXTS)(function)
-    of_long = functools.lru_cache(maxsize=_LONG_TEXTS)(function)
+    results: OrderedDict[object, tuple[T, int]] = OrderedDict()
+    lock = threading.Lock()
+    total = 0
 
     @functools.wraps(function)
     def call(text: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        nonlocal total
+        key = (text, args, tuple(sorted(kwargs.items())))
+        with lock:
+            if (known := results.get(key)) is not None:
+                results.move_to_end(key)
+                return known[0]
+        result = function(text, *args, **kwargs)
         length = sum(map(_length, (text, *args, *kwargs.values())))
-        if length > _LONGEST:
-            return function(text, *args, **kwargs)
-        return (of_short if length <= _SHORT else of_long)(text, *args, **kwargs)  # type: ignore[arg-type]
+        if length <= _LONGEST:
+            with lock:
+                if key not in results:
+                    results[key] = (result, length + _FIXED)
+                    total += length + _FIXED
+                while total > _ALL:
+                    total -= results.popitem(last=False)[1][1]
+        return result
 
     return call
 

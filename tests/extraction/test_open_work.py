@@ -18,8 +18,8 @@ def todos(*texts: str, done: tuple[str, ...] = (), uuid: str = "u1") -> Action:
     return Action(tool_use_id=uuid, tool="TodoWrite", uuid=uuid, todos=tuple(listed), is_todo_list=True, is_error=False)
 
 
-def left(*turns: Turn, following: Turn | None = None) -> Any:
-    return open_work(turns, following)
+def left(*turns: Turn) -> Any:
+    return open_work(turns)
 
 
 def test_open_todos_and_the_last_failing_command_are_left_open(make: type[Make]) -> None:
@@ -82,5 +82,5 @@ def test_what_is_done_committed_or_continued_is_not_left_open(make: type[Make]) 
     assert left(replace(make.turn(prompt, make.edit("a.py"), "Done."), is_interrupted=True)) is None
     assert left(make.turn("go", listed, commit, "Committed.")) is None
     assert left(make.turn("go", listed, todos(done=("Mend the cache",), uuid="u3"), "Done.")) is None
-    assert left(make.turn(prompt), following=make.turn("go on", key="t2")) is None
+    assert left(make.turn(prompt), make.turn("go on", key="t2")) is None
     assert left() is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +74,8 @@ def test_a_turn_that_grows_while_it_is_extracted_is_extracted_as_it_ended(
 def test_without_the_compare_and_set_on_the_revision_the_end_of_the_turn_would_be_lost(
     store: Store, settings: Settings, transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def set_without_comparing(tx: Tx, turn_id: int, revision: int) -> None:
-        tx.run("UPDATE turn SET extracted_revision = revision WHERE id = ?", (turn_id,))
+    def set_without_comparing(tx: Tx, revisions: Mapping[int, int]) -> None:
+        tx.run_many("UPDATE turn SET extracted_revision = revision WHERE id = ?", [(row_id,) for row_id in revisions])
 
     monkeypatch.setattr(extraction, "mark_extracted", set_without_comparing)
 

@@ -59,8 +59,8 @@ class LocalExtractor:
             found.extend(decisions(turn))
         turns, standing = ([without_dialogs(turn) for turn in some] for some in (turns, standing))
         found += users_rules(standing, context)
-        found += _unrepeated([*fixes(turns, context.following), *commits(turns)], context.known)
-        found += filter(None, [open_work(turns, context.following)])
+        found += _unrepeated([*fixes(turns), *commits(turns)], context.known)
+        found += filter(None, [open_work(turns)])
         found += retractions(standing, context)
         return _in_order(found, [turn.key for turn in turns], context.session_cap - context.kept_before)
 
@@ -85,7 +85,7 @@ def users_rules(turns: Sequence[Turn], context: ExtractionContext) -> list[Candi
     """Return the user's rules in the order of the turns, without rules that a later prompt withdraws."""
     found: list[Candidate] = []
     taken = Statements(context.known_of_user)
-    for turn, said, rule in _rules(turns, context.following, context.project, context.said_before):
+    for turn, said, rule in _rules(turns, context.project, context.said_before):
         if not taken.has_same(rule.sentence):
             taken.add(rule.sentence)
             is_global = context.is_global and turn.is_by_person
@@ -94,11 +94,11 @@ def users_rules(turns: Sequence[Turn], context: ExtractionContext) -> list[Candi
 
 
 def _rules(
-    turns: Sequence[Turn], following: Turn | None, project: str, said_before: frozenset[str]
+    turns: Sequence[Turn], project: str, said_before: frozenset[str]
 ) -> Iterator[tuple[Turn, TextBlock, Judgement]]:
     later: list[TakingBack] = []
     found: list[list[tuple[Turn, TextBlock, Judgement]]] = []
-    for turn, after in reversed(list(zip(turns, [*turns[1:], following], strict=bool(turns)))):
+    for turn, after in reversed(list(zip_longest(turns, turns[1:]))):
         of_turn = []
         for said in users_texts(turn):
             typed = typed_text(said.text)

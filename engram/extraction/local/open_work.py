@@ -31,14 +31,14 @@ ASKED_ROOM = 220
 _PAGE = lazy_regex(r"https?://\S+/(?P<kind>issues|pulls?|merge_requests)/(?P<number>\d+)\S*")
 
 
-def open_work(turns: Sequence[Turn], following: Turn | None) -> Candidate | None:
+def open_work(turns: Sequence[Turn]) -> Candidate | None:
     """Return what the session leaves open at the end of its last turn.
 
-    Return None if nothing is open or the session continued. A commit after the last change of the todo list, or after
+    Return None if nothing is open. A commit after the last change of the todo list, or after
     the last failure, means that the work took another course.
     """
     last = turns[-1] if turns else None
-    if last is None or following is not None:
+    if last is None:
         return None
     parts, content, evidence = [], [], []
     if asked := _unanswered(last):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 
 from engram.enums import Kind
 from engram.extraction.candidate import Candidate, is_own
@@ -184,7 +186,8 @@ def fix_memories(turns: Sequence[Turn]) -> list[FixMemory]:
             if not tells_passing(action.command, last.command):
                 continue
             del failed[name]
-            files = tuple(dict.fromkeys(file for at, edit in edits if at > began for file in edit.files))
+            later_edits = edits[bisect_right(edits, began, key=itemgetter(0)) :]
+            files = tuple(dict.fromkeys(file for _, edit in later_edits for file in edit.files))
             if files:
                 later = [other.commit for other in turn.actions[turn.actions.index(action) :] if other.commit]
                 memories.append(
@@ -203,22 +206,23 @@ def fix_memories(turns: Sequence[Turn]) -> list[FixMemory]:
     return memories
 
 
-def fixes(turns: Sequence[Turn], following: Turn | None) -> Iterator[Candidate]:
+def fixes(turns: Sequence[Turn]) -> Iterator[Candidate]:
     """Yield a candidate for each proven fix for which the assistant stated the cause, in the order of passing.
 
     The cause is the last one stated between the last failure and the end of the turn in which the command passed. A
     cause that a later sentence withdraws, or that the user's next prompt denies, doesn't count. The same cause is used
     only once. Errors that a compiler or linter names are left out.
     """
-    after = dict(zip((turn.key for turn in turns), [*turns[1:], following], strict=bool(turns)))
-    by_key = {turn.key: turn for turn in turns}
+    number_of = {turn.key: number for number, turn in enumerate(turns)}
+    places = {entry.uuid: (number, entry.offset) for number, turn in enumerate(turns) for entry in turn.entries}
     told: set[str] = set()
     for memory in fix_memories(turns):
         if _NAMED_BY_CHECK.search(memory.error_line):
             continue
-        turn = by_key[memory.turn_key]
-        said, cause = _cause(turns, memory)
-        if said is None or cause in told or _UNMENDED.search(typed_prompt(after[turn.key])[:400]):
+        number = number_of[memory.turn_key]
+        turn, after = turns[number], next(iter(turns[number + 1 : number + 2]), None)
+        said, cause = _cause(turns, memory, number, places)
+        if said is None or cause in told or _UNMENDED.search(typed_prompt(after)[:400]):
             continue
         told.add(cause)
         yield _fix(turn, memory, said, _LABEL.sub("", cause))
@@ -269,20 +273,24 @@ def short_command(command: str) -> str:
     return re.sub(r"(?: -\S+)+$", "", kept)
 
 
-def _cause(turns: Sequence[Turn], memory: FixMemory) -> tuple[TextBlock | None, str]:
+def _cause(
+    turns: Sequence[Turn], memory: FixMemory, stop: int, places: Mapping[str, tuple[int, int]]
+) -> tuple[TextBlock | None, str]:
     """Return the last sentence that states the cause, with its message; (None, "") if there is none.
 
     A cause stated after the command passed counts only if it shares words with the command, its error or the files.
+
+    Args:
+        stop: number of the turn in which the command passed.
+        places: id of an entry → number of its turn, and its position in the source.
     """
-    places = {entry.uuid: (number, entry.offset) for number, turn in enumerate(turns) for entry in turn.entries}
     start, passed = places.get(memory.failed_last_uuid), places.get(memory.passed_uuid)
     if start is None or passed is None:
         return None, ""
-    stop = next(number for number, turn in enumerate(turns) if turn.key == memory.turn_key)
     about = prefixes(content_words(" ".join((memory.command, memory.error_line, *map(_name, memory.files)))))
     is_of_tests = all(_TEST_FILE.search(_name(file)) for file in memory.files)
     found: tuple[TextBlock | None, str] = (None, "")
-    for number, turn in enumerate(turns[: stop + 1]):
+    for number, turn in enumerate(turns[start[0] : stop + 1], start[0]):
         for said in turn.said:
             place = places.get(said.uuid, (number, 0))
             if said.role is not Role.ASSISTANT or place <= start or is_own(said.text):

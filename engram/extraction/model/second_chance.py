@@ -225,8 +225,7 @@ class SecondChance:
         session, turns = part.session, part.turns
         with self.store.transaction() as tx:
             check_unforgotten(tx, session.session_id, part.context)
-            for turn in turns:
-                check_unmoved(tx, turn.id, turn.revision)
+            check_unmoved(tx, {turn.id: turn.revision for turn in turns})
             run_id = add_run(tx, "extract")
             older = self._replaceable(tx, turns)
             keeper = Keeper(tx, session, turns, self.extractor.name, self.settings, run_id=run_id)

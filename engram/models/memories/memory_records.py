@@ -233,6 +233,14 @@ def memories_of_turn(turn_id: int) -> Query:
 
 
 @asks_records(MEMORIES)
+def memories_of_turns(turn_ids: Sequence[int]) -> Query:
+    """Return the memories that rest on any of these turns, oldest first."""
+    evidence = tables.Evidence
+    resting = evidence.select(evidence.memory).where(in_json_list(evidence.turn_id, turn_ids))
+    return query_memories().where(tables.Memory.id.in_(resting)).order_by(tables.Memory.id)
+
+
+@asks_records(MEMORIES)
 def memories_superseded_by(episode_id: str) -> Query:
     """Return the memories that were replaced by a memory or merged into it."""
     # The second condition lets SQLite use the partial index.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,6 +49,11 @@ class StoredTurn:
     path: Path
     #: Identifies the turn on every machine: ``turn_<stable_id>`` in hits.
     stable_id: str = ""
+
+    @property
+    def is_due(self) -> bool:
+        """True if the turn has grown since it was extracted."""
+        return self.extracted_revision < self.revision
 
 
 def load_turn(store: Reader, key: str) -> StoredTurn | None:
@@ -135,23 +140,24 @@ def folders_of_turns() -> Query:
     return turn.select(turn.session, turn.project, turn.cwd).distinct().where(turn.cwd != "")
 
 
-def mark_extracted(tx: Tx, turn_id: int, revision: int) -> None:
-    """Record that a revision of a turn has been extracted, with compare-and-set.
+def mark_extracted(tx: Tx, revisions: Mapping[int, int]) -> None:
+    """Record that turns, given as row id → revision, have been extracted at these revisions, with compare-and-set.
 
     Raises:
-        Conflict: the turn has since grown, or been extracted or forgotten; roll back and read again.
+        Conflict: a turn has since grown, or been extracted or forgotten; roll back and read again.
     """
-    if tx.run(_mark_extracted(turn_id, revision)) != 1:
+    check_unmoved(tx, revisions)
+    if tx.run(_mark_extracted(list(revisions))) != len(revisions):
         raise Conflict()
 
 
-def check_unmoved(store: Reader, turn_id: int, revision: int) -> None:
-    """Check that a turn is still at a revision.
+def check_unmoved(store: Reader, revisions: Mapping[int, int]) -> None:
+    """Check that turns, given as row id → revision, are still at these revisions.
 
     Raises:
-        Conflict: the turn has since grown or been forgotten; roll back and read again.
+        Conflict: a turn has since grown or been forgotten; roll back and read again.
     """
-    if not store.has_any(_at_revision(turn_id, revision)):
+    if {row.id: row.revision for row in store.fetch(_revisions_of(list(revisions)))} != revisions:
         raise Conflict()
 
 
@@ -241,16 +247,16 @@ def _due_of_session(session_ref: int, limit: int) -> Query:
 
 
 @prepared
-def _mark_extracted(turn_id: int, revision: int) -> Query:
+def _mark_extracted(turn_ids: Sequence[int]) -> Query:
     turn = tables.Turn
-    is_unmoved = (turn.revision == revision) & (turn.extracted_revision < revision)
-    return turn.update(extracted_revision=revision).where((turn.id == turn_id) & is_unmoved)
+    is_due = in_json_list(turn.id, turn_ids) & (turn.extracted_revision < turn.revision)
+    return turn.update(extracted_revision=turn.revision).where(is_due)
 
 
 @prepared
-def _at_revision(turn_id: int, revision: int) -> Query:
+def _revisions_of(turn_ids: Sequence[int]) -> Query:
     turn = tables.Turn
-    return turn.select(turn.id).where((turn.id == turn_id) & (turn.revision == revision))
+    return turn.select(turn.id, turn.revision).where(in_json_list(turn.id, turn_ids))
 
 
 @prepared

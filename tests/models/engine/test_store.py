@@ -91,7 +91,7 @@ def test_extraction_of_a_revision_that_has_grown_meanwhile_is_refused(store: Sto
     write(store, answered(asked()))
 
     with pytest.raises(Conflict), store.transaction() as tx:
-        stored_turns.mark_extracted(tx, row, 1)
+        stored_turns.mark_extracted(tx, {row: 1})
 
 
 def test_an_entry_belongs_to_one_turn_only(store: Store) -> None:

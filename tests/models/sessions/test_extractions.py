@@ -30,7 +30,7 @@ def test_sessions_with_turns_to_extract_come_by_how_long_they_were_silent(store:
     store_turn(store, make_turn("t2", "early", session_id="s2", at_ms=100))
     done = store_turn(store, make_turn("t3", "done", session_id="s3", at_ms=50))
     with store.transaction() as tx:
-        mark_extracted(tx, done, 1)
+        mark_extracted(tx, {done: 1})
 
     assert stored_turns.sessions_with_due_turns(store) == ["s2", "s1"]
     assert [stored_turns.has_due_turns(store, store_session(store, name).id) for name in ("s1", "s3")] == [True, False]

@@ -27,7 +27,7 @@ def test_a_turn_is_due_until_its_revision_was_extracted_and_again_when_it_grew(s
     row_id = store_turn(store, make_turn("t1", "why?"))
     session_ref = store_session(store, "s1").id
     with store.transaction() as tx:
-        stored_turns.mark_extracted(tx, row_id, 1)
+        stored_turns.mark_extracted(tx, {row_id: 1})
     assert stored_turns.turns_of_session(store, session_ref, only_due=True) == []
 
     store_turn(store, make_turn("t1", "why?", "because"))
@@ -39,22 +39,22 @@ def test_a_turn_is_due_until_its_revision_was_extracted_and_again_when_it_grew(s
 def test_a_revision_is_extracted_once(store: Store) -> None:
     row_id = store_turn(store, make_turn("t1", "why?"))
     with store.transaction() as tx:
-        stored_turns.mark_extracted(tx, row_id, 1)
+        stored_turns.mark_extracted(tx, {row_id: 1})
 
     with pytest.raises(Conflict), store.transaction() as tx:
-        stored_turns.mark_extracted(tx, row_id, 1)
+        stored_turns.mark_extracted(tx, {row_id: 1})
 
 
 def test_a_turn_that_grew_or_was_forgotten_has_moved(store: Store) -> None:
     row_id = store_turn(store, make_turn("t1", "why?"))
-    stored_turns.check_unmoved(store, row_id, 1)
+    stored_turns.check_unmoved(store, {row_id: 1})
 
     store_turn(store, make_turn("t1", "why?", "because"))
     with pytest.raises(Conflict):
-        stored_turns.check_unmoved(store, row_id, 1)
-    stored_turns.check_unmoved(store, row_id, 2)
+        stored_turns.check_unmoved(store, {row_id: 1})
+    stored_turns.check_unmoved(store, {row_id: 2})
     with store.transaction() as tx:
         delete_turn(tx, row_id)
     with pytest.raises(Conflict):
-        stored_turns.check_unmoved(store, row_id, 2)
+        stored_turns.check_unmoved(store, {row_id: 2})
     assert stored_turns.load_turn(store, "t1") is stored_turns.load_turn_row(store, row_id) is None
