@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -14,7 +14,7 @@ from engram.extraction.user_rules import is_for_all_projects, sentences_in
 from engram.system.cached import cached_by_text
 from engram.text.replacements import Replacement, ended_in, is_used_in, replacement_in
 from engram.text.withdrawals import EMPTY_WORDS, withdrawn_subjects
-from engram.text.words import content_words, prefixes
+from engram.text.words import content_words, coverage_stem, prefixes
 
 #: Share of the words in a sentence such as "we no longer …" that a rule must contain to be ended by it.
 MOSTLY = 0.6
@@ -44,12 +44,12 @@ class TakingBack:
 
         A single word names only a rule that always or never does just that.
         """
-        said = prefixes(content_words(rule))
+        said = _forms(content_words(rule))
         if self.replaced and (self.replaced.new - self.about & said or not self._leaves(rule, self.replaced)):
             return 0
         shared = len(self.about & said)
         does = words.WHAT_IT_DOES.search(rule)
-        if self.is_name and shared == 1 and not (does and self.about & prefixes([does["verb"].lower()])):
+        if self.is_name and shared == 1 and not (does and self.about & _forms([does["verb"].lower()])):
             return 0
         is_either = self.of_prohibitions is None or bool(words.DEMANDS.search(rule))
         is_other = not is_either and self.of_prohibitions != bool(words.DENIES.search(rule))
@@ -59,6 +59,12 @@ class TakingBack:
         """Return True if a rule is to use what was left; what one project left is still used in all the others."""
         is_here = is_for_all_projects(self.sentence) or not is_for_all_projects(rule)
         return is_here and is_used_in(rule, replaced.name)
+
+
+def _forms(words_of_rule: Iterable[str]) -> frozenset[str]:
+    """Return the first letters of words and of their stems, so that "push" has those of "pushing"."""
+    known = frozenset(words_of_rule)
+    return prefixes(known) | prefixes(map(coverage_stem, known))
 
 
 class _Said(Protocol):
@@ -90,7 +96,7 @@ def takings_back(typed: str) -> Sequence[TakingBack]:
         elif about := ended_in(sentence):
             found.append(TakingBack(sentence, about, 1.0))
         elif is_rule_over or words.OVER.search(sentence) or words.ALLOWED_AGAIN.search(sentence):
-            about = prefixes(content_words(sentence) - EMPTY_WORDS - words.OVER_WORDS)
+            about = prefixes(map(coverage_stem, content_words(sentence) - EMPTY_WORDS - words.OVER_WORDS))
             if about and not (words.QUESTION.search(sentence) or words.MOMENT.search(sentence)):
                 forbids = None if is_rule_over else not words.OVER.search(sentence)
                 found.append(TakingBack(sentence, about, MOSTLY, of_prohibitions=forbids, is_name=is_rule_over))

@@ -496,14 +496,20 @@ WHAT_IT_DOES = any_case(r"\b(?:always|never) (?P<verb>\w+)")
 #: Wordings that say that something is no longer forbidden.
 ALLOWED_AGAIN = any_case(
     r"\b(?:you|we) (?:may|can|are allowed to) (?:now )?(?:\w+ ){1,8}?again\b|"
-    r"\bit(?:'?s| is) (?:ok|okay|fine|allowed) (?:now )?to (?:\w+ ){1,8}?again\b"
+    r"\bit(?:'?s| is) (?:ok|okay|fine|allowed) (?:now )?to (?:\w+ ){1,8}?again\b|"
+    r"\b(?:you|we) (?:may|can|are allowed to) (?:[\w-]+ ){1,8}?from now on\b|"
+    r"\bfrom now on,? (?:(?:you|we) (?:may|can|are allowed to)|(?:[\w-]+ ){1,8}?(?:is|are) (?:ok|okay|fine|allowed))\b|"
+    r"\b(?:is|are) allowed (?:again|from now on)\b|"
+    # "The mapping is fine again" tells how something is; "mapping by hand is fine again" permits something.
+    r"^\W*(?:(?:ok(?:ay)?|so|and|but)[, ]+)*(?:(?P<actually>actually),? )?[a-z-]+ing (?:[\w-]+ ){1,6}?(?:is|are) "
+    r"(?:ok|okay|fine) (?:again|from now on|(?(actually)now|(?!)))\b"
 )
 #: Words that only say that something no longer applies, without naming a subject.
 OVER_WORDS = content_words(
     "no longer anymore any more stopped using used use need needs have given gave quit rid moved away want allowed "
     "dropped lifted abolished retired scrapped abandoned revoked ignore gone over history obsolete off void withdrawn "
     "cancelled hold holds apply applies count counts requirement policy "
-    "again may can now okay fine said goodbye"
+    "again may can now okay fine said goodbye actually from"
 )
 #: A rule that forbids something, or one thing in favour of another.
 DENIES = any_case(

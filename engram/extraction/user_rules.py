@@ -11,6 +11,7 @@ another session.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -36,7 +37,7 @@ from engram.text.withdrawals import (
     withdrawal_in,
     withdrawn_subject,
 )
-from engram.text.words import content_words, prefixes
+from engram.text.words import content_words, is_unspaced, prefixes
 from engram.transcripts.turns import Turn
 from engram.trust.voice import typed_text
 
@@ -257,12 +258,19 @@ def is_for_all_projects(text: str) -> bool:
 
 def scope_of(sentence: str, project: str = "") -> Scope:
     """Return global for a rule with words for all projects that mentions nothing in this project; otherwise project."""
-    if not is_for_all_projects(sentence) or (project and project.lower() in sentence.lower()):
+    if not is_for_all_projects(sentence) or (project and _names(sentence, project)):
         return Scope.PROJECT
     # A tool in backticks may belong to any project; a path, a file or a symbol belongs to this one.
     rest = words.NOT_ONLY_HERE.sub(" ", languages.UNIVERSAL.sub(" ", words.UNIVERSAL.sub(" ", sentence)))
     rest = words.CASES.sub(" ", rest.replace("`", ""))
     return Scope.PROJECT if words.LOCAL.search(rest) or languages.LOCAL.search(rest) else Scope.GLOBAL
+
+
+def _names(sentence: str, project: str) -> bool:
+    """Return True if a sentence contains the name of a project, as a word in scripts that separate words."""
+    if is_unspaced(project):
+        return project.lower() in sentence.lower()
+    return re.search(rf"(?<!\w){re.escape(project)}(?!\w)", sentence, re.IGNORECASE) is not None
 
 
 def _judge(sentence: str, statement: Statement, after: str, project: str, model: LinearModel) -> Judgement | None:

@@ -52,6 +52,10 @@ class Language:
     passing: str
     #: Words that withdraw what was said before.
     takes_back: str
+    #: What introduces the subject of a withdrawal: about, the rule on. A script that puts the subject first has none.
+    about: str
+    #: Other words in a withdrawal, which don't name its subject: articles, I said, the rule.
+    empty: str
     #: Words that tie a sentence to this code base.
     local: str
     #: Words that mean all of the user's projects.
@@ -79,14 +83,16 @@ LANGUAGES = {
         passing=r"gerade|momentan|zurzeit|im (?:augenblick|moment)|derzeit|heute|morgen|"
         r"(?:(?:ist|sind) (?:\w+ )?)?(?:down|kaputt|"
         r"offline|abgestürzt|fertig)(?: (?:ist|sind))?|(?:rot|grün) (?:ist|sind)|(?:ist|sind) (?:rot|grün)",
-        takes_back=r"korrektur(?=:)|doch lieber|ach n(?:ee|ein)|nein,? nicht (?:immer|nie)|vergiss (?:(?:das|"
-        r"es)(?=\W*$|[,.;:!]| (?:mit|von|wieder|"
+        takes_back=r"korrektur(?=:)|doch lieber|ach n(?:ee|ein)|nein,? nicht (?:immer|nie)|"
+        r"vergiss(?: bitte| einfach| mal)*,? (?:(?:das|es)(?=\W*$|[,.;:!]| (?:mit|von|wieder|"
         r"bitte|lieber|erst|mal|einfach)\b)|was|die regel)|quatsch|nein,? warte|warte,? nein|doch nicht|"
         r"war (?:nur )?(?:ein )?(?:spaß|scherz|witz)|"
         r"(?:nur )?(?:spaß|scherz|witz)|ich mein(?:t)?e|nehme ich zurück|nehme (?:das|die \w+|es) zurück|"
         r"stimmt (?:gar )?nicht|streich das|wenn ich (?:es )?mir (?:es )?(?:recht |genau )?überlege|bei (?:näherer|"
         r"genauer\w*) \w+|besser doch|falsche[rs]? (?:fenster|chat|projekt|terminal|tab)|war falsch|kommando zurück|"
         r"ich habe mich (?:geirrt|vertan)|sehe ich anders",
+        about=r"über|mit|zu[mr]?|bezüglich|regel (?:für|gegen|von|vom)",
+        empty="das der die den dem des ein eine einen einer ich dir euch habe hab gesagt geschrieben sagte regel",
         local=r"hier|dies\w* (?:projekt|repo\w*|datei|code)|unser\w*",
         universal=r"(?:in |für |bei )?(?:all(?:en)?|jedem|jedes) (?:meine[rn]? |unserer )?(?:\w+)?(?:projekt\w*|"
         r"repo\w*)|überall,? wo ich arbeite|egal in welchem (?:projekt|repo\w*)",
@@ -113,6 +119,8 @@ LANGUAGES = {
         r"retiro (?:lo|la|"
         r"eso|esa)|me equivoqué|cambié de (?:idea|opinión)|borra eso|no estoy de acuerdo|pensándolo (?:bien|mejor)|"
         r"ahora que lo pienso|(?:ventana|chat|proyecto|terminal) equivocad[oa]",
+        about=r"sobre|acerca de|respecto a|regla (?:del?|para|con)",
+        empty="el la lo los las un una que de del en dije he dicho te regla",
         local=r"aquí|est[ae] (?:proyecto|repo\w*|archivo|código)|nuestr\w+",
         universal=r"(?:en )?todos (?:los|mis) (?:\w+ )?(?:proyectos|repo\w*)|"
         r"en cualquier(?:a de mis)? (?:proyectos?|repo\w*)",
@@ -139,6 +147,8 @@ LANGUAGES = {
         r"non,? (?:en fait|finalement)|je (?:rigole|plaisante|blague)|c['’]était (?:une )?(?:blague|plaisanterie|"
         r"erreur)|je voulais dire|je me suis trompée?|je retire|j['’]ai changé d['’]avis|mauvaise fenêtre|"
         r"réflexion faite|à la réflexion|je ne suis pas d['’]accord",
+        about=r"sur|concernant|(?:à propos|au sujet) d(?:es?|u)?|règle (?:d(?:es?|u)?|pour)",
+        empty="le la les un une que de du des ai dit disais te règle",
         local=r"ici|ce (?:projet|dépôt|repo\w*|fichier|code)|notre|nos",
         universal=r"(?:dans |pour |sur )?(?:tous (?:les|mes|nos) (?:\w+ )?(?:projets|dépôts|repos)|chaque projet|"
         r"n['’]importe quel projet)|partout où je travaille",
@@ -160,9 +170,11 @@ LANGUAGES = {
         now=r"ora|adesso",
         passing=r"in questo momento|attualmente|oggi|domani|(?:è|sono) (?:\w+ )?(?:giù|rott[aeio]|ross[aeio]|verd[ei])",
         takes_back=r"correzione(?=:)|(?:ah|oh),? no|no,? non sempre|lascia (?:stare|perdere)|dimentica(?:lo|"
-        r" (?:quello|questo|tutto|la regola))|no,? aspetta|"
+        r" (?:quel(?:lo)?|ciò|quanto|questo|tutto|la regola))|no,? aspetta|"
         r"aspetta,? no|anzi,? no|scherz(?:o|avo)|era (?:uno scherzo|una battuta)|volevo dire|mi sono sbagliat[oa]|"
         r"ci ho ripensato|ripensandoci|ritiro (?:tutto|quello)|(?:finestra|chat) sbagliata|non sono d['’]accordo",
+        about=r"su|sul(?:l[aeo]?)?|sui|sugli|riguardo|regola (?:di|del(?:l[aeo]?)?|dei|degli|per)",
+        empty="il lo la gli le un una al alla ai alle agli che di del della dei delle ho detto ti regola",
         local=r"quest[oa] (?:progetto|repo\w*|file|codice)|nostr\w+",
         universal=r"(?:in |per )?tutti i (?:miei |nostri )?(?:progetti|repo\w*)|(?:in |per )?ogni progetto|"
         r"ovunque lavor[io]",
@@ -191,6 +203,8 @@ LANGUAGES = {
         r"estava) (?:a )?brinca\w*|era (?:brincadeira|piada)|quis dizer|queria dizer|enganei-me|me enganei|"
         r"mudei de ideia|pensando (?:bem|melhor)|retiro (?:o que|isso)|janela errada|chat errado|não concordo|"
         r"melhor não(?=\W*$|[,.;:!])",
+        about=r"sobre|acerca d[aeo]s?|quanto (?:a|ao|à)s?|regra (?:d[aeo]s?|para)",
+        empty="os as um uma que de do da dos das na no eu disse falei te regra",
         local=r"aqui|[nd]?est[ea] (?:projeto|repo\w*|arquivo|ficheiro|código)|noss[oa]s?",
         universal=r"(?:em |para )?todos os (?:meus |nossos )?(?:projetos|projectos|repo\w*)|"
         r"(?:em |para )?(?:qualquer|cada) projeto",
@@ -208,6 +222,8 @@ LANGUAGES = {
         now=r"今は",
         passing=r"現在|今日|明日|落ちて",
         takes_back=r"やっぱり|冗談|忘れて(?!は)|撤回|取り消|いや、|間違え(?!な)|間違いでした|じゃなくて|訂正",
+        about="",
+        empty="",
         local=r"この(?:プロジェクト|リポジトリ|ファイル|コード)|ここでは",
         universal=r"(?:すべて|全て|全部|どの)の?プロジェクト",
         is_spaced=False,
@@ -226,6 +242,8 @@ LANGUAGES = {
         passing=r"오늘|내일|현재",
         takes_back=r"취소(?=할|해|합|함|요|\W*$)|농담|아니(?:다|야|,)|잊어(?= ?(?:줘|버려|주세요)|\W*$)|철회|"
         r"잘못 (?:말|보냈|썼)|실수(?=였|야|예|입|했|로 (?:보|썼|쓴))|다시 생각|생각해 ?보니|정정",
+        about="",
+        empty="",
         local=r"이 (?:프로젝트|저장소|리포|코드)|여기",
         universal=r"모든 (?:내 |우리 )?(?:프로젝트|저장소|리포)",
         is_spaced=False,
@@ -250,6 +268,8 @@ LANGUAGES = {
         r"wacht,? nee|grapje|was een grap|ik bedoel(?:de)?|neem (?:dat|het|de \w+) terug|ik vergis(?:te)? me|"
         r"bij nader inzien|ik heb me vergist|(?:verkeerde?) (?:venster|chat|project|terminal)|streep dat door|"
         r"ben het er niet mee eens",
+        about=r"over|omtrent|regel (?:van|voor)",
+        empty="de het een dat ik je heb zei gezegd regel",
         local=r"(?:dit|deze) (?:project|repo\w*|bestand|code)|onze?",
         universal=r"(?:in |voor |bij )?(?:al (?:mijn|onze)|alle) (?:projecten|repo\w*)|"
         r"(?:in |voor |bij )?elk project|overal waar ik werk",
@@ -273,6 +293,8 @@ LANGUAGES = {
         r"jednak nie|nie,? (?:czekaj|zaczekaj)|czekaj,? nie|żart\w*|"
         r"chodziło mi|miał[ea]m na myśli|cofam|pomyłka|pomylił[ea]m|zmienił[ea]m zdanie|po namyśle|nie to okno|"
         r"nie zgadzam się",
+        about=r"o(?! t(?:ym|o)(?!\w))|na temat|odnośnie|zasad[aęy] (?:dla|z)",
+        empty="to tym co ja ci mówiłem mówiłam powiedziałem powiedziałam zasada zasadę zasady",
         local=r"tutaj|(?:ten|tym|tego|tej|ta) (?:projek\w+|repo\w*|plik\w*|kod\w*)|nasz\w*",
         universal=r"(?:we |w |dla )?wszystkich (?:moich |naszych )?(?:projekt\w+|repo\w*)|w każdym (?:moim |naszym )?"
         r"(?:projekcie|repo\w*)|gdziekolwiek pracuję",
@@ -295,6 +317,8 @@ LANGUAGES = {
         r"неважно(?=\W*$|[.;!])|проехали|хотя,? нет|нет,? (?:стой|подожди|погоди)|(?:стой|подожди|"
         r"погоди),? нет|шучу|шутка|(?:я )?имел[аи]? в виду|беру (?:свои )?(?:слова|это)|передумал\w*|ошиб(?:ся|лась)|"
         r"не (?:то окно|тот чат)|если подумать|не согласен|не согласна",
+        about=r"про(?! то(?!\w))|об?(?! том(?!\w))|насч[её]т|правил[оа] (?:для|с)",
+        empty="то том это что вам тебе говорил говорила сказал сказала правило правила",
         local=r"здесь|тут|эт(?:от|ом|ого|ой) (?:проект\w*|репо\w*|файл\w*|код\w*)|наш\w*",
         universal=r"(?:во |для )?всех (?:моих |наших )?(?:проект\w+|репо\w*)|в (?:каждом|любом) "
         r"(?:(?:моём|моем|нашем) )?(?:проекте|репо\w*)|везде,? где я работаю",
@@ -314,6 +338,8 @@ LANGUAGES = {
         takes_back=r"[哦噢啊]不|不用了(?!的)|更正|纠正|忘了吧|忘掉(?=吧|它|这|那|我|\W*$)|算了|还是不|(?<![以今]后)还是用|开玩笑|"
         r"撤回|[说搞弄]错(?=了|\W*$)|收回|改(?:变)?主意|不对(?=[，。！,]|$)|"
         r"等等[，,]|我的意思是|发错|不同意",
+        about=r"关于|有关",
+        empty="的规则",
         local=r"这里|[这本此该]个?(?:项目|仓库|文件|代码)|我们",
         universal=r"(?:所有|每个|任何|全部)(?:的|我的|我们的)?(?:项目|仓库)",
         is_spaced=False,
@@ -331,6 +357,11 @@ def pattern(
         for is_spaced in (True, False)
     )
     return lazy_regex(f"{before}(?:{cues}){after}" if before or after else cues, flags)
+
+
+def pattern_of(language: Language, cues: str, after: str = "") -> re.Pattern[str]:
+    """Return a pattern for the cues of one language, before the pattern ``after``."""
+    return lazy_regex(f"{_words(language.is_spaced, cues)}{after}", re.IGNORECASE)
 
 
 def _words(is_spaced: bool, cues: str) -> str:
@@ -472,6 +503,8 @@ FROM_NOW_ON = any_case(
 )
 #: For a sentence in lower case.
 TAKES_BACK = pattern(lambda language: language.takes_back, flags=0)
+#: Words in a withdrawal that don't name its subject.
+EMPTY_WORDS = " ".join(language.empty for language in LANGUAGES.values())
 LOCAL = pattern(lambda language: language.local)
 UNIVERSAL = pattern(lambda language: language.universal)
 

@@ -83,11 +83,18 @@ _ALL_OF_IT = any_case(
     r"said|wrote|told|asked|back|above|please|again|rules?|conventions?|preferences?|instructions?|so far))*"
     r"(?=\W*$|[,.;:!])"
 )
+_SUBJECT_TEXT = r"((?:\([^()]{0,200}\)|[^,;:!?(])*)"
 #: Wordings by which a later withdrawal names its subject, which it must do.
 _SUBJECT = any_case(
     r"\b(?:about|regarding|concerning|rule (?:on|for|that|with|to)|back (?:the|my|what)|forget (?:the|my|that)|"
-    r"withdraw|revoke|retract|said (?:about|on|that|to)|sobre|über|mit|zu[mr]?)\b((?:\([^()]{0,200}\)|[^,;:!?(])*)"
+    rf"withdraw|revoke|retract|said (?:about|on|that|to))\b{_SUBJECT_TEXT}"
 )
+#: Other languages: what withdraws, and what names its subject. "O" does in one language, and is an article in another.
+_IN_OTHER_LANGUAGES = [
+    (languages.pattern_of(each, each.takes_back), languages.pattern_of(each, each.about, _SUBJECT_TEXT))
+    for each in languages.LANGUAGES.values()
+    if each.about
+]
 #: What specifies the subject further, after a comma or a colon: ", the one about …".
 _THAT_IS = any_case(
     r"\s{0,3}[,;:(–—-]{1,3}\s{0,3}(?:i\.e\.|namely|that is|meaning|(?:i mean )?the (?:one|rule|thing)|about|"
@@ -107,15 +114,19 @@ _ITEM_END = any_case(rf",| {_AND} ")
 EMPTY_WORDS = content_words(
     "forget said say take back rule rules scratch strike never mind about what told tell wrote preference convention "
     "instruction anymore longer like whenever actually wait sorry meant mean just kidding before earlier last previous "
-    "always from ignore disregard that thing regel regla olvida vergiss"
+    f"always from ignore disregard that thing olvida vergiss {languages.EMPTY_WORDS}"
 )
 
 
 def withdrawal_in(sentence: str) -> re.Match[str] | None:
     """Return the words of a sentence that withdraw what was said before, in lower case; None if there are none."""
-    # İ is the only letter whose lower case is longer, so that the places in both texts are the same.
-    low = sentence.replace("İ", "I").lower()
+    low = _lower(sentence)
     return _TAKES_BACK.search(low) or languages.TAKES_BACK.search(low)
+
+
+def _lower(sentence: str) -> str:
+    # İ is the only letter whose lower case is longer, so that the places in both texts are the same.
+    return sentence.replace("İ", "I").lower()
 
 
 def takes_back(sentence: str) -> bool:
@@ -140,8 +151,7 @@ def withdrawn_subject(sentence: str) -> frozenset[str]:
 
 def withdrawn_subjects(sentence: str) -> list[frozenset[str]]:
     """Return what a sentence withdraws, as ``withdrawn_subject`` does, with an element for each item of a list."""
-    match = withdrawal_in(sentence)
-    subject = _SUBJECT.search(sentence, match.start()) if match else None
+    subject = _subject_in(sentence)
     if subject is None:
         return []
     if listed := _LISTED.match(sentence, subject.end()):
@@ -152,6 +162,19 @@ def withdrawn_subjects(sentence: str) -> list[frozenset[str]]:
             more = _MEANT.match(sentence, subject.end())
         named = [f"{subject[1]} {more['more'] if more else ''}"]
     return [names for names in map(_names, named) if names]
+
+
+def _subject_in(sentence: str) -> re.Match[str] | None:
+    """Return the words that name the subject of a withdrawal, with the subject as the first group."""
+    low = _lower(sentence)
+    if match := _TAKES_BACK.search(low):
+        return _SUBJECT.search(sentence, match.start())
+    if languages.TAKES_BACK.search(low):
+        for takes_back_in, about in _IN_OTHER_LANGUAGES:
+            match = takes_back_in.search(low)
+            if match and (subject := about.search(sentence, match.start())):
+                return subject
+    return None
 
 
 def _names(words: str) -> frozenset[str]:

@@ -23,6 +23,7 @@ from engram.extraction.user_rules import (
     orders,
     rules,
     says_the_same,
+    scope_of,
     typed_texts,
 )
 from engram.models.memories.memory_records import all_memories
@@ -1029,6 +1030,17 @@ def test_a_rule_ends_when_a_later_session_withdraws_it(workshop: Workshop) -> No
         # Whether it demands or forbids does not matter where it is called a rule.
         ("Never deploy on Fridays.", "We dropped the no-deploy-on-Fridays rule."),
         ("Never deploy on Fridays.", "The Friday deploy policy is gone."),
+        ("Never push on Fridays.", "Actually, pushing on Fridays is fine now."),
+        ("Never push on Fridays.", "From now on pushing on Fridays is allowed."),
+        ("Never merge on Fridays.", "Merging on Fridays is okay again."),
+        ("Never edit the generated files.", "You can edit the generated files from now on."),
+        ("Ab jetzt immer alle Commits squashen.", "Vergiss bitte, was ich über das Squashen gesagt habe."),
+        ("À partir de maintenant, utilise toujours Redis pour la file.", "Oublie ce que j'ai dit sur Redis."),
+        ("D'ora in poi usa sempre i mock di Kafka.", "Dimentica ciò che ho detto sui mock di Kafka."),
+        ("A partir de agora, nunca faça deploy na sexta.", "Esquece o que eu disse sobre o deploy na sexta."),
+        ("Vanaf nu altijd de tests in Docker draaien.", "Vergeet wat ik zei over de tests in Docker."),
+        ("Od teraz zawsze używaj tabulatorów.", "Zapomnij o tym, co mówiłem o tabulatorach."),
+        ("С этого момента всегда используй табы.", "Забудь о том, что я говорил про табы."),
     ],
 )
 def test_a_rule_that_is_over_ends_in_another_session(workshop: Workshop, rule: str, said: str) -> None:
@@ -1053,6 +1065,14 @@ def test_a_rule_that_is_over_ends_in_another_session(workshop: Workshop, rule: s
         ("We use Redis for the queue.", "For now we no longer use Redis for the queue."),
         ("We use Redis for the queue.", "I no longer get the timeout with Redis and the tests."),
         ("Always run the linter before a commit.", "You may run the linter before a commit again."),
+        ("Never touch the pipeline by hand.", "The pipeline is fine again."),
+        ("Never push to main.", "CI is green, so pushing to main is fine now."),
+        ("Never push on Fridays.", "Can we push on Fridays from now on?"),
+        ("Always run the tests in Docker.", "Ignore that, go over the tests again."),
+        # An article is not what is withdrawn.
+        ("De ahora en adelante usa siempre los mocks.", "Olvida lo que dije sobre los viernes."),
+        ("Ab jetzt immer das Formular prüfen.", "Vergiss, was ich über das Squashen gesagt habe."),
+        ("A partir de agora, nunca faça deploy na sexta.", "Esquece o que eu disse sobre os testes na nuvem."),
     ],
 )
 def test_what_says_something_else_ends_no_rule(workshop: Workshop, rule: str, said: str) -> None:
@@ -1074,6 +1094,20 @@ def test_of_several_rules_those_end_that_are_named_most(workshop: Workshop) -> N
         ("Always squash the merges of features.", Status.ARCHIVED),
         ("Never merge on Fridays.", Status.ACTIVE),
     ]
+
+
+@pytest.mark.parametrize("project", ["ui", "test", "Lat"])
+def test_letters_of_a_project_s_name_in_another_word_are_not_its_name(project: str) -> None:
+    rule = "In all my projects, require a build with the latest linter."
+
+    assert scope_of(rule, project) == Scope.GLOBAL
+    assert scope_of(f"{rule[:-1]} as in {project.upper()}.", project) == Scope.PROJECT
+
+
+def test_a_name_in_a_script_without_spaces_may_touch_other_letters() -> None:
+    rule = "在所有项目中，永远不要修改港口的表。"
+
+    assert (scope_of(rule, "港口"), scope_of(rule, "灯塔")) == (Scope.PROJECT, Scope.GLOBAL)
 
 
 def test_why_says_which_sentences_are_no_rules(workshop: Workshop) -> None:
