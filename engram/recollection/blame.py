@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from engram.enums import BranchState
 from engram.models.engine.transaction import Store
 from engram.models.memories.branches import branches_of_project, open_branches
 from engram.models.memories.memory_records import Memory
-from engram.models.projects.projects import ProjectRow
+from engram.models.projects.project_folders import identities_of_project
+from engram.models.projects.projects import ProjectRow, project_by_id
 from engram.models.search.memory_lists import current_memories
 from engram.models.sessions.recent_work import prompts_until, turns_naming, turns_with_calls
 from engram.recollection.branch_state import resume_of_id
@@ -22,6 +25,7 @@ from engram.recollection.past_fixes import find_fixes
 from engram.system.clock import iso_or_none
 from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import count_runs, runs_program, telling_lines, told_part
+from engram.transcripts.project import find_repository
 from engram.transcripts.turns import Action
 
 #: Number of prompts, latest first, that are searched for the reason why a turn changed a file.
@@ -102,9 +106,14 @@ def _names(memory: Memory, name: str) -> bool:
 def _changes(store: Store, project_id: int, path: str, root: str | None) -> list[Touch]:
     unmerged = {row.name for row in branches_of_project(store, project_id) if row.state is BranchState.OPEN}
     touches = []
+
+    @cache
+    def is_of_project(file: str) -> bool:
+        return root is None or not is_of_another_folder(store, project_id, file, path, root)
+
     for turn in turns_naming(store, project_id, PurePosixPath(path).name):
         changed = {file for call in turn.calls if call.is_edit and not call.is_error for file in call.files}
-        if not any(is_same_file(file, path, root) for file in changed):
+        if not any(is_same_file(file, path, root) and is_of_project(file) for file in changed):
             continue
         touches.append(
             Touch(
@@ -143,6 +152,24 @@ def is_same_file(named: str, path: str, root: str | None) -> bool:
     if plain == PurePosixPath(root) / path or str(plain) == path:
         return True
     return plain.is_absolute() and not plain.is_relative_to(root) and plain.as_posix().endswith(f"/{path}")
+
+
+def is_of_another_folder(store: Store, project_id: int, named: str, path: str, root: str) -> bool:
+    """Return True if a file certainly is in a folder that is neither the project's nor a worktree of its repository.
+
+    A folder that is gone may have been a worktree.
+
+    Args:
+        named: the file as a tool call named it; ``is_same_file`` is True for it.
+        path, root: as for ``is_same_file``.
+    """
+    folder = named.replace("\\", "/").removesuffix(f"/{path}")
+    if folder in ("", named) or folder == root or not os.path.isdir(folder):
+        return False
+    project = project_by_id(store, project_id)
+    own = set() if project is None else {os.path.realpath(known) for known in identities_of_project(store, project)}
+    own.add(os.path.realpath(root))
+    return own.isdisjoint((os.path.realpath(folder), str(find_repository(Path(folder)))))
 
 
 def _of_memory(store: Store, memory: Memory, branch: str) -> Touch:

@@ -19,6 +19,7 @@ from engram.models.projects.projects import list_projects
 from engram.recollection.past_fixes import find_fixes
 from engram.system.clock import parse_time_ms
 from tests.branch_sessions import Workshop, bash, edit, todo_list
+from tests.repositories import Repository
 
 FAILED = "E   ValueError: unknown cache backend 'valkey' in settings"
 
@@ -391,6 +392,24 @@ def test_blame_shows_changes_with_their_reason_and_commits_and_memories(at_work:
     assert run("blame", "src/other/cache.py").exit_code == 0
     (at_work.repository.root / "cache.py").write_text("2\n")
     assert {touch["kind"] for touch in run_json("blame", "cache.py")["touches"]} == {"decision"}
+
+
+def test_blame_counts_a_file_of_the_same_name_in_a_worktree_and_in_no_other_folder(
+    at_work: Workshop, tmp_path: Path
+) -> None:
+    elsewhere, beside, gone = (tmp_path / name for name in ("scratch", "beside", "gone"))
+    elsewhere.mkdir()
+    for folder in (beside, gone):
+        at_work.repository.git("worktree", "add", "-q", str(folder), "-b", folder.name)
+    Repository.make(tmp_path / "other")
+    for folder in (at_work.repository.root, elsewhere, beside, gone, tmp_path / "other"):
+        at_work.work("feat/x", f"Change it in {folder.name}", edit(folder / "README"), session=folder.name)
+    at_work.repository.git("worktree", "remove", "--force", str(gone))
+
+    touches = run_json("blame", "README")["touches"]
+
+    own = f"Change it in {at_work.repository.root.name}"
+    assert [touch["text"] for touch in touches] == ["Change it in gone", "Change it in beside", own]
 
 
 @pytest.mark.parametrize(
