@@ -27,7 +27,7 @@ from engram.system.lazy_regex import lazy_regex
 FOLDER_NAME, FILE_NAME = "vaults", "vault.json"
 _MAX_FILE_BYTES = 100_000
 #: Commands that act on the memory folder and all its vaults.
-OF_ALL_VAULTS = frozenset(("install", "uninstall", "service", "projects vault", "projects unvault"))
+OF_ALL_VAULTS = frozenset(("install", "uninstall", "service", "setup", "projects vault", "projects unvault"))
 #: A command in a message, in backticks, with its name.
 _COMMAND = lazy_regex(r"(?<=`)engram (projects (?:un)?vault|[a-z]+)")
 

@@ -17,10 +17,11 @@ import click
 from engram.cli import options
 from engram.cli.output import is_plain, say
 from engram.cli.workspace import Workspace, as_called_here, flags_from
-from engram.errors import BrokenDatabase, EngramError, HomeError
+from engram.errors import BadRequest, BrokenDatabase, EngramError, HomeError
 from engram.paths import Home, absolute_path, check_private, default_home
 from engram.system.lazy_regex import lazy_regex
 from engram.trust.display import nearest_names, visible
+from engram.vaults import OF_ALL_VAULTS
 from engram.version import VERSION
 
 if TYPE_CHECKING:
@@ -338,7 +339,12 @@ def engram(
         ctx.obj = Workspace(flags)
     elif not ctx.obj.flags:
         ctx.obj.flags = flags
-    ctx.obj.vault = vault
+    if vault is not None and ctx.invoked_subcommand in ("install", "uninstall"):
+        raise BadRequest(
+            f"`engram {ctx.invoked_subcommand}` is about the memory folder with all its vaults: leave out --vault"
+        )
+    # What connects and serves the memory folder serves its vaults, too.
+    ctx.obj.vault = None if ctx.invoked_subcommand in OF_ALL_VAULTS else vault
     ctx.obj.may_make_home = ctx.invoked_subcommand in MAKING
 
 

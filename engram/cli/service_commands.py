@@ -149,7 +149,7 @@ def logs(workspace: Workspace, limit: int, as_json: bool) -> None:
     from engram.log import read_records
 
     workspace.pass_over_faults()
-    folder = workspace.places.logs
+    folder = settings_around(workspace.settings).places.logs
     sources = {"system": _system(workspace).output(limit).splitlines()[-limit:]}
     for kind in ("supervisor", "worker", "watcher"):
         sources[kind] = [record.text for record in read_records(folder, kind)][-limit:]

@@ -45,7 +45,7 @@ from engram.reports.processes import process_state
 from engram.system.clock import iso_or_none
 from engram.system.process_lock import ProcessLock
 from engram.trust.display import number_of
-from engram.vaults import is_excluded_by_vault, own_vault
+from engram.vaults import is_excluded_by_vault, own_vault, settings_around
 
 if TYPE_CHECKING:
     from engram.exchange.exchange_records import Source
@@ -378,7 +378,8 @@ def restore(
         return
     chosen = _choose(backups, places.backups, file)
     require_database(chosen)
-    locks = (places.watcher_lock, places.worker_lock)
+    around = settings_around(workspace.settings).places  # its watcher and worker also use its vaults
+    locks = (around.watcher_lock, around.worker_lock)
     with _stopped(*locks):
         pass  # before anything is said or asked
     if not as_json:

@@ -20,7 +20,7 @@ from engram.cli.output import say
 from engram.errors import BadRequest, MissingHome, NotFound, OlderSchema, ServiceError, SettingsError, StoreError
 from engram.paths import Home, absolute_path, check_private, current_folder
 from engram.settings import ConfigFault, Loaded, Settings
-from engram.vaults import OF_ALL_VAULTS, load_inside, vault_of_folder
+from engram.vaults import OF_ALL_VAULTS, load_inside
 
 if TYPE_CHECKING:
     from engram.models.engine.transaction import Store
@@ -272,6 +272,8 @@ def _wanted_project(store: Store, settings: Settings, name: str | None, *, hint:
             folder = Path(here)
     _refuse_folder_of_vault(settings, str(folder))
     scope = scope_of_folder(store, settings, str(folder), make=make)
+    if scope.is_elsewhere:
+        raise BadRequest(f"{folder} is not in the project of this vault{hint}")
     if scope.project is None and (make or scope.is_global):
         raise BadRequest(f"{folder} is a folder of projects, not a project{hint}")
     return scope.project
@@ -291,7 +293,9 @@ def project_of_folder(store: Store, settings: Settings, folder: str) -> ProjectR
 
 def _refuse_folder_of_vault(settings: Settings, folder: str) -> None:
     """Raise BadRequest for a folder whose memory is in a vault, with the command that uses the vault."""
-    vault = vault_of_folder(settings.places, folder)
+    from engram.ingest.session_project import vault_of
+
+    vault = vault_of(settings, folder)
     if vault is not None:
         context = click.get_current_context(silent=True)
         command = "" if context is None else f" {context.command_path.partition(' ')[2]}"

@@ -20,6 +20,7 @@ from engram.paths import Home
 from engram.system.process_lock import ProcessLock
 from engram.vaults import find_vault
 from engram.version import code_version
+from tests.repositories import Repository
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -273,6 +274,43 @@ def test_in_the_folder_of_a_vault_commands_about_the_folder_name_the_vault(run: 
     ):
         assert f"engram --vault {folder.name} {words[0]}" in run(*words, code=1).stderr
     assert "crane" in run("--vault", folder.name, "why", "--prompt", "crane wind?").output
+
+
+def test_in_a_worktree_of_a_vaults_repository_commands_name_the_vault(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = Repository.make(tmp_path / "src" / "crane")
+    repository.git("worktree", "add", "-q", str(tmp_path / "elsewhere"), "-b", "side")
+    monkeypatch.chdir(repository.root)
+    run("save", "The crane stops above wind force 7.")
+    run("projects", "vault", "crane", "--yes")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+
+    for words in (["save", "Crane 3 is slow."], ["where"], ["why"], ["blame", "README"]):
+        assert f"engram --vault crane {words[0]}" in run(*words, code=1).stderr
+    run("--vault", "crane", "save", "Crane 3 is slow.")
+    monkeypatch.chdir(tmp_path)
+    told = run("--vault", "crane", "save", "Crane 4 is slow.", code=1).stderr
+    assert "is not in the project of this vault. Name one with --project" in told
+
+
+def test_what_is_about_the_memory_folder_with_all_its_vaults_is_not_done_to_a_vault(
+    filled: Store, run: Run, run_json: RunJson, home: Home
+) -> None:
+    filled.close()
+    vault = Path(run_json("projects", "vault", "harbor", "--yes")["vault"])
+
+    for words in (["uninstall", "--purge", "--yes"], ["install", "--dry-run"], ["up"]):
+        assert "leave out --vault" in run("--vault", "harbor", *words, code=1).stderr
+    assert (vault / "memory.db").is_file()
+    # What is only about the connection to Claude Code is the same for the memory folder and its vaults.
+    assert run("--vault", "harbor", "setup", "hooks").stdout == run("setup", "hooks").stdout
+    with open_store(vault / "memory.db") as store:
+        make_backup(store, vault / "backups")
+    with contextlib.ExitStack() as held:
+        held.callback(ProcessLock(home.worker_lock, code_version()).release)
+        assert "Engram is running" in run("--vault", "harbor", "restore", "--yes", code=1).stderr
+    assert "is now" in run("--vault", "harbor", "restore", "--yes").stdout
 
 
 def test_a_vault_that_is_being_brought_back_takes_nothing_in(
