@@ -29,7 +29,7 @@ from engram.extraction.model.claude_provider import (
 )
 from engram.extraction.model.compare_extractors import answer_of
 from engram.extraction.model.provider import STAGE as PROVIDER_STAGE
-from engram.extraction.model.provider import find_api_key
+from engram.extraction.model.provider import api_key_of
 from engram.ingest.project_moves import find_moves
 from engram.log import has_problems
 from engram.models.engine.database import SAFE_SQLITE, sqlite_version
@@ -449,12 +449,13 @@ def find_missing(settings: Settings) -> Check | None:
 
     This starts no process and sends nothing, so it can be called wherever the extractor is chosen or shown.
     """
-    if settings.extractor == "openai" and not (settings.llm_base_url or find_api_key(settings.places.env_file)):
+    if settings.extractor == "openai" and not (settings.llm_base_url or api_key_of(settings)):
         return Check(
             "language model",
             State.BAD,
             "extractor = openai, but OPENAI_API_KEY is not set: the local extractor is used",
-            f"write OPENAI_API_KEY=… into {settings.places.env_file} (mode 0600), then run: engram service restart",
+            f"write OPENAI_API_KEY=… into {settings_around(settings).places.env_file} (mode 0600), then run: "
+            "engram service restart",
         )
     if settings.extractor != "claude":
         return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engram.errors import BrokenDatabase, Conflict, EmbeddingError, EngramError, StoreError
-from engram.extraction.model.provider import find_api_key
+from engram.extraction.model.provider import api_key_of
 from engram.models.engine.transaction import Store
 from engram.models.rescue.soundness import UNREADABLE, find_unreadable
 from engram.models.work.task_runs import (
@@ -313,7 +313,7 @@ def make_extractor(settings: Settings, store: Store) -> tuple[Extractor | None, 
         return by_claude, by_claude.model
     from engram.extraction.model.openai_provider import OpenAIExtractor
 
-    key = find_api_key(settings.places.env_file)
+    key = api_key_of(settings)
     if not key and not settings.llm_base_url:
         note_failure(
             store,

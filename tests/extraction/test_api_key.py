@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from engram.errors import SettingsError
-from engram.extraction.model.provider import find_api_key, read_env
+from engram.extraction.model.provider import api_key_of, find_api_key, read_env
+from engram.settings import Settings
+from engram.vaults import Vault, free_folder, settings_of, write_vault
 
 
 def write(path: Path, text: str, mode: int = 0o600) -> Path:
@@ -23,6 +25,18 @@ def test_lines_are_read_and_nothing_is_run(tmp_path: Path) -> None:
 
     assert {name: found.get(name) for name in "ABCD"} == {"A": "1", "B": "two words", "C": "$(touch x)", "D": "x=y"}
     assert not (tmp_path / "x").exists()
+
+
+def test_a_vault_has_the_key_of_the_memory_folder_around_it(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    home = settings.places.prepare()
+    write(home.env_file, "OPENAI_API_KEY=k")
+    vault = Vault("acme", ("/src/acme",), free_folder(home, "acme"), is_sealed=True)
+    write_vault(vault)
+
+    assert api_key_of(settings_of(vault, settings)) == "k"
 
 
 def test_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:

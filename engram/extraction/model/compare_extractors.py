@@ -24,7 +24,7 @@ from engram.extraction.model.model_request import (
     request_text,
     without_own,
 )
-from engram.extraction.model.provider import OVERHEAD_TOKENS, Price, find_api_key, is_own_server, price_of
+from engram.extraction.model.provider import OVERHEAD_TOKENS, Price, api_key_of, is_own_server, price_of
 from engram.extraction.model.second_chance import (
     PART_TURNS,
     DistilledPart,
@@ -158,7 +158,7 @@ def available_provider(settings: Settings) -> str:
     """
     if find_claude(settings) is not None:
         return "claude"
-    return "openai" if settings.llm_base_url or find_api_key(settings.places.env_file) else ""
+    return "openai" if settings.llm_base_url or api_key_of(settings) else ""
 
 
 def answer_of(store: Reader) -> ComparisonAnswer | None:

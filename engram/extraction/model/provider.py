@@ -24,6 +24,7 @@ from engram.settings import Settings
 from engram.system.atomic import read_regular
 from engram.system.clock import Clock
 from engram.trust.display import one_line
+from engram.vaults import settings_around
 
 # -- A circuit breaker: after a failure, the server is not called for a while, however many sessions are waiting.
 
@@ -335,6 +336,14 @@ class Provider(Protocol):
 NAMES = ("ENGRAM_OPENAI_API_KEY", "OPENAI_API_KEY")
 #: Maximum size of a ``.env`` for it to be read, in bytes.
 _ENV_BYTES = 100_000
+
+
+def api_key_of(settings: Settings) -> str:
+    """Return the key for the memory in ``settings``; a vault has that of the memory folder around it.
+
+    Raises SettingsError, as for ``find_api_key``.
+    """
+    return find_api_key(settings_around(settings).places.env_file)
 
 
 def find_api_key(env_file: Path, environ: Mapping[str, str] | None = None) -> str:
