@@ -48,7 +48,7 @@ from engram.search.hits import BRANCH_DEDUCTION
 from engram.settings import Settings
 from engram.transcripts.claude_code.history import PromptHistory
 from engram.trust.display import number_of
-from engram.vaults import with_flags
+from engram.vaults import settings_around, with_flags
 
 #: Share of the token budget to use; less than 1, because the length of a token is an estimate.
 USED_SHARE = 0.9
@@ -253,7 +253,7 @@ def dead_line(store: Store, settings: Settings) -> list[str]:
     """Return a line if the watcher used to run on this machine but no longer does, or if sessions have long been
     waiting to become memories.
     """
-    if not settings.capture or not settings.places.watcher_lock.exists():
+    if not settings.capture or not settings_around(settings).places.watcher_lock.exists():
         return []
     vitals = take_vitals(store, settings, with_files=False)
     if not vitals.watcher.is_alive:

@@ -8,8 +8,9 @@ from functools import partial
 
 from engram.models.sessions.stored_turns import sessions_with_due_turns
 from engram.models.work.work import due_work
+from engram.tasks.enqueue_due import ENOUGH_MESSAGES
 from engram.tasks.runtime import Runtime, run_guarded
-from engram.tasks.session_tasks import Slice, embed_slice, extract_now
+from engram.tasks.session_tasks import Slice, embed_slice, extract_now, write_log
 from engram.tasks.upkeep_tasks import index_now, tidy
 
 #: Number of rows embedded in one call; higher than in a worker, since nothing else is waiting.
@@ -57,11 +58,15 @@ def drain(
 def _extract_all(runtime: Runtime, done: Drained, with_waiting: bool, progress: Progress) -> None:
     if runtime.extractor is None:
         return
-    todo = [work.key for work in due_work(runtime.store, 1_000_000) if work.kind == "extract"]
+    due = [work for work in due_work(runtime.store, 1_000_000) if work.kind == "extract"]
+    todo = [work.key for work in due]
+    ended = {work.key for work in due if work.reason != ENOUGH_MESSAGES}
     if with_waiting:
         todo = list(dict.fromkeys([*todo, *sessions_with_due_turns(runtime.store)]))
     for number, session_id in enumerate(todo, 1):
         has_worked = run_guarded(runtime, "extract", session_id, partial(extract_now, runtime, session_id))
+        if session_id in ended:
+            run_guarded(runtime, "log", session_id, partial(write_log, runtime, session_id))
         done.sessions += 1
         done.failed += not has_worked
         progress("extract", number, len(todo))

@@ -353,8 +353,7 @@ class Answers:
         Raises:
             EngramError: there is no such vault, or the memory can't be read.
         """
-        runtime = self._vaults.named(vault)
-        with self._vaults.noting_damage(runtime):
+        with self._memory(vault) as runtime:
             runtime.searcher.catch_up()
             if operation is Operation.SEARCH:
                 found, unsaid = runtime.searcher.look_up(query)
@@ -364,12 +363,25 @@ class Answers:
             answer = answer_question(runtime.store, runtime.searcher, query, standing_of=standing, changes_of=changes)
             return answer.hits, ""
 
-    def wake(self) -> None:
-        """Process what a command or a tool has written: embed new memories now, and everything else in a task."""
-        if self._runtime.embedder is not None:
-            embed_newest_memories(self._runtime.store, self._runtime.embedder)
-        self._runtime.refresh_index()
-        embed()
+    def wake(self, vault: object = None) -> None:
+        """Process what a command or a tool has written: embed new memories now, and everything else in a task.
+
+        Args:
+            vault: a vault's folder name, where the next check does everything else; None for the worker's own memory.
+        """
+        with self._memory(vault) as runtime:
+            if runtime.embedder is not None:
+                embed_newest_memories(runtime.store, runtime.embedder)
+            runtime.refresh_index()
+        if runtime is self._runtime:
+            embed()
+
+    @contextlib.contextmanager
+    def _memory(self, vault: object) -> Iterator[Runtime]:
+        """Yield the services of the memory that a request is about. Raises EngramError, as for ``find``."""
+        runtime = self._vaults.named(vault)
+        with self._vaults.noting_damage(runtime):
+            yield runtime
 
     def _recall(self, request: Mapping[str, Any]) -> dict[str, Any]:
         hits, _ = self.find(request.get("vault"), Operation.RECALL, _query(request))
@@ -377,8 +389,9 @@ class Answers:
 
     def _rank(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the ids of memories found by text and meaning, best first, for clients that read memory.db."""
-        self._runtime.searcher.catch_up()
-        hits = self._runtime.searcher.recall(_query(request))
+        with self._memory(request.get("vault")) as runtime:
+            runtime.searcher.catch_up()
+            hits = runtime.searcher.recall(_query(request))
         return {"hits": [{"id": hit.id, "score": round(hit.score, 4), "doubtful": hit.is_doubtful} for hit in hits]}
 
     def _search(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -392,21 +405,22 @@ class Answers:
             raise BadRequest("prompt must be a string")
         if project_id is not None and (not isinstance(project_id, int) or isinstance(project_id, bool)):
             raise BadRequest("project_id must be a number")
-        runtime = self._runtime
-        project = None if project_id is None else project_by_id(runtime.store, project_id)
-        if project_id is not None and project is None:
-            raise BadRequest(f"there is no project {project_id}")
         session_id = request.get("session_id")
         session_id = session_id if isinstance(session_id, str) and is_session_id(session_id) else ""
-        return explain(runtime.recollection, prompt, project, session_id=session_id).to_json()
+        with self._memory(request.get("vault")) as runtime:
+            project = None if project_id is None else project_by_id(runtime.store, project_id)
+            if project_id is not None and project is None:
+                raise BadRequest(f"there is no project {project_id}")
+            return explain(runtime.recollection, prompt, project, session_id=session_id).to_json()
 
     def _briefing(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the briefing that a project's next session would get, without storing or claiming anything."""
         project_id = request.get("project_id")
-        project = project_by_id(self._runtime.store, project_id) if isinstance(project_id, int) else None
-        if project is None:
-            raise BadRequest(f"there is no project {project_id}")
-        return {"text": preview_briefing(self._runtime.store, self._runtime.settings, project)}
+        with self._memory(request.get("vault")) as runtime:
+            project = project_by_id(runtime.store, project_id) if isinstance(project_id, int) else None
+            if project is None:
+                raise BadRequest(f"there is no project {project_id}")
+            return {"text": preview_briefing(runtime.store, runtime.settings, project)}
 
     def _status(self, _: Mapping[str, Any]) -> dict[str, Any]:
         runtime = self._runtime
@@ -424,8 +438,8 @@ class Answers:
         )
         return status.to_json()
 
-    def _wake(self, _: Mapping[str, Any]) -> dict[str, Any]:
-        self.wake()
+    def _wake(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        self.wake(request.get("vault"))
         return {"ok": True}
 
 

@@ -76,9 +76,8 @@ class _InWorker(Access):
 
     def wake_worker(self) -> None:
         """Announce new data. Failures are ignored, since the data is already stored."""
-        if self.vault is None:
-            with contextlib.suppress(EngramError):
-                self.answers.wake()
+        with contextlib.suppress(EngramError):
+            self.answers.wake(self.vault)
 
 
 class McpSessions:

@@ -119,12 +119,7 @@ def ask_memory(
         with_model: whether to load the model if no worker answers; False for processes that must stay small.
     """
     if with_worker:
-        places, asked = settings.places, request.to_json()
-        serving = settings_around(settings).places
-        if serving != places:
-            # The worker for the memory folder that contains a vault also serves the vault.
-            places, asked = serving, asked | {"vault": places.root.name}
-        answer = ask_worker(places, asked, timeout_seconds=ANSWER_SECONDS)
+        answer = ask_worker(settings.places, request.to_json(), timeout_seconds=ANSWER_SECONDS)
         hits = _parse_hits(answer)
         if answer is not None and hits is not None:
             return RecallResponse(hits, AnsweredBy.WORKER, not_found=str(answer.get("unsaid", "")))

@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from engram.errors import HomeError
 from engram.paths import Home
 from engram.system.socketpath import socket_address
+from engram.vaults import own_vault
 
 #: Maximum size of an answer, in bytes.
 MAX_ANSWER_BYTES = 16_000_000
@@ -72,11 +74,16 @@ def announce_worker(home: Home) -> None:
 def ask_worker(home: Home, request: Mapping[str, Any], *, timeout_seconds: float = 5.0) -> dict[str, Any] | None:
     """Return the worker's answer to a request such as ``{"op": "recall", "query": …}``; None if no worker answers.
 
+    A vault has no worker of its own: that of the memory folder around it answers from the vault.
+
     Args:
         request: becomes one JSON object of at most 1 MB.
         timeout_seconds: the timeout for the whole answer; a worker without a sign of life is not waited for.
     """
-    with contextlib.suppress(OSError, ValueError, RecursionError):
+    with contextlib.suppress(OSError, ValueError, RecursionError, HomeError):
+        vault = own_vault(home)
+        if vault is not None:
+            home, request = Home(vault.around), {**request, "vault": vault.folder.name}
         answer = json.loads(_exchange(home, TAKES_SIGNS + json.dumps(request).encode(), timeout_seconds))
         return answer if isinstance(answer, dict) else None
     return None

@@ -30,6 +30,7 @@ from engram.models.shown import injections
 from engram.system.clock import iso_time, parse_time_ms
 from engram.transcripts.git_files import read_branch
 from engram.trust.display import fence_safe, one_line
+from engram.vaults import settings_around
 from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, RecallResponse, require_words
 from engram.worker.worker_client import ask_status
 from engram_mcp import answers
@@ -314,7 +315,7 @@ def status(access: Access) -> str:
         ]
         lines = [
             *map(access.as_typed, state),
-            f"socket: {home.recall_socket} ({'answers' if worker else 'no answer'})",
+            f"socket: {settings_around(access.settings).places.recall_socket} ({'answers' if worker else 'no answer'})",
             f"schema: {store.schema_version()}",
             *_memory_lines(store, access.view(store)),
             "notes: {} files, {} chunks".format(*notes.count_notes(store)),

@@ -27,10 +27,11 @@ from engram.models.sessions.reading_progress import ensure_transcript
 from engram.models.work.task_runs import note_failure, note_success
 from engram.models.work.work import make_due
 from engram.recollection.briefing_lines import text_of
-from engram.recollection.session_briefing import MAX_STARTS, WAKING_MS, build_briefing
+from engram.recollection.session_briefing import MAX_STARTS, WAKING_MS, build_briefing, dead_line
 from engram.redaction import redact
 from engram.system.process_lock import ProcessLock
 from engram.transcripts.turns import Action, Opening, Turn
+from engram.vaults import Vault, settings_of, write_vault
 
 DAY_MS = 86_400_000
 
@@ -56,6 +57,8 @@ def test_work_is_late_only_if_the_machine_was_used_while_it_waited(memory: Scene
     note_success(memory.store, "scan")
     use(memory)
     lock = ProcessLock(memory.settings.places.watcher_lock)
+    vault = Vault("acme", ("/src/acme",), memory.settings.home / "vaults" / "acme", is_sealed=True)
+    write_vault(vault)
     try:
         # The machine slept all night: nothing could be done.
         memory.clock.advance(9 * 3600)
@@ -74,6 +77,8 @@ def test_work_is_late_only_if_the_machine_was_used_while_it_waited(memory: Scene
             "Some sessions have been waiting 9 h to become memories. "
             f"`engram --home {memory.settings.home} doctor` shows the user why."
         ]
+        # It is told in a vault, too, whose memory this might be.
+        assert len(dead_line(memory.store, settings_of(vault, memory.settings))) == 1
     finally:
         lock.release()
 

@@ -14,6 +14,7 @@ import pytest
 from engram.enums import Actor, Scope
 from engram.errors import HomeError
 from engram.forgetting.whole_project import move_into_vault, move_out_of_vault
+from engram.ingest.read_sources import ingest_all
 from engram.memories.save import save_memory
 from engram.models.engine.meta import put_meta
 from engram.models.engine.transaction import Store
@@ -21,13 +22,15 @@ from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ensure_project, find_project
 from engram.models.rescue.backup import make_backup
-from engram.models.work.work import due_work
+from engram.models.work.work import due_work, make_due, release_lease, take_lease
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.runtime import Runtime, make_runtime
-from engram.vaults import FILE_NAME, Vault, find_vault, is_excluded_by_vault, write_vault
+from engram.vaults import FILE_NAME, Vault, find_vault, is_excluded_by_vault, settings_of, write_vault
 from engram.worker.hook_answers import Answers, Vaults
 from engram.worker.memory_file import BROKEN_NAME
+from engram.worker.socket_server import RecallServer
+from engram.worker.worker_client import ask_worker
 from tests.growing_transcript import Transcript
 
 SECRET = "The client's tariff table is rounded down to whole cents."
@@ -141,6 +144,55 @@ def test_a_prompt_that_no_hook_asked_about_gets_its_bites_at_the_next_tool_call(
         assert [work for work in due_work(inner) if work.kind == "recollect"] == []
 
 
+def test_what_is_asked_about_a_vault_is_answered_from_the_vault(
+    settings: Settings, runtime: Runtime, vaults: Vaults, vault: Vault, root: Path
+) -> None:
+    answers = Answers(runtime, vaults)
+    inner = vaults.named(vault.folder.name).store
+    project = find_project(inner, "acme")
+    assert project is not None
+    asked = {"prompt": prompt(root, "")["prompt"], "project_id": project.id, "query": "tariff table rounded"}
+
+    for op in ("explain", "briefing", "rank"):
+        assert "error" in ask(answers, op=op, **asked) or ask(answers, op=op, **asked) == {"hits": []}
+        assert ask(answers, op=op, vault=vault.folder.name, **asked).keys() & {"text", "verdict", "hits"}
+    save_memory(inner, "Invoices have nine digits.", redact, actor=Actor.USER, project_id=project.id)
+    assert ask(answers, op="wake", vault=vault.folder.name) == {"ok": True}
+    assert inner.value("SELECT count(*) FROM vector WHERE owner = 'e'") == 2
+    # The client of a vault asks the worker of the memory folder around it.
+    server = RecallServer(runtime).start()
+    try:
+        for op in ("explain", "status", "wake"):
+            answer = ask_worker(vault.home, {"op": op, **asked})
+            assert answer is not None
+            assert "error" not in answer
+    finally:
+        server.close()
+
+
+def test_a_session_in_a_vault_that_has_fallen_silent_is_in_the_daily_log(
+    settings: Settings, vaults: Vaults, vault: Vault, root: Path
+) -> None:
+    session_id = "5e551017-0000-4000-8000-00000000000c"
+    folder = settings.projects_folder / "-src-acme"
+    folder.mkdir(parents=True)
+    own = Transcript(folder / f"{session_id}.jsonl", cwd=str(root))
+    own.user("Is the tariff table rounded?")
+    own.says("It is.")
+    inner = vaults.named(vault.folder.name).store
+    take_lease(inner, "consolidate", "earlier", 60)
+    release_lease(inner, "consolidate", "earlier")  # it would write the log, too
+    ingest_all(inner, settings=settings_of(vault, settings), redact=redact)
+    with inner.transaction() as tx:
+        make_due(tx, "extract", session_id, inner.now_ms())
+
+    vaults.check()
+    vaults.close()
+
+    (log,) = vault.home.daily_notes.glob("*.md")
+    assert "Is the tariff table rounded?" in log.read_text()
+
+
 def test_a_vault_on_a_disk_that_is_not_mounted_keeps_its_project_out(
     settings: Settings, runtime: Runtime, vaults: Vaults, vault: Vault, root: Path, tmp_path: Path
 ) -> None:
@@ -200,8 +252,6 @@ def test_a_vault_that_proves_damaged_is_set_aside_when_it_is_asked_next_and_the_
 def test_the_worker_reads_the_sessions_of_a_vault_into_the_vault_alone(
     settings: Settings, runtime: Runtime, vaults: Vaults, vault: Vault, root: Path
 ) -> None:
-    from engram.ingest.read_sources import ingest_all
-
     folder = settings.projects_folder / "-src-acme"
     folder.mkdir(parents=True)
     own = Transcript(folder / "5e551017-0000-4000-8000-000000000009.jsonl", cwd=str(root))
