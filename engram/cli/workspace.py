@@ -201,7 +201,11 @@ def call_of(workspace: Workspace, command: str) -> str:
         for name in names
         if workspace.flags.get(name)
     ]
-    vault = [] if workspace.vault is None or command in OF_ALL_VAULTS else [f"--vault {shlex.quote(workspace.vault)}"]
+    vault = (
+        []
+        if workspace.vault is None or command in OF_ALL_VAULTS | {"up"}
+        else [f"--vault {shlex.quote(workspace.vault)}"]
+    )
     return " ".join([program, *folders, *vault])
 
 
