@@ -73,8 +73,16 @@ def list_vaults(home: Home) -> tuple[Vault, ...]:
     for place in (path for vault in folder.iterdir() for path in (vault, vault / FILE_NAME)):
         if place.is_symlink() and not place.exists():
             raise HomeError(f"{place} is a link that leads nowhere: nothing is read or shown until its disk is mounted")
+    for vault in folder.iterdir():
+        if mark_of(vault).exists() and vault.is_dir() and not any(vault.iterdir()):
+            raise HomeError(f"{vault} is empty: nothing is read or shown until its disk is mounted")
     files = sorted(folder.glob(f"*/{FILE_NAME}"))
     return tuple(_read(str(file), file.stat().st_mtime_ns) for file in files)
+
+
+def mark_of(folder: Path) -> Path:
+    """Return the file beside a vault's folder that tells an empty mount point from what is left of a vault."""
+    return folder.with_name(f".{folder.name}.vault")
 
 
 def own_vault(home: Home) -> Vault | None:
@@ -189,6 +197,7 @@ def write_vault(vault: Vault) -> None:
     make_private_folder(vault.folder.parent)
     make_private_folder(vault.folder)
     facts = {"name": vault.name, "identities": list(vault.identities), "sealed": vault.is_sealed}
+    mark_of(vault.folder).touch(mode=0o600)
     write_atomic(vault.folder / FILE_NAME, json.dumps(facts, ensure_ascii=False, indent=1).encode() + b"\n")
 
 

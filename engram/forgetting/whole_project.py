@@ -47,7 +47,7 @@ from engram.settings import Settings
 from engram.system.atomic import drop_leftovers, write_atomic
 from engram.system.failpoint import reach
 from engram.transcripts.registry import discover
-from engram.vaults import Vault, free_folder, own_vault, vault_of_identity, write_vault
+from engram.vaults import Vault, free_folder, mark_of, own_vault, vault_of_identity, write_vault
 
 logger = logging.getLogger(__name__)
 
@@ -342,6 +342,7 @@ def move_out_of_vault(store: Store, settings: Settings, vault: Vault) -> Moved:
                 copy_pauses(tx, inner, dict.fromkeys(("", *vault.spellings), project.identity))
             _move_notes(inner, inner_settings, settings, project)
     reach("vault.returned")
+    mark_of(vault.folder).unlink(missing_ok=True)
     shutil.rmtree(vault.folder)
     with contextlib.suppress(OSError):
         vault.folder.parent.rmdir()

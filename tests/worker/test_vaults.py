@@ -214,6 +214,19 @@ def tear(path: Path) -> None:
             file.write(b"\xa5" * 4096)
 
 
+def test_an_empty_mount_point_of_a_vault_keeps_its_project_out(
+    settings: Settings, runtime: Runtime, vault: Vault, root: Path, tmp_path: Path
+) -> None:
+    vault.folder.rename(tmp_path / "disk")
+    vault.folder.mkdir()
+    with pytest.raises(HomeError, match="until its disk is mounted"):
+        is_excluded_by_vault(settings.places, str(root))
+    vault.folder.rmdir()
+    (tmp_path / "disk").rename(vault.folder)
+    move_out_of_vault(runtime.store, settings, vault)
+    assert not (settings.home / "vaults").exists()
+
+
 def test_a_damaged_memory_of_a_vault_is_set_aside_and_what_was_saved_comes_back(
     runtime: Runtime, vaults: Vaults, vault: Vault
 ) -> None:

@@ -28,6 +28,7 @@ from engram.setup.services.service_plan import StartServices, agent_folders, ins
 from engram.system.atomic import explain_error, read_regular
 from engram.vaults import FILE_NAME as VAULT_FILE
 from engram.vaults import FOLDER_NAME as VAULTS_FOLDER
+from engram.vaults import mark_of
 
 #: A state that matches no file, so that every file counts as changed by others, and only Engram's part is removed.
 _UNKNOWN = FileState(StateKind.FILE, digest="unknown")
@@ -201,6 +202,7 @@ def purge_memory(home: Home, *, keep: Collection[Path] = ()) -> list[Path]:
         return []
     for vault in vault_folders(home):
         purge_memory(Home(vault))
+        mark_of(vault).unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         os.rmdir(home.root / VAULTS_FOLDER)
     try:
