@@ -233,6 +233,8 @@ class CommandGroup(click.Group):
         except BrokenPipeError:
             raise
         except (OSError, *_DAMAGE_SIGNS) as error:
+            if isinstance(error, OSError) and _is_of_output(error):
+                raise
             if cause := _find_cause(ctx, error):
                 raise click.ClickException(as_called_here(cause)) from error
             raise
@@ -499,10 +501,19 @@ def _quiet_pipe() -> Iterator[None]:
         _drop_output()
         raise click.exceptions.Exit(options.OK) from None
     except OSError as error:
-        if error.errno not in _REFUSALS or error.filename is not None:
+        if not _is_of_output(error):
             raise
         _drop_output()
         raise click.ClickException(f"the output can't be written: {error.strerror}") from error
+
+
+def _is_of_output(error: OSError) -> bool:
+    """Return True if the error was raised by writing to standard output or standard error."""
+    innermost = error.__traceback__
+    while innermost is not None and innermost.tb_next is not None:
+        innermost = innermost.tb_next
+    writers = click.echo.__code__, _quiet_pipe.__wrapped__.__code__  # type: ignore[attr-defined]
+    return error.errno in _REFUSALS and innermost is not None and innermost.tb_frame.f_code in writers
 
 
 def _drop_output() -> None:

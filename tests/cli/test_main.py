@@ -203,9 +203,13 @@ def test_every_command_ends_quietly_if_nobody_reads_on(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("words", ["--help", "config", "status --json", "timeline --help"])
-def test_an_output_that_cannot_be_written_is_one_line(home: Home, words: str) -> None:
+def test_an_output_that_cannot_be_written_is_one_line(
+    home: Home, monkeypatch: pytest.MonkeyPatch, words: str, unbuffered: str
+) -> None:
     home.prepare()
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
 
     done = subprocess.run(
         f"{sys.executable} -m engram.cli.main {words} > /dev/full",
@@ -217,7 +221,7 @@ def test_an_output_that_cannot_be_written_is_one_line(home: Home, words: str) ->
     )
 
     assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
-    assert "No space left on device" in done.stderr
+    assert done.stderr == "Error: the output can't be written: No space left on device\n"
 
 
 @pytest.mark.parametrize(
