@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.errors import EngramError, SettingsError
-from engram.paths import Home
+from engram.paths import Home, check_private
 from engram.settings import Settings, load, parse_value, read_config
 from engram.system.atomic import locked_folder, make_private_folder, write_target
 from engram.trust.display import nearest_names
@@ -87,7 +87,7 @@ def _edit(home: Path, name: str, value: object) -> bool:
 def _rewrite(home: Path, name: str, value: object) -> bool:
     import tomlkit
 
-    make_private_folder(home, with_parents=True)
+    check_private(make_private_folder(home, with_parents=True))
     path = Home(home).config_file
     with locked_folder(home):
         # Raises an error for an unreadable file, so that it is not overwritten.

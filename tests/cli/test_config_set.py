@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from engram.cli.main import engram
 from engram.config_file import set_value
-from engram.errors import EngramError, ServiceError, SettingsError
+from engram.errors import EngramError, HomeError, ServiceError, SettingsError
 from engram.extraction.model.provider import read_env
 from engram.models.open_memory import open_store
 from engram.paths import Home
@@ -350,6 +350,17 @@ def test_a_config_of_another_user_is_refused_by_every_reader_and_writer(
         assert "belongs to another user" in error
 
     assert home.config_file.read_text() == 'extractor = "openai"\n'
+
+
+def test_nothing_is_written_into_another_users_memory_folder(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A config.toml that `sudo engram config set` left there would stop all of that user's Engram."""
+    home.prepare()
+    monkeypatch.setattr(os, "geteuid", lambda: home.root.stat().st_uid + 1)
+
+    with pytest.raises(HomeError, match="belongs to another user"):
+        set_value(home.root, "recall_limit", "5")
+
+    assert not home.config_file.exists()
 
 
 def test_hooks_stay_silent_where_the_config_is_refused(home: Home) -> None:
