@@ -104,9 +104,10 @@ def _connect(end, may_wait):  # type: ignore[no-untyped-def]
 
 def _is_coming() -> bool:
     try:
-        return -1.0 < time.time() - posix.stat(COMING).st_mtime < COMING_SECONDS
+        facts = posix.lstat(COMING)
     except OSError:
         return False
+    return facts.st_mode & 0o170000 == 0o100000 and -1.0 < time.time() - facts.st_mtime < COMING_SECONDS  # only a file
 
 
 def _read_payload() -> bytes:

@@ -104,6 +104,14 @@ def test_it_does_not_wait_where_none_was_announced_or_long_ago(
     assert waits == []
 
 
+@pytest.mark.parametrize("put", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/null")])
+def test_only_a_file_announces_a_worker(hooks: Hooks, waits: list[float], put: Callable[[Path], None]) -> None:
+    put(hooks.home.worker_coming)
+
+    assert prompt._connect(time.monotonic() + 60, True) is None
+    assert waits == []
+
+
 def test_a_session_that_begins_while_a_worker_is_started_again_is_not_told_that_engram_is_off(hooks: Hooks) -> None:
     begins = {"hook_event_name": "SessionStart", "source": "startup"}
     hooks.home.memory_db.touch()
