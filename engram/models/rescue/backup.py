@@ -176,7 +176,8 @@ def _make(store: Reader, folder: Path, ending: str) -> Backup:
     _drop_leftovers(folder)
     size = store.path.stat().st_size
     if shutil.disk_usage(folder).free < size + _SPARE_BYTES:
-        raise StoreError(f"no backup: less than {(size + _SPARE_BYTES) // 1_000_000} MB of disk space is free")
+        needed = (size + _SPARE_BYTES) // 1_000_000
+        raise StoreError(f"no backup of memory.db: less than {needed} MB are free on the disk of {folder}")
     target = folder / f"memory-{iso_time(store.now_ms()).replace(':', '')}{ending}.db"
     half = target.with_name(f".{target.name}.tmp")
     try:

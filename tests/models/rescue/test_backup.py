@@ -190,7 +190,7 @@ def test_a_full_disk_is_said_and_the_old_backups_stay(
     make_backup(store, folder)
     monkeypatch.setattr(backups.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
 
-    with pytest.raises(StoreError, match="of disk space is free"):
+    with pytest.raises(StoreError, match="MB are free on the disk of"):
         make_backup(store, folder)
 
     assert len(list_backups(folder)) == 1
