@@ -22,6 +22,7 @@ from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.search import memory_lists
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import StoredTurn, second_chances, turns_of_session
+from engram.models.work.work import settled_ms
 from engram.notes.daily_log import log_session
 from engram.system.clock import DAY_MS
 from engram.system.failpoint import reach
@@ -386,7 +387,7 @@ def _merged_fields(older: Memory, newer: Memory) -> dict[str, Any]:
 
 def age(context: Context) -> None:
     """Lower the weight of old memories, and archive unused ones that no person has edited."""
-    now = context.store.now_ms()
+    now = settled_ms(context.store)
     for memory in context.current_memories():
         context.check_time()
         wanted = aged(memory, now, context.settings.archive_days)

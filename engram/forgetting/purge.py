@@ -14,6 +14,7 @@ from engram.models.forgetting import forget_memories
 from engram.models.memories import memory_records
 from engram.models.memories.memory_history import add_run
 from engram.models.memories.memory_records import Memory
+from engram.models.work.work import settled_ms
 from engram.system.clock import DAY_MS, day_of, iso_or_none
 
 logger = logging.getLogger(__name__)
@@ -81,7 +82,7 @@ def plan_purge(
     old: list[Memory] = []
     for status, days in ((Status.ARCHIVED, archived_days), (Status.SUPERSEDED, superseded_days)):
         if days is not None:
-            old += forget_memories.untouched_since(store, status, store.now_ms() - days * DAY_MS, project_id)
+            old += forget_memories.untouched_since(store, status, settled_ms(store) - days * DAY_MS, project_id)
     going = [memory for memory in old if not _is_spared(memory)]
     return PurgePlan(
         memories=tuple(going),

@@ -12,6 +12,7 @@ from engram.models.engine.transaction import Store
 from engram.models.projects.projects import ProjectRow
 from engram.models.sessions.prompt_outcomes import Outcome
 from engram.models.sessions.recent_work import latest_turn
+from engram.models.work.work import settled_ms, watch_clock
 from engram.paths import is_session_id
 from engram.recollection import failure_hook, subagents
 from engram.recollection.choose_bites import Bite, ToolCall
@@ -225,8 +226,9 @@ class RecollectionService:
         Outcomes older than ``outcome_days`` are deleted.
         """
         self._ledger.write_down()
+        watch_clock(self._store)
         now_ms = self._store.now_ms()
-        self._ledger.drop_old(now_ms - self._settings.outcome_days * _DAY_MS)
+        self._ledger.drop_old(settled_ms(self._store) - self._settings.outcome_days * _DAY_MS)
         return self._pending.tidy(
             stale_before_ms=now_ms - self._settings.stale_seconds * 1000,
             remove_before_ms=now_ms - self._settings.live_seconds * 1000,

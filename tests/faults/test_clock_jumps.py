@@ -10,12 +10,14 @@ import transcript_lines
 
 from engram.consolidation.consolidation_run import consolidate
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Channel, Verdict
 from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
 from engram.models.rescue.backup import list_backups, make_backup
+from engram.models.sessions.prompt_outcomes import Outcome, add_outcomes, outcomes_of_session
 from engram.models.work.work import due_work, make_due, release_lease, take_lease
 from engram.recollection.recollection_service import RecollectionService
 from engram.redaction import redact
@@ -117,3 +119,38 @@ def test_work_that_was_due_soon_is_not_put_off_for_years(store: Store, clock: Fi
     clock.at_ms -= 3650 * DAY_MS
 
     assert [work.key for work in due_work(store)] == ["s1"]
+
+
+def test_nothing_is_old_while_a_clock_is_a_year_ahead_for_less_than_a_day(
+    settings: Settings, store: Store, clock: FixedClock
+) -> None:
+    """What was shown and why is deleted by age, and unused memories are archived."""
+    path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
+    service = RecollectionService(store, Searcher(store, settings), settings)
+    say(path, "Use the copper cache instead of the walnut one.")
+    ingest_path(store, path, settings=settings, redact=redact, close=True)
+    extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
+    outcome = Outcome(session_id=SESSION, channel=Channel.PROMPT, verdict=Verdict.TOO_SHORT, at_ms=clock.at_ms)
+    with store.transaction() as tx:
+        add_outcomes(tx, [outcome])
+
+    def left() -> tuple[int, list[str]]:
+        clock.advance(60)
+        service.tidy()
+        consolidate(store, settings, is_forced=True)
+        memories = [str(one.status) for one in memory_records.all_memories(store)]
+        return len(outcomes_of_session(store, SESSION)), memories
+
+    before = left()
+    assert before == (1, ["active"])
+    clock.at_ms += 365 * DAY_MS
+    assert left() == before
+    clock.advance(23 * 3_600)
+    assert left() == before
+    clock.at_ms -= 365 * DAY_MS
+    assert left() == before
+
+    clock.at_ms += 365 * DAY_MS
+    assert left() == before
+    clock.advance(86_400)
+    assert left() == (0, ["archived"])

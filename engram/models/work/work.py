@@ -1,4 +1,4 @@
-"""What is due and what is paused: one row for each piece of work, leases for periodic work, current and past pauses.
+"""What is due, paused or old: one row for each piece of work, leases for periodic work, current and past pauses.
 
 Past pauses are kept, so that text from a pause is never read, however late its file arrives.
 """
@@ -443,3 +443,41 @@ def _is_held_by(name: str, owner: str) -> Expression:
 @prepared
 def _lease(name: str) -> Query:
     return tables.Lease.select().where(tables.Lease.name == name)
+
+
+# -- Decide what is old by a clock that may be wrong for a while.
+
+_CLOCK_KEY = "clock"
+#: By how much the wall clock must move beside the steady clock for a jump, and for how long a jump ahead is doubted, in
+#: milliseconds. Without a jump, the clocks are noted as often as a jump is long.
+_JUMP_MS, _DOUBT_MS = 3_600_000, 86_400_000
+
+
+def settled_ms(store: Reader) -> int:
+    """Return the time by which old things are archived and deleted, in milliseconds since 1970.
+
+    It is the wall clock's, without jumps ahead in the last 24 hours since the machine started. A clock that was a year
+    ahead for a moment would otherwise make everything old.
+    """
+    return store.now_ms() - max(0, _compare_clocks(store)[0])
+
+
+def watch_clock(store: Store) -> None:
+    """Note how the wall clock moves beside the steady clock, so that ``settled_ms`` knows about a jump."""
+    known, noted = get_meta(store, _CLOCK_KEY), _compare_clocks(store)
+    if known is None or noted[:2] != tuple(json.loads(known)[:2]) or noted[3] - json.loads(known)[3] >= _JUMP_MS:
+        with store.transaction() as tx:
+            put_meta(tx, _CLOCK_KEY, json.dumps(noted))
+
+
+def _compare_clocks(store: Reader) -> tuple[int, int, int, int]:
+    """Return how far the wall clock has jumped ahead, when it did by the steady clock, and what both clocks say now."""
+    wall, steady = store.now_ms(), int(store.clock.steady_seconds() * 1000)
+    known = get_meta(store, _CLOCK_KEY)
+    ahead, jumped_at, wall_then, steady_then = json.loads(known) if known else (0, steady, wall, steady)
+    if steady < steady_then:  # the machine was restarted
+        return 0, steady, wall, steady
+    jump = (wall - wall_then) - (steady - steady_then)
+    if abs(jump) >= _JUMP_MS:
+        ahead, jumped_at = ahead + jump, steady
+    return (ahead if steady - jumped_at < _DOUBT_MS else 0), jumped_at, wall, steady
