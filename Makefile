@@ -42,12 +42,13 @@ help:
 	@echo "make clean                remove .venv and everything built; your memory folder stays"
 	@echo "PYTHON=… names the interpreter; TORCH_INDEX=… an index with CPU builds of torch (test-models)"
 
+# `exec`: a signal that ends make must reach `engram up`, not only the shell around it.
 run: $(VENV)/.installed
 	@if [ -n "$(PROJECTS)" ]; then \
 	  folder=$$(cd "$(PROJECTS)" 2>/dev/null && pwd) || { echo "PROJECTS=$(PROJECTS): there is no such folder" >&2; exit 1; }; \
-	  CLAUDE_CONFIG_DIR="$$folder" $(BIN)/engram up $(ARGS); \
+	  CLAUDE_CONFIG_DIR="$$folder" exec $(BIN)/engram up $(ARGS); \
 	else \
-	  $(BIN)/engram up --samples-in "$(SAMPLES)" $(ARGS); \
+	  exec $(BIN)/engram up --samples-in "$(SAMPLES)" $(ARGS); \
 	fi
 
 # Only where CI=true does this install the browser; elsewhere the tests that need one are skipped.

@@ -92,3 +92,14 @@ def test_a_first_run_says_in_one_line_that_it_installs_and_that_this_takes_a_whi
 
 def test_make_alone_prints_the_help(checkout: Path) -> None:
     assert "make run ARGS=--once" in make(checkout).stdout
+
+
+@pytest.mark.parametrize("arguments", [(), ("PROJECTS=.",)])
+def test_a_signal_to_make_reaches_what_it_runs(checkout: Path, arguments: tuple[str, ...]) -> None:
+    """make passes a signal on to its own child only, so that no shell may stand between them."""
+    (checkout / ".venv" / "bin" / "engram").write_text("#!/bin/sh\necho parent=$PPID\n")
+
+    with subprocess.Popen(["make", "run", *arguments], cwd=checkout, stdout=subprocess.PIPE, text=True) as started:
+        said, _ = started.communicate(timeout=60)
+
+    assert f"parent={started.pid}" in said
