@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import logging
 import shlex
+import shutil
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
@@ -301,10 +304,15 @@ def build_page(
 
 
 def call_of(flags: Mapping[str, str], vault: str | None) -> str:
-    """Return the command with which a person runs Engram on the page's memory."""
+    """Return the command with which a person runs Engram on the page's memory.
+
+    In a checkout, the program is not in a folder of PATH but beside its interpreter.
+    """
+    beside = Path(sys.executable).with_name("engram")
+    program = "engram" if shutil.which("engram") or not beside.is_file() else str(beside)
     home = absolute_path(flags.get("home") or default_home())
     folder = [] if home == default_home() else ["--home", str(home)]
-    return shlex.join(["engram", *folder, *([] if vault is None else ["--vault", vault])])
+    return shlex.join([program, *folder, *([] if vault is None else ["--vault", vault])])
 
 
 def _project_of(store: Store, request: Request) -> ProjectRow | None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import html
 import re
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from processes import WAIT_SECONDS, wait_for
@@ -29,6 +31,7 @@ from engram.models.sessions.sessions import find_session, set_rolling_summary
 from engram.models.shown.usage import note_late
 from engram.models.work.task_runs import begin_task_run
 from engram.page.rendering import SPEAKERS
+from engram.page.routes import call_of
 from engram.page.views import health, memories, sessions
 from engram.redaction import redact
 from engram.settings import Settings
@@ -743,3 +746,14 @@ def test_a_decision_in_the_history_names_both_memories(page: ServedPage, store: 
 
     assert f'by you: both hold: <a href="{page.access.root}/m/{old.episode_id}"><bdi>Deploy on Tuesdays' in shown
     assert f'/m/{new.episode_id}"><bdi>Deploy on Mondays' in shown
+
+
+def test_a_command_of_the_page_can_be_typed_in_a_checkout_that_is_not_in_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path / "none"))
+    assert call_of({}, None) == "engram"
+    (tmp_path / "engram").touch()
+
+    assert call_of({}, "harbor") == f"{tmp_path / 'engram'} --vault harbor"
