@@ -289,15 +289,22 @@ def doctor(
 
 
 def show_checks(checks: list[Check], done: list[str]) -> None:
-    """Print the findings, starting with what does not work, and a summary line."""
+    """Print the findings, starting with what does not work, and a summary line. Advice for several is printed once."""
     for line in done:
         say(f"fixed: {line}" if not line.startswith("could not") else line)
     order = list(_COLOURS)
+    alike: dict[str, list[Check]] = {}
     for check in sorted(checks, key=lambda check: order.index(check.state)):
-        state = click.style(f"{check.state.value:<5}", fg=_COLOURS[check.state])
-        first, *more = fitting_lines(f"{check.name}: {check.detail}", 5)
-        click.echo(state + first)
-        for line in (*more, *(fitting_lines(as_called_here(f"→ {check.advice}"), 5) if check.advice else ())):
+        alike.setdefault(check.command or check.advice or check.state.value, []).append(check)
+    for group in alike.values():
+        for check in group:
+            state = click.style(f"{check.state.value:<5}", fg=_COLOURS[check.state])
+            first, *more = fitting_lines(f"{check.name}: {check.detail}", 5)
+            click.echo(state + first)
+            for line in more:
+                click.echo(" " * 5 + line)
+        advice = check.advice if len({check.advice for check in group}) == 1 else f"run: {check.command}"
+        for line in fitting_lines(as_called_here(f"→ {advice}"), 5) if advice else ():
             click.echo(" " * 5 + line)
     wrong = sum(check.state is State.BAD for check in checks)
     open_questions = sum(check.state is State.WARN for check in checks)

@@ -310,15 +310,14 @@ def _processes(settings: Settings, health: Health) -> Iterator[Check]:
             yield Check(name, State.OK, f"running, {state.described}{memory}", public=f"running{memory}")
     for trouble in health.troubles():
         state_of_trouble = State.BAD if trouble.is_broken else State.WARN
+        is_installed = settings_around(settings).places.install_journal.is_file()
         if trouble.about in ("watcher", "worker"):
             yield Check(
                 trouble.about,
                 state_of_trouble,
                 trouble.text,
-                trouble.advice
-                if settings_around(settings).places.install_journal.is_file()
-                else f"Engram is not installed: run engram install, or {trouble.advice}",
-                command="engram service start",
+                trouble.advice if is_installed else f"Engram is not installed: run engram install, or {trouble.advice}",
+                command="engram service start" if is_installed else "engram install",
                 fix="start",
                 public="not running",
             )

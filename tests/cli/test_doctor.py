@@ -417,3 +417,10 @@ def test_the_last_line_names_the_fix_only_if_it_mends_something(capsys: pytest.C
     for fix, is_named in (("", False), ("start", True)):
         show_checks([Check("worker", State.WARN, "old", fix=fix), Check("disk", State.OK, "free", fix="start")], [])
         assert ("doctor --fix" in capsys.readouterr().out) is is_named
+
+
+def test_advice_that_several_findings_share_is_printed_once(run: Run, claude: Path) -> None:
+    said = " ".join(run("doctor", "--quick", code=1).stdout.split())
+
+    assert said.count("engram install") == 1
+    assert "hooks: missing" in said.partition("→ run: engram install")[0]

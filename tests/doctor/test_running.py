@@ -43,7 +43,7 @@ def test_dead_processes_are_started_and_old_ones_restarted_by_the_fix(
 ) -> None:
     findings = doctor.findings()
     assert (findings["worker"]["state"], findings["watcher"]["state"]) == ("bad", "bad")
-    assert findings["worker"]["command"] == "engram service start"
+    assert findings["worker"]["command"] == "engram install"
 
     assert "started the worker and the watcher" in doctor.fix()
     findings = doctor.findings()
