@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -31,8 +32,11 @@ from engram.system.clock import parse_time_ms
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import content_words
 from engram.transcripts.claude_code import AGENT
+from engram.transcripts.registry import sources_at
 from engram.trust.display import number_of
 
+#: Name of a transcript: the session's UUID, which nobody gives to an export.
+_TRANSCRIPT = lazy_regex(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl")
 #: Earliest and latest plausible time of a memory (2001 and 2100), in seconds since 1970.
 _FIRST_SECOND, _LAST_SECOND = 978_307_200, 4_102_444_800
 
@@ -461,6 +465,8 @@ def open_source(
             return
         if not path.exists():
             raise NotFound(f"there is no file or folder {path}")
+        if wanted is None and _has_transcripts(path, settings):
+            raise BadRequest(f"{path} contains sessions; to read them, type: engram up --once {shlex.quote(str(path))}")
         chosen = wanted or _recognise(path)
         if chosen == "jsonl":
             yield export.read_json_lines(opened.enter_context(path.open("rb")), str(path))
@@ -475,6 +481,13 @@ def open_source(
             yield FileSource(NOTE_FOLDER_FORMAT, str(path), _note_folder_items(path, scope))
         else:
             yield _open_database(path, chosen, settings, opened)
+
+
+def _has_transcripts(path: Path, settings: Settings) -> bool:
+    """Return True for a session's transcript, and for a folder with transcripts and no notes."""
+    if path.is_dir():
+        return bool(sources_at(path, settings)) and not any(path.rglob("*.md"))
+    return _TRANSCRIPT.fullmatch(path.name) is not None
 
 
 def _recognise(path: Path) -> str:

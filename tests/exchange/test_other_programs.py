@@ -278,3 +278,19 @@ def test_what_cannot_be_imported_is_said(store: Store, settings: Settings, tmp_p
 def test_numbers_beyond_all_times_and_counts_are_left_out() -> None:
     assert [time_ms(value) for value in (1e306, "1e306", float("inf"), "nan", -1e306)] == [None] * 5
     assert [count_of(value) for value in (1e300, float("inf"), float("nan"), -1, 3.0)] == [0, 0, 0, 0, 3]
+
+
+def test_transcripts_are_not_taken_for_notes_but_the_command_that_reads_them_is_named(
+    settings: Settings, tmp_path: Path
+) -> None:
+    folder = tmp_path / "projects" / "-home-dev-harbor"
+    folder.mkdir(parents=True)
+    session = folder / "8f14e45f-ceea-467f-a0e6-b9d3f0c0a1b2.jsonl"
+    session.write_text('{"type": "user"}\n')
+
+    for path in (tmp_path / "projects", session):
+        with (
+            pytest.raises(BadRequest, match=f"type: engram up --once {path}$"),
+            open_source(path, None, settings, has_project=False, is_global=False),
+        ):
+            pass
