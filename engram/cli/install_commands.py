@@ -25,7 +25,7 @@ from engram.cli.up_once import (
     print_history,
     say_unless,
 )
-from engram.cli.workspace import Workspace, advise, as_called_here
+from engram.cli.workspace import Workspace, as_called_here
 from engram.enums import ComparisonAnswer
 from engram.errors import BadRequest, InstallError
 from engram.extraction.model.compare_extractors import note_answer
@@ -67,6 +67,8 @@ _LEAVES = (
 )
 #: The answer of a user who wants to compare both ways before choosing.
 COMPARE = "compare"
+#: The command that shows what works.
+STATUS = "engram status"
 
 
 def show_earlier(found: EarlierEngram) -> None:
@@ -162,42 +164,31 @@ def print_report(
     *,
     is_writer_chosen: bool,
 ) -> None:
-    """Print the user's own history, then what was done to the machine, and finally what to type next.
+    """Print on one screen what was set up, what is kept of the user's history, a question of theirs, and what is next.
 
     Args:
         question: one of the user's own questions, with its answer; None if none was found.
         is_writer_chosen: the user has just chosen who writes the memories, and is not asked again.
     """
     settings = workspace.settings
-    print_history(history_lines(workspace, machine.existing), question)
-    if result.earlier:
-        say_wrapped(as_called_here(result.earlier), first="  ", rest="  ")
-    click.secho("\nInstalled", bold=True)
+    without = "" if result.test.has_vectors else ", without the model"
+    click.secho(f"\nInstalled; the self-test passed in {result.test.seconds:.1f} s{without}", bold=True)
+    later = "; search by meaning follows in a few minutes" if choices.service and result.imported else ""
     claude = machine.claude
     rows = {
-        "memory": str(settings.home),
-        "Claude Code": claude.version
-        or (claude.command or "not on this machine yet: it will find Engram when it first starts"),
-        "service": _service(result.steps) if choices.service else _no_service(settings),
-        "writer": _writer(settings, is_writer_chosen=is_writer_chosen),
+        "memory": f"{settings.home}{later}",
+        "Claude Code": claude.version or claude.command or "not found here; it finds Engram when it starts",
+        **({} if choices.service else {"service": _no_service(settings)}),
+        "writer": _writer(settings, is_writer_chosen=is_writer_chosen or claude.command is None),
     }
-    if choices.service and result.imported:
-        rows["search"] = "by words now; by meaning too once the service has prepared it, in a few minutes"
-    if not result.test.problem:
-        without = "" if result.test.has_vectors else ", without the model"
-        rows["self-test"] = f"passed in {result.test.seconds:.1f} s{without}"
     for name, value in rows.items():
         say_wrapped(as_called_here(value), first=f"  {name:<12} ", rest=" " * 15)
     for note in [*result.outcome.notes, *(note for step in result.steps for note in step.notes)]:
         say_wrapped(as_called_here(f"Note: {note}"), first="  ", rest="  ")
-    click.secho("\nNext", bold=True)
-    say_wrapped("Start Claude Code in one of your projects and work as always, or type:", first="  ", rest="  ")
-    advise(f"  {next_command(question)}")
-
-
-def next_command(question: OwnQuestion | None) -> str:
-    """Return what to type next: a question that this memory answers, or how to check that everything works."""
-    return "engram status" if question is None else question.command
+    print_history(history_lines(workspace, machine.existing), question)
+    if result.earlier:
+        say_wrapped(as_called_here(result.earlier), first="  ", rest="  ")
+    say_wrapped(as_called_here(f"Next: work in Claude Code as always. To see what Engram does, type: {STATUS}"))
 
 
 def variable_notes(workspace: Workspace) -> list[str]:
@@ -221,11 +212,6 @@ def _no_service(settings: Settings) -> str:
     if settings.start_with_session and best_system(settings).name is SystemName.BACKGROUND:
         return "none now; your next Claude Code session starts it (start_with_session = true)"
     return "none: start it with `engram up`"
-
-
-def _service(steps: Sequence[Step]) -> str:
-    summary = next((step.summary for step in steps if step.name == "service"), "none")
-    return summary.replace("Start the worker and the watcher", "worker and watcher, started")
 
 
 def _writer(settings: Settings, *, is_writer_chosen: bool) -> str:
@@ -475,7 +461,7 @@ def _print_plan(
 ) -> None:
     """Show what an installation would ask, and what it would do without an answer."""
     redact = workspace.redactor()
-    lines = [redact(line) for line in plan.lines()]
+    lines = [as_called_here(redact(line)) for line in plan.lines()]
     if as_json:
         print_json({"asks": list(asked), "plan": lines, "sessions": machine.existing.number})
         return
@@ -527,7 +513,7 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, plan: Insta
     def before_step(step: Step) -> None:
         if step.name == "service":
             read_sessions()
-        say_unless(is_quiet, f"• {step.summary}")
+        say_unless(is_quiet, f"• {step.summary.partition(' (')[0]}")
 
     imported_earlier, test = "", SelfTest("", 0.0)
 
@@ -595,6 +581,6 @@ def _finish(
             "imported": result.imported,
             "earlier": result.earlier or None,
             "self_test": {"ok": not result.test.problem, "problem": result.test.problem or None},
-            "next": next_command(question),
+            "next": question.command if question else STATUS,
         }
     )

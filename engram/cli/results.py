@@ -79,14 +79,13 @@ class Result:
     details: Sequence[str] = ()
 
 
-def print_results(results: Sequence[Result], *, is_verbose: bool = False, is_numbered: bool = True) -> None:
+def print_results(results: Sequence[Result], *, is_verbose: bool = False) -> None:
     """Print results, best first, separated by blank lines. The first one gets the most lines.
 
     The command that resumes a session is printed with the first of its results.
 
     Args:
         is_verbose: print whole texts and the details.
-        is_numbered: begin each with its number.
     """
     resumed: set[str] = set()
     for number, result in enumerate(results, 1):
@@ -96,7 +95,12 @@ def print_results(results: Sequence[Result], *, is_verbose: bool = False, is_num
         if result.resume in resumed and not is_verbose:
             result = replace(result, resume="")
         resumed.add(result.resume)
-        _print_result(f"{number}. " if is_numbered else "", result, max_lines, is_verbose=is_verbose)
+        _print_result(f"{number}. ", result, max_lines, is_verbose=is_verbose)
+
+
+def print_excerpt(result: Result) -> None:
+    """Print a result in a few lines, without its number and its commands."""
+    _print_result(_INDENT, replace(result, id="", resume=""), MAX_OTHER_LINES, is_verbose=False)
 
 
 def print_lines(text: str, *, indent: str = "", max_lines: int | None = None, **style: Any) -> int:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
 from engram.cli.output import print_json, print_table, say, say_wrapped
-from engram.cli.results import hit_result, print_results
+from engram.cli.results import hit_result, print_excerpt
 from engram.cli.workspace import Workspace, advise
 from engram.errors import EngramError, NotFound, StoreError
 from engram.ingest.read_sources import in_order_of_change, ingest_all
@@ -27,7 +27,7 @@ from engram.models.sessions.reading_progress import unread_of
 from engram.models.shown import usage
 from engram.models.shown.usage import count_agents, count_of_agent, count_projects, count_totals, latest_turn_prompts
 from engram.models.work.task_runs import list_stages
-from engram.paths import absolute_path, current_folder
+from engram.paths import absolute_path
 from engram.redaction import redact
 from engram.reports.health import STAGE_NAMES, count_unread
 from engram.search.hits import PublicHit
@@ -163,7 +163,7 @@ def _print(report: dict[str, Any], workspace: Workspace) -> None:
     )
     for reason, number in report["skipped"].items():
         say(f"Skipped    {number_of(number, 'file')}: {reason}")
-    click.echo(f"Kept       {number_of(report['episodes'], 'memory')}")
+    click.echo(f"Kept       {number_of(report['episodes'], 'memory')} in all")
     say(
         f"Prepared   {number_of(report['embedded'], 'text')} for the search by meaning, "
         f"{report['missing_vectors']} left"
@@ -212,24 +212,26 @@ def read_only(workspace: Workspace, paths: Sequence[Path], *, as_json: bool) -> 
 
 
 def find_sources(workspace: Workspace, paths: Sequence[Path]) -> list[Source | Path]:
-    """Return what to read, oldest change first. A file that contains no session is returned as its path.
+    """Return what to read, oldest change first.
 
     Raises:
-        NotFound: a path does not exist.
+        NotFound: a path does not exist, or contains no session.
     """
     settings = workspace.settings
     if not paths:
         return [*in_order_of_change(registry.discover(settings))]
     in_folders: list[Source] = []
-    named: list[Source | Path] = []
+    named: list[Source] = []
     for path in map(absolute_path, paths):
         if not path.exists():
             raise NotFound(f"{path} does not exist")
         sources = registry.sources_at(path, settings)
+        if not sources:
+            raise NotFound(f"{path} contains no session; `engram up --once` reads transcripts, and folders with them")
         if path.is_dir():
             in_folders += sources
         else:
-            named += sources or [path]
+            named += sources
     return list(dict.fromkeys([*in_order_of_change(in_folders), *named]))
 
 
@@ -470,10 +472,10 @@ def print_history(lines: Sequence[str], question: OwnQuestion | None) -> None:
     for line in lines:
         say_wrapped(line, first="  ", rest="  ")
     if question is not None:
-        click.secho("\nYou asked once, and can ask again:", bold=True)
-        advise(f"  {question.command}\n")
+        click.secho("You asked once, and can ask again:", bold=True)
+        advise(f"  {question.command}")
         text = _without_question(question.hit.text, question.question)
-        print_results([hit_result(replace(question.hit, text=text), current_folder())], is_numbered=False)
+        print_excerpt(hit_result(replace(question.hit, text=text)))
 
 
 def _as_question(prompt: str) -> str:

@@ -68,6 +68,7 @@ def test_the_mod_comes_and_goes_with_the_choice_and_a_version_that_leaves_it_out
     assert "(2.1.197 (Claude Code)) ignores the mod, which needs version 2.1.287 or later" in notes(
         "2.1.197 (Claude Code)"
     )
+    assert not plan_plugin(tmp_path, is_found=False).notes  # no session can be running
     assert not any("leaves" in notes(version) for version in ("2.1.287 (Claude Code)", "2.2.0", "3.0.0", ""))
 
 

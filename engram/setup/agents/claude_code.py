@@ -153,7 +153,15 @@ def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) ->
         note = f"Claude Code already has Engram: the plugin {market.plugin_id}. Update it with `claude plugin update`."
         steps = [Step("plugin", f"Keep the plugin {market.plugin_id}", notes=(note,))]
     elif is_plugin:
-        steps = [plan_plugin(settings.claude_folder, home, version=claude.version, mod=bool(choices.mod))]
+        steps = [
+            plan_plugin(
+                settings.claude_folder,
+                home,
+                version=claude.version,
+                mod=bool(choices.mod),
+                is_found=claude.command is not None,
+            )
+        ]
     else:
         for path in paths:
             if why := _why_left(path):

@@ -96,7 +96,9 @@ def other_name_note(name: str, place: object, entry: object = None) -> str:
     )
 
 
-def plan_plugin(claude_folder: Path, home: Home | None = None, *, version: str = "", mod: bool = False) -> Step:
+def plan_plugin(
+    claude_folder: Path, home: Home | None = None, *, version: str = "", mod: bool = False, is_found: bool = True
+) -> Step:
     """Plan the plugin in ``skills/engram`` in Claude Code's configuration folder. Settings are not edited.
 
     If another program has a skill or plugin with that name, Engram's is called ``engram-recall``. Files that an earlier
@@ -105,6 +107,7 @@ def plan_plugin(claude_folder: Path, home: Home | None = None, *, version: str =
     Args:
         claude_folder: Claude Code's configuration folder (``CLAUDE_CONFIG_DIR``, or ``~/.claude``).
         version: the output of ``claude --version``; "" if unknown.
+        is_found: Claude Code is on this machine, so that sessions of it may be running.
     """
     name = read_documents(claude_folder).plugin_name
     folder = skills_folder(claude_folder, name)
@@ -124,7 +127,8 @@ def plan_plugin(claude_folder: Path, home: Home | None = None, *, version: str =
         notes=(
             *renamed,
             *[too_old] * is_too_old,
-            "Claude Code sessions that are already running load Engram after /reload-plugins or a restart.",
+            *["Claude Code sessions that are already running load Engram after /reload-plugins or a restart."]
+            * is_found,
             *["The mod is part of the plugin: type /engram in Claude Code to try it."] * (mod and not is_too_old),
         ),
     )

@@ -207,8 +207,8 @@ def _notes(system: ServiceSystem, settings: Settings) -> tuple[str, ...]:
         notes.append("After a restart of this machine, the next Claude Code session starts the worker and the watcher.")
     elif system.name is SystemName.BACKGROUND:
         notes.append(
-            "The worker and the watcher will not start after a reboot. Run `engram service start` then, "
-            "or let Claude Code's sessions start them: engram config set start_with_session true"
+            "After a reboot, type `engram service start`, or let Claude Code start it: "
+            "engram config set start_with_session true"
         )
     return tuple(notes)
 
