@@ -447,10 +447,13 @@ def _message_of(error: click.ClickException) -> str:
     if "unexpected extra argument" in message:
         # Text with spaces was already in quotes, so the command takes no such text.
         is_loose = "extra arguments (" in message or " " not in message.partition("(")[2]
+        takes_text = any(isinstance(one, click.Argument) for one in error.ctx.command.params)
         help_line = f"`{error.ctx.command_path} --help` shows its options"
-        advice = "put text of several words in quotes" if is_loose else help_line
+        advice = "put text of several words in quotes" if is_loose and takes_text else help_line
         return f"{message.removesuffix('.')}. Write: {usage}; {advice}."
-    return f"{message} `{error.ctx.command_path} --help` shows how it is written.{dashes}"
+    if isinstance(error, click.BadParameter):  # says itself what can be given
+        return message
+    return f"{message} `{error.ctx.command_path} --help` shows its options.{dashes}"
 
 
 def _near_options(error: click.NoSuchOption) -> list[str]:

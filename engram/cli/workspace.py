@@ -187,7 +187,7 @@ def as_called_here(text: str) -> str:
     if root is None or not isinstance(root.obj, Workspace) or not isinstance(root.command, click.Group):
         return text
     workspace, names = root.obj, "|".join(root.command.list_commands(root))
-    named = rf"(?<![\w/.-])engram (?=(projects (?:un)?vault|{names}|--vault)\b)"
+    named = rf"(?<![\w/.-])engram (?=(projects (?:un)?vault|{names}|--vault|--help)\b)"
     return re.sub(named, lambda found: f"{call_of(workspace, found[1])} ", text)
 
 
