@@ -183,8 +183,8 @@ def answer_question(
 
     Args:
         query: the question. ``limit`` is the maximum number of memories, ``max_hits`` the maximum number of all hits;
-            if ``max_hits`` is set, memories are chosen before sessions, and one place is kept for a passage that is
-            closer than every memory.
+            if ``max_hits`` is set, memories are chosen before sessions, one place is kept for a passage that is
+            closer than every memory, and the best passages show the sentences of their turn that answer.
         with_passages: if False, the answer contains only memories.
         standing_of: returns what the user's files say; a memory that is also in a file is listed without its text.
         changes_of: returns how many of the files that each turn edited have changed since.
@@ -238,7 +238,10 @@ def _find(store: Reader, searcher: Searcher, query: Query, *, with_passages: boo
     if has_time:
         found, candidates = of_time
     asks = Wanted.by(query.text, searcher.coverage_of(query.text), barred_quotations(store)[1])
-    found, worth = answered(store, found, asks)
+    # Where words are limited instead of hits, a reader gets more from further hits than from more of the first ones.
+    worth: dict[str, float] = {}
+    if query.max_hits:
+        found, worth = answered(store, found, asks)
     misses_time = not has_time and asks_only_time(query.text, named)
     return _Found(
         memories=candidates,
@@ -307,10 +310,14 @@ def _judge(store: Reader, searcher: Searcher, query: Query, found: _Found, chose
     if since is not None and not found.logs and all(since.distance_days(hit.created_at_ms) > 1 for hit in first):
         # Nothing that was said at the time that the question names comes first.
         is_unanswered = True
-    is_close = (asked_for.share_of_all(asked_for.stems_in(_whole_text(hit))) >= MIN_SAID_SHARE for hit in closest)
-    if found.is_literal or any(is_close):
+    if not found.passages:
+        # No passage says how rare the question's words are, as in a store of saved memories only.
+        asked_for = coverage_of_words(query.text)
+    shares = (asked_for.share_of_all(asked_for.stems_in(_whole_text(hit))) for hit in closest)
+    share = max(shares, default=0.0)
+    if found.is_literal or share >= MIN_SAID_SHARE:
         return None if is_unanswered is None else False, True
-    return is_unanswered, is_unanswered or bool(found.logs) or not searcher.is_unsure(found.passages, cosines)
+    return is_unanswered, is_unanswered or bool(found.logs) or not searcher.is_unsure(found.passages, cosines, share)
 
 
 def _fit(

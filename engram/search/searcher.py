@@ -24,7 +24,7 @@ from engram.models.search.vector_rows import vectors_of
 from engram.models.sessions.failures_and_commits import last_commits_of, pull_requests_of
 from engram.models.sessions.passage_rows import EvidencePlace, passage_rows, places_of, texts_of_blocks
 from engram.models.sessions.sessions import SessionRow, session_titles, sessions_of
-from engram.search.abstain import is_far, is_unanswered, is_unsupported, select_relevant
+from engram.search.abstain import MIN_WORDS_SHARE, is_far, is_unanswered, is_unsupported, select_relevant
 from engram.search.hits import Hit, Origin, PublicHit, sink_other_branches
 from engram.search.passages.candidate_set import CandidateSet, SearchIndex, VectorWait
 from engram.search.passages.passage_search import find_notes, find_passages
@@ -377,16 +377,18 @@ class Searcher:
             return None
         return is_unanswered(_support_of(passages), max(known, default=0.0), self._relevance_floor)
 
-    def is_unsure(self, passages: Sequence[Hit], cosines: Sequence[float | None]) -> bool:
-        """Return whether hits may well not answer a question: little supports it, or too few vectors are known.
+    def is_unsure(self, passages: Sequence[Hit], cosines: Sequence[float | None], share: float) -> bool:
+        """Return whether hits may well not answer a question: too little supports it.
 
         Args:
             passages, cosines: as for ``is_unanswered``.
+            share: the largest share of the question's words in a hit; it decides alone while vectors are missing.
         """
         known = [cosine for cosine in cosines if cosine is not None]
-        if len(known) < len(cosines) and is_far(max(known, default=0.0), self._relevance_floor):
-            return True
-        return self._embedder is None or is_unsupported(_support_of(passages))
+        is_unknown = len(known) < len(cosines) and is_far(max(known, default=0.0), self._relevance_floor)
+        if self._embedder is None or is_unknown:
+            return share < MIN_WORDS_SHARE
+        return is_unsupported(_support_of(passages))
 
     def is_name_unknown(self, query: Query, coverage: Coverage, cosines: Sequence[float | None]) -> bool:
         """Return whether the question contains a proper name that no text contains, and no hit is near the question.

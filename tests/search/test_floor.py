@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from engram.embedding.embedder import Embedder
+from engram.enums import Actor, Scope
+from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.notes.note_index import index_notes
 from engram.redaction import redact
@@ -137,6 +139,17 @@ def test_where_only_a_few_words_match_that_is_said_first(
     assert hits
     assert doubt_about(hits) == doubt
     assert [PublicHit.from_json(hit.to_json()).is_unsure for hit in hits] == [bool(doubt)] * len(hits)
+
+
+def test_a_saved_memory_with_the_words_of_the_question_answers_it_in_a_store_without_transcripts(
+    store: Store, settings: Settings
+) -> None:
+    save_memory(store, "The cache lives in SQLite.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
+
+    hits = answer_question(store, Searcher(store, settings), Query("where does the cache live")).hits
+
+    assert [hit.text for hit in hits] == ["The cache lives in SQLite."]
+    assert doubt_about(hits) == ""
 
 
 def test_a_phrase_of_common_words_is_found_as_it_is_written(searcher: Searcher, store: Store) -> None:

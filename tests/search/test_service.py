@@ -213,7 +213,7 @@ def test_a_hit_has_the_id_of_the_passage_whose_words_it_shows(store: Store, sear
     reason = "The harbour bell rang twice because both pilots hold a key to the bell tower."
     add_turn(store, "t1", "Look at the log.", f"{looked}\n\n{reason}")
     fill(store, searcher)
-    question = Query("why did the harbour bell ring twice on Friday", project_id=project_id(store))
+    question = Query("why did the harbour bell ring twice on Friday", project_id=project_id(store), max_hits=5)
     hit = answer_question(store, searcher, question).passages[0]
     assert reason in hit.text
     assert "on Friday" not in hit.text
