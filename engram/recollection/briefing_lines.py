@@ -194,8 +194,8 @@ def text_of(memory: Memory) -> str:
         return "" if is_passing or len(summary) > MAX_TEXT_CHARACTERS else summary
     if memory.voice == Voice.USER:
         rule = whole_sentences(_FILLER.sub("", summary), MAX_TEXT_CHARACTERS)
-        is_lasting = is_rule(rule) and not (is_of_the_moment(rule) or "…" in rule)
-        return rule[:1].upper() + rule[1:] if is_lasting else ""
+        # A rule may name what a report names: "never merge unless the tests pass".
+        return rule[:1].upper() + rule[1:] if is_rule(rule) and "…" not in rule else ""
     # A commit message reads like a task, although the work is done.
     return "" if _tells_a_commit(memory) else standing_part(summary, MAX_TEXT_CHARACTERS)
 

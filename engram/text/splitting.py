@@ -471,7 +471,7 @@ _OF_THE_MOMENT = any_case(
     r"|\bbackground (?:task|process|agent|command)\b|\b(?:previous|this|last|current) session\b"
     r"|\bright now\b|\bcurrently\b|\bjust (?:now|finished|added|pushed)\b|\bremaining tasks?\b|\bnext steps?\b"
     r"|\b(?:is|are|was|were|keeps?) (?:still )?failing\b"
-    r"|\b(?:not|no|never|un)[ -]?(?:been )?commit(?:s|ted)?\b|\bnot pushed\b"
+    r"|\b(?:not|never|un)[ -]?(?:been )?committed\b|\bno commits?\b|\bdid(?:n['’]t| not) commit\b|\bnot pushed\b"
     r"|\bi['’]ll\b|\blet me\b|\bwant me to\b|\bas requested\b|\bper your\b"
     r"|\b(?:up to date|working tree clean|no longer relevant|not relevant anymore)\b|✅|☑|✔"
 )

@@ -273,6 +273,21 @@ def test_capture_that_has_failed_for_an_hour_is_one_line_even_with_an_empty_memo
 
 
 @pytest.mark.parametrize(
+    "rule",
+    [
+        "Never commit secrets.",
+        "Do not commit lock files, ever.",
+        "Never merge unless all tests pass.",
+        "Always make sure that the build is green before pushing.",
+    ],
+)
+def test_a_rule_may_name_what_a_report_of_the_moment_names(rule: str) -> None:
+    kept = Memory("ep_0123456789ab", Kind.PREFERENCE, rule, rule, extractor="local-9", voice=Voice.USER)
+
+    assert text_of(kept) == rule
+
+
+@pytest.mark.parametrize(
     "fields", [{"suspect": "relayed"}, {"status": Status.ARCHIVED}, {"superseded_by": "ep_1"}, {"is_lowered": True}]
 )
 def test_what_is_doubtful_or_over_is_left_out(memory: Scene, fields: dict[str, Any]) -> None:

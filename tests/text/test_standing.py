@@ -14,6 +14,7 @@ from engram.text.splitting import is_of_the_moment, standing_part, stands_alone,
         "The watcher holds watcher.lock by flock, never by a PID file",
         "`git clean -fd` removes untracked files, so `git checkout .` may fail when only new files exist.",
         "Release notes are written before the tag is pushed, never after.",
+        "Generated files are built by the pipeline, so never commit them.",
         "Die Mehrwertsteuer wird pro Zeile gerundet, nicht für die Summe.",
         "キャッシュは一週間保存され、夜間に削除されます。",
     ],
@@ -53,6 +54,9 @@ def test_a_fragment_does_not_stand_alone(sentence: str) -> None:
         "The change is done and the branch was pushed.",
         "That was a stale background task from the previous session.",
         "The change is not committed.",
+        "The change was never committed, and one file is uncommitted.",
+        "Claude changed the parser, but did not commit.",
+        "The branch has no commits.",
     ],
 )
 def test_a_report_of_what_was_just_done_is_of_the_moment(sentence: str) -> None:
