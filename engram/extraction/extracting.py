@@ -24,7 +24,7 @@ from engram.models.search.vector_rows import put_vectors
 from engram.models.sessions.sessions import SessionRow, find_session, note_extraction, set_rolling_summary
 from engram.models.sessions.stored_turns import (
     StoredTurn,
-    check_unmoved,
+    count_unmoved,
     has_due_turns,
     mark_extracted,
     note_model_reading,
@@ -88,7 +88,8 @@ def extract_session(
 
     The extractor and the model run outside any transaction. Any number of extractions of a session may run at the same
     time: each batch is written only once, and not at all if a turn has grown in the meantime, in which case the batch
-    is read again. A repeatable extractor is given all turns of the session in a project as one batch.
+    is read again. A repeatable extractor is given all turns of the session in a project as one batch; of that, the
+    turns before the first one that has grown are written nevertheless.
 
     Args:
         embedder: None to leave the vectors to the ``embed`` task.
@@ -137,9 +138,8 @@ class _Step:
         work = find_work(self.store, "extract", self.session_id)
         session = find_session(self.store, self.session_id)
         session, turns = (None, []) if session is None else self._next_batch(session)
-        due = [turn for turn in turns if turn.is_due]
         reach("extract.read")
-        if session is None or not due:
+        if session is None or not any(turn.is_due for turn in turns):
             self._finish_without_turns(work, session)
             return 0, Kept(), True
         candidates, context = self._propose(session, turns)
@@ -148,7 +148,12 @@ class _Step:
         with self.store.transaction() as tx:
             reach("extract.begin")
             check_unforgotten(tx, self.session_id, context)
-            check_unmoved(tx, {turn.id: turn.revision for turn in turns if not turn.is_due})
+            if self._is_repeatable:
+                turns = turns[: count_unmoved(tx, [(turn.id, turn.revision) for turn in turns])]
+                candidates, vectors = _from_turns(turns, candidates, vectors)
+            due = [turn for turn in turns if turn.is_due]
+            if not due:
+                raise Conflict()
             mark_extracted(tx, {turn.id: turn.revision for turn in due})
             if not self._is_repeatable:
                 unread: Collection[str] = getattr(self.extractor, "unread", ())
@@ -220,3 +225,12 @@ class _Step:
         with self.store.transaction() as tx:
             if session is None or not has_due_turns(tx, session.id):
                 finish(tx, work)
+
+
+def _from_turns(
+    turns: Sequence[StoredTurn], candidates: Sequence[Candidate], vectors: Sequence[bytes]
+) -> tuple[list[Candidate], list[bytes]]:
+    """Return the candidates that were proposed from these turns, and their vectors, if there are any."""
+    keys = {turn.turn.key for turn in turns}
+    places = [place for place, candidate in enumerate(candidates) if keys.issuperset(candidate.turn_keys)]
+    return [candidates[place] for place in places], [vectors[place] for place in places] if vectors else []

@@ -9,15 +9,20 @@ from typing import Any
 import pytest
 from transcript_lines import say
 
+from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Kind, Status
+from engram.errors import Conflict
 from engram.extraction import extracting as extraction
 from engram.extraction.candidate import Candidate, ExtractionContext
 from engram.extraction.extracting import extract_session
+from engram.extraction.local.local_extractor import LocalExtractor
 from engram.ingest import read_portion as ingest
 from engram.ingest import write_portion as ingest_write
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store, Tx
+from engram.models.memories.memory_records import all_memories
 from engram.models.sessions.reading_progress import Progress
+from engram.models.sessions.stored_turns import turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts.turns import Turn
@@ -69,6 +74,31 @@ def test_a_turn_that_grows_while_it_is_extracted_is_extracted_as_it_ended(
     store: Store, settings: Settings, transcript: Path
 ) -> None:
     assert extract_while_it_grows(store, settings, transcript) == ["It reads too far.\n\nNo: the cursor is wrong."]
+
+
+def test_a_session_that_never_stops_growing_is_extracted_up_to_its_last_turn(
+    store: Store, settings: Settings, transcript: Path
+) -> None:
+    for number in range(3):
+        say(transcript, "user", f"Always run make check{number} before you push.")
+        say(transcript, "assistant", "Understood.")
+    ingest_path(store, transcript, settings=settings, redact=redact)
+
+    class Read(LocalExtractor):
+        """An extractor during whose work the last turn always grows."""
+
+        def propose(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
+            say(transcript, "assistant", "Go on.")
+            ingest_path(store, transcript, settings=settings, redact=redact)
+            return super().propose(turns, context)
+
+    with pytest.raises(Conflict):
+        extract_session(store, SESSION, extractor=Read(), embedder=HashedEmbedder(), settings=settings)
+
+    assert [turn.is_due for turn in turns_of_session(store, 1)] == [False, False, False, True]
+    kept = [(memory.id, memory.summary) for memory in all_memories(store)]
+    assert [summary for _, summary in kept] == [f"Always run make check{number} before you push." for number in (0, 1)]
+    assert store.value("SELECT count(*) FROM vector WHERE owner = 'e'") == len(kept)
 
 
 def test_without_the_compare_and_set_on_the_revision_the_end_of_the_turn_would_be_lost(

@@ -157,8 +157,14 @@ def check_unmoved(store: Reader, revisions: Mapping[int, int]) -> None:
     Raises:
         Conflict: a turn has since grown or been forgotten; roll back and read again.
     """
-    if {row.id: row.revision for row in store.fetch(_revisions_of(list(revisions)))} != revisions:
+    if count_unmoved(store, list(revisions.items())) < len(revisions):
         raise Conflict()
+
+
+def count_unmoved(store: Reader, turns: Sequence[tuple[int, int]]) -> int:
+    """Return how many turns, given as row id and revision, come before the first that has grown or been forgotten."""
+    now = {row.id: row.revision for row in store.fetch(_revisions_of([row_id for row_id, _ in turns]))}
+    return next((place for place, (row_id, revision) in enumerate(turns) if now.get(row_id) != revision), len(turns))
 
 
 def _stored_turns(store: Reader, rows: Sequence[Any]) -> list[StoredTurn]:
