@@ -187,6 +187,8 @@ class NearMemory:
     state: str = "in force"
     #: When it was said, in milliseconds since 1970.
     at_ms: int = 0
+    #: When it ended, in milliseconds since 1970; None if it is in force.
+    until_ms: int | None = None
     #: True if it was pinned or saved by hand, so that no extractor may change it.
     is_fixed: bool = False
     #: True for a rule in the user's own words.

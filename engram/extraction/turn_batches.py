@@ -15,11 +15,11 @@ from engram.extraction.rule_endings import meant_by, takings_back
 from engram.extraction.user_rules import orders, says_the_same, typed_texts
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories.judgements import JudgedMemory, is_kept_by_hand, judged_memories
-from engram.models.memories.memory_records import Memory, evidence_by_row, find_memory, memories_of_session
+from engram.models.memories.memory_records import Memory, evidence_by_row, memories_of_ids, memories_of_session
 from engram.models.memories.tombstones import barred_entries
 from engram.models.projects.projects import ProjectRow, project_by_id
 from engram.models.search.fulltext import search_passages
-from engram.models.search.memory_lists import current_memories
+from engram.models.search.memory_lists import current_memories, ended_rules
 from engram.models.sessions.recent_work import user_texts_elsewhere
 from engram.models.sessions.sessions import SessionRow, find_session
 from engram.models.sessions.stored_turns import StoredTurn
@@ -94,20 +94,19 @@ class ContextBuilder:
     def build_repeatable(self, turns: Sequence[StoredTurn], readable: Sequence[Turn]) -> ExtractionContext:
         """Return a context that does not depend on when the session was extracted; memories saved by hand are known.
 
-        Only memories that the turns may withdraw are close, because comparing a whole session with all memories of its
-        project takes long.
+        If the turns withdraw something, the user's rules from other sessions are close, also those that have ended.
+        Other memories are not, because comparing a whole session with all memories of its project takes long.
         """
         saved = [memory for memory in self._memories() if memory.source == Source.MANUAL and memory.is_current]
-        judged, near = {}, []
+        near: list[Memory] = []
         if any(takings_back(typed) for turn in turns for typed in typed_texts(turn.turn)):
-            judged = self._judged()
-            own = [memory for memory in self._memories_of_other_turns(turns) if memory.is_current]
-            near = self._nearest(turns, judged, own, only_withdrawn=True)
+            memories = (*self._memories_of_project(), *ended_rules(self.store, self.session.project_id))
+            near = [memory for memory in self._of_others(memories) if memory.is_users_rule]
         return replace(
             self._without_memories(),
             known=tuple(memory.summary for memory in saved),
             known_of_user=_users(saved),
-            near=tuple(_near_memory(memory, judged) for memory in near),
+            near=tuple(_near_memory(memory, {}) for memory in near),
             said_before=self._said_before(readable),
         )
 
@@ -148,12 +147,7 @@ class ContextBuilder:
         return any(says_the_same(order, other) for text in texts for other in orders(typed_text(text)))
 
     def _nearest(
-        self,
-        turns: Sequence[StoredTurn],
-        judged: Mapping[int, JudgedMemory],
-        own: Sequence[Memory],
-        *,
-        only_withdrawn: bool = False,
+        self, turns: Sequence[StoredTurn], judged: Mapping[int, JudgedMemory], own: Sequence[Memory]
     ) -> list[Memory]:
         """Return project and global memories that are close to the turns, starting with those ended by a judgement.
 
@@ -162,15 +156,8 @@ class ContextBuilder:
         Args:
             judged: row id → memory that was judged wrong or outdated, including those of this session.
             own: the session's memories, which are shown anyway.
-            only_withdrawn: leave out memories that are close but neither judged nor withdrawn.
         """
-        if self.session.project_id is None and not self.session.is_global:
-            return []
-        others = [
-            memory
-            for memory in self._memories_of_project()
-            if memory.session_id != self.session.session_id and not memory.suspect and not memory.origin
-        ]
+        others = self._of_others(self._memories_of_project())
         texts = [turn.turn for turn in turns]
         takings = [taking for turn in texts for typed in typed_texts(turn) for taking in takings_back(typed)]
         # A sentence that withdraws a rule may share only one of many words with it, and so may not be close to it.
@@ -178,9 +165,18 @@ class ContextBuilder:
         meant = [memory for taking in takings for memory in meant_by(taking, rules)]
         listed = {memory.id for memory in (*others, *own)}
         ended = [m.memory for row_id, m in judged.items() if row_id not in listed and not m.memory.suspect]
-        close = () if only_withdrawn else nearest(others, texts)
-        near = {memory.id: memory for memory in (*meant, *close)}
+        near = {memory.id: memory for memory in (*meant, *nearest(others, texts))}
         return [*nearest(ended, texts, MAX_JUDGED_MEMORIES), *near.values()]
+
+    def _of_others(self, memories: Iterable[Memory]) -> list[Memory]:
+        """Return the memories from other sessions that may be shown; none to a session outside any project."""
+        if self.session.project_id is None and not self.session.is_global:
+            return []
+        return [
+            memory
+            for memory in memories
+            if memory.session_id != self.session.session_id and not memory.suspect and not memory.origin
+        ]
 
     def _memories_of_project(self) -> Sequence[Memory]:
         if self.near_memories is not None:
@@ -212,9 +208,9 @@ def check_unforgotten(tx: Tx, session_id: str, context: ExtractionContext) -> No
     session = find_session(tx, session_id)
     if context.rolling_summary and (session is None or session.rolling_summary != context.rolling_summary):
         raise Conflict(f"the summary of session {session_id} was erased or replaced in the meantime")
-    for memory in (*context.own, *context.near):
-        if memory.reference and find_memory(tx, memory.reference) is None:
-            raise Conflict(f"memory {memory.reference} was forgotten in the meantime")
+    shown = {memory.reference for memory in (*context.own, *context.near) if memory.reference}
+    if gone := shown - memories_of_ids(tx, sorted(shown)).keys():
+        raise Conflict(f"memory {min(gone)} was forgotten in the meantime")
 
 
 def _folder_name(project: ProjectRow) -> str:
@@ -230,6 +226,7 @@ def _near_memory(memory: Memory, judged: Mapping[int, JudgedMemory]) -> NearMemo
         kind=memory.kind,
         state="in force" if verdict is None else _judged_state(verdict),
         at_ms=memory.holds_from_ms,
+        until_ms=None if memory.is_current else memory.valid_to_ms,
         is_fixed=is_kept_by_hand(memory),
         is_users_rule=memory.is_users_rule,
     )

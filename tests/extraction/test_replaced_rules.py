@@ -20,13 +20,19 @@ def after_both(workshop: Workshop, rule: str, said: str) -> dict[str, Status]:
     """Return the status of what is kept of the user's after a session with a rule and another one, by summary."""
     for session, prompt in (("one", rule), ("two", said)):
         workshop.work("main", prompt, session=session)
-        extract_session(
-            workshop.store,
-            workshop.sessions[session],
-            extractor=LocalExtractor(),
-            embedder=None,
-            settings=workshop.settings,
-        )
+        after = extracted(workshop, session)
+    return after
+
+
+def extracted(workshop: Workshop, session: str) -> dict[str, Status]:
+    """Extract a session and return the status of what is kept of the user's, by summary."""
+    extract_session(
+        workshop.store,
+        workshop.sessions[session],
+        extractor=LocalExtractor(),
+        embedder=None,
+        settings=workshop.settings,
+    )
     return {memory.summary: memory.status for memory in all_memories(workshop.store) if memory.voice is Voice.USER}
 
 
@@ -102,6 +108,37 @@ def test_a_rule_that_a_person_pinned_stays(workshop: Workshop) -> None:
     pin_memory(workshop.store, kept.episode_id, actor=Actor.USER)
 
     assert after_both(workshop, "Go on.", "we moved from npm to pnpm")[kept.summary] == Status.ACTIVE
+
+
+def test_a_withdrawal_that_is_read_again_ends_no_other_rule(workshop: Workshop) -> None:
+    slow, fast = "Always run the slow browser tests before you push.", "Always run the fast unit tests."
+    after_both(workshop, slow, "Fine.")
+    after_both(workshop, fast, "Forget the rule that you run the slow browser tests.")
+
+    assert after_both(workshop, "Go on.", "Now mend the parser.") == {slow: Status.ARCHIVED, fast: Status.ACTIVE}
+
+
+def test_a_withdrawal_of_a_pinned_rule_ends_no_other_rule(workshop: Workshop) -> None:
+    slow, fast = "Always run the slow browser tests before you push.", "Always run the fast unit tests."
+    after_both(workshop, slow, "Fine.")
+    after_both(workshop, fast, "Fine.")
+    pinned = next(memory for memory in all_memories(workshop.store) if memory.summary == slow)
+    pin_memory(workshop.store, pinned.episode_id, actor=Actor.USER)
+
+    kept = after_both(workshop, "Go on.", "Forget the rule that you run the slow browser tests.")
+
+    assert kept == {slow: Status.ACTIVE, fast: Status.ACTIVE}
+
+
+def test_a_withdrawal_means_no_rule_that_was_given_later(workshop: Workshop) -> None:
+    workshop.work("main", "Always run the unit tests.", session="one")
+    workshop.work("main", "Forget the rule that you run the slow browser tests.", session="two")
+    workshop.work("main", "Always run the slow browser tests before you push.", session="three")
+
+    after = [extracted(workshop, session) for session in ("three", "one", "two")][-1]
+
+    assert after["Always run the unit tests."] == Status.ARCHIVED
+    assert after["Always run the slow browser tests before you push."] == Status.ACTIVE
 
 
 def test_a_rule_that_ended_so_can_be_brought_back(workshop: Workshop) -> None:

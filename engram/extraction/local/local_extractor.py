@@ -11,6 +11,7 @@ from engram.extraction.candidate import (
     MAX_CANDIDATE_SUMMARY_CHARACTERS,
     Candidate,
     ExtractionContext,
+    NearMemory,
     Statements,
     is_log,
     is_own,
@@ -61,8 +62,8 @@ class LocalExtractor:
         found += users_rules(standing, context)
         found += _unrepeated([*fixes(turns), *commits(turns)], context.known)
         found += filter(None, [open_work(turns)])
-        found += retractions(standing, context)
-        return _in_order(found, [turn.key for turn in turns], context.session_cap - context.kept_before)
+        kept = _in_order(found, [turn.key for turn in turns], context.session_cap - context.kept_before)
+        return [*kept, *retractions(standing, context)]
 
 
 def _without_retyped(turns: Sequence[Turn]) -> list[Turn]:
@@ -137,11 +138,16 @@ def users_texts(turn: Turn) -> Iterator[TextBlock]:
 
 
 def retractions(turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
-    """Return a candidate for each rule from another session that the user withdraws in one of the turns."""
-    older = [memory for memory in context.near if memory.is_users_rule and not memory.is_fixed]
+    """Return a candidate for each rule from another session that the user withdraws in one of the turns.
+
+    A sentence means one of the rules that held when it was said, even if that one is fixed or has ended since, and not
+    the next best one: a sentence of a growing session is read again and again.
+    """
+    older = [memory for memory in context.near if memory.is_users_rule]
     found = []
     for turn in turns:
         for said in users_texts(turn):
+            held = [memory for memory in older if _held(memory, said.at_ms)]
             for taking in takings_back(typed_text(said.text)):
                 found += [
                     Candidate(
@@ -157,9 +163,17 @@ def retractions(turns: Sequence[Turn], context: ExtractionContext) -> list[Candi
                         rests_on_user=True,
                         said_at_ms=said.at_ms or 0,
                     )
-                    for rule in meant_by(taking, older)
+                    for rule in meant_by(taking, held)
+                    if not rule.is_fixed
                 ]
     return found
+
+
+def _held(rule: NearMemory, at_ms: int | None) -> bool:
+    """Return True if a rule was in force at a time; for None, if it is in force now."""
+    if at_ms is None:
+        return rule.until_ms is None
+    return rule.at_ms <= at_ms and (rule.until_ms is None or at_ms <= rule.until_ms)
 
 
 def _unrepeated(candidates: Iterable[Candidate], known: Sequence[str]) -> list[Candidate]:

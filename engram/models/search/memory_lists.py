@@ -11,7 +11,7 @@ from typing import Any
 
 from peewee import SQL, ColumnBase, Query, fn
 
-from engram.enums import CURRENT_STATUSES, Importance, Kind, Scope, Source, Status
+from engram.enums import CURRENT_STATUSES, Importance, Kind, Scope, Source, Status, Voice
 from engram.models import tables
 from engram.models.engine.statement import Statement, is_same
 from engram.models.engine.transaction import Reader, Value, asks_records
@@ -59,6 +59,15 @@ def current_memories(project_id: int | None) -> Query:
     """Return the current memories of a project and the global ones, oldest first."""
     memory = tables.Memory
     condition = IS_CURRENT & (is_same(memory.project, project_id) | IS_GLOBAL)
+    return query_memories().where(condition).order_by(memory.created_at_ms, memory.summary, memory.id)
+
+
+@asks_records(MEMORIES)
+def ended_rules(project_id: int | None) -> Query:
+    """Return a project's memories and global ones in the user's own words that ended at a known time, oldest first."""
+    memory = tables.Memory
+    condition = ~IS_CURRENT & memory.valid_to_ms.is_null(False) & (memory.voice == Voice.USER.value)
+    condition &= is_same(memory.project, project_id) | IS_GLOBAL
     return query_memories().where(condition).order_by(memory.created_at_ms, memory.summary, memory.id)
 
 
