@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import dropwhile
 
 from engram.enums import Kind, Status, Voice
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate, cut_content
+from engram.system.cached import cached_by_text
 from engram.system.lazy_regex import any_case, lazy_regex
 from engram.text import languages
 from engram.text.splitting import Block, as_said, plain, sentences, split, whole_sentences
@@ -34,15 +35,18 @@ _POINTS_BACK = any_case(
 )
 
 
-def quotable_sentences(text: str) -> Iterator[str]:
-    """Yield the sentences in the prose of a message that can be quoted; no lists, questions or fragments."""
+@cached_by_text
+def quotable_sentences(text: str) -> Sequence[str]:
+    """Return the sentences in the prose of a message that can be quoted; no lists, questions or fragments."""
+    found = []
     for statement in split(text):
         if statement.block is not Block.PROSE:
             continue
         for sentence in languages.sentences_of(statement.text):
             is_whole = sentence.endswith((".", "!", "。", "`", ")", "”", '"')) and sentence.count("`") % 2 == 0
             if is_whole and languages.word_count(sentence) >= MIN_WORDS:
-                yield ended(sentence)
+                found.append(ended(sentence))
+    return found
 
 
 def ended(sentence: str) -> str:
