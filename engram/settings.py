@@ -84,7 +84,7 @@ class Settings:
     extractor: str = "local"
     #: Messages before the first extraction of a session.
     extract_first_messages: int = 5
-    #: Messages between two extractions.
+    #: Messages between two extractions, or 1 % of the session's if that is more.
     extract_every_messages: int = 15
     #: Seconds of silence after which the remaining messages are extracted.
     extract_idle_seconds: int = 1200

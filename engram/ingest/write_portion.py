@@ -77,13 +77,20 @@ class IngestResult:
 # -- Make work due after a read: extraction by thresholds or silence, a recollection for a new prompt.
 
 
+#: Minimum share of an extracted session's messages that must be new before it is extracted again, because an extraction
+#: reads the whole session.
+MIN_NEW_SHARE = 0.01
+
+
 def extraction_due_at_ms(session: SessionRow, settings: Settings, now_ms: int) -> int:
     """Return when a session's new messages must be extracted: now if there are enough, otherwise after a delay.
 
     The delay starts at the last extraction, or at the last entry if that is earlier or there has been no extraction. A
     time in the future, from another machine's clock, counts as now.
     """
-    wanted = settings.extract_every_messages if session.extractions else settings.extract_first_messages
+    wanted: float = settings.extract_first_messages
+    if session.extractions:
+        wanted = max(settings.extract_every_messages, MIN_NEW_SHARE * session.extracted_messages)
     if session.message_count - session.extracted_messages >= wanted:
         return now_ms
     since_ms = min(session.last_at_ms, now_ms)

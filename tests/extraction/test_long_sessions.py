@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from counted_calls import calls_of
 from growing_transcript import Transcript
@@ -10,8 +12,10 @@ from engram.extraction import turn_batches
 from engram.extraction.extracting import ExtractReport, extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
 from engram.ingest.read_sources import ingest_path
+from engram.ingest.write_portion import extraction_due_at_ms
 from engram.models.engine.transaction import Store
 from engram.models.sessions import stored_turns
+from engram.models.sessions.sessions import list_sessions
 from engram.redaction import redact
 from engram.settings import Settings
 
@@ -74,3 +78,16 @@ def test_turns_that_withdraw_nothing_are_not_compared_with_the_memories_of_the_p
     session = sea.session(10)
 
     assert calls_of(lambda: sea.extract(session), turn_batches.nearest.__code__) == 0
+
+
+def test_the_longer_a_session_the_more_messages_pass_between_two_extractions(sea: Sea) -> None:
+    sea.session(1)
+    (session,) = list_sessions(sea.store)
+    now_ms = session.last_at_ms
+
+    def waits(extracted: int, new: int) -> bool:
+        grown = replace(session, extractions=1, extracted_messages=extracted, message_count=extracted + new)
+        return extraction_due_at_ms(grown, sea.settings, now_ms) > now_ms
+
+    assert [waits(1_000, new) for new in (14, 15)] == [True, False]
+    assert [waits(40_000, new) for new in (399, 400)] == [True, False]
