@@ -116,14 +116,15 @@ def test_from_nothing_to_a_recall_and_back_without_a_trace(run: Callable[..., Re
 
     whole = said.splitlines()
     first, *rest = [line.strip() for line in whole if line and not line.startswith("•")]
-    assert len(whole) <= 24
+    # The user's folder is long here, so the lines with it wrap.
+    assert len([line for line in whole if str(user) not in line]) <= 22, said
     assert first.startswith("Installed; the self-test passed in ")
     lines = rest[rest.index("Your history is kept") + 1 :]
     assert lines[0] == "5 sessions with 13 prompts in 2 projects; 5 memories so far."
     assert " ".join(lines[1:3]).startswith("Claude Code deletes 1 of its 5 sessions within 7 days")
     [asked] = [line for line in lines if line.startswith("engram recall")]
     assert asked.endswith('?"')
-    assert lines[-1].endswith("type: engram status")
+    assert " ".join(lines[-2:]).endswith("type: engram status")
     assert "Postgres" in answer
     assert (user / ".claude-memory").stat().st_mode & 0o777 == 0o700
     assert json.loads((user / ".claude" / "settings.json").read_text()) == {
