@@ -68,16 +68,22 @@ class Vault:
 def list_vaults(home: Home) -> tuple[Vault, ...]:
     """Return a memory folder's vaults, sorted by folder. Raises HomeError for a vault that can't be read."""
     folder = home.root / FOLDER_NAME
+    _require_target(folder)
     if not folder.is_dir():
         return ()
-    for place in (path for vault in folder.iterdir() for path in (vault, vault / FILE_NAME)):
-        if place.is_symlink() and not place.exists():
-            raise HomeError(f"{place} is a link that leads nowhere: nothing is read or shown until its disk is mounted")
     for vault in folder.iterdir():
-        if mark_of(vault).exists() and vault.is_dir() and not any(vault.iterdir()):
+        _require_target(vault)
+        _require_target(vault / FILE_NAME)
+        # A desktop may leave hidden files of its own in a mount point.
+        if mark_of(vault).exists() and vault.is_dir() and all(path.name.startswith(".") for path in vault.iterdir()):
             raise HomeError(f"{vault} is empty: nothing is read or shown until its disk is mounted")
     files = sorted(folder.glob(f"*/{FILE_NAME}"))
     return tuple(_read(str(file), file.stat().st_mtime_ns) for file in files)
+
+
+def _require_target(place: Path) -> None:
+    if place.is_symlink() and not place.exists():
+        raise HomeError(f"{place} is a link that leads nowhere: nothing is read or shown until its disk is mounted")
 
 
 def mark_of(folder: Path) -> Path:
@@ -197,8 +203,9 @@ def write_vault(vault: Vault) -> None:
     make_private_folder(vault.folder.parent)
     make_private_folder(vault.folder)
     facts = {"name": vault.name, "identities": list(vault.identities), "sealed": vault.is_sealed}
-    mark_of(vault.folder).touch(mode=0o600)
     write_atomic(vault.folder / FILE_NAME, json.dumps(facts, ensure_ascii=False, indent=1).encode() + b"\n")
+    # Only now: beside a folder without the file, the mark would stop everything.
+    mark_of(vault.folder).touch(mode=0o600)
 
 
 @lru_cache(maxsize=64)

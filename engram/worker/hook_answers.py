@@ -43,7 +43,7 @@ from engram.text.words import MAX_QUERY_CHARS
 from engram.transcripts import registry
 from engram.transcripts.agents import Source
 from engram.transcripts.json_values import storable_value
-from engram.vaults import FILE_NAME, Vault, list_vaults, settings_of
+from engram.vaults import FILE_NAME, Vault, list_vaults, mark_of, settings_of
 from engram.worker.memory_file import DailyBackup, open_or_set_aside
 from engram.worker.recall_client import Operation
 from engram.worker.worker_client import WorkerStatus
@@ -64,6 +64,8 @@ class _OpenVault:
         self._opened = contextlib.ExitStack()
         settings = settings_of(vault, outer.settings)
         settings.places.prepare(must_exist=True)
+        with contextlib.suppress(OSError):
+            mark_of(vault.folder).touch(mode=0o600)  # an earlier version made none
         try:
             log_damage = self._opened.enter_context(using_database(settings.places.memory_db))
             store = open_or_set_aside(settings.places, settings, clock=outer.store.clock)

@@ -33,6 +33,7 @@ from engram.setup.installing.stray import purge_memory
 from engram.system.clock import iso_time
 from engram.transcripts.agents import Source
 from engram.transcripts.claude_code.discover import find_expiring, read_cleanup_days
+from engram.vaults import mark_of
 
 REPO = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", "docs/language-model.md")
@@ -302,6 +303,8 @@ def test_a_purge_deletes_the_vaults_and_leaves_what_others_put_there(tmp_path: P
         (vault.root / "vault.json").write_text("{" if name == "broken" else "{}")
         vault.memory_db.write_text("x")
     (home.root / "vaults" / "acme" / "contract.pdf").write_text("x")
+    # A vault that was deleted by hand leaves its mark.
+    mark_of(home.root / "vaults" / "initech").touch()
 
     assert [path.name for path in purge_memory(home)] == ["vaults"]
 

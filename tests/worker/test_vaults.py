@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -26,7 +27,16 @@ from engram.models.work.work import due_work, make_due, release_lease, take_leas
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.runtime import Runtime, make_runtime
-from engram.vaults import FILE_NAME, Vault, find_vault, is_excluded_by_vault, settings_of, write_vault
+from engram.vaults import (
+    FILE_NAME,
+    Vault,
+    find_vault,
+    is_excluded_by_vault,
+    list_vaults,
+    mark_of,
+    settings_of,
+    write_vault,
+)
 from engram.worker.hook_answers import Answers, Vaults
 from engram.worker.memory_file import BROKEN_NAME
 from engram.worker.socket_server import RecallServer
@@ -203,6 +213,11 @@ def test_a_vault_on_a_disk_that_is_not_mounted_keeps_its_project_out(
 
     with pytest.raises(HomeError, match="leads nowhere"):
         is_excluded_by_vault(settings.places, str(root))
+    # All vaults may be on one disk.
+    vault.folder.parent.rename(tmp_path / "vaults")
+    vault.folder.parent.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(HomeError, match="leads nowhere"):
+        is_excluded_by_vault(settings.places, str(root))
     assert ask(Answers(runtime, vaults), **prompt(tmp_path, "5e551017-0000-4000-8000-00000000000c")) == {}
 
 
@@ -221,10 +236,35 @@ def test_an_empty_mount_point_of_a_vault_keeps_its_project_out(
     vault.folder.mkdir()
     with pytest.raises(HomeError, match="until its disk is mounted"):
         is_excluded_by_vault(settings.places, str(root))
+    (vault.folder / ".DS_Store").touch()
+    with pytest.raises(HomeError, match="until its disk is mounted"):
+        is_excluded_by_vault(settings.places, str(root))
+    (vault.folder / ".DS_Store").unlink()
     vault.folder.rmdir()
     (tmp_path / "disk").rename(vault.folder)
     move_out_of_vault(runtime.store, settings, vault)
     assert not (settings.home / "vaults").exists()
+
+
+def test_a_vault_of_an_earlier_version_gets_its_mark_when_it_is_opened(vaults: Vaults, vault: Vault) -> None:
+    mark_of(vault.folder).unlink()
+
+    vaults.named(vault.folder.name)
+
+    assert mark_of(vault.folder).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_vault_that_can_not_be_begun_stops_nothing(
+    settings: Settings, vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_full(path: Path, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("engram.vaults.write_atomic", is_full)
+    with pytest.raises(OSError, match="No space left"):
+        write_vault(dataclasses.replace(vault, folder=vault.folder.with_name("other")))
+
+    assert list_vaults(settings.places) == (vault,)
 
 
 def test_a_damaged_memory_of_a_vault_is_set_aside_and_what_was_saved_comes_back(

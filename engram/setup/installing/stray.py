@@ -203,6 +203,9 @@ def purge_memory(home: Home, *, keep: Collection[Path] = ()) -> list[Path]:
     for vault in vault_folders(home):
         purge_memory(Home(vault))
         mark_of(vault).unlink(missing_ok=True)
+    for mark in (home.root / VAULTS_FOLDER).glob(mark_of(Path("*")).name):
+        if not os.path.lexists(mark.with_name(mark.name.removeprefix(".").removesuffix(".vault"))):
+            mark.unlink(missing_ok=True)  # of a vault that was deleted by hand
     with contextlib.suppress(OSError):
         os.rmdir(home.root / VAULTS_FOLDER)
     try:
