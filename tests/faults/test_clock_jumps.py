@@ -18,7 +18,7 @@ from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
 from engram.models.rescue.backup import list_backups, make_backup
 from engram.models.sessions.prompt_outcomes import Outcome, add_outcomes, outcomes_of_session
-from engram.models.work.work import due_work, make_due, release_lease, take_lease
+from engram.models.work.work import due_work, make_due, release_lease, settled_ms, take_lease, watch_clock
 from engram.recollection.recollection_service import RecollectionService
 from engram.redaction import redact
 from engram.search.searcher import Searcher
@@ -154,3 +154,28 @@ def test_nothing_is_old_while_a_clock_is_a_year_ahead_for_less_than_a_day(
     assert left() == before
     clock.advance(86_400)
     assert left() == (0, ["archived"])
+
+
+def test_a_machine_that_stands_still_every_night_stays_at_most_a_few_nights_behind(
+    store: Store, clock: FixedClock
+) -> None:
+    """The steady clock of a virtual machine does not go on while the machine is suspended."""
+    for _ in range(60):
+        for _ in range(8):
+            clock.advance(3_600)
+            watch_clock(store)
+        clock.at_ms += 16 * 3_600_000
+        watch_clock(store)
+
+    assert clock.at_ms - settled_ms(store) <= 3 * 16 * 3_600_000
+
+
+def test_each_jump_ahead_is_doubted_for_a_day_of_its_own(store: Store, clock: FixedClock) -> None:
+    watch_clock(store)
+    right_ms = clock.at_ms
+    for hours, jump_ms in ((0, 365 * DAY_MS), (23, -365 * DAY_MS), (0, 365 * DAY_MS), (23, 0)):
+        clock.advance(hours * 3_600)
+        right_ms += hours * 3_600_000
+        clock.at_ms += jump_ms
+        watch_clock(store)
+        assert settled_ms(store) == right_ms

@@ -447,7 +447,7 @@ def _lease(name: str) -> Query:
 
 # -- Decide what is old by a clock that may be wrong for a while.
 
-_CLOCK_KEY = "clock"
+_CLOCK_KEY = "clocks"
 #: By how much the wall clock must move beside the steady clock for a jump, and for how long a jump ahead is doubted, in
 #: milliseconds. Without a jump, the clocks are noted as often as a jump is long.
 _JUMP_MS, _DOUBT_MS = 3_600_000, 86_400_000
@@ -459,25 +459,35 @@ def settled_ms(store: Reader) -> int:
     It is the wall clock's, without jumps ahead in the last 24 hours since the machine started. A clock that was a year
     ahead for a moment would otherwise make everything old.
     """
-    return store.now_ms() - max(0, _compare_clocks(store)[0])
+    return store.now_ms() - sum(by for _, by in _compare_clocks(store)[0])
 
 
 def watch_clock(store: Store) -> None:
     """Note how the wall clock moves beside the steady clock, so that ``settled_ms`` knows about a jump."""
     known, noted = get_meta(store, _CLOCK_KEY), _compare_clocks(store)
-    if known is None or noted[:2] != tuple(json.loads(known)[:2]) or noted[3] - json.loads(known)[3] >= _JUMP_MS:
+    jumps, _, steady = json.loads(known) if known else ([], 0, 0)
+    if known is None or noted[0] != jumps or not 0 <= noted[2] - steady < _JUMP_MS:
         with store.transaction() as tx:
             put_meta(tx, _CLOCK_KEY, json.dumps(noted))
 
 
-def _compare_clocks(store: Reader) -> tuple[int, int, int, int]:
-    """Return how far the wall clock has jumped ahead, when it did by the steady clock, and what both clocks say now."""
+def _compare_clocks(store: Reader) -> tuple[list[list[int]], int, int]:
+    """Return the jumps ahead that are doubted, and what the wall clock and the steady clock say now.
+
+    A jump is its time by the steady clock and its length. Each is doubted for its own 24 hours: a machine that stands
+    still every night, such as a virtual one, would otherwise fall behind for good. A jump back undoes the last ones.
+    """
     wall, steady = store.now_ms(), int(store.clock.steady_seconds() * 1000)
     known = get_meta(store, _CLOCK_KEY)
-    ahead, jumped_at, wall_then, steady_then = json.loads(known) if known else (0, steady, wall, steady)
+    jumps, wall_then, steady_then = json.loads(known) if known else ([], wall, steady)
     if steady < steady_then:  # the machine was restarted
-        return 0, steady, wall, steady
+        return [], wall, steady
     jump = (wall - wall_then) - (steady - steady_then)
-    if abs(jump) >= _JUMP_MS:
-        ahead, jumped_at = ahead + jump, steady
-    return (ahead if steady - jumped_at < _DOUBT_MS else 0), jumped_at, wall, steady
+    if jump >= _JUMP_MS:
+        jumps.append([steady, jump])
+    while jump <= -_JUMP_MS and jumps:
+        at, by = jumps.pop()
+        if by + jump > 0:
+            jumps.append([at, by + jump])
+        jump += by
+    return [[at, by] for at, by in jumps if steady - at < _DOUBT_MS], wall, steady
