@@ -38,8 +38,6 @@ class WorkerStatus:
     #: Resident memory in MB; 0 if unknown.
     rss_mb: float
     uptime_seconds: float
-    #: ``config_state`` of the config.toml that it read.
-    config: str
     #: Id of the embedding model; None if it is not loaded.
     model: str | None
     #: The library that runs the model; "text only" without a model.
@@ -51,6 +49,8 @@ class WorkerStatus:
     is_busy: bool
     #: Number of tasks waiting for a thread.
     waiting: int
+    #: ``config_state`` of the config.toml that it read; None for a worker of an earlier version, which doesn't say.
+    config: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -58,7 +58,8 @@ class WorkerStatus:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> WorkerStatus:
         """Return the status that ``to_json`` wrote; unknown keys are ignored. Raises KeyError."""
-        return cls(**{field.name: values[field.name] for field in dataclasses.fields(cls)})
+        wanted = [field.name for field in dataclasses.fields(cls) if field.name in values or field.name != "config"]
+        return cls(**{name: values[name] for name in wanted})
 
 
 def announce_worker(home: Home) -> None:

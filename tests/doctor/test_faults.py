@@ -471,6 +471,10 @@ def test_a_worker_with_older_settings_or_without_an_answer_is_named(
         os.utime(doctor.home.config_file, (at, at))
         answering(config=config_state(doctor.home.config_file))
         assert "worker's settings" not in doctor.findings()
+    # A worker of an earlier version does not say what it read.
+    answering(config=None)
+    assert "worker's settings" not in doctor.findings()
+    answering()
 
     assert doctor.run("config", "set", "recall_limit", "7").exit_code == 0
     assert doctor.findings()["worker's settings"]["command"] == "engram service restart"

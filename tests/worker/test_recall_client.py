@@ -35,7 +35,7 @@ from engram.tasks.runtime import Runtime
 from engram.worker import worker_client
 from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory
 from engram.worker.socket_server import RecallServer
-from engram.worker.worker_client import ask_worker, wake_worker
+from engram.worker.worker_client import WorkerStatus, ask_status, ask_worker, wake_worker
 from tests.workers import stand_in
 
 SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9e"
@@ -123,6 +123,15 @@ def test_the_highest_limit_of_the_command_line_is_one_that_the_worker_takes(
     printed = CliRunner().invoke(engram, [*flags, "recall", "cursor", "--limit", str(MAX_HITS), "--json"]).stdout
 
     assert json.loads(printed)["by"] == "worker"
+
+
+def test_the_status_of_an_earlier_version_is_understood(settings: Settings, server: RecallServer) -> None:
+    status = ask_status(settings.places)
+    assert status is not None
+    assert status.config == ""
+    earlier = {name: value for name, value in status.to_json().items() if name != "config"}
+
+    assert WorkerStatus.from_json(earlier) == replace(status, config=None)
 
 
 @pytest.mark.parametrize("answer", [b'{"error": "x"}', b'{"hits": [{"id": "ep_0"}]}', b'{"hits": 7}', b"{}", b""])

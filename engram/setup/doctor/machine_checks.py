@@ -453,7 +453,7 @@ def check_worker(machine: Machine) -> Iterator[Check]:
             public="silent",
         )
         return
-    if status.config != config_state(machine.around.places.config_file):
+    if status.config not in (None, config_state(machine.around.places.config_file)):
         yield Check(
             "worker's settings",
             State.WARN,
