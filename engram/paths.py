@@ -35,7 +35,7 @@ def absolute_path(name: str | Path) -> Path:
         HomeError: ``~`` can't be resolved, or the current folder was deleted.
     """
     try:
-        if str(name).startswith("~") and os.environ.get("HOME") == "":
+        if str(name).partition("/")[0] == "~" and os.environ.get("HOME") == "":
             raise RuntimeError("an empty HOME would stand for the root of the file system")
         path = Path(name).expanduser().absolute()
     except FileNotFoundError:

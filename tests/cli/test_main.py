@@ -18,7 +18,7 @@ from repositories import repository
 from engram.cli.main import engram as engram_group
 from engram.cli.main import main
 from engram.cli.up_commands import SAMPLES
-from engram.paths import Home
+from engram.paths import Home, absolute_path
 from tests.forked import run_command
 
 Run = Callable[..., Result]
@@ -124,6 +124,12 @@ def test_a_home_folder_that_cannot_be_is_one_clear_line(
 
     assert (result.returncode, result.stdout) == (1, "")
     assert said in result.stderr.splitlines()[0]
+
+
+def test_an_empty_home_hides_no_other_users_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "")
+
+    assert absolute_path("~root/notes") == Path(pwd.getpwnam("root").pw_dir, "notes")
 
 
 def test_an_unknown_command_is_a_usage_error() -> None:
