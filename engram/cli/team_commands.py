@@ -28,7 +28,7 @@ from engram.hub.client.team_sharing import (
 from engram.hub.client.team_sharing import share as share_previews
 from engram.hub.client.team_sharing import unshare as unshare_memory
 from engram.hub.protocol.requests import ROLES, phrase_of
-from engram.ingest.project_moves import MAX_READ_TO_SEND, read_hints
+from engram.ingest.project_moves import MAX_READ_AT_ONCE, read_hints
 from engram.memories.save import require_memory
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing_statements import count_statements
@@ -109,7 +109,7 @@ def _share(
 ) -> None:
     with workspace.store() as store:
         team = require_team(store, space, least="writer")
-        read_hints(store, MAX_READ_TO_SEND)
+        read_hints(store, MAX_READ_AT_ONCE)
         place = chosen_project(store, workspace.settings, project)
         redact = workspace.redactor()
         previews = [
@@ -157,7 +157,7 @@ def _change_rule(
         raise BadRequest(f"a rule waits at least {MIN_DELAY_SECONDS // 3600} hour, to give you time to review")
     with workspace.store() as store:
         team = require_team(store, space, least="writer")
-        read_hints(store, MAX_READ_TO_SEND)
+        read_hints(store, MAX_READ_AT_ONCE)
         place = chosen_project(store, workspace.settings, project)
         if place is None:
             raise BadRequest("specify the project with --project")

@@ -60,8 +60,9 @@ _SORTED_FOR, _SORTING_RULES = "sorted_for", 3
 _SESSIONS_AT_ONCE = 20
 #: Maximum number of repositories to read in one call, so that a call stays short.
 MAX_READ = 3
-#: The same limit before data is sent to other machines, because those identify a project by its remote.
-MAX_READ_TO_SEND = 200
+#: The same limit where nobody waits for a short call, or before data is sent to machines that identify a project by its
+#: remote.
+MAX_READ_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,12 @@ def sort_if_due(store: Store, settings: Settings) -> list[Sorted]:
     with store.transaction() as tx:
         put_meta(tx, _SORTED_FOR, mark)
     return done
+
+
+def settle_projects(store: Store, settings: Settings, limit: int = MAX_READ) -> bool:
+    """Read the hints of up to ``limit`` projects, join those that have moved and sort; return whether any changed."""
+    read_hints(store, limit)
+    return bool([*join_moved(store), *sort_if_due(store, settings)])
 
 
 def _batches(parts: Iterable[Sorted]) -> Iterator[list[Sorted]]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from engram.errors import Conflict, TranscriptError
-from engram.ingest.project_moves import sort_if_due
+from engram.ingest.project_moves import MAX_READ_AT_ONCE, settle_projects
 from engram.ingest.read_portion import Step
 from engram.ingest.redact_turns import Redact
 from engram.ingest.session_project import why_not
@@ -139,7 +139,7 @@ def ingest_all(
     """Read every source of every agent, oldest change first, or only ``sources``, in the given order.
 
     A path stands for all sources in it. Sessions are sorted into projects again at the end, because one session may
-    reveal which project another belongs to.
+    reveal which project another belongs to, and projects whose folder has moved are joined.
 
     After each source, ``progress`` is called with the number of finished sources, the total, and the last result.
     """
@@ -152,7 +152,7 @@ def ingest_all(
             else:
                 results += ingest_path(store, item, settings=settings, redact=redact)
             progress(done, len(todo), results[-1])
-        sort_if_due(store, settings)
+        settle_projects(store, settings, MAX_READ_AT_ONCE)
     return results
 
 

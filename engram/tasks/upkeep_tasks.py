@@ -222,7 +222,7 @@ def scan_under_lease(runtime: Runtime) -> int | None:
 def scan_now(runtime: Runtime) -> int:
     """Enqueue everything that is due and return the number of tasks. Raises StoreError."""
     from engram.consolidation.git_staleness import read_branches
-    from engram.ingest.project_moves import join_moved, read_hints, sort_if_due
+    from engram.ingest.project_moves import settle_projects
     from engram.models.hub.spaces import list_servers
     from engram.models.memories.watermarks import join_horizon_ms, next_unjoined
     from engram.tasks.enqueue_due import enqueue_consolidation_if_overdue, enqueue_due
@@ -233,8 +233,7 @@ def scan_now(runtime: Runtime) -> int:
     if runtime.embedder is not None and _misses_vectors(runtime, runtime.embedder.model_id):
         embed()
         enqueued += 1
-    read_hints(store)
-    if [*join_moved(store), *sort_if_due(store, settings)]:
+    if settle_projects(store, settings):
         runtime.refresh_index()
     _write_due_logs(runtime)
     index_notes()

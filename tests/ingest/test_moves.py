@@ -16,12 +16,14 @@ import pytest
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.ingest.project_moves import find_clones, find_moves, join_moved, read_hints
+from engram.ingest.read_sources import ingest_all
 from engram.ingest.session_project import scope_of_folder
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Memory, new_memory_id
 from engram.models.projects.project_folders import link_folder, list_hints
 from engram.models.projects.projects import ProjectRow, list_projects
+from engram.redaction import redact
 from engram.search.searcher import Query, Searcher
 from engram.search.vectors.loaded_vectors import embed_missing
 from engram.settings import Settings
@@ -104,6 +106,21 @@ def test_a_renamed_folder_joins_its_project_by_itself_and_finds_its_memories(
     assert {hit.id for hit in found} == {kept.episode_id, later.episode_id}
     assert all(hit.cosine is not None for hit in found)
     assert join_moved(store) == []
+
+
+def test_reading_everything_once_joins_a_renamed_folder(
+    store: Store, settings: Settings, make_repository: MakeRepository
+) -> None:
+    folder = make_repository("harbor")
+    former = project_of(store, settings, folder)
+    ingest_all(store, settings=settings, redact=redact, sources=[])
+    new = project_of(store, settings, folder.rename(folder.with_name("harbour")))
+    assert new != former
+
+    ingest_all(store, settings=settings, redact=redact, sources=[])
+
+    assert list_projects(store) == [project_of(store, settings, folder.with_name("harbour"))]
+    assert list_projects(store)[0].id == former.id
 
 
 def test_a_project_may_move_twice(store: Store, settings: Settings, make_repository: MakeRepository) -> None:

@@ -19,7 +19,7 @@ from engram.hub.client.team_sharing import share_by_rules
 from engram.hub.protocol import statements
 from engram.hub.protocol.requests import HelloAnswer, HelloRequest, SpaceFacts, hash_token
 from engram.hub.protocol.statements import MAX_CLOCK_ERROR_MS
-from engram.ingest.project_moves import MAX_READ_TO_SEND, read_hints
+from engram.ingest.project_moves import MAX_READ_AT_ONCE, read_hints
 from engram.models.engine.transaction import Store, Tx
 from engram.models.hub.outgoing_statements import (
     adopt_placeholders,
@@ -117,7 +117,7 @@ def sync_all(
     if servers:
         # A project that is sent before its git remote has been read would become a different project on the other
         # machine.
-        read_hints(store, MAX_READ_TO_SEND)
+        read_hints(store, MAX_READ_AT_ONCE)
     for server in servers:
         if not is_forced and store.now_ms() < server.retry_at_ms <= store.now_ms() + RETRY_SECONDS[-1] * 2_000:
             continue
