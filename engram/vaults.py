@@ -2,7 +2,8 @@
 
 A vault (``ENGRAM_HOME/vaults/NAME``) is a complete memory folder, so forget, purge, backup, restore, status and
 consolidation work on it. Its file ``vault.json`` names its only project; the enclosing memory folder stores nothing
-about that project.
+about that project, nor about another folder that holds the same repository: that may be the project's folder, renamed,
+or a copy of it, until the user says which.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from engram.errors import HomeError, NotFound
-from engram.paths import Home, is_default_home, may_be_of, spellings_of
+from engram.paths import Home, is_default_home, may_be_of, path_of, spellings_of
 from engram.settings import ConfigFault, Loaded, Settings, load
-from engram.system.atomic import make_private_folder, read_regular, write_atomic
+from engram.system.atomic import locked_folder, make_private_folder, read_regular, write_atomic
 from engram.system.lazy_regex import lazy_regex
+from engram.transcripts.git_files import read_first_commit, read_remote
 
 #: Folder of the vaults in the memory folder, and the file that names a vault's project.
 FOLDER_NAME, FILE_NAME = "vaults", "vault.json"
@@ -42,6 +44,11 @@ class Vault:
     folder: Path
     #: True if the move into it is complete, so that nothing of the project is left outside.
     is_sealed: bool
+    #: The normalised URL of its repository's remote, and its first commit; "" if unknown.
+    remote: str = ""
+    first_commit: str = ""
+    #: Identities of folders that hold the same repository, and of which the user said that they are not the project's.
+    apart: tuple[str, ...] = ()
 
     @property
     def home(self) -> Home:
@@ -59,6 +66,22 @@ class Vault:
 
     def has_identity(self, identity: str) -> bool:
         return not self.spellings.isdisjoint(spellings_of(identity))
+
+    @property
+    def present_folder(self) -> str:
+        """The first of its project's folders that exists; "" if all are gone."""
+        return next(filter(os.path.isdir, map(path_of, self.identities)), "")
+
+    def may_hold_repository(self, remote: str, first_commit: str) -> bool:
+        """Return True if a repository at another folder may be its project's: moved, copied or cloned.
+
+        With the same first commit but another remote, it is a project begun from a copy, unless the vault's own folder
+        is gone.
+        """
+        if remote and remote == self.remote:
+            return True
+        is_same_begun = bool(first_commit) and first_commit == self.first_commit
+        return is_same_begun and not (remote and self.remote and self.present_folder)
 
     def holds_folder(self, folder: str) -> bool:
         paths = [PurePath(os.path.normpath(spelling)) for spelling in spellings_of(folder)] if folder else []
@@ -78,7 +101,7 @@ def list_vaults(home: Home) -> tuple[Vault, ...]:
         if mark_of(vault).exists() and vault.is_dir() and all(path.name.startswith(".") for path in vault.iterdir()):
             raise HomeError(f"{vault} is empty: nothing is read or shown until its disk is mounted")
     files = sorted(folder.glob(f"*/{FILE_NAME}"))
-    return tuple(_read(str(file), file.stat().st_mtime_ns) for file in files)
+    return tuple(_present(file) for file in files)
 
 
 def _require_target(place: Path) -> None:
@@ -94,7 +117,7 @@ def mark_of(folder: Path) -> Path:
 def own_vault(home: Home) -> Vault | None:
     """Return the vault whose memory folder this is; None for a memory folder that isn't a vault."""
     file = home.root / FILE_NAME
-    return _read(str(file), file.stat().st_mtime_ns) if file.is_file() else None
+    return _present(file) if file.is_file() else None
 
 
 def config_home(home: Path) -> Path:
@@ -127,7 +150,35 @@ def is_excluded_by_vault(home: Home, identity: str, folder: str = "") -> bool:
     if own is not None:
         return not own.has_identity(identity) and not own.holds_folder(folder)
     identities = (known for vault in list_vaults(home) for known in vault.identities)
-    return any(may_be_of(identity, known) for known in identities) or vault_of_folder(home, folder) is not None
+    if any(may_be_of(identity, known) for known in identities) or vault_of_folder(home, folder) is not None:
+        return True
+    return vault_of_same_repository(home, identity) is not None
+
+
+def vault_of_same_repository(home: Home, identity: str) -> Vault | None:
+    """Return the vault whose project's repository is also at another project's folder, judging only by git's files.
+
+    None if the user said that the two are different projects, or if the folder is gone.
+    """
+    vaults = [vault for vault in list_vaults(home) if vault.remote or vault.first_commit]
+    folder = Path(path_of(identity))
+    if not vaults or not folder.is_absolute():
+        return None
+    remote, first_commit, spellings = read_remote(folder), read_first_commit(folder), set(spellings_of(identity))
+    for vault in vaults:
+        if spellings.isdisjoint(vault.apart) and vault.may_hold_repository(remote, first_commit):
+            return vault
+    return None
+
+
+def explain_same_repository(vault: Vault, folder: str) -> str:
+    """Return that a folder holds the repository of a vault's project, with the commands that settle whose it is."""
+    name, place = shlex.quote(vault.name), shlex.quote(folder)
+    return (
+        f"it holds the same repository as {vault.name}, which is in a vault. If it is that project, run: engram "
+        f"--vault {name} projects link {place} {name}. If it is another one, run: engram projects vault {name} "
+        f"--apart {place}"
+    )
 
 
 def settings_of(vault: Vault, settings: Settings) -> Settings:
@@ -202,15 +253,36 @@ def write_vault(vault: Vault) -> None:
     """Write a vault's file; from then on, the enclosing memory folder does not store its project."""
     make_private_folder(vault.folder.parent)
     make_private_folder(vault.folder)
-    facts = {"name": vault.name, "identities": list(vault.identities), "sealed": vault.is_sealed}
+    facts = {
+        "name": vault.name,
+        "identities": vault.identities,
+        "sealed": vault.is_sealed,
+        "remote": vault.remote,
+        "first_commit": vault.first_commit,
+        "apart": vault.apart,
+    }
     write_atomic(vault.folder / FILE_NAME, json.dumps(facts, ensure_ascii=False, indent=1).encode() + b"\n")
+    _read.cache_clear()
     # Only now: beside a folder without the file, the mark would stop everything.
     mark_of(vault.folder).touch(mode=0o600)
 
 
+def change_vault(vault: Vault, **changes: Any) -> None:
+    """Change some fields in a vault's file, and keep the others as they are now; a vault that is gone stays gone."""
+    with locked_folder(vault.folder.parent):
+        present = own_vault(vault.home)
+        if present is not None and (changed := replace(present, **changes)) != present:
+            write_vault(changed)
+
+
+def _present(file: Path) -> Vault:
+    status = file.stat()
+    return _read(str(file), status.st_mtime_ns, status.st_ino)
+
+
 @lru_cache(maxsize=64)
-def _read(file: str, changed_at_ns: int) -> Vault:
-    del changed_at_ns  # part of the cache key
+def _read(file: str, changed_at_ns: int, inode: int) -> Vault:
+    del changed_at_ns, inode  # part of the cache key; two changes may have one time
     path = Path(file)
     try:
         facts = json.loads(read_regular(path, _MAX_FILE_BYTES) or b"")
@@ -221,6 +293,9 @@ def _read(file: str, changed_at_ns: int) -> Vault:
             identities=tuple(str(identity) for identity in facts["identities"]),
             folder=path.parent,
             is_sealed=bool(facts["sealed"]),
+            remote=str(facts.get("remote", "")),
+            first_commit=str(facts.get("first_commit", "")),
+            apart=tuple(str(identity) for identity in facts.get("apart", ())),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise HomeError(f"{path} can't be read ({error}): nothing is read or shown until it is fixed") from error

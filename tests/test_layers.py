@@ -30,6 +30,8 @@ FLOORS = {
     "engram.setup.edits.install_steps": 2,
     "engram.setup.edits.json_document": 2,
     "engram.setup.edits.journal": 2,
+    # Before the rest of "engram.transcripts": what a repository's files tell, for vaults too.
+    "engram.transcripts.git_files": 1,
     "engram.transcripts": 2,
     "engram.redaction": 2,
     "engram.embedding": 2,

@@ -60,7 +60,7 @@ from engram.transcripts.claude_code.agent import ClaudeCode
 from engram.transcripts.registry import title_of
 from engram.transcripts.turns import Opening
 from engram.trust.display import as_arguments, counted, number_of
-from engram.vaults import find_vault, list_vaults
+from engram.vaults import change_vault, find_vault, list_vaults, own_vault
 
 # -- ``engram projects forget``: delete everything in a project, everywhere.
 
@@ -148,9 +148,15 @@ def _forgotten_sentence(report: ForgottenProject) -> str:
 
 @click.command("vault", short_help="Move a project to a database of its own.")
 @click.argument("name")
+@click.option(
+    "--apart",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Say that this folder, with the same repository as the vault's project, is another project (default: none).",
+)
 @yes_option
 @json_command
-def vault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
+def vault(workspace: Workspace, name: str, apart: Path | None, yes: bool, as_json: bool) -> None:
     """Move the project NAME to a database of its own, which nothing outside the project can see.
 
     Everything in the project is moved: turns, memories (including its global ones) and notes. It is also deleted from
@@ -158,8 +164,14 @@ def vault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
     only, and no answer in another project, no export and no share contains anything from it. `engram --vault NAME
     COMMAND` runs a command on the vault.
 
+    Nothing is stored of another folder with the same repository: it may be the project's, renamed or cloned. `engram
+    --vault NAME projects link FOLDER NAME` adds it to the vault; with --apart, it is another project outside.
+
     Example: engram projects vault acme
     """
+    if apart is not None:
+        _keep_apart(workspace, name, apart, as_json)
+        return
     with workspace.store() as store:
         settings = workspace.settings
         begun = find_vault(settings.places, name)
@@ -187,6 +199,18 @@ def vault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
         f"To work with it: engram --vault {shlex.quote(moved.name)} COMMAND"
     )
     tell(as_json, facts, sentence)
+
+
+def _keep_apart(workspace: Workspace, name: str, folder: Path, as_json: bool) -> None:
+    known, place = find_vault(workspace.places, name), identify_folder(str(absolute_path(folder)), workspace.settings)
+    if known is None:
+        raise NotFound(f"there is no vault for {name[:60]!r}")
+    if not place.identity or place.is_global or known.has_identity(place.identity):
+        raise BadRequest(f"{folder} can't be kept apart from {known.name}")
+    change_vault(known, apart=tuple(sorted({*known.apart, place.identity})))
+    workspace.wake_worker()
+    facts = {"project": known.name, "vault": str(known.folder), "apart": place.root}
+    tell(as_json, facts, f"{place.root} is not a folder of {known.name}: its sessions are read outside of the vault.")
 
 
 @click.command("unvault")
@@ -327,6 +351,11 @@ def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool
         )
         with store.transaction() as tx:
             link_folder(tx, place, scope.identity, scope.root, "by hand")
+    own = own_vault(workspace.places)
+    if own is not None:
+        others = tuple(identity for identity in own.apart if identity != scope.identity)
+        change_vault(own, identities=(*own.identities, scope.identity), apart=others)
+        workspace.wake_worker()
     tell(as_json, {"project": place.name, "folder": scope.root}, f"{scope.root} now belongs to {place.name}.")
 
 

@@ -18,6 +18,7 @@ from engram.cli.output import print_json, print_table, say, say_wrapped
 from engram.cli.results import hit_result, print_excerpt
 from engram.cli.workspace import Workspace, advise
 from engram.errors import EngramError, NotFound, StoreError
+from engram.forgetting.whole_project import note_repository
 from engram.ingest.read_sources import in_order_of_change, ingest_all
 from engram.ingest.write_portion import IngestResult
 from engram.log import start_logging
@@ -41,6 +42,7 @@ from engram.transcripts.agents import Source
 from engram.transcripts.claude_code.discover import SOON_DAYS, Retention, find_expiring
 from engram.transcripts.claude_code.history import AGENT as HISTORY_AGENT
 from engram.trust.display import counted, number_of, visible
+from engram.vaults import own_vault
 from engram.worker.recall_client import Operation, RecallRequest, ask_memory
 
 #: Seconds between two progress lines if there is no terminal.
@@ -73,6 +75,9 @@ def run_once(
     with workspace.store(may_upgrade=True) as store, _bars(is_quiet) as bars:
         if is_read_only(store.path):  # else this could go unnoticed, and pending work would wait forever
             raise StoreError(f"{workspace.places.root} can't be written; run `engram doctor` to see what to do")
+        own = own_vault(workspace.places)
+        if own is not None:
+            note_repository(store, own)
         report = _read(workspace, store, bars, sources)
         # The user is waiting, and no recall runs at the same time.
         threads = max(settings.embedding_threads, min(os.cpu_count() or 1, MAX_THREADS))

@@ -33,7 +33,7 @@ from engram.models.memories.memory_records import MEMORY_ID, Memory, find_memory
 from engram.models.memories.tombstones import Forgotten
 from engram.models.open_memory import open_memory
 from engram.models.projects.notes import EVERYONE, NOBODY, Owner
-from engram.models.projects.project_folders import identities_of_project
+from engram.models.projects.project_folders import identities_of_project, list_hints
 from engram.models.projects.projects import ProjectRow, find_project_of_identity, names_of_project
 from engram.models.rescue import copy_project
 from engram.models.rescue.backup import holding_backups
@@ -46,8 +46,10 @@ from engram.paths import Home
 from engram.settings import Settings
 from engram.system.atomic import drop_leftovers, write_atomic
 from engram.system.failpoint import reach
+from engram.transcripts.git_commands import is_other_repository
+from engram.transcripts.git_files import read_first_commit, read_remote
 from engram.transcripts.registry import discover
-from engram.vaults import Vault, free_folder, mark_of, own_vault, vault_of_identity, write_vault
+from engram.vaults import Vault, change_vault, free_folder, mark_of, own_vault, vault_of_identity, write_vault
 
 logger = logging.getLogger(__name__)
 
@@ -262,6 +264,7 @@ def move_into_vault(store: Store, settings: Settings, project: ProjectRow) -> Mo
     if vault is None:
         vault = Vault(project.name, identities, free_folder(places, project.name), is_sealed=False)
         write_vault(vault)
+    note_repository(store, vault)
     reach("vault.begun")
     vault.home.prepare()
     with open_memory(vault.home.memory_db, driver=store.driver, is_made=True) as inner:
@@ -300,9 +303,26 @@ def _moved(vault: Vault, name: str, contents: ProjectContents) -> Moved:
     return Moved(name, vault.folder, len(contents.session_ids), len(contents.memories) + len(contents.released))
 
 
+def note_repository(store: Store, vault: Vault) -> None:
+    """Record the remote and first commit of a vault's repository, by which its folder is known after a move.
+
+    Args:
+        store: the memory that contains its project.
+    """
+    remote, first_commit = vault.remote, vault.first_commit
+    for hints in list_hints(store):
+        if vault.has_identity(hints.project.identity):
+            remote, first_commit = remote or hints.remote, first_commit or hints.first_commit
+    folder = Path(vault.present_folder) if vault.present_folder else None
+    if folder is not None and not is_other_repository(folder, remote, first_commit):
+        remote, first_commit = read_remote(folder) or remote, read_first_commit(folder) or first_commit
+    if (remote, first_commit) != (vault.remote, vault.first_commit):
+        change_vault(vault, remote=remote, first_commit=first_commit)
+
+
 def seal(vault: Vault) -> None:
     """Record that nothing from a vault's project is left outside the vault."""
-    write_vault(dataclasses.replace(vault, is_sealed=True))
+    change_vault(vault, is_sealed=True)
     (vault.folder / _TOMBSTONES_NAME).unlink(missing_ok=True)
 
 
@@ -323,7 +343,7 @@ def move_out_of_vault(store: Store, settings: Settings, vault: Vault) -> Moved:
     inner_settings = dataclasses.replace(settings, home=vault.folder)
     with open_memory(vault.home.memory_db, driver=store.driver, is_made=True) as inner:
         # From now on, nothing is stored in it: if this is interrupted after the copy, what came later would be lost.
-        write_vault(dataclasses.replace(vault, is_sealed=False))
+        change_vault(vault, is_sealed=False)
         project = next(
             (
                 found

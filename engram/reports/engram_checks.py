@@ -17,7 +17,7 @@ from pathlib import Path
 from engram.config_file import line_of
 from engram.embedding.load_model import needs_torch
 from engram.embedding.model_source import BUNDLED, EXTRA, HASHED, has_extra, is_bundled_intact
-from engram.errors import EmbeddingError, StoreError
+from engram.errors import EmbeddingError, EngramError, HomeError, StoreError
 from engram.extraction.model.bounded_command import run_bounded
 from engram.extraction.model.claude_provider import (
     billed_key,
@@ -31,23 +31,35 @@ from engram.extraction.model.compare_extractors import answer_of
 from engram.extraction.model.provider import STAGE as PROVIDER_STAGE
 from engram.extraction.model.provider import api_key_of
 from engram.ingest.project_moves import find_moves
+from engram.ingest.session_project import identify_folder
 from engram.log import has_problems
 from engram.models.engine.database import SAFE_SQLITE, sqlite_version
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_memory
+from engram.models.projects.projects import list_projects
 from engram.models.rescue.backup import earlier_backups
 from engram.models.rescue.restore import list_rescues
 from engram.models.rescue.soundness import find_all_damage, quick_damage
 from engram.models.sessions import reading_progress
 from engram.models.work.task_runs import note_failure
 from engram.models.work.work import WorkState, current_pauses, list_work
+from engram.paths import current_folder, path_of
 from engram.reports.health import SEE_LOG, Health, disk_trouble
 from engram.reports.use_report import REPORT_DAYS, late_of_days, late_text
 from engram.settings import WITHDRAWN, ConfigFault, Settings
 from engram.transcripts.project import is_excluded
 from engram.transcripts.registry import present_folders, skipped
 from engram.trust.display import as_arguments, number_of
-from engram.vaults import settings_around
+from engram.vaults import (
+    explain_same_repository,
+    list_vaults,
+    own_vault,
+    settings_around,
+    settings_of,
+    vault_of_identity,
+    vault_of_same_repository,
+)
 from engram.version import install_command
 
 #: Warn below this much free disk space, in bytes.
@@ -129,6 +141,7 @@ def check_all(store: Store, settings: Settings, health: Health, *, is_quick: boo
         *_model(settings),
         *_answers(store),
         *_moves(store),
+        *_vaults(store, settings),
         *_leftovers(store, settings, health),
     ]
 
@@ -159,6 +172,43 @@ def _moves(store: Store) -> Iterator[Check]:
             f"if it is, run: engram projects merge {as_arguments(present.name, former.name)}",
             command=f"engram projects merge {as_arguments(present.name, former.name)}",
         )
+
+
+def _vaults(store: Store, settings: Settings) -> Iterator[Check]:
+    """Yield the vaults that don't work, whose folder is gone, or whose repository is also at another folder."""
+    places = settings.places
+    if own_vault(places) is not None:
+        return
+    try:
+        vaults = list_vaults(places)
+    except HomeError as error:
+        yield Check("vault", State.BAD, str(error), "fix that, or mount its disk", public="can't be read")
+        return
+    for vault in vaults:
+        name = as_arguments(vault.name)
+        try:
+            settings_of(vault, settings)
+            if not vault.home.memory_db.exists():
+                raise StoreError(f"{vault.home.memory_db} is missing")
+            with open_memory(vault.home.memory_db, driver=store.driver, is_made=False) as inner:
+                damage = quick_damage(inner)
+        except EngramError as error:
+            damage = str(error)
+        if damage:
+            command = f"engram --vault {name} doctor" if vault.is_sealed else f"engram projects vault {name}"
+            public = "damaged" if vault.is_sealed else "half moved"
+            yield Check("vault", State.BAD, f"{vault.name}: {damage}", command=command, public=public)
+        elif not vault.present_folder:
+            detail = f"the folder of {vault.name} is gone ({path_of(vault.identities[0])}), which is in a vault"
+            advice = f"if it was moved, run: engram --vault {name} projects link FOLDER {name}"
+            yield Check("moved vault", State.WARN, detail, advice)
+    here = identify_folder(current_folder(), settings)
+    known = {project.identity: project.root for project in list_projects(store)} | {here.identity: here.root}
+    for identity, folder in known.items():
+        same = vault_of_same_repository(places, identity)
+        if same is not None and vault_of_identity(places, identity) is None:
+            detail, _, advice = explain_same_repository(same, folder).partition(". ")
+            yield Check("same repository", State.WARN, f"nothing of {folder} is stored: {detail}", advice)
 
 
 def _program(store: Store) -> Iterator[Check]:

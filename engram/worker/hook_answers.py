@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from engram.errors import BadRequest, BrokenDatabase, EngramError, StoreError
+from engram.forgetting.whole_project import note_repository
 from engram.ingest.read_sources import ingest_source
 from engram.ingest.session_project import vault_of
 from engram.models.engine.database import using_database
@@ -43,7 +44,7 @@ from engram.text.words import MAX_QUERY_CHARS
 from engram.transcripts import registry
 from engram.transcripts.agents import Source
 from engram.transcripts.json_values import storable_value
-from engram.vaults import FILE_NAME, Vault, list_vaults, mark_of, settings_of
+from engram.vaults import FILE_NAME, Vault, list_vaults, mark_of, own_vault, settings_of
 from engram.worker.memory_file import DailyBackup, open_or_set_aside
 from engram.worker.recall_client import Operation
 from engram.worker.worker_client import WorkerStatus
@@ -103,6 +104,11 @@ class _OpenVault:
     def work(self) -> None:
         """Read the project's sessions, choose what they are shown, make memories from them, consolidate and back up."""
         runtime = self.runtime
+        vault = own_vault(runtime.settings.places) or self.vault
+        if vault.identities != self.vault.identities:
+            self._passed_over.clear()  # they may be of a folder that belongs to the project since
+        self.vault = vault
+        note_repository(runtime.store, vault)
         for source in registry.discover(runtime.settings):
             if runtime.is_stopping:
                 return
