@@ -180,7 +180,7 @@ def test_health_shows_the_checks_and_the_next_tidying(tab: Page, house: ServedPa
     tab.keyboard.press("g")
     tab.keyboard.press("h")
     tab.wait_for_url("**/health")
-    tab.get_by_text(re.compile("checks? of engram .*doctor")).wait_for()
+    tab.get_by_text(re.compile("checks? of .*engram .*doctor")).wait_for()
     tab.get_by_role("button", name="Preview the next run").click()
     tab.locator("#preview").get_by_text("Nothing was changed.").or_(
         tab.get_by_text("There is nothing to do.")
