@@ -630,9 +630,11 @@ def test_what_stands_in_no_open_part_of_an_answer_stays_in_the_list(
     said = [hit(id=f"q_{number:014x}", role="user", text=f"text {number}") for number in range(3)]
     folded = [*said, hit(id=lived.fix.episode_id, kind="fix", text=SUMMARY)]
     doubtful = [hit(id=lived.fix.episode_id, kind="fix", text=SUMMARY, doubtful=True)]
+    unsure = [*(one | {"unsure": True} for one in said), *doubtful]
     link = f'<a href="{page.access.root}/m/{lived.fix.episode_id}" data-beside'
 
-    for hits, heading in ((folded, "Answer"), (doubtful, "No close answer")):
+    cases = ((folded, "Answer"), (unsure, "Perhaps no answer; closest:"), (doubtful, "No close answer"))
+    for hits, heading in cases:
         monkeypatch.setattr(memories, "ask_worker", lambda *_, hits=hits, **__: {"hits": hits})
         for path in (("m",), ("m", "answer")):
             shown = page.see(*path, q="half cent vat_cents").text

@@ -196,7 +196,7 @@ def _answer_values(request: PageRequest, selection: Selection) -> dict[str, Any]
     first = {hit.resume: index for index, hit in reversed(list(enumerate(found)))}
     found = [hit if first[hit.resume] == index else replace(hit, resume="") for index, hit in enumerate(found)]
     open_hits = 0 if all(hit["doubtful"] for hit in hits) else MAX_OPEN_HITS
-    is_unsure = all(hit.get("unsure") for hit in hits)
+    is_unsure = all(hit["doubtful"] or hit.get("unsure") for hit in hits)
     return {
         "is_missing": False,
         "is_unsure": is_unsure,
