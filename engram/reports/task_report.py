@@ -108,7 +108,7 @@ def find_tasks(store: Store, name: str) -> tuple[list[Work], list[TaskRun]]:
     pieces = [piece for piece in work.list_work(store, tuple(WorkState)) if name in (piece.kind, piece.key)]
     latest = list_task_runs(store, name=name, limit=SHOWN_RUNS)
     if not pieces and not latest:
-        raise NotFound(f"there is no task {name!r}. `engram tasks list --all` and `engram tasks runs` list them")
+        raise NotFound(f"there is no task {name!r}; `engram tasks list --all` and `engram tasks runs` list them")
     return pieces, latest
 
 
