@@ -484,7 +484,7 @@ def test_what_needs_no_action_is_one_entry_apart_from_what_does(
 def test_the_page_says_that_claude_code_is_not_connected(
     page: ServedPage, store: Store, settings: Settings, keep: Keep
 ) -> None:
-    said, repair = "Claude Code is not connected", "engram install</code>"
+    said, repair = "Claude Code is not connected", "engram install</code> <button"
     keep("The walrus host listens on port 7070.")
     assert said not in page.see().text  # Claude Code was never used here
     settings.projects_folder.mkdir(parents=True)
