@@ -141,4 +141,5 @@ def _outcome(
         score=score,
         floor=floor,
         considered=tuple(considered),
+        duration_ms=12,
     )
