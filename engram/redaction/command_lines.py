@@ -97,6 +97,7 @@ _PLACED: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
         ("keyring set", r"keyring set \S++ \S++ ?<<< ?"),
         ("auth login", r"auth login (?:--\w++[ =])?"),
         ("passwd", r"passwd [^\n|;&<>]{0,60}<<< ?"),
+        ("-stdin", r"(?:--password|auth login [^\n|;&<>]{0,40}-)-stdin[^\n|;&<>]{0,60}<<< ?"),
         (
             "open ",
             r"(?:^|\n)[ \t]{0,8}open \S{1,128}(?: \d{2,5})?[ \t]{0,8}\r?\n[ \t]{0,8}user[ \t]{1,4}\S{1,64}[ \t]{1,8}",
@@ -160,13 +161,30 @@ _PAIR = lazy_regex(
 )
 #: The beginnings of a pipe into a command.
 _PIPE_BEGINNINGS = ("echo ", "printf ", "<<< ")
+#: Arguments of a command that reads a secret from a pipe.
+_READS_SECRET = (
+    r"--(?:password-stdin|passphrase-fd|with-token|key-file)\b|"
+    r"--[a-z-]{0,24}(?:passw\w{2,4}|passphrase|token|secret|key)[a-z-]{0,12}[= ](?:(?:file:(?://)?)?/dev/stdin|-(?![^\s;&]))|"
+    r"secrets?[ :](?:versions )?(?:add|create|import|put|set)\b|create secret |(?:put|create|store)-secret|"
+    r"encrypt_string\b|auth login\b[^|\n]{0,80}?-stdin|env add |config set [^|\n]{0,80}?--secret\b"
+)
+#: A file that holds nothing but a secret.
+_SECRET_FILE = (
+    r"(?:passw(?:or)?d|secret|token|passphrase|api[-_]?key|private[-_.]?key|credential|\.key)s?"
+    r"(?:\.(?:txt|key|conf|env))?(?![^\s;&\"'>])"
+)
+#: Options before the one by which sudo reads the password from the pipe: `-u root -S`.
+_SUDO_OPTIONS = r"(?:-(?:\w{0,4}[CDRTUghprtu] [\w./'\"-]{1,64}|[\w-]{1,32}(?:=[\w./'\"-]{0,64})?) ){0,6}?"
 _PIPED = lazy_regex(
     r"(?:echo|printf|<<<)(?: -n| -e| -ne)? {1,3}(?:[\"']?%s(?:\\n)?[\"']? {1,3})?"
     + VALUE
-    + r"[^|\n]{0,8}\| {0,3}+(?:[\w./=-]{1,128}+ ){0,6}?(?=sudo [^|\n]{0,60}?-\w{0,4}S\b|[\w./-]{1,40} [^|\n]{0,160}?"
-    r"--(?:password-stdin|passphrase-fd|with-token|key-file)\b|(?:docker|podman) secret\b|gh (?:auth|secret) |keyring|"
-    r"secret-tool|pass insert|passwd|chpasswd|smbpasswd|cryptsetup|openssl (?:enc|passwd|[a-z]{2,8} [^|\n]{0,160}?"
-    r"stdin\b)|(?P<encoding>base64)|su\b|kinit|wrangler|vault\b)"
+    + r"[^|\n]{0,8}\| {0,3}+(?:[\w./=-]{1,128}+ ){0,6}?(?="
+    + rf"sudo {_SUDO_OPTIONS}(?:-\w{{0,4}}S|--stdin\b)|[\w./@-]{{1,40}} [^|\n]{{0,160}}?(?:{_READS_SECRET})|"
+    + rf"tee [^|\n]{{0,120}}?{_SECRET_FILE}|"
+    + r"(?:docker|podman) secret\b|gh (?:auth|secret) |keyring|secret-tool|(?:go)?pass insert|(?:ch|smb|mk)?passwd|"
+    r"cryptsetup|openssl (?:enc|passwd|[a-z]\w{1,7} [^|\n]{0,160}?stdin\b)|ssh-add [^|\n]{0,40}?-(?![^\s;&])|"
+    r"sshpass (?!-[pef])|htpasswd [^|\n]{0,40}?-\w{0,4}i|systemd-creds encrypt|rclone obscure|(?P<encoding>base64)|"
+    r"su\b|kinit|wrangler|vault\b)"
 )
 _SQL = lazy_regex(
     r"(?i)(?:identified\s++(?:by|with\s++\w++\s++(?:by|as))|\bpassword|with\s++(?:encrypted\s++)?password|requirepass|"

@@ -53,6 +53,24 @@ SECRETS: dict[str, list[tuple[str, str]]] = {
         ('network={\n\tssid="Barn"\n\tpsk="siebenGabelstapler!"\n}', "Gabelstapler"),
         ('write(5, "AUTH pylon-Magpie-60\\r\\n", 23) = 23', "Magpie"),
     ],
+    "read from a pipe": [
+        (f"echo 'oldbarn7' | {receiver}", "oldbarn7")
+        for receiver in (
+            "sudo -Sk ls",
+            "sudo -u root --stdin ls",
+            "npx vercel env add DB_PASS production",
+            "openssl pkcs12 -export -passout stdin -in a.pem",
+            "sudo tee /run/app/db_password",
+            "kubectl create secret generic db --from-file=password=/dev/stdin",
+            "aws secretsmanager put-secret-value --secret-id x --secret-string file:///dev/stdin",
+            "gcloud secrets versions add db --data-file=-",
+            "sshpass ssh me@host",
+            "ssh-add -",
+            "htpasswd -n -i me",
+            "glab auth login --stdin",
+        )
+    ]
+    + [("docker login -u ci --password-stdin <<< 'oldbarn7'", "oldbarn7")],
     "options that end in pass": [
         ("keytool -importkeystore -srckeystore a.jks -srcstorepass oldbarn1x -destkeystore b", "oldbarn1x"),
         ("keytool -genkey -alias x -srckeypass lowbarn -destkeypass highbarn", "highbarn"),
@@ -159,6 +177,11 @@ LOOK_ALIKES: dict[str, list[str]] = {
         "printf '%s\\n' 'Weigh the boat again' | gh pr comment 12 -F -",
         "echo 'boat and pier' | openssl dgst -sha256",
         "echo 'boat and pier' | gpg --clearsign",
+        "echo 'Boat7 and pier' | sudo -E pacman -S boats",
+        "echo 'Boat7 and pier' | tee src/tokenizer.py",
+        "echo 'Boat7 and pier' | grep -i secret",
+        "echo 'Boat7 and pier' | sort --key 2 -",
+        "echo 'Boat7 and pier' | pulumi config set name",
     ],
     "lists of arguments": [
         'subprocess.run(["mysqladmin", "--password", password])',
