@@ -184,7 +184,8 @@ MOMENT = any_case(
 _STILL = r"(?:still |again |all |now |just |currently |already |completely )*"
 #: Work that ends by itself, so that it runs only for a while; a server runs until somebody changes that.
 _JOB = (
-    r"(?:imports?|exports?|builds?|tests?|suite|migrations?|deploy\w*|jobs?|backups?|restore|sync\w*|pipelines?|scripts?|"
+    r"(?:imports?|exports?|builds?|tests?|suite|migrations?|deploy\w*|jobs?|backups?|restore|sync\w*|pipelines?|"
+    r"scripts?|"
     r"training|benchmarks?|uploads?|downloads?|updates?|upgrades?|(?:re)?index\w*|rebuild|releases?|quer(?:y|ies)|"
     r"crawl\w*|scans?|vacuum|cop(?:y|ies)|clone|notebook|conversion|recovery)"
 )
@@ -221,15 +222,22 @@ ELSEWHERE = any_case(
     # In other languages, and where "here" only states a difference, at the beginning of the sentence.
     r"^\W*(?:(?:in|for|at|on) (?:(?:the|my|our|their|your) other|another) (?:repo\w*|project|code ?base)\b"
     r"(?!.*\b(?:so|too|also|as well|same|now on|(?:but|while|and) here|here (?:we|it['’]s|always|never))\b)|"
-    r"(?:i[mn]|bei) (?:(?:de[mnr]|mein\w*|unser\w*|einem) )?ander\w+ (?:projekt|repo|team|firma)\w*(?!.*\bauch\b)|"
-    r"dans (?:(?:mon|notre|un) autre |l['’]autre )(?:projet|dépôt|équipe)\b(?!.*\baussi\b)|"
-    r"en (?:(?:mi|el|nuestro) )?otro (?:proyecto|repo\w*|equipo)\b(?!.*\btambién\b)|"
-    r"(?:nell['’]altro|(?:nel mio|nel nostro|in un) altro) (?:progetto|repo\w*)\b(?!.*\banche\b)|"
-    r"n(?:o|um) (?:(?:meu|nosso) )?outro (?:projet?o|repo\w*)\b(?!.*\btambém\b)|"
-    r"in (?:(?:het|mijn|ons|een) )?andere? (?:project|repo\w*)\b(?!.*\book\b)|"
-    r"w (?:(?:moim|naszym) )?(?:innym|drugim) (?:projekcie|repo\w*)\b(?!.*\b(?:też|także)\b)|"
-    r"в (?:(?:моём|моем|нашем) )?другом (?:проекте|репозитории)\b(?!.*\bтоже\b)|"
-    r"(?:別|他|ほか)の(?:プロジェクト|リポジトリ)で|(?:在)?(?:另一个|别的|其他)(?:项目|仓库))"
+    r"(?:i[mn]|bei) (?:(?:de[mnr]|mein\w*|unser\w*|einem) )?ander\w+ (?:projekt|repo|team|firma)\w*(?!.*\b(?:auch|"
+    r"genauso|aber hier|hier (?:immer|nie|nur))\b)|"
+    r"dans (?:(?:mon|notre|un) autre |l['’]autre )(?:projet|dépôt|équipe)\b(?!.*\b(?:aussi|mais ici|ici (?:toujours|"
+    r"jamais))\b)|"
+    r"en (?:(?:mi|el|nuestro) )?otro (?:proyecto|repo\w*|equipo)\b(?!.*\b(?:también|pero (?:aquí|acá)|(?:aquí|"
+    r"acá) (?:siempre|nunca))\b)|"
+    r"(?:nell['’]altro|(?:nel mio|nel nostro|in un) altro) (?:progetto|repo\w*)\b(?!.*\b(?:anche|ma qui|qui (?:sempre|"
+    r"mai))\b)|"
+    r"n(?:o|um) (?:(?:meu|nosso) )?outro (?:projet?o|repo\w*)\b(?!.*\b(?:também|mas aqui|aqui (?:sempre|nunca))\b)|"
+    r"in (?:(?:het|mijn|ons|een) )?andere? (?:project|repo\w*)\b(?!.*\b(?:ook|maar hier|hier (?:altijd|nooit))\b)|"
+    r"w (?:(?:moim|naszym) )?(?:innym|drugim) (?:projekcie|repo\w*)\b(?!.*\b(?:też|także|ale tu(?:taj)?|"
+    r"tu(?:taj)? (?:zawsze|nigdy))\b)|"
+    r"в (?:(?:моём|моем|нашем) )?другом (?:проекте|репозитории)\b(?!.*\b(?:тоже|(?:а|но) (?:здесь|тут)|(?:здесь|"
+    r"тут) (?:всегда|никогда))\b)|"
+    r"(?:別|他|ほか)の(?:プロジェクト|リポジトリ)で(?!も|.*(?:ここでは|この))|"
+    r"(?:在)?(?:另一个|别的|其他)(?:项目|仓库)(?!.*[也都这本]))"
 )
 #: Beginnings of an example of what was said before.
 EXAMPLE = any_case(
@@ -261,7 +269,8 @@ ATTRIBUTES = any_case(
     r"\w*regel|\w*konvention|sache|bitte|règle|chose|consigne|convention|regla|cosa|norma|regola|convenzione|"
     r"regra|coisa|convenção|regel|afspraak|ding)\b)"
     r"(?!\s(?:hints?|tips?|warnings?|(?:\w+ )?(?:guidelines?|guidance|process|procedure|workflow|requirements?|"
-    r"constraints?|expectations?|corrections?|clarifications?|remarks?|caveats?|takeaways?|lessons?|goals?|wish|part|bit|"
+    r"constraints?|expectations?|corrections?|clarifications?|remarks?|caveats?|takeaways?|lessons?|goals?|wish|part|"
+    r"bit|"
     r"wichtigste|hinweise?|vorgaben?|anforderung(?:en)?|wunsch|anmerkung|remarque|précision|exigence|important|"
     r"notas?|importante|opmerking))\W*$)"
 )
@@ -339,7 +348,8 @@ _THING = (
     r"(?:[\w-]*page|form|screen|view|component|button|toggle|checkbox|dropdown|slider|banner|popup|dialog|modal|"
     r"widget|table|list|menu|nav|navbar|header|footer|sidebar|dashboard|wizard|script|tool|app|[\w-]*site|cli|api|"
     r"endpoint|service|server|client|parser|importer|exporter|"
-    r"worker|function|class|module|library|package|plugin|extension|feature|game|[\w-]*bot|agent|assistant|copilot|instructions|prompt|persona)"
+    r"worker|function|class|module|library|package|plugin|extension|feature|game|[\w-]*bot|agent|assistant|copilot|"
+    r"instructions|prompt|persona)"
 )
 #: Asks to make something; the sentences after it may say what that must do. So does a list after a smaller request.
 #: "Build" and "code" are also nouns, and "write short answers" is a matter of style: an article or a thing in the

@@ -270,7 +270,9 @@ def _names(sentence: str, project: str) -> bool:
     """Return True if a sentence contains the name of a project, as a word in scripts that separate words."""
     if is_unspaced(project):
         return project.lower() in sentence.lower()
-    return re.search(rf"(?<!\w){re.escape(project)}(?!\w)", sentence, re.IGNORECASE) is not None
+    # The name of a symbol or a package may begin or end with it: acme_client, AcmeClient, acme2.
+    name = rf"(?<![^\W\d_]){re.escape(project)}(?:(?![^\W\d_])|(?-i:(?=[A-Z])))"
+    return re.search(name, sentence, re.IGNORECASE) is not None
 
 
 def _judge(sentence: str, statement: Statement, after: str, project: str, model: LinearModel) -> Judgement | None:

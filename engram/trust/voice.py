@@ -37,13 +37,14 @@ _DIFF_HEAD = lazy_regex(r"(?:diff --git |@@ -|--- [\w/.\"]|\+\+\+ [\w/.\"]|index
 _DIFF_BODY = lazy_regex(r"(?:[+\- \\@]|$)")
 _LOG = lazy_regex(
     r"(?i)\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d|\[?\d{1,2}:\d\d:\d\d|\[\s*(?:info|warn(?:ing)?|error|debug|fatal|trace|"
-    r"notice|\d+[.:/\]])|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* {1,2}\d{1,2} \d\d:|"
-    r"(?-i:(?:INFO|DEBUG|TRACE)\s|(?:WARN(?:ING)?|ERROR|FATAL|FAILED|PASSED)(?:\s{2,}| \S+[/:.])\S)|"
-    r"(?:info|warn|warning|error|debug|fatal|trace|notice|panic|exception|failed|fail|err!?)\b\s*[:\[(|]|"
-    r"(?:uncaught (?:\(in promise\) )?)?\w*(?:error|exception|warning)\b\s*:|\d+ (?:passed|failed)\b[^\n]* in \d|npm "
-    r"(?:err|warn)|traceback \(most|caused by|file \"[^\"]*\", line \d|at [\w$.<>\[\] /]+\s?\(|at (?:async )?\S+:\d+|"
-    r"goroutine \d|\S+\.(?:py|js|mjs|ts|tsx|jsx|go|rs|java|c|cc|cpp|h|rb|php|cs|swift|"
-    r"kt|ex|exs|vue):\d+|\S+\.go:\d|e\s{3}|={3,}|-{4,}|_{4,}|\*{4,}|[✓✗✘✔✖❌✅☐☑☒●⎿⏺✻✽✶✢✦❯›│┌└├╭╰|])"
+    r"notice|\d+[.:/\]])|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* {1,2}\d{1,2} \d\d:|(?-i:(?:INFO|"
+    r"DEBUG|TRACE)\s(?!(?:(?:log\w*|levels?|messages?|lines?|builds?|mode|output) )?(?:must|should|shall|may|can|is|"
+    r"are|never|always|stays?|go(?:es)?)\b)|(?:WARN(?:ING)?|ERROR|FATAL|FAILED|PASSED)(?:\s{2,}| \S+[/:.])\S)|(?:info|"
+    r"warn|warning|error|debug|fatal|trace|notice|panic|exception|failed|fail|err!?)\b\s*[:\[(|]|"
+    r"(?:uncaught (?:\(in promise\) )?)?\w*(?:error|exception|warning)\b\s*:|\d+ (?:passed|"
+    r"failed)(?:, \d+ \w+)* in \d[\d.]* ?s|npm (?:err|warn)|traceback \(most|caused by|file \"[^\"]*\", line \d|"
+    r"at [\w$.<>\[\] /]+\s?\(|at (?:async )?\S+:\d+|goroutine \d|\S+\.(?:py|js|mjs|ts|tsx|jsx|go|rs|java|c|cc|cpp|h|"
+    r"rb|php|cs|swift|kt|ex|exs|vue):\d+|\S+\.go:\d|e\s{3}|={3,}|-{4,}|_{4,}|\*{4,}|[✓✗✘✔✖❌✅☐☑☒●⎿⏺✻✽✶✢✦❯›│┌└├╭╰|])"
 )
 _SHELL = lazy_regex(r"\s*(?:[\w.@~:/\\-]{0,60}\s?(?:[$%#❯➜λ]|PS [A-Z]:\\\S*>)\s+\S|>>> |\.\.\. )")
 _CODE = lazy_regex(
@@ -78,21 +79,22 @@ _REQUEST = lazy_regex(
     r"analy[sz]e|check|read|look at|what does|what is|what do you|thoughts on|opinion on|is|are|about|have|got|"
     r"found)\b[^\n]{0,60}\b(?:this|these|below|following|attached)\b[^\n]{0,40}$"
 )
+#: A lead-in to a text whose unquoted lines answer the quoted ones.
+_CORRESPONDENCE = lazy_regex(r"(?i)\b(?:e-?mail|mail|message|reply|answer|thread|letter|nachricht|antwort)")
 #: A separator line, and a request whose text may follow below it.
 _SEPARATOR = lazy_regex(r"\s{0,3}([-=_*~])\1{2,}\s*$")
 _SEPARATED = lazy_regex(
-    r"(?i)\b(?:summari[sz]e|review|explain|translate|proofread|analy[sz]e|answer|reply to) (?:this|that|these|it)\b"
+    r"(?i)(?:[^\n]{0,80}\b(?:please|can you|could you|you to|help me)(?: \w+)? |\W*)(?:summari[sz]e|review|explain|"
+    r"translate|proofread|analy[sz]e|answer|reply to) (?:this|that|these|it)\b(?! (?:before|when))"
 )
-#: With fewer lines of text after it, such a request introduces no paste.
-_REQUESTED_LINES = 3
+_REQUESTED_LINES = 3  # with fewer lines of text after it, such a request introduces no paste
 #: A request about a text that follows, however short: "translate to German".
 _TEXT_REQUEST = lazy_regex(
     r"(?i)\s*(?:(?:please|pls|can you|could you) )*(?:translate|proofread|paraphrase|rephrase|reword|tl;?dr|eli5|"
     r"(?:check|fix) (?:the )?(?:grammar|spelling))(?: (?:this|it|that|please|for me))*(?: (?:in)?to \w+| in \w+)?"
     r"(?: please)?\s*[?:.!]{0,3}\s*$"
 )
-#: Words in such a request that point to the text.
-_POINTS = lazy_regex(r"(?i)\b(?:this|it|that)\b|:\s*$")
+_POINTS = lazy_regex(r"(?i)\b(?:this|it|that)\b|:\s*$")  # words in such a request that point to the text
 #: Beginnings of a rule, which is the user's if it is directly below such a request that points to nothing.
 _BEGINS_RULE = lazy_regex(
     r"(?i)\s*(?:[-*+]\s+)?(?:(?:and|also|please|ok(?:ay)?|important|note)[,:]?\s+)*(?:from (?:now|here|today)|"
@@ -400,7 +402,7 @@ def _asks_about(lines: list[str], at: int) -> bool:
     if _TEXT_REQUEST.match(lines[at].rstrip()):
         is_own = _BEGINS_RULE.match(lines[at + 1]) and not _POINTS.search(lines[at])
         return not is_own and any(lines[number].strip() for number in range(at + 1, len(lines)))
-    if _SEPARATOR.match(lines[at + 1]) and _SEPARATED.search(lines[at]):
+    if _SEPARATOR.match(lines[at + 1]) and _SEPARATED.match(lines[at]):
         return True
     if lines[at + 1].strip() or not _REQUEST.match(lines[at].rstrip()):
         return False
@@ -413,13 +415,11 @@ def _after_lead_in(lines: list[str], at: int, typed: list[bool], ends: _Ends) ->
 
     That is after a fence, a tag or quoted lines, or where the user writes in the first person again.
     """
-    following = at + 1
-    while following < len(lines) and not lines[following].strip():
-        following += 1
+    following = next((n for n in range(at + 1, len(lines)) if lines[n].strip()), len(lines))
     end = len(lines)
     if following < len(lines) and (_FENCE.match(lines[following]) or _TAG.match(lines[following])):
         end = _paste_end(lines, following, ends)
-    elif following < len(lines) and _QUOTE.match(lines[following]):
+    elif following < len(lines) and _QUOTE.match(lines[following]) and not _CORRESPONDENCE.search(lines[at]):
         end = next((n for n in range(following, len(lines)) if not _QUOTE.match(lines[n])), len(lines))
         end = end if end < len(lines) and not lines[end].strip() else len(lines)
     if end == len(lines):

@@ -142,6 +142,10 @@ RULES = [
     "Always use tabs, in this repo and in the other one.",
     "In my other project we always use tabs, so always use tabs here too.",
     "Immer Tabs, wie im anderen Projekt.",
+    "Im anderen Projekt nutzen wir Tabs, hier immer Leerzeichen.",
+    "Dans un autre projet on utilise npm, mais ici toujours pnpm.",
+    "В другом проекте мы используем npm, а здесь всегда pnpm.",
+    "別のプロジェクトでも常にタブを使います。",
     "Please add a rule: never use eval.",
     "Put this in your memory: always use pnpm.",
     "Always add a changelog entry: one line, imperative.",
@@ -1102,6 +1106,7 @@ def test_letters_of_a_project_s_name_in_another_word_are_not_its_name(project: s
 
     assert scope_of(rule, project) == Scope.GLOBAL
     assert scope_of(f"{rule[:-1]} as in {project.upper()}.", project) == Scope.PROJECT
+    assert scope_of(f"{rule[:-1]} of {project}_client.", project) == Scope.PROJECT
 
 
 def test_a_name_in_a_script_without_spaces_may_touch_other_letters() -> None:

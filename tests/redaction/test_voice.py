@@ -195,6 +195,17 @@ def test_what_users_really_type_is_typed(red_team: ModuleType) -> None:
         ("the README says:\n> Always tare first.\n> Never tare twice.\n\nis that still true?", "is that still true?"),
         ("answer this for me\n\nFrom: Ola\nTo: dev\nSubject: Tare\n\nAlways tare.\nRegards\nOla", "answer this for me"),
         ("ERROR when I weigh, always since Monday", "ERROR when I weigh, always since Monday"),
+        ("here is the mail from Ola:\n> floats?\n\nNever use floats.", "here is the mail from Ola:"),
+        *(
+            (text, text)
+            for text in (
+                "INFO messages always go to stdout",
+                "DEBUG builds must always run the tests",
+                "3 failed logins in 10 minutes always lock the account",
+                "When you review it, run the tests\n---\nAlways tare first.",
+                "I'll explain this below\n---\nAlways tare first.",
+            )
+        ),
         ("first part\n---\nalso use kilos from now on", "first part\n---\nalso use kilos from now on"),
         ('the linter prints "you must always use double quotes" here', "the linter prints\n\nhere"),
     ],
