@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -172,6 +173,19 @@ def test_a_clock_that_is_set_makes_nobody_silent(tmp_path: Path, jump_seconds: i
     lock.release()
 
     assert (now.silent_seconds is not None, now.hangs, later.hangs) == (True, False, True)
+
+
+@pytest.mark.parametrize(("ahead", "is_known"), [(0.0005, True), (5.0, False)])
+def test_a_beat_that_was_rounded_up_is_known_and_one_before_a_restart_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: float, is_known: bool
+) -> None:
+    path = tmp_path / "lock"
+    lock = ProcessLock(path)
+    beat = float(path.read_text().splitlines()[3])
+    monkeypatch.setattr(time, "monotonic", lambda: beat - ahead)
+
+    assert (process_state(path).silent_seconds is not None) == is_known
+    lock.release()
 
 
 def test_the_version_of_the_code_changes_with_every_edit(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 from engram.enums import Actor, Importance, Refusal, Scope, Source, Status, Voice
@@ -240,7 +241,7 @@ class Keeper:
             lead = self._lead_turn(memory)
             if lead in turns:
                 found.append((places[lead], memory, turns[lead]))
-        for _, memory, turn in sorted(found, key=lambda row: row[0]):
+        for _, memory, turn in sorted(found, key=itemgetter(0)):
             if ("archive", memory.episode_id) in undone(self._tx):
                 continue
             history = history_of(self._tx, memory.episode_id)

@@ -171,7 +171,8 @@ def _silent_seconds(lock: Path) -> float | None:
         silent_seconds = time.monotonic() - float(_read_lock(lock)[3])
     except ValueError:
         return None
-    return silent_seconds if silent_seconds >= 0 else None
+    # A beat of just now may be rounded up; one further ahead is from before a restart of the machine.
+    return max(silent_seconds, 0.0) if silent_seconds > -1 else None
 
 
 def terminal_run(home: Home) -> int | None:
