@@ -171,13 +171,13 @@ def vault_of_same_repository(home: Home, identity: str) -> Vault | None:
     return None
 
 
-def explain_same_repository(vault: Vault, folder: str) -> str:
-    """Return that a folder holds the repository of a vault's project, with the commands that settle whose it is."""
+def explain_same_repository(vault: Vault, folder: str) -> tuple[str, str]:
+    """Return that nothing of a folder is stored that holds a vault's repository, and how to settle whose it is."""
     name, place = shlex.quote(vault.name), shlex.quote(folder)
     return (
-        f"it holds the same repository as {vault.name}, which is in a vault. If it is that project, run: engram "
-        f"--vault {name} projects link {place} {name}. If it is another one, run: engram projects vault {name} "
-        f"--apart {place}"
+        f"nothing of {folder} is stored: it holds the same repository as {vault.name}, which is in a vault",
+        f"If it is that project, run: engram --vault {name} projects link {place} {name}. If it is another one, run: "
+        f"engram projects vault {name} --apart {place}",
     )
 
 

@@ -309,7 +309,7 @@ def _refuse_folder_of_vault(settings: Settings, folder: str) -> None:
     place = identify_folder(folder, settings)
     same = vault_of_same_repository(settings.places, place.identity)
     if same is not None and own_vault(settings.places) is None:
-        raise BadRequest(f"nothing of {folder} is stored: {explain_same_repository(same, place.root)}")
+        raise BadRequest(". ".join(explain_same_repository(same, place.root)))
 
 
 def _named_folder(name: str) -> Path | None:

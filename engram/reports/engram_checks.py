@@ -207,8 +207,7 @@ def _vaults(store: Store, settings: Settings) -> Iterator[Check]:
     for identity, folder in known.items():
         same = vault_of_same_repository(places, identity)
         if same is not None and vault_of_identity(places, identity) is None:
-            detail, _, advice = explain_same_repository(same, folder).partition(". ")
-            yield Check("same repository", State.WARN, f"nothing of {folder} is stored: {detail}", advice)
+            yield Check("same repository", State.WARN, *explain_same_repository(same, folder))
 
 
 def _program(store: Store) -> Iterator[Check]:
