@@ -399,11 +399,13 @@ DANGLING = any_case(
 DISMISSES = any_case(r"^\W*(?:(?:ok(?:ay)?|please|oh|and|but|so|well)[, ]+)*never ?mind\b")
 LAUGHS = any_case(r"\b(?:lo+l|(?:ha){2,}h?|lmao|rofl)\b|(?:^|\s)/s(?=\W*$)|[🤦🤷😅🙄😂🤣😜😉😏🤡🙃]")
 QUESTION = any_case(
-    r"[?？][^\w?？]*$|^(?:(?:and|but|so|ok(?:ay)?|hey|hi)[, ]+)*(?:can|could|would|should|shall|do|does|did|is|are|was|"
-    r"were|will|why|what|which|how|who|where|have|has|am)\b (?!not\b)(?:you|we|i|it|they|the|this|that|there|these|"
-    r"don'?t|aren'?t|about|if|does|is|are|come|would|should|do|tests?)\b|^(?:(?:and|but|so|please|hm+)[, ]+)*(?:i"
-    r"(?:'m| am|'ve been)? wonder(?:ing)?|any idea|no idea|tell me|curious|(?:i(?:'d| would) (?:like|love)|"
-    r"i want) to know)[, ]+(?:if|whether|what|which|how|why|where|who|when)\b"
+    r"[?？][^\w?？]*$|^(?:(?:and|but|so|ok(?:ay)?|hey|hi)[, ]+)*"
+    # "Do it in two steps" and "have it formatted" are orders.
+    r"(?:(?:do|have) (?:you|we|i|they|tests?)|(?:can|could|would|should|shall|does|did|is|are|was|were|will|why|what|"
+    r"which|how|who|where|has|am)\b (?!not\b)(?:you|we|i|it|they|the|this|that|there|these|don'?t|aren'?t|about|if|"
+    r"does|is|are|come|would|should|do|tests?))\b|"
+    r"^(?:(?:and|but|so|please|hm+)[, ]+)*(?:i(?:'m| am|'ve been)? wonder(?:ing)?|any idea|no idea|tell me|curious|"
+    r"(?:i(?:'d| would) (?:like|love)|i want) to know)[, ]+(?:if|whether|what|which|how|why|where|who|when)\b"
 )
 #: A request that is worded as a question: what comes before its rule, and the end by which it asks only for consent.
 #: One about "this", or about a function in the code, is a task.

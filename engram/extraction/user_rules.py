@@ -210,8 +210,8 @@ def _content(order: str) -> tuple[frozenset[str], bool]:
 
 def without_questions(text: str) -> str:
     """Return the sentences in ``text`` that state something, leaving out questions."""
-    said = (part for sentence in sentences_of(plain(text)) for part in languages.sentences_of(sentence))
-    return " ".join(sentence for sentence in said if not words.QUESTION.search(sentence))
+    said = (part for sentence in sentences_of(plain(text)) for part in _parts_of(sentence))
+    return " ".join(part for part in said if not words.QUESTION.search(part))
 
 
 def only_asks(text: str) -> bool:
@@ -506,15 +506,21 @@ def sentences_in(typed: str) -> Iterator[tuple[str, Statement]]:
         if words.PLAIN_LINE.match(lines[at]) and lines[at + 1][:1].isupper():
             lines[at] += "."
     for statement in split("\n".join(lines)):
-        for part in languages.sentences_of(statement.text):
-            start = 0
-            for end in words.SOFT_END.finditer(part):
-                last = part[max(start, end.start() - words.LONGEST_ABBREVIATION) : end.start()]
-                if not words.ABBREVIATION.search(last):
-                    yield from ((one, statement) for one in _withdrawal_first(part[start : end.start()].strip()))
-                    start = end.end()
-            if part[start:].strip():
-                yield from ((one, statement) for one in _withdrawal_first(part[start:].strip()))
+        for part in _parts_of(statement.text):
+            yield from ((sentence, statement) for sentence in _withdrawal_first(part))
+
+
+def _parts_of(text: str) -> Iterator[str]:
+    """Yield the sentences of a statement, also where one does not begin with a capital letter."""
+    for sentence in languages.sentences_of(text):
+        start = 0
+        for end in words.SOFT_END.finditer(sentence):
+            last = sentence[max(start, end.start() - words.LONGEST_ABBREVIATION) : end.start()]
+            if not words.ABBREVIATION.search(last):
+                yield sentence[start : end.start()].strip()
+                start = end.end()
+        if sentence[start:].strip():
+            yield sentence[start:].strip()
 
 
 def _withdrawal_first(sentence: str) -> Iterator[str]:

@@ -202,13 +202,18 @@ def programs_of(command: str) -> tuple[str, ...]:
     lines = command.strip().splitlines()
     programs: dict[str, None] = {}
     for part in _SEPARATOR.split(_QUOTED.sub('""', lines[0]) if lines else ""):
-        match = _PROGRAM.match(_ASSIGNMENTS.sub("", part))
+        match = _PROGRAM.match(without_assignments(part))
         if match is None or match[1] in READ_ONLY_PROGRAMS:
             continue
         words = match[2].split()
         count = 2 if match[1] in _RUNNERS and words and words[0] in _RUN_WORDS else 1
         programs[" ".join([match[1], *words[:count]])] = None
     return tuple(programs)[:MAX_PROGRAMS]
+
+
+def without_assignments(command: str) -> str:
+    """Return a command without the variables that are set for it, such as ``CI=1 make``."""
+    return _ASSIGNMENTS.sub("", command)
 
 
 #: Words before a command that don't affect what it does.

@@ -116,6 +116,35 @@ def test_an_answer_about_how_it_is_to_be_is_kept(make: type[Make], question: str
     assert chosen.summary == f"Asked “{question}” the user chose: {answer}."
 
 
+@pytest.mark.parametrize(
+    ("options", "label", "told"),
+    [
+        ("- SQLite on a share: slow\n- SQLite: a small file", "SQLite", "SQLite (a small file)"),
+        ("- Postgres (Recommended): shared\n- SQLite: a file", "Postgres", "Postgres (shared)"),
+        ("- Plan B: SQLite: a small file", "Plan B: SQLite", "Plan B: SQLite (a small file)"),
+        ("- SQLite → Postgres: moved at night", "SQLite → Postgres", "SQLite → Postgres (moved at night)"),
+    ],
+)
+def test_a_label_is_told_with_its_own_description(make: type[Make], options: str, label: str, told: str) -> None:
+    (found,) = kept(make, (Role.PROPOSED, f"{QUESTION}\n{options}"), (Role.CHOSEN, f"{QUESTION} → {label}"))
+
+    assert found.summary == f"Asked “{QUESTION}” the user chose: {told}."
+
+
+@pytest.mark.parametrize("label", ["You decide", "Later", "None of these"])
+def test_what_the_user_adds_to_a_label_that_decides_nothing_is_kept(make: type[Make], label: str) -> None:
+    chosen = (Role.CHOSEN, f"{QUESTION} → {label}")
+    (found,) = kept(make, (Role.PROPOSED, OPTIONS), chosen, (Role.USER, "but never on a share"))
+
+    assert found.summary == f"Asked “{QUESTION}” the user chose: {label}; and said: “but never on a share”."
+    assert kept(make, (Role.PROPOSED, OPTIONS), chosen, (Role.USER, "whatever you think")) == []
+
+
+@pytest.mark.parametrize("typed", ["What would Postgres cost?", "?", "why not both?", "which one do you prefer?"])
+def test_an_answer_that_only_asks_decides_nothing(make: type[Make], typed: str) -> None:
+    assert answered(make, typed) == []
+
+
 def test_a_short_label_is_kept_with_a_longer_description_where_there_is_room(make: type[Make]) -> None:
     told = f"the rows, {'the totals of each month, ' * 5}and no more"
     chosen = f"{QUESTION} → A small file"
@@ -232,15 +261,28 @@ def test_what_the_user_changed_in_a_plan_is_kept(make: type[Make]) -> None:
         "The user approved the plan “Move the ledger” and changed in it: “Keep the old rows”"
     )
     assert found.importance is Importance.HIGH
+    (two,) = kept(make, (Role.PROPOSED, PLAN), (Role.CHOSEN, f"{changed}\n- Lock the new ones"))
+    assert "changed in it: “Keep the old rows”, “Lock the new ones”" in two.summary
 
 
-@pytest.mark.parametrize("why", ["never drop the old rows", "too big, do the importer alone", "We use Postgres here."])
+@pytest.mark.parametrize(
+    "why",
+    [
+        "never drop the old rows",
+        "too big, do the importer alone",
+        "We use Postgres here.",
+        "do it in two steps",
+        "have it write to a second file instead",
+        "are you sure? never drop the old rows",
+    ],
+)
 def test_a_rejected_plan_is_kept_with_its_reason(make: type[Make], why: str) -> None:
     rejected = (Role.CHOSEN, "Rejected the plan: Move the ledger")
 
     (found,) = kept(make, (Role.PROPOSED, PLAN), rejected, (Role.USER, why))
 
     assert found.summary == f"The user rejected the plan “Move the ledger” and said: “{why}”."
+    assert why in found.content
     assert kept(make, (Role.PROPOSED, PLAN), rejected) == []
     assert kept(make, (Role.PROPOSED, PLAN), rejected, (Role.USER, "what if two writers come?")) == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,9 @@ from made_turns import Make
 from engram.enums import Kind, Status
 from engram.extraction.candidate import ExtractionContext
 from engram.extraction.local.local_extractor import LocalExtractor
-from engram.extraction.local.proven_fixes import commits, fix_memories, fixes
+from engram.extraction.local.proven_fixes import commits, fix_memories, fixes, short_command
 from engram.transcripts.calls import read_message
-from engram.transcripts.turns import MAX_COMMAND_CHARS, Turn
+from engram.transcripts.turns import MAX_COMMAND_CHARS, EntryRef, Role, TextBlock, Turn
 
 HEREDOC = """git add -A && git commit -m "$(cat <<'EOF'
 fix(cache): key entries by branch
@@ -110,7 +111,21 @@ def test_a_fix_that_the_user_denies_is_not_kept(make: type[Make], objection: str
     turn = mended(make, CAUSE)
 
     assert kept(turn, make.turn(objection, "I see.", key="t2")) == []
+    assert kept(turn, make.turn("", "The build ended.", key="t2"), make.turn(objection, "I see.", key="t3")) == []
+    assert kept(interrupted(turn, objection)) == []
     assert len(kept(turn, make.turn("thanks, commit it", "Done.", key="t2"))) == 1
+    assert len(kept(interrupted(turn, "thanks, commit it"))) == 1
+
+
+def interrupted(turn: Turn, words: str) -> Turn:
+    """The turn with words that the user typed at its end."""
+    said = TextBlock(uuid="later", role=Role.USER, text=words)
+    return replace(turn, said=(*turn.said, said), entries=(*turn.entries, EntryRef("later", 9_000, 90, 90)))
+
+
+@pytest.mark.parametrize("command", ["CI=1 SECRETS_PATH=/etc/the/long/way/to/the/secrets.env pytest", "pytest -"])
+def test_a_command_is_named_without_what_is_set_for_it(make: type[Make], command: str) -> None:
+    assert short_command(command) == "pytest"
 
 
 @pytest.mark.parametrize(
@@ -416,6 +431,16 @@ def test_a_commit_with_a_reason_for_which_there_is_no_room_is_no_memory(make: ty
     assert committed(make, f"feat: read whole chunks\n\n{long}") == []
     (found,) = committed(make, f"feat: read whole chunks\n\n{long} {short}")
     assert found.summary == f"Read whole chunks. {short}"
+
+
+@pytest.mark.parametrize("command", [f"{HEREDOC}; git log", f"{HEREDOC} | tail -2"])
+def test_a_commit_that_nothing_proves_is_no_memory(make: type[Make], command: str) -> None:
+    hidden = make.run(command, uuid="c1")
+    running = make.run(HEREDOC, uuid="c1")._replace(is_error=None, exit_code=None)
+
+    assert [list(commits([make.turn("commit it", action)])) for action in (hidden, running)] == [[], []]
+    printed = (hidden._replace(commit="abc1234 key by branch"), make.run(HEREDOC, uuid="c1"))
+    assert [len(list(commits([make.turn("commit it", action)]))) for action in printed] == [1, 1]
 
 
 def test_a_failed_commit_is_no_memory_and_of_an_amended_one_the_last_message_is_kept(make: type[Make]) -> None:

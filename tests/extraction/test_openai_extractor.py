@@ -15,7 +15,7 @@ import httpx2
 import pytest
 from fake_llm import FakeLanguageModel, answer, chat, http, memory, responses_body
 
-from engram.enums import Kind, Scope, Status, Voice
+from engram.enums import Importance, Kind, Scope, Status, Voice
 from engram.errors import ExtractionError, RetryLater
 from engram.extraction.candidate import Candidate, ExtractionContext
 from engram.extraction.model import openai_provider
@@ -133,6 +133,35 @@ def test_a_list_of_another_shape_costs_no_memory(bench: Bench, name: str, value:
         assert getattr(found, name) == (("a text",) if "a text" in str(value) else ())
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "read"),
+    [
+        ("importance", "High", Importance.HIGH),
+        ("importance", "medium", Importance.NORMAL),
+        ("importance", 3, Importance.NORMAL),
+        ("scope", "user", Scope.PROJECT),
+        ("kind", "Decision", Kind.DECISION),
+        ("kind", "dead_end", Kind.DEAD_END),
+        ("kind", "insight", Kind.FACT),
+        ("action", "add", "new"),
+        ("target", 7, ""),
+        ("target", ["m1"], ""),
+        ("title", {"text": "Cache"}, ""),
+        ("evidence", "e1", ("u1",)),
+        ("evidence", "[e1], e9", ("u1",)),
+        ("evidence", ["e1", 7], ("u1",)),
+    ],
+)
+def test_a_value_of_another_shape_costs_no_memory(bench: Bench, name: str, value: object, read: object) -> None:
+    made = memory("The cache number 1 is kept in sqlite", "e1") | {name: value}
+    bench.server.reply = lambda body: chat(answer(made))
+
+    (found,) = bench.propose(turn(1))
+
+    assert getattr(found, name) == read
+    assert found.summary == "The cache number 1 is kept in sqlite"
+
+
 def test_a_summary_of_the_session_in_words_that_nobody_said_is_not_taken(bench: Bench) -> None:
     summaries = iter(["sqlite keeps the cache", "Kubernetes clusters autoscale nightly using spot instances", ""])
     bench.server.reply = lambda body: chat(answer(rolling_summary=next(summaries)))
@@ -226,10 +255,19 @@ def test_braces_before_the_answer_are_not_taken_for_it(before: str) -> None:
     assert json_object(f'{before}{{"memories": [{{"summary": "keep"}}]}} {{y}}') == {"memories": [{"summary": "keep"}]}
 
 
+@pytest.mark.parametrize("before", ["", "<think>hm</think>", '<think>{"memories": []}</think>Sure: '])
+def test_an_answer_may_mention_the_end_of_thoughts(before: str) -> None:
+    answer = {"memories": [{"summary": "The parser keeps what follows </think> in the stream."}]}
+
+    assert json_object(f"{before}{json.dumps(answer)}") == answer
+
+
 @pytest.mark.parametrize(
     ("text", "error", "why"),
     [
         ("Use {x}, I can't.", Prose, "not JSON"),
+        ('<think>{"memories": []}</think>{"memories": [{"su', ValueError, "incomplete"),
+        ('<think>{"memories": []}</think>I can\'t.', Prose, "not JSON"),
         ("", Prose, "not JSON"),
         ('Use {x}: {"memories": [{"summary": "keep"}, {"su', ValueError, "incomplete"),
         ('{"memories": [{"summary": "keep"}, {"su', ValueError, "incomplete"),

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from engram.enums import Importance, Kind, Voice
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate, is_own
-from engram.extraction.local.sentences import ended, fitting, last_fitting, quoted, sure
+from engram.extraction.local.sentences import all_fitting, ended, last_fitting, quoted, sure
 from engram.extraction.user_rules import only_asks
 from engram.system.lazy_regex import any_case
 from engram.text.splitting import Block, plain, sentences, split
+from engram.text.words import has_words
 from engram.transcripts.turns import ARROW, Action, Role, TextBlock, Turn
 from engram.trust.suspicion import why_suspect
 from engram.trust.voice import typed_text
@@ -110,13 +111,15 @@ def _answer(
     turn: Turn, chosen: TextBlock | None, proposed: TextBlock | None, typed: TextBlock | None
 ) -> Iterator[Candidate]:
     """Yield the decision in an answered question: a label, the user's own words, or both."""
-    lines = proposed.text.splitlines() if proposed is not None else []
-    question, label = lines[0] if lines else "", ""
+    question, _, options = proposed.text.partition("\n- ") if proposed is not None else ("", "", "")
+    label = ""
     if chosen is not None:
-        question, _, label = chosen.text.rpartition(f" {ARROW} ")
+        # An arrow may also be part of the question or of the label.
+        is_asked = question and chosen.text.startswith(f"{question} {ARROW} ")
+        label = chosen.text[len(f"{question} {ARROW} ") :] if is_asked else chosen.text.rpartition(f" {ARROW} ")[2]
+        question = chosen.text.removesuffix(f" {ARROW} {label}")
     words = typed.text.strip() if typed is not None else ""
-    is_empty = _SAYS_NOTHING.match(label) is not None if label else _says_nothing(words)
-    if not question or is_empty or PASSING.search(question):
+    if not question or PASSING.search(question) or (_says_nothing(label) and _says_nothing(words)):
         return
     note = "" if _says_nothing(words) else quoted(words, ANSWER_ROOM) or _title(words)
     label = _RECOMMENDED.sub("", label)
@@ -127,7 +130,7 @@ def _answer(
     asked = _shortened(question, max(MIN_QUESTION_ROOM, room - len(answer)))
     room -= len(asked)
     answer = _cut(answer, room)
-    answer += _description(label, lines, min(room - len(answer) - len(" ()"), ANSWER_ROOM))
+    answer += _description(label, options.split("\n- "), min(room - len(answer) - len(" ()"), ANSWER_ROOM))
     summary = ended(f"Asked “{asked}” the user {verb}: {answer}{also}")
     yield _decision(turn, summary, chosen, typed, proposed, is_high=True)
 
@@ -137,7 +140,7 @@ def _plan(turn: Turn, said: TextBlock, proposed: TextBlock | None, typed: TextBl
     head, _, changed = said.text.partition("\nChanged by the user:\n")
     is_rejected = head.startswith("Rejected")
     words = typed.text.strip() if typed is not None else ""
-    says_why = bool(words) and not _says_nothing(words) and not only_asks(words)
+    says_why = not _says_nothing(words)
     title = _PLAN_LABEL.sub("", plain(head.partition(": ")[2])).rstrip(". ")
     purpose = _purpose(proposed.text) if proposed is not None else []
     if is_rejected and not says_why:
@@ -147,7 +150,7 @@ def _plan(turn: Turn, said: TextBlock, proposed: TextBlock | None, typed: TextBl
         answer = quoted(words, ANSWER_ROOM) or _title(words)
         lead = f"The user rejected the plan{name} and said: “{answer}”"
     elif changed.strip():
-        lines = fitting((plain(line.strip(" -*#")) for line in changed.splitlines()), ANSWER_ROOM)
+        lines = "”, “".join(all_fitting((plain(line.strip(" -*#")) for line in changed.splitlines()), ANSWER_ROOM))
         lead = f"The user approved the plan{name} and changed in it: “{lines}”" if lines else ""
     else:
         lead = f"The user approved the plan{name}"
@@ -177,8 +180,7 @@ def _comment(turn: Turn, said: TextBlock) -> Iterator[Candidate]:
     action = next((a for a in turn.actions if a.result_uuid and a.result_uuid == said.uuid), None)
     words = said.text.strip()
     text = plain(words)
-    is_passing = _says_nothing(words) or only_asks(text) or bool(_PASSING.search(text))
-    if is_passing or not _LAYS_DOWN.search(text):
+    if _says_nothing(words) or _PASSING.search(text) or not _LAYS_DOWN.search(text):
         return
     refused = "refused" if action is not None and action.is_refused else "was asked about"
     what = f"When the user {refused} {_call(action)}, they said: " if action is not None else "The user said: "
@@ -232,7 +234,8 @@ def _suspect(texts: Sequence[TextBlock]) -> str:
 
 
 def _says_nothing(words: str) -> bool:
-    return not words or bool(_SAYS_NOTHING.match(words))
+    """Return True if an answer or a comment decides nothing, because it is empty or only asks."""
+    return not has_words(words) or bool(_SAYS_NOTHING.match(words)) or only_asks(words)
 
 
 def _shortened(question: str, room: int) -> str:
@@ -249,11 +252,12 @@ def _cut(text: str, room: int) -> str:
     return f"{start.rpartition(' ')[0] or start} …"
 
 
-def _description(label: str, lines: Sequence[str], room: int) -> str:
+def _description(label: str, options: Sequence[str], room: int) -> str:
     """Return the first sentence of the description of an option whose label is short; "" if there is no room for it."""
-    if len(label.split()) > MAX_BARE_WORDS:
+    if not label or len(label.split()) > MAX_BARE_WORDS:
         return ""
-    told = next((line.partition(": ")[2] for line in lines[1:] if line.startswith(f"- {label}")), "")
+    named = (_RECOMMENDED.sub("", option, count=1).partition(f"{label}: ") for option in options)
+    told = next((description for before, _, description in named if not before), "")
     first = next(iter(sentences(plain(told))), "").rstrip(". ")
     return f" ({first})" if first and len(first) <= room else ""
 

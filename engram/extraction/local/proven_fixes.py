@@ -14,12 +14,13 @@ from engram.extraction.candidate import Candidate, is_own
 from engram.extraction.local.sentences import ended, excerpt, fitting, points_back, quotable_sentences, supporting, sure
 from engram.extraction.user_rules import typed_prompt
 from engram.system.lazy_regex import any_case, lazy_regex
-from engram.text.shell import hides_status, normal_command, tells_passing
+from engram.text.shell import hides_status, normal_command, tells_passing, without_assignments
 from engram.text.splitting import Block, split
 from engram.text.words import content_words, prefixes
 from engram.transcripts.calls import read_message
 from engram.transcripts.turns import Action, Role, TextBlock, Turn
 from engram.trust.suspicion import why_suspect
+from engram.trust.voice import typed_text
 
 #: How certain a fix and a commit are, compared with other memories of a session, from 0 to 1.
 FIX_QUALITY, COMMIT_QUALITY = 0.85, 0.8
@@ -29,6 +30,8 @@ MAX_COMMAND_CHARACTERS, MAX_FILES = 60, 3
 MAX_TURNS_BACK = 8
 #: Minimum number of words that a cause stated after the pass must share with the command, its error and the files.
 MIN_SHARED_WORDS = 2
+#: Length of the beginning of a prompt in which the user may say that it is not fixed, in characters.
+MAX_DENIAL_CHARACTERS = 400
 #: Minimum number of words, without stop words, in a remedy that is told although it names no symbol.
 MIN_REMEDY_WORDS = 4
 
@@ -82,7 +85,7 @@ _CONTRADICTS = any_case(
     r"my mistake|that didn't (?:work|help|fix)|still fail\w*|still (?:broken|not|the same)|same error|"
     r"different (?:error|issue|reason)|not because|wrong (?:about|assumption)|revert)\b"
 )
-#: A prompt in which the user says that it is not fixed.
+#: The beginning of a prompt in which the user says that it is not fixed.
 _UNMENDED = any_case(
     r"^\W*(?:no|nope|that'?s not|that is not|wrong|not quite|revert|undo)\b|\b(?:still (?:fail\w*|broken|not|doesn'?t|"
     r"the same|getting|see\w*)|(?:does|did)(?:n'?t| not) (?:work|help|fix)|same (?:error|issue|problem))\b"
@@ -210,7 +213,7 @@ def fixes(turns: Sequence[Turn]) -> Iterator[Candidate]:
     """Yield a candidate for each proven fix for which the assistant stated the cause, in the order of passing.
 
     The cause is the last one stated between the last failure and the end of the turn in which the command passed. A
-    cause that a later sentence withdraws, or that the user's next prompt denies, doesn't count. The same cause is used
+    cause that a later sentence withdraws, or that the user denies afterwards, doesn't count. The same cause is used
     only once. Errors that a compiler or linter names are left out.
     """
     number_of = {turn.key: number for number, turn in enumerate(turns)}
@@ -220,12 +223,19 @@ def fixes(turns: Sequence[Turn]) -> Iterator[Candidate]:
         if _NAMED_BY_CHECK.search(memory.error_line):
             continue
         number = number_of[memory.turn_key]
-        turn, after = turns[number], next(iter(turns[number + 1 : number + 2]), None)
         said, cause = _cause(turns, memory, number, places)
-        if said is None or cause in told or _UNMENDED.search(typed_prompt(after)[:400]):
+        if said is None or cause in told or _is_denied(turns[number:], places.get(memory.passed_uuid), places):
             continue
         told.add(cause)
-        yield _fix(turn, memory, said, _LABEL.sub("", cause))
+        yield _fix(turns[number], memory, said, _LABEL.sub("", cause))
+
+
+def _is_denied(turns: Sequence[Turn], passed: tuple[int, int] | None, places: Mapping[str, tuple[int, int]]) -> bool:
+    """Return True if the user says that it is not fixed: after the pass in the first turn, or in the next prompt."""
+    first, *others = turns
+    after = [typed_text(said.text) for said in first.users_texts if passed and places.get(said.uuid, passed) > passed]
+    after += [*filter(None, map(typed_prompt, others))][:1]
+    return any(_UNMENDED.search(typed[:MAX_DENIAL_CHARACTERS]) for typed in after)
 
 
 def _fix(turn: Turn, memory: FixMemory, said: TextBlock, cause: str) -> Candidate:
@@ -262,15 +272,15 @@ def _name(file: str) -> str:
 
 
 def short_command(command: str) -> str:
-    """Return the first line of a command, shortened to a few words and without quoted texts."""
-    name = normal_command(command.partition("\n")[0]).replace("`", "")
+    """Return the first line of a command, shortened to a few words and without assignments and quoted texts."""
+    name = without_assignments(normal_command(command.partition("\n")[0])).replace("`", "")
     kept = ""
     for word in name.split():
         longer = f"{kept} {word}".strip()
         if kept and (len(longer) > MAX_COMMAND_CHARACTERS or word.startswith(('"', "'", "&&", "<<"))):
             break
         kept = longer
-    return re.sub(r"(?: -\S+)+$", "", kept)
+    return re.sub(r"(?: -\S*)+$", "", kept)
 
 
 def _cause(
@@ -323,7 +333,7 @@ def commits(turns: Sequence[Turn]) -> Iterator[Candidate]:
     last_commit = -1
     for number, turn in enumerate(turns):
         for action in turn.actions:
-            if action.is_error or action.is_refused:
+            if not _has_committed(action):
                 continue
             subject, body = read_message(action.command)
             kind = _TYPE.match(subject)
@@ -333,6 +343,12 @@ def commits(turns: Sequence[Turn]) -> Iterator[Candidate]:
                 start = max(last_commit, number - MAX_TURNS_BACK, 0)
                 yield _commit(turns[start : number + 1], action, subject, body, summary)
             last_commit = number if subject else last_commit
+
+
+def _has_committed(action: Action) -> bool:
+    """Return True if a commit is proven by the output of its command or, if that is hidden, by its exit status."""
+    is_passed = action.is_error is False and not action.is_refused
+    return bool(action.commit) or (is_passed and not hides_status(action.command))
 
 
 def _reasons(body: str) -> list[str]:

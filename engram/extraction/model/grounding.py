@@ -56,6 +56,8 @@ _ABOUT_THE_SPEAKERS = frozenset(
 )
 #: Roles that speak for the user.
 _USERS = (Role.USER, Role.CHOSEN)
+#: The short ids in a text such as "[e1], c3".
+_SHORTS = lazy_regex(r"[^\s,;\[\]]+")
 _ELLIPSIS = lazy_regex(r"\s*(?:\[…\]|…|\.\.\.|\[\.\.\.\])\s*")
 
 
@@ -226,7 +228,7 @@ def _short(text: str) -> str:
 
 
 def _evidence(proposed: ProposedMemory, ids: Ids) -> _Evidence:
-    shorts = list(dict.fromkeys(map(_short, proposed.evidence)))
+    shorts = list(dict.fromkeys(short for text in proposed.evidence for short in _SHORTS.findall(text)))
     return _Evidence(
         said=[ids.said[short] for short in shorts if short in ids.said],
         actions=[ids.actions[short] for short in shorts if short in ids.actions],

@@ -22,8 +22,12 @@ MAX_ANSWER_MEMORIES = 60
 MAX_PASSAGES = 2
 #: Maximum number of braces in a text that are tried as the beginning of the output; the model may write some before it.
 _MAX_STARTS = 50
-#: Optional lists: if one of them has the wrong shape, the memory is still used.
-_OPTIONAL_LISTS = {"passages", "entities", "questions"}
+#: Lists, of which only the texts are read, and a single text counts as a list of one.
+_LISTS = {"passages", "entities", "questions", "evidence"}
+#: Words from a list, which a model without a schema may write in another way: "Dead end", "HIGH".
+_CHOICES = {"action", "kind", "importance", "scope"}
+#: Keys without which, or with the wrong shape of which, a memory can't be used.
+_REQUIRED = {"summary", "evidence"}
 
 Action = Literal["new", "same", "corrects", "supersedes", "resolves", "retracts"]
 ProposedKind = Literal[Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.STATE, Kind.DEAD_END]
@@ -134,7 +138,23 @@ def json_object(text: str) -> dict[str, Any]:
         Prose: there is no such object, not even a partial one.
         ValueError: it is incomplete or has the wrong shape.
     """
-    text = text.rpartition("</think>")[2]
+    thoughts, mark, rest = text.rpartition("</think>")
+    answer, failure = _find_object(rest)
+    if answer is None and mark:
+        # A memory may mention the mark.
+        answer, _ = _find_object(text, after=len(thoughts))
+    if answer is not None:
+        return answer
+    text = rest
+    if failure is None:
+        raise ValueError("the answer has the wrong shape")
+    if '"memories"' in text or text.lstrip().startswith("{"):
+        raise ValueError("the answer is incomplete") from failure
+    raise Prose("the answer is not JSON") from failure
+
+
+def _find_object(text: str, after: int = -1) -> tuple[dict[str, Any] | None, Exception | None]:
+    """Return the first object with ``memories`` that ends behind ``after``, and the first error before it."""
     decoder = json.JSONDecoder()
     at, failure = max(0, text.find("{")), None
     for _ in range(_MAX_STARTS):
@@ -144,15 +164,11 @@ def json_object(text: str) -> dict[str, Any]:
         except (ValueError, RecursionError) as error:
             failure, end = failure or error, at + 1
         else:
-            if isinstance(answer, dict) and isinstance(answer.get("memories"), list):
-                return answer
+            if isinstance(answer, dict) and isinstance(answer.get("memories"), list) and end > after:
+                return answer, failure
         if (at := text.find("{", end)) < 0:
             break
-    if failure is None:
-        raise ValueError("the answer has the wrong shape")
-    if '"memories"' in text or text.lstrip().startswith("{"):
-        raise ValueError("the answer is incomplete") from failure
-    raise Prose("the answer is not JSON") from failure
+    return None, failure
 
 
 def _memory(raw: Any) -> ProposedMemory | None:
@@ -162,17 +178,22 @@ def _memory(raw: Any) -> ProposedMemory | None:
     old_content = filled.get("content")
     if "passages" not in filled and isinstance(old_content, str):
         filled["passages"] = [old_content]
-    if not isinstance(filled.get("title", ""), str):
-        del filled["title"]
-    for name in _OPTIONAL_LISTS & filled.keys():
+    for name in _LISTS & filled.keys():
         given = filled[name] if isinstance(filled[name], list) else [filled[name]]
         filled[name] = [text for text in given if isinstance(text, str)]
+    for name in _CHOICES & filled.keys():
+        filled[name] = "-".join(str(filled[name]).lower().replace("_", " ").split())
     if filled.get("action") != "retracts" and "summary" not in filled:
         return None
     try:
         return ProposedMemory.model_validate(filled)
-    except (ValidationError, RecursionError):
+    except ValidationError as error:
+        wrong = {problem["loc"][0] for problem in error.errors(include_url=False, include_input=False)}
+    except RecursionError:
         return None
+    if wrong & _REQUIRED:
+        return None
+    return ProposedMemory.model_validate({name: value for name, value in filled.items() if name not in wrong})
 
 
 def rolling_summary_of(answer: ModelOutput) -> str:
