@@ -52,6 +52,11 @@ class SeenFailures:
             remember(self._keys, context, seen | set(failure.keys), MAX_CONTEXTS)
             return 2 * len(seen & set(failure.keys)) < len(failure.keys)
 
+    def take_back(self, context: str, failure: Failure) -> None:
+        """Record that a failure was not answered, so that it is new again."""
+        with self._lock:
+            self._keys.get(context, set()).difference_update(failure.keys)
+
     def forget(self, session_id: str) -> None:
         """Forget the failures of a session whose context was emptied."""
         with self._lock:
@@ -124,17 +129,36 @@ class FailureAnswers:
         if bite is None:
             self.ledger.record(outcome, failed.cwd)
             return False
+        return self._queue(failed, prompt, bite, outcome)
+
+    def _queue(self, failed: FailedTool, prompt: AskedPrompt, bite: Bite, outcome: Outcome) -> bool:
+        """Queue a line about a failure for the session's next tool call; return True if it is queued."""
 
         def render(bites: Sequence[Bite]) -> bytes:
             return hook_output("PreToolUse", failure_text(bites[0], MAX_FAILURE_TOKENS)) if bites else b""
 
-        return self.pending.put(session_id, prompt, [bite], render, outcome, channel=Channel.ERROR, key=failed.key)
+        return self.pending.put(
+            failed.session_id, prompt, [bite], render, outcome, channel=Channel.ERROR, key=failed.key
+        )
 
-    def came_too_late(self, payload: Mapping[str, object]) -> None:
-        """Record that the hook exited before its answer arrived, so that nothing was shown."""
+    def came_too_late(self, payload: Mapping[str, object], prompt: AskedPrompt | None) -> None:
+        """Record that the hook exited before its answer arrived, so that nothing was shown.
+
+        The line is queued for the session's next tool call, unless something else is. A subagent has no queue.
+
+        Args:
+            prompt: the latest prompt of the session; None if it is unknown.
+        """
         failed = self._read(payload)
-        if failed is not None:
-            self.ledger.take_back_line(failed.session_id, failed.key)
+        if failed is None:
+            return
+        self.ledger.take_back_line(failed.session_id, failed.key)
+        is_queued = False
+        if prompt is not None and not failed.agent_id and not self.pending.is_pending(failed.session_id):
+            bite, outcome = self._choose(failed, Verdict.PENDING)
+            is_queued = bite is not None and self._queue(failed, prompt, bite, outcome)
+        if not is_queued:
+            self.seen.take_back(failed.context, failed.failure)
 
     def note_session(self, session_id: str, cwd: str) -> None:
         """Make the next ``write_down`` write the session's list of programs."""

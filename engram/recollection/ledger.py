@@ -16,14 +16,12 @@ from engram.models.engine.transaction import Store
 from engram.models.sessions import prompt_outcomes, sessions
 from engram.models.sessions.prompt_outcomes import Candidate, Outcome
 from engram.models.shown import injections
-from engram.models.shown.injections import Injection, agent_key, is_of_agent
+from engram.models.shown.injections import BRIEFING, Injection, agent_key, is_of_agent
 from engram.recollection.briefing_lines import ids_in_briefing
 from engram.recollection.choose_bites import Bite
 from engram.recollection.prompts import SessionScope
 from engram.recollection.render_bites import CHARACTERS_PER_TOKEN
 
-#: Key under which a briefing is recorded as shown to a session.
-BRIEFING = "briefing"
 #: Verdicts that are not recorded: for an excluded folder, during a pause, and if no worker decided.
 NEVER_RECORDED = (Verdict.EXCLUDED, Verdict.PAUSED, Verdict.NO_RECORD, Verdict.BEFORE_ENGRAM)
 #: Maximum number of outcomes waiting to be stored. If there are more, such as when the disk is full, the oldest are
@@ -194,9 +192,8 @@ class Ledger:
             self._store_all()
             with self._store.transaction() as tx:
                 drop_meta(tx, self._one_time_notices.pop(session_id, ""))
-                injections.drop_briefing_injections(tx, session_id)
+                injections.drop_briefing(tx, session_id)
                 prompt_outcomes.change_verdicts(tx, session_id, Verdict.SHOWN, Verdict.TOO_LATE, prompt_key=BRIEFING)
-                injections.clear_ledger(self._store, session_id)
 
     def write_down(self) -> None:
         """Store everything recorded since the last call. After a StoreError, the next call tries again.

@@ -35,6 +35,7 @@ from engram.recollection.session_start import EMPTYING_SOURCES, SessionStarts
 from engram.recollection.subagents import AgentAnswers
 from engram.redaction import redact as redact_text
 from engram.settings import Settings
+from engram.system.clock import DAY_MS
 from engram.transcripts.turns import Action
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 _START, _TOOL = "SessionStart", "PreToolUse"
 #: Id for a session that doesn't exist yet. It differs from every real id and from "", which means no session.
 NEW_SESSION = "(new session)"
-_DAY_MS = 86_400_000
 
 
 class RecollectionService:
@@ -146,7 +146,10 @@ class RecollectionService:
         self._failures.write_down()
 
     def came_too_late(self, payload: Mapping[str, object]) -> None:
-        """Record that a hook exited before its answer arrived. Bites become pending, and a missed briefing is owed."""
+        """Record that a hook exited before its answer arrived.
+
+        Bites and lines about failures become pending, and a missed briefing is owed.
+        """
         session_id = text_of(payload, "session_id")
         if not is_session_id(session_id):
             return
@@ -155,7 +158,7 @@ class RecollectionService:
             self.never_asked(payload)
             return
         if payload.get("hook_event_name") == failure_hook.EVENT:
-            self._failures.came_too_late(payload)
+            self._failures.came_too_late(payload, self._prompts.find(session_id))
             return
         if payload.get("hook_event_name") == subagents.EVENT:
             self._agents.came_too_late(payload)
@@ -228,7 +231,7 @@ class RecollectionService:
         self._ledger.write_down()
         watch_clock(self._store)
         now_ms = self._store.now_ms()
-        self._ledger.drop_old(settled_ms(self._store) - self._settings.outcome_days * _DAY_MS)
+        self._ledger.drop_old(settled_ms(self._store) - self._settings.outcome_days * DAY_MS)
         return self._pending.tidy(
             stale_before_ms=now_ms - self._settings.stale_seconds * 1000,
             remove_before_ms=now_ms - self._settings.live_seconds * 1000,

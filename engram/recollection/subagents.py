@@ -19,6 +19,7 @@ from engram.recollection.prompt_answer import BiteSelector, Selection, text_of, 
 from engram.recollection.prompts import digest_of, filter_prompt, remember
 from engram.recollection.quotation_bites import rate_for_prompt
 from engram.recollection.render_bites import bites_text, hook_output
+from engram.transcripts.git_files import read_branch
 
 #: Maximum number of bites that a subagent gets at its start.
 MAX_AGENT_BITES = 3
@@ -170,6 +171,7 @@ class AgentAnswers:
             project_id=self.selector.scope.project_id(session_id, cwd),
             bites=MAX_AGENT_BITES,
             now_ms=self.ledger.now_ms(),
+            branch=read_branch(cwd),
         )
         rated = rate_for_prompt(self.selector.searcher, request)
         return Selection.of(within_budget(rated, MAX_AGENT_TOKENS), request.project_id)

@@ -15,7 +15,7 @@ from engram.models.sessions.failures_and_commits import Commit, commits_between
 from engram.search.hit_lines import COMMIT_CHARACTERS, count_words
 from engram.search.hits import Hit, PublicHit
 from engram.search.question import DateRange, Query, parse_date_range
-from engram.system.clock import day_of
+from engram.system.clock import DAY_MS, day_of
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import stems, topic_words
 from engram.trust.suspicion import why_suspect
@@ -27,7 +27,6 @@ MAX_DAYS = 3
 #: Maximum number of words in one list; the earliest commits are left out.
 MAX_DAY_WORDS = 60
 
-_DAY_MS = 86_400_000
 _START = "committed, in this order: "
 _LEFT_OUT = "… "
 
@@ -52,7 +51,7 @@ def day_logs(store: Reader, query: Query) -> list[PublicHit]:
     """
     now_ms = store.now_ms() if query.now_ms is None else query.now_ms
     date_range = parse_date_range(query.text, now_ms)
-    if date_range is None or date_range.stop_ms - date_range.start_ms > MAX_RANGE_DAYS * _DAY_MS:
+    if date_range is None or date_range.stop_ms - date_range.start_ms > MAX_RANGE_DAYS * DAY_MS:
         return []
     for start_ms, stop_ms in date_range.occurrences(now_ms):
         commits = [

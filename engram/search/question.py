@@ -9,10 +9,12 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import accumulate
 
 from engram.models.engine.transaction import Store
 from engram.models.search.fulltext import Term, count_documents, document_counts
+from engram.system.clock import DAY_MS
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import (
     MIN_STEM_CHARS,
@@ -175,12 +177,13 @@ def parse_intent(text: str) -> QueryIntent:
 
 # -- Parse the time that a question names: dates, months, "yesterday", "last week".
 
-_DAY_MS = 86_400_000
 #: Maximum number of years to search for a date that is given without a year.
 _MAX_YEARS = 3
-_YEAR_DAYS = 365.2425
+_YEAR_MS = 365.2425 * DAY_MS
+#: The years in which such a date is searched for.
+_FIRST_YEAR, _LAST_YEAR = 1971, 9_998
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-#: Month names that usually mean something else in lower case.
+#: Month names that usually mean something else in lower case, unless a year or a day is beside them.
 _AMBIGUOUS_MONTHS = ("may", "mar", "march")
 _MONTH = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
@@ -196,7 +199,8 @@ _MONTH_ONLY = lazy_regex(
     re.I,
 )
 _AGO = lazy_regex(
-    r"\b(?P<number>\d+|an?|one|two|three|four|five|six|seven|couple of|few)\s+(?P<unit>day|week|month|year)s?\s+ago\b",
+    r"\b(?P<number>\d{1,4}|an?|one|two|three|four|five|six|seven|couple of|few)\s+"
+    r"(?P<unit>day|week|month|year)s?\s+ago\b",
     re.I,
 )
 _NUMBERS = {
@@ -213,6 +217,8 @@ _NUMBERS = {
     "few": 3,
 }
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
+#: Maximum number of days ago that a time may be; an earlier one counts as this long ago.
+_MAX_AGO_DAYS = 15_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,23 +231,33 @@ class DateRange:
 
     def distance_days(self, at_ms: float) -> float:
         """Return how far a time is outside the range, in days; 0 inside."""
-        if self.is_yearly:
-            year = _YEAR_DAYS * _DAY_MS
-            at_ms += round((self.start_ms - at_ms) / year) * year
-        return max(self.start_ms - at_ms, at_ms - self.stop_ms, 0.0) / _DAY_MS
+        years = round((self.start_ms - at_ms) / _YEAR_MS) if self.is_yearly else 0
+        start_ms, stop_ms = self._years_before(years)
+        return max(start_ms - at_ms, at_ms - stop_ms, 0.0) / DAY_MS
 
     def occurrences(self, now_ms: int) -> list[tuple[int, int]]:
         """Return the start and the end of the range in this year and earlier ones, latest first; a range with a year
         occurs once.
-
-        In earlier years, the range is a day longer at each end, because years differ in length.
         """
         if not self.is_yearly:
             return [(self.start_ms, self.stop_ms)]
-        year = int(_YEAR_DAYS * _DAY_MS)
-        begun = [ago for ago in range(_MAX_YEARS + 1) if self.start_ms - ago * year <= now_ms][:_MAX_YEARS]
-        margins = {ago: _DAY_MS if ago else 0 for ago in begun}
-        return [(self.start_ms - ago * year - margins[ago], self.stop_ms - ago * year + margins[ago]) for ago in begun]
+        spans = map(self._years_before, range(_MAX_YEARS + 1))
+        return [span for span in spans if span[0] <= now_ms][:_MAX_YEARS]
+
+    def _years_before(self, years: int) -> tuple[int, int]:
+        return _years_before(self.start_ms, years), _years_before(self.stop_ms, years)
+
+
+@lru_cache(maxsize=64)
+def _years_before(at_ms: int, years: int) -> int:
+    """Return the same moment of an earlier year; for 29 February, 1 March of a year without that day."""
+    moment = datetime.fromtimestamp(at_ms / 1000)
+    year = min(max(moment.year - years, _FIRST_YEAR), _LAST_YEAR)
+    try:
+        earlier = moment.replace(year=year)
+    except ValueError:
+        earlier = moment.replace(year=year, month=3, day=1)
+    return int(earlier.timestamp() * 1000)
 
 
 def parse_date_range(text: str, now_ms: int, *, is_whole: bool = False) -> DateRange | None:
@@ -288,7 +304,9 @@ def end_of_day(text: str, now_ms: int) -> int | None:
 def _range_of_match(match: re.Match[str], this_year: int) -> DateRange | None:
     groups = match.groupdict()
     name = groups["month"]
-    if name in _AMBIGUOUS_MONTHS:
+    # "march 5" is a date, but "5 may" rather a number and a verb.
+    is_dated = "day" in groups and (name != "may" or match.start("month") < match.start("day"))
+    if name in _AMBIGUOUS_MONTHS and not (groups["year"] or is_dated):
         return None
     month = int(name) if name.isdigit() else _MONTHS.index(name[:3].lower()) + 1
     year = int(groups["year"] or this_year)
@@ -324,10 +342,10 @@ def _parse_relative(text: str, now_ms: int) -> Iterator[tuple[str, DateRange]]:
     lower = text.lower()
     if match := _AGO.search(lower):
         number = _NUMBERS.get(match["number"]) or int(match["number"])
-        days = number * _UNIT_DAYS[match["unit"]]
+        days = min(number * _UNIT_DAYS[match["unit"]], _MAX_AGO_DAYS)
         margin = max(1, days // 5)
         yield match[0], _between(today - timedelta(days=days + margin), today - timedelta(days=days - margin))
-    monday = today - timedelta(days=today.weekday())
+    monday, month = today - timedelta(days=today.weekday()), today.replace(day=1)
     ranges = {
         "yesterday": (today - timedelta(days=1), today),
         "today": (today, today + timedelta(days=1)),
@@ -335,8 +353,8 @@ def _parse_relative(text: str, now_ms: int) -> Iterator[tuple[str, DateRange]]:
         "last night": (today - timedelta(days=1), today + timedelta(hours=6)),
         "last week": (monday - timedelta(days=7), monday),
         "this week": (monday, now + timedelta(days=1)),
-        "last month": (today - timedelta(days=today.day + 30), today - timedelta(days=today.day - 1)),
-        "this month": (today - timedelta(days=today.day - 1), now + timedelta(days=1)),
+        "last month": ((month - timedelta(days=1)).replace(day=1), month),
+        "this month": (month, now + timedelta(days=1)),
     }
     for words, (start, stop) in ranges.items():
         if re.search(rf"\b{words}\b", lower):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from engram.enums import Importance
 from engram.models.search.fulltext import MemoryRow
 from engram.search.question import ParsedQuery
+from engram.system.clock import DAY_MS
 
 # -- The candidate memories as columns, so that each scorer is a few lines of arithmetic.
 
@@ -88,7 +89,6 @@ _RECENCY_DAYS = 30.0
 _SESSION_BEST = 3
 #: Distance, in days, between the time in the question and a memory whose time is unknown.
 _UNKNOWN_DAYS = 1e6
-_DAY_MS = 86_400_000
 
 
 def score_text(candidates: MemoryCandidates, query: ParsedQuery, score: Column) -> Column:
@@ -151,7 +151,7 @@ def score_priority(candidates: MemoryCandidates, query: ParsedQuery, score: Colu
 
 def score_ties(candidates: MemoryCandidates, query: ParsedQuery, score: Column) -> Column:
     """Score recency and use; the weights are so small that they only break ties."""
-    age_days = np.maximum(query.now_ms - candidates.at_ms, 0) / _DAY_MS
+    age_days = np.maximum(query.now_ms - candidates.at_ms, 0) / DAY_MS
     recency: Column = np.where(candidates.at_ms > 0, np.exp2(-age_days / _RECENCY_DAYS), 0.0)
     max_access = max(float(candidates.access_count.max(initial=0.0)), 1.0)
     return _RECENCY * recency + _ACCESS / max_access * candidates.access_count

@@ -55,6 +55,20 @@ def test_a_bite_says_on_another_branch_that_its_own_was_not_merged(workshop: Wor
     assert NOTE in ask(workshop, "s2")
 
 
+@pytest.mark.parametrize("branch", ["main", "feat/x"])
+def test_a_subagent_is_told_of_the_branch_only_on_another_one(workshop: Workshop, learned: Memory, branch: str) -> None:
+    workshop.repository.git("switch", "-q", branch)
+    service = RecollectionService(workshop.store, Searcher(workshop.store, workshop.settings), workshop.settings)
+    asked = {"session_id": "s1", "cwd": str(workshop.repository.root)}
+    call = {"tool_name": "Agent", "tool_input": {"prompt": PROMPT, "subagent_type": "Explore"}}
+    service.answer_hook(asked | call | {"hook_event_name": "PreToolUse"})
+    begun = {"hook_event_name": "SubagentStart", "agent_id": "a1", "agent_type": "Explore"}
+    told = service.answer_hook(asked | begun).decode()
+
+    assert learned.episode_id in told
+    assert (NOTE in told) == (branch == "main")
+
+
 def test_on_its_own_branch_and_after_the_merge_it_is_told_as_true(workshop: Workshop, learned: Memory) -> None:
     workshop.repository.git("switch", "-q", "feat/x")
     own = ask(workshop, "s3")

@@ -217,12 +217,13 @@ def test_pinned_memories_stay_inside_the_budget(memory: Scene) -> None:
 def test_the_users_own_lines_of_the_note_are_there_and_graduated_ones_not(memory: Scene) -> None:
     memory.keep()
     memory.settings.places.memory_note.write_text(
-        "# Notes\n\n- Answer in short sentences\n- Graduated line (ep_0123456789ab)\n"
+        "# Notes\n\n- Answer in short sentences\n- Set keep_alive in step_one\n- Graduated line (ep_0123456789ab)\n"
     )
 
     lines = brief(memory)
 
     assert "- Answer in short sentences" in lines
+    assert "- Set keep_alive in step_one" in lines
     assert not any("Graduated" in line for line in lines)
 
 

@@ -397,6 +397,30 @@ def test_an_answer_that_came_too_late_was_not_shown(memory: Scene, new_session: 
     assert injections.injections_of_session(memory.store, "now") == []
     (outcome,) = outcomes_of_session(memory.store, "now")
     assert outcome.verdict is Verdict.TOO_LATE
+    assert "`bun run test`" in fail(memory, "rtk bun run test", RTK)
+
+
+def test_an_answer_that_came_too_late_waits_for_the_next_tool_call(
+    memory: Scene, new_session: Callable[..., Conversation]
+) -> None:
+    read(memory, new_session().prompt("run the tests").run("rtk bun run test", RTK).run("bun run test"))
+    payload = {
+        "hook_event_name": "PostToolUseFailure",
+        "session_id": "now",
+        "cwd": "/dev/lab/proj",
+        "tool_name": "Bash",
+        "tool_input": {"command": "rtk bun run test"},
+        "error": RTK,
+    }
+    memory.ask("Please run all tests of the harbour", session="now")
+
+    assert memory.service.answer_hook(payload)
+    memory.service.came_too_late(payload)
+
+    assert "`bun run test`" in memory.hand_over("now")
+    memory.service.tidy()
+    assert [told.state for told in injections.injections_of_session(memory.store, "now")] == ["shown"]
+    assert fail(memory, "rtk bun run test", RTK) == ""
 
 
 def test_the_hook_is_told_which_programs_have_failed_elsewhere(

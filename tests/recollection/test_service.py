@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recollecting import Scene
 
-from engram.enums import Channel, Importance, Scope, Status, Verdict, Voice
+from engram.enums import Channel, Importance, Kind, Scope, Status, Verdict, Voice
 from engram.models.projects import projects
 from engram.models.sessions.prompt_outcomes import Outcome
 from engram.models.shown import injections
@@ -417,6 +417,25 @@ class TestStart:
         assert "Release notes" in text
         assert new.episode_id in text
         assert memory.ask(prompt_id="p3", prompt="When are the release notes written, before the tag is pushed?") == ""
+
+    def test_a_briefing_that_comes_too_late_a_second_time_takes_no_shown_bite_back(self, memory: Scene) -> None:
+        start = {"hook_event_name": "SessionStart", "session_id": "s1", "source": "startup", "cwd": "/dev/lab/proj"}
+        asked = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": "/dev/lab/proj"}
+        memory.keep("Release notes are written before the tag is pushed, never after", is_pinned=True)
+        memory.service.never_asked(start)
+        first, second = (
+            asked | {"prompt": PROMPT, "prompt_id": "p1"},
+            asked | {"prompt": "How is the harbour painted?", "prompt_id": "p2"},
+        )
+        assert memory.service.answer_hook(first)
+        kept = memory.keep(kind=Kind.FACT)
+        memory.service.came_too_late(first)
+        assert kept.episode_id in memory.hand_over()
+        assert memory.service.answer_hook(second)
+        memory.service.came_too_late(second)
+
+        third = memory.ask("Which process writes watcher.lock, and is a flock safe on NFS?", prompt_id="p3")
+        assert kept.episode_id not in third
 
     @pytest.mark.parametrize("source", ["resume", "fork"])
     def test_a_replayed_session_has_no_briefing_to_make_up(self, memory: Scene, source: str) -> None:

@@ -29,6 +29,10 @@ def at(*parts: int) -> int:
         ("the thing from last week", at(2026, 2, 11), at(2026, 1, 30)),
         ("two days ago", at(2026, 2, 18, 12), at(2026, 2, 10)),
         ("this month", at(2026, 2, 5), at(2026, 1, 5)),
+        ("what broke last month?", at(2026, 1, 1, 9), at(2025, 12, 30, 9)),
+        ("on march 5", at(2025, 3, 5, 9), at(2025, 3, 7, 9)),
+        ("the crash of may 12", at(2025, 5, 12, 9), at(2025, 5, 14, 9)),
+        ("what changed in may 2025?", at(2025, 5, 30), at(2025, 6, 3)),
     ],
 )
 def test_a_time_holds_its_days_and_not_others(text: str, inside: int, outside: int) -> None:
@@ -51,3 +55,30 @@ def test_a_date_without_a_year_is_looked_for_in_earlier_years_too() -> None:
     assert date_range.distance_days(at(2025, 12, 24, 10)) < 1
     assert any(start <= at(2025, 12, 24, 10) <= stop for start, stop in date_range.occurrences(NOW))
     assert all(start <= NOW for start, _ in date_range.occurrences(NOW))
+
+
+def test_a_day_without_a_year_is_that_day_in_every_year() -> None:
+    date_range = parse_date_range("on 23 February", at(2027, 1, 15))
+
+    assert date_range is not None
+    assert date_range.occurrences(at(2027, 1, 15))[0] == (at(2026, 2, 23), at(2026, 2, 24))
+    for year in (2024, 2025, 2026):
+        assert date_range.distance_days(at(year, 2, 22, 23)) > 0
+        assert date_range.distance_days(at(year, 2, 23)) == date_range.distance_days(at(year, 2, 23, 23)) == 0
+        assert date_range.distance_days(at(year, 2, 24, 1)) > 0
+
+
+def test_29_february_is_looked_for_in_leap_years_only() -> None:
+    date_range = parse_date_range("on 29 February", at(2028, 3, 15))
+
+    assert date_range is not None
+    assert [stop - start for start, stop in date_range.occurrences(at(2028, 3, 15))] == [86_400_000, 0, 0]
+    assert date_range.distance_days(at(2024, 2, 29, 23)) == 0
+    assert date_range.distance_days(at(2026, 2, 28, 9)) > 0
+
+
+@pytest.mark.parametrize("text", ["9999999999 days ago", "9999 years ago", "December 9999", "in 0000-00-00"])
+def test_a_time_that_no_clock_shows_fails_nothing(text: str) -> None:
+    date_range = parse_date_range(text, NOW)
+
+    assert date_range is None or date_range.distance_days(10**18) > 0

@@ -17,6 +17,9 @@ from engram.system.atomic import read_regular
 #: Channel of memories that are shown in a briefing.
 AT_START = "start"
 
+#: Prompt key of a briefing's memories, and name under which the briefing itself is recorded as shown.
+BRIEFING = "briefing"
+
 #: The condition that a bite was shown: at a prompt, at a tool call or in a briefing. All totals of shown bites use it.
 WAS_SHOWN: ColumnBase = tables.Injection.state == "shown"
 
@@ -74,7 +77,7 @@ def briefing_injections(session_id: str, episode_ids: Sequence[str], at_ms: int)
     return [
         Injection(
             session_id=session_id,
-            prompt_key="briefing",
+            prompt_key=BRIEFING,
             channel=AT_START,
             episode_id=episode_id,
             score=0.0,
@@ -86,11 +89,12 @@ def briefing_injections(session_id: str, episode_ids: Sequence[str], at_ms: int)
     ]
 
 
-def drop_briefing_injections(tx: Tx, session_id: str) -> None:
-    """Delete the records of a briefing that was not shown after all."""
-    injection = tables.Injection
-    is_told = (injection.channel == AT_START) & (injection.is_cleared == 0)
-    tx.run(injection.delete().where((injection.session_id == session_id) & is_told))
+def drop_briefing(tx: Tx, session_id: str) -> None:
+    """Delete the records of a briefing that was not shown after all; bites that were shown since stay recorded."""
+    injection, shown = tables.Injection, tables.Shown
+    is_of_briefing = (injection.channel == AT_START) & (injection.is_cleared == 0)
+    tx.run(injection.delete().where((injection.session_id == session_id) & is_of_briefing))
+    tx.run(shown.delete().where((shown.session_id == session_id) & (shown.what == BRIEFING)))
 
 
 @asks_rows(lambda rows: {str(row.episode_id) for row in rows})
