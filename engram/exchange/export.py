@@ -60,40 +60,46 @@ def export_records(
 def read_json_lines(file: IO[bytes], name: str) -> Source:
     """Return the content of an export.
 
-    Iterating over it raises BadRequest at a line that is not a JSON object, because the file is not an export then.
+    Iterating over it raises BadRequest if the first line is not a JSON object, because the file is not an export then.
     """
     return Source(format=FORMAT, name=name, items=_items(file))
 
 
 def _items(file: IO[bytes]) -> Iterator[Incoming]:
-    for number, line in _lines(file):
-        try:
-            yield incoming_of(line)
-        except BadRequest as error:
-            yield Unusable(f"line {number}", str(error))
-
-
-def _lines(file: IO[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
+    is_export = False
     number = 0
     while data := file.readline(MAX_LINE_BYTES + 1):
         number += 1
-        if len(data) > MAX_LINE_BYTES:
-            raise BadRequest(f"line {number} is longer than {MAX_LINE_BYTES} bytes: this is not an Engram export")
-        try:
-            text = data.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise BadRequest(f"line {number} is not UTF-8 text: this is not an Engram export") from error
-        if not text.strip():
+        if not data.strip():
             continue
         try:
-            line = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise BadRequest(
-                f"line {number} is not JSON, so this is not an Engram export; `engram import --help` lists the formats"
-            ) from error
-        if not isinstance(line, dict):
-            raise BadRequest(f"line {number} is not a JSON object")
-        yield number, line
+            record = _record_in(data)
+        except BadRequest as error:
+            if not is_export:
+                raise BadRequest(
+                    f"line {number} is {error}, so this is not an Engram export; `engram import --help` lists the "
+                    "formats"
+                ) from error
+            # The rest of an export that was cut off or damaged.
+            yield Unusable(f"line {number}", f"it is {error}")
+            continue
+        is_export = True
+        yield _incoming(f"line {number}", record)
+
+
+def _record_in(line: bytes) -> dict[str, Any]:
+    """Return the JSON object in a line. Raises BadRequest with what the line is instead."""
+    if len(line) > MAX_LINE_BYTES:
+        raise BadRequest(f"longer than {MAX_LINE_BYTES} bytes")
+    try:
+        record = json.loads(line.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise BadRequest("not UTF-8 text") from error
+    except (ValueError, RecursionError) as error:
+        raise BadRequest("not JSON") from error
+    if not isinstance(record, dict):
+        raise BadRequest("not a JSON object")
+    return record
 
 
 # -- Exports as Markdown, which people can read, search and compare: one folder per project, and one file per memory.
@@ -208,20 +214,24 @@ def _markdown_items(folder: Path) -> Iterator[Incoming]:
         if name == _FORGOTTEN_FILE:
             forgotten.append(path)
             continue
-        record = _read(path)
-        if isinstance(record, Unusable):
+        if isinstance(record := _read(path), Unusable):
             yield record
         else:
             records.append(((str(record.get("kept_at_ms")).zfill(20), str(record.get("id"))), name, record))
     # Sorted by when the memories were stored, whatever the names of their files.
     for _, name, record in sorted(records, key=lambda known: known[0]):
-        try:
-            yield incoming_of(record)
-        except BadRequest as error:
-            yield Unusable(name, str(error))
+        yield _incoming(name, record)
     for path in forgotten:
-        record = _read(path)
-        yield record if isinstance(record, Unusable) else incoming_of(record)
+        yield _incoming(path.name, _read(path))
+
+
+def _incoming(name: str, record: dict[str, Any] | Unusable) -> Incoming:
+    if isinstance(record, Unusable):
+        return record
+    try:
+        return incoming_of(record)
+    except BadRequest as error:
+        return Unusable(name, str(error))
 
 
 def _read(path: Path) -> dict[str, Any] | Unusable:

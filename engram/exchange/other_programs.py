@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import shlex
 from collections.abc import Iterator
 from itertools import chain
@@ -81,6 +80,15 @@ def time_ms(value: object) -> int | None:
 def count_of(value: object) -> int:
     """Return ``value`` as a count; 0 if it is negative or not a number, or more than anything can be counted to."""
     return int(value) if isinstance(value, int | float) and 0 <= value <= MAX_INTEGER else 0
+
+
+def fitting_texts(summary: str, content: str) -> tuple[str, str]:
+    """Return a summary and a content as a memory stores them. A summary that is too long stays whole in the content."""
+    line = " ".join(summary.split())
+    if len(line) <= MAX_SUMMARY_CHARACTERS:
+        return line, content
+    whole = content if line in " ".join(content.split()) else f"{summary}\n\n{content}"
+    return f"{line[: MAX_SUMMARY_CHARACTERS - 1]}…", whole
 
 
 # -- Memories of claude-mem (github.com/thedotmack/claude-mem), from any version of its SQLite database.
@@ -216,7 +224,14 @@ def _directive(row: ForeignRow, sessions: dict[str, str]) -> Incoming | None:
 
 
 def _memory(
-    row: ForeignRow, sessions: dict[str, str], where: str, *, summary: str, is_global: bool = False, **fields: Any
+    row: ForeignRow,
+    sessions: dict[str, str],
+    where: str,
+    *,
+    summary: str,
+    content: str,
+    is_global: bool = False,
+    **fields: Any,
 ) -> IncomingMemory:
     own_session = text_or_empty(row.get("memory_session_id")) or text_or_empty(row.get("sdk_session_id"))
     session_id = sessions.get(own_session, "")
@@ -224,10 +239,13 @@ def _memory(
     # claude-mem names a worktree "repository/worktree", or "repository/repository" if both folders have the same name.
     repository = project.partition("/")[0] if project.count("/") == 1 else ""
     made_at_ms = time_ms(row["created_at_epoch"]) or time_ms(row["created_at"])
+    ids = derived_ids(FORMAT, where, own_session, str(made_at_ms), summary)
+    summary, content = fitting_texts(summary, content)
     memory = Memory(
-        **derived_ids(FORMAT, where, own_session, str(made_at_ms), summary),
+        **ids,
         **{"status": Status.ACTIVE, "scope": Scope.GLOBAL if is_global else Scope.PROJECT, **fields},
-        summary=" ".join(summary.split())[:MAX_SUMMARY_CHARACTERS],
+        summary=summary,
+        content=content,
         session_id=session_id,
         project=project,
         extractor=FORMAT,
@@ -317,10 +335,12 @@ def _earlier_memory(row: ForeignRow, name: str, summary: str, content: str, *, i
     session_id = text_or_empty(row["session_id"])
     session_id = session_id if is_session_id(session_id) else ""
     is_manual = text_or_empty(row["source_type"]) == "manual"
+    ids = derived_ids(OLD_ENGRAM_FORMAT, name, " ".join(summary.split()))
+    summary, content = fitting_texts(summary, content)
     memory = Memory(
-        **derived_ids(OLD_ENGRAM_FORMAT, name, " ".join(summary.split())),
+        **ids,
         kind=Kind.FACT,
-        summary=" ".join(summary.split())[:MAX_SUMMARY_CHARACTERS],
+        summary=summary,
         content=content,
         session_id=session_id,
         project="" if is_global else project,
@@ -350,7 +370,8 @@ NOTE_FOLDER_FORMAT = "notes"
 #: Maximum number of words in a memory; a longer section is split into several memories.
 MAX_SECTION_WORDS = 400
 
-_FRONT_MATTER = lazy_regex(r"\A---\n(.*?)\n---\n?", re.DOTALL)
+#: Fields at the beginning of a note. Other text between two rules is part of the note.
+_FRONT_MATTER = lazy_regex(r"\A---\n((?=[\w.-]+:\s)(?:(?:[\w.-]+:(?=\s)|[ \t#-]).*\n|\n)*?)---[ \t]*(?:\n|\Z)")
 _FIELD = lazy_regex(r"(?m)^(description|title|date|created|created_at|updated)\s*:\s*(.+?)\s*$")
 _DATE = lazy_regex(r"(\d{4})-(\d\d)-(\d\d)")
 
@@ -388,6 +409,7 @@ def _sections(name: str, text: str, changed_at_ms: int, scope: Scope) -> Iterato
     match = _FRONT_MATTER.match(text)
     fields = dict(_FIELD.findall(match[1])) if match else {}
     body = text[match.end() :] if match else text
+    lines_before = text.count("\n") - body.count("\n")
     at_ms = _date_of(name, fields) or changed_at_ms
     title = _unquoted(fields.get("title", "")) or Path(name).stem
     for number, chunk in enumerate(cut_markdown(body, MAX_SECTION_WORDS)):
@@ -397,13 +419,14 @@ def _sections(name: str, text: str, changed_at_ms: int, scope: Scope) -> Iterato
         heading = chunk.heading or (title if number == 0 else "")
         described = _unquoted(fields.get("description", "")) if number == 0 else ""
         summary = described or (f"{heading.rsplit(' › ', 1)[-1]}: {first}" if heading else first)
+        summary, content = fitting_texts(summary, f"{chunk.heading}\n\n{chunk.text}" if chunk.heading else chunk.text)
         # The ids depend on the text, so importing a changed note again adds only its changed sections.
         yield IncomingMemory(
             memory=Memory(
                 **derived_ids(NOTE_FOLDER_FORMAT, name, chunk.heading, chunk.text),
                 kind=Kind.FACT,
-                summary=_cut(" ".join(summary.split())),
-                content=f"{chunk.heading}\n\n{chunk.text}" if chunk.heading else chunk.text,
+                summary=summary,
+                content=content,
                 scope=scope,
                 source=Source.MANUAL,
                 voice=Voice.IMPORTED,
@@ -412,7 +435,7 @@ def _sections(name: str, text: str, changed_at_ms: int, scope: Scope) -> Iterato
                 extractor=NOTE_FOLDER_FORMAT,
                 created_at_ms=at_ms,
             ),
-            reason=f"from the note {name}, line {chunk.start_line}",
+            reason=f"from the note {name}, line {lines_before + chunk.start_line}",
         )
 
 
@@ -432,10 +455,6 @@ def _date_of(name: str, fields: dict[str, str]) -> int | None:
 
 def _unquoted(text: str) -> str:
     return text.strip().strip("\"'")
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_SUMMARY_CHARACTERS else text[: MAX_SUMMARY_CHARACTERS - 1] + "…"
 
 
 # -- Recognise the format of a file or folder by its content, and open it for import.

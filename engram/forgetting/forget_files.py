@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 FAILURES_SUFFIX = ".failures"
 #: How every file of a Markdown export begins.
 MARKDOWN_EXPORT = b"---\nengram: 1\n"
+#: The id of the memory in such a file, whose name may have been changed.
+_MARKDOWN_ID = lazy_regex(r'^id: "([^"\n]*)"', re.MULTILINE)
 #: How an export as JSON Lines begins.
 _JSON_EXPORT = b'{"id": "ep_'
 #: Maximum size of a note, a file of an export as Markdown or a recollection that is searched and rewritten, in bytes.
@@ -177,7 +179,8 @@ def _clean_markdown_exports(
         if notes in path.parents or (read_regular(path, len(MARKDOWN_EXPORT)) or b"") != MARKDOWN_EXPORT:
             continue
         text = (read_whole(path, _MAX_FILE_BYTES) or b"").decode("utf-8", "surrogateescape")
-        if any(episode_id in path.name for episode_id in ids) or not is_kept(text):
+        about = _MARKDOWN_ID.search(text)
+        if (about and about[1] in ids) or not is_kept(text):
             if not is_dry:
                 path.unlink()
             changed.append(path.name)

@@ -395,7 +395,10 @@ def _without(host: Memory, target: Memory) -> CutMemory | None:
     """Return the host's text without the words of ``target``; None if nothing is left."""
     own = [part for part in host.summary.split(SUMMARY_JOINT) if comparable(part) not in comparable(target.summary)]
     content = [part for part in host.content.split(CONTENT_JOINT) if part.strip() not in target.content]
-    left = CutMemory(host.episode_id, SUMMARY_JOINT.join(own), CONTENT_JOINT.join(content), ())
+    rest = CONTENT_JOINT.join(content)
+    # The host's own summary may have given way to the target's, because both together were too long.
+    summary = SUMMARY_JOINT.join(own) or cut_at_word(" ".join(rest.split()), MAX_SUMMARY_CHARACTERS)
+    left = CutMemory(host.episode_id, summary, rest, ())
     words = f"{left.summary}\n{left.content}".lower()
     entities = tuple(name for name in host.entities if name not in target.entities or name.lower() in words)
     return dataclasses.replace(left, entities=entities) if left.summary else None

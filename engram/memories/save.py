@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from engram.enums import Actor, Importance, Kind, Scope, Source, Status, Voice
+from engram.enums import Actor, Importance, Judgement, Kind, Scope, Source, Status, Voice
 from engram.errors import BadRequest, NotFound
 from engram.extraction.user_rules import Refusal, judge
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories import memory_changes, memory_records, watermarks
-from engram.models.memories.judgements import Ending, ending_of, note_contradiction
-from engram.models.memories.memory_history import add_run, close_run
+from engram.models.memories.judgements import (
+    Ending,
+    ending_of,
+    judgement_of,
+    note_contradiction,
+    standing_judgements,
+)
+from engram.models.memories.memory_history import TAKE_BACK, add_run, close_run, history_of
 from engram.models.memories.memory_records import MAX_SUMMARY_CHARACTERS, Evidence, Memory
 from engram.models.memories.memory_undo import restart_ageing
 from engram.models.sessions.passage_rows import is_quotation_id
@@ -85,7 +92,7 @@ def save_memory(
     made = Memory(
         episode_id=episode_id or memory_records.new_memory_id(),
         kind=kind,
-        summary=clean_content(summary, redact)[:MAX_SUMMARY_CHARACTERS] if summary else first_sentence(text),
+        summary=clean_summary(summary, redact) if summary else first_sentence(text),
         content=text,
         session_id=session_id,
         project_id=project_id,
@@ -199,6 +206,17 @@ def clean_content(text: str, redact: Redact) -> str:
     return clean
 
 
+def clean_summary(text: str, redact: Redact) -> str:
+    """Return a summary as it is stored. Raises BadRequest if it contains no words or is too long."""
+    clean = clean_content(text, redact)
+    if len(clean) > MAX_SUMMARY_CHARACTERS:
+        raise BadRequest(
+            f"a summary has at most {MAX_SUMMARY_CHARACTERS} characters, this one {len(clean):,}; "
+            "put the rest in the content"
+        )
+    return clean
+
+
 def clean_reason(why: str, redact: Redact) -> str:
     """Return a reason as it is stored. Raises BadRequest if it contains no words or is too long."""
     reason = " ".join(redact(why.replace("\0", "")).split())
@@ -228,7 +246,7 @@ def edit_memory(
         BadRequest: there is nothing to change, or a value can't be used.
     """
     changes: dict[str, Any] = {
-        "summary": None if summary is None else clean_content(summary, redact)[:MAX_SUMMARY_CHARACTERS],
+        "summary": None if summary is None else clean_summary(summary, redact),
         "content": None if content is None else clean_content(content, redact),
         "importance": importance,
         "scope": scope,
@@ -251,8 +269,10 @@ def _in_step(memory: Memory, changes: dict[str, Any]) -> dict[str, Any]:
     summary, content = changes.get("summary"), changes.get("content")
     if content and summary is None and not _says(content, memory.summary):
         return changes | {"summary": first_sentence(content)}
-    if summary and content is None and memory.summary in memory.content:
-        return changes | {"content": memory.content.replace(memory.summary, summary)[:MAX_SAVED_CHARACTERS]}
+    if summary and content is None:
+        # Whole words only: "Use uv" is not part of "Use uvicorn".
+        now = re.sub(rf"(?<!\w){re.escape(memory.summary)}(?!\w)", lambda _: summary, memory.content)
+        return changes | {"content": now[:MAX_SAVED_CHARACTERS]}
     return changes
 
 
@@ -315,7 +335,8 @@ REVIVE = "revive"
 def revive_memory(store: Store, episode_id: str, *, actor: Actor) -> Memory:
     """Make an archived memory current again. Its ageing restarts, and consolidation doesn't archive it again.
 
-    If it had been merged into another memory, both are current then.
+    If it had been merged into another memory, both are current then. If it had been judged outdated, this withdraws the
+    judgement.
 
     Raises:
         NotFound: there is no such memory.
@@ -328,6 +349,11 @@ def revive_memory(store: Store, episode_id: str, *, actor: Actor) -> Memory:
         restart_ageing(tx, episode_id)
         watermarks.note_undone(tx, [("archive", episode_id)])
         changes: dict[str, Any] = {"status": Status.ACTIVE, "superseded_by": "", "valid_to_ms": None, "weight": 1.0}
+        standing = standing_judgements(history_of(tx, episode_id))
+        if standing and judgement_of(standing[-1]) is Judgement.OUTDATED:
+            step = standing[-1]
+            reason = f"judged {Judgement.OUTDATED}: {step.reason}"
+            return memory_changes.change_alone(tx, memory, TAKE_BACK, reason, actor=actor, undoes=step.id, **changes)
         return memory_changes.change_memory(tx, memory, REVIVE, "by hand", actor=actor, **changes)
 
 

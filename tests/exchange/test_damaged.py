@@ -11,10 +11,14 @@ from click.testing import CliRunner, Result
 
 from engram.cli.main import engram
 from engram.enums import Actor, Scope
+from engram.exchange.importing import Outcome
+from engram.exchange.other_programs import open_source
 from engram.memories.save import save_memory
+from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
 from engram.redaction import redact
 from engram.settings import Settings
+from tests.exchange.exports import import_into
 
 COUNT = 30
 PAGE = 4096
@@ -119,3 +123,31 @@ def test_a_memory_without_memories_says_so(settings: Settings) -> None:
 
     assert (done.exit_code, done.stdout) == (0, "")
     assert "no memories" in done.stderr
+
+
+@pytest.mark.parametrize("torn", ['{"id": "ep_', "\xff\xfe", "[1]"])
+def test_of_an_export_that_was_cut_off_all_whole_lines_come_in(
+    memory: Path, tmp_path: Path, other: Store, other_settings: Settings, torn: str
+) -> None:
+    whole = export(memory).stdout
+    file = tmp_path / "export.jsonl"
+    file.write_bytes(whole.encode() + torn.encode("latin-1"))
+
+    with open_source(file, None, other_settings, has_project=False, is_global=False) as source:
+        report = import_into(other, other_settings, source, is_mine=True)
+
+    assert (report.counts[Outcome.ADDED], report.counts[Outcome.BAD]) == (COUNT, 1)
+    assert report.problems[0].where == f"line {COUNT + 1}"
+
+
+def test_an_unreadable_list_of_forgotten_items_does_not_keep_the_memories_out(
+    memory: Path, tmp_path: Path, other: Store, other_settings: Settings
+) -> None:
+    folder = tmp_path / "export"
+    assert export(memory, "--format", "markdown", "--output", str(folder)).exit_code == 0
+    (folder / "forgotten.md").write_text('---\nengram: 1\nkind: "forgotten"\ntombstones:\n  - {"kind": "new"}\n---\n')
+
+    with open_source(folder, None, other_settings, has_project=False, is_global=False) as source:
+        report = import_into(other, other_settings, source, is_mine=True)
+
+    assert (report.counts[Outcome.ADDED], report.counts[Outcome.BAD]) == (COUNT, 1)

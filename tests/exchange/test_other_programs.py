@@ -14,6 +14,7 @@ from engram.errors import BadRequest, NotFound
 from engram.exchange.importing import ImportReport, Outcome
 from engram.exchange.other_programs import count_of, open_source, time_ms
 from engram.models.engine.transaction import Store
+from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Memory, all_memories
 from engram.models.projects.projects import ensure_project
 from engram.settings import Settings
@@ -294,3 +295,40 @@ def test_transcripts_are_not_taken_for_notes_but_the_command_that_reads_them_is_
             open_source(path, None, settings, has_project=False, is_global=False),
         ):
             pass
+
+
+@pytest.mark.parametrize(
+    ("text", "content", "line"),
+    [
+        ("---\nWe use uv.\n---\nTests run with pytest.\n", "---\nWe use uv.\n---\nTests run with pytest.", 1),
+        ("---\n- uv: for packages\n---\nMore.\n", "---\n- uv: for packages\n---\nMore.", 1),
+        ("---\ntitle: Tools\ntags:\n  - uv\n# a remark\n\n---\nWe use uv.\n", "We use uv.", 8),
+        ("---\ntitle:\n---\nWe use uv.\n", "We use uv.", 4),
+    ],
+)
+def test_only_fields_at_the_beginning_of_a_note_are_left_out(
+    store: Store, settings: Settings, tmp_path: Path, text: str, content: str, line: int
+) -> None:
+    note = tmp_path / "tools.md"
+    note.write_text(text)
+
+    bring(store, settings, note, is_global=True)
+
+    (memory,) = all_memories(store)
+    (step,) = history_of(store, memory.episode_id)
+    assert (memory.content, step.reason) == (content, f"from the note tools.md, line {line}")
+
+
+def test_no_word_of_a_long_title_is_lost(store: Store, settings: Settings, tmp_path: Path) -> None:
+    title = "The tide table was off " + "by an hour " * 50 + "and nobody saw it"
+    path = tmp_path / "claude-mem.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(_CLAUDE_MEM)
+        connection.execute("UPDATE observations SET title = ? WHERE id = 1", (title,))
+    connection.close()
+
+    bring(store, settings, path)
+
+    (memory,) = (memory for memory in all_memories(store) if memory.summary.startswith("The tide table was off by an"))
+    assert memory.summary.endswith("…")
+    assert title in memory.content

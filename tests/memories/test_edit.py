@@ -42,6 +42,12 @@ OLD = "Deploy with make deploy."
             "Deploy with make ship.\nIt takes long.",
         ),
         (OLD, {"summary": "Ship.", "content": "Deploy by hand."}, "Ship.", None),
+        (
+            "Use uv\nUse uvicorn for serving, use uv for packages. Use uv-tool, too.",
+            {"summary": "Use pip"},
+            "Use pip",
+            "Use pip\nUse uvicorn for serving, use uv for packages. Use pip-tool, too.",
+        ),
     ],
 )
 def test_summary_and_content_stay_one_statement(
@@ -167,3 +173,10 @@ def test_what_ended_or_is_told_in_other_words_is_stored_again(store: Store) -> N
 
     assert save("Ship on Mondays.") not in (first, second)
     assert save("Ship on Tuesdays.\nNever later.") != second
+
+
+def test_a_summary_that_is_too_long_is_refused_rather_than_cut(store: Store) -> None:
+    memory = save_memory(store, OLD, redact, actor=Actor.USER, scope=Scope.GLOBAL)
+
+    with pytest.raises(BadRequest, match="at most 500 characters, this one 505; put the rest in the content"):
+        edit_memory(store, memory.episode_id, redact, actor=Actor.USER, summary="Deploy " * 72 + "x")

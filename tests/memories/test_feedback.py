@@ -10,12 +10,12 @@ import pytest
 from memory_states import states_of
 from showing import show
 
-from engram.consolidation.undo import undo_run
+from engram.consolidation.undo import undo_last_change, undo_run
 from engram.enums import Actor, Judgement, Scope, Status
 from engram.errors import BadRequest, NotFound
 from engram.forgetting.forget import forget_memory
 from engram.memories.correct import correct_memory, judge_memory, take_back_judgement
-from engram.memories.save import MAX_WHY_CHARACTERS, edit_memory, pin_memory, save_memory
+from engram.memories.save import MAX_WHY_CHARACTERS, edit_memory, pin_memory, revive_memory, save_memory
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing_statements import carry_hubs
 from engram.models.memories.judgements import Usefulness, judged_memories, usefulness_of
@@ -246,3 +246,21 @@ def test_what_is_saved_again_after_it_was_judged_wrong_is_a_new_memory(store: St
     again = save_memory(store, "Use pnpm here.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
 
     assert (again.episode_id == wrong.episode_id, again.is_lowered) == (False, False)
+
+
+def test_a_memory_that_was_outdated_and_restored_can_be_outdated_again(
+    store: Store, settings: Settings, keep: Keep
+) -> None:
+    memory = keep("Deploy on Tuesdays")
+    judge(store, memory, Judgement.OUTDATED)
+    revive_memory(store, memory.episode_id, actor=Actor.USER)
+    assert usefulness_of(store, [memory.episode_id]).get(memory.episode_id, Usefulness()).judgement is None
+
+    undo_last_change(store, settings, memory.episode_id, actor=Actor.USER)
+    assert now(store, memory).status is Status.ARCHIVED
+    undo_last_change(store, settings, memory.episode_id, actor=Actor.USER)
+    assert now(store, memory).status is Status.ACTIVE
+
+    assert judge(store, memory, Judgement.OUTDATED, "really").status is Status.ARCHIVED
+    take_back_judgement(store, memory.episode_id, actor=Actor.USER)
+    assert now(store, memory).status is Status.ACTIVE

@@ -14,6 +14,7 @@ from transcript_lines import line
 
 from engram.cli.main import main
 from engram.enums import Actor, Scope, Source
+from engram.exchange.export import to_markdown
 from engram.forgetting.whole_project import forget_project
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
@@ -33,6 +34,7 @@ from engram.notes.daily_log import log_session, save_note
 from engram.notes.note_index import index_notes
 from engram.paths import Home, default_home
 from engram.redaction import redact
+from engram.reports.memory_report import memory_to_json
 from engram.settings import Settings
 from tests.forked import run_forked
 
@@ -152,6 +154,8 @@ def everywhere(store: Store, home: Home, settings: Settings, memory: Memory) -> 
     (home.recollections / f"{BOAT_SESSION}.pending").write_text("thrumbelina")
     exported = [{"id": one.episode_id, "summary": one.summary} for one in (memory, other)]
     (home.root / "export.jsonl").write_text("".join(json.dumps(one) + "\n" for one in exported))
+    for name, one in (("hull", memory), ("roof", other)):
+        (home.root / f"{name}.md").write_text(to_markdown(memory_to_json(store, one)))
     run = memory_history.begin_run(store)
     report = {
         "lines": [f"graduate {memory.episode_id} zanzibarian", f"graduate {other.episode_id}"],

@@ -483,6 +483,26 @@ def test_of_a_memory_that_took_up_the_forgotten_one_the_rest_stays(
     assert any(PROMPT in text for text in texts(store))
 
 
+def test_a_memory_whose_summary_gave_way_to_a_long_one_stays_with_its_own_words(
+    store: Store, settings: Settings, said: dict[str, str], remember: Keep
+) -> None:
+    older = remember("The hull is painted " + "with lead-free paint " * 12, said["prompt"])
+    newer = remember(f"The hull shines {ANSWER} " + "in the evening sun " * 15, said["answer"])
+    context = Context(store, settings, similar=lambda *_: iter([(older.id, newer.id, 0.95)]))
+    merge_near_duplicates(context)
+    host = memory_records.find_memory(store, older.episode_id)
+    assert host is not None
+    assert host.summary == newer.summary
+
+    forget_memory(store, settings.places, newer.episode_id, actor=Actor.USER)
+
+    left = memory_records.find_memory(store, older.episode_id)
+    assert left is not None
+    assert left.content == older.content
+    assert left.summary == left.content
+    assert words_in(settings.home, ANSWER) == []
+
+
 def test_two_that_said_the_same_go_together(
     store: Store, settings: Settings, said: dict[str, str], remember: Keep
 ) -> None:
