@@ -72,6 +72,31 @@ def test_a_table_of_the_user_comes_back() -> None:
     assert tomllib.loads(left)["projects"] == tomllib.loads(PROJECTS)["projects"]
 
 
+@pytest.mark.parametrize("separator", ["\u2028", "\x85"])
+def test_only_a_line_feed_ends_a_line(separator: str) -> None:
+    text = (
+        f'# old:{separator}[mcp_servers.engram]\n[tui]\ntheme = "a{separator}[mcp_servers.engram]"  #{separator}x = 1\n'
+    )
+
+    edited, applied = apply_toml(text, EDIT)
+
+    assert edited.startswith(text)
+    assert revert_toml(edited, applied) == text
+
+
+def test_a_config_with_many_projects_is_parsed_a_few_times_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Codex adds a table for every folder that the user trusts."""
+    text = "".join(f'[projects."/work/{number}"]\ntrust_level = "trusted"\n\n' for number in range(400))
+    parsed = []
+    parse = tomllib.loads
+    monkeypatch.setattr(tomllib, "loads", lambda text: parsed.append(len(text)) or parse(text))
+
+    edited, applied = apply_toml(text, EDIT)
+    assert revert_toml(edited, applied) == text
+
+    assert sum(parsed) < 10 * len(edited)
+
+
 @pytest.mark.parametrize("text", ["a = ", "mcp_servers = { engram = { command = 'x' } }", "mcp_servers = { }"])
 def test_what_cannot_be_edited_is_refused(text: str) -> None:
     with pytest.raises(BadRequest):

@@ -39,7 +39,7 @@ from engram.setup.agents.registered import MIN_MOD_VERSION, MOD, Registration, W
 from engram.setup.edits.apply_edit import decode
 from engram.setup.edits.file_state import StateKind, check_writable, read_state, real_path
 from engram.setup.edits.install_steps import FileChange, JsonEdit, JsonEntry, Step
-from engram.setup.edits.json_document import parse
+from engram.setup.edits.json_document import value_of
 from engram.system.atomic import read_regular
 from engram.system.lazy_regex import lazy_regex
 
@@ -238,13 +238,12 @@ def read_document(path: Path) -> dict[str, Any]:
     if state.kind is not StateKind.FILE:
         return {}
     try:
-        root = parse(decode(path, data))
+        value = value_of(decode(path, data))
     except BadRequest as error:
         raise InstallError(f"{path} can't be edited: {error}. Correct it; nothing was changed") from error
-    value = {} if root is None else root.value
-    if not isinstance(value, dict):
+    if not isinstance(value, dict | None):
         raise InstallError(f"{path} can't be edited: it is not an object in braces. Correct it; nothing was changed")
-    return value
+    return value or {}
 
 
 # -- Check the mod for ``engram doctor``: does this version or a policy ignore or refuse it, or is its command taken?

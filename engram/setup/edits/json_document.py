@@ -13,8 +13,8 @@ from engram.system.lazy_regex import lazy_regex
 #: Maximum nesting depth.
 MAX_DEPTH = 200
 _SPACE = " \t\r\n"
-_SCALAR = lazy_regex(r'[^\s,:\[\]{}"/]+')
-_STRING = lazy_regex(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_TRIVIA = lazy_regex(r"\A\ufeff|[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/", re.DOTALL)
+_WORD = lazy_regex(r'[^\s,:\[\]{}"/]{1,40}')
 
 
 @dataclass(slots=True)
@@ -81,6 +81,15 @@ def parse(text: str) -> Node | None:
     return node
 
 
+def value_of(text: str) -> Any:
+    """Return the top value of a document as a Python object; None for a document without a value. Raises BadRequest."""
+    try:
+        return json.loads(text)  # most files have no comments, and some are large
+    except (ValueError, RecursionError):
+        root = parse(text)
+        return None if root is None else root.value
+
+
 def skip_trivia(text: str, at: int) -> int:
     """Return the offset after white space and comments that begin at ``at``."""
     reader = _Reader(text, at)
@@ -99,20 +108,10 @@ class _Reader:
         return BadRequest(f"line {line}, column {column}: {what}")
 
     def skip(self) -> None:
-        text = self.text
-        while self.at < len(text):
-            if text[self.at] in _SPACE or (self.at == 0 and text[0] == "\ufeff"):
-                self.at += 1
-            elif text.startswith("//", self.at):
-                ends = [end for end in (text.find("\n", self.at), text.find("\r", self.at)) if end >= 0]
-                self.at = min(ends, default=len(text))
-            elif text.startswith("/*", self.at):
-                end = text.find("*/", self.at + 2)
-                if end < 0:
-                    raise self.error("a comment is not closed")
-                self.at = end + 2
-            else:
-                return
+        while (trivia := _TRIVIA.match(self.text, self.at)) is not None:
+            self.at = trivia.end()
+        if self.text.startswith("/*", self.at):
+            raise self.error("a comment is not closed")
 
     def read_value(self, depth: int) -> Node:
         if depth > MAX_DEPTH:
@@ -169,20 +168,25 @@ class _Reader:
 
     def _read_scalar(self) -> Node:
         start = self.at
-        pattern, what = (_STRING, "a string is not closed") if self.text.startswith('"', start) else (_SCALAR, "")
-        match = pattern.match(self.text, start)
-        if match is None:
-            raise self.error(what or "a value is missing")
         try:
-            scalar = json.loads(match.group(), parse_constant=_refuse)
+            scalar, self.at = _DECODER.raw_decode(self.text, start)
         except ValueError:
-            raise self.error(f"{match.group()[:40]} is not a value") from None
-        self.at = match.end()
+            raise self.error(_fault_at(self.text, start)) from None
         return Node(start, self.at, scalar)
 
 
 def _refuse(name: str) -> None:
     raise ValueError(name)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+
+
+def _fault_at(text: str, at: int) -> str:
+    if text.startswith('"', at):
+        return "a string is not closed, or contains a control character or an unknown escape"
+    word = _WORD.match(text, at)
+    return f"{word[0]} is not a value" if word else "a value is missing"
 
 
 # -- Insert or remove one member or item in the text of a JSON document; all other characters are kept.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -13,7 +14,9 @@ from engram.reports.claude_checks import has_mark
 from engram.setup.edits.install_steps import Json, TomlEdit
 from engram.system.lazy_regex import lazy_regex
 
-_HEADER = lazy_regex(r"[ \t]*\[")
+_HEADER = lazy_regex(r"^[ \t]*\[.*", re.MULTILINE)
+#: A line that is neither empty nor a comment.
+_USED_LINE = lazy_regex(r"^[ \t]*[^\s#].*\n?", re.MULTILINE)
 _BARE_KEY = lazy_regex(r"[A-Za-z0-9_-]+")
 
 
@@ -110,14 +113,11 @@ def _spans(text: str, table: tuple[str, ...]) -> Iterator[tuple[int, int]]:
 
 def _headers(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Yield where each table begins, with its path. A line that begins with a bracket may be part of a value."""
-    at = 0
-    for line in text.splitlines(keepends=True):
-        if _HEADER.match(line) and _is_toml(text[:at]):
-            try:
-                yield at, _path_in(tomllib.loads(line))
-            except tomllib.TOMLDecodeError:
-                pass
-        at += len(line)
+    begin = 0
+    for line in _HEADER.finditer(text):
+        if _is_toml(text[begin : line.start()]):
+            begin = line.start()
+            yield begin, _path_in(tomllib.loads(line[0].strip()))
 
 
 def _is_toml(text: str) -> bool:
@@ -144,12 +144,7 @@ def _path_in(header: dict[str, Any]) -> tuple[str, ...]:
 
 def _used_length(text: str) -> int:
     """Return the length up to the end of the last line that is neither empty nor a comment."""
-    used = at = 0
-    for line in text.splitlines(keepends=True):
-        at += len(line)
-        if line.strip() and not line.lstrip().startswith("#"):
-            used = at
-    return used
+    return max((line.end() for line in _USED_LINE.finditer(text)), default=0)
 
 
 def _without(text: str, spans: list[tuple[int, int]]) -> str:
