@@ -49,6 +49,33 @@ def test_everything_of_it_is_found_under_any_label_and_path(machine: EarlierMach
     assert any("approves every tool call" in line for line in found.lines())
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"<dict><key>a</key><date>soon</date></dict>",
+        b"<key>a</key>",
+        b"<dict><string>a</string></dict>",
+        b"<data>!</data>",
+        b'<?xml version="1.0" encoding="nope"?>',
+        b"",
+        None,
+    ],
+)
+def test_a_damaged_agent_of_another_program_is_passed_over(
+    machine: EarlierMachine, settings: Settings, content: bytes | None
+) -> None:
+    other = machine.plist.with_name("other.plist")
+    if content is None:
+        other.symlink_to(other)
+    else:
+        is_whole = content.startswith(b"<?xml")
+        other.write_bytes(content if is_whole else b'<plist version="1.0">' + content + b"</plist>")
+
+    found = find_earlier(settings, user_home=machine.user_home)
+
+    assert [agent.path for agent in found.launch_agents] == [machine.plist]
+
+
 def test_looking_leaves_every_file_as_it_was(machine: EarlierMachine, settings: Settings, tmp_path: Path) -> None:
     def state() -> dict[str, tuple[bytes, int]]:
         paths = [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -6,7 +6,6 @@ script that it runs, and a script by its text. This module never writes or runs 
 
 from __future__ import annotations
 
-import json
 import os
 import plistlib
 import xml.parsers.expat
@@ -17,7 +16,7 @@ from typing import Any
 
 from engram.errors import BadRequest
 from engram.setup.edits.install_steps import Json, JsonEntry
-from engram.setup.edits.json_document import parse
+from engram.setup.edits.json_document import value_of
 from engram.system.atomic import read_regular
 from engram.system.lazy_regex import lazy_regex
 
@@ -162,9 +161,9 @@ def find_launch_agents(user_home: Path) -> list[LaunchAgent]:
 def _read_agent(path: Path, user_home: Path) -> LaunchAgent | None:
     try:
         # A link is followed: some users keep such files in a repository.
-        values = plistlib.loads(read_regular(path.resolve(), MAX_PLIST_BYTES) or b"")
-    except (OSError, ValueError, plistlib.InvalidFileException, xml.parsers.expat.ExpatError):
-        return None
+        values = plistlib.loads(read_regular(Path(os.path.realpath(path)), MAX_PLIST_BYTES) or b"")
+    except (ValueError, LookupError, AttributeError, TypeError, xml.parsers.expat.ExpatError):
+        return None  # another program's damaged file, for which plistlib raises whatever it stumbles over
     if not isinstance(values, Mapping):
         return None
     arguments = values.get("ProgramArguments")
@@ -225,19 +224,10 @@ def _read_document(file: Path) -> Mapping[str, Any] | None:
     try:
         # Follow links, as Claude Code does.
         data = read_regular(Path(os.path.realpath(file)), MAX_SETTINGS_BYTES)
-        document = _value_of((data or b"").decode("utf-8-sig"))
+        document = value_of((data or b"").decode("utf-8-sig"))
     except (OSError, ValueError, BadRequest):
         return None
     return document if isinstance(document, dict) else None
-
-
-def _value_of(text: str) -> object:
-    try:
-        # Most files have no comments, and some are large.
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        root = parse(text)
-        return None if root is None else root.value
 
 
 def _hooks(file: Path, document: Mapping[str, Any], user_home: Path) -> Iterator[SettingsEntry]:
