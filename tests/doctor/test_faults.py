@@ -176,6 +176,21 @@ def test_service_files_of_another_installation_or_folder_are_named(
     assert "can't be checked" in doctor.findings()["service"]["detail"]
 
 
+@pytest.mark.parametrize("system", [Launchd, Systemd])
+def test_a_service_file_for_a_folder_with_an_awkward_name_is_right(
+    doctor: Doctor,
+    stand_ins: StandIns,
+    write_files: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    system: type[Launchd] | type[Systemd],
+) -> None:
+    monkeypatch.setenv("ENGRAM_HOME", str(doctor.user / '100% r&d <"mine"> $x'))
+    write_files(system(load().settings))
+
+    assert doctor.findings()["service"]["state"] == "ok"
+    assert "service file" not in doctor.findings()
+
+
 def test_where_nothing_can_start_them_at_login_sessions_may(doctor: Doctor, stand_ins: StandIns) -> None:
     stand_ins.put("state", "offline")
     stand_ins.put("no-desktop")

@@ -149,7 +149,7 @@ def test_a_unit_means_the_same_as_the_agent_and_is_watched(settings: Settings) -
 def test_a_unit_names_awkward_paths_as_systemd_reads_them(settings: Settings) -> None:
     text = unit_text(define_services(settings, python=Path("/opt/a $b/50%/python"))[0])
 
-    assert 'ExecStart="/opt/a $$b/50%%/python" ' in text
+    assert 'ExecStart="/opt/a $b/50%%/python" ' in text
     assert "%% and $HOME and " + chr(92) + '"quotes' in text
 
 
@@ -160,10 +160,14 @@ def test_a_path_that_a_service_file_cannot_hold_is_refused(tmp_path: Path, name:
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not on this machine")
-def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
+@pytest.mark.parametrize("name", ["plain", "a $b ${HOME} 50%", 'Tom\'s "own"', "back\\slash"])
+def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path, name: str) -> None:
+    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / name)
     settings.home.mkdir()
-    for change in unit_files(define_services(settings, python=Path(sys.executable)), tmp_path):
+    python = tmp_path / name / "python"
+    python.parent.mkdir()
+    python.symlink_to(sys.executable)
+    for change in unit_files(define_services(settings, python=python), tmp_path):
         if change.content is None:
             continue
         change.path.write_bytes(change.content)

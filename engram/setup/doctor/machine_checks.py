@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 from engram.errors import BrokenDatabase, EngramError, MissingDatabase, MissingHome, OlderSchema
 from engram.hub.client.membership import list_unknown
@@ -30,7 +31,7 @@ from engram.setup.edits.journal import explain_half_done
 from engram.setup.old_engram.find import find_earlier
 from engram.setup.services.service_definition import ServiceSystem, SystemName
 from engram.setup.services.service_plan import best_system, installed_system
-from engram.setup.services.systemd import Systemd
+from engram.setup.services.systemd import Systemd, quoted_word
 from engram.system.atomic import closed_files, explain_error, read_regular
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.claude_code.discover import SOON_DAYS, find_expiring
@@ -222,7 +223,7 @@ def check_service(machine: Machine) -> Iterator[Check]:
     }
     for change in machine.service.files():
         text = (read_regular(change.path, _MAX_FILE_BYTES) or b"").decode("utf-8", "replace")
-        differing = [what for what, value in wanted.items() if value not in text]
+        differing = [what for what, value in wanted.items() if not any(form in text for form in _forms_of(value))]
         if change.content is not None and differing:
             detail = f"{change.path} names another {' and another '.join(differing)}"
             yield Check(
@@ -236,6 +237,12 @@ def check_service(machine: Machine) -> Iterator[Check]:
     if status.is_installed:
         yield Check("service", State.OK, f"{status.system}", public=status.system)
         yield from _check_linger(machine)
+
+
+def _forms_of(value: str) -> tuple[str, ...]:
+    """Return a path as a launchd agent and a systemd unit contain it."""
+    quoted = quoted_word(value)[1:-1]
+    return escape(value), quoted, quoted.replace("$", "$$")
 
 
 def _check_start(machine: Machine, system: SystemName) -> Check:

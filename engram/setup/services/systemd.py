@@ -60,8 +60,15 @@ def unit_text(service: Service) -> str:
 
     The process reports when it is ready, and then sends heartbeats, so that systemd can restart it if it hangs.
     """
-    command = " ".join(_quoted(part).replace("$", "$$") for part in service.command)
-    environment = "\n".join(f"Environment={_quoted(f'{key}={value}')}" for key, value in service.environment.items())
+    program, *arguments = service.command
+    if set(program) & set("'\"\\"):
+        # systemd refuses such a program, but not such an argument.
+        program, arguments = "/usr/bin/env", [program, *arguments]
+    # It expands variables in arguments only.
+    command = " ".join([quoted_word(program), *(quoted_word(part).replace("$", "$$") for part in arguments)])
+    environment = "\n".join(
+        f"Environment={quoted_word(f'{key}={value}')}" for key, value in service.environment.items()
+    )
     return f"""\
 [Unit]
 Description={service.description}
@@ -89,7 +96,7 @@ WantedBy=default.target
 """
 
 
-def _quoted(text: str) -> str:
+def quoted_word(text: str) -> str:
     """Return a word quoted for a unit file. ``%`` is doubled, because systemd expands it everywhere."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'
