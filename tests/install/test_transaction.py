@@ -105,6 +105,22 @@ def test_a_file_that_the_user_deleted_stays_deleted(machine: Machine) -> None:
     assert not machine.settings.exists()
 
 
+def test_a_file_that_was_moved_away_stays_away_until_the_uninstallation(machine: Machine) -> None:
+    """A step plans what it finds, so the next installation does not plan the same file again."""
+    file = machine.claude / "notes.md"
+    moving, later = Step("plugin", "", (FileChange(file),)), machine.steps(with_plugin=False)
+    plugin = Step("plugin", "", (FileChange(machine.claude / "other", content=b"1"),))
+
+    for content, steps in (("first", moving), (None, plugin), (None, plugin), ("second", moving), (None, plugin)):
+        if content is not None:
+            file.write_text(content)
+        install_steps(machine.home, [steps, *later], options=OPTIONS, version="1")
+        assert not file.exists()
+
+    uninstall(machine.home)
+    assert file.read_text() == "second"
+
+
 def test_what_somebody_put_in_the_place_of_a_removed_file_stays(machine: Machine) -> None:
     install(machine)
     agent = machine.user / "Library" / "old.plist"

@@ -85,14 +85,18 @@ def _finish(run: Run) -> None:
 
 
 def _retire(run: Run, steps: set[str], files: set[str]) -> None:
-    """Undo the parts of the previous installation that this one no longer has."""
+    """Undo the parts of the previous installation that this one no longer has.
+
+    A file that a step moved away is not restored as long as there is that step, which plans only what is there.
+    """
     ledger = run.journal.ledger
     for record in reversed([step for step in ledger.steps if step.name not in steps]):
         undo_actions(run, record.after)
         undo_actions(run, record.before)
     if run.outcome.problems:
         raise InstallError("; ".join(run.outcome.problems))
-    for file in [record for path, record in ledger.files.items() if path not in files]:
+    moved = {path for path, record in ledger.files.items() if record.step in steps and record.written == ABSENT}
+    for file in [record for path, record in ledger.files.items() if path not in files | moved]:
         _remember(run, file.path, Path(file.real))
         run.note(take_back(run.home, file, file.original))
         drop_folders(ledger.folders)
@@ -185,7 +189,7 @@ def _base(run: Run, path: Path, change: FileChange, state: FileState, data: byte
         data = revert_change(path, data, known.applied)
         if known.original.kind is StateKind.ABSENT and not data.strip():
             return ABSENT, b""
-    elif known is not None:
+    elif known is not None and known.written != ABSENT:
         return known.original, kept_content(run.home, known.original)
     if state.kind is not StateKind.FILE:
         return state, b""
