@@ -92,7 +92,7 @@ def _rewrite(home: Path, name: str, value: object) -> bool:
     with locked_folder(home):
         # Raises an error for an unreadable file, so that it is not overwritten.
         read_config(path)
-        old = path.read_text(encoding="utf-8-sig") if path.exists() else ""
+        old = path.read_bytes().decode("utf-8-sig") if path.exists() else ""
         if path.exists() and not path.stat().st_mode & stat.S_IWUSR:
             raise SettingsError(f"{path} is read-only. Make it writable, or change it where it is generated")
         document = tomlkit.parse(old)
@@ -101,6 +101,8 @@ def _rewrite(home: Path, name: str, value: object) -> bool:
         else:
             document[name] = value
         new = tomlkit.dumps(document)
+        if "\r\n" in old:
+            new = new.replace("\r\n", "\n").replace("\n", "\r\n")
         if new == old:
             return False
         write_target(path, new.encode("utf-8"))

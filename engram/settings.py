@@ -207,9 +207,11 @@ class Settings:
 
     @property
     def all_claude_folders(self) -> tuple[Path, ...]:
-        """Every configuration folder of Claude Code, ``claude_folder`` first."""
-        further = (absolute_path(folder) for folder in self.claude_folders)
-        return tuple(dict.fromkeys((self.claude_folder, *further)))
+        """Every configuration folder of Claude Code, ``claude_folder`` first; a link to one is not another one."""
+        folders: dict[str, Path] = {}
+        for folder in (self.claude_folder, *map(absolute_path, self.claude_folders)):
+            folders.setdefault(os.path.realpath(folder), folder)
+        return tuple(folders.values())
 
     @property
     def projects_folder(self) -> Path:
@@ -224,6 +226,8 @@ class Settings:
 
 #: Settings of earlier versions, which a config.toml may still contain. They have no effect.
 WITHDRAWN = ("ranking", "topic_threshold")
+#: Settings that are lists of folders.
+FOLDER_LISTS = ("claude_folders", "note_folders", "project_roots")
 #: Name of a setting → all values that it may have.
 CHOICES = {
     "extractor": EXTRACTORS,
@@ -255,6 +259,8 @@ def _fault_of(name: str, value: Any) -> str:
     """Return why a value of the right type is invalid for a setting; "" if it is valid."""
     if value not in CHOICES.get(name, (value,)):
         return f"the setting {name} = {value!r} must be one of {', '.join(CHOICES[name])}"
+    if any("\0" in str(part) for part in (value if isinstance(value, tuple) else (value,))):
+        return f"the setting {name} contains a NUL character"
     if isinstance(value, int | float) and value < 0:
         return f"the setting {name} = {value!r} must not be negative"
     if isinstance(value, int | float) and value > (largest := _largest_of(name)):
@@ -301,11 +307,12 @@ def load(
         if name in sources:
             return
         try:
-            is_folder = source == "config.toml" and names.get(name) is Path
-            if is_folder and not os.path.isabs(os.path.expanduser(str(value))):
+            parsed = parse_value(name, value)
+            folders = _as_list(value) if name in FOLDER_LISTS else [str(value)] if isinstance(parsed, Path) else []
+            if source == "config.toml" and not all(os.path.isabs(os.path.expanduser(folder)) for folder in folders):
                 # Each process has its own current folder, so this would mean a different folder in each.
                 raise SettingsError(f"the setting {name} = {value!r} must be a full path, or begin with ~/")
-            values[name] = parse_value(name, value)
+            values[name] = parsed
             sources[name] = source
         except SettingsError as error:
             if faults is None or source != "config.toml":
@@ -411,7 +418,10 @@ def _as_type(name: str, value: Any, wanted: Any) -> Any:
             if not isinstance(value, str):
                 raise ValueError("it must be a string")
             return value
-        return _as_list(value)
+        parts = _as_list(value)
+        if name in FOLDER_LISTS:
+            return tuple(part if part.startswith("~") else str(absolute_path(part)) for part in parts)
+        return parts
     except (TypeError, ValueError, OverflowError) as error:
         raise SettingsError(f"the setting {name} = {value!r} is invalid: {error}") from error
 
@@ -441,5 +451,7 @@ def _as_bool(value: Any) -> bool:
 
 
 def _as_list(value: Any) -> tuple[str, ...]:
-    parts = value.replace("\n", ",").split(",") if isinstance(value, str) else list(value)
+    if not isinstance(value, str | list | tuple):
+        raise ValueError("it must be a list")
+    parts = value.replace("\n", ",").split(",") if isinstance(value, str) else value
     return tuple(str(part).strip() for part in parts if str(part).strip())

@@ -29,7 +29,7 @@ from engram.reports.engram_checks import find_missing
 from engram.reports.health import home_bytes
 from engram.reports.processes import is_held
 from engram.reports.settings_report import default_of, explained_settings, plain_settings, plain_value, shown_value
-from engram.settings import Loaded, Settings, load
+from engram.settings import FOLDER_LISTS, Loaded, Settings, load
 from engram.setup.agents.plugin import other_files
 from engram.setup.agents.registered import (
     MARKETPLACE,
@@ -461,7 +461,7 @@ def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> N
     _note_override(workspace, setting)
     _note_missing(workspace, setting)
     folders = [stored] if isinstance(stored, Path) else []
-    if setting in _FOLDERS:
+    if setting in FOLDER_LISTS:
         folders = list(map(absolute_path, stored))
     for folder in folders:
         if not folder.is_dir():
@@ -507,8 +507,6 @@ def _note_missing(workspace: Workspace, setting: str) -> None:
                 advise(f"Note: {missing.detail}. {missing.advice[0].upper()}{missing.advice[1:]}", err=True)
 
 
-#: Settings that are lists of folders.
-_FOLDERS = ("claude_folders", "note_folders", "project_roots")
 #: Settings that choose who writes the memories.
 _OF_MODEL = ("extractor", "claude_command", "llm_base_url")
 

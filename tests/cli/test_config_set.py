@@ -176,6 +176,51 @@ def test_a_number_in_the_file_that_is_none_is_refused(home: Home, line: str) -> 
     assert line.partition(" ")[0] in errors
 
 
+def test_a_file_with_the_line_ends_of_windows_keeps_them(home: Home) -> None:
+    home.config_file.write_bytes(b"# mine\r\nbites = 2\r\n")
+
+    assert invoke(home, "set", "extractor", "off")[0] == 0
+
+    assert home.config_file.read_bytes() == b'# mine\r\nbites = 2\r\nextractor = "off"\r\n'
+
+
+@pytest.mark.parametrize("value", ['"/a\\u0000b"', '["/a\\u0000b"]'])
+@pytest.mark.parametrize("name", ["claude_folder", "claude_folders", "claude_command", "exclude"])
+def test_a_nul_character_in_the_file_is_refused(home: Home, name: str, value: str) -> None:
+    """No system call accepts one."""
+    home.config_file.write_text(f"{name} = {value}\n")
+
+    code, _, errors = invoke(home, "bites")
+
+    assert code == 1
+    assert f"the setting {name}" in errors
+
+
+@pytest.mark.parametrize("name", ["claude_folders", "note_folders", "project_roots"])
+def test_a_list_of_folders_is_the_same_for_each_process(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    home.config_file.write_text(f"{name} = ['~/one', 'two']\n")
+
+    code, _, errors = invoke(home, "bites")
+
+    assert (code, "must be a full path, or begin with ~/" in errors) == (1, True)
+    assert invoke(home, "set", name, "~/one,two,/three")[0] == 0
+    assert f'{name} = ["~/one", "{tmp_path}/two", "/three"]' in home.config_file.read_text()
+
+
+def test_a_link_to_a_configuration_folder_is_the_same_folder(home: Home, tmp_path: Path) -> None:
+    """Otherwise, an installation would connect it twice."""
+    (tmp_path / "claude").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "claude")
+    flags = {"claude_folder": str(tmp_path / "claude"), "claude_folders": f"{tmp_path}/work,{tmp_path}/link"}
+
+    folders = load({"home": str(home.root), **flags}, environ={}).settings.all_claude_folders
+
+    assert folders == (tmp_path / "claude", tmp_path / "work")
+
+
 @pytest.mark.parametrize("line", ["claude_folder = 'work'", "codex_folder = './codex'", "gemini_folder = '..'"])
 def test_a_folder_in_the_file_is_the_same_for_each_process(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str
