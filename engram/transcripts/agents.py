@@ -245,7 +245,10 @@ class Agent(Protocol):
         """Return the files in session folders that are not read, such as dangling links, each with the reason."""
 
     def sources_at(self, path: Path, settings: Settings) -> Iterator[Source]:
-        """Yield the sources in a file, or in a folder given by the user; none if it is not this agent's."""
+        """Yield the sources in a file, or in a folder given by the user; none if it is not this agent's.
+
+        Subagents are included; the registry leaves them out if they are not read.
+        """
 
     def read(
         self, source: Source, cursor: Cursor, stored: StoredTurns, *, settings: Settings, max_bytes: int

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import Cursor, Reading, Source, Unreadable
 from engram.transcripts.growing_file import Chunk, Line, Position, read_chunk
 from engram.transcripts.json_values import is_object, parse_json
@@ -159,6 +160,24 @@ def too_long_lines(chunk: Chunk) -> list[Unreadable]:
 
 
 # -- Read new lines of a file, for agents with files that only grow.
+
+
+#: The cursor of an agent that reads whole files.
+_DIGEST = lazy_regex(r"[0-9a-f]{64}")
+
+
+def facts_in(cursor: Cursor, foreign: str) -> dict[str, Any]:
+    """Return the facts in a cursor; {} if another agent wrote it, as earlier versions let happen.
+
+    Args:
+        foreign: a key that only the cursors of other agents have.
+
+    Raises:
+        ValueError: the cursor is damaged.
+    """
+    is_digest = _DIGEST.fullmatch(cursor.position) is not None
+    facts = {} if is_digest else json.loads(cursor.position or "{}")
+    return {} if foreign in facts else facts
 
 
 def chunk_of(source: Source, position: Position, records: Records, max_bytes: int, max_line_bytes: int) -> Chunk:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from engram.settings import Settings
 from engram.system.atomic import is_missing
-from engram.transcripts.agents import Agent, Source
+from engram.transcripts.agents import Agent, Place, Source
 from engram.transcripts.claude_code.agent import ClaudeCode
 from engram.transcripts.claude_code.history import PromptHistory
 from engram.transcripts.codex.agent import Codex
@@ -77,10 +78,19 @@ def present_folders(settings: Settings) -> list[tuple[Agent, Path]]:
 def sources_at(path: Path, settings: Settings) -> list[Source]:
     """Return the sources in a file or folder, from any agent.
 
-    Claude Code accepts any JSONL file given by the user as a transcript; agents registered later recognise their own.
+    A file in an agent's own folder is that agent's or nobody's. Elsewhere, Claude Code accepts any JSONL file as a
+    transcript; agents registered later recognise their own. Subagents are left out last, so that no other agent takes
+    the file of one.
     """
-    claimed = {source.place: source for agent in _agents.values() for source in agent.sources_at(path, settings)}
-    return list(claimed.values())
+    path = Path(os.path.abspath(path))
+    folders = [(folder, agent.name) for agent in _agents.values() for folder in agent.folders(settings)]
+    claimed: dict[Place, Source] = {}
+    for agent in _agents.values():
+        for source in agent.sources_at(path, settings):
+            owners = {name for folder, name in folders if source.path.is_relative_to(folder)}
+            if not owners or agent.name in owners:
+                claimed[source.place] = source
+    return [source for source in claimed.values() if settings.subagents or not source.is_subagent]
 
 
 register(ClaudeCode())

@@ -317,7 +317,7 @@ class Draft:
             entries_before=len(turn.entries),
             actions_before=len(turn.actions),
             is_stored=True,
-            waiting={action.tool_use_id: i for i, action in enumerate(turn.actions) if not action.result_uuid},
+            waiting={action.tool_use_id: i for i, action in enumerate(turn.actions) if action.is_error is None},
         )
 
     @property

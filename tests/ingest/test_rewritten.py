@@ -56,6 +56,23 @@ def test_a_line_is_taken_out_and_the_file_grows_past_its_old_size(
     assert result.bad_lines == store.value("SELECT count(*) FROM bad_line") == 0
 
 
+@pytest.mark.parametrize("max_bytes", [1, 1_000_000])
+def test_a_history_that_the_file_repeats_goes_on_where_it_ended(
+    transcript: Transcript, ingest: Ingest, turns: Turns, max_bytes: int
+) -> None:
+    transcript.user("one")
+    transcript.says("a")
+    transcript.user("two")
+    transcript.says("b")
+    for line in lines_of(transcript):
+        transcript.text(line)
+    transcript.says("c")
+
+    ingest(transcript, max_bytes=max_bytes)
+
+    assert said(turns) == [("one", "a"), ("two", "b\n\nc")]
+
+
 @pytest.mark.parametrize("number", [1, 3])
 def test_a_line_is_rewritten_in_place_with_the_same_size(
     transcript: Transcript, ingest: Ingest, turns: Turns, number: int

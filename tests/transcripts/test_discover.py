@@ -95,22 +95,19 @@ def test_only_the_places_of_claude_code_hold_transcripts(config: Path, place: st
     path.write_text("{}\n")
 
     assert identify(path, projects) is None
-    assert path not in {file.path for file in transcripts_below(config, projects, with_subagents=True)}
+    assert path not in {file.path for file in transcripts_below(config, projects)}
     assert path not in {file.path for file in find_transcripts(config, with_subagents=True)}
 
 
-@pytest.mark.parametrize("with_subagents", [False, True])
-def test_the_rule_by_path_and_the_search_agree(config: Path, with_subagents: bool) -> None:
+def test_the_rule_by_path_and_the_search_agree(config: Path) -> None:
     projects = config / "projects"
     (config / "projects" / "-home-me-p" / SESSION / "planted.jsonl").write_text("{}\n")
-    by_path = {
-        path
-        for path in projects.rglob("*.jsonl")
-        if identify(path, projects, with_subagents=with_subagents) is not None
-    }
+    by_path = [source for path in projects.rglob("*.jsonl") if (source := identify(path, projects)) is not None]
 
-    assert by_path == {file.path for file in find_transcripts(config, with_subagents=with_subagents)}
-    assert by_path == {file.path for file in transcripts_below(config, projects, with_subagents=with_subagents)}
+    for with_subagents in (False, True):
+        wanted = {source.path for source in by_path if with_subagents or not source.is_subagent}
+        assert wanted == {file.path for file in find_transcripts(config, with_subagents=with_subagents)}
+    assert wanted == {file.path for file in transcripts_below(config, projects)}
 
 
 def test_a_folder_of_transcripts_elsewhere_is_read_but_no_sessions_folder(tmp_path: Path) -> None:

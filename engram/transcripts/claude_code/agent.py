@@ -106,9 +106,9 @@ class ClaudeCode:
         place = Path(os.path.abspath(path))
         projects = next((folder for folder in folders if place.is_relative_to(folder)), folders[0])
         if os.path.isdir(path):
-            yield from transcripts_below(path, projects, with_subagents=settings.subagents)
+            yield from transcripts_below(path, projects)
             return
-        source = identify(place, projects, with_subagents=settings.subagents)
+        source = identify(place, projects)
         if source is not None:
             yield source
 
@@ -196,7 +196,7 @@ class _Portion:
             resume={key: turn for key, turn in stored_turns if turn is not None},
             owner=self._owner,
             load=self._load if state.is_reread else _none,
-            holder=stored.holder if state.is_reread else _none,
+            holder=stored.holder,
             is_subagent=source.is_subagent,
             note_environment=self.environment.append,
         )

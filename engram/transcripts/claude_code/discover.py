@@ -76,7 +76,7 @@ def _named(walk: Walk, path: Path, *, with_subagents: bool) -> Iterator[Source]:
         yield Source.of_file(AGENT, path, facts, path.stem, parent_id=parent)
 
 
-def identify(path: Path, projects: Path | None = None, *, with_subagents: bool = True) -> Source | None:
+def identify(path: Path, projects: Path | None = None) -> Source | None:
     """Classify a path by its name and location; None if it is not a transcript or can't be examined.
 
     Claude Code writes a session to ``<project>/<session>.jsonl``, and a subagent to ``<project>/agent-<id>.jsonl`` or
@@ -85,21 +85,17 @@ def identify(path: Path, projects: Path | None = None, *, with_subagents: bool =
     Args:
         projects: the folder of all projects. A path outside it may be in any folder, because people archive
             transcripts, except in one named like a session.
-        with_subagents: False if subagents are not read.
     """
     if path.suffix != SUFFIX or path.name == HISTORY or not is_session_id(path.stem):
         return None
     place = _place_below(path, projects)
     if not (_is_place_elsewhere(path) if place is None else _is_place_in_projects(place)):
         return None
-    parent = _parent_of(path)
-    if parent and not with_subagents:
-        return None
     facts = facts_of(path)
-    return None if facts is None else Source.of_file(AGENT, path, facts, path.stem, parent_id=parent)
+    return None if facts is None else Source.of_file(AGENT, path, facts, path.stem, parent_id=_parent_of(path))
 
 
-def transcripts_below(folder: Path, projects: Path, *, with_subagents: bool = False) -> Iterator[Source]:
+def transcripts_below(folder: Path, projects: Path) -> Iterator[Source]:
     """Yield the transcripts in a folder given by the user: Claude's own, a project's, or any folder of transcripts.
 
     Args:
@@ -113,7 +109,7 @@ def transcripts_below(folder: Path, projects: Path, *, with_subagents: bool = Fa
         inner = path.relative_to(folder.parent).parts[:-1]
         own = folder.parent.joinpath(*inner[: inner.index("projects") + 1]) if "projects" in inner else None
         root = projects if _place_below(path, projects) is not None else own
-        source = identify(path, root, with_subagents=with_subagents)
+        source = identify(path, root)
         if source is not None:
             yield source
 

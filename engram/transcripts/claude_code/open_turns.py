@@ -128,22 +128,17 @@ class OpenTurns:
             self._preamble = None
         self.current = draft
 
-    def leave(self, owner: str) -> None:
-        """End the current turn at a prompt that belongs to another turn, and continue that turn if it is open."""
-        if self.current is not None:
-            self.current.close()
-        self.current = self._drafts.get(owner)
-        self._preamble = None
+    def draft_of(self, turn: Turn) -> Draft:
+        """Return the draft that continues a stored turn."""
+        return continued(self._drafts, turn)
 
-    def go_on(self, turn: Turn) -> Draft:
-        """Make a stored turn the current one while the session is reread; the following entries then belong to it."""
-        draft = continued(self._drafts, turn)
-        if self.current is not draft:
+    def go_on(self, draft: Draft | None) -> None:
+        """Continue with the turn that contains the entry read last; with none, if that is another session's."""
+        if draft is None or draft is not self.current:
             if self.current is not None:
                 self.current.close()
             self.current = draft
             self._preamble = None
-        return draft
 
     @property
     def is_program(self) -> bool:
@@ -168,7 +163,7 @@ class OpenTurns:
         self.current.take_waiting(before)
         self.current.actions[:0] = before.actions
         self.current.entries[:0] = before.entries
-        self.current.waiting = {a.tool_use_id: i for i, a in enumerate(self.current.actions) if not a.result_uuid}
+        self.current.waiting = {a.tool_use_id: i for i, a in enumerate(self.current.actions) if a.is_error is None}
         self.current.start_offset = min(self.current.start_offset, before.start_offset)
         for reference in before.entries:
             self.seen[reference.uuid] = key

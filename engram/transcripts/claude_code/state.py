@@ -11,6 +11,7 @@ from engram.errors import BrokenDatabase
 from engram.transcripts.agents import Cursor
 from engram.transcripts.growing_file import Position
 from engram.transcripts.json_values import object_in, storable_id
+from engram.transcripts.line_parsing import facts_in
 from engram.transcripts.speaker import UNKNOWN_SESSION
 
 # -- Keep track of prompts that wait in Claude Code's queue until a line shows their outcome.
@@ -176,7 +177,7 @@ class ReaderState:
 def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
     """Return the position in the file and the reader's state from a cursor. Raises BrokenDatabase if it is damaged."""
     try:
-        facts = json.loads(cursor.position or "{}")
+        facts = facts_in(cursor, foreign="turn_id")
         position = Position.from_json(facts)
     except (ValueError, TypeError, AttributeError) as error:
         raise BrokenDatabase(f"the position up to which a transcript was read is damaged: {error}") from error

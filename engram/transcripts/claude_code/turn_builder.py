@@ -176,7 +176,7 @@ class TurnBuilder:
                 not created again. For a rewritten file, the last turn of the old content.
             owner: returns the key of the stored turn to which an entry's uuid belongs; None if there is none.
             load: returns the stored turn with a key, if the session is being reread.
-            holder: returns the stored turn that contains an entry, if the session is being reread.
+            holder: returns the stored turn of the session that contains an entry.
             note_environment: receives the result of every tool call that showed an environment file.
             is_subagent: True for a subagent's own file, in which the lines count, but none of them is a user's prompt.
         """
@@ -356,17 +356,21 @@ class TurnBuilder:
         return (self._turns.seen.get(uuid) or self._owner(uuid)) if uuid else None
 
     def _skip(self, entry: Entry, words: Words, owner: str) -> None:
-        """Leave an entry in the turn that it belongs to. A copied prompt also ends the current turn.
+        """Leave an entry in the turn that it belongs to. A repeated prompt also ends the current turn.
 
         If the session is reread, the entries after a prompt belong to its turn, and its words may have changed.
         """
-        turn = self._holder(entry.uuid) if self._is_reread and entry.uuid not in self._turns.seen else None
-        if turn is not None:
-            self._rewrite(self._turns.go_on(turn), entry, words)
+        if not (self._is_reread or _opens(words)):
             return
-        current = self._turns.current
-        if _opens(words) and (current is None or current.key != owner):
-            self._turns.leave(owner)
+        turn = None if entry.uuid in self._turns.seen else self._holder(entry.uuid)
+        if turn is None:
+            if _opens(words):
+                self._turns.go_on(self._turns.find(owner))
+            return
+        draft = self._turns.draft_of(turn)
+        self._turns.go_on(draft)
+        if self._is_reread:
+            self._rewrite(draft, entry, words)
 
     def _rewrite(self, draft: Draft, entry: Entry, words: Words) -> None:
         """Update a stored turn with an entry's current words."""

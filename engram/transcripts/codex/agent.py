@@ -63,7 +63,7 @@ class Codex:
 
     def sources_at(self, path: Path, settings: Settings) -> Iterator[Source]:
         """Yield the rollout at a path, or the rollouts in a folder."""
-        return rollouts_at(path, with_subagents=settings.subagents)
+        return rollouts_at(path)
 
     def read(
         self, source: Source, cursor: Cursor, stored: StoredTurns, *, settings: Settings, max_bytes: int

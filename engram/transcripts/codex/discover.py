@@ -50,7 +50,7 @@ def find_rollouts(codex: Path, *, with_subagents: bool = False, walk: Walk | Non
             walk.skip(path, "its name is not that of a session file")
 
 
-def rollouts_at(path: Path, *, with_subagents: bool = False) -> Iterator[Source]:
+def rollouts_at(path: Path) -> Iterator[Source]:
     """Yield the rollout at a path, or the rollouts in any folder.
 
     Some tools name a rollout only by its session id; such a file counts if its first line is a session head.
@@ -61,7 +61,7 @@ def rollouts_at(path: Path, *, with_subagents: bool = False) -> Iterator[Source]
     for file in sorted(files, key=os.path.islink):
         is_named = _ROLLOUT.fullmatch(file.name) is not None
         if is_named or (_BARE.fullmatch(file.name) and head_of(file)):
-            yield from _source(walk, file, with_subagents=with_subagents)
+            yield from _source(walk, file, with_subagents=True)
 
 
 def _source(walk: Walk, path: Path, *, with_subagents: bool) -> Iterator[Source]:

@@ -41,6 +41,7 @@ from engram.transcripts.codex.calls import (
 from engram.transcripts.codex.entry import Entry, Kind, Log
 from engram.transcripts.growing_file import Position
 from engram.transcripts.json_values import storable_id, storable_text
+from engram.transcripts.line_parsing import facts_in
 from engram.transcripts.speaker import Speaker, codex_speaker
 from engram.transcripts.turns import (
     AT_START,
@@ -140,7 +141,7 @@ class ReaderState:
 def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
     """Return the position in the file and the reader's state from a cursor. Raises BrokenDatabase if it is damaged."""
     try:
-        facts = json.loads(cursor.position or "{}")
+        facts = facts_in(cursor, foreign="preamble")
         position = Position.from_json(facts)
         naming = Naming(
             turn_id=str(facts.get("turn_id", "")),

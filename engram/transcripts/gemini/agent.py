@@ -35,7 +35,8 @@ SUFFIXES = (".jsonl", ".json")
 _HEAD_BYTES = 4096
 #: Maximum size, in bytes, of a file that names project folders; a larger file is not read.
 _MAX_LIST_BYTES = 4_000_000
-_ID = lazy_regex(rb'"sessionId"\s*:\s*"([^"\\]{1,128})"')
+#: A chat begins with its id; the lines of other agents have it after other keys.
+_ID = lazy_regex(rb'\s*\{\s*"sessionId"\s*:\s*"([^"\\]{1,128})"')
 _SUBAGENT = lazy_regex(rb'"kind"\s*:\s*"subagent"')
 
 
@@ -56,7 +57,7 @@ def find_chats(gemini: Path, *, with_subagents: bool = False, walk: Walk | None 
     yield from _chats_in(walk, [project / "chats" for project in projects], with_subagents=with_subagents)
 
 
-def chats_at(path: Path, *, with_subagents: bool = False) -> Iterator[Source]:
+def chats_at(path: Path) -> Iterator[Source]:
     """Yield the chat at a path, or the chats in a folder given by the user that is or contains a ``chats`` folder."""
     path = Path(os.path.abspath(path))
     walk = Walk(path.parent)
@@ -66,7 +67,7 @@ def chats_at(path: Path, *, with_subagents: bool = False) -> Iterator[Source]:
     if not os.path.isdir(path):
         return
     folders = (path, path / "chats", *sorted(path.glob("*/chats")), *sorted(path.glob("tmp/*/chats")))
-    yield from _chats_in(walk, [folder for folder in folders if folder.name == "chats"], with_subagents=with_subagents)
+    yield from _chats_in(walk, [folder for folder in folders if folder.name == "chats"], with_subagents=True)
 
 
 def project_of(chat: Path) -> str:
@@ -136,7 +137,7 @@ def _session_id(path: str, device: int, number: int) -> str:
         head = read_head(Path(path), _HEAD_BYTES)
     except (OSError, ValueError):
         return ""
-    found = _ID.search(head)
+    found = _ID.match(head)
     session_id = found[1].decode("utf-8", "replace") if found else ""
     if _SUBAGENT.search(head.split(b'"messages"', 1)[0].split(b"\n", 1)[0] if path.endswith("l") else head):
         return SUBAGENT
@@ -357,7 +358,7 @@ class Gemini:
 
     def sources_at(self, path: Path, settings: Settings) -> Iterator[Source]:
         """Yield the chat at a path, or the chats in a folder."""
-        return chats_at(path, with_subagents=settings.subagents)
+        return chats_at(path)
 
     def read(
         self, source: Source, cursor: Cursor, stored: StoredTurns, *, settings: Settings, max_bytes: int

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from processes import read_until
 
+from engram.ingest.read_sources import ingest_source
 from engram.models.engine.transaction import Store
+from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.queue import huey
+from engram.transcripts import registry
+from engram.transcripts.agents import Source
 from engram.watcher.watch import Watcher
 from tests.rollouts import SESSION, Rollout
 
@@ -46,3 +51,23 @@ def test_a_day_folder_that_appears_is_watched(watcher: Watcher, store: Store, ro
     read_until(watcher, lambda: store.value("SELECT count(*) FROM turn") >= 1)
 
     assert store.value("SELECT count(*) FROM turn") == 1
+
+
+@pytest.mark.parametrize("was_misread", [False, True])
+def test_a_subagents_rollout_is_not_read_by_another_agent_and_is_whole_once_asked_for(
+    watcher: Watcher, store: Store, settings: Settings, rollout: Rollout, was_misread: bool
+) -> None:
+    rollout.head(source={"subagent": "review"}, thread_source="subagent")
+    rollout.message("assistant", "The seal weighs 200 kg.")
+    watcher.hint(rollout.path)
+    watcher.step()
+    kept = store.value("SELECT count(*) FROM transcript")
+    if was_misread:  # as by earlier versions
+        misread = Source.of_file("claude-code", rollout.path, rollout.path.stat(), rollout.path.stem)
+        ingest_source(store, misread, settings=settings, redact=redact)
+
+    (source,) = registry.sources_at(rollout.path, replace(settings, subagents=True))
+    ingest_source(store, source, settings=settings, redact=redact)
+
+    assert kept == 0
+    assert store.rows("SELECT text FROM said") == [("The seal weighs 200 kg.",)]

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import transcript_lines
 
-from engram.ingest.read_sources import ingest_source
+from engram.ingest.read_sources import ingest_path, ingest_source
 from engram.models.engine.transaction import Store
 from engram.models.rescue.soundness import find_all_damage
 from engram.models.sessions.sessions import find_session
@@ -19,6 +20,7 @@ from engram.models.sessions.stored_turns import turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts import registry
+from engram.transcripts.agents import Source
 from engram.transcripts.turns import Turn
 
 SESSION = "a1b2c3d4-e5f6-4890-abcd-ef1234567890"
@@ -233,6 +235,40 @@ def test_subagents_are_read_only_if_asked_for(chats: Path, settings: Settings, t
     assert list(gemini.discover(settings)) == []
     (source,) = gemini.discover(asked)
     assert (source.session_id, source.parent_id) == (f"{SESSION}.sub-1", SESSION)
+
+
+@pytest.mark.parametrize("head", ["", '{"sessionId": "a1b'])
+def test_a_chat_with_an_unreadable_head_is_read_by_no_other_agent(
+    chats: Path, store: Store, settings: Settings, read: Callable[[], list[Turn]], head: str
+) -> None:
+    chat = chats / f"{NAME}.jsonl"
+    write_lines(chat, HEAD, *MESSAGES)
+    before = prompts(read())
+    chat.unlink()
+    chat.write_text(head)  # a new file, as a program leaves it while it writes
+
+    (result,) = ingest_path(store, chat, settings=settings, redact=redact)
+
+    assert result.skipped == "not a transcript"
+    write_lines(chats / "new.jsonl", HEAD, *MESSAGES)
+    (chats / "new.jsonl").replace(chat)
+    assert prompts(read()) == before
+
+
+@pytest.mark.parametrize("was_misread", [False, True])
+def test_a_transcript_of_claude_code_with_the_name_of_a_chat_is_no_chat(
+    store: Store, settings: Settings, tmp_path: Path, was_misread: bool
+) -> None:
+    kept = tmp_path / "kept" / "session-2026-11-01.jsonl"
+    transcript_lines.say(kept, "user", "Round half up.")
+    if was_misread:  # as by earlier versions
+        misread = Source.of_file("gemini", kept, kept.stat(), kept.stem)
+        ingest_source(store, misread, settings=settings, redact=redact)
+
+    (result,) = ingest_path(store, kept, settings=settings, redact=redact)
+
+    assert result.new_turns == 1
+    assert store.rows("SELECT agent FROM turn") == [("claude-code",)]
 
 
 @pytest.mark.parametrize("how", ["registry", "hash", "unknown"])
