@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engram.transcripts.json_values import parse_json
@@ -21,6 +21,7 @@ LONG = "word " * 20_000
 PICTURE = "iVBORw0KGgo" * 10_000
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_VALUES, st.booleans())
 def test_value_is_as_the_standard_library_reads_it(value: Any, is_ascii: bool) -> None:
     text = json.dumps(value, ensure_ascii=is_ascii)
