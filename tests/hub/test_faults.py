@@ -26,7 +26,9 @@ from engram.hub.server.accounts import list_teams, make_keeper, remove_member
 from engram.hub.server.statement_pages import MAX_BODY_BYTES
 from engram.models.hub.spaces import list_servers, list_set_aside, private_space
 from engram.redaction import redact
+from engram.system.clock import DAY_MS, SYSTEM_CLOCK, FixedClock
 from tests.hub.machines import Hub, Machine
+from tests.hub.postgres import Postgres
 from tests.hub.test_rounds import pair
 from tests.hub.test_service import Device
 from tests.hub.test_teams import Person, make_person, make_team, team
@@ -306,3 +308,49 @@ def test_what_an_erased_member_said_in_a_sealed_team_stays_until_a_keeper_erases
 
     assert len(ada.theirs()) == 1
     assert hub.rows("SELECT 1 FROM hub.statement WHERE author = %s", list_servers(bob.store)[0].member_id) == []
+
+
+def test_machines_that_followed_a_hub_whose_clock_was_ahead_go_on_when_it_is_right_again(
+    postgres: Postgres, make_machine: Make
+) -> None:
+    clock = FixedClock(SYSTEM_CLOCK.now_ms())
+    with Hub.running(postgres.make_database(), clock) as hub:
+        laptop, desktop = make_machine("laptop"), make_machine("desktop")
+        laptop.join(hub, hub.invite("Ada"))
+        laptop.sync()
+        clock.at_ms += 40 * DAY_MS
+        for text in ("One.", "Two."):
+            laptop.save(text)
+            laptop.sync()
+        clock.at_ms -= 40 * DAY_MS
+        laptop.save("Three.")
+        laptop.sync()
+        desktop.join(hub, laptop.code())
+        desktop.sync()
+        desktop.save("Four.")
+        desktop.sync()
+        laptop.sync()
+
+        assert laptop.texts() == desktop.texts() == {"One.", "Two.", "Three.", "Four."}
+
+
+def test_an_answer_of_no_known_kind_ends_the_round(
+    hub: Hub, make_machine: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop = make_machine("laptop")
+    laptop.join(hub, hub.invite("Ada"))
+    laptop.save("One.")
+    sent, send = [], Connection.send
+
+    def lie(connection: Connection, what: str, body: bytes, **options: Any) -> bytes:
+        data = send(connection, what, body, **options)
+        if what != "push":
+            return data
+        sent.append(what)
+        assert len(sent) < 5, "the machine pushes the same rows again and again"
+        return data[:-1] + bytes([99])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Connection, "send", lie)
+        assert "unknown answer" in error_of(laptop)
+    assert error_of(laptop) == ""

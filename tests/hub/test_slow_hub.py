@@ -55,7 +55,10 @@ def test_whatever_the_line_does_the_round_ends_and_the_next_one_is_right(
         own = laptop.save(f"Said on the laptop before {fault}.")
         proxy.fault = lambda asked, fault=fault: fault if asked == what else ""
 
-        errors_of(laptop)
+        for _ in range(20):
+            errors_of(laptop)
+            if proxy.counts[fault]:
+                break  # on a busy machine, an earlier request may have taken too long
 
         assert proxy.counts[fault], fault
         proxy.fault = lambda asked: ""

@@ -24,7 +24,6 @@ from urllib.parse import unquote, urlsplit
 from engram.errors import BadRequest, HubRefused, HubUnreachable
 from engram.hub.protocol.frames import PROTOCOL, Answers, Page, Push, pack_push, unpack_answers, unpack_page
 from engram.hub.protocol.requests import REQUEST_HEADER, HelloAnswer, HelloRequest, Membership, from_bytes, to_bytes
-from engram.hub.protocol.statements import MAX_ACCEPTED_AHEAD_MS
 from engram.models.engine.transaction import Tx
 
 #: How long a long poll waits for a change, in seconds.
@@ -130,8 +129,6 @@ class Transport(Protocol):
     received_bytes: int
     #: The last push from this device that the hub reported in this round; b"" if there is none.
     last_push: bytes
-    #: How far ahead of the hub's time a pulled statement may be, in milliseconds.
-    most_ahead_ms: int
 
     def __enter__(self) -> Self:
         """Return the transport; it is closed at the end of the block."""
@@ -173,8 +170,6 @@ class Transport(Protocol):
 
 class Connection(Transport):
     """Talks to one hub over HTTPS, for one round or command. Not thread-safe."""
-
-    most_ahead_ms = 2 * MAX_ACCEPTED_AHEAD_MS
 
     def __init__(self, url: str, token: str = "", *, limits: Limits | None = None) -> None:
         """Set up the connection without opening it.

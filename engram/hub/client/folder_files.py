@@ -40,9 +40,6 @@ MAX_JOINED_ROWS, MAX_JOINED_BYTES = 1_000, 4_000_000
 MAX_RETIRED = 1_000
 #: The usual reason why a file can't be read: the sync program has not finished with it.
 ON_ITS_WAY = "it is truncated, damaged or still on its way"
-#: How far ahead of the current time a statement may be, in milliseconds. A hundred years are no real limit, which is
-#: safe because only this person's machines have the key.
-MOST_AHEAD_MS = 3_155_760_000_000
 DEVICE = lazy_regex("[0-9a-f]{16}")
 _NAME = lazy_regex(r"([0-9]{8})-([0-9]{8})-([0-9a-f]{32})\.seg")
 COPY = lazy_regex(r"([0-9]{8}-[0-9]{8}-[0-9a-f]{32})\b.*\.seg")

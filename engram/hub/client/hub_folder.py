@@ -36,7 +36,6 @@ from engram.hub.client.folder_files import (
     MAX_RETIRED,
     MAX_SMALL_FILES,
     MEMBER_ID,
-    MOST_AHEAD_MS,
     ON_ITS_WAY,
     PATIENCE_MS,
     SMALL_BYTES,
@@ -85,8 +84,6 @@ logger = logging.getLogger(__name__)
 
 class Folder(Transport):
     """Uses a folder as the hub, for one round or command. Not thread-safe."""
-
-    most_ahead_ms = MOST_AHEAD_MS
 
     def __init__(
         self,

@@ -121,8 +121,8 @@ def unpack_answers(data: bytes) -> Answers:
     """Decode answers. Raises BadRequest if the bytes are malformed."""
     mark_seq, mark, count = _unpack_head(_ANSWERS, _MAGIC_ANSWERS, data)
     answers = data[_ANSWERS.size :]
-    if len(answers) != count:
-        raise BadRequest("the hub's answer is truncated")
+    if len(answers) != count or max(answers, default=TAKEN) > NOT_YOURS:
+        raise BadRequest("the hub's answer is truncated, or contains an unknown answer")
     return Answers(tuple(answers), mark_seq, mark)
 
 

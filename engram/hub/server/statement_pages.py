@@ -12,6 +12,7 @@ from engram.hub.protocol.frames import (
     BAD_CLOCK,
     FORGOTTEN,
     KNOWN,
+    MAX_ROWS,
     NO_ROOM,
     NOT_YOURS,
     TAKEN,
@@ -21,11 +22,9 @@ from engram.hub.protocol.frames import (
     Push,
     Row,
 )
-from engram.hub.protocol.statements import MAX_ACCEPTED_AHEAD_MS, clock_of
+from engram.hub.protocol.statements import MAX_ACCEPTED_AHEAD_MS, MAX_AHEAD_MS, clock_of
 from engram.hub.server.hub_database import Database
 
-#: Maximum number of rows in a page.
-MAX_ROWS = 2_000
 #: Maximum total size of the bodies in a page, in bytes; the last row may exceed it.
 MAX_BODY_BYTES = 8_000_000
 WRITER, KEEPER = 2, 3
@@ -103,7 +102,8 @@ def push_page(
         if place.is_copy:
             raise IsCopy
         rows = push.rows
-        answers = [_check(row, place, device_id, member_id, now_ms) for row in rows]
+        latest = _latest_clock(connection, push, member_id, now_ms)
+        answers = [_check(row, place, device_id, member_id, latest) for row in rows]
         gone = _stored(connection, push.ns_id, rows, "s.is_forgotten")
         for number, row in enumerate(rows):
             if answers[number] == TAKEN and (row.author, row.memory_id) in gone:
@@ -130,14 +130,31 @@ def push_page(
     return Answers(tuple(answers), head, mark)
 
 
-def _check(row: Row, place: Any, device_id: int, member_id: int, now_ms: int) -> int:
+def _latest_clock(connection: psycopg.Connection[Any], push: Push, member_id: int, now_ms: int) -> int:
+    """Return the greatest clock value that is accepted.
+
+    If the hub's own clock was ahead, its members' machines followed it and never go back, so that a member's rows may
+    be as far ahead as those that the hub has accepted from them.
+    """
+    latest = clock_of(now_ms + MAX_ACCEPTED_AHEAD_MS)
+    if all(row.hlc <= latest for row in push.rows):
+        return latest
+    newest = _first(
+        connection.execute(
+            "SELECT max(hlc) AS hlc FROM hub.statement WHERE ns_id = %s AND author = %s", (push.ns_id, member_id)
+        )
+    ).hlc
+    return max(latest, (newest or 0) + clock_of(MAX_AHEAD_MS))
+
+
+def _check(row: Row, place: Any, device_id: int, member_id: int, latest: int) -> int:
     """Return the reason why a row is refused, or ``TAKEN`` if it may be stored."""
     is_allowed = row.author == member_id and place.role >= WRITER
     if row.device != device_id or not (is_allowed or (row.is_forgotten and place.role >= KEEPER)):
         return NOT_YOURS
     if len(row.body) > place.most_body:
         return TOO_LARGE
-    if row.hlc > clock_of(now_ms + MAX_ACCEPTED_AHEAD_MS):
+    if row.hlc > latest:
         return BAD_CLOCK
     return TAKEN
 
