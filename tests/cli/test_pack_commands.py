@@ -242,3 +242,18 @@ def test_the_author_is_told_what_readers_will_not_be_shown(author: Type, tmp_pat
     assert f"sees it only on request: {texts[1]}" in told
     assert f"sees it only on request: {texts[0]}" not in told
     assert facts["held_back"] == [texts[1]]
+
+
+def test_an_update_does_not_announce_what_the_reader_has_forgotten(author: Type, reader: Type, tmp_path: Path) -> None:
+    file = tmp_path / "rules.pack"
+    make(author, file, 1, "Migrations are reversible.", "Views stay thin.")
+    assert reader("pack", "add", str(file), "--project", "app", "--yes").exit_code == 0
+    with open_store(tmp_path / "reader" / "memory.db") as store:
+        (gone,) = (memory for memory in all_memories(store) if memory.summary == "Views stay thin.")
+    assert reader("forget", gone.episode_id, "--yes").exit_code == 0
+    make(author, file, 2, "Migrations are reversible.", "Views stay thin.", "Settings come from the environment.")
+    with open_store(tmp_path / "reader" / "memory.db") as store:
+        change = plan_pack(store, read_pack(file.read_bytes()), is_update=True)
+
+    assert change.added == ("Settings come from the environment.",)
+    assert (change.changed, change.removed) == ((), ())

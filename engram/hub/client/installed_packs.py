@@ -123,8 +123,10 @@ def plan_pack(store: Reader, pack: Pack, *, is_update: bool) -> PackChange:
     incoming = {said["id"]: _incoming(pack, said) for said in pack.memories}
     added, changed = [], []
     for memory_id, arrived in incoming.items():
-        text = arrived.text or {}
-        here = find_memory(store, known[memory_id].episode_id) if memory_id in known else None
+        text, said = arrived.text or {}, known.get(memory_id)
+        here = None if said is None else find_memory(store, said.episode_id)
+        if said is not None and said.is_forgotten:
+            continue  # the user forgot it
         if here is None:
             added.append(str(text["s"]))
         elif (here.summary, here.content) != (text["s"], text["c"]):
