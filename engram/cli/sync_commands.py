@@ -108,7 +108,12 @@ def sync_once(workspace: Workspace, store: Store, *, is_quiet: bool = False) -> 
     start_logging(workspace.places.logs, "cli", workspace.settings.log_level, workspace.redactor())
     with hold_rounds(workspace, store) as lease, _Progress(store, is_quiet=is_quiet) as progress:
         return sync_all(
-            store, workspace.places, workspace.redactor(), is_forced=True, goes_on=lease.goes_on, told=progress.show
+            store,
+            workspace.places,
+            workspace.redactor(),
+            is_forced=True,
+            goes_on=lease.goes_on,
+            on_progress=progress.show,
         )
 
 

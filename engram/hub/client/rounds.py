@@ -57,7 +57,7 @@ RETRY_SECONDS = (5, 15, 60, 300, 900)
 _TRY_AGAIN_MS = 86_400_000
 #: Number of this machine's latest pushes that are reported to the hub when a round begins, so that the hub can compare
 #: them with the last one that it has.
-_TOLD_PUSHES = 16
+_REPORTED_PUSHES = 16
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class Steps:
     #: Called before each step; the round stops if it returns False.
     goes_on: Callable[[], bool]
     #: Called before each page with the number of changes that were pulled and pushed so far.
-    told: Callable[[int, int], None]
+    on_progress: Callable[[int, int], None]
 
 
 def sync_all(
@@ -102,7 +102,7 @@ def sync_all(
     is_forced: bool = False,
     limits: Limits | None = None,
     goes_on: Callable[[], bool] = lambda: True,
-    told: Callable[[int, int], None] = lambda pulled, pushed: None,
+    on_progress: Callable[[int, int], None] = lambda pulled, pushed: None,
 ) -> list[Round]:
     """Run a round with every hub that is due. A hub that fails is retried later, and does not affect the others.
 
@@ -110,7 +110,7 @@ def sync_all(
         is_forced: True to include hubs that have just failed.
         limits: how long each hub may take; the usual limits if None.
         goes_on: called before each step; the rounds stop if it returns False.
-        told: called from time to time with the number of changes that a round has pulled and pushed so far.
+        on_progress: called from time to time with the number of changes that a round has pulled and pushed so far.
     """
     rounds = []
     servers = list_servers(store)
@@ -125,7 +125,7 @@ def sync_all(
         if not goes_on():
             break
         try:
-            sync_server(Steps(store, places, redact, limits, is_forced, goes_on, told), server, done)
+            sync_server(Steps(store, places, redact, limits, is_forced, goes_on, on_progress), server, done)
             now_ms = store.now_ms()
             if server.failures or server.last_error or not 0 <= now_ms - server.synced_at_ms < 1_000:
                 with store.transaction() as tx:
@@ -225,7 +225,7 @@ def _say_hello(store: Store, connection: Transport, server: Server, keyring: Key
 
 def _hello(connection: Transport, server: Server, keyring: Keyring, marks: dict[int, tuple[int, bytes]]) -> HelloAnswer:
     """Say hello as this machine. Raises HubRefused if the hub takes it for another machine."""
-    answer = connection.hello(HelloRequest(server.pushes[-_TOLD_PUSHES:], marks))
+    answer = connection.hello(HelloRequest(server.pushes[-_REPORTED_PUSHES:], marks))
     known = keyring.device(server.url)
     if known and answer.device_id != known:
         raise HubRefused("the hub takes this machine for another one; nothing was changed")
@@ -283,10 +283,10 @@ def _known_spaces(store: Store, server: Server, answer: HelloAnswer) -> list[tup
     settles which. A second private space and spaces of unknown kinds are ignored.
     """
     known = {space.ns_id: space for space in list_spaces(store, server.id)}
-    told = [(known[facts.ns_id], facts) for facts in answer.spaces if facts.ns_id in known]
+    listed = [(known[facts.ns_id], facts) for facts in answer.spaces if facts.ns_id in known]
     offers = {facts.ns_id: facts.name for facts in answer.spaces if facts.kind == "team" and facts.ns_id not in known}
     note_offers(store, server.id, offers)
-    return [(space, facts) for space, facts in told if space.kind == facts.kind]
+    return [(space, facts) for space, facts in listed if space.kind == facts.kind]
 
 
 def _sync_space(steps: Steps, link: SpaceLink, facts: SpaceFacts, done: Round, hub_ms: int) -> None:
@@ -295,7 +295,7 @@ def _sync_space(steps: Steps, link: SpaceLink, facts: SpaceFacts, done: Round, h
     pulled, pushed = Pulled(), Pushed()
 
     def goes_on() -> bool:
-        steps.told(done.pulled + pulled.rows, done.pushed + pushed.rows)
+        steps.on_progress(done.pulled + pulled.rows, done.pushed + pushed.rows)
         done.is_unfinished = done.is_unfinished or link.connection.is_over or not steps.goes_on()
         return not done.is_unfinished
 
@@ -368,9 +368,9 @@ def _drop_lost(store: Store, connection: Transport, server: Server, answer: Hell
 
     Memories that were pulled are kept.
     """
-    told = {facts.ns_id for facts in answer.spaces}
+    listed = {facts.ns_id for facts in answer.spaces}
     for space in list_spaces(store, server.id):
-        if space.is_team and space.ns_id not in told and not _has_seat(connection, space):
+        if space.is_team and space.ns_id not in listed and not _has_seat(connection, space):
             with store.transaction() as tx:
                 drop_space(tx, space.id)
 
