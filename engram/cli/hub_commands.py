@@ -431,6 +431,8 @@ def key(workspace: Workspace, space: str, show: bool, rotate: bool, yes: bool, a
             check_key(store, space, is_new=rotate)
         if rotate:
             confirm(yes, as_json, "Encrypt the space with a new key? Your other machines will ask for its phrase.")
+            # What other machines have sent can't be read with the new key until it has been sent again.
+            sync_once(workspace, store, is_quiet=as_json)
             phrase = rotate_key(store, workspace.places, space)
         elif show:
             phrase = phrase_of(_newest_key(workspace, store, space))

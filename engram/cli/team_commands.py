@@ -492,7 +492,7 @@ def mute(workspace: Workspace, name: str, off: bool, as_json: bool) -> None:
             team_sharing.unmute(store, name)
             done = f"{name} is unmuted; what they shared arrives with the next sync."
         else:
-            _, gone = team_sharing.mute(store, name)
+            gone = team_sharing.mute(store, name)
             done = f"{name} is muted; {number_of(gone, 'memory')} deleted from this machine."
     workspace.wake_worker()
     tell(as_json, {"member": name, "muted": not off}, done)

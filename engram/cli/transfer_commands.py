@@ -32,7 +32,7 @@ from engram.errors import AlreadyRunning, BadRequest, BrokenDatabase, NotFound, 
 from engram.hub.client.membership import list_unknown
 from engram.models.engine.database import owning_database
 from engram.models.engine.transaction import Reader, Store
-from engram.models.hub.outgoing_statements import carry_hubs
+from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.memories.memory_records import Memory
 from engram.models.open_memory import open_memory
 from engram.models.projects.projects import list_held_projects

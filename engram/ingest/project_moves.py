@@ -22,6 +22,7 @@ from engram.ingest.session_project import TurnPlaces, holds_another, project_for
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.transaction import Store
 from engram.models.hub.shares import list_rules
+from engram.models.memories.memory_changes import say_project_again
 from engram.models.projects.project_folders import (
     Part,
     ProjectHints,
@@ -92,6 +93,8 @@ def read_hints(store: Store, limit: int = MAX_READ) -> int:
         read = read_git_hints(folder)
         with store.transaction() as tx:
             note_hints(tx, hints.project.id, read.remote, read.first_commit)
+            if read.remote != hints.remote:
+                say_project_again(tx, hints.project.id)
     return min(len(due), limit)
 
 

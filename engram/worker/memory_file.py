@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from engram.errors import BrokenDatabase, MissingDatabase, OlderSchema, StoreError
 from engram.models.engine.database import is_deleted, is_replaced, using_database
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing_statements import carry_hubs
+from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import (
     Backup,

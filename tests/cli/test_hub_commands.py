@@ -116,6 +116,26 @@ def test_a_hub_is_shown_left_and_its_keys_are_gone(hub: Hub, tmp_path: Path, mon
     assert "can no longer connect" in type_command(home, "engram hub members --remove grace --erase --yes").output
 
 
+def test_a_new_key_keeps_what_a_machine_had_sent_before_it_was_shut_out(hub: Hub, tmp_path: Path) -> None:
+    laptop, stolen, third = (tmp_path / name for name in ("laptop", "stolen", "third"))
+    type_command(laptop, f"engram hub join {hub.url} {hub.invite('hopper')}")
+    type_command(laptop, "engram hub sync")
+    code = json.loads(type_command(laptop, "engram hub devices --add --json").output)["code"]
+    type_command(stolen, f"engram hub join {hub.url} {code} --name stolen")
+    type_command(stolen, 'engram save --global "Moths cause bugs."')
+    type_command(stolen, "engram hub sync")
+    devices = json.loads(type_command(laptop, "engram hub devices --json").output)["devices"]
+    (number,) = (device["device"] for device in devices if device["name"] == "stolen")
+    assert type_command(laptop, f"engram hub devices --remove {number} --yes").exit_code == 0
+    phrase = json.loads(type_command(laptop, "engram hub key --rotate --yes --json").output)["phrase"]
+    assert type_command(laptop, "engram hub sync").exit_code == 0
+    joining = f"engram hub join {hub.url} {hub.invite('hopper')} --phrase"
+    assert type_command(third, joining, input=phrase + "\n").exit_code == 0
+    assert type_command(third, "engram hub sync").exit_code == 0
+
+    assert "Moths cause bugs." in type_command(third, 'engram recall "moths"').output
+
+
 def test_a_hub_that_is_down_is_named_and_nothing_else_changes(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from engram.errors import AlreadyRunning
 from engram.forgetting.forget import forget_memory
 from engram.memories.save import save_memory
 from engram.models.engine.database import FOLDER_NAME, using_database
-from engram.models.hub.outgoing_statements import carry_hubs
+from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.memories import memory_records
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import list_backups, make_backup

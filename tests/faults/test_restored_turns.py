@@ -7,7 +7,7 @@ from pathlib import Path
 from transcript_lines import say
 
 from engram.enums import Actor
-from engram.models.hub.outgoing_statements import carry_hubs
+from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.memories import memory_records
 from engram.models.memories.memory_changes import change_memory
 from engram.models.open_memory import open_store

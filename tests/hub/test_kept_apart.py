@@ -237,3 +237,25 @@ def test_a_copy_of_the_hub_that_is_put_back_twenty_times_heals(hub: Hub, make_ma
     third.sync()
     assert third.texts() == kept
     assert third.said() == laptop.said() == desktop.said()
+
+
+def test_what_another_machine_sealed_with_the_former_key_reaches_a_machine_that_has_only_the_new_one(
+    hub: Hub, make_machine: Make
+) -> None:
+    laptop, desktop, third = (make_machine(name) for name in ("laptop", "desktop", "third"))
+    laptop.join(hub, hub.invite("Ada"))
+    laptop.sync()
+    desktop.join(hub, laptop.code())
+    memory = desktop.save("Said on the desktop, and not pulled by the laptop.")
+    desktop.sync()
+    phrase = rotate_key(laptop.store, laptop.places, "private")
+    laptop.sync()
+    third.join(hub, hub.invite("Ada"), phrase=phrase)
+    third.sync()
+    assert [row.reason for row in list_set_aside(third.store)] == ["sealed with a key that this machine does not have"]
+    give_key(desktop.store, desktop.places, "private", phrase)
+    desktop.sync()
+    third.sync()
+
+    assert third.texts() == {memory.content}
+    assert list_set_aside(third.store) == []

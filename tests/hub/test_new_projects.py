@@ -171,3 +171,25 @@ def test_a_paused_project_waits_for_its_clone(pair: tuple[Machine, Machine], tmp
     pause(desktop.store, arrived.identity, desktop.store.now_ms() + 60_000)
 
     assert find_or_await(desktop.store, str(tmp_path / "src1"), remote) is None
+
+
+@pytest.mark.parametrize("has_memory_there", [True, False])
+def test_what_was_said_before_the_remote_was_known_moves_even_if_nothing_else_is_said(
+    pair: tuple[Machine, Machine], tmp_path: Path, has_memory_there: bool
+) -> None:
+    laptop, desktop = (
+        Checkout(machine, tmp_path / f"src{number}" / "shop", with_remote=False) for number, machine in enumerate(pair)
+    )
+    laptop.save("We deploy with blue-green switches.")
+    for checkout in (laptop, desktop):
+        checkout.machine.sync()
+        checkout.add_remote()
+        checkout.learn_remote()
+    if has_memory_there:
+        desktop.save("The staging database is called heron.")
+    for checkout in (laptop, desktop, laptop, desktop):
+        checkout.machine.sync()
+
+    assert laptop.names() == [str(laptop.folder)]
+    assert desktop.names() == [str(desktop.folder)]
+    assert [checkout.machine.sync().pushed for checkout in (laptop, desktop)] == [0, 0]

@@ -373,3 +373,56 @@ def test_a_sealed_team_needs_its_key_and_the_hub_reads_nothing(
     bob.machine.sync()
     assert bob.theirs() == []
     assert ada.machine.find(memory.episode_id).content == memory.content
+
+
+def test_a_share_that_ended_holds_again_for_whoever_missed_that_in_between(team: tuple[Person, Person, Person]) -> None:
+    ada, bob, _ = team
+    memory = ada.save("Deploys run on Fridays.")
+    ada.share(memory)
+
+    def set_status(status: Status) -> None:
+        with ada.store.transaction() as tx:
+            change_memory(tx, ada.machine.find(memory.episode_id), "end", actor=Actor.USER, status=status)
+
+    set_status(Status.ARCHIVED)
+    ada.machine.sync()
+    bob.machine.sync()
+    assert [told.is_current for told in bob.theirs()] == [False]
+    set_status(Status.ACTIVE)
+    edit_memory(ada.store, memory.episode_id, redact, content="Deploys run on Mondays.", actor=Actor.USER)
+    ada.share(memory)
+    bob.machine.sync()
+
+    assert [(told.content, told.is_current) for told in bob.theirs()] == [("Deploys run on Mondays.", True)]
+
+
+def test_a_keeper_erases_for_everyone_what_they_have_forgotten_themselves(team: tuple[Person, Person, Person]) -> None:
+    ada, bob, cyd = team
+    bob.share(bob.save("Deploys run on Fridays."))
+    ada.machine.sync()
+    cyd.machine.sync()
+    (told,) = ada.theirs()
+    ada.machine.forget(told.episode_id)
+    assert "erased for everyone" in ada.unshare(told.episode_id)
+    cyd.machine.sync()
+
+    assert cyd.theirs() == []
+    with pytest.raises(NotFound):
+        ada.unshare(told.episode_id)
+
+
+def test_a_share_ends_with_its_memory_on_a_machine_that_is_not_in_the_team(
+    hub: Hub, team: tuple[Person, Person, Person], make_machine: Make
+) -> None:
+    ada, bob, _ = team
+    memory = ada.save("Deploys run on Fridays.")
+    ada.share(memory)
+    desktop = make_machine("desktop")
+    desktop.join(hub, ada.machine.code())
+    desktop.sync()
+    with desktop.store.transaction() as tx:
+        change_memory(tx, desktop.find(memory.episode_id), "end", actor=Actor.USER, status=Status.ARCHIVED)
+    for machine in (desktop, ada.machine, bob.machine):
+        machine.sync()
+
+    assert [told.is_current for told in bob.theirs()] == [False]

@@ -10,7 +10,7 @@ from growing_transcript import Ingest, Transcript, Turns
 
 from engram.enums import Actor
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing_statements import carry_hubs
+from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.open_memory import open_store
 from engram.models.rescue.carry_over import recover_by_hand
 from engram.models.work import work

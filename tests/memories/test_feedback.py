@@ -17,7 +17,7 @@ from engram.forgetting.forget import forget_memory
 from engram.memories.correct import correct_memory, judge_memory, take_back_judgement
 from engram.memories.save import MAX_WHY_CHARACTERS, edit_memory, pin_memory, revive_memory, save_memory
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing_statements import carry_hubs
+from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.memories.judgements import Usefulness, judged_memories, usefulness_of
 from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_history import history_of, list_runs

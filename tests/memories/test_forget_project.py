@@ -18,7 +18,7 @@ from engram.exchange.export import to_markdown
 from engram.forgetting.whole_project import forget_project
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing_statements import carry_hubs
+from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.memories import memory_changes, memory_history, memory_records
 from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.open_memory import open_store

@@ -30,7 +30,7 @@ from engram.ingest.read_sources import ingest_path
 from engram.memories.correct import judge_quotation
 from engram.models.engine.transaction import Store
 from engram.models.forgetting import forget_memories
-from engram.models.hub.outgoing_statements import carry_hubs
+from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.memories import memory_changes, memory_records
 from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.open_memory import open_store

@@ -65,7 +65,9 @@ class Recorder(ChangeListener):
     def made(self, tx: Tx, memory: Memory, action: str) -> None:
         self.heard.append(("made", memory.episode_id, action))
 
-    def changed(self, tx: Tx, before: Memory, after: Memory, action: str, actor: Actor) -> None:
+    def changed(
+        self, tx: Tx, before: Memory, after: Memory, action: str, actor: Actor, at_ms: int | None = None
+    ) -> None:
         self.heard.append(("changed", after.episode_id, action, actor.value))
 
     def erased(self, tx: Tx, before: Memory, after: Memory) -> None:

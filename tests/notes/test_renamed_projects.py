@@ -10,7 +10,7 @@ import pytest
 from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing_statements import carry_hubs
+from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.open_memory import open_store
 from engram.models.projects.project_folders import merge_projects, rename_project
 from engram.models.projects.projects import ProjectRow, ensure_project

@@ -12,7 +12,7 @@ from engram.enums import Actor
 from engram.errors import BrokenDatabase, StoreError
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing_statements import carry_hubs
+from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import list_backups
 from engram.models.rescue.restore import restore_backup

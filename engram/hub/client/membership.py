@@ -33,7 +33,7 @@ from engram.hub.protocol.requests import (
     split_code,
 )
 from engram.models.engine.transaction import Reader, Store
-from engram.models.hub.outgoing_statements import begin_enqueuing, say_with_new_key
+from engram.models.hub.outgoing_statements import begin_enqueuing, say_with_new_key, seal_again
 from engram.models.hub.spaces import (
     Server,
     Space,
@@ -471,7 +471,9 @@ def check_key(store: Store, name: str, *, is_new: bool) -> tuple[Space, Server]:
 
 
 def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
-    """Store the key of a space, given as its recovery phrase. Rows that could not be read are pulled again.
+    """Store the key of a space, given as its recovery phrase.
+
+    Rows that could not be read are pulled again, and this machine's own are sent again, sealed with that key.
 
     Raises:
         WrongKey: the space is now sealed with a different key; nothing was stored.
@@ -491,6 +493,7 @@ def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
     keyring.add_key(server.url, space.ns_id, key)
     with store.transaction() as tx:
         change_space(tx, space.id, cursor=0, last_error="")
+        seal_again(tx, space.id)
 
 
 def rotate_key(store: Store, places: Home, name: str) -> str:

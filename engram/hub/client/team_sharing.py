@@ -17,9 +17,9 @@ from engram.hub.client.push_and_pull import learn_members
 from engram.hub.protocol.frames import WrongKey, key_id_of, new_key, unwrap_keys, wrap_keys
 from engram.hub.protocol.requests import ROLES, HelloRequest, SpaceFacts, code_hash, code_text, new_code, split_code
 from engram.models.engine.transaction import Reader, Store, Tx
-from engram.models.hub.incoming_statements import note_rows
-from engram.models.hub.memory_statements import SaidMemory, drop_said, said_in_space, said_of_memory
-from engram.models.hub.outgoing_statements import shared_identity
+from engram.models.hub.incoming_statements import mute_member, remove_received, unmute_member
+from engram.models.hub.memory_statements import SaidMemory, said_in_space, said_of_memory
+from engram.models.hub.outgoing_statements import seal_again, shared_identity
 from engram.models.hub.shares import (
     Candidate,
     Rule,
@@ -43,10 +43,8 @@ from engram.models.hub.spaces import (
     list_servers,
     list_spaces,
     server_of,
-    set_muted,
     space_by_id,
 )
-from engram.models.memories.memory_changes import remove_memory
 from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.projects.projects import ProjectRow, project_by_id
 from engram.paths import Home
@@ -175,7 +173,7 @@ def _text(memory: Memory, redact: Redact) -> dict[str, Any]:
 
 
 def share(store: Store, space: Space, previews: Sequence[Preview]) -> int:
-    """Share exactly the memories that were shown; return how many of them had not been shared before.
+    """Share exactly the memories that were shown; return how many are new to the team or have changed.
 
     Raises:
         BadRequest: a memory has changed since it was shown; nothing was shared.
@@ -229,8 +227,15 @@ def find_shared(store: Store, space: Space, name: str) -> SaidMemory | list[Said
     for standing in list_shares(store, space):
         if name in (standing.said.episode_id, standing.said.memory_id.hex()):
             return standing.said
-    theirs = [said for said in said_in_space(store, space.id) if name in (said.episode_id, said.memory_id.hex())]
-    if theirs and not theirs[0].is_forgotten and theirs[0].author != server_of(store, space).member_id:
+    # What is forgotten only on this machine can still be erased for everyone.
+    theirs = [
+        said
+        for said in said_in_space(store, space.id)
+        if name in (said.episode_id, said.memory_id.hex())
+        and said.author != server_of(store, space).member_id
+        and not (said.is_forgotten and said.version)
+    ]
+    if theirs:
         if space.role != "keeper":
             raise BadRequest(
                 f"{name} is someone else's: report it with `engram team report`, or forget it on this machine"
@@ -415,6 +420,8 @@ def join_team(store: Store, places: Home, server: Server, code: str) -> Space:
     with store.transaction() as tx:
         if known is not None:
             change_space(tx, known.id, role=facts.role, cursor=0, last_error="")
+            if bundle:
+                seal_again(tx, known.id)
             return known
         return add_hub_space(tx, server, facts)
 
@@ -487,49 +494,26 @@ def leave(store: Store, places: Home, space: Space, *, is_erased: bool) -> int:
         connection.ask("team-role", {"ns": space.ns_id, "member": server.member_id, "role": ""})
     with store.transaction() as tx:
         theirs = [said for said in said_in_space(tx, space.id) if said.author != server.member_id]
-        gone = _remove_here(tx, theirs) if is_erased else 0
+        gone = remove_received(tx, theirs) if is_erased else 0
         drop_space(tx, space.id)
     return gone
 
 
-def _remove_here(tx: Tx, said: Sequence[SaidMemory]) -> int:
-    """Delete memories that others shared from this machine without a trace; return how many were deleted."""
-    gone = 0
-    for one in said:
-        if (memory := find_memory(tx, one.episode_id)) is not None:
-            remove_memory(tx, memory, actor=Actor.USER, is_purge=True)
-            gone += 1
-    return gone
-
-
-def mute(store: Store, name: str) -> tuple[Member, int]:
+def mute(store: Store, name: str) -> int:
     """Stop storing a teammate's memories, and delete them from this machine, without notifying the teammate.
 
-    Returns:
-        The teammate, and how many memories were deleted.
+    Return how many were deleted.
     """
     member = require_member(store, name)
-    gone = 0
     with store.transaction() as tx:
-        set_muted(tx, member, True)
-        for space in _spaces_of(store, member):
-            theirs = [said for said in said_in_space(tx, space.id) if said.author == member.member_id]
-            gone += _remove_here(tx, [said for said in theirs if not said.is_forgotten])
-            note_rows(tx, space, [(said.author, said.memory_id) for said in theirs])
-    return member, gone
+        return mute_member(tx, member)
 
 
-def unmute(store: Store, name: str) -> Member:
+def unmute(store: Store, name: str) -> None:
     """Unmute a teammate, so that the next round fetches their memories again."""
     member = require_member(store, name)
     with store.transaction() as tx:
-        set_muted(tx, member, False)
-        for space in _spaces_of(store, member):
-            for memory in said_in_space(tx, space.id):
-                if memory.author == member.member_id and not memory.is_forgotten:
-                    drop_said(tx, memory)
-            change_space(tx, space.id, cursor=0)
-    return member
+        unmute_member(tx, member)
 
 
 def require_member(store: Store, name: str) -> Member:
@@ -586,10 +570,6 @@ def list_reported(store: Store, places: Home, space: Space, *, settle: str = "")
             )
         )
     return reported
-
-
-def _spaces_of(store: Store, member: Member) -> list[Space]:
-    return [space for space in team_spaces(store) if space.server_id == member.server_id]
 
 
 def _connect(keyring: Keyring, server: Server) -> Connection:

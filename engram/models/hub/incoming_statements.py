@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,16 +20,18 @@ from engram.models.hub.memory_statements import (
     SYNC,
     SaidMemory,
     change_said,
+    drop_said,
     fields_of_text,
     find_said,
     id_of_stable,
     registers_of,
+    said_in_space,
     said_privately,
 )
 from engram.models.hub.outgoing_statements import place_of
 from engram.models.hub.shares import link_shares
-from engram.models.hub.spaces import Space
-from engram.models.memories.memory_changes import add_memories, change_memory, differing
+from engram.models.hub.spaces import Member, Space, change_space, list_spaces, set_muted
+from engram.models.memories.memory_changes import add_memories, change_memory, differing, remove_memory
 from engram.models.memories.memory_records import (
     Evidence,
     Memory,
@@ -40,6 +43,7 @@ from engram.models.memories.memory_records import (
 )
 from engram.models.memories.tombstones import is_memory_gone, named_by_any
 from engram.models.memories.watermarks import keep_undone
+from engram.models.projects.projects import PLACEHOLDER, find_project_of_identity
 from engram.models.rescue.clean_copies import is_named_by_tombstone
 
 REASON = "said on another machine"
@@ -62,7 +66,7 @@ class Incoming:
 def take_statement(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
     """Store the content of a statement; return the memory that it created or changed, or None if nothing was new."""
     row = incoming.row
-    mine = find_said(tx, space.id, row.author, row.memory_id)
+    mine = find_said(tx, space.id, row.author, row.memory_id) or _kept_from_team(tx, space, incoming)
     if mine is None:
         return _make(tx, space, incoming)
     if mine.is_forgotten:
@@ -74,10 +78,14 @@ def take_statement(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
             said.pop(EXTRACTED, None)
         change_said(tx, mine, said=json.dumps(said))
     _note_known(tx, mine, incoming.statement)
+    birth = incoming.statement.birth
+    former = "" if incoming.origin else str(birth.get("pf") or "")
+    if former and find_project_of_identity(tx, PLACEHOLDER + former) is not None:
+        place_of(tx, birth["p"], former)
     memory = find_memory(tx, mine.episode_id)
     if memory is None:
         return None
-    if memory.project_id is None and (project := incoming.statement.birth.get("p")):
+    if memory.project_id is None and (project := birth.get("p")):
         memory = _change(tx, memory, project_id=place_of(tx, project).id)
     if not newer:
         return None
@@ -90,6 +98,41 @@ def note_rows(tx: Tx, space: Space, rows: Iterable[tuple[int, bytes]]) -> None:
         {"space_id": space.id, "author": author, "memory_id": memory_id, "episode_id": ""} for author, memory_id in rows
     ]
     tx.insert_many(tables.HubMemory, values, or_ignore=True)
+
+
+def mute_member(tx: Tx, member: Member) -> int:
+    """Mute a teammate, and delete their memories from this machine; return how many were deleted."""
+    gone = 0
+    set_muted(tx, member, True)
+    for space in _teams_of(tx, member):
+        theirs = [said for said in said_in_space(tx, space.id) if said.author == member.member_id]
+        gone += remove_received(tx, [said for said in theirs if not said.is_forgotten])
+        note_rows(tx, space, [(said.author, said.memory_id) for said in theirs])
+    return gone
+
+
+def unmute_member(tx: Tx, member: Member) -> None:
+    """Unmute a teammate, so that the next round pulls their memories again."""
+    set_muted(tx, member, False)
+    for space in _teams_of(tx, member):
+        for said in said_in_space(tx, space.id):
+            if said.author == member.member_id and not said.is_forgotten:
+                drop_said(tx, said)
+        change_space(tx, space.id, cursor=0)
+
+
+def remove_received(tx: Tx, said: Iterable[SaidMemory]) -> int:
+    """Delete memories that others shared from this machine without a trace; return how many were deleted."""
+    gone = 0
+    for one in said:
+        if (memory := find_memory(tx, one.episode_id)) is not None:
+            remove_memory(tx, memory, actor=Actor.USER, is_purge=True)
+            gone += 1
+    return gone
+
+
+def _teams_of(tx: Tx, member: Member) -> list[Space]:
+    return [space for space in list_spaces(tx, member.server_id) if space.is_team]
 
 
 def _note_known(tx: Tx, mine: SaidMemory, theirs: Statement) -> None:
@@ -107,10 +150,9 @@ def _make(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
     row, birth = incoming.row, incoming.statement.birth
     if incoming.text is None:
         return None
-    slot, episode_id = _slot_of(incoming), ""
+    slot, episode_id = _slot_of(incoming), _id_of(space, incoming)
     if not incoming.origin:
         uuids, source = [str(uuid) for uuid in birth.get("e", ())], Source.from_stored(birth.get("s"))
-        episode_id = str(birth.get("id") or "")
         stored = _row_of(space, incoming, episode_id)
         if is_named_by_tombstone(tx, episode_id, slot, uuids, source):
             if is_named_by_tombstone(tx, episode_id, slot, uuids, source, with_purged=False):
@@ -121,13 +163,43 @@ def _make(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
         if (known := id_of_stable(tx, row.memory_id.hex())) is not None:
             tx.insert_many(tables.HubMemory, [stored | {"episode_id": known}])
             return None
-    if not is_memory_id(episode_id) or find_memory(tx, episode_id) is not None or is_memory_gone(tx, episode_id):
+    if not is_memory_id(episode_id) or find_memory(tx, episode_id) is not None:
         episode_id = new_memory_id()
     twin = memory_by_slot(tx, slot) if slot else None
     (made,) = _make_all(tx, space, [(incoming, episode_id, None if twin else slot)])
     if twin is not None:
         _archive_twin(tx, twin, made, is_by_hand=TEXT in incoming.statement.fields)
     return made
+
+
+def _kept_from_team(tx: Tx, space: Space, incoming: Incoming) -> SaidMemory | None:
+    """Return the statement about a memory that is left over from before this machine left a team and joined it again.
+
+    If the user has forgotten the memory, it remains forgotten here.
+    """
+    if not space.is_team:
+        return None
+    row, episode_id = incoming.row, _id_of(space, incoming)
+    here = find_memory(tx, episode_id)
+    is_forgotten = here is None and is_memory_gone(tx, episode_id, with_purged=False)
+    if not is_forgotten and (here is None or here.origin != incoming.origin):
+        return None
+    stored = _row_of(space, incoming, episode_id) | {"said": "{}", "is_forgotten": int(is_forgotten)}
+    tx.insert_many(tables.HubMemory, [stored])
+    return find_said(tx, space.id, row.author, row.memory_id)
+
+
+def _id_of(space: Space, incoming: Incoming) -> str:
+    """Return the local id of a statement's memory, as proposed by the statement if it is the user's own.
+
+    A teammate's memory always gets the same id, so that it is recognised if it was kept, or forgotten, earlier.
+    """
+    if not incoming.origin:
+        return str(incoming.statement.birth.get("id") or "")
+    if not space.is_team:
+        return new_memory_id()
+    key = f"{incoming.row.author} {incoming.row.memory_id.hex()}"
+    return f"ep_{hashlib.blake2b(key.encode(), digest_size=6, person=b'engram teammate').hexdigest()}"
 
 
 def _slot_of(incoming: Incoming) -> str | None:
@@ -342,8 +414,7 @@ def take_statements(tx: Tx, space: Space, statements: Sequence[Incoming]) -> lis
     purged, are passed to ``take_statement``.
     """
     new = _only_new(tx, space, statements)
-    named = [str(incoming.statement.birth["id"]) if not incoming.origin else new_memory_id() for incoming in new]
-    made = _make_all(tx, space, [(one, name, _slot_of(one)) for one, name in zip(new, named, strict=True)])
+    made = _make_all(tx, space, [(one, _id_of(space, one), _slot_of(one)) for one in new])
     stored = set(map(id, new))
     taken = [take_statement(tx, space, incoming) for incoming in statements if id(incoming) not in stored]
     return [*made, *(memory for memory in taken if memory is not None)]
@@ -354,7 +425,7 @@ def _only_new(store: Reader, space: Space, statements: Sequence[Incoming]) -> li
     known = _known_ids(store, space, statements)
     new = []
     for incoming in statements:
-        names = _names_of(incoming)
+        names = _names_of(space, incoming)
         is_plain = bool(incoming.origin) or is_memory_id(str(incoming.statement.birth.get("id")))
         if incoming.text is not None and is_plain and not names & known:
             new.append(incoming)
@@ -362,13 +433,14 @@ def _only_new(store: Reader, space: Space, statements: Sequence[Incoming]) -> li
     return new
 
 
-def _names_of(incoming: Incoming) -> set[tuple[str, Any]]:
+def _names_of(space: Space, incoming: Incoming) -> set[tuple[str, Any]]:
     """Return every name by which a statement's memory may already be known."""
     birth = incoming.statement.birth
-    names: set[tuple[str, Any]] = {("memory", (incoming.row.author, incoming.row.memory_id))}
+    row = incoming.row
+    names: set[tuple[str, Any]] = {("memory", (row.author, row.memory_id)), ("episode", _id_of(space, incoming))}
     if incoming.origin:
         return names
-    names |= {("episode", str(birth.get("id"))), ("stable", incoming.row.memory_id.hex())}
+    names.add(("stable", row.memory_id.hex()))
     if birth.get("sl"):
         names.add(("slot", str(birth["sl"])))
     return names
@@ -389,24 +461,25 @@ def _known_ids(store: Reader, space: Space, statements: Sequence[Incoming]) -> s
         for author, memory_id in store.rows_among(sql, ids, [space.id, wanted])
     }
     memory = tables.Memory
-    every = [_names_of(incoming) for incoming in statements]
+    every = [_names_of(space, incoming) for incoming in statements]
     for kind, column in (("episode", memory.episode_id), ("stable", memory.stable_id), ("slot", memory.slot)):
         values = [value for names in every for name, value in names if name == kind]
         known |= {
             (kind, value) for value in store.fetch_values(memory.select(column).where(in_json_list(column, values)))
         }
-    keys = {key for incoming in statements for key in _tombstone_keys(incoming)}
+    keys = {key for incoming in statements for key in _tombstone_keys(space, incoming)}
     if gone := named_by_any(store, keys):
         for incoming, names in zip(statements, every, strict=True):
-            known |= names if gone & set(_tombstone_keys(incoming)) else set()
+            known |= names if gone & set(_tombstone_keys(space, incoming)) else set()
     return known
 
 
-def _tombstone_keys(incoming: Incoming) -> list[bytes]:
+def _tombstone_keys(space: Space, incoming: Incoming) -> list[bytes]:
     birth = incoming.statement.birth
+    texts = [_id_of(space, incoming)]
     if incoming.origin:
-        return []
-    texts = [str(birth.get("id")), str(birth.get("sl") or "")]
+        return [texts[0].encode()]
+    texts.append(str(birth.get("sl") or ""))
     return [*(text.encode() for text in texts), *(pack_uuid(str(uuid)) for uuid in birth.get("e", ()))]
 
 

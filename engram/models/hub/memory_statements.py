@@ -15,13 +15,14 @@ from typing import Any
 
 from peewee import SQL, ColumnBase, Query, fn
 
-from engram.enums import Actor, Status
-from engram.hub.protocol.statements import EXTRACTED, TEXT, Register, next_clock
+from engram.enums import Actor, Importance, Scope, Status
+from engram.hub.protocol.statements import EXTRACTED, TEXT, Register, clock_of, next_clock
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Tx, Value, asks_record, asks_records
 from engram.models.hub.spaces import Space, change_space, private_space, server_of, space_by_id
 from engram.models.memories.memory_changes import ChangeListener
+from engram.models.memories.memory_history import ERASE, Change, history_of
 from engram.models.memories.memory_records import Memory
 
 #: Action recorded for a change from another machine, which is not sent on.
@@ -125,18 +126,25 @@ def id_of_stable(store: Reader, stable_id: str) -> str | None:
 class Clock:
     """Issues stamps for a space, and stores how far the space's clock has advanced."""
 
-    def __init__(self, tx: Tx, space: Space) -> None:
+    def __init__(self, tx: Tx, space: Space, at_ms: int | None = None) -> None:
+        """Set up the clock. ``at_ms`` is when what it stamps was decided, if not now."""
         self.server = server_of(tx, space)
-        self.space = space
+        # The caller may have read the space before this transaction.
+        self.space = space_by_id(tx, space.id) or space
         self._tx = tx
-        self._hlc = space.clock
+        self._at_ms = at_ms
+        self._hlc = self.space.clock
 
     def stamp(self, value: object = None, at_ms: int | None = None) -> list[Any]:
         """Return a value with a stamp of the current time, or of an earlier time if one is given."""
+        at_ms = self._at_ms if at_ms is None else at_ms
         if at_ms is None:
             self._hlc = next_clock(self._hlc, self._tx.now_ms() + self.server.clock_error_ms)
             return [self._hlc, self.server.device_id, value]
-        return [max(0, at_ms) << 16, self.server.device_id, value]
+        hlc = clock_of(at_ms + self.server.clock_error_ms)
+        # Later stamps must be greater, even if the machine's clock was ahead at that time.
+        self._hlc = max(self._hlc, hlc)
+        return [hlc, self.server.device_id, value]
 
     def store(self) -> None:
         """Store how far the clock has advanced."""
@@ -152,7 +160,14 @@ class SaidListener(ChangeListener):
         if action == SYNC or memory.origin or (space := private_space(tx)) is None:
             return
         clock = Clock(tx, space)
-        row = said_row(clock, memory, first_said(memory, clock.stamp, is_extracted=action == EXTRACT))
+        row = first_row(
+            tx,
+            clock,
+            memory,
+            history_of(tx, memory.episode_id),
+            is_extracted=action == EXTRACT,
+            made_at_ms=memory.kept_at_ms if memory.kept_at_ms < memory.updated_at_ms else None,
+        )
         known = find_said(tx, space.id, clock.server.member_id, row["memory_id"])
         if known is not None and known.is_forgotten:
             # The memory was removed and imported again, so for other machines it is a different memory.
@@ -160,13 +175,15 @@ class SaidListener(ChangeListener):
         tx.insert_many(tables.HubMemory, [row], or_ignore=True)
         clock.store()
 
-    def changed(self, tx: Tx, before: Memory, after: Memory, action: str, actor: Actor) -> None:
+    def changed(
+        self, tx: Tx, before: Memory, after: Memory, action: str, actor: Actor, at_ms: int | None = None
+    ) -> None:
         """State what a person or an agent changed in a memory. If consolidation rewrote it, keep the original text."""
         own = None if action == SYNC else _own(tx, before.episode_id)
         if own is None:
             return
         memory, space = own
-        clock = Clock(tx, space)
+        clock = Clock(tx, space, at_ms)
         said, own_text = dict(memory.said), memory.own_text
         if any(getattr(before, name) != getattr(after, name) for name in TEXT_FIELDS):
             is_grown = action == EXTRACT and TEXT not in said
@@ -238,19 +255,58 @@ class SaidListener(ChangeListener):
             _store(tx, clock, memory, said, memory.own_text)
 
 
-def first_said(memory: Memory, stamp: Any, *, is_extracted: bool) -> dict[str, list[Any]]:
-    said = {EXTRACTED if is_extracted else TEXT: stamp()[:2]}
-    if memory.is_pinned:
-        said["pinned"] = stamp(True)
-    if memory.is_lowered:
-        said["lowered"] = stamp(True)
-    if not is_extracted and memory.status == Status.ARCHIVED:
-        said["ends"] = stamp(memory.valid_to_ms or 0)
-    return said
+#: Name in a statement → field of a memory, and the value that needs no statement.
+_DECIDED_FIELDS = (
+    ("importance", "importance", Importance.NORMAL),
+    ("scope", "scope", Scope.PROJECT),
+    ("pinned", "is_pinned", False),
+    ("lowered", "is_lowered", False),
+)
 
 
-def said_row(clock: Clock, memory: Memory, said: Mapping[str, Any], own_text: str | None = None) -> dict[str, Any]:
-    """Return the row for the first statement about a memory."""
+def first_row(
+    tx: Tx,
+    clock: Clock,
+    memory: Memory,
+    history: Sequence[Change],
+    *,
+    is_extracted: bool,
+    made_at_ms: int | None = None,
+) -> dict[str, Any]:
+    """Return the row for the first statement about a memory.
+
+    Each field is stamped with the time at which it was last decided according to the memory's history, so that a
+    memory that was restored, or that was kept while this machine was not joined, does not undo later changes by other
+    machines.
+
+    Args:
+        history: the memory's history, oldest first.
+        made_at_ms: the stamp of fields that the history does not contain; None for the current time.
+    """
+    steps = [step for step in history if step.before]
+
+    def stamp(value: object, *names: str) -> list[Any]:
+        # The history before forgotten words were erased was deleted.
+        decided = [s.at_ms for s in history if s.action == ERASE or (_is_decided(s) and set(names) & s.after.keys())]
+        return clock.stamp(value, max(decided, default=made_at_ms))
+
+    own_text, is_written = _own_text(memory, steps)
+    said = {EXTRACTED if is_extracted and not is_written else TEXT: stamp(None, *TEXT_FIELDS)[:2]}
+    for name, field, usual in _DECIDED_FIELDS:
+        value = getattr(memory, field)
+        # Other machines create a new memory with its importance and scope, so these need no stamp.
+        is_unusual = value != usual and (value is True or made_at_ms is not None)
+        if is_unusual or any(_is_decided(step) and field in step.after for step in steps):
+            said[name] = stamp(value if isinstance(value, bool) else str(value), field)
+    ends = [step for step in steps if "status" in step.after]
+    # Archiving by a consolidation is not sent to other machines.
+    if _is_decided(ends[-1]) if ends else not is_extracted:
+        if memory.status == Status.ARCHIVED:
+            said["ends"] = stamp(memory.valid_to_ms or 0, "status")
+        elif ends and memory.is_current:
+            said["ends"] = stamp(None, "status")
+        if memory.superseded_by and (follower := _stable_id(tx, memory.superseded_by)):
+            said["next"] = stamp(memory_id_of(follower).hex(), "status")
     return {
         "space_id": clock.space.id,
         "author": clock.server.member_id,
@@ -258,8 +314,38 @@ def said_row(clock: Clock, memory: Memory, said: Mapping[str, Any], own_text: st
         "episode_id": memory.episode_id,
         "version": 1,
         "said": json.dumps(said),
-        "own_text": own_text,
+        "own_text": None if own_text is None else json.dumps(own_text, ensure_ascii=False),
     }
+
+
+def _is_decided(step: Change) -> bool:
+    """Return True for a step that is part of what machines say: by hand, by an extractor, or from another machine."""
+    return step.actor in _BY_HAND or step.action in (EXTRACT, SYNC)
+
+
+def _own_text(memory: Memory, steps: Sequence[Change]) -> tuple[dict[str, Any] | None, bool]:
+    """Return the original text if a consolidation has rewritten it, else None; and True if it was written by hand."""
+    rewritten: dict[str, Any] | None = None
+    is_by_hand = False
+    for step in steps:
+        changed = {name: step.before[name] for name in TEXT_FIELDS if name in step.before}
+        if not changed:
+            continue
+        is_by_hand = is_by_hand or step.actor in _BY_HAND
+        if step.actor in _BY_HAND or step.action == SYNC:
+            rewritten = None
+        elif step.action != EXTRACT:
+            rewritten = changed | (rewritten or {})
+    if rewritten is None:
+        return None, is_by_hand
+    now = {name: getattr(memory, name) for name in TEXT_FIELDS}
+    return text_of_fields(now | rewritten), is_by_hand
+
+
+def _stable_id(tx: Tx, episode_id: str) -> str | None:
+    memory = tables.Memory
+    value = tx.fetch_value(memory.select(memory.stable_id).where(memory.episode_id == episode_id))
+    return None if value is None else str(value)
 
 
 def _decided(tx: Tx, before: Memory, after: Memory, clock: Clock) -> dict[str, list[Any]]:

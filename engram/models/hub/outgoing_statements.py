@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from peewee import SQL, Case, Query, fn
 
-from engram.enums import Actor, Importance, Scope, Status
-from engram.hub.protocol.statements import EXTRACTED, TEXT, Stamp, Statement, clock_of
+from engram.enums import Actor, Importance, Scope, Source, Status
+from engram.hub.protocol.statements import Stamp, Statement, clock_of
 from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.statement import in_json_list, prepared, unpack_uuid, without_index
 from engram.models.engine.transaction import Reader, Store, Tx, asks_records
 from engram.models.hub.memory_statements import (
     SAID,
-    TEXT_FIELDS,
     Clock,
     SaidMemory,
     change_said,
-    first_said,
+    first_row,
     is_said,
-    memory_id_of,
     registers_of,
-    said_row,
     text_of,
-    text_of_fields,
 )
 from engram.models.hub.spaces import (
     SetAside,
     Space,
-    add_server,
-    add_space,
     change_space,
     drop_set_aside,
-    find_server,
-    list_servers,
-    list_spaces,
-    private_space,
-    put_folder_state,
-    read_folder_state,
 )
+from engram.models.memories.memory_history import histories_of
 from engram.models.memories.memory_records import MEMORIES, Memory, memories_of_ids, query_memories
 from engram.models.projects.project_folders import identities_of_project, link_folder, merge_in, merge_projects
 from engram.models.projects.projects import (
@@ -148,7 +136,6 @@ def adopt_placeholders(store: Store) -> int:
 _ENQUEUING, _NOTHING = "hub_enqueuing", "0 0"
 #: Maximum number of memories that are queued for the first upload in one transaction.
 _BATCH = 1_000
-_BY_HAND = (Actor.USER.value, Actor.AGENT.value)
 
 
 # -- The first upload: every memory of this machine.
@@ -159,28 +146,11 @@ def begin_enqueuing(tx: Tx, space_id: int) -> None:
     put_meta(tx, _ENQUEUING, f"{space_id} 0")
 
 
-def carry_hubs(tx: Tx, source: Reader) -> None:
-    """Add the hubs that another memory.db of this machine has joined but this one hasn't; pull everything again."""
-    for server in list_servers(source):
-        if find_server(tx, server.url) is not None:
-            continue
-        joined = add_server(tx, server.url, server.member_id, server.member_name, server.device_id)
-        branch = json.loads(read_folder_state(source, server.id) or "{}").get("branch", "")
-        put_folder_state(tx, joined.id, json.dumps({"branch": branch}))
-        for space in list_spaces(source, server.id):
-            has_private = private_space(tx) is not None
-            added = add_space(
-                tx, joined.id, space.ns_id, space.name, kind=space.kind, role=space.role, is_sealed=space.is_sealed
-            )
-            if space.is_private and not has_private:
-                begin_enqueuing(tx, added.id)
-
-
 def enqueue_all(store: Store, space: Space) -> int:
     """Continue queuing the first upload where it stopped; return how many memories were queued.
 
-    Each field is stamped with the time at which the memory was last changed, so that two machines that started with
-    copies of the same memory.db agree on the newer value.
+    Each field is stamped with the time at which it was last decided, so that two machines that started with copies of
+    the same memory.db agree on the newer value.
     """
     total = 0
     while get_meta(store, _ENQUEUING) not in (None, _NOTHING):
@@ -203,79 +173,20 @@ def enqueue_all(store: Store, space: Space) -> int:
 
 def _enqueue(tx: Tx, space: Space, memories: Sequence[Memory]) -> None:
     clock = Clock(tx, space)
-    steps = _steps_of(tx, [memory.episode_id for memory in memories])
-    rows = []
-    for memory in memories:
-        history = steps.get(memory.episode_id, [])
-        at_ms, is_ended = memory.updated_at_ms, _is_ended_by_hand(history)
-
-        def stamp(value: object = None, at_ms: int = at_ms) -> list[Any]:
-            return clock.stamp(value, at_ms)
-
-        own_text, is_written_by_hand = _own_text(memory, history)
-        is_extracted = memory.source == "auto" and not is_written_by_hand
-        # Archiving by a consolidation is not sent to other machines.
-        in_force = memory if is_ended else dataclasses.replace(memory, status=Status.ACTIVE)
-        said = first_said(in_force, stamp, is_extracted=is_extracted)
-        if TEXT in said and EXTRACTED in said:
-            del said[EXTRACTED]
-        for name, default in (("importance", "normal"), ("scope", "project")):
-            if getattr(memory, name) != default:
-                said[name] = stamp(str(getattr(memory, name)))
-        if is_ended and memory.status == Status.ARCHIVED:
-            said["ends"] = stamp(memory.valid_to_ms or 0)
-        if is_ended and memory.superseded_by and (follower := _stable_id(tx, memory.superseded_by)):
-            said["next"] = stamp(memory_id_of(follower).hex())
-        rows.append(
-            said_row(clock, memory, said, None if own_text is None else json.dumps(own_text, ensure_ascii=False))
+    histories = histories_of(tx, [memory.episode_id for memory in memories])
+    rows = [
+        first_row(
+            tx,
+            clock,
+            memory,
+            histories.get(memory.episode_id, ()),
+            is_extracted=memory.source == Source.AUTO,
+            made_at_ms=memory.kept_at_ms,
         )
+        for memory in memories
+    ]
     tx.insert_many(tables.HubMemory, rows, or_ignore=True)
-    # If the machine's clock was ahead at that time, the stamps are corrected before the push.
-    newest = max(clock_of(memory.updated_at_ms) for memory in memories)
-    table = tables.HubSpace
-    tx.run(table.update(clock=fn.MAX(table.clock, newest)).where(table.id == space.id))
-
-
-def _steps_of(tx: Tx, episode_ids: Sequence[str]) -> dict[str, list[Any]]:
-    """Return id → steps of history that changed fields, oldest first."""
-    history = tables.History
-    listed = in_json_list(history.episode_id, episode_ids)
-    has_fields = history.before != "{}"
-    steps: dict[str, list[Any]] = {}
-    columns = (history.episode_id, history.actor, history.action, history.before, history.after)
-    for row in tx.fetch(history.select(*columns).where(listed & has_fields).order_by(history.id)):
-        steps.setdefault(row.episode_id, []).append(row)
-    return steps
-
-
-def _own_text(memory: Memory, history: Sequence[Any]) -> tuple[dict[str, Any] | None, bool]:
-    """Return the original text if a consolidation has rewritten it, else None; and True if it was written by hand."""
-    rewritten: dict[str, Any] | None = None
-    is_by_hand = False
-    for step in history:
-        before = json.loads(step.before)
-        changed = {name: before[name] for name in TEXT_FIELDS if name in before}
-        if not changed:
-            continue
-        if step.actor in _BY_HAND:
-            rewritten, is_by_hand = None, True
-        elif step.action != "extract":
-            rewritten = changed | (rewritten or {})
-    if rewritten is None:
-        return None, is_by_hand
-    now = {name: getattr(memory, name) for name in TEXT_FIELDS}
-    return text_of_fields(now | rewritten), is_by_hand
-
-
-def _is_ended_by_hand(history: Sequence[Any]) -> bool:
-    last = next((step for step in reversed(history) if "status" in json.loads(step.after)), None)
-    return last is not None and last.actor in _BY_HAND
-
-
-def _stable_id(tx: Tx, episode_id: str) -> str | None:
-    memory = tables.Memory
-    value = tx.fetch_value(memory.select(memory.stable_id).where(memory.episode_id == episode_id))
-    return None if value is None else str(value)
+    clock.store()
 
 
 # -- Pages to push.
@@ -444,6 +355,12 @@ def say_with_new_key(tx: Tx, space_id: int, author: int) -> None:
     """Queue all of the user's statements again, so that they are sealed with the newest key."""
     memory = tables.HubMemory
     tx.run(memory.update(version=memory.version + 1).where((memory.space == space_id) & (memory.author == author)))
+
+
+def seal_again(tx: Tx, space_id: int) -> None:
+    """Queue what this device has sent to a space again, so that it is sealed with the key that was just stored."""
+    memory = tables.HubMemory
+    tx.run(memory.update(version=memory.version + 1).where((memory.space == space_id) & (memory.version > 0)))
 
 
 def forgotten_in_space(store: Reader, space_id: int) -> set[tuple[int, bytes]]:

@@ -22,6 +22,7 @@ from engram.models.engine.statement import RecordReader, prepared, without_index
 from engram.models.engine.transaction import Reader, Tx, Value
 from engram.models.hub.memory_statements import (
     SAID,
+    SYNC,
     Clock,
     SaidMemory,
     change_said,
@@ -56,6 +57,11 @@ class Share:
         return str((self.said.own_text or {}).get("s", ""))
 
     @property
+    def is_ended(self) -> bool:
+        """True if recipients regard it as no longer valid."""
+        return self.said.said.get("ends", [0, 0, None])[2] is not None
+
+    @property
     def is_waiting(self) -> bool:
         """True if it has not been pushed yet."""
         return self.said.version > self.said.pushed
@@ -77,10 +83,11 @@ def add_share(tx: Tx, space: Space, memory: Memory, text: Mapping[str, Any], pro
     birth = {"k": memory.kind.value, "c": memory.created_at_ms, "o": memory.stable_id}
     own_text = json.dumps({**text, _BIRTH: birth | ({"p": list(project)} if project else {})}, ensure_ascii=False)
     known = next((share for share in shares_of(tx, memory.episode_id) if share.space.id == space.id), None)
-    if known is not None and known.said.own_text == json.loads(own_text):
+    if known is not None and known.said.own_text == json.loads(own_text) and not known.is_ended:
         return False
     if known is not None:
-        said = {TEXT: clock.stamp()[:2]}
+        # A machine may have seen only that the former share ended.
+        said = {TEXT: clock.stamp()[:2]} | ({"ends": clock.stamp(None)} if "ends" in known.said.said else {})
         change_said(tx, known.said, said=json.dumps(said), own_text=own_text, version=known.said.version + 1)
     else:
         author, memory_id = clock.server.member_id, copy_id(space.ns_id, memory.stable_id)
@@ -183,13 +190,19 @@ def link_shares(tx: Tx, made: Sequence[tuple[str, str]]) -> None:
 class ShareListener(ChangeListener):
     """Updates shares when the user's memories change, and rules when projects are merged."""
 
-    def changed(self, tx: Tx, before: Memory, after: Memory, action: str, actor: Actor) -> None:
-        """State that a shared memory is no longer valid, or valid again, if its author decided that by hand."""
+    def changed(
+        self, tx: Tx, before: Memory, after: Memory, action: str, actor: Actor, at_ms: int | None = None
+    ) -> None:
+        """State that a shared memory is no longer valid, or valid again, if its author decided that by hand.
+
+        The author may have done that on another machine, which need not have joined the team.
+        """
         force = (before.status.is_current, before.superseded_by)
-        if action == RELEASE or actor not in _BY_HAND or force == (after.status.is_current, after.superseded_by):
+        is_decided = action != RELEASE and (actor in _BY_HAND or action == SYNC)
+        if not is_decided or force == (after.status.is_current, after.superseded_by):
             return
         for share in shares_of(tx, after.episode_id):
-            clock = Clock(tx, share.space)
+            clock = Clock(tx, share.space, at_ms)
             is_over = after.status in (Status.ARCHIVED, Status.SUPERSEDED)
             said = {**share.said.said, "ends": clock.stamp((after.valid_to_ms or 0) if is_over else None)}
             clock.store()

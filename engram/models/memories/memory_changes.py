@@ -52,14 +52,16 @@ class ChangeListener:
     def made(self, tx: Tx, memory: Memory, action: str) -> None:
         """A memory was stored."""
 
-    def changed(self, tx: Tx, before: Memory, after: Memory, action: str, actor: Actor) -> None:
-        """Fields of a memory changed."""
+    def changed(
+        self, tx: Tx, before: Memory, after: Memory, action: str, actor: Actor, at_ms: int | None = None
+    ) -> None:
+        """Fields of a memory changed, at ``at_ms`` if not now."""
 
     def erased(self, tx: Tx, before: Memory, after: Memory) -> None:
         """Words of a memory were forgotten."""
 
     def moved(self, tx: Tx, episode_ids: Query) -> None:
-        """The memories whose ids the query selects are about to move to another project."""
+        """The memories whose ids the query selects are about to move, or their project got another identity."""
 
     def deleted(self, tx: Tx, memory: Memory, *, is_purge: bool) -> None:
         """A memory is about to be deleted permanently."""
@@ -202,7 +204,7 @@ def change_alone(
         return memory
     _withdraw_changed(tx, memory, after)
     for listener in listeners():
-        listener.changed(tx, memory, after, action, actor)
+        listener.changed(tx, memory, after, action, actor, at_ms)
     return after
 
 
@@ -304,6 +306,13 @@ def move_memories(
     for listener in listeners() if is_said else ():
         listener.moved(tx, memory.select(memory.episode_id).where(which))
     tx.run(memory.update({memory.project: to_project, memory.revision: memory.revision + 1}).where(moving))
+
+
+def say_project_again(tx: Tx, project_id: int) -> None:
+    """Notify hubs that a project is identified differently from now on."""
+    memory = tables.Memory
+    for listener in listeners():
+        listener.moved(tx, memory.select(memory.episode_id).where(memory.project == project_id))
 
 
 def move_memories_of_session(tx: Tx, session_ref: int, to_project: int | None, reason: str, *, actor: Actor) -> None:

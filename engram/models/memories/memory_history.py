@@ -148,6 +148,16 @@ def history_of(episode_id: str) -> Query:
     return _CHANGES.select().where(history.episode_id == episode_id).order_by(history.id)
 
 
+def histories_of(store: Reader, episode_ids: Sequence[str]) -> dict[str, list[Change]]:
+    """Return id → history, the oldest step first, for memories that have one."""
+    history = tables.History
+    listed = in_json_list(history.episode_id, episode_ids)
+    histories: dict[str, list[Change]] = {}
+    for step in store.fetch_records(_CHANGES, _CHANGES.select().where(listed).order_by(history.id)):
+        histories.setdefault(step.episode_id, []).append(step)
+    return histories
+
+
 #: The fields of a memory that history records, in order.
 _RECORDED_FIELDS = tuple(
     field.name

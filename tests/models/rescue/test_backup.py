@@ -16,7 +16,7 @@ from engram.enums import Actor
 from engram.errors import BrokenDatabase, StoreError
 from engram.models.engine import migrations
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing_statements import carry_hubs
+from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.memories import memory_changes, memory_records
 from engram.models.open_memory import open_store
 from engram.models.rescue import backup as backups

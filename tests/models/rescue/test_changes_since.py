@@ -13,7 +13,7 @@ from engram.enums import Actor, Judgement, Scope, Source, Status
 from engram.memories.correct import correct_memory, judge_memory, keep_one, supersede_memory, take_back_judgement
 from engram.memories.save import edit_memory, pin_memory, trust_memory
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing_statements import carry_hubs
+from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.memories import memory_changes
 from engram.models.memories.judgements import note_contradiction, open_contradictions, standing_judgements
 from engram.models.memories.memory_history import history_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engram.enums import Actor, Source
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing_statements import carry_hubs
+from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.memories import memory_changes
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import Memory, all_memories, find_memory

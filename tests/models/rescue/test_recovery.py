@@ -14,7 +14,7 @@ from engram.enums import Actor, Scope, Source
 from engram.errors import BudgetReached, DiskFull
 from engram.models.engine.transaction import Store
 from engram.models.forgetting.erase_entries import sources_of
-from engram.models.hub.outgoing_statements import carry_hubs
+from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.hub.spaces import drop_server, list_servers
 from engram.models.memories import memory_changes
 from engram.models.memories.judgements import note_contradiction

@@ -11,7 +11,7 @@ from planting import plant_beside_index
 
 from engram.errors import BadRequest
 from engram.models.engine.transaction import Store
-from engram.models.hub.outgoing_statements import carry_hubs
+from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import make_backup
