@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engram.consolidation.step_context import Context
 from engram.enums import Actor, Importance, Kind, Scope, Source, Status
@@ -34,9 +34,6 @@ from engram.text.titles import MAX_QUESTIONS
 from engram.text.words import words_of
 from engram.transcripts.turns import Role, Turn
 from engram.trust.display import number_of
-
-if TYPE_CHECKING:
-    from engram.extraction.model.reconcile import Relation
 
 logger = logging.getLogger(__name__)
 
@@ -535,21 +532,24 @@ def reconcile(context: Context) -> None:
         except ExtractionError as error:
             logger.info("action=reconcile failed=%s", error)
             continue
+        # A memory that absorbed one may absorb or end others, too.
+        latest: dict[int, Memory] = {}
         for relation in relations:
-            _apply_relation(context, relation)
+            newer, older = (latest.get(memory.id, memory) for memory in (relation.newer, relation.older))
+            latest[newer.id] = _relate(context, newer, relation.action, older)
 
 
-def _apply_relation(context: Context, relation: Relation) -> None:
-    older, newer = relation.older, relation.newer
+def _relate(context: Context, newer: Memory, action: str, older: Memory) -> Memory:
+    """Apply what the model says about two memories, and return the newer one as stored afterwards."""
     if newer.holds_from_ms < older.holds_from_ms or not _is_about_the_same(newer, older) or older.suspect:
-        return
+        return newer
     ending = ending_of(older, newer, Actor.MODEL)
-    if relation.action == "same":
-        if ending is Ending.ENDS and not context.is_undone("archive", older):
-            came_back, confirmations = f"repeats what {older.episode_id} said", older.confirmations + 1
-            archive_repeated(context, newer, older, came_back, confirmations=confirmations, actor=Actor.MODEL)
-        return
-    reason = ENDING_REASONS[relation.action]
+    if action == "same":
+        if ending is not Ending.ENDS or context.is_undone("archive", older):
+            return newer
+        came_back, confirmations = f"repeats what {older.episode_id} said", older.confirmations + 1
+        return archive_repeated(context, newer, older, came_back, confirmations=confirmations, actor=Actor.MODEL)
+    reason = ENDING_REASONS[action]
     if ending is Ending.CONTRADICTION:
         _note_contradiction(context, older, newer, f"{reason}: {newer.summary}")
     elif (
@@ -558,6 +558,7 @@ def _apply_relation(context: Context, relation: Relation) -> None:
         and _supersede(context, older, newer, reason, actor=Actor.MODEL)
     ):
         context.add_line(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
+    return newer
 
 
 def _is_about_the_same(first: Memory, second: Memory) -> bool:

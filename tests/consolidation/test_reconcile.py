@@ -139,6 +139,26 @@ def test_what_is_said_twice_is_one_memory_with_both_pieces_of_evidence(home: Hom
 
 
 @pytest.mark.parametrize(
+    ("told", "statuses"),
+    [
+        ([("m3", "same", "m1"), ("m3", "same", "m2")], ("archived", "archived", "active")),
+        ([("m3", "same", "m1"), ("m3", "supersedes", "m2")], ("archived", "superseded", "active")),
+        ([("m2", "same", "m1"), ("m3", "supersedes", "m2")], ("archived", "superseded", "provisional")),
+        ([("m3", "same", "m1"), ("m1", "same", "m3")], ("archived", "provisional", "active")),
+    ],
+)
+def test_what_absorbed_a_memory_may_absorb_or_end_others_and_be_ended(
+    home: Home, told: list[tuple[str, str, str]], statuses: tuple[str, ...]
+) -> None:
+    kept = [home.keep(f"{OLD}, as said {day} times", day=day, session=f"s{day}") for day in (1, 2, 3)]
+    home.comparer.answer = lambda text: [{"memory": new, "action": what, "target": old} for new, what, old in told]
+
+    home.tidy()
+
+    assert tuple(home.status(memory) for memory in kept) == statuses
+
+
+@pytest.mark.parametrize(
     ("newer", "older"), [("m1", "m2"), ("m9", "m1"), ("m2", "m2"), ("", "m1"), ("m2", "ep_000000000000")]
 )
 def test_an_earlier_one_an_unknown_one_and_itself_end_nothing(home: Home, newer: str, older: str) -> None:

@@ -228,8 +228,8 @@ def test_a_failing_test_that_passes_after_an_edit_is_a_fix_across_turns_too(make
 
     (found,) = fix_memories([first, second])
 
-    assert (found.error_line, found.files, found.turn_key) == ("no rule", ("Makefile",), "t2")
-    assert (found.failed_uuid, found.failed_last_uuid, found.passed_uuid) == ("u1", "u1", "u3")
+    assert (found.last.error_line, found.files, found.turn) == ("no rule", ("Makefile",), 1)
+    assert (found.first.uuid, found.last.uuid, found.passed.uuid) == ("u1", "u1", "u3")
 
 
 def test_what_proves_nothing_is_no_fix(make: type[Make]) -> None:

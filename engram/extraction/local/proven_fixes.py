@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
+from typing import NamedTuple
 
 from engram.enums import Kind
 from engram.extraction.candidate import Candidate, is_own
@@ -144,25 +144,19 @@ _REFERS_TO_LIST = lazy_regex(r"(?::|(?:^|[:;,.] )\(?\d+[.)])$")
 _TYPE = lazy_regex(r"^(?P<type>[a-z]+)(?:\((?P<scope>[^)]+)\))?!?:\s+")
 
 
-@dataclass(frozen=True, slots=True)
-class FixMemory:
+class FixMemory(NamedTuple):
     """A command that failed, and then passed after files were changed."""
 
-    #: The command as it first failed.
-    command: str
-    #: First informative line of the last error, which the changes mended, and of the first; "" if none was stored.
-    error_line: str
-    first_error_line: str
+    #: The calls that failed first and last, and the call that passed.
+    first: Action
+    last: Action
+    passed: Action
     #: Files changed in between, without duplicates.
     files: tuple[str, ...]
-    #: Uuids of the call that failed first, of the call that failed last, and of the call that passed.
-    failed_uuid: str
-    failed_last_uuid: str
-    passed_uuid: str
-    #: Key of the turn in which the command passed.
-    turn_key: str
+    #: Number of the turn in which the command passed.
+    turn: int
     #: The commit that followed in the same turn: "sha subject"; "" for none.
-    commit: str = ""
+    commit: str
 
 
 def fix_memories(turns: Sequence[Turn]) -> list[FixMemory]:
@@ -171,41 +165,27 @@ def fix_memories(turns: Sequence[Turn]) -> list[FixMemory]:
     A command that passes without a change in between was merely rerun. A command with a status hidden by a pipe has
     neither failed nor passed (``told_part``).
     """
-    failed: dict[str, list[tuple[int, Action]]] = {}
+    #: Name of a command → when it failed first, and the calls that failed first and last.
+    failed: dict[str, tuple[int, Action, Action]] = {}
     edits: list[tuple[int, Action]] = []
     memories: list[FixMemory] = []
-    steps = [(turn, action) for turn in turns for action in turn.actions]
-    for index, (turn, action) in enumerate(steps):
+    steps = [(number, action) for number, turn in enumerate(turns) for action in turn.actions]
+    for index, (number, action) in enumerate(steps):
         if action.is_edit and not action.is_error:
             edits.append((index, action))
         name = normal_command(action.command)
         if not name or not _TELLING.search(name) or action.is_refused:
             continue
-        if action.is_error:
-            if not hides_status(action.command, has_failed=True):
-                failed.setdefault(name, []).append((index, action))
-        elif action.is_error is False and name in failed:
-            (began, first), (_, last) = failed[name][0], failed[name][-1]
-            if not tells_passing(action.command, last.command):
-                continue
-            del failed[name]
+        if action.is_error and not hides_status(action.command, has_failed=True):
+            began, first, _ = failed.get(name, (index, action, action))
+            failed[name] = (began, first, action)
+        elif action.is_error is False and name in failed and tells_passing(action.command, failed[name][2].command):
+            began, first, last = failed.pop(name)
             later_edits = edits[bisect_right(edits, began, key=itemgetter(0)) :]
-            files = tuple(dict.fromkeys(file for _, edit in later_edits for file in edit.files))
-            if files:
-                later = [other.commit for other in turn.actions[turn.actions.index(action) :] if other.commit]
-                memories.append(
-                    FixMemory(
-                        command=first.command,
-                        error_line=last.error_line,
-                        first_error_line=first.error_line,
-                        files=files,
-                        failed_uuid=first.uuid,
-                        failed_last_uuid=last.uuid,
-                        passed_uuid=action.uuid,
-                        turn_key=turn.key,
-                        commit=later[0] if later else "",
-                    )
-                )
+            if files := tuple(dict.fromkeys(file for _, edit in later_edits for file in edit.files)):
+                actions = turns[number].actions
+                later = (other.commit for other in actions[actions.index(action) :] if other.commit)
+                memories.append(FixMemory(first, last, action, files, number, next(later, "")))
     return memories
 
 
@@ -216,18 +196,16 @@ def fixes(turns: Sequence[Turn]) -> Iterator[Candidate]:
     cause that a later sentence withdraws, or that the user denies afterwards, doesn't count. The same cause is used
     only once. Errors that a compiler or linter names are left out.
     """
-    number_of = {turn.key: number for number, turn in enumerate(turns)}
     places = {entry.uuid: (number, entry.offset) for number, turn in enumerate(turns) for entry in turn.entries}
     told: set[str] = set()
     for memory in fix_memories(turns):
-        if _NAMED_BY_CHECK.search(memory.error_line):
+        if _NAMED_BY_CHECK.search(memory.last.error_line):
             continue
-        number = number_of[memory.turn_key]
-        said, cause = _cause(turns, memory, number, places)
-        if said is None or cause in told or _is_denied(turns[number:], places.get(memory.passed_uuid), places):
+        said, cause = _cause(turns, memory, places)
+        if said is None or cause in told or _is_denied(turns[memory.turn :], places.get(memory.passed.uuid), places):
             continue
         told.add(cause)
-        yield _fix(turns[number], memory, said, _LABEL.sub("", cause))
+        yield _fix(turns[memory.turn], memory, said, _LABEL.sub("", cause))
 
 
 def _is_denied(turns: Sequence[Turn], passed: tuple[int, int] | None, places: Mapping[str, tuple[int, int]]) -> bool:
@@ -244,17 +222,17 @@ def _fix(turn: Turn, memory: FixMemory, said: TextBlock, cause: str) -> Candidat
     proof = f"It passed after a change of {changed}."
     repair = [after for before, after in pairwise(quotable_sentences(said.text)) if before.endswith(cause)][:1]
     repair = [sentence for sentence in repair if _tells_remedy(sentence)]
-    summary = fitting([f"`{short_command(memory.command)}` failed: {cause}", *repair, proof])
+    summary = fitting([f"`{short_command(memory.first.command)}` failed: {cause}", *repair, proof])
     return sure(
         Kind.FIX,
         turn,
         summary,
         [said.text],
-        (said.uuid, memory.failed_uuid, memory.passed_uuid),
+        (said.uuid, memory.first.uuid, memory.passed.uuid),
         quality=FIX_QUALITY,
         facts=(
-            *(line[:200] for line in (memory.error_line, memory.first_error_line)),
-            *(memory.command[:120], f"changed: {changed}", memory.commit[:120]),
+            *(action.error_line[:200] for action in (memory.last, memory.first)),
+            *(memory.first.command[:120], f"changed: {changed}", memory.commit[:120]),
         ),
         files=memory.files,
         said=[said],
@@ -284,23 +262,23 @@ def short_command(command: str) -> str:
 
 
 def _cause(
-    turns: Sequence[Turn], memory: FixMemory, stop: int, places: Mapping[str, tuple[int, int]]
+    turns: Sequence[Turn], memory: FixMemory, places: Mapping[str, tuple[int, int]]
 ) -> tuple[TextBlock | None, str]:
     """Return the last sentence that states the cause, with its message; (None, "") if there is none.
 
     A cause stated after the command passed counts only if it shares words with the command, its error or the files.
 
     Args:
-        stop: number of the turn in which the command passed.
         places: id of an entry → number of its turn, and its position in the source.
     """
-    start, passed = places.get(memory.failed_last_uuid), places.get(memory.passed_uuid)
+    start, passed = places.get(memory.last.uuid), places.get(memory.passed.uuid)
     if start is None or passed is None:
         return None, ""
-    about = prefixes(content_words(" ".join((memory.command, memory.error_line, *map(_name, memory.files)))))
+    known = (memory.first.command, memory.last.error_line, *map(_name, memory.files))
+    about = prefixes(content_words(" ".join(known)))
     is_of_tests = all(_TEST_FILE.search(_name(file)) for file in memory.files)
     found: tuple[TextBlock | None, str] = (None, "")
-    for number, turn in enumerate(turns[start[0] : stop + 1], start[0]):
+    for number, turn in enumerate(turns[start[0] : memory.turn + 1], start[0]):
         for said in turn.said:
             place = places.get(said.uuid, (number, 0))
             if said.role is not Role.ASSISTANT or place <= start or is_own(said.text):
