@@ -490,6 +490,13 @@ def test_a_redirect_is_not_followed(bench: Bench) -> None:
     assert "307" in bench.trouble()
 
 
+def test_a_call_whose_time_is_over_before_it_is_sent_is_tried_again(bench: Bench) -> None:
+    bench.made = bench.extractor(total_seconds=1e-9)
+
+    with pytest.raises(RetryLater):
+        bench.propose(turn(1))
+
+
 @pytest.mark.parametrize("part", ["head", "body"])
 def test_an_answer_that_drips_without_end_is_cut_off(bench: Bench, part: str) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -202,17 +202,17 @@ def fixes(turns: Sequence[Turn]) -> Iterator[Candidate]:
         if _NAMED_BY_CHECK.search(memory.last.error_line):
             continue
         said, cause = _cause(turns, memory, places)
-        if said is None or cause in told or _is_denied(turns[memory.turn :], places.get(memory.passed.uuid), places):
+        if said is None or cause in told or _is_denied(turns, memory, places):
             continue
         told.add(cause)
         yield _fix(turns[memory.turn], memory, said, _LABEL.sub("", cause))
 
 
-def _is_denied(turns: Sequence[Turn], passed: tuple[int, int] | None, places: Mapping[str, tuple[int, int]]) -> bool:
-    """Return True if the user says that it is not fixed: after the pass in the first turn, or in the next prompt."""
-    first, *others = turns
-    after = [typed_text(said.text) for said in first.users_texts if passed and places.get(said.uuid, passed) > passed]
-    after += [*filter(None, map(typed_prompt, others))][:1]
+def _is_denied(turns: Sequence[Turn], memory: FixMemory, places: Mapping[str, tuple[int, int]]) -> bool:
+    """Return True if the user says that it is not fixed: in the same turn after the pass, or in the next prompt."""
+    passed = places.get(memory.passed.uuid, (memory.turn, 0))
+    after = [typed_text(said.text) for said in turns[memory.turn].users_texts if places.get(said.uuid, passed) > passed]
+    after.append(next(filter(None, map(typed_prompt, islice(turns, memory.turn + 1, None))), ""))
     return any(_UNMENDED.search(typed[:MAX_DENIAL_CHARACTERS]) for typed in after)
 
 

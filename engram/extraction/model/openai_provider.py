@@ -124,6 +124,10 @@ EFFORT = "low"
 _THINKS = lazy_regex(r"(?:o\d|gpt-(?:[5-9]|\d\d))(?!\d)")
 
 
+#: What the client raises for an answer of another shape, and where its time is over before it sends.
+_BROKEN = (AttributeError, TypeError, RuntimeError)
+
+
 def _by_schema(request: ModelRequest) -> dict[str, Any]:
     schema = {"name": "memories", "schema": dict(request.schema)}
     return {"response_format": {"type": "json_schema", "json_schema": schema}}
@@ -196,7 +200,7 @@ class OpenAIProvider:
             raise BrokenOff(type(error.__cause__ or error).__name__) from error
         except (openai.LengthFinishReasonError, openai.ContentFilterFinishReasonError) as error:
             raise ValueError(f"the model gave no complete answer ({type(error).__name__})") from error
-        except (openai.OpenAIError, httpx2.HTTPError, json.JSONDecodeError, AttributeError, TypeError) as error:
+        except (openai.OpenAIError, httpx2.HTTPError, json.JSONDecodeError, *_BROKEN) as error:
             raise BrokenOff(type(error).__name__) from error
         self._has_answered = True
         return reply
