@@ -299,7 +299,7 @@ def _time_of(store: Store, around: str | None) -> int | None:
         return None
     if (given := whole_id(store, around)).startswith("ep_"):
         return require_memory(store, given).created_at_ms
-    if len(around) > 10 and (at_ms := parse_time_ms(around)) is not None:
+    if len(around) > 10 and (at_ms := parse_time_ms(around, None)) is not None:
         return at_ms
     if (end_ms := end_of_day(around, store.now_ms())) is not None:
         return end_ms

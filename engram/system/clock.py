@@ -63,17 +63,18 @@ DAY_MS = 86_400_000
 LAST_MS = 253_402_214_400_000
 
 
-def parse_time_ms(text: object) -> int | None:
-    """Return the milliseconds since 1970 of an ISO 8601 time; None for anything else. A time without a zone is UTC.
+def parse_time_ms(text: object, zone: tzinfo | None = UTC) -> int | None:
+    """Return the milliseconds since 1970 of an ISO 8601 time; None for anything else.
 
-    Times before 1970 and after ``LAST_MS`` are rejected too, because no session can have such a time.
+    A time without a zone is in ``zone``, or local if that is None, as for a time that a person types. Times before 1970
+    and after ``LAST_MS`` are rejected too, because no session can have such a time.
     """
     if not isinstance(text, str):
         return None
     try:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
+            moment = moment.astimezone() if zone is None else moment.replace(tzinfo=zone)
         at_ms = int(moment.timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
         return None

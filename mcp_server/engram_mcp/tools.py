@@ -27,7 +27,7 @@ from engram.models.search import memory_lists
 from engram.models.sessions import sessions
 from engram.models.sessions.passage_rows import is_quotation_id, places_of
 from engram.models.shown import injections
-from engram.system.clock import iso_time, parse_time_ms
+from engram.system.clock import day_of, noon_of, parse_time_ms
 from engram.transcripts.git_files import read_branch
 from engram.trust.display import fence_safe, one_line
 from engram.vaults import settings_around
@@ -365,14 +365,15 @@ def timeline(
 
 
 def _moment(store: Store, view: View, around: str) -> int:
-    """Return the creation time of a memory, or the time that a date stands for. Raises NotFound or BadRequest."""
+    """Return the creation time of a memory, or a time in the local zone; a day stands for its noon.
+
+    Raises NotFound or BadRequest.
+    """
     if memory_records.is_memory_id(around):
         return view.require(store, around).created_at_ms
-    at_ms = parse_time_ms(around)
+    at_ms = noon_of(around) or parse_time_ms(around, None)
     if at_ms is None:
-        raise BadRequest(
-            f"around {around[:40]!r} is neither a memory's id nor a date such as {iso_time(store.now_ms())[:10]}"
-        )
+        raise BadRequest(f"around {around[:40]!r} is neither a memory's id nor a date such as {day_of(store.now_ms())}")
     return at_ms
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import time
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -170,6 +171,22 @@ def test_a_day_is_named_as_people_name_it(text: str, last_day: str) -> None:
 )  # fmt: skip
 def test_what_is_no_day_is_refused(text: str) -> None:
     assert end_of_day(text, int(NOW.timestamp() * 1000)) is None
+
+
+def test_a_time_without_a_zone_is_local_as_all_printed_times_are(
+    filled: Store, run: Run, run_json: RunJson, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = run_json("save", "--global", "Weigh the crates twice.")["id"]
+    monkeypatch.setenv("TZ", "Pacific/Kiritimati")  # UTC+14
+    time.tzset()
+    try:
+        now = datetime.now()
+        for shown, is_listed in ((now + timedelta(minutes=2), True), (now - timedelta(minutes=2), False)):
+            listed = run_json("timeline", f"{shown:%Y-%m-%d %H:%M:%S}")["episodes"]
+            assert (made in [memory["id"] for memory in listed]) is is_listed
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_the_timeline_takes_a_day(filled: Store, run: Run, run_json: RunJson) -> None:

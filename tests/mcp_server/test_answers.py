@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Callable
 
 import pytest
 
+from engram.enums import Scope
+from engram.models.memories.memory_records import Memory
 from engram.search.hit_lines import DOUBTFUL, HEADING
+from engram.settings import Settings
+from engram_mcp import tools
+from engram_mcp.access import Access
 from engram_mcp.answers import day, held_back_note, recall_lines, search_lines
 from tests.hits import PLAIN, hit
 
@@ -50,6 +56,31 @@ def test_a_day_is_that_of_the_users_calendar(monkeypatch: pytest.MonkeyPatch, zo
         monkeypatch.setenv("TZ", zone)
         time.tzset()
         assert day(at_ms, at_ms + 1000) == shown
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_a_day_for_the_timeline_is_one_of_the_users_calendar(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, keep: Callable[..., Memory]
+) -> None:
+    try:
+        monkeypatch.setenv("TZ", "America/Los_Angeles")
+        time.tzset()
+        for day_of_month, hour in ((18, 20), (19, 8), (19, 16), (20, 8)):
+            at_ms = int(time.mktime((2026, 2, day_of_month, hour, 0, 0, 0, 0, -1)) * 1000)
+            keep(f"Said on the {day_of_month}th at {hour}.", scope=Scope.GLOBAL, created_at_ms=at_ms)
+        access = Access(settings, str(settings.home.parent))
+
+        for around, told in (
+            ("2026-02-19", ("19th at 8", "19th at 16")),
+            ("2026-02-19 18:00", ("19th at 16", "20th at 8")),
+        ):
+            answer = tools.timeline(access, around=around, limit=2)
+            assert all(text in answer for text in told), answer
+        for around, told in (("2020-01-01", ("18th at 20",)), ("2030-01-01", ("20th at 8",))):
+            assert all(text in tools.timeline(access, around=around, limit=1) for text in told)
+        assert tools.timeline(access, around="2030-01-01", limit=4).count("ID: ep_") == 4
     finally:
         monkeypatch.undo()
         time.tzset()
