@@ -36,6 +36,8 @@ from engram.trust.display import number_of
 
 #: Name of a transcript: the session's UUID, which nobody gives to an export.
 _TRANSCRIPT = lazy_regex(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl")
+#: Folders in which agents keep transcripts, in configuration folders that also contain Markdown files.
+_OF_AGENTS = ("projects", "sessions", "tmp")
 #: Earliest and latest plausible time of a memory (2001 and 2100), in seconds since 1970.
 _FIRST_SECOND, _LAST_SECOND = 978_307_200, 4_102_444_800
 
@@ -503,10 +505,13 @@ def open_source(
 
 
 def _has_transcripts(path: Path, settings: Settings) -> bool:
-    """Return True for a session's transcript, and for a folder with transcripts and no notes."""
-    if path.is_dir():
-        return bool(sources_at(path, settings)) and not any(path.rglob("*.md"))
-    return _TRANSCRIPT.fullmatch(path.name) is not None
+    """Return True for a session's transcript, and for a folder of transcripts: an agent's own, or one without notes."""
+    if not path.is_dir():
+        return _TRANSCRIPT.fullmatch(path.name) is not None
+    sources = sources_at(path, settings)
+    of_agent = {path / name for name in _OF_AGENTS}
+    is_agents = any(not of_agent.isdisjoint(source.path.parents) for source in sources)
+    return is_agents or (bool(sources) and not any(path.rglob("*.md")))
 
 
 def _recognise(path: Path) -> str:

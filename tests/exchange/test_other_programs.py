@@ -288,8 +288,10 @@ def test_transcripts_are_not_taken_for_notes_but_the_command_that_reads_them_is_
     folder.mkdir(parents=True)
     session = folder / "8f14e45f-ceea-467f-a0e6-b9d3f0c0a1b2.jsonl"
     session.write_text('{"type": "user"}\n')
+    # Claude Code's configuration folder also has Markdown files, which are not notes.
+    (tmp_path / "CLAUDE.md").write_text("# Rules\n\n- Use pnpm.\n")
 
-    for path in (tmp_path / "projects", session):
+    for path in (tmp_path, tmp_path / "projects", session):
         with (
             pytest.raises(BadRequest, match=f"type: engram up --once {path}$"),
             open_source(path, None, settings, has_project=False, is_global=False),
