@@ -349,6 +349,8 @@ def _facts(report: ForgetReport) -> dict[str, object]:
 
 #: Maximum number of memories to list; the rest are only counted.
 _LISTED = 50
+#: Maximum age that can be given, in days; times that are much older overflow.
+MAX_DAYS = 99_999
 
 
 @click.command("purge")
@@ -356,7 +358,7 @@ _LISTED = 50
 @click.option(
     "--archived",
     "archived_days",
-    type=click.IntRange(0),
+    type=click.IntRange(0, MAX_DAYS),
     default=None,
     metavar="DAYS",
     help=f"Purge archived memories that have not been changed or used for this many days (default: {ARCHIVED_DAYS}, "
@@ -365,7 +367,7 @@ _LISTED = 50
 @click.option(
     "--superseded",
     "superseded_days",
-    type=click.IntRange(0),
+    type=click.IntRange(0, MAX_DAYS),
     default=None,
     metavar="DAYS",
     help="Purge replaced memories that have not been changed or used for this many days (default: none).",

@@ -35,7 +35,7 @@ from engram.models.search.memory_lists import current_memories
 from engram.reports.memory_report import whole_id
 from engram.system.atomic import read_whole
 from engram.text.titles import in_words
-from engram.trust.display import number_of
+from engram.trust.display import as_arguments, number_of
 
 _file = click.Path(dir_okay=False, path_type=Path)
 
@@ -109,7 +109,8 @@ def make(
         "memories": len(made.memories),
         "held_back": [summary for summary, _ in held_back],
     }
-    tell(as_json, facts, f"Wrote version {version} to {target}; `engram pack sign {target}` signs it.")
+    command = f"engram pack sign {as_arguments(str(target))}"
+    tell(as_json, facts, f"Wrote version {version} to {target}; `{command}` signs it.")
 
 
 @pack.command("sign", short_help="Sign a pack with this machine's key.")

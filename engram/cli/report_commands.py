@@ -48,6 +48,8 @@ from engram.vaults import config_home
 if TYPE_CHECKING:
     from engram.extraction.model.model_extractor import ModelExtractor
 
+#: The time whose costs are always printed, in seconds.
+DAY_SECONDS = 86_400
 #: The line that mentions the command.
 HINT = "See one of your sessions as a language model would remember it: engram compare"
 
@@ -415,8 +417,9 @@ def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
         empty=f"Nothing was spent {period}.",
     )
     if report.rows:
+        part = " of it" if seconds >= DAY_SECONDS else ""
         say_wrapped(
-            f"${report.dollars:.4f} at list price {period}, ${report.day_dollars:.4f} of it in the last 24 hours."
+            f"${report.dollars:.4f} at list price {period}, ${report.day_dollars:.4f}{part} in the last 24 hours."
         )
         if any(row.task == "reconcile" for row in report.rows):
             say_wrapped("extract: writing memories. reconcile: comparing two that may contradict each other.")

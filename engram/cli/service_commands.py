@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import os
+import shlex
 import signal
 import stat
 import sys
@@ -392,11 +393,13 @@ def pause(
             were_paused = [resume(one, scope) for one in stores]
             sentence = f"Resumed {what}." if any(were_paused) else f"{what if scope else 'Engram'} was not paused."
         elif not only_list:
+            of_project = "" if place is None else f" --project {shlex.quote(place.name)}"
+            end = f"engram pause --off{of_project}"
             before_ms = current_pauses(store).get(scope, until_ms)
             for one in stores:
                 pause_scope(one, scope, until_ms)
-            instead = "" if before_ms == until_ms else f", instead of {_until(before_ms)}"
-            sentence = f"Paused {what} {_until(until_ms)}{instead}."
+            instead = "" if before_ms == until_ms else f", instead of {_until(before_ms, end)}"
+            sentence = f"Paused {what} {_until(until_ms, end)}{instead}."
         paused = current_pauses(store)
         in_words = pauses_in_words(store, paused)
     if as_json:
@@ -406,5 +409,6 @@ def pause(
         say(as_called_here(sentence) or "\n".join(in_words) or "Nothing is paused.")
 
 
-def _until(end_ms: int) -> str:
-    return f"until {when(end_ms)}" if end_ms < FOREVER_MS else "until `engram pause --off`"
+def _until(end_ms: int, command: str) -> str:
+    """Return when a pause ends: at a time or, without one, by a command."""
+    return f"until {when(end_ms)}" if end_ms < FOREVER_MS else f"until `{command}`"

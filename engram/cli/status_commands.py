@@ -111,7 +111,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
             (
                 "unreadable",
                 f"{number_of(totals.bad_lines, 'line')}, {number_of(totals.unreadable, 'file')}"
-                if totals.bad_lines
+                if totals.bad_lines or totals.unreadable
                 else "",
             ),
             (

@@ -355,6 +355,8 @@ def _print_last_prompt(workspace: Workspace, store: Store, place: ProjectRow | N
     """Print the outcome of the last prompt in a project, or in any project, and what else can be asked."""
     rows = list_sessions(store, _LATEST, project_id=None if place is None else place.id)
     session = next((row for row in rows if "." not in row.session_id), None)
+    if session is None and as_json:
+        _print_session(SessionWhy("", (), {}), 1, as_json)
     if session is None:
         where = "" if place is None else f" of {one_line(place.name, 60)}"
         end_with_nothing(f"No session{where} is known yet. {_ASK_WHY}")
@@ -550,30 +552,28 @@ def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bo
 
     Example: engram fix "ModuleNotFoundError: No module named 'yaml'"
     """
-    text = sys.stdin.read(MAX_ERROR_CHARACTERS) if error == "-" else error
+    text = (sys.stdin.read(MAX_ERROR_CHARACTERS) if error == "-" else error)[:MAX_ERROR_CHARACTERS]
     if not text.strip():
         raise BadRequest("the error is empty: give the message, or its most informative line")
     require_alone("is_everywhere", but=("error", "limit"))
     with workspace.store() as store:
         place = None if is_everywhere else chosen_project(store, workspace.settings, project)
-        places = [row.id for row in list_projects(store)] if place is None else [place.id]
-        error = text[:MAX_ERROR_CHARACTERS]
-        explained, _, _ = explain_prompt(store, workspace.settings, error, place, with_worker=not workspace.flags)
-        relevance_of = {
-            memory.candidate.episode_id: memory.candidate.score
-            for memory in explained.memories
-            if memory.candidate.verdict is Verdict.SHOWN
-        }
-        branches = {read_branch(current_folder())}
-        found = find_fixes(store, redact(error), places, relevance_of=relevance_of, branches=branches)
-        fixes = [*found, *find_answers(store, redact(error), places, but=found, branches=branches)][:limit]
-        others = [] if fixes or place is None else [row.id for row in list_projects(store)]
+        every_place = [row.id for row in list_projects(store)]
+        places = every_place if place is None else [place.id]
+        explained, _, _ = explain_prompt(store, workspace.settings, text, place, with_worker=not workspace.flags)
+        shown = [memory.candidate for memory in explained.memories if memory.candidate.verdict is Verdict.SHOWN]
+        relevance_of = {candidate.episode_id: candidate.score for candidate in shown}
+        masked, branches = redact(text), {read_branch(current_folder())}
+        proven = find_fixes(store, masked, places, relevance_of=relevance_of, branches=branches)
+        found = [*proven, *find_answers(store, masked, places, but=proven, branches=branches)]
+        fixes = found[:limit]
+        others = [] if fixes or place is None else every_place
         is_elsewhere = bool(
-            find_fixes(store, redact(error), others, branches=branches)
-            or find_answers(store, redact(error), others, branches=branches)
+            find_fixes(store, masked, others, branches=branches)
+            or find_answers(store, masked, others, branches=branches)
         )
     if as_json:
-        print_json({"fixes": [found.to_json() for found in fixes]})
+        print_json({"fixes": [one.to_json() for one in fixes]})
         end_answer(is_known=bool(fixes))
     if not fixes:
         where = "any project" if place is None else one_line(place.name, 60)

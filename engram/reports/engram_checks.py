@@ -249,7 +249,7 @@ def _home(store: Store, settings: Settings) -> Iterator[Check]:
         yield Check("memory folder", State.OK, f"{places.root}, mode {mode:04o}")
     free = shutil.disk_usage(places.root).free
     if trouble := disk_trouble(places):
-        yield Check("disk", State.BAD, trouble, "it goes on by itself afterwards")
+        yield Check("disk", State.BAD, trouble, "then work resumes automatically")
     elif free < MIN_FREE_BYTES:
         yield Check(
             "disk", State.WARN, f"{free / 1e6:.0f} MB free", "free some space: reading stops when the disk is full"
@@ -336,7 +336,7 @@ def _transcripts(settings: Settings, health: Health) -> Iterator[Check]:
         return
     closed = [folder for _, folder in present if not os.access(folder, os.R_OK | os.X_OK)]
     for folder in closed:
-        yield Check("transcripts", State.BAD, f"{folder} can't be read", f"run: chmod u+rx {folder}")
+        yield Check("transcripts", State.BAD, f"{folder} can't be read", f"run: chmod u+rx {shlex.quote(str(folder))}")
     readable = [f"{folder} ({agent.title})" for agent, folder in present if folder not in closed]
     if readable and health.totals.transcripts and not health.unread.found:
         were = "was" if health.totals.transcripts == 1 else "were"
@@ -453,7 +453,7 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
         )
     for scope in current_pauses(store):
         what = scope or "everything"
-        project = f" --project {scope}" if scope else ""
+        project = f" --project {shlex.quote(scope)}" if scope else ""
         command = "engram tasks resume" if scope == "tasks" else f"engram pause --off{project}"
         yield Check("paused", State.WARN, f"{what} is paused", f"to continue: {command}", command=command, public="yes")
     if is_excluded(os.path.join(os.path.expanduser("~"), "any-folder"), settings.exclude):

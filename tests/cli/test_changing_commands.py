@@ -425,7 +425,9 @@ def test_pause_stops_reading_and_injecting_until_it_is_off(run: Run, run_json: R
 def test_a_second_pause_says_what_it_replaces(filled: Store, run: Run, run_json: RunJson) -> None:
     (first,) = run_json("pause", "--for", "2h")["paused"]
 
-    assert run("pause", "--project", "harbor").stdout == "Paused harbor until `engram pause --off`.\n"
+    end = "engram pause --off --project harbor"
+    assert run("pause", "--project", "harbor").stdout == f"Paused harbor until `{end}`.\n"
+    assert run(*end.split()[1:]).stdout == "Resumed harbor.\n"
     until = f"until {when(parse_time_ms(first['until']))}"
     assert run("pause").stdout == f"Paused everything until `engram pause --off`, instead of {until}.\n"
     assert run("pause").stdout == "Paused everything until `engram pause --off`.\n"

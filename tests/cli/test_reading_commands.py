@@ -569,13 +569,16 @@ def test_cost_is_nothing_without_a_language_model(run: Run, run_json: RunJson) -
 
 
 def test_cost_adds_up_what_was_spent(run: Run, run_json: RunJson, filled: Store) -> None:
-    for hours, task in ((1, "extract"), (30, "reconcile")):
+    def spend(hours_ago: int, task: str) -> None:
         plant(
             filled,
             "INSERT INTO spend (at_ms, task, model, project_id, state, input_tokens, output_tokens, dollars) "
             "VALUES (?, ?, 'small', 1, 'spent', 12000, 100, 0.25)",
-            (filled.now_ms() - hours * 3_600_000, task),
+            (filled.now_ms() - hours_ago * 3_600_000, task),
         )
+
+    spend(1, "extract")
+    spend(30, "reconcile")
 
     cost = run_json("cost")
     said = run("--set", "extractor=claude", "cost").stdout
@@ -587,11 +590,22 @@ def test_cost_adds_up_what_was_spent(run: Run, run_json: RunJson, filled: Store)
     assert "$0.5000 at list price in the last 30 days, $0.2500 of it in the last 24 hours." in said
     assert "reconcile: comparing two that may contradict" in said
     assert "With a subscription nothing is billed" in " ".join(said.split())
+    # What was spent in a day is no part of what was spent in two hours.
+    spend(10, "extract")
+    assert "$0.2500 at list price in the last 2 h, $0.5000 in the last 24 hours." in run("cost", "--since", "2h").stdout
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_prints_a_script(run: Run, shell: str) -> None:
     assert "_ENGRAM_COMPLETE" in run("completion", shell).stdout
+
+
+def test_a_file_that_cannot_be_read_is_counted_in_status_without_unreadable_lines(run: Run, filled: Store) -> None:
+    assert "unreadable" not in run("status").stdout
+    with filled.transaction() as tx:
+        tx.run("UPDATE transcript SET last_error = 'permission denied' WHERE id = (SELECT min(id) FROM transcript)")
+
+    assert re.search(r"unreadable +0 lines, 1 file\n", run("status").stdout)
 
 
 def test_unreadable_lines_are_counted_in_status(run_json: RunJson, filled: Store) -> None:

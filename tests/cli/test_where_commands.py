@@ -199,6 +199,7 @@ def test_a_proven_fix_comes_before_an_answer_to_a_report(at_work: Workshop) -> N
     )
 
     assert [fix["is_proven"] for fix in run_json("fix", FAILED)["fixes"]] == [True, False]
+    assert "1 more; add -n 2 to see all" in run("fix", FAILED, "-n", "1").stdout
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -158,6 +159,13 @@ def test_a_memory_says_when_it_was_considered(filled: Store, run: Run, run_json:
     assert run_json("why", episode_id)["shown"] == 1
     assert "s-unread" in run("why", episode_id).stdout
     assert "there is no memory" in run("why", "ep_nothing", code=1).stderr
+
+
+def test_json_is_printed_where_no_session_is_known(run: Run) -> None:
+    run("save", "--global", "Use pnpm, never npm.")
+
+    assert json.loads(run("why", "--json", code=1).stdout) == {"session": "", "moments": []}
+    assert "No session is known yet" in run("why", code=1).stdout
 
 
 def test_it_asks_for_one_thing_at_most(filled: Store, run: Run) -> None:

@@ -120,6 +120,8 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("consolidate", "--undo", "999"), 1, "engram consolidate --list"),
     (("consolidate", "--undo", "9" * 23), 1, "a number is too large"),
     (("import", "--undo", "9" * 23), 1, "a number is too large"),
+    (("purge", "--archived", "9" * 23), 2, "is not between 0 and 99999"),
+    (("purge", "--superseded", "9" * 17), 2, "is not between 0 and 99999"),
     (("pause", "--for", "99999999999d"), 2, "longer than a hundred years"),
     (("tasks", "pause", "--for", "9999999999999d"), 2, "longer than a hundred years"),
     (("cost", "--since", "9" * 30 + "d"), 2, "longer than a hundred years"),
