@@ -54,7 +54,7 @@ class Settings:
     claude_folder: Path = field(default_factory=default_claude_folder)
     #: Further configuration folders of Claude Code, such as those of other accounts.
     claude_folders: tuple[str, ...] = ()
-    #: Codex's folder; its ``sessions`` folder contains the rollouts.
+    #: Codex's folder; its ``sessions`` folder contains the transcripts.
     codex_folder: Path = field(default_factory=default_codex_folder)
     #: Gemini CLI's folder; its ``tmp`` folder contains the chats of each project.
     gemini_folder: Path = field(default_factory=default_gemini_folder)
@@ -70,11 +70,12 @@ class Settings:
     exclude: tuple[str, ...] = ()
     #: Folders with Markdown notes, in addition to the memory folder's own.
     note_folders: tuple[str, ...] = ()
-    #: Folders of projects. A session that was started in such a folder itself has global scope.
+    #: Folders that contain your projects. What is said in a session that was started in such a folder itself applies to
+    #: all projects.
     project_roots: tuple[str, ...] = ()
     #: Treat a worktree as part of its repository. If false, each worktree is a separate project.
     join_worktrees: bool = True
-    #: Seconds between two sweeps over all transcripts.
+    #: Seconds between two checks of all transcripts for new lines.
     sweep_seconds: int = 60
     #: Maximum length of a line, in bytes. Longer lines are counted and skipped.
     line_limit_bytes: int = 64_000_000
@@ -82,15 +83,15 @@ class Settings:
     # When memories are made: by whom, how soon after something was said, and how many.
     #: Who makes memories: local, claude (the user's own Claude Code), openai (or a compatible server) or off.
     extractor: str = "local"
-    #: Messages before the first extraction of a session.
+    #: Number of messages after which memories are made from a session for the first time.
     extract_first_messages: int = 5
-    #: Messages between two extractions, or 1 % of the session's if that is more.
+    #: Number of further messages after which memories are made from it again, or 1 % of its messages if that is more.
     extract_every_messages: int = 15
-    #: Seconds of silence after which the remaining messages are extracted.
+    #: Seconds without a new message after which memories are made from the rest of a session.
     extract_idle_seconds: int = 1200
-    #: Seconds of silence after which `engram sessions` calls a session idle.
+    #: Seconds without a new message after which `engram sessions` calls a session idle.
     idle_seconds: int = 300
-    #: Seconds of silence after which a session is over and its recollection files are deleted.
+    #: Seconds without a new message after which a session is over, and what was chosen for its prompts is deleted.
     live_seconds: int = 604_800
     #: Maximum number of memories made from one session.
     session_memories: int = 60
@@ -98,15 +99,15 @@ class Settings:
     hourly_memories: int = 400
 
     # Search: how many hits it returns, and the model with which it compares texts by meaning.
-    #: Default number of hits of a search, and of memories of a recall.
+    #: Default number of results of `engram search`, and of memories that `engram recall` finds.
     recall_limit: int = 5
     #: The model that compares texts by meaning: bundled, hashed (no model), a model's name or its folder.
     embedding_model: str = "bundled"
-    #: Prefix of each embedded document, for models that need one.
+    #: Text that such a model gets before each stored text, if it needs one.
     document_prompt: str = ""
-    #: Prefix of each embedded query, for models that need one.
+    #: Text that such a model gets before each question, if it needs one.
     query_prompt: str = ""
-    #: Threads of the embedding model; 0 means two while the machine is idle and one otherwise.
+    #: Threads of that model; 0 means two while the machine is idle and one otherwise.
     embedding_threads: int = 0
 
     # What Claude is shown: whether memories are added to your prompts, how many, and how long that may take.
@@ -138,7 +139,7 @@ class Settings:
     consolidate_seconds: int = 14_400
     #: Maximum duration of one consolidation, in seconds.
     consolidate_budget_seconds: int = 120
-    #: Maximum number of memories that one consolidation graduates into MEMORY.md.
+    #: Maximum number of memories that one consolidation adds to notes/MEMORY.md.
     graduate_limit: int = 10
     #: Days after which the full content of a memory is compressed.
     compress_days: int = 30
@@ -146,15 +147,15 @@ class Settings:
     archive_days: int = 180
 
     # The language model: which one makes memories, and what it may cost. Only used if `extractor` names one.
-    #: Command of the claude extractor: a name on PATH or a path.
+    #: The command that starts Claude Code: a name on PATH or a path.
     claude_command: str = "claude"
-    #: Model of the claude extractor, as accepted by `claude --model`.
+    #: The model if `extractor` is claude, as accepted by `claude --model`.
     claude_model: str = "haiku"
-    #: Maximum duration of a call of the claude extractor, in seconds.
+    #: Maximum duration of one call of Claude Code, in seconds.
     claude_timeout_seconds: float = 180.0
-    #: Model of the openai extractor.
+    #: The model if `extractor` is openai.
     llm_model: str = "gpt-4.1-nano"
-    #: Base URL of a compatible server; "" means OpenAI.
+    #: Address of a server that is compatible with OpenAI's; "" means OpenAI.
     llm_base_url: str = ""
     #: Spending cap for a day, in dollars.
     llm_dollars_per_day: float = 1.0
@@ -162,13 +163,13 @@ class Settings:
     llm_dollars_per_hour: float = 0.5
     #: Spending cap for a day and project, in dollars.
     llm_dollars_per_project: float = 1.0
-    #: Maximum cost of one call of the claude extractor at list price, in dollars; reserved before each call.
+    #: Maximum cost of one call of Claude Code at list price, in dollars. Each call counts as that much until it ends.
     llm_dollars_per_call: float = 0.2
     #: Cap on tokens for a day, input and output together.
     llm_tokens_per_day: int = 2_000_000
     #: Cap on calls for an hour.
     llm_calls_per_hour: int = 60
-    #: Prices of the openai extractor in dollars per million tokens: ``model=input/output``.
+    #: Prices if `extractor` is openai, in dollars per million tokens: ``model=input/output``.
     llm_prices: tuple[str, ...] = (
         "gpt-4.1-nano=0.10/0.40",
         "gpt-4.1-mini=0.40/1.60",
@@ -176,7 +177,7 @@ class Settings:
         "gpt-5-nano=0.05/0.40",
         "gpt-5-mini=0.25/2.00",
     )
-    #: Seconds without data after which a call of the openai extractor is abandoned.
+    #: Seconds without data after which a call to OpenAI or a compatible server is given up.
     llm_timeout_seconds: float = 30.0
 
     # Other machines: how changes arrive from the machines that share this memory.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from engram.models.shown.usage import tokens_by_day
 from engram.page.rendering import day_chart
 from engram.page.view import Answer, PageRequest, Route, View, day_spans
 from engram.reports.use_report import report_costs
+from engram.settings import MODEL_EXTRACTORS
 from engram.system.clock import day_of
 
 #: Number of days in the charts.
@@ -26,10 +25,8 @@ def show(request: PageRequest) -> Answer:
     days = [day_of(start) for start, _ in spans]
     report = report_costs(request.store, request.settings, (request.store.now_ms() - spans[0][0]) / 1000)
     tokens = tokens_by_day(request.store, spans[0][0])
-    spent: Counter[str] = Counter()
-    for row in report.rows:
-        spent[row.day] += row.dollars  # type: ignore[assignment]
-    dollars, cap = [float(spent[day]) for day in days], report.caps["day"]
+    dollars = [sum((row.dollars for row in report.rows if row.day == day), 0.0) for day in days]
+    cap = report.caps["day"]
     return Answer(
         "costs.html",
         {
@@ -40,6 +37,7 @@ def show(request: PageRequest) -> Answer:
             "chart": day_chart(spans, dollars, money, limit=cap if 0 < cap <= max(dollars) * MAX_CAP_RATIO else 0.0),
             "tasks": TASKS,
             "extractor": request.settings.extractor,
+            "models": MODEL_EXTRACTORS,
         },
     )
 
