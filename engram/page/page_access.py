@@ -13,7 +13,6 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 
 from engram.system.atomic import make_private_folder, write_atomic
@@ -108,11 +107,10 @@ def check_cookie(access: Access, head: RequestHead) -> Refusal | None:
     """Refuse clients that did not use the one-time entry."""
     if head.is_entry:
         return None
-    try:
-        kept = SimpleCookie(head.headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        kept = None
-    if kept is not None and secrets.compare_digest(kept.value.encode(), access.secret.encode()):
+    # Other programs on this machine set cookies, too, and not all of theirs are well-formed.
+    pairs = (pair.strip().partition("=") for pair in head.headers.get("cookie", "").split(";"))
+    kept = next((value for name, _, value in pairs if name == COOKIE), "")
+    if secrets.compare_digest(kept.encode(), access.secret.encode()):
         return None
     return Refusal(403, "this page is closed; open it again with: engram ui")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_environment
 
 from engram.models.memories.memory_records import Memory
 from engram.page.view import View
@@ -69,10 +69,15 @@ SPEAKERS = {
 }
 #: Default limit for a text on one line, in characters.
 MAX_LINE_CHARACTERS = 160
+#: The program's name at the beginning of a command in a message.
+_OWN_COMMAND = lazy_regex(r"(?<![\w/.-])engram(?= (?:-|[a-z]))")
 
 
 def make_environment(*, autoescape: bool = True) -> Environment:
-    """Return the templates' environment, in which ``engram`` is the command. Only tests turn escaping off."""
+    """Return the templates' environment, in which ``engram`` is the command and ``typed`` writes it in messages.
+
+    Only tests turn escaping off.
+    """
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=autoescape,
@@ -100,6 +105,7 @@ def make_environment(*, autoescape: bool = True) -> Environment:
         "blocks": text_blocks,
         "quoted": quoted_blocks,
         "speaker": SPEAKERS.__getitem__,
+        "typed": as_typed,
     }
     environment.globals["engram"] = "engram"
     return environment
@@ -111,6 +117,12 @@ def finalize(value: Any) -> Any:
         return ""
     is_plain = type(value) is str or (isinstance(value, str) and not hasattr(value, "__html__"))
     return spell_hidden(value) if is_plain else value
+
+
+@pass_environment
+def as_typed(environment: Environment, text: str) -> str:
+    """Return one of Engram's own messages with its commands as a person types them for the page's memory."""
+    return _OWN_COMMAND.sub(lambda _: str(environment.globals["engram"]), text)
 
 
 def make_link(root: str, project: str) -> Any:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
@@ -28,7 +29,7 @@ from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_memory
 from engram.models.projects.projects import ProjectRow, find_project
 from engram.page.page_access import ENTRY_PATH, Access, spend_entry
-from engram.page.rendering import ASSETS, make_environment, make_link, render
+from engram.page.rendering import ASSETS, as_typed, make_environment, make_link, render
 from engram.page.view import (
     Activity,
     Answer,
@@ -69,7 +70,7 @@ _ENTERED = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="ic
 <meta http-equiv="refresh" content="0;url={root}/"><title>Engram</title></html>
 """
 _SPENT = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,"><title>Engram</title>
-<h1>This link has already been used, or is older than a minute</h1><p>Open the page again with: engram ui</p></html>
+<h1>This link has already been used, or is older than a minute</h1><p>Open the page again with: {engram} ui</p></html>
 """
 
 
@@ -104,7 +105,7 @@ class Page:
         folder = self.places.page_entries
         token = request.query_params.get("token", "")
         if request.method != "GET" or not await self._in_thread(lambda: spend_entry(folder, token)):
-            return HTMLResponse(_SPENT, status_code=403)
+            return HTMLResponse(_SPENT.format(engram=escape(str(self.environment.globals["engram"]))), status_code=403)
         # Not a redirect: the browser would follow it without the cookie, because the request originated in a file.
         return HTMLResponse(_ENTERED.format(root=self.access.root), headers={"Set-Cookie": self.access.cookie_header})
 
@@ -225,7 +226,7 @@ class Frame:
             html += self._render("parts/notice.html", {**values, "notice": answer.notice, "told": told})
         if answer.block and answer.is_change:
             html += self._render("parts/changed.html", values | {"frame": frame_values(asked.store, asked.settings)})
-        response = HTMLResponse(html, status_code=answer.status)
+        response = HTMLResponse(html)
         if answer.is_change:
             response.background = BackgroundTask(wake_worker, self.page.places)
             response.headers["HX-Trigger"] = CHANGED
@@ -238,6 +239,7 @@ class Frame:
 
     def respond_error(self, sentence: str, status: int) -> Response:
         """Return a page with one sentence or, if htmx requested a part of a page, a notice."""
+        sentence = as_typed(self.page.environment, sentence)
         sentence += "" if sentence.endswith((".", "!", "?")) else "."
         values = self._bare() | {"told": [(begun(sentence), None)], "status": status}
         # A fault may lie in the frame itself; and a memory that can't be opened has none.

@@ -95,7 +95,6 @@ class Answer:
     #: The browser's new address, as parts and a query; None leaves it unchanged. A path other than the current one
     #: adds an entry to its history.
     replace_url: tuple[tuple[str, ...], Mapping[str, str]] | None = None
-    status: int = 200
     #: True if something changed, in which case the worker must be notified.
     is_change: bool = False
 

@@ -194,17 +194,24 @@ def start_command(settings: Settings) -> str:
 def is_unconnected(store: Store, settings: Settings) -> bool:
     """Return True if Claude Code is used here but certainly does not call Engram; quick, unlike the checks of doctor.
 
-    That is so if its settings name neither a hook nor a plugin of Engram, and no prompt was answered lately.
+    That is so if its settings name neither a hook nor a plugin of Engram, and no prompt was answered lately: neither
+    since the settings last changed nor in the last ``_LATELY_MS``.
     """
     if not settings.projects_folder.is_dir():
         return False
+    now_ms = store.now_ms()
+    since_ms = now_ms - _LATELY_MS
     for folder in settings.all_claude_folders:
         files = [folder / name for name in ("settings.json", "settings.local.json", "plugins/installed_plugins.json")]
         if any(path.is_symlink() or b"engram" in (read_regular(path, _SETTINGS_LIMIT_BYTES) or b"") for path in files):
             return False
         if any((folder / "skills").glob("engram*")):
             return False
-    return not count_asked_prompts(store, store.now_ms() - _LATELY_MS)
+        for path in (*files, folder / "skills"):
+            with contextlib.suppress(OSError):
+                changed_ms = path.stat().st_mtime_ns // 1_000_000
+                since_ms = max(since_ms, changed_ms if changed_ms <= now_ms else 0)
+    return not count_asked_prompts(store, since_ms)
 
 
 def take_health(store: Store, settings: Settings) -> Health:

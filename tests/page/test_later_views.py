@@ -423,7 +423,7 @@ def test_a_setting_is_explained_with_its_value_its_default_and_its_source(page: 
     assert "7200 <small>= 2 h</small>" in listed
     for setting in explained_settings():
         assert f"<strong>{setting.section}</strong>" in every
-    assert "Folders of projects. A session that was started" in every
+    assert "Folders that contain your projects." in every
     assert "64000000 <small>= 64 MB</small>" in every
 
     found = page.ask(

@@ -39,13 +39,15 @@ def pause(store: Store, scope: str, until_ms: int) -> None:
         _save_pauses(tx, [*(pause for pause in pauses if pause not in going_on), (scope, begun, until_ms)])
 
 
-def resume(store: Store, scope: str) -> bool:
-    """End a pause; return False if there was none."""
+def resume(store: Store, scope: str) -> int:
+    """End a pause; return when it would have ended, in milliseconds since 1970, or 0 if there was none."""
     with store.transaction() as tx:
         now, scopes = tx.now_ms(), spellings_of(scope)
         ended = [(paused, begin, min(end, now) if paused in scopes else end) for paused, begin, end in _load(tx)]
         _save_pauses(tx, ended)
-        return tx.run(tables.Pause.delete().where(tables.Pause.scope.in_(scopes))) > 0
+        ends = [until_ms for paused, until_ms in current_pauses(tx).items() if paused in scopes]
+        tx.run(tables.Pause.delete().where(tables.Pause.scope.in_(scopes)))
+    return max(ends, default=0)
 
 
 def paused_scopes(store: Reader) -> frozenset[str]:

@@ -23,15 +23,17 @@ def show_files(request: PageRequest) -> Answer:
 
     All memories are compared, ``COMPARED_AT_ONCE`` per request.
     """
-    before = request.number("found")
+    before, count = request.number("found"), request.query.get("count", "")
     found, then = compare_some(request.store, request.number("after"), COMPARED_AT_ONCE)
     values = {
         "of_files": found[: max(0, MAX_SHOWN - before)],
         "number": before + len(found),
         "then": then,
         "is_first": not before,
+        # "alone" if nothing else needs the user's attention.
+        "count": count,
     }
-    return Answer("decide.html", values, block="counted" if request.query.get("count") else "files")
+    return Answer("decide.html", values, block="counted" if count else "files")
 
 
 def decide(request: PageRequest) -> Answer:

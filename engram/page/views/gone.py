@@ -27,8 +27,8 @@ KINDS = {
 
 def revive(request: PageRequest) -> Answer:
     episode_id = request.path["episode_id"]
-    revived = revive_memory(request.store, episode_id, actor=Actor.USER)
-    return show(request, Notice(f"Restored: {revived.summary[:120]}", ("gone", "undo", episode_id)))
+    revive_memory(request.store, episode_id, actor=Actor.USER)
+    return show(request, Notice(f"“{episode_id}” is restored.", ("gone", "undo", episode_id)))
 
 
 def undo(request: PageRequest) -> Answer:

@@ -12,7 +12,7 @@ from engram.models.memories.judgements import usefulness_of
 from engram.models.memories.memory_records import Memory, find_memory, memories_by_row
 from engram.models.projects.projects import list_projects
 from engram.models.search.fulltext import Term, search_memories, search_passages
-from engram.models.search.memory_lists import Selection, State, browse
+from engram.models.search.memory_lists import MAX_COUNTED, Selection, State, browse
 from engram.models.sessions.passage_rows import passage_rows, passage_turns
 from engram.models.shown.usage import count_memories_since
 from engram.page.rendering import SPEAKERS, title_and_rest
@@ -109,8 +109,9 @@ def show_answer(request: PageRequest) -> Answer:
 
 def _list_values(request: PageRequest, selection: Selection) -> dict[str, Any]:
     offset = request.number("from")
-    listing = browse(request.store, selection, limit=MAX_ROWS, offset=offset)
-    memories, facets = listing.memories, listing.facets
+    # One more than is shown: it says whether there is a next page.
+    listing = browse(request.store, selection, limit=MAX_ROWS + 1, offset=offset)
+    memories, facets = listing.memories[:MAX_ROWS], listing.facets
     if selection.text and not (selection.kind or selection.state) and facets is not None and not facets.total:
         memories = _nearest(request, selection)
     return {
@@ -123,7 +124,7 @@ def _list_values(request: PageRequest, selection: Selection) -> dict[str, Any]:
         "facets": facets,
         "past": 0 if facets is None else sum(facets.states.get(state, 0) for state in PAST),
         "projects": [] if facets is None else _projects(request.store, facets.projects),
-        "next": offset + MAX_ROWS if len(listing.memories) == MAX_ROWS else None,
+        "next": offset + MAX_ROWS if len(listing.memories) > MAX_ROWS else None,
         "offset": offset,
         "is_question": not offset and _is_question(selection.text, bool(memories)),
         "is_late": False,
@@ -144,7 +145,7 @@ def _counted(values: dict[str, Any]) -> dict[str, Any]:
     has_no_answer = values.get("is_missing") is False and not values["hits"] and not values["folded"]
     filters = [f"{values['kind']}: {KINDS[values['kind']]}" if values["kind"] else "", values["state"]]
     if values["facets"] is None:
-        counted = "More than 1,000 match: the latest of them"
+        counted = f"More than {MAX_COUNTED:,} match: the latest of them"
     elif values["asked"]:
         counted = say_found(values["facets"].total, len(rest), above, has_no_answer=has_no_answer)
     else:

@@ -49,9 +49,11 @@ def pause(request: PageRequest) -> Answer:
 
 def resume(request: PageRequest) -> Answer:
     report = _find(request, request.path["number"])
-    was_paused = resume_scope(request.store, report.project.identity)
-    text = f"{report.project.name} is no longer paused." if was_paused else f"{report.project.name} was not paused."
-    return show_one(request, Notice(text, ("projects", str(report.project.id), "pause") if was_paused else ()))
+    until_ms, name = resume_scope(request.store, report.project.identity), report.project.name
+    if not until_ms:
+        return show_one(request, Notice(f"{name} was not paused."))
+    way_back = ("projects", str(report.project.id), "pause", str(until_ms))
+    return show_one(request, Notice(f"{name} is no longer paused.", way_back))
 
 
 def ask_merge(request: PageRequest) -> Answer:
@@ -113,6 +115,7 @@ VIEW = View(
         Route("/projects/{number}/rename", rename, method="POST"),
         Route("/projects/{number}/named/{name}", rename_back, method="POST"),
         Route("/projects/{number}/pause", pause, method="POST"),
+        Route("/projects/{number}/pause/{until}", pause, method="POST"),
         Route("/projects/{number}/resume", resume, method="POST"),
         Route("/projects/{number}/merge", ask_merge),
         Route("/projects/{number}/merge", merge, method="POST"),

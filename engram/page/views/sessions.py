@@ -75,7 +75,7 @@ def show(request: PageRequest) -> Answer:
     if session is None and not why.moments:
         raise NotFound(f"there is no session {session_id}")
     upto = number_in(request.query.get("upto", ""))
-    last = len(why.moments) if upto is None else upto
+    last = len(why.moments) if upto is None else min(upto, len(why.moments))
     first = max(0, last - MAX_MOMENTS)
     moments = _with_kept(store, why.moments[first:last])
     return Answer(

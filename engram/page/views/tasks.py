@@ -107,11 +107,12 @@ def put_back(request: PageRequest) -> Answer:
 
 
 def end_of_pause_ms(request: PageRequest) -> int:
-    """Return when a pause of the chosen length would end, in milliseconds since 1970."""
+    """Return when a pause ends, in milliseconds since 1970: after the chosen time, or as before if it is restored."""
     seconds = PAUSES.get(request.form.get("time", ""))
-    if seconds is None:
+    until_ms = number_in(request.path["until"]) if "until" in request.path else FOREVER_MS
+    if seconds is None or until_ms is None:
         raise BadRequest("choose how long")
-    return request.store.now_ms() + seconds * 1000 if seconds else FOREVER_MS
+    return min(until_ms, request.store.now_ms() + seconds * 1000 if seconds else FOREVER_MS)
 
 
 def pause(request: PageRequest) -> Answer:
@@ -125,10 +126,10 @@ def pause(request: PageRequest) -> Answer:
 
 def resume(request: PageRequest) -> Answer:
     with _everything(request) as stores:
-        were_paused = [resume_scope(store, TASKS_SCOPE) for store in stores]
-    return show(
-        request, Notice("Work has resumed.", ("tasks", "pause")) if any(were_paused) else Notice("Work was not paused.")
-    )
+        until_ms = max(resume_scope(store, TASKS_SCOPE) for store in stores)
+    if not until_ms:
+        return show(request, Notice("Work was not paused."))
+    return show(request, Notice("Work has resumed.", ("tasks", "pause", str(until_ms))))
 
 
 @contextlib.contextmanager
@@ -184,6 +185,7 @@ VIEW = View(
     routes=(
         Route("/tasks", show),
         Route("/tasks/pause", pause, method="POST"),
+        Route("/tasks/pause/{until}", pause, method="POST"),
         Route("/tasks/resume", resume, method="POST"),
         Route("/tasks/{task_id}/retry", retry, method="POST"),
         Route("/tasks/{task_id}/cancel", cancel, method="POST"),

@@ -28,6 +28,7 @@ from engram.page.rendering import day_chart
 from engram.page.view import Answer, PageRequest, Route, View, day_spans, latest_project, list_needs, repair_of
 from engram.reports.health import take_vitals
 from engram.reports.session_report import REASONS, SHOWN_VERDICTS
+from engram.system.clock import day_of, noon_of
 from engram.transcripts.registry import discover
 from engram.trust.display import number_of
 from engram.worker.worker_client import ask_worker
@@ -65,13 +66,16 @@ def show(request: PageRequest) -> Answer:
     vitals = take_vitals(store, request.settings, with_files=False)
     events = _events(store, project_id)
     is_empty = not events and not list_sessions(store, 1)
+    today_ms = days[-1][0]
+    counts = counts_since(store, today_ms, project_id)
     return request.answer(
         "today.html",
         {
-            "counts": counts_since(store, days[-1][0], project_id),
+            "counts": counts,
             "kept_chart": day_chart(days, kept_by_day(store, days, project_id)),
             "shown_chart": day_chart(days, shown_by_day(store, days, project_id)),
-            "days": [(at_ms, list(some)) for at_ms, some in groupby(events, lambda event: _day_of(event.at_ms, days))],
+            "days": [(at_ms, list(some)) for at_ms, some in groupby(events, lambda event: _noon_of(event.at_ms))],
+            "more_kept": counts.kept - sum(event.kept is not None and event.at_ms >= today_ms for event in events),
             "needs": list_needs(store, vitals, request.settings, with_folders=True),
             "start": repair_of(store, vitals, request.settings) if is_empty else "",
             "claude_folder": str(request.settings.projects_folder),
@@ -149,10 +153,9 @@ def _prompt_event(
     )
 
 
-def _day_of(at_ms: int, days: Sequence[tuple[int, int]]) -> int:
-    """Return noon of a time's day, which is on the same day in most zones; before the charts begin, of its UTC day."""
-    begun_ms = next((start for start, end in reversed(days) if start <= at_ms < end), at_ms // 86_400_000 * 86_400_000)
-    return begun_ms + 43_200_000
+def _noon_of(at_ms: int) -> int:
+    """Return noon of a time's local day, which is on the same day in most zones."""
+    return noon_of(day_of(at_ms)) or at_ms
 
 
 VIEW = View(
