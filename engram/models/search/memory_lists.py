@@ -143,20 +143,20 @@ def suspect_memories(store: Reader) -> list[Memory]:
 
 
 def memories_around(store: Reader, at_ms: int, *, project_id: int | None = None, limit: int = 10) -> list[Memory]:
-    """Return the ``limit`` memories nearest to a time, half of them from before it if there are as many, oldest first.
+    """Return memories from just before and after a time, oldest first: a project's and global ones, or all.
 
-    They are a project's and global ones, or all.
+    At most half of ``limit`` are from before, and the others from after; of a limit of 1, it is one from before, if any.
     """
     memory = tables.Memory
     is_seen: ColumnBase = SQL("1") if project_id is None else (memory.project == project_id) | IS_GLOBAL
+    half = max(1, limit // 2)
     before = select_memories(
-        store, is_seen & (memory.created_at_ms <= at_ms), memory.created_at_ms.desc(), memory.id.desc(), limit=limit
+        store, is_seen & (memory.created_at_ms <= at_ms), memory.created_at_ms.desc(), memory.id.desc(), limit=half
     )
     after = select_memories(
-        store, is_seen & (memory.created_at_ms > at_ms), memory.created_at_ms, memory.id, limit=limit
+        store, is_seen & (memory.created_at_ms > at_ms), memory.created_at_ms, memory.id, limit=max(1, limit - half)
     )
-    later = min(len(after), max(limit - max(1, limit // 2), limit - len(before)))
-    return before[: limit - later][::-1] + after[:later]
+    return (before[::-1] + after)[:limit]
 
 
 def related_memories(store: Reader, memory: Memory, project_id: int | None) -> list[Memory]:
