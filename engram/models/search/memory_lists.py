@@ -145,7 +145,7 @@ def suspect_memories(store: Reader) -> list[Memory]:
 def memories_around(store: Reader, at_ms: int, *, project_id: int | None = None, limit: int = 10) -> list[Memory]:
     """Return memories from just before and after a time, oldest first: a project's and global ones, or all.
 
-    At most half of ``limit`` are from before, and the others from after; of a limit of 1, it is one from before, if any.
+    At most half of ``limit`` are from before, the others from after; a limit of 1 prefers one from before.
     """
     memory = tables.Memory
     is_seen: ColumnBase = SQL("1") if project_id is None else (memory.project == project_id) | IS_GLOBAL
