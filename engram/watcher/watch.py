@@ -257,7 +257,6 @@ class Watcher:
         self.store = store
         self.events = Events(registry.all_agents(), settings, self.hint)
         self._changes = Changes()
-        self._gone: set[Place] = set()
         #: Sources for which the content already read must be compared with the file; None before the first sweep.
         self._doubtful: list[Source] | None = None
         self._next_sweep = 0.0
@@ -358,12 +357,10 @@ class Watcher:
     def _seen(self) -> dict[Place, Seen]:
         return all_seen(self.store)
 
-    def _note_gone(self, seen: dict[Place, Seen], present: set[Place]) -> None:
-        self._gone -= present
-        for place in seen.keys() - present - self._gone:
-            if is_missing(place.path):
+    def _note_gone(self, seen: Mapping[Place, Seen], present: set[Place]) -> None:
+        for place in seen.keys() - present:
+            if not seen[place].is_gone and is_missing(place.path):
                 note_gone(self.store, place.path)
-            self._gone.add(place)
 
     def enqueue_due(self) -> None:
         """Enqueue all work that is due, such as for sessions that have fallen silent, and an overdue consolidation."""

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 import transcript_lines
+from counted_calls import calls_of
 from planting import plant
 from processes import wait_for
 
 from engram.errors import HomeError
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
-from engram.models.sessions.reading_progress import rename_transcript
+from engram.models.sessions.reading_progress import note_gone, rename_transcript
 from engram.models.work.task_runs import is_damage_noted, list_stages
 from engram.models.work.work import pause, resume
 from engram.settings import Settings
@@ -152,6 +153,12 @@ def test_a_vanished_file_keeps_its_turns(desk: Desk) -> None:
 
     assert desk.turns() == 1
     assert desk.store.value("SELECT is_gone FROM transcript") == 1
+    again = Watcher(desk.settings, desk.store)
+    assert calls_of(again.sweep, note_gone.__code__) == 0, "noted once, not at each start"
+    again.close()
+    desk.talk("s1", 2)
+    desk.sweep()
+    assert desk.store.value("SELECT is_gone FROM transcript") == 0
 
 
 def test_a_file_that_can_t_be_asked_for_has_not_vanished(desk: Desk) -> None:

@@ -55,6 +55,8 @@ class Seen:
 
     stamp: str
     bytes_read: int
+    #: True if its file was found deleted, and not read since.
+    is_gone: bool
 
 
 @prepared
@@ -149,8 +151,11 @@ def drop_unreadable(tx: Tx, transcript_id: int) -> None:
 def all_seen(store: Reader) -> dict[Place, Seen]:
     """Return the last seen state of every source that has ever been read."""
     table = tables.Transcript
-    rows = store.fetch(table.select(table.path, table.part, table.stamp, table.bytes_read))
-    return {Place(Path(os.fsdecode(bytes(row.path))), row.part): Seen(row.stamp, row.bytes_read) for row in rows}
+    rows = store.fetch(table.select(table.path, table.part, table.stamp, table.bytes_read, table.is_gone))
+    return {
+        Place(Path(os.fsdecode(bytes(row.path))), row.part): Seen(row.stamp, row.bytes_read, bool(row.is_gone))
+        for row in rows
+    }
 
 
 def is_changed(source: Source, seen: Seen | None) -> bool:
