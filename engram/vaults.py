@@ -47,7 +47,7 @@ class Vault:
     #: The normalised URL of its repository's remote, and its first commit; "" if unknown.
     remote: str = ""
     first_commit: str = ""
-    #: Identities of folders that hold the same repository, and of which the user said that they are not the project's.
+    #: Identities of folders that contain the same repository but, as the user said, are not the project's.
     apart: tuple[str, ...] = ()
 
     @property
@@ -110,7 +110,7 @@ def _require_target(place: Path) -> None:
 
 
 def mark_of(folder: Path) -> Path:
-    """Return the file beside a vault's folder that tells an empty mount point from what is left of a vault."""
+    """Return the file next to a vault's folder that distinguishes an empty mount point from a dissolved vault."""
     return folder.with_name(f".{folder.name}.vault")
 
 
@@ -172,7 +172,7 @@ def vault_of_same_repository(home: Home, identity: str) -> Vault | None:
 
 
 def explain_same_repository(vault: Vault, folder: str) -> tuple[str, str]:
-    """Return that nothing of a folder is stored that holds a vault's repository, and how to settle whose it is."""
+    """Return why nothing from a folder with a vault's repository is stored, and how to say whose folder it is."""
     name, place = shlex.quote(vault.name), shlex.quote(folder)
     return (
         f"nothing of {folder} is stored: it holds the same repository as {vault.name}, which is in a vault",
@@ -263,7 +263,7 @@ def write_vault(vault: Vault) -> None:
     }
     write_atomic(vault.folder / FILE_NAME, json.dumps(facts, ensure_ascii=False, indent=1).encode() + b"\n")
     _read.cache_clear()
-    # Only now: beside a folder without the file, the mark would stop everything.
+    # Not earlier, because the mark next to a folder without the file would stop everything.
     mark_of(vault.folder).touch(mode=0o600)
 
 

@@ -120,7 +120,7 @@ def find_clones(store: Store) -> list[tuple[ProjectRow, ProjectRow]]:
     They stay apart, because two clones may serve two clients; only a person joins them.
     """
     present = sorted((hints for hints in list_hints(store) if hints.present_folder), key=lambda hints: hints.project.id)
-    oldest = [(hints, next(one for one in present if one is hints or _agree(hints, one))) for hints in present]
+    oldest = [(hints, next(other for other in present if other is hints or _agree(hints, other))) for hints in present]
     return [(hints.project, first.project) for hints, first in oldest if first is not hints]
 
 
@@ -189,12 +189,12 @@ def sort_projects(store: Store, settings: Settings) -> list[Sorted]:
     if own_vault(settings.places) is not None:
         return []
     sorter = _Sorter(store, settings)
-    done = [one for one in sorter.whole_projects() if _move(store, [one])]
+    done = [part for part in sorter.whole_projects() if _move(store, [part])]
     if done:  # a session of a project that was merged into another may have worked in a third one
         sorter = _Sorter(store, settings)
-    done += (one for batch in _batches(sorter.parts()) if _move(store, batch) for one in batch)
+    done += (part for batch in _batches(sorter.parts()) if _move(store, batch) for part in batch)
     if done:
-        logger.info("action=sort parts=%d turns=%d", len(done), sum(len(one.turn_ids) for one in done))
+        logger.info("action=sort parts=%d turns=%d", len(done), sum(len(part.turn_ids) for part in done))
     with store.transaction() as tx:
         end_sorting(tx)
     return done
@@ -220,9 +220,9 @@ def settle_projects(store: Store, settings: Settings, limit: int = MAX_READ) -> 
 
 def _batches(parts: Iterable[Sorted]) -> Iterator[list[Sorted]]:
     """Yield batches, each of which contains all parts of a few sessions and is sorted in one transaction."""
-    sessions = [list(of_session) for _, of_session in groupby(parts, lambda one: one.session_ref)]
+    sessions = [list(of_session) for _, of_session in groupby(parts, lambda part: part.session_ref)]
     for start in range(0, len(sessions), _SESSIONS_AT_ONCE):
-        yield [one for of_session in sessions[start : start + _SESSIONS_AT_ONCE] for one in of_session]
+        yield [part for of_session in sessions[start : start + _SESSIONS_AT_ONCE] for part in of_session]
 
 
 def _move(store: Store, batch: Sequence[Sorted]) -> bool:
@@ -230,14 +230,14 @@ def _move(store: Store, batch: Sequence[Sorted]) -> bool:
     try:
         with store.transaction() as tx:
             number = begin_sorting(tx)
-            places = [store_project(tx, one.present) for one in batch]
+            places = [store_project(tx, part.present) for part in batch]
             if batch[0].is_whole:
                 merge_projects(store, places[0], batch[0].former, SORTED, actor=Actor.TIDYING, is_said=False)
                 note_merged(tx, number)
             else:
                 parts = [
-                    Part(one.former.id, into.id, one.session_ref, one.is_session, one.turn_ids)
-                    for one, into in zip(batch, places, strict=True)
+                    Part(part.former.id, into.id, part.session_ref, part.is_session, part.turn_ids)
+                    for part, into in zip(batch, places, strict=True)
                 ]
                 move_parts(tx, number, parts, actor=Actor.TIDYING)
             reach("sort.moved")
@@ -264,7 +264,7 @@ class _Sorter:
     def whole_projects(self) -> list[Sorted]:
         """Return the projects with a folder that belongs to another project."""
         found = list(self._whole_projects())
-        self._whole = {one.former.id for one in found}
+        self._whole = {part.former.id for part in found}
         return found
 
     def parts(self) -> Iterator[Sorted]:

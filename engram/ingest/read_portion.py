@@ -264,8 +264,9 @@ class Step:
         )
         reach("ingest.read")
         self.others = [
-            (replace(self, source=replace(self.source, session_id=one, part=one), others=[]), stored.others[one], found)
-            for one, found in reading.others
+            (replace(self, source=replace(self.source, session_id=name, part=name), others=[]), progress, found)
+            for name, found in reading.others
+            for progress in [stored.others[name]]
         ]
         return before, reading
 

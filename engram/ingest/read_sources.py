@@ -177,7 +177,7 @@ def _follow_move(store: Store, source: Source, settings: Settings) -> None:
     if load_progress(store, source.place).transcript_id:
         return
     for old in places_of_session(store, source.session_id):
-        if old.part != source.part or any(one.place == old for one in registry.sources_at(old.path, settings)):
+        if old.part != source.part or any(other.place == old for other in registry.sources_at(old.path, settings)):
             continue
         with contextlib.suppress(TranscriptError):
             if registry.agent_of(source).is_moved(source, load_progress(store, old).cursor):

@@ -527,8 +527,8 @@ def is_other_repository(root: Path, remote: str, first_commit: str, since_ms: in
 
 def token_of(root: Path) -> str:
     """Return a short string that distinguishes successive repositories at one path. Git is not run."""
-    told = f"{read_remote(root)}\n{read_first_commit(root)}"
-    return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    hints = f"{read_remote(root)}\n{read_first_commit(root)}"
+    return hashlib.sha256(hints.encode("utf-8", "surrogateescape")).hexdigest()[:8]
 
 
 def _git(root: Path, *arguments: str) -> str:

@@ -161,7 +161,7 @@ def read_remote(root: Path) -> str:
     """Return the normalised URL of a repository's remote ``origin``; "" if there is none.
 
     For a worktree that was mounted without its repository, as in a container, it is the path of that repository, which
-    tells it from others.
+    distinguishes it from others.
     """
     folder = git_folder(root)
     if folder is not None and not os.path.lexists(folder):

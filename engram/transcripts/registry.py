@@ -65,7 +65,7 @@ def discover(settings: Settings) -> Iterator[Source]:
 
 def skipped(settings: Settings) -> list[Skipped]:
     """Return the files in the agents' session folders that are not read."""
-    return [one for agent in _agents.values() for one in agent.skipped(settings)]
+    return [file for agent in _agents.values() for file in agent.skipped(settings)]
 
 
 def present_folders(settings: Settings) -> list[tuple[Agent, Path]]:
@@ -80,7 +80,7 @@ def sources_at(path: Path, settings: Settings) -> list[Source]:
 
     A file in an agent's own folder is that agent's or nobody's. Elsewhere, Claude Code accepts any JSONL file as a
     transcript; agents registered later recognise their own. Subagents are left out last, so that no other agent takes
-    the file of one.
+    a subagent's file.
     """
     path = Path(os.path.abspath(path))
     folders = [(folder, agent.name) for agent in _agents.values() for folder in agent.folders(settings)]

@@ -179,9 +179,9 @@ def _without_origin(fields: Mapping[str, Any]) -> Speaker:
     return Speaker.PROGRAM if is_program else Speaker.PERSON
 
 
-#: Fields that every line of a session has and that tell who types in it.
+#: Fields that every line of a session has and that show who types in it.
 _OF_SESSION = ("entrypoint", "teamName", "agentName")
-#: Stands for these fields while no line has shown them: until one does, no person is known to type there.
+#: Used in place of these fields until a line shows them; until then, no person is known to type there.
 UNKNOWN_SESSION: dict[str, str] = {"promptSource": "unknown"}
 
 
@@ -446,12 +446,12 @@ def without_inserted(text: str) -> str:
 def _judge_elements(text: str, speaker: Speaker, *, is_declared: bool, by_messenger: bool) -> Words:
     beginning = _BEGINNING.match(text)
     lead_in = None if beginning else _LEAD_IN.match(text)
-    told = text[lead_in.end() :] if lead_in else text
-    first = beginning or _BEGINNING.match(told)
+    quoted = text[lead_in.end() :] if lead_in else text
+    first = beginning or _BEGINNING.match(quoted)
     use = _USES.get(first[1]) if first else None
     if first and (use is _Use.PERSON or (use is _Use.MESSENGER and by_messenger and speaker is Speaker.PERSON)):
-        return Words(speaker, *_without_others(_persons_content(told, first[1])))
-    if use in _SPEAKERS and (_fills(told) or not (is_declared or lead_in)):
+        return Words(speaker, *_without_others(_persons_content(quoted, first[1])))
+    if use in _SPEAKERS and (_fills(quoted) or not (is_declared or lead_in)):
         return Words(_SPEAKERS[use])
     text, beside = _without_others(text)
     if not text:

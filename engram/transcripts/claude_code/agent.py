@@ -74,13 +74,13 @@ class ClaudeCode:
         """Return who wrote the line of a prompt; a person if it can no longer be read."""
         try:
             with path.open("rb") as file:
-                told = _ENTRYPOINT.search(file.read(_TAIL_BYTES))
+                entrypoint = _ENTRYPOINT.search(file.read(_TAIL_BYTES))
                 file.seek(offset)
                 entry = parse_line(Line(offset, length, 0, file.read(length)))
         except OSError:
             return Speaker.PERSON
-        # A line of the queue does not tell where its session runs.
-        session = {"entrypoint": told[1].decode()} if told else {}
+        # A line of the queue doesn't show where its session runs.
+        session = {"entrypoint": entrypoint[1].decode()} if entrypoint else {}
         return claude_code_speaker({**session, **entry.data}) if isinstance(entry, Entry) else Speaker.PERSON
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
@@ -128,7 +128,7 @@ class ClaudeCode:
         return portion.reading(
             chunk,
             unreadable=(*too_long_lines(chunk), *portion.unreadable),
-            others=[(one, other.reading(chunk)) for one, other in portion.others.items() if other.entries],
+            others=[(name, other.reading(chunk)) for name, other in portion.others.items() if other.entries],
             has_more=chunk.has_more,
         )
 
@@ -185,7 +185,7 @@ class _Portion:
         self._stored = stored
         #: Up to here, the lines of the session have been read.
         self._start = position.offset
-        #: Uuid of a line of this read → its session as ``_other_session`` tells it.
+        #: Uuid of a line of this read → the result of ``_other_session`` for that line.
         self._sessions: dict[str, str] = {}
         self._is_reread = state.is_reread
         self._known: set[str] = set()
@@ -206,7 +206,7 @@ class _Portion:
         self.unreadable += unreadable
         by_session: dict[str, list[Entry]] = {}
         for entry in entries:
-            # A line that stands in the file again under another session is a copy.
+            # A line that the file repeats under another session is a copy.
             session_id = self._sessions[entry.uuid] if entry.uuid in self._sessions else self._other_session(entry)
             if entry.uuid:
                 self._sessions[entry.uuid] = session_id
