@@ -21,8 +21,12 @@ COMPRESSED = ".zst"
 _MAX_WINDOW_LOG = 25
 #: Maximum number of bytes to which a compressed file is expanded; anything beyond that counts as damage.
 MAX_EXPANDED_BYTES = 1024 * 1024 * 1024
+#: Maximum number of files of which the beginning is remembered. If there were more files than that, each sweep would
+#: read all of them again.
+MAX_HEADS = 65_536
 _STEP_BYTES = 256 * 1024
-#: Number of compressed bytes to expand at a time; up to this many bytes before any damage are lost.
+#: Number of compressed bytes to expand, and of bytes of a first line to read, at a time. Up to this many bytes before
+#: any damage in a compressed file are lost.
 _PIECE_BYTES = 16 * 1024
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -288,11 +292,17 @@ def open_content(path: Path) -> BinaryIO | Expanded:
         raise
 
 
-def read_head(path: Path, limit_bytes: int) -> bytes:
-    """Return the beginning of a file's content, at most ``limit_bytes``. Raises the same errors as ``open_regular``."""
+def read_head(path: Path, limit_bytes: int, *, only_first_line: bool = False) -> bytes:
+    """Return the beginning of a file's content, at most ``limit_bytes``. Raises the same errors as ``open_regular``.
+
+    With ``only_first_line``, little more than the first line is read and returned.
+    """
     pieces: list[bytes] = []
     with open_content(path) as file:
-        while limit_bytes > 0 and (piece := file.read(limit_bytes)):
+        step = _PIECE_BYTES if only_first_line else limit_bytes
+        while limit_bytes > 0 and (piece := file.read(min(step, limit_bytes))):
             pieces.append(piece)
             limit_bytes -= len(piece)
+            if only_first_line and b"\n" in piece:
+                break
     return b"".join(pieces)

@@ -13,7 +13,15 @@ from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import Source
 from engram.transcripts.codex import AGENT
 from engram.transcripts.json_values import object_in, parse_json, storable_id
-from engram.transcripts.transcript_files import COMPRESSED, Walk, can_expand, facts_of, files_below, read_head
+from engram.transcripts.transcript_files import (
+    COMPRESSED,
+    MAX_HEADS,
+    Walk,
+    can_expand,
+    facts_of,
+    files_below,
+    read_head,
+)
 
 #: Codex compresses rollouts that are a week old, and writes a plain file again when a rollout is resumed.
 SUFFIXES = (".jsonl", ".jsonl.zst")
@@ -96,27 +104,32 @@ def head_of(path: Path) -> dict[str, Any]:
     facts = facts_of(path)
     if facts is None:
         return {}
-    text = _first_line(str(path), facts.st_dev, facts.st_ino)
-    if text is None:
-        _first_line.cache_clear()
+    try:
+        text = _first_line(str(path), facts.st_dev, facts.st_ino)
+    except EOFError:
         return {}
     return json.loads(text) if text else {}
 
 
-@lru_cache(maxsize=4096)
-def _first_line(path: str, device: int, number: int) -> str | None:
+@lru_cache(maxsize=MAX_HEADS)
+def _first_line(path: str, device: int, number: int) -> str:
     """Return a session head's fields about its parent and the author of its prompts, as JSON.
 
-    Return "" if the line is not a session head, and None if it is incomplete.
+    Return "" if the line is not a session head.
+
+    Raises:
+        EOFError: the line is incomplete or can't be read now, so it must be read again next time.
     """
     try:
-        line, end, _ = read_head(Path(path), _MAX_HEAD_BYTES).partition(b"\n")
-        data = parse_json(line) if end else None
-    except (OSError, ValueError, RecursionError):
+        line, end, _ = read_head(Path(path), _MAX_HEAD_BYTES, only_first_line=True).partition(b"\n")
+        data = object_in(parse_json(line) if end else None)
+    except OSError:
+        raise EOFError from None
+    except (ValueError, RecursionError):
         return ""
-    if data is None:
-        return None if len(line) < _MAX_HEAD_BYTES else ""
-    payload = data.get("payload") if isinstance(data, dict) else None
+    if not end and len(line) < _MAX_HEAD_BYTES:
+        raise EOFError
+    payload = data.get("payload")
     if not isinstance(payload, dict) or data.get("type") != "session_meta":
         return ""
     kept = ("source", "thread_source", "parent_thread_id", "session_id", "id", "originator")

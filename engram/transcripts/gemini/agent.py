@@ -24,7 +24,7 @@ from engram.transcripts.json_values import object_in, objects_in, parse_json, st
 from engram.transcripts.line_parsing import BLANK, Records, parse_lines
 from engram.transcripts.message_turns import Call, Message, path_texts, whole_turns
 from engram.transcripts.speaker import Speaker, judge
-from engram.transcripts.transcript_files import Skipped, Walk, read_head
+from engram.transcripts.transcript_files import MAX_HEADS, Skipped, Walk, read_head
 from engram.transcripts.turns import AT_START, Role
 
 # -- Find the chats on disk.
@@ -116,10 +116,9 @@ def _source(walk: Walk, path: Path, parent_id: str = "") -> Iterator[Source]:
     facts = walk.file(path)
     if facts is None:
         return
-    session_id = _session_id(str(path), facts.st_dev, facts.st_ino)
-    if not session_id:
-        # The first line may not have been written yet.
-        _session_id.cache_clear()
+    try:
+        session_id = _session_id(str(path), facts.st_dev, facts.st_ino)
+    except EOFError:
         return
     if session_id == SUBAGENT and not parent_id:
         return
@@ -131,17 +130,24 @@ def _source(walk: Walk, path: Path, parent_id: str = "") -> Iterator[Source]:
 SUBAGENT = " subagent"
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=MAX_HEADS)
 def _session_id(path: str, device: int, number: int) -> str:
+    """Return the id at the beginning of a chat, or ``SUBAGENT``.
+
+    Raises:
+        EOFError: there is no id, or not yet, so the chat must be read again next time.
+    """
     try:
         head = read_head(Path(path), _HEAD_BYTES)
     except (OSError, ValueError):
-        return ""
+        raise EOFError from None
     found = _ID.match(head)
     session_id = found[1].decode("utf-8", "replace") if found else ""
     if _SUBAGENT.search(head.split(b'"messages"', 1)[0].split(b"\n", 1)[0] if path.endswith("l") else head):
         return SUBAGENT
-    return session_id if is_session_id(session_id) else ""
+    if not is_session_id(session_id):
+        raise EOFError
+    return session_id
 
 
 def _read_object(path: Path) -> dict[str, Any]:

@@ -28,7 +28,11 @@ def codex_folder(tmp_path: Path) -> Path:
 def settings(tmp_path: Path, codex_folder: Path) -> Settings:
     """A separate home next to an empty Claude Code folder."""
     made = Settings(
-        home=tmp_path / "home", claude_folder=tmp_path / "claude", codex_folder=codex_folder, embedding_model="hashed"
+        home=tmp_path / "home",
+        claude_folder=tmp_path / "claude",
+        codex_folder=codex_folder,
+        gemini_folder=tmp_path / "gemini",
+        embedding_model="hashed",
     )
     made.places.prepare()
     return made

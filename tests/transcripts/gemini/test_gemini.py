@@ -21,6 +21,7 @@ from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts import registry
 from engram.transcripts.agents import Source
+from engram.transcripts.gemini import agent
 from engram.transcripts.turns import Turn
 
 SESSION = "a1b2c3d4-e5f6-4890-abcd-ef1234567890"
@@ -246,6 +247,7 @@ def test_a_chat_with_an_unreadable_head_is_read_by_no_other_agent(
     before = prompts(read())
     chat.unlink()
     chat.write_text(head)  # a new file, as a program leaves it while it writes
+    agent._session_id.cache_clear()  # as after a restart
 
     (result,) = ingest_path(store, chat, settings=settings, redact=redact)
 
