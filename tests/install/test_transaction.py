@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
 import signal
 import stat
 from collections.abc import Callable, Iterator
@@ -12,7 +14,7 @@ from typing import Any
 import pytest
 
 from engram.errors import AlreadyRunning, InstallError
-from engram.setup.edits.file_state import make_folders
+from engram.setup.edits.file_state import FileState, StateKind, digest_of, make_folders, write_state
 from engram.setup.edits.install_steps import FileChange, JsonEdit, JsonEntry, Step
 from engram.setup.edits.journal import explain_half_done, folder_of, load_journal
 from engram.setup.installing import apply_steps
@@ -203,6 +205,24 @@ def test_a_program_that_writes_at_the_same_moment_is_not_overwritten(
             install(machine)
 
     assert settings_of(machine) == {"hooks": {"Stop": [THEIRS]}, "count": 99 - left if writes == 99 else 1}
+
+
+def test_a_file_with_two_names_is_whole_after_a_write_that_fails(tmp_path: Path) -> None:
+    """It can't be replaced by a rename, so the disk is full in the middle of it."""
+    path = tmp_path / "settings.json"
+    path.write_bytes(b"a" * 5000)
+    os.link(path, tmp_path / "other")
+    data = b"b" * 50_000
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (6000, hard))
+    try:
+        with pytest.raises(OSError, match="too large") as raised:
+            write_state(path, FileState(StateKind.FILE, digest_of(data), 0o600), data)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert raised.value.filename == str(path)
+    assert (path.read_bytes(), path.stat().st_nlink) == (b"a" * 5000, 2)
 
 
 def test_two_installers_at_once_do_not_meet(machine: Machine) -> None:

@@ -155,6 +155,8 @@ def write_state(real: Path, state: FileState, data: bytes) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         if error.errno not in (errno.EBUSY, errno.EXDEV) or state.kind is not StateKind.FILE:
+            # The temporary name means nothing to the user.
+            error.filename, error.filename2 = str(real), None
             raise
         _write_in_place(real, state, data)
     with contextlib.suppress(OSError):
@@ -188,9 +190,20 @@ def _write_new(temporary: Path, real: Path, state: FileState, data: bytes) -> No
 
 
 def _write_in_place(real: Path, state: FileState, data: bytes) -> None:
+    old = real.read_bytes()
+    try:
+        _overwrite(real, data)
+        os.chmod(real, state.mode)
+    except OSError:
+        # On a full disk, a part was written; the old content has its space already.
+        with contextlib.suppress(OSError):
+            _overwrite(real, old)
+        raise
+
+
+def _overwrite(real: Path, data: bytes) -> None:
     with open(real, "r+b") as file:
         file.write(data)
         file.truncate()
         file.flush()
-        os.fchmod(file.fileno(), state.mode)
         os.fsync(file.fileno())
