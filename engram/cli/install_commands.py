@@ -53,6 +53,7 @@ from engram.setup.installing.preflight import (
     mod_price,
     run_self_test,
 )
+from engram.setup.installing.stray import find_leftovers
 from engram.setup.old_engram.find import EarlierEngram, find_earlier
 from engram.setup.services.service_definition import SystemName, has_login, network_variables
 from engram.setup.services.service_plan import best_system
@@ -542,6 +543,7 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, plan: Insta
         plan.steps,
         options=choices.to_json(),
         version=VERSION,
+        leftovers=find_leftovers(settings) if machine.journal is None else None,
         before_step=before_step,
         check=check,
         put_back=put_back,

@@ -650,6 +650,58 @@ def test_an_installer_that_was_killed_is_finished_by_the_next(
     assert len(list((user / ".claude" / "skills" / "engram").rglob("*.json"))) == 3
 
 
+@pytest.mark.parametrize("way", ["--plugin", "--no-plugin"])
+def test_what_was_installed_before_the_memory_folder_was_deleted_is_undone_too(
+    run: Callable[..., Result], user: Path, home: Home, way: str
+) -> None:
+    (user / ".claude" / "settings.json").write_text('{"model": "opus"}')
+    before = claude_folder(user)
+    run("install", "--yes", "--no-service", "--no-import")
+    shutil.rmtree(home.root)
+
+    run("install", "--yes", "--no-service", "--no-import", way)
+    checks = json.loads(run("doctor", "--json", code=1).stdout)["checks"]
+    run("uninstall", "--yes")
+
+    assert not [check for check in checks if "registered twice" in check["detail"]]
+    (user / ".claude" / "skills").rmdir()  # nobody knows whether it was there
+    assert claude_folder(user) == before
+
+
+def test_a_plugin_for_another_memory_folder_comes_back(run: Callable[..., Result], user: Path, tmp_path: Path) -> None:
+    run("install", "--yes", "--no-service", "--no-import")
+    before = claude_folder(user)
+
+    run("--home", str(tmp_path / "other"), "install", "--yes", "--no-service", "--no-import")
+    assert claude_folder(user) != before
+    run("--home", str(tmp_path / "other"), "uninstall", "--yes")
+
+    assert claude_folder(user) == before
+
+
+def test_with_a_damaged_journal_the_advice_leads_on_and_the_original_files_stay(
+    run: Callable[..., Result], user: Path, home: Home
+) -> None:
+    own = '{"model": "opus"}'
+    (user / ".claude" / "settings.json").write_text(own)
+    run("install", "--yes", "--no-service", "--no-import")
+    home.install_journal.write_bytes(home.install_journal.read_bytes()[:100])
+
+    said = run("install", "--yes", "--no-service", "--no-import", code=1).output
+    checks = json.loads(run("doctor", "--json", code=1).stdout)["checks"]
+
+    (finding,) = [check for check in checks if check["name"] == "installation"]
+    command = finding["advice"].removeprefix("run: ").partition(",")[0]
+    assert command.startswith("mv ")
+    assert command in said
+    subprocess.run(command, shell=True, check=True)
+    run("install", "--yes", "--no-service", "--no-import")
+    run("uninstall", "--yes")
+    (original,) = (home.root / "install-damaged" / "originals").iterdir()
+    assert original.read_text() == own
+    assert not (user / ".claude" / "skills" / "engram").exists()
+
+
 def test_an_interrupted_import_leaves_the_installation_and_continues_later(
     run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -275,7 +275,7 @@ def check_half_done(machine: Machine) -> Iterator[Check]:
     told = explain_half_done(machine.around.places)
     if told is not None:
         what, advice = told
-        command = "engram uninstall" if "uninstall` to finish" in advice else "engram install"
+        command = advice.partition("run `")[2].partition("`")[0]
         yield Check("installation", State.BAD, what, advice, command=command, public="half done")
 
 

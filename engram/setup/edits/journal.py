@@ -8,6 +8,7 @@ did, and uninstall deletes them.
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -148,9 +149,10 @@ def load_journal(home: Home) -> Journal | None:
             engram=stored["engram"],
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
+        folder = folder_of(home)
+        move = shlex.join(["mv", str(folder), f"{folder}-damaged"])
         raise InstallError(
-            f"{path} is damaged ({error}). The files as they were before Engram changed them are in "
-            f"{folder_of(home) / 'originals'}"
+            f"{path} is damaged ({error}). Run: {move}, which keeps the files as they were before; then try again"
         ) from error
 
 
@@ -214,7 +216,8 @@ def explain_half_done(home: Home) -> tuple[str, str] | None:
     try:
         journal = load_journal(home)
     except InstallError as error:
-        return str(error), "run `engram install`"
+        what, _, advice = str(error).partition(". ")
+        return what, advice[:1].lower() + advice[1:]
     if journal is None or not journal.is_half_done:
         return None
     steps = journal.ledger.steps

@@ -13,7 +13,7 @@ from engram.errors import AlreadyRunning, EngramError, InstallError
 from engram.paths import Home
 from engram.setup.edits.install_steps import Step
 from engram.setup.edits.journal import Journal, Ledger, Phase, folder_of, load_journal
-from engram.setup.installing.apply_steps import apply_steps
+from engram.setup.installing.apply_steps import apply_steps, plan_files
 from engram.setup.installing.install_run import BeforeStep, Outcome, Run
 from engram.setup.installing.undo_steps import undo_installation, undo_run
 from engram.system.atomic import explain_error, make_private_folder
@@ -26,6 +26,7 @@ def install_steps(
     *,
     options: Mapping[str, Any],
     version: str,
+    leftovers: Ledger | None = None,
     before_step: BeforeStep = lambda _: None,
     check: Callable[[], None] = lambda: None,
     put_back: Callable[[], None] = lambda: None,
@@ -33,6 +34,7 @@ def install_steps(
     """Bring the machine into the state that the steps describe, and undo earlier steps that are no longer planned.
 
     Args:
+        leftovers: the files of an earlier installation, if no journal is stored.
         check: called after the last step. If it fails, everything is undone.
         put_back: undoes what the caller had done; called during an undo, while nothing is running.
 
@@ -42,6 +44,12 @@ def install_steps(
     with _locked(home):
         run = Run(home, before_step, check=check, put_back=put_back)
         journal = _recover(run, load_journal(home))
+        if not journal.ledger.files and leftovers is not None:
+            # What connects Claude Code goes, even if it is not planned; other agents and the service stay.
+            ours = {str(path) for path in plan_files(steps)}
+            ours |= {path for path, record in leftovers.files.items() if record.step in ("plugin", "settings")}
+            journal.ledger.files = {path: record for path, record in leftovers.files.items() if path in ours}
+            journal.ledger.folders = leftovers.folders
         if journal.phase is not Phase.INSTALLING:
             journal.previous, journal.before = Ledger.from_json(journal.ledger.to_json()), {}
         journal.phase, journal.options, journal.engram = Phase.INSTALLING, dict(options), version

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from engram.errors import InstallError
-from engram.paths import Home
-from engram.reports.claude_checks import NAME, SERVER_MARK, claude_json, other_servers, our_server_names
+from engram.paths import Home, is_default_home
+from engram.reports.claude_checks import NAME, SERVER_MARK, claude_json, other_servers, our_server_names, read_object
 from engram.settings import Settings
 from engram.setup.agents.claude_code import read_document
 from engram.setup.agents.other_agents import SERVERS, codex_servers, opencode_file, opencode_folder
@@ -42,14 +42,7 @@ def find_stray(settings: Settings, problems: list[str]) -> Journal | None:
     Args:
         problems: gets a line for each settings file that can't be read and may contain Engram's entries.
     """
-    ledger = Ledger()
-    agents = (*_codex(settings, problems), *_json_agents(settings, problems))
-    claude: list[FileRecord] = []
-    for folder in settings.all_claude_folders:
-        of_folder = replace(settings, claude_folder=folder)
-        claude += [*_plugin(of_folder, ledger), *_settings_files(of_folder, problems)]
-    for record in (*claude, *agents, *_service(settings)):
-        ledger.files[record.path] = record
+    ledger = _find_files(settings, settings.all_claude_folders, problems)
     steps = {record.step: StepRecord(record.step, _SUMMARIES[record.step]) for record in ledger.files.values()}
     system = installed_system(settings)
     if "service" in steps or system.status().is_running:
@@ -57,6 +50,38 @@ def find_stray(settings: Settings, problems: list[str]) -> Journal | None:
         steps["service"] = StepRecord("service", _SUMMARIES["service"], after=[action_to_json(action)])
     ledger.steps = list(steps.values())
     return Journal(Phase.UNINSTALLING, ledger=ledger) if ledger.steps else None
+
+
+def find_leftovers(settings: Settings) -> Ledger:
+    """Return the files of an earlier installation for this memory folder, for a new one that has no journal of it.
+
+    Uninstalling must not restore them. A plugin for another memory folder belongs to the installation there.
+    """
+    home = "" if is_default_home(settings.places) else str(settings.home)
+    folders = [folder for folder in settings.all_claude_folders if _home_of_plugin(folder) in (None, home)]
+    return _find_files(settings, folders, [])
+
+
+def _home_of_plugin(claude_folder: Path) -> str | None:
+    """Return the memory folder that the plugin names, "" if it names none; None if there is no plugin."""
+    known = read_documents(claude_folder)
+    if not is_ours(known.skills_manifest):
+        return None
+    servers = (read_object(skills_folder(claude_folder, known.plugin_name) / ".mcp.json") or {}).get("mcpServers")
+    server = servers.get(NAME) if isinstance(servers, dict) else None
+    environment = server.get("env") if isinstance(server, dict) else None
+    return str(environment.get("ENGRAM_HOME", "")) if isinstance(environment, dict) else ""
+
+
+def _find_files(settings: Settings, claude_folders: Iterable[Path], problems: list[str]) -> Ledger:
+    """Return the files that Engram wrote or edited, with a record of how to take its part out."""
+    ledger = Ledger()
+    records = [*_codex(settings, problems), *_json_agents(settings, problems), *_service(settings)]
+    for folder in claude_folders:
+        of_folder = replace(settings, claude_folder=folder)
+        records += [*_plugin(of_folder, ledger), *_settings_files(of_folder, problems)]
+    ledger.files = {record.path: record for record in records}
+    return ledger
 
 
 _SUMMARIES = {

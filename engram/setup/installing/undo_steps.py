@@ -132,7 +132,7 @@ def undo_run(run: Run) -> list[str]:
         return problems
     with collecting(problems):
         journal.ledger, journal.previous, journal.before = journal.previous, Ledger(), {}
-        if journal.ledger.steps or journal.ledger.files:
+        if journal.ledger.steps:
             journal.phase = Phase.INSTALLED
             run.save()
         else:
