@@ -20,7 +20,8 @@ from engram.system.clock import Clock
 from engram.transcripts.git_commands import read_log
 from engram.transcripts.project import is_excluded
 
-#: Maximum time that an answer waits for git, maximum run time of git, and lifetime of a cached result, in seconds.
+#: Maximum time that an answer waits for git in all repositories together, maximum run time of git, and lifetime of a
+#: cached result, in seconds.
 WAIT_SECONDS, MAX_GIT_SECONDS, KEEP_SECONDS = 0.15, 2.0, 60.0
 #: Maximum number of commits read (latest first), of times kept per file, and of repositories cached.
 MAX_COMMITS, MAX_TIMES, MAX_REPOSITORIES = 2_000, 2, 20
@@ -44,6 +45,7 @@ class LaterChanges:
         Turns without changed files are omitted, as are turns in folders that are excluded, no longer exist or are not
         in a repository.
         """
+        deadline = self._clock.steady_seconds() + WAIT_SECONDS
         counts: dict[int, tuple[int, int]] = {}
         times_in: dict[int, CommitTimes] = {}
         roots: dict[int, str] = {}
@@ -51,14 +53,15 @@ class LaterChanges:
             number = edited.project_id
             if number not in roots:
                 roots[number] = _repository_of(store, settings, number)
-                times_in[number] = self._times(roots[number]) if roots[number] else {}
+                times_in[number] = self._times(roots[number], deadline) if roots[number] else {}
             names = _names_in(roots[number], edited)
             changed = sum(_has_changed(times_in[number].get(name, ()), edited) for name in names)
             if changed:
                 counts[edited.turn_id] = (changed, len(names))
         return counts
 
-    def _times(self, root: str) -> CommitTimes:
+    def _times(self, root: str, deadline: float) -> CommitTimes:
+        """Return the commit times of a repository; {} if git has not answered by ``deadline``, in steady seconds."""
         with self._lock:
             now = self._clock.steady_seconds()
             asked_at, answer = self._asked.get(root, (now, None))
@@ -68,7 +71,7 @@ class LaterChanges:
                 answer = self._pool.submit(read_commit_times, root)
                 self._asked[root] = (now, answer)
         with contextlib.suppress(NotYet):
-            return answer.result(WAIT_SECONDS)
+            return answer.result(max(0.0, deadline - self._clock.steady_seconds()))
         return {}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import threading
@@ -14,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from engram.embedding.embedder import Embedder
+from engram.errors import EmbeddingError
 from engram.models.engine.transaction import Reader, Store
 from engram.models.memories.branches import open_branches
 from engram.models.memories.judgements import usefulness_of
@@ -39,6 +41,8 @@ from engram.transcripts.agents import PullRequest
 from engram.transcripts.project import is_excluded
 from engram.trust.display import one_line
 
+logger = logging.getLogger(__name__)
+
 # -- Embed questions.
 
 #: Maximum number of cached vectors.
@@ -48,7 +52,7 @@ _THREADS = 2
 
 
 class QueryEmbedder:
-    """Embeds questions. Thread-safe. Without an embedder, every vector is None."""
+    """Embeds questions. Thread-safe. Without an embedder, or if it fails, the vector is None."""
 
     def __init__(self, embedder: Embedder | None) -> None:
         self._embedder = embedder
@@ -64,7 +68,11 @@ class QueryEmbedder:
             cached = self._vectors.get(text)
         if cached is not None:
             return cached
-        vector: Floats = self._embedder.embed_query(text)
+        try:
+            vector: Floats = self._embedder.embed_query(text)
+        except EmbeddingError as error:
+            logger.warning("action=embed_question error=%s", error)
+            return None
         with self._lock:
             self._vectors[text] = vector
             while len(self._vectors) > _MAX_CACHED:

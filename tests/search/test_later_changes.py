@@ -15,12 +15,13 @@ from engram.models.open_memory import open_store
 from engram.models.projects.projects import list_projects
 from engram.redaction import redact
 from engram.search.answer import answer_question
-from engram.search.edited_since import LaterChanges, read_commit_times
+from engram.search.edited_since import WAIT_SECONDS, LaterChanges, read_commit_times
 from engram.search.hit_lines import answer_text
 from engram.search.hits import PublicHit
 from engram.search.question import Query
 from engram.search.searcher import Searcher
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9a"
 #: Before and after the session.
@@ -45,9 +46,11 @@ def repo(tmp_path: Path) -> Repository:
     return made
 
 
-def edit(settings: Settings, store: Store, repo: Repository, *files: str, commits: bool = False) -> None:
+def edit(
+    settings: Settings, store: Store, repo: Repository, *files: str, commits: bool = False, session: str = SESSION
+) -> None:
     """Read a session that edited files; ``commits`` makes it end with a commit."""
-    path = settings.projects_folder / "-harbor" / f"{SESSION}.jsonl"
+    path = settings.projects_folder / "-harbor" / f"{session}.jsonl"
     calls = [("Edit", {"file_path": file, "old_string": "1", "new_string": "2"}, "edited") for file in files]
     calls += [("Bash", {"command": "git commit -qam 'crane: lift'"}, "")] if commits else []
     say(path, "user", "Why does the crane of the harbor drop containers?", cwd=str(repo.root))
@@ -71,7 +74,7 @@ def told(settings: Settings, store: Store) -> tuple[str, tuple[PublicHit, ...]]:
     """What is answered, once git has said what it knows."""
     changes = LaterChanges(store.clock)
     for project in list_projects(store):
-        changes._times(project.root)
+        changes._times(project.root, deadline=0.0)
     changes._pool.shutdown(wait=True)
     answer = answer_question(
         store,
@@ -128,3 +131,28 @@ def test_the_latest_two_times_of_a_file_are_read(repo: Repository) -> None:
     assert len(times["src/crane.py"]) == 2
     assert len(times["notes.md"]) == 1
     assert read_commit_times(str(repo.root / "missing")) == {}
+
+
+def test_an_answer_about_many_repositories_waits_no_longer_than_about_one(
+    settings: Settings, store: Store, tmp_path: Path
+) -> None:
+    for number in range(4):
+        made = Repository.make(tmp_path / f"harbor{number}")
+        edit(settings, store, made, "src/crane.py", session=f"{SESSION[:-1]}{number}")
+    clock = FixedClock()
+
+    class HangingGit:
+        """Answers no question in the time that is waited for it."""
+
+        def submit(self, *_: object) -> HangingGit:
+            return self
+
+        def result(self, timeout_seconds: float) -> dict[str, tuple[int, ...]]:
+            clock.steady += timeout_seconds
+            raise TimeoutError
+
+    changes = LaterChanges(clock)
+    changes._pool = HangingGit()  # type: ignore[assignment]
+
+    assert changes.of_turns(store, settings, range(1, 5)) == {}
+    assert clock.steady == pytest.approx(WAIT_SECONDS)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from bench.storing import write_turn
 from engram.embedding.embedder import Thresholds
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Judgement, Status
+from engram.errors import EmbeddingError
 from engram.memories.correct import judge_quotation, take_back_quotation_judgement
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
@@ -321,3 +324,20 @@ def test_what_several_said_names_each_speaker_and_is_nobodys_alone(searcher: Sea
     assert found[both] == ""
     assert found["Winter oil is thick, so the harbor crane waits."] == "assistant"
     assert not may_be_planted(both)
+
+
+def test_a_model_that_fails_at_a_question_leaves_the_search_by_words(store: Store, settings: Settings) -> None:
+    add_turn(store, "t1", "Why does the crane of the harbour stop?", "The crane stops because its brake is worn out.")
+    embedder = HashedEmbedder()
+    embed_missing(store, embedder)
+
+    class Failing(HashedEmbedder):
+        def embed_query(self, text: str) -> NDArray[np.float32]:
+            raise EmbeddingError("out of memory")
+
+    searcher = Searcher(store, settings, embedder=Failing())
+    searcher.refresh()
+
+    assert "brake is worn" in answer_question(store, searcher, Query("crane brake worn")).hits[0].text
+    assert searcher.search(Query("crane brake worn"))
+    assert searcher.quotable(Query("crane brake worn"))[0] == []
