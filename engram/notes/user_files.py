@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -231,7 +231,7 @@ def _read_file(
 
 
 def _keep_removed(store: Store, settings: Settings, known: StandingFile, text: str, project: str) -> None:
-    """Save the paragraphs that were removed from a file as a note in the file's project."""
+    """Save the paragraphs that were removed from a file as notes in the file's project."""
     now = {_plain(paragraph) for paragraph in _paragraphs(text)}
     lines = {_plain(line) for line in text.splitlines()}
     removed = []
@@ -241,11 +241,25 @@ def _keep_removed(store: Store, settings: Settings, known: StandingFile, text: s
             removed.append("\n".join(kept))
     if not any(part.strip(" #-*\n") for part in removed):
         return
-    note = f"Removed from {known.name}:\n\n" + "\n\n".join(part for part in removed if part.strip())
+    head = f"Removed from {known.name}:"
     try:
-        save_note(settings.places, note[:MAX_NOTE_CHARACTERS], lambda clean: clean, store.now_ms(), project)
+        for text in _joined([part for part in removed if part.strip()], MAX_NOTE_CHARACTERS - len(head) - 2):
+            save_note(settings.places, f"{head}\n\n{text}", lambda clean: clean, store.now_ms(), project)
     except OSError as error:
         logger.warning("action=keep_removed name=%s error=%s", known.name, error)
+
+
+def _joined(paragraphs: Sequence[str], characters: int) -> Iterator[str]:
+    """Yield the paragraphs in texts of at most so many characters; only a longer paragraph is cut."""
+    text = ""
+    for paragraph in paragraphs:
+        for start in range(0, len(paragraph), characters):
+            piece = paragraph[start : start + characters]
+            if text and len(text) + 2 + len(piece) > characters:
+                yield text
+                text = ""
+            text = f"{text}\n\n{piece}" if text else piece
+    yield text
 
 
 def _paragraphs(text: str) -> list[str]:

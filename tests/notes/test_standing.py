@@ -247,3 +247,17 @@ def test_they_go_with_their_project(store: Store, settings: Settings, project: P
 
     assert list_standing_files(store) == []
     assert "walrus" not in "".join(path.read_text() for path in settings.places.saved_notes.glob("*.md"))
+
+
+def test_of_a_long_file_that_is_deleted_every_paragraph_is_kept(store: Store, settings: Settings) -> None:
+    path = settings.claude_folder / "CLAUDE.md"
+    rules = [f"Rule {number} says that quay {number} closes at night." for number in range(900)]
+    write(path, "\n\n".join([*rules, "x" * 45_000]))
+    read(store, settings)
+
+    path.unlink()
+    read(store, settings)
+
+    saved = "".join(note.read_text() for note in settings.places.saved_notes.glob("*.md"))
+    assert all(rule in saved for rule in rules)
+    assert saved.count("x") == 45_000
