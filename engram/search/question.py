@@ -439,9 +439,14 @@ class Coverage:
         #: Words in scripts that use no spaces, which may occur anywhere in a run of letters.
         self._unspaced = [stem for stem in self._weights if is_unspaced(stem)]
         self._spaced = [stem for stem in self._weights if not is_unspaced(stem)]
+        #: Text → its stems. Kept because an answer compares what it may show several times.
+        self._known: dict[str, frozenset[str]] = {}
 
     def stems_in(self, text: str) -> frozenset[str]:
-        return self.stems_in_each([text])[0]
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = self.stems_in_each([text])[0]
+        return known
 
     def stems_in_each(self, texts: Sequence[str]) -> list[frozenset[str]]:
         """Return the stems in each of many texts, by looking for one stem after the other in all of them together.

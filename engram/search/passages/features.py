@@ -73,9 +73,9 @@ def _newest(shortlist: Shortlist, rows: Sequence[PassageRow]) -> Column:
 
 def _similarity(word_sets: Sequence[frozenset[str]], rivals: int) -> Column:
     """Return the share of words that each text has in common with each of the first ``rivals``; 0 if it is small."""
-    # Most words occur in a single text and are never shared, so they need no column.
-    frequent = [word for word, count in Counter(chain.from_iterable(word_sets)).items() if count > 1]
-    columns = {word: place for place, word in enumerate(frequent)}
+    # Most words occur in a single text, or in none of the rivals, and are never shared, so they need no column.
+    counts, of_rivals = Counter(chain.from_iterable(word_sets)), frozenset().union(*word_sets[:rivals])
+    columns = {word: place for place, word in enumerate(word for word in of_rivals if counts[word] > 1)}
     table: NDArray[np.float32] = np.zeros((len(word_sets), max(len(columns), 1)), dtype=np.float32)
     places = [[columns[word] for word in words if word in columns] for words in word_sets]
     table[np.repeat(np.arange(len(places)), list(map(len, places))), list(chain.from_iterable(places))] = 1

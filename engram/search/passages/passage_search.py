@@ -59,7 +59,7 @@ def excerpt(text: str, coverage: Coverage, max_words: int = MAX_EXCERPT_WORDS) -
         return text
     spans = sentence_spans(text)
     sizes = [len(text[start:stop].split()) for start, stop in spans]
-    stems = [coverage.stems_in(text[start:stop]) for start, stop in spans]
+    stems = coverage.stems_in_each([text[start:stop] for start, stop in spans])
     best_share, best_run = -1.0, (0, 0)
     for first in range(len(spans)):
         size, share = 0, 0.0
@@ -400,7 +400,7 @@ def _build_hit(
         return None
     in_order = sorted(zip(rows, group.texts, strict=True), key=lambda entry: entry[0].id)
     shown = tuple(Part(places[row.id].place.uuid if row.id in places else "", row.role, text) for row, text in in_order)
-    cosine = float(np.nan_to_num(shortlist.candidates.cosine[shortlist.places[best_index]]))
+    cosine = float(shortlist.candidates.cosine[shortlist.places[best_index]])
     parts = ranking.parts_of(best_index)
     if len(rows) > 1:
         parts["turn"] = round(group.score - group.best_score, 4)
@@ -419,7 +419,7 @@ def _build_hit(
         row_id=best_row.id,
         cwd=best_place.cwd,
         parts_of_turn=shown,
-        cosine=cosine or None,
+        cosine=None if math.isnan(cosine) else cosine or None,
         support=support,
         is_doubtful=is_doubtful,
     )
