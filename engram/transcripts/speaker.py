@@ -431,10 +431,11 @@ def without_inserted(text: str) -> str:
     An unclosed block extends to the end of the text if it begins a line.
     """
     kept, at = [], 0
+    unclosed: set[str] = set()
     for opening in _OPENING.finditer(text):
         if opening.start() < at or _USES.get(opening[1]) is not _Use.INSERTED:
             continue
-        stop = _end_of(text, opening)
+        stop = _end_of(text, opening, unclosed)
         if stop == opening.end() and not opening[2] and _begins_line(text, opening.start()):
             stop = len(text)
         if stop > opening.end():
@@ -506,10 +507,11 @@ def _slash_command(text: str) -> Words | None:
 def _without_others(text: str) -> tuple[str, tuple[str, ...]]:
     """Return the text without the elements that contain somebody else's words, and the content of those elements."""
     kept, others, at = [], [], 0
+    unclosed: set[str] = set()
     for opening in _OPENING.finditer(text):
         use = _USES.get(opening[1])
         is_other = use is _Use.PASTED or (use in _SPEAKERS and _begins_line(text, opening.start()))
-        stop = _end_of(text, opening) if is_other and opening.start() >= at else 0
+        stop = _end_of(text, opening, unclosed) if is_other and opening.start() >= at else 0
         if stop > opening.end():
             kept.append(text[at : opening.start()].rstrip(" \t"))
             content = _content(text[opening.start() : stop])
@@ -531,12 +533,21 @@ def _is_known(name: str) -> bool:
 
 
 def _begins_line(text: str, at: int) -> bool:
-    return not text[text.rfind("\n", 0, at) + 1 : at].strip()
+    while at and text[at - 1] != "\n" and text[at - 1].isspace():
+        at -= 1
+    return not at or text[at - 1] == "\n"
 
 
-def _end_of(text: str, opening: re.Match[str]) -> int:
-    """Return where the element of an opening tag ends; if the element is never closed, where the tag itself ends."""
-    close = None if opening[2] else _close_of(text, opening)
+def _end_of(text: str, opening: re.Match[str], unclosed: set[str]) -> int:
+    """Return where the element of an opening tag ends; if the element is never closed, where the tag itself ends.
+
+    Args:
+        unclosed: the names of elements that aren't closed any more, which this updates. Without it, a long text with
+            many such tags would be searched to its end for each of them.
+    """
+    close = None if opening[2] or opening[1] in unclosed else _close_of(text, opening)
+    if close is None and not opening[2]:
+        unclosed.add(opening[1])
     return opening.end() if close is None else close.end()
 
 
@@ -557,7 +568,7 @@ def _fills(text: str) -> bool:
             return False
         if text.endswith(f"</{opening[1]}>"):
             return True
-        stop = _end_of(text, opening)
+        stop = _end_of(text, opening, set())
         if stop == opening.end() and not opening[2]:
             return False
         at = stop

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from counted_calls import calls_of
 from turn_memory import Memory, Script
 
 from engram.recollection.prompts import filter_prompt
 from engram.redaction import redact
-from engram.transcripts.speaker import Speaker, claude_code_speaker, codex_speaker, judge, typed_words
+from engram.transcripts import speaker
+from engram.transcripts.speaker import Speaker, Words, claude_code_speaker, codex_speaker, judge, typed_words
 from engram.transcripts.turns import Opening, Role
 from tests.each_case import each_case
 
@@ -569,6 +571,17 @@ def test_a_setting_between_a_prompt_and_its_answer_parts_nothing(memory: Memory,
     (turn,) = memory.turns.values()
 
     assert (turn.prompt, turn.reply) == ("Which port?", "8080.")
+
+
+@pytest.mark.parametrize("text", ["<terminal>\n", "x <system-reminder> ", "x\n<tick>\n", "x <pasted_content id='1'>"])
+def test_tags_that_are_never_closed_are_searched_for_once(text: str) -> None:
+    """Otherwise, a pasted log of a megabyte would occupy the reader for minutes."""
+    words: list[Words] = []
+
+    searches = calls_of(lambda: words.append(judge([text * 500], Speaker.PERSON)), speaker._close_of.__code__)
+
+    assert searches <= 4
+    assert words[0].is_prompt
 
 
 @pytest.mark.parametrize("is_parent_first", [True, False])
