@@ -25,8 +25,11 @@ from engram.hub.client import membership, rounds
 from engram.hub.client.connection import Connection
 from engram.hub.client.membership import Keyring, leave_hub
 from engram.hub.server.accounts import Unknown, find_asker
+from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.hub.outgoing_statements import enqueue_all, load_outgoing
 from engram.models.hub.spaces import list_servers, private_space
+from engram.models.rescue.backup import list_backups, make_backup
+from engram.models.rescue.restore import restore_backup
 from engram.redaction import redact
 from engram.system.clock import FixedClock
 from tests.hub.machines import Hub, HubCopy, Machine
@@ -127,13 +130,15 @@ class History(Steps):
                 self._jump: 2,
                 self._back_up: 2,
                 self._put_back: 1.5,
+                self._back_up_daily: 1.5,
+                self._restore: 1.5,
                 self._clone: 0.7,
                 self._renew: 0.7,
                 self._put_hub_back: 0.7,
             }
             if self.proxy is not None:
                 # No copies: each machine must stay the one device that it is.
-                for befalling in (self._put_back, self._clone, self._renew, self._put_hub_back):
+                for befalling in (self._put_back, self._restore, self._clone, self._renew, self._put_hub_back):
                     del steps[befalling]
             (step,) = self.random.choices(list(steps), list(steps.values()))
             with contextlib.suppress(EngramError):
@@ -179,6 +184,19 @@ class History(Steps):
         if self._is_shut_out(machine):
             # Its device was removed when the machine left the hub, after the backup.
             self._join_anew(machine)
+
+    def _back_up_daily(self, number: int) -> None:
+        make_backup(self.machines[number].store, self.machines[number].places.backups, keep=1)
+
+    def _restore(self, number: int) -> None:
+        """Restore the daily backup, which carries over what was said and forgotten since: nothing may be lost."""
+        machine = self.machines[number]
+        backups = list_backups(machine.places.backups, self.clocks[number])
+        if backups:
+            machine.store.close()
+            path, driver = machine.places.memory_db, machine.store.driver
+            restore_backup(path, backups[0].path, driver=driver, carry_more=carry_hubs)
+            machine.store.open()
 
     def _is_shut_out(self, machine: Machine) -> bool:
         server = list_servers(machine.store)[0]
