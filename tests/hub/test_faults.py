@@ -57,10 +57,10 @@ def test_a_copy_that_pulled_while_the_other_pushed_sees_what_that_said(
     late = laptop.save("Pushed between the hello and the pull of the copy.")
     pull = Connection.pull
 
-    def racing(self: Connection, ns_id: int, after: int, limit: int) -> Page:
+    def racing(self: Connection, ns_id: int, after: int, limit: int, **options: bool) -> Page:
         monkeypatch.setattr(Connection, "pull", pull)
         laptop.sync()
-        return pull(self, ns_id, after, limit)
+        return pull(self, ns_id, after, limit, **options)
 
     monkeypatch.setattr(Connection, "pull", racing)
     copy.sync()
@@ -141,7 +141,11 @@ def test_a_hub_that_answers_something_else_ends_the_round(
     laptop.sync()
     pull = Connection.pull
     with monkeypatch.context() as patch:
-        patch.setattr(Connection, "pull", lambda self, *place: dataclasses.replace(pull(self, *place), upto=0))
+        patch.setattr(
+            Connection,
+            "pull",
+            lambda self, *place, **options: dataclasses.replace(pull(self, *place, **options), upto=0),
+        )
         assert "before the requested one" in error_of(desktop)
     desktop.sync()
     assert desktop.said() == laptop.said()

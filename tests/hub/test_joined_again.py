@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from engram.enums import Actor, Status
 from engram.hub.client import team_sharing
 from engram.hub.client.membership import leave_hub
@@ -137,3 +139,29 @@ def test_what_was_erased_on_leaving_a_team_arrives_again_with_the_team(team: tup
         rejoin(bob, ada)
 
     assert [memory.content for memory in bob.theirs()] == ["The port is 8443."]
+
+
+@pytest.mark.parametrize("when", ["before the round", "after the round"])
+def test_a_member_who_joins_again_changes_and_withdraws_what_they_had_shared(
+    team: tuple[Person, Person, Person], when: str
+) -> None:
+    ada, bob, _ = team
+    changed, forgotten, forgotten_later = (bob.save(f"Said {number}.") for number in range(3))
+    bob.share(changed, forgotten, forgotten_later)
+    ada.machine.sync()
+    assert len(ada.theirs()) == 3
+    team_sharing.leave(bob.store, bob.places, bob.team, is_erased=False)
+    bob.machine.forget(forgotten.episode_id)
+    code = team_sharing.invite(ada.store, ada.places, ada.team, "writer")
+    team_sharing.join_team(bob.store, bob.places, list_servers(bob.store)[0], code)
+    if when == "after the round":
+        bob.machine.sync()
+    edit(bob.machine, changed.episode_id, "Changed.")
+    bob.share(bob.machine.find(changed.episode_id))
+    bob.machine.forget(forgotten_later.episode_id)
+    bob.machine.sync()
+    bob.machine.sync()
+    ada.machine.sync()
+
+    assert [memory.content for memory in ada.theirs()] == ["Changed."]
+    assert bob.machine.sync().pushed == bob.machine.sync().pulled == 0

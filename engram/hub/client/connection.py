@@ -146,8 +146,8 @@ class Transport(Protocol):
     def membership(self, what: str, value: Mapping[str, Any]) -> Membership:
         """Send a request to become a device: either ``join`` or ``renew``."""
 
-    def pull(self, ns_id: int, after: int, limit: int) -> Page:
-        """Return the next page of a space."""
+    def pull(self, ns_id: int, after: int, limit: int, *, with_own: bool = False) -> Page:
+        """Return the next page of a space; ``with_own`` includes the rows that this device wrote."""
 
     def push(self, push: Push) -> Answers:
         """Push a page."""
@@ -212,8 +212,9 @@ class Connection(Transport):
         with reading():
             return Membership.from_json(answer)
 
-    def pull(self, ns_id: int, after: int, limit: int) -> Page:
-        data = self.send("pull", to_bytes({"ns": ns_id, "after": after, "limit": limit}))
+    def pull(self, ns_id: int, after: int, limit: int, *, with_own: bool = False) -> Page:
+        own = {"own": True} if with_own else {}
+        data = self.send("pull", to_bytes({"ns": ns_id, "after": after, "limit": limit} | own))
         with reading():
             return unpack_page(data)
 

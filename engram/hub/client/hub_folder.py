@@ -178,7 +178,7 @@ class Folder(Transport):
         """Register this machine; anyone with the key may do that in a folder."""
         return Membership(MEMBER_ID, self._server.member_name, self.device, ())
 
-    def pull(self, ns_id: int, after: int, limit: int) -> Page:
+    def pull(self, ns_id: int, after: int, limit: int, *, with_own: bool = False) -> Page:
         """Return the content of the next file, or a page without rows if none can be read."""
         if after < self._state.seq:
             self._look_at_others(after)

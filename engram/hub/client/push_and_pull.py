@@ -189,7 +189,8 @@ def pull_space(link: SpaceLink, head: int, pulled: Pulled) -> None:
     keys = link.keyring.keys(server.url, space.ns_id)
     authors = Authors(link.store, connection, server, space)
     while link.goes_on():
-        page = connection.pull(space.ns_id, cursor, rows)
+        # This machine may have shared something with a team before it left the team and joined it again.
+        page = connection.pull(space.ns_id, cursor, rows, with_own=space.is_team)
         if page.upto <= cursor:
             if page.rows:
                 raise HubRefused("the hub returned a page before the requested one")
@@ -317,7 +318,7 @@ def _take_page(link: SpaceLink, page: Page, read: _Read, authors: Authors, pulle
     else:
         with store.transaction() as tx:
             take(tx)
-    pulled.rows += len(page.rows)
+    pulled.rows += sum(row.device != link.server.device_id for row in page.rows)
     pulled.memories += len(done)
     pulled.set_aside += len(read.unread)
     if read.unread:

@@ -229,8 +229,9 @@ class Service:
     # -- rounds
 
     def pull(self, asker: Asker, value: dict[str, Any]) -> bytes:
+        left_out = 0 if value.get("own") else asker.device_id
         page = pull_page(
-            self.database, asker.token_hash, asker.device_id, int(value["ns"]), int(value["after"]), int(value["limit"])
+            self.database, asker.token_hash, left_out, int(value["ns"]), int(value["after"]), int(value["limit"])
         )
         self.metrics.add("rows_pulled_total", len(page.rows))
         return pack_page(page)

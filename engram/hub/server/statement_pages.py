@@ -42,21 +42,21 @@ class NotAllowed(Exception):
     """The member's role does not allow that."""
 
 
-def pull_page(database: Database, token_hash: bytes, device_id: int, ns_id: int, after: int, limit: int) -> Page:
-    """Return the next rows in a space that other devices wrote, in order. Raises NoSpace."""
+def pull_page(database: Database, token_hash: bytes, left_out: int, ns_id: int, after: int, limit: int) -> Page:
+    """Return the next rows in a space, in order, except those of the device ``left_out``. Raises NoSpace."""
     limit = max(1, min(limit, MAX_ROWS))
     with database.client(token_hash, is_snapshot=True) as connection:
         head = _first(connection.execute("SELECT hub.head_of(%s) AS head", (ns_id,))).head
         if head is None:
             raise NoSpace
-        rows, is_cut = _select_page(connection, ns_id, after, device_id, limit)
+        rows, is_cut = _select_page(connection, ns_id, after, left_out, limit)
         upto = rows[-1].seq if is_cut or len(rows) == limit else head
         mark = _first(connection.execute("SELECT seq, mark FROM hub.last_mark(%s, %s)", (ns_id, upto)))
     return Page(tuple(rows), upto, mark.seq or 0, bytes(mark.mark or bytes(16)))
 
 
 def _select_page(
-    connection: psycopg.Connection[Any], ns_id: int, after: int, device_id: int, limit: int
+    connection: psycopg.Connection[Any], ns_id: int, after: int, left_out: int, limit: int
 ) -> tuple[list[Row], bool]:
     """Return the rows of a page, and whether it was cut at the size limit."""
     cursor = connection.cursor(binary=True)
@@ -65,7 +65,7 @@ def _select_page(
         "sum(length(body)) OVER (ORDER BY seq) AS so_far FROM (SELECT * FROM hub.statement "
         "WHERE ns_id = %s AND seq > %s AND device_id <> %s ORDER BY seq LIMIT %s) first) page "
         "WHERE so_far - length(body) < %s ORDER BY seq",
-        (ns_id, after, device_id, limit, MAX_BODY_BYTES),
+        (ns_id, after, left_out, limit, MAX_BODY_BYTES),
     )
     found = cursor.fetchall()
     rows = [

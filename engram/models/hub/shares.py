@@ -155,8 +155,12 @@ def build_shares(memories: Sequence[SaidMemory]) -> dict[bytes, Statement]:
 
 
 def take_share(tx: Tx, space: Space, row: Row, statement: Statement, text: Mapping[str, Any]) -> None:
-    """Store a share from another machine of the user's. Its memory may arrive later through the private space."""
+    """Store a share from another machine of the user's, or one of this machine's own from before it left the team.
+
+    Its memory may arrive later through the private space. If the memory was forgotten, the share is withdrawn.
+    """
     mine = find_said(tx, space.id, row.author, row.memory_id)
+    version = row.version if row.device == server_of(tx, space).device_id else 0
     said = {name: list(register[:2] if name == TEXT else register) for name, register in statement.fields.items()}
     own_text = json.dumps({**text, _BIRTH: dict(statement.birth)}, ensure_ascii=False)
     if mine is None:
@@ -164,13 +168,27 @@ def take_share(tx: Tx, space: Space, row: Row, statement: Statement, text: Mappi
         episode_id = id_of_stable(tx, stable_id) if stable_id else None
         waits_for = None if episode_id or not stable_id else memory_id_of(stable_id)
         columns = {"waits_for": waits_for, "said": json.dumps(said), "own_text": own_text}
-        _add(tx, space, row.author, row.memory_id, episode_id or "", **columns)
+        _add(tx, space, row.author, row.memory_id, episode_id or "", **columns, version=version, pushed=version)
+        added = find_said(tx, space.id, row.author, row.memory_id)
+        if added is not None and waits_for is not None and _is_original_forgotten(tx, waits_for):
+            take_back(tx, space, added)
         return
+    if version > mine.pushed:
+        is_waiting = mine.version > mine.pushed
+        change_said(tx, mine, pushed=version, version=max(mine.version, version + int(is_waiting)))
     newer = join(registers_of(mine), statement.fields)
     if newer and not mine.is_forgotten and mine.own_text is not None:
         merged = json.dumps({**mine.said, **{name: said[name] for name in newer}})
         kept = own_text if TEXT in newer else json.dumps(mine.own_text, ensure_ascii=False)
         change_said(tx, mine, said=merged, own_text=kept)
+
+
+def _is_original_forgotten(tx: Tx, memory_id: bytes) -> bool:
+    private = private_space(tx)
+    if private is None:
+        return False
+    said = find_said(tx, private.id, server_of(tx, private).member_id, memory_id)
+    return said is not None and said.is_forgotten
 
 
 def link_shares(tx: Tx, made: Sequence[tuple[str, str]]) -> None:
