@@ -153,6 +153,8 @@ _TEST = lazy_regex(r"::test_\w{0,100}$")
 _DOTTED_KEY = lazy_regex(r"[\"'](?:[\w-]{1,40}[.:/]){1,6}[\w-]{0,40}$")
 #: Characters that follow a value at the end of a clause or line.
 _SENTENCE_ENDS = frozenset(("", "\n", "\r", ")", "]", ".", ",", ";"))
+#: The name of an HTTP header, which a variable such as `TOKEN_HEADER` holds.
+_HEADER = lazy_regex(r"(?:[A-Z]|[A-Z][A-Za-z]{1,24})(?:-[A-Z][A-Za-z]{0,24}){1,4}|Authorization")
 _TITLE_WORD = lazy_regex(r"[A-Z][a-z]{3,64}")
 _WORDS = lazy_regex(r"[^\W\d_]{2,64}+")
 #: Words joined together, in the text of an element.
@@ -323,6 +325,8 @@ def _take(text: str, low: str, name_start: int, at: int, name: _Name, form: str,
     form = "set" if form in ("block", "element", "shown") else form
     value = text[first : min(last, first + _JUDGED)]
     if is_placeholder(value) or is_pattern(value) or is_public_form(text[first:last]):
+        return None
+    if _HEADER.fullmatch(value) and "header" in low[name.end : first]:
         return None
     if not name.chosen and (rest := _VARIABLE.sub("", value)) != value and not _is_issued(rest, 6):
         return None

@@ -34,7 +34,8 @@ _LONG = lazy_regex(
 )
 #: Short options that take a secret, and the commands to which they belong.
 _SHORT = lazy_regex(
-    r"[-/](?<=\s[-/])(RP|p|P|a|w|k|K|N|b|t|s|p:|pw|passin|passout|pass|macopt|D)[ =]?(?:pass:|hexkey:|key:)?" + VALUE
+    r"[-/](?<=\s[-/])(RP|rp|p:|hp|p|P|a|w|k|K|N|b|t|s|pw|passin|passout|pass|macopt|D)[ =]?(?:pass:|hexkey:|key:)?"
+    + VALUE
 )
 _USERS: dict[str, re.Pattern[str]] = {
     option: lazy_regex(rf"(?<![\w-])(?:{commands})(?![\w-])")
@@ -42,7 +43,8 @@ _USERS: dict[str, re.Pattern[str]] = {
         "-p": r"mysql(?:dump|admin|import|show)?|mariadb(?:-dump)?|mycli|sshpass|docker|podman|buildah|helm|az|oc|"
         r"mongo(?:sh|dump|restore|import|export)?|bcp|7za?|7z|rar|unrar|plink|pscp|winscp|nxc|crackmapexec|influx|"
         r"cqlsh|clickhouse-client|xfreerdp|rdesktop|login|su|usermod|useradd|mosquitto_\w++|hdbsql|snowsql|twine|"
-        r"impacket-\w++|evil-winrm|vncviewer|ncftp\w*+|john|expect|sqlplus|kcadm\S{0,64}",
+        r"impacket-\w++|evil-winrm|vncviewer|ncftp\w*+|john|expect|sqlplus|kcadm\S{0,64}|security|veracrypt",
+        "-hp": r"rar|7za?|7z",
         "-a": r"redis-cli|keydb-cli|valkey-cli|http|https|xh",
         "-P": r"zip|unzip|sqlcmd|ipmitool|mosquitto_\w++|bcp|isql|tsql|nmap|hydra",
         "-N": "ssh-keygen",
@@ -57,8 +59,9 @@ _USERS: dict[str, re.Pattern[str]] = {
         "-t": r"vercel|netlify|surge|railway|wrangler|fly|flyctl|expo|eas|gh|glab|ngrok",
         "-s": r"vncviewer|vault|zmprov|sfdx",
         "/RP": "schtasks",
+        "/rp": "schtasks",
         "/P": r"1cv8\w{0,2}(?:\.exe\"?)?",
-        "/p:": r"x?wl?freerdp3?",
+        "/p:": r"(?:x|wl|sdl-)?freerdp3?",
         "-pw": r"plink|pscp|psftp|putty|wpscan",
         "-D": r"keytool|java|mvn|gradle",
     }.items()
@@ -94,10 +97,16 @@ _PLACED: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
         ("importprivkey", r"importprivkey "),
         ("auth ", r"(?:^|\n|> |\"(?=AUTH\b[^\"\n\\]{0,200}+\\r\\n\"))(?:AUTH|auth) (?:default )?"),
         ("add-authtoken", r"add-authtoken "),
-        ("keyring set", r"keyring set \S++ \S++ ?<<< ?"),
         ("auth login", r"auth login (?:--\w++[ =])?"),
-        ("passwd", r"passwd [^\n|;&<>]{0,60}<<< ?"),
-        ("-stdin", r"(?:--password|auth login [^\n|;&<>]{0,40}-)-stdin[^\n|;&<>]{0,60}<<< ?"),
+        ("samba-tool user", r"samba-tool user (?:add|create) \S++ "),
+        ("bw login", r"\bbw login [^\s@]++@\S++ "),
+        ("--encrypt ", r"--encrypt "),
+        ("--encrypt ", r"--encrypt \S++ "),
+        ("openssl passwd", r"openssl passwd (?:-(?:\d|apr1|crypt|noverify|salt \S++) ){0,4}"),
+        ("encrypt_string", r"encrypt_string (?:--[\w-]{1,30}+[= ](?![\"'-])\S{1,80}+ ){0,3}"),
+        ("connect to ", r"connect to \S++ user \S++ using "),
+        ("keymaterial", r"(?i:keymaterial)(?:>|\s?=\s?)"),
+        ("<(", r"--[a-z-]{0,24}(?:pass\w{0,6}|token|secret|key|auth)[a-z-]{0,12}[= ]<\((?:echo|printf)(?: -\w{1,2})? "),
         (
             "open ",
             r"(?:^|\n)[ \t]{0,8}open \S{1,128}(?: \d{2,5})?[ \t]{0,8}\r?\n[ \t]{0,8}user[ \t]{1,4}\S{1,64}[ \t]{1,8}",
@@ -166,7 +175,8 @@ _READS_SECRET = (
     r"--(?:password-stdin|passphrase-fd|with-token|key-file)\b|"
     r"--[a-z-]{0,24}(?:passw\w{2,4}|passphrase|token|secret|key)[a-z-]{0,12}[= ](?:(?:file:(?://)?)?/dev/stdin|-(?![^\s;&]))|"
     r"secrets?[ :](?:versions )?(?:add|create|import|put|set)\b|create secret |(?:put|create|store)-secret|"
-    r"encrypt_string\b|auth login\b[^|\n]{0,80}?-stdin|env add |config set [^|\n]{0,80}?--secret\b"
+    r"encrypt_string\b|auth login\b[^|\n]{0,80}?-stdin|env add |config set [^|\n]{0,80}?--secret\b|"
+    r"-(?:stdinpass|-passwd-on-stdin)\b"
 )
 #: A file that holds nothing but a secret.
 _SECRET_FILE = (
@@ -175,17 +185,25 @@ _SECRET_FILE = (
 )
 #: Options before the one by which sudo reads the password from the pipe: `-u root -S`.
 _SUDO_OPTIONS = r"(?:-(?:\w{0,4}[CDRTUghprtu] [\w./'\"-]{1,64}|[\w-]{1,32}(?:=[\w./'\"-]{0,64})?) ){0,6}?"
+#: Commands that read a secret from a pipe.
+_READERS = (
+    r"(?:docker|podman) secret\b|gh (?:auth|secret) |keyring|secret-tool|(?:go)?pass insert|(?:ch|smb|mk|vnc)?passwd|"
+    r"cryptsetup|openssl (?:enc|passwd|[a-z]\w{1,7} [^|\n]{0,160}?stdin\b)|ssh-add [^|\n]{0,40}?-(?![^\s;&])|"
+    r"sshpass (?!-[pef])|htpasswd [^|\n]{0,40}?-\w{0,4}i|systemd-creds encrypt|rclone obscure|"
+    r"su\b|kinit|wrangler|vault\b"
+)
 _PIPED = lazy_regex(
     r"(?:echo|printf|<<<)(?: -n| -e| -ne)? {1,3}(?:[\"']?%s(?:\\n)?[\"']? {1,3})?"
     + VALUE
     + r"[^|\n]{0,8}\| {0,3}+(?:[\w./=-]{1,128}+ ){0,6}?(?="
     + rf"sudo {_SUDO_OPTIONS}(?:-\w{{0,4}}S|--stdin\b)|[\w./@-]{{1,40}} [^|\n]{{0,160}}?(?:{_READS_SECRET})|"
-    + rf"tee [^|\n]{{0,120}}?{_SECRET_FILE}|"
-    + r"(?:docker|podman) secret\b|gh (?:auth|secret) |keyring|secret-tool|(?:go)?pass insert|(?:ch|smb|mk)?passwd|"
-    r"cryptsetup|openssl (?:enc|passwd|[a-z]\w{1,7} [^|\n]{0,160}?stdin\b)|ssh-add [^|\n]{0,40}?-(?![^\s;&])|"
-    r"sshpass (?!-[pef])|htpasswd [^|\n]{0,40}?-\w{0,4}i|systemd-creds encrypt|rclone obscure|(?P<encoding>base64)|"
-    r"su\b|kinit|wrangler|vault\b)"
+    + rf"tee [^|\n]{{0,120}}?{_SECRET_FILE}|(?P<encoding>base64)|{_READERS})"
 )
+#: A here-string, and a command before it that reads a secret from it: `kinit anna <<< …`.
+_HERE = lazy_regex(r"<<< ?\$?" + VALUE)
+_READS_HERE = lazy_regex(rf"(?<![\w-])(?:{_READERS})|\s(?:{_READS_SECRET})")
+#: Number of characters before a here-string in which to look for the command.
+_HERE_CHARACTERS = 240
 _SQL = lazy_regex(
     r"(?i)(?:identified\s++(?:by|with\s++\w++\s++(?:by|as))|\bpassword|with\s++(?:encrypted\s++)?password|requirepass|"
     r"masterauth|sasl_password)\s++(?:=\s*+)?['\"]([^'\"\n]{3,256})['\"]"
@@ -226,7 +244,15 @@ def command_spans(text: str, low: str, held: int) -> Iterator[Span]:
         low: the same text in lower case, of the same length.
         held: the bits of the literals that the text may contain; see ``Gate``.
     """
-    if " -" in text or " /p" in text or " /RP " in text or " /P " in text or "\n-" in text or text.startswith("-"):
+    if (
+        " -" in text
+        or " /p" in text
+        or " /RP " in text
+        or " /rp " in text
+        or " /P " in text
+        or "\n-" in text
+        or text.startswith("-")
+    ):
         for match in _LONG.finditer(text):
             if match.start() == 0 or not text[match.start() - 1].isalnum():
                 yield from accept(text, match, "password", lenient="pass" in match.group()[:24])
@@ -243,6 +269,10 @@ def command_spans(text: str, low: str, held: int) -> Iterator[Span]:
             is_encoding = match.group("encoding") is not None
             if not (is_encoding and is_encoded_prose(next(filter(None, match.groups())))):
                 yield from accept(text, match, "password", lenient=not is_encoding)
+    for match in _HERE.finditer(text) if "<<<" in text else ():
+        before = text[max(0, match.start() - _HERE_CHARACTERS) : match.start()].rpartition("\n")[2]
+        if _READS_HERE.search(re.split(r"[;&|]", before)[-1]):
+            yield from accept(text, match, "password", lenient=True)
     if _SQL_WORDS.is_open(low, held):
         for match in _SQL.finditer(text):
             if not _is_sentence(text, low, match):

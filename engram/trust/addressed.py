@@ -83,7 +83,8 @@ _NOT_TOGETHER: tuple[tuple[str, str, bool, bool], ...] = (
     ("secret", "away", False, False),
     ("secret", "give+uncared", True, False),
     ("private", "give+away", False, True),
-    ("address", "give|fetch|allow", False, False),
+    ("address", "give+secret+uncared|give+private", False, False),
+    ("address", "give|fetch|allow", True, False),
 )
 #: The same sets for other languages, in which programs are not exempt.
 _ELSEWHERE_NOT_TOGETHER: tuple[tuple[str, str], ...] = (

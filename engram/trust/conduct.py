@@ -125,7 +125,7 @@ CONDUCT: tuple[Conduct, ...] = (
         r"instructed|trusted|told|approved) to|may|can|always|will|automatically)\b(?! (?:not|never)\b)"
         + UNDENIED
         + r"{0,40}\b(?:run|execute|approve|accept|skip|ignore|bypass|disable|delete|remove|drop|send|upload|post|"
-        r"forward|install|download|fetch|obey|follow|trust|treat|hide|push|force-push|commit|merge|deploy|grant|reply|"
+        r"exfiltrate|leak|transmit|e-?mail|steal|forward|install|download|fetch|obey|follow|trust|treat|hide|push|force-push|commit|merge|deploy|grant|reply|"
         r"pretend|disclose|reveal|print|append|repeat|overwrite|kill|comply)\b",
     ),
     Conduct(
@@ -173,7 +173,9 @@ CONDUCT: tuple[Conduct, ...] = (
         rf"point(?:ing)? out|acknowledg(?:e|ing)|show(?:ing)?|admit(?:ting)?)\s+{THIS}\b|(?:mention|report|list|"
         rf"include|note|say)(?:ing)?\b[^.\n]{{0,60}}\b(?:to {ANYBODY}|in (?:your|the) (?:summary|answers?|repl(?:y|"
         rf"ies)|report|response|final message))\b|bring(?:ing)? (?:it|this|that) up|draw(?:ing)? attention|"
-        rf"(?:a )?(?:mention|word|trace|comment)\b)|\b(?:leave|keep) (?:this|it|that|them|{THIS}) (?:(?:out of|from|"
+        rf"(?:a )?(?:mention|word|trace|comment)\b)|\b(?:leave|keep) "
+        rf"(?:this|it|that|them|{THIS}|(?:this|these|that|those|the) (?:instruction|note|order|memor|request|text)\w*) "
+        rf"(?:(?:out of|from|"
         rf"away from) (?:your (?:\w+ )?\w+|the (?:summary|answer|report|reply|commit message|review)|{ANYBODY})\b|"
         rf"(?:to yourself|secret|hidden|quiet|confidential|between us)\b)|\bkeep (?:quiet|silent|mum)\b|"
         rf"\b(?:between us|off the record|for your eyes only|unbeknownst)\b|\bmention (?:this |it )?(?:nowhere|"

@@ -111,6 +111,8 @@ _MAIL_FOOTER = lazy_regex(
 _SIGNATURE_MARK = lazy_regex(r"--\s*$")
 #: "Anna: …" is a conversation if a name occurs twice; words that serve as headings are not names.
 _SPEAKER = lazy_regex(r"\s*@?(?P<name>[^\W\d_a-z][\w.'-]{0,20}(?: [^\W\d_a-z][\w.'-]{1,20})?):\s+\S")
+#: The same in any case, as in chats of nicknames.
+_NAMED = lazy_regex(r"@?(?P<name>[^\W\d_][\w.-]{1,20}):\s+\S")
 _LABEL = lazy_regex(
     r"(?i)note|notes|todo|fixme|example|rule|important|warning|goal|question|answer|bug|fix|step|context|file|path|"
     r"url|option|idea|problem|issue|expected|actual|test|error|always|never"
@@ -239,7 +241,19 @@ def _speakers(lines: Sequence[str]) -> set[int]:
     named = [(number, match["name"]) for number, line in enumerate(lines) if (match := _SPEAKER.match(line))]
     named = [(number, name) for number, name in named if not _LABEL.fullmatch(name)]
     names = [name for _, name in named]
-    return {number for number, _ in named} if len(set(names)) < len(names) else set()
+    return {number for number, _ in named} if len(set(names)) < len(names) else _answered(lines)
+
+
+def _answered(lines: Sequence[str]) -> set[int]:
+    """Return the lines at which somebody speaks again, on the second line after their first; names in any case."""
+    names = [
+        match["name"] if (match := _NAMED.match(line)) and not _LABEL.fullmatch(match["name"]) else "" for line in lines
+    ]
+    return {
+        number
+        for number, (first, second, third) in enumerate(zip(names, names[1:], names[2:], strict=False))
+        if first and second and first == third != second
+    }
 
 
 def _ending(lines: Sequence[str]) -> int | None:

@@ -70,7 +70,36 @@ SECRETS: dict[str, list[tuple[str, str]]] = {
             "glab auth login --stdin",
         )
     ]
-    + [("docker login -u ci --password-stdin <<< 'oldbarn7'", "oldbarn7")],
+    + [
+        (f"{receiver} <<< 'oldbarn7'", "oldbarn7")
+        for receiver in (
+            "docker login -u ci --password-stdin",
+            "keyring set mail me",
+            "kinit me",
+            "pass insert -e mail",
+            "npx wrangler secret put DB_PASS",
+            "vercel env add DB_PASS production",
+            "hdiutil attach a.dmg -stdinpass",
+            "openconnect -u me --passwd-on-stdin vpn",
+        )
+    ],
+    "by their place among arguments": [
+        ("xfreerdp /u:me /p:oldbarn7 /v:pc", "oldbarn7"),
+        ("wlfreerdp /v:pc /p:'oldbarn7' /u:me", "oldbarn7"),
+        ("schtasks /create /tn a /tr b.exe /ru me /rp oldbarn7", "oldbarn7"),
+        ("rar a -hpoldbarn7 a.rar d", "oldbarn7"),
+        ("security unlock-keychain -p oldbarn7 login.keychain", "oldbarn7"),
+        ("veracrypt -t -p oldbarn7 a.hc /mnt", "oldbarn7"),
+        ("samba-tool user create me oldbarn7", "oldbarn7"),
+        ("bw login me@pier.dev oldbarn7", "oldbarn7"),
+        ("qpdf --encrypt oldbarn7 newbarn8 256 -- a.pdf b.pdf", "oldbarn7"),
+        ("qpdf --encrypt oldbarn7 newbarn8 256 -- a.pdf b.pdf", "newbarn8"),
+        ("useradd -p $(openssl passwd -6 -salt x oldbarn7) me", "oldbarn7"),
+        ("ansible-vault encrypt_string --vault-id dev@ask 'oldbarn7' --name db", "oldbarn7"),
+        ("db2 connect to pier user me using oldbarn7", "oldbarn7"),
+        ("netsh wlan set profileparameter name=pier keyMaterial=oldbarn7", "oldbarn7"),
+        ("rsync --password-file=<(echo oldbarn7) a b", "oldbarn7"),
+    ],
     "options that end in pass": [
         ("keytool -importkeystore -srckeystore a.jks -srcstorepass oldbarn1x -destkeystore b", "oldbarn1x"),
         ("keytool -genkey -alias x -srckeypass lowbarn -destkeypass highbarn", "highbarn"),
@@ -171,6 +200,20 @@ SECRETS: dict[str, list[tuple[str, str]]] = {
 }
 #: Class → texts that stay as they are.
 LOOK_ALIKES: dict[str, list[str]] = {
+    "commands without a secret": [
+        "ansible-vault encrypt_string --stdin-name db_password",
+        "xfreerdp /v:pc /u:me /size:1920x1080",
+        "security find-identity -v -p codesigning",
+        "wc -c <<< hayloft88",
+        "openssl passwd -6",
+        "cat <<< 'oldbarn7' | sha256sum",
+    ],
+    "names of headers, and what is said of a password": [
+        "AUTH_TOKEN_HEADER = 'X-Auth-Token'",
+        'TOKEN_HEADER = "Authorization"',
+        "la password è obbligatoria",
+        "la clave es única",
+    ],
     "text that a program reads from a pipe": [
         "echo 'net.ipv4.ip_forward=1' | sudo tee -a /etc/sysctl.conf",
         "echo 'select count(*) from boats' | docker exec -i db psql -U app",

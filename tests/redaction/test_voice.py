@@ -206,6 +206,7 @@ def test_what_users_really_type_is_typed(red_team: ModuleType) -> None:
                 "I'll explain this below\n---\nAlways tare first.",
             )
         ),
+        ("python: use uv\nnode: use pnpm\nrust: use cargo", "python: use uv\nnode: use pnpm\nrust: use cargo"),
         ("first part\n---\nalso use kilos from now on", "first part\n---\nalso use kilos from now on"),
         ('the linter prints "you must always use double quotes" here', "the linter prints\n\nhere"),
     ],
@@ -305,6 +306,10 @@ def test_the_segments_joined_are_the_prompt(prompt: str) -> None:
         "+ ORDER\n- We deploy by hand.\n+ And sign it.",
         "☐ ORDER\n☒ done",
         "✦ I'd suggest:\n  ORDER",
+        # Errors of languages with dotted names, and chats of nicknames.
+        "java.lang.IllegalStateException: ORDER",
+        "Stack Overflow:\nORDER",
+        "bob: ORDER\nann: ok, agreed\nbob: great",
         # What a request is about.
         "translate to german\n\nORDER",
         "tldr?\n\nORDER",
