@@ -42,7 +42,7 @@ _VERB = (
 _YOU_MUST = (
     r"(?:you (?:must|should|shall|may|have to|need to|are to)|i(?:['’]d| would) like you to|i (?:want|need) you to)"
 )
-#: Forbids something in the user's own words: neither quoted nor what somebody doesn't see, know or want.
+#: Forbids something, unless it is quoted or says what somebody doesn't see, know or want.
 _DO_NOT_EVER = (
     r"(?<![\"“”„«'‘’`])(?:don['’]?t|do not) ever(?! (?:see|get|remember|know|think|feel|want|need|like|have|seem|care|"
     r"expect|find|hear|work|understand|recall)\b)"
@@ -182,14 +182,14 @@ MOMENT = any_case(
     rf"\b(?:until|till) (?:(?:the|this|that|our|next) (?:\w+ )?)?{_PERIOD}\b"
 )
 _STILL = r"(?:still |again |all |now |just |currently |already |completely )*"
-#: Work that ends by itself, so that it runs only for a while; a server runs until somebody changes that.
+#: Jobs that end by themselves, so that "is running" is true only for a while, unlike for a server.
 _JOB = (
     r"(?:imports?|exports?|builds?|tests?|suite|migrations?|deploy\w*|jobs?|backups?|restore|sync\w*|pipelines?|"
     r"scripts?|"
     r"training|benchmarks?|uploads?|downloads?|updates?|upgrades?|(?:re)?index\w*|rebuild|releases?|quer(?:y|ies)|"
     r"crawl\w*|scans?|vacuum|cop(?:y|ies)|clone|notebook|conversion|recovery)"
 )
-#: How the team works, or where something is, until somebody changes that.
+#: How the team works, or where something is; this remains true until somebody changes it.
 _ARRANGED = (
     r"\b(?:we|everyone|everybody)(?:['’]re| are| all| only)* (?:us(?:es?|ing)|prefers?|requires?|supports?|follows?|"
     r"go with|deploy (?:to|with|on|from|via)|host|store|name|call)\b|"
@@ -197,7 +197,7 @@ _ARRANGED = (
     r"managed|served|generated|deployed)|runs?|lives?|listens?) (?:on|in|at|under|by|with|behind|inside|from|"
     r"against)\b|\b(?:is|are) (?:called|named)\b|\bmoved to\b|\bteam owns\b"
 )
-#: How something to remember is at the moment: a process that runs, a machine that is down, a date.
+#: Something to remember that is true only at the moment: a running process, a machine that is down, a date.
 NOW = any_case(
     r"^(?!.*\b(?:always|never|every|each|whenever|if|when|while|until|unless|must|on \w+days)\b)(?:.*(?:"
     r"\b(?:is|are) (?:still )?(?:building|compiling|loading|importing|exporting|syncing|indexing|deploying|"
@@ -309,8 +309,8 @@ TEXT_TO = any_case(
     r"^\W*(?:please )?(?:change|rename|set|make|update|reword|let) (?:\w+ ){0,4}(?:text|label|title|message|caption|"
     r"placeholder|tooltip|wording|heading|headline|subject|description) (?:to|be|read|say)\b"
 )
-#: Says how a part of a program behaves or must behave, whenever: "from now on the server returns …". A sentence about
-#: every, each or no such part may be a rule for the code.
+#: Says how a part of a program behaves or must behave, even in future: "from now on the server returns …". A sentence
+#: about every, each or no such part may be a rule for the code.
 OF_THE_PROGRAM = any_case(
     rf"{_START}(?:(?:from (?:now|today|here) on|in (?:the )?future|going forward|later|then|when\b[^,]{{3,80}}),? )?"
     r"(?:(?:the|this|its|these|those) (?:[\w./`'’:-]+ ){1,4}?|(?:it|they|he|she) )"
@@ -326,7 +326,7 @@ OF_THE_WORK = any_case(
     r"\b(?:runs?|commit\w*|test\w*|lint\w*|install\w*|rebas\w+|review\w*|document\w*|pull requests?|prs?|"
     r"dependenc\w+|packages?|changelog|instead of)\b"
 )
-#: Names who speaks or who is spoken to, or all of the work, so that a sentence may be about how they work.
+#: Names the speaker, the assistant or the whole project, so that a sentence may be about how they work.
 PERSONAL = any_case(
     r"\b(?:we(?!(?: are|['’]re) \w+ing\b)|our|us|i|my|me|you|your|here|"
     r"(?:this|the whole) (?:repo\w*|project|code ?base))\b|"
@@ -360,14 +360,14 @@ BUILDS = any_case(
     rf"(?:build|creat|design|develop|mak|writ)ing){_NOT_A_THING}(?: me| us)? "
     rf"(?:(?:an?|the|this|some|another|two|three)\b|{_OF_IT}{_THING}{_ENDS})){_NOT_A_THING}"
 )
-#: Words of a sentence that is about more than the thing to make: what the team does, what Claude shall do from now on.
+#: Words of a sentence that is not only about the thing to make: what the team does, what Claude must do from now on.
 WIDER = any_case(
     r"\b(?:from (?:now|here|today|this point|then) on|(?:going|moving) forward|(?:in|for) (?:the )?future|later|"
     r"we(?:['’]\w+)?|our|us|i(?:['’]\w+)?|my|me|here|everywhere|in general|generally|rules?|conventions?|"
     r"polic(?:y|ies)|in mind|(?<!always )(?<!never )remember|"
     r"(?:this|these|the whole) (?:repo\w*|projects?|code ?base|app|team))\b"
 )
-#: Begins what the user says beside a text that is dictated, or a task.
+#: Begins a remark that is not part of the dictated text or of the task before it.
 BESIDES = any_case(
     r"^\W*(?:(?:also|and|besides),? (?:from now on|going forward|in (?:the )?future)|btw|by the way|besides|"
     r"(?:apart|aside) from that|other than that|separately|unrelated)\b"
@@ -395,7 +395,7 @@ DANGLING = any_case(
     r"\b(?:(?:like|as) (?:that|this|so|it)|(?:that|this|the same) way|do(?:ing)? (?:it|that|so))"
     r"(?: (?:again|please|ever|from now on|always|in future))*\W*$"
 )
-#: Dismisses something at hand, although it begins like a prohibition.
+#: Dismisses something, although it begins like a prohibition.
 DISMISSES = any_case(r"^\W*(?:(?:ok(?:ay)?|please|oh|and|but|so|well)[, ]+)*never ?mind\b")
 LAUGHS = any_case(r"\b(?:lo+l|(?:ha){2,}h?|lmao|rofl)\b|(?:^|\s)/s(?=\W*$)|[🤦🤷😅🙄😂🤣😜😉😏🤡🙃]")
 QUESTION = any_case(

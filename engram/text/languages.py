@@ -18,7 +18,7 @@ LETTERS_PER_WORD = 2
 _UNSPACED = lazy_regex(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 #: The end of a sentence in a script without spaces.
 _FULL_STOP = lazy_regex(r"(?<=[。！？])\s*+(?=\S)")
-#: What software shows or is made of; named without an article or added, it has requirements of its own.
+#: Parts of a program. A request to make one, named without an article, is followed by requirements for that part.
 _THING = (
     r"(?:[\w-]{1,30} )?\w{0,30}(?:seite|formular|maske|dialog|fenster|knopf|button|liste|tabelle|menü|skript|dienst|"
     r"app|page|formulaire|bouton|fenêtre|écran|página|formulario|botón|diálogo|ventana|lista|tabla|menú|pantalla|"
@@ -421,7 +421,7 @@ _IS = (
     r"est|sont|ont|utilise|tourne|è|sono|hanno|são|tem|têm|zijn|heeft|hebben|draait|staat|wordt|jest|są|ma|mają|у|это)"
     r"(?!\w))"
 )
-#: Where something runs, what it is called and whose it is, which is so until somebody changes it.
+#: Where something runs, what it is called and who owns it; this remains true until somebody changes it.
 _ARRANGED = (
     r"(?:ports?|porta|puerto|poort|porcie|порту?|ポート|포트|端口)(?: |は|는)?\d|(?:运行|跑|监听|放|部署)在|"
     r"(?<!\w)(?:(?:auf|in|unter|bei|hinter|op|onder|achter|bij) [^,]{2,40} "
@@ -432,7 +432,7 @@ _ARRANGED = (
     r"(?:im|auf|unter|bei|hinter|op|onder|achter|bij|sur|dans|à|chez|en|su|sulla|sul|in|nel\w*|em|n[ao]|na|pod|w|на|в|под)|"
     r"heißt|heet|s['’]appelle|se llama|si chiama|se chama|nazywa się|называется)(?!\w)"
 )
-#: Work that ends by itself, so that it runs only for a while.
+#: Jobs that end by themselves, so that "is running" is true only for a while.
 _JOB = (
     r"(?:(?<!\w)(?:migra[cçtz]\w*|миграци\w+|imp[oô]rt\w*|импорт\w*|exp[oô]rt\w*|экспорт\w*|builds?|сборк\w+|tests?|testy|"
     r"тест\w*|prueb\w+|backups?|deploy\w*|деплой\w*|jobs?|pipelines?|s[ck]ripts?|sync\w*|training|uploads?|downloads?|"
@@ -476,7 +476,7 @@ DOUBTFUL = any_case(
     r"disse|segundo|zegt|volgens|mówi|według|говорит|сказал\w*|(?:gute|tolle|super) idee|bonne idée|buena idea|buona "
     r"idea|boa ideia|goed idee|dobry pomysł|génial|genial)(?!\w)"
 )
-#: What always or never is to be done, in the infinitive: "Nie wieder ungefragt Dateien löschen!".
+#: What must always or never be done, in the infinitive: "Nie wieder ungefragt Dateien löschen!".
 _INFINITIVE = (
     r"(?:immer|nie(?:mals)?|altijd|nooit)(?: (?:wieder|mehr|weer|meer)(?!\w))?"
     r"(?! (?:noch|wieder|mehr|nog|weer|muss\w*|soll\w*|darf\w*|kann\w*|will|moet\w*|wil)\b)"

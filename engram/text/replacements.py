@@ -1,7 +1,7 @@
 """Recognise what the user says has taken the place of something, or no longer applies: "we moved from npm to pnpm".
 
-A rule in favour of what was left is over, in whatever words the new one is given. Pure functions. Every pattern sees
-one sentence of a certain length at most.
+Such a sentence ends the rules to use the old thing. Pure functions. Callers limit the length of a sentence, because
+some of the patterns take more than linear time.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _ENDS = (
     r"(?=[\s.!;)]*$|[,;:.–—-]+ ?(?:so|(?:and )?(?:please )?(?:use|always|from now on)|also|donc|así que|quindi|então|"
     r"dus|więc|поэтому)\b)"
 )
-#: The user's team left one thing for another. Said at the beginning and by itself: what is moved in one place, by
-#: somebody else, once upon a time or not at all has more words around it.
+#: The team switched from one thing to another. The sentence must begin with these words and say nothing else, because
+#: a switch in one place only, by somebody else, long ago or not at all is told with additional words.
 _MOVED = tuple(
     any_case(rf"{_BEGINS}{one}")
     for one in (
@@ -86,7 +86,7 @@ _HERE = (
     rf"(?:(?:,? (?:{_LATER}|in all (?:my |our )?(?:projects|repos\w*)|here|everywhere|now|hier|ici|aquí|"
     r"qui|aqui|тут))(?!\w)){0,2}"
 )
-#: The team uses one thing from now on, or shall use it, and not another.
+#: The team uses one thing instead of another from now on.
 _INSTEAD = any_case(
     rf"{_BEGINS}(?:(?:moving|switching|migrating) to [\w.+#@/-]{{2,40}}\W{{1,3}})?(?:{_LATER},? (?:"
     rf"(?:verwenden|benutzen|nutzen|nehmen) wir|gebruiken we)|(?:{_LATER},? )?(?:please )?(?:"
@@ -100,7 +100,7 @@ _INSTEAD = any_case(
 )
 #: Says that things are so from some time on.
 _CHANGED = any_case(rf"(?<!\w)(?:{_LATER}|now)(?!\w)")
-#: Makes it a question, a plan, a supposition, or undone since.
+#: Words of a question, a plan or a supposition, or of a switch that was undone.
 _UNSETTLED = any_case(
     r"[?？]|\b(?:if|when|once|until|before|unless|whether|maybe|perhaps|should|would|could|might|almost|nearly|never|"
     r"yet|back|again|revert\w*|undone|temporar\w+|for now|says?|said|thinks?|sagt|meint|dit|dice|diz|zegt|mówi|говорит|"
@@ -121,7 +121,7 @@ _GOES_ON = any_case(
     r"verwenden|benutzen|nutzen|nehmen|pour|dans|comme|ici|partout|avec|et|para|en|aquí|como|con|y|siempre|per|qui|"
     r"come|nel|aqui|voor|om|gebruiken|do|w|jako|tutaj|для|в|как|здесь|тут|и)\b)"
 )
-#: Where a rule goes on with what not to work with.
+#: Introduces what a rule says not to use.
 _BUT_NOT = any_case(
     r"(?<!\w)(?:not|never|no|don['’]?t|instead of|rather than|over|statt|anstatt|nicht|nie|kein\w*|au lieu d|pas|"
     r"jamais|en vez de|en lugar de|nunca|no|invece|mai|em vez de|não|in plaats|niet|geen|nie|zamiast|не|вместо)(?!\w)|"
@@ -146,7 +146,7 @@ _ENDED = tuple(
         rf"(?:关于)?{_ABOUT}的(?:规则|规定|约定)(?:不再适用|作废|取消了)",
     )
 )
-#: What specifies nothing: "the old one", "the new API"; and articles.
+#: Words that don't identify a thing ("the old one", "the new API"), and articles.
 _VAGUE = content_words(
     "old new first second other last previous current one ones same thing alte neue this that them der die das den dem "
     "des le la les du des el los las del il lo gli os as do da dos das no na het een de en per with"
@@ -169,9 +169,9 @@ def replacement_in(sentence: str) -> Replacement | None:
 
 
 def is_used_in(rule: str, name: str) -> bool:
-    """Return True if a rule says to work with a thing.
+    """Return True if a rule says to use a thing.
 
-    One that is about a part of it ("npm audit"), or that prefers another thing, does not.
+    A rule about a part of it ("npm audit"), or one that prefers another thing, does not count.
     """
     favoured = _BUT_NOT.split(rule)[0]
     named = re.search(rf"(?<!{_LETTER}){re.escape(name)}(?!{_LETTER})(?P<rest>.*)", favoured, re.IGNORECASE)

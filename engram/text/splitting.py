@@ -72,8 +72,8 @@ class ListEnd(NamedTuple):
 def end_of_list(text: str, stop: int) -> ListEnd:
     """Return where the Markdown list ends that contains ``stop`` or is introduced there; ``stop`` if there is none.
 
-    Indented lines and code between its items are part of it, and whatever its numbers go on behind. Other bullets are
-    another list if they have other markers, or follow a paragraph.
+    Indented lines and code between its items are part of the list, and so is anything between two items if the
+    numbering continues. Bullets with other markers, or after a paragraph, begin another list.
     """
     found = [one for one in _ListReader().run(text) if one.start <= stop <= one.end]
     end = max((one.end for one in found), default=stop)
@@ -84,7 +84,7 @@ def end_of_list(text: str, stop: int) -> ListEnd:
 class _List:
     """A list, as far as its lines have been read."""
 
-    #: Where the line that introduces it ends, or else where its first item begins.
+    #: The end of the line that introduces it, or the beginning of its first item if there is none.
     start: int
     end: int
     indent: int
@@ -93,10 +93,10 @@ class _List:
     mark: str
     first: int
     number: int
-    #: The character that marks the items of a list that stands in an item but is not indented.
+    #: The character that marks the items of a nested list that is not indented.
     inner_mark: str = ""
-    #: A blank line follows its last item; text or code follows that is not part of this item; it is text that stands
-    #: apart, or a rule or a bold line; it is a heading.
+    #: What follows its last item: a blank line; text or code that is not part of the item; a separate paragraph, a rule
+    #: or a bold line; a heading.
     is_apart: bool = False
     is_left: bool = False
     is_behind_text: bool = False

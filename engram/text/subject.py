@@ -162,7 +162,8 @@ def has_same_subject(newer: str, older: str, given_up: frozenset[str]) -> bool:
 
 def _modified(some: Sequence[_Token], among: Sequence[_Token]) -> set[str]:
     """Return the stems of the words in ``among`` that directly follow one of the given words."""
-    return {following.stem for token, following in pairwise(among) if token in some}
+    wanted = frozenset(some)
+    return {following.stem for token, following in pairwise(among) if token in wanted}
 
 
 def _is_one_change(new: Sequence[_Token], old: Sequence[_Token], newer: str, older: str) -> bool:
@@ -187,7 +188,8 @@ def _difference(newer: str, older: str) -> tuple[list[_Token], list[_Token]]:
 
 
 def _is_contiguous(some: Sequence[_Token], among: Sequence[_Token]) -> bool:
-    places = [place for place, token in enumerate(among) if token in some]
+    wanted = frozenset(some)
+    places = [place for place, token in enumerate(among) if token in wanted]
     return not places or places[-1] - places[0] + 1 == len(places)
 
 

@@ -43,8 +43,9 @@ _FRAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("Open", lazy_regex(r"Left open: (?:the user asked “(?P<quoted>[^”]+)”|(?P<named>.+))")),
     ("Fixed", lazy_regex(r"`[^`]+` failed: (?P<named>.+)")),
 )
-#: A question and its answer, how much of the question is shown if the answer or its beginning fits beside it, how much
-#: of the answer is shown in any case, and what the shortest shown part of a question is worth it, in characters.
+#: A question and its answer. Minimum length of the part of a question that is shown: its first words or, in a script
+#: without spaces, characters. Minimum length of the part of an answer, in characters. A shorter part of a question than
+#: the last number is not shown at all.
 _ANSWERED = lazy_regex(r"Asked “(?P<asked>.+?)” the user (?P<how>chose|answered): ", re.DOTALL)
 _MIN_ASKED = lazy_regex(r"(?:\S++\s++){4}\S++")
 _MIN_UNSPACED_CHARACTERS, _MIN_ANSWER_CHARACTERS, _MIN_QUESTION_CHARACTERS = 12, 12, 8

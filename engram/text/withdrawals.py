@@ -1,6 +1,6 @@
 """Recognise what the user says to take back, correct or doubt what they said just before.
 
-Whatever keeps or quotes the user's words asks here: they count only together with what withdraws them. Pure functions.
+Every module that keeps or quotes the user's words checks here whether the user withdrew them. Pure functions.
 Other languages than English are in ``languages.py``.
 """
 
@@ -89,7 +89,8 @@ _SUBJECT = any_case(
     r"\b(?:about|regarding|concerning|rule (?:on|for|that|with|to)|back (?:the|my|what)|forget (?:the|my|that)|"
     rf"withdraw|revoke|retract|said (?:about|on|that|to))\b{_SUBJECT_TEXT}"
 )
-#: Other languages: what withdraws, and what names its subject. "O" does in one language, and is an article in another.
+#: For each other language, the words that withdraw something, and those that introduce its subject. They are kept
+#: apart, because "o" introduces a subject in Polish but is an article in Portuguese.
 _IN_OTHER_LANGUAGES = [
     (languages.pattern_of(each, each.takes_back), languages.pattern_of(each, each.about, _SUBJECT_TEXT))
     for each in languages.LANGUAGES.values()
@@ -190,7 +191,7 @@ _WORTH = (
 _KIND_OF_RULE = r"(?:rules?|ideas?|practices?|conventions?|polic(?:y|ies)|standards?|principles?|advice|habits?)"
 _SO_AND = r"^\W*(?:(?:so|and|or|hm+|but|btw|claude)[, ]+)*"
 _IS_THAT = r"(?:is|was|would|isn'?t) (?:that|this|it)(?: still| really| even| also| be)? (?:an? |the |too )?"
-#: Asks what the rule before it is worth.
+#: Asks whether the rule before it is a good one.
 QUESTIONED = any_case(
     rf"{_SO_AND}(?:{_IS_THAT}(?:\w+ ){{0,2}}?(?:{_WORTH}|{_KIND_OF_RULE})(?: {_KIND_OF_RULE})?(?: (?:for|in) (?:a|an|"
     r"the|our|my|us|this) [^?,]{1,30}| (?:here|then|though|too|now|at all|any ?more|or (?:not|wrong|bad|too \w+)))*"
@@ -201,7 +202,7 @@ QUESTIONED = any_case(
     r"not (?:so |too |really |quite |entirely )?sure(?: (?:though|yet|tbh|honestly|about (?:that|this|it)(?: one)?|"
     rf"(?:if|whether) (?:that|this|it)(?:'?s| is) (?:an? |the )?(?:\w+ )?{_WORTH}(?: {_KIND_OF_RULE})?))*\W*$)"
 )
-#: Announces a rule and asks what it is worth.
+#: Announces a rule and asks whether it is a good one.
 ANNOUNCES = any_case(
     rf"{_SO_AND}(?:{_IS_THAT}(?:\w+ ){{0,2}}?{_KIND_OF_RULE}\W*\?|(?:what|how) do you (?:think|feel) (?:about|of) "
     rf"(?:this|the following)(?: {_KIND_OF_RULE})?\W*$)"
