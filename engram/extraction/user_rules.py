@@ -20,6 +20,7 @@ from pathlib import Path
 
 from engram.enums import Kind, Scope
 from engram.extraction import rule_words as words
+from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS
 from engram.system.cached import cached_by_text
 from engram.text import languages
 from engram.text.linear_model import LinearModel, features, load_model
@@ -393,7 +394,7 @@ def _refusal(sentence: str, statement: Statement, after: str) -> Refusal | None:
         return Refusal.TAKEN_BACK
     if DISAGREES.search(sentence) or DISAGREES.search(after):
         return Refusal.TAKEN_BACK
-    if len(sentence) > LONGEST or not MIN_WORDS <= languages.word_count(sentence) <= MAX_WORDS:
+    if len(sentence) > MAX_CANDIDATE_SUMMARY_CHARACTERS or not MIN_WORDS <= languages.word_count(sentence) <= MAX_WORDS:
         return Refusal.LENGTH
     return None
 

@@ -119,7 +119,7 @@ def _rule(turn: Turn, said: TextBlock, rule: Judgement, *, scope: Scope) -> Cand
     candidate = sure(
         rule.kind,
         turn,
-        sentence[:MAX_CANDIDATE_SUMMARY_CHARACTERS],
+        sentence,
         ["\n".join(lines[start:]), "[before it] " + "\n".join(lines[:start]) if start else ""],
         (said.uuid,),
         voice=Voice.USER,
