@@ -86,10 +86,13 @@ def detached_command(script: Path, interpreter: str, *arguments: str) -> str:
 
 
 def start_command(script: Path, interpreter: str) -> str:
-    """Return the command that starts the worker and the watcher in the background if config.toml enables this."""
+    """Return the command that starts the worker and the watcher in the background if config.toml enables this.
+
+    The shell only looks for the setting, with a value other than ``false``; the script reads it.
+    """
     # Opening a pipe would wait for whoever writes to it.
     config = f'"{_HOME}/config.toml"'
-    chosen = f"[ -f {config} ] && grep -qsE '^ *start_with_session *= *true' {config}"
+    chosen = f"[ -f {config} ] && grep -qsE '^[^#=]*start_with_session[^=]*=[[:space:]]*[^[:space:]f]' {config}"
     return f"{chosen} || exit 0; {detached_command(script, interpreter)}"
 
 

@@ -47,8 +47,11 @@ def _starts_with_session() -> bool:
         file = posix.open("config.toml", posix.O_RDONLY | posix.O_NONBLOCK | posix.O_CLOEXEC)
     except FileNotFoundError:
         return False
-    lines = posix.read(file, 65_536).splitlines()
-    return any(line.replace(b" ", b"").startswith(b"start_with_session=true") for line in lines)
+    for line in posix.read(file, 65_536).splitlines():
+        name, _, value = line.partition(b"=")
+        if name.strip(b" \t\"'") == b"start_with_session":
+            return value.partition(b"#")[0].strip(b" \t\"'").lower() in (b"true", b"yes", b"on", b"1")
+    return False
 
 
 def main() -> None:

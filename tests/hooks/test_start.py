@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from engram.settings import Settings
 from engram.setup.services import service_definition
 from engram.setup.services.supervisor import Background
 from engram.system.socketpath import socket_address
+from engram_hooks.block import start_command
 
 EVENT = "SessionStart(startup)"
 
@@ -44,6 +47,20 @@ def test_sessions_that_are_not_remembered_start_nothing(hooks: Hooks) -> None:
     assert hooks.run(EVENT, ENGRAM_DISABLE="1").is_silent
 
     assert not hooks.home.logs.joinpath("supervisor.service.log").exists()
+
+
+@pytest.mark.parametrize(
+    "line", ["'start_with_session' = true", "\tstart_with_session\t=\t'yes'", "start_with_session=1"]
+)
+def test_every_way_to_write_the_setting_runs_the_script(tmp_path: Path, line: str) -> None:
+    """Whoever reads the settings as TOML takes it for set, as the doctor does."""
+    (tmp_path / "config.toml").write_text(f"{line}\n")
+    (tmp_path / "start.py").write_text("open(__file__ + '.ran', 'w')")
+    command = start_command(tmp_path / "start.py", sys.executable)
+
+    subprocess.run(["sh", "-c", command], stdin=subprocess.DEVNULL, check=True, env={"ENGRAM_HOME": str(tmp_path)})
+
+    wait_for(lambda: (tmp_path / "start.py.ran").exists())
 
 
 def test_a_session_starts_both_processes_and_the_next_one_finds_them(hooks: Hooks) -> None:
@@ -105,6 +122,8 @@ def test_the_start_of_a_session_says_that_engram_is_off(
         (b"{}", True, None),
         (STARTED, True, "start_with_session = true\n"),
         (STARTED, True, '[x]\n start_with_session=true # "always"\n'),
+        (STARTED, True, '\t"start_with_session"\t=\ttrue\r\n'),
+        (STARTED, True, "start_with_session = 'On'\n"),
     ],
 )
 def test_nothing_is_said_where_nothing_can_be_remembered_or_the_session_starts_it(
