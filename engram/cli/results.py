@@ -19,7 +19,7 @@ from engram.cli.output import columns_of, is_terminal, paragraph_width, safe, sa
 from engram.cli.workspace import Workspace, advise
 from engram.models.engine.transaction import Reader
 from engram.models.memories.memory_records import Memory
-from engram.models.projects.projects import find_project_of_identity, project_by_id
+from engram.models.projects.projects import name_of_scope, project_by_id
 from engram.models.work.work import FOREVER_MS, current_pauses
 from engram.search.hit_lines import pull_request_of, remarks_of
 from engram.search.hits import NAMED_SPEAKER, SPEAKERS, PublicHit
@@ -261,8 +261,7 @@ def pauses_in_words(store: Reader, pauses: Mapping[str, int]) -> list[str]:
     """Describe the pauses that ``current_pauses`` returns, each with its end."""
     found = []
     for scope, until_ms in pauses.items():
-        project = find_project_of_identity(store, scope) if scope else None
-        name = "everything" if not scope else scope if project is None else project.name
+        name = name_of_scope(store, scope)
         found.append(f"{name} until {when(until_ms)}" if until_ms < FOREVER_MS else name)
     return found
 

@@ -120,7 +120,7 @@ def retry(workspace: Workspace, task_ids: tuple[str, ...], all_dead: bool, as_js
     if not task_ids and not all_dead:
         raise click.UsageError("name the work by its ID, or use --dead")
     with workspace.store() as store:
-        pieces = [find_piece(store, task_id) for task_id in task_ids]
+        pieces = [find_piece(store, task_id) for task_id in dict.fromkeys(task_ids)]
         pieces += work.list_work(store, (WorkState.DEAD,)) if all_dead else []
         for piece in pieces:
             work.retry(store, piece.id)
@@ -137,7 +137,7 @@ def cancel(workspace: Workspace, task_ids: tuple[str, ...], as_json: bool) -> No
     Example: engram tasks cancel 12
     """
     with workspace.store() as store:
-        pieces = [find_piece(store, task_id) for task_id in task_ids]
+        pieces = [find_piece(store, task_id) for task_id in dict.fromkeys(task_ids)]
         for piece in pieces:
             work.cancel(store, piece.id)
     _report(pieces, "cancelled", as_json)
@@ -183,7 +183,8 @@ def resume(workspace: Workspace, as_json: bool) -> None:
 
 def _report(pieces: list[Work], state: str, as_json: bool) -> None:
     facts = [{"id": str(piece.id), "name": piece.kind, "state": state} for piece in pieces]
-    tell(as_json, {"tasks": facts}, f"{number_of(len(pieces), 'piece')} of work: {state}.")
+    done = f"{number_of(len(pieces), 'piece')} of work: {state}." if pieces else "No work was given up."
+    tell(as_json, {"tasks": facts}, done)
 
 
 @click.group("tasks", cls=DefaultGroup)

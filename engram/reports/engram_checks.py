@@ -37,7 +37,7 @@ from engram.models.engine.database import SAFE_SQLITE, sqlite_version
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_memory
-from engram.models.projects.projects import list_projects
+from engram.models.projects.projects import list_projects, name_of_scope
 from engram.models.rescue.backup import earlier_backups
 from engram.models.rescue.restore import list_rescues
 from engram.models.rescue.soundness import find_all_damage, quick_damage
@@ -452,8 +452,8 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
             public=number_of(totals.suspects, "memory"),
         )
     for scope in current_pauses(store):
-        what = scope or "everything"
-        project = f" --project {shlex.quote(scope)}" if scope else ""
+        what = name_of_scope(store, scope)
+        project = f" --project {shlex.quote(what)}" if scope else ""
         command = "engram tasks resume" if scope == "tasks" else f"engram pause --off{project}"
         yield Check("paused", State.WARN, f"{what} is paused", f"to continue: {command}", command=command, public="yes")
     if is_excluded(os.path.join(os.path.expanduser("~"), "any-folder"), settings.exclude):

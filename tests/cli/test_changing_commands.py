@@ -427,6 +427,8 @@ def test_a_second_pause_says_what_it_replaces(filled: Store, run: Run, run_json:
 
     end = "engram pause --off --project harbor"
     assert run("pause", "--project", "harbor").stdout == f"Paused harbor until `{end}`.\n"
+    found = run_json("doctor", "--quick", code=1)["checks"]
+    assert ("harbor is paused", end) in [(check["detail"], check["command"]) for check in found]
     assert run(*end.split()[1:]).stdout == "Resumed harbor.\n"
     until = f"until {when(parse_time_ms(first['until']))}"
     assert run("pause").stdout == f"Paused everything until `engram pause --off`, instead of {until}.\n"

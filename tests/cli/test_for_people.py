@@ -158,7 +158,8 @@ def test_work_is_steered_in_sentences(filled: Store, run: Run) -> None:
     assert task is not None
 
     assert "extract" in run("tasks", "show", str(task.id)).stdout
-    assert "1 piece of work: due now." in run("tasks", "retry", str(task.id)).stdout
+    assert "1 piece of work: due now." in run("tasks", "retry", str(task.id), str(task.id)).stdout
+    assert "No work was given up." in run("tasks", "retry", "--dead").stdout
     assert "1 piece of work: cancelled." in run("tasks", "cancel", str(task.id)).stdout
 
 

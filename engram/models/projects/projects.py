@@ -119,6 +119,12 @@ def find_project_of_identity(store: Reader, identity: str) -> ProjectRow | None:
     return None
 
 
+def name_of_scope(store: Reader, scope: str) -> str:
+    """Return what is paused, in a word: a project's name, "everything" for "", or another scope itself."""
+    project = find_project_of_identity(store, scope) if scope else None
+    return scope or "everything" if project is None else project.name
+
+
 def _stored_forms(identity: str) -> tuple[str, ...]:
     """Return the spellings under which a project may be stored.
 
