@@ -24,6 +24,7 @@ from engram.recollection.error_words import MIN_WORDS, WordsOfError, unmarked
 from engram.system.clock import iso_or_none
 from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import (
+    MAX_LINE_CHARACTERS,
     error_keys,
     normal_command,
     programs_of,
@@ -462,7 +463,7 @@ def find_fixes(
         relevance_of: id → relevance, from 0 to 1, of each memory that would be shown for a prompt with this error.
         branches: the current branch, which may be part of the error.
     """
-    lines = telling_lines(error) or (error,)
+    lines = lines_of_error(error)
     # People leave out pytest's "E" before an error line, but it is part of the recorded error.
     forms = (error_keys(lines, branches), error_keys((f"E {unmarked(line)}" for line in lines), branches))
     words = WordsOfError.of(error)
@@ -480,6 +481,11 @@ def find_fixes(
             fixes.append(_fix_of_memory(store, memory, relevance))
     ranked = sorted(fixes, key=lambda fix: (-fix.match, fix.kind is Kind.DEAD_END, -fix.at_ms))
     return list({(fix.id, fix.text): fix for fix in reversed(ranked)}.values())[::-1]
+
+
+def lines_of_error(error: str) -> tuple[str, ...]:
+    """Return the lines by which an error is looked up; if none is informative, its beginning."""
+    return telling_lines(error) or (error.strip()[:MAX_LINE_CHARACTERS],)
 
 
 def _fixes_of_failures(store: Store, keys: Sequence[int], project_id: int) -> list[PastFix]:

@@ -14,11 +14,11 @@ from engram.models.search.fulltext import search_passages
 from engram.models.sessions.failures_and_commits import turns_from
 from engram.models.sessions.passage_rows import PassageRow, barred_quotations, passage_rows
 from engram.recollection.branch_state import resume_of_id
-from engram.recollection.past_fixes import MAX_TURNS, MIN_SHARED_LINES, PastFix, name_of
+from engram.recollection.past_fixes import MAX_TURNS, MIN_SHARED_LINES, PastFix, lines_of_error, name_of
 from engram.search.passages.followed import end_of_turn
 from engram.search.question import Coverage, coverage_of_words
 from engram.system.lazy_regex import lazy_regex
-from engram.text.shell import error_keys, telling_lines
+from engram.text.shell import error_keys
 from engram.transcripts.turns import OPENING_ROLES, Role
 
 #: Maximum number of passages to examine for a line of an error, best first.
@@ -42,7 +42,7 @@ def find_answers(
     Args:
         but: fixes whose sessions are left out.
     """
-    lines = [line for line in telling_lines(error) or (error,) if error_keys((line,), branches)]
+    lines = [line for line in lines_of_error(error) if error_keys((line,), branches)]
     shared: Counter[int] = Counter()
     for project_id in project_ids:
         for line in lines:
