@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from engram.search.question import Coverage, ParsedQuery
 from engram.search.ranking import MemoryCandidates
+from engram.system.lazy_regex import lazy_regex
+from engram.text.words import is_unspaced
 
 #: Number of top cosines that are averaged.
 TOP_COSINES = 5
@@ -42,6 +44,9 @@ MIN_COSINE, COSINE_SLOPE = 0.5, 0.5
 _MIN_SHARED_TERMS, _MIN_SHARED_SHARE = 2, 0.5
 #: Text without a vector is not a chance match if it contains this share of the question's words, weighted by rarity.
 MIN_WORDS_SHARE = 0.25
+#: A text that is longer than this, in characters, and has a smaller share of them in plain words, is machine text.
+_MIN_MACHINE_CHARS, _MIN_PLAIN_SHARE = 200, 0.2
+_PLAIN_WORD = lazy_regex(r"""(?<!\S)["'“‘(*_`\[]*+([^\W\d_]++(?:['’-][^\W\d_]++)*+)[)"'”’*_`\].,;:!?…]*+(?!\S)""")
 
 
 def mean_top_cosine(cosines: Iterable[float]) -> float:
@@ -136,6 +141,22 @@ def is_above_floor(
         return cosine >= MIN_COSINE * relevance_floor
     is_chance = len(shared) < _MIN_SHARED_TERMS
     return not is_chance or coverage.share_of_all(coverage.stems_in(nearby or text)) >= MIN_WORDS_SHARE
+
+
+def is_near_by_chance(text: str, query: ParsedQuery, coverage: Coverage) -> bool:
+    """Return whether a text that a machine wrote lacks a word of the question.
+
+    Logs, stack traces, markup and data are near many questions, and answer only those that quote them.
+    """
+    return is_machine_text(text) and len(coverage.stems_in(text.lower())) < max(len(query.terms), 1)
+
+
+def is_machine_text(text: str) -> bool:
+    """Return whether hardly anything in a longer text is plain words."""
+    if len(text) <= _MIN_MACHINE_CHARS or is_unspaced(text):
+        return False
+    plain = sum(map(len, _PLAIN_WORD.findall(text)))
+    return plain < _MIN_PLAIN_SHARE * sum(map(len, text.split()))
 
 
 def count_likely(scores: Iterable[float], support: float, *, is_chat: bool) -> int:

@@ -81,6 +81,8 @@ def test_a_reason_in_another_message_is_shown_beside_what_repeats_the_question()
         ("why did the bells deadlock", "I should mention that the deadlock of the bells is caused by the rope."),
         ("why did the bells deadlock", "Right, I will not ring twice, because ringing twice caused the deadlock."),
         ("why did the bells deadlock", "Let me explain: the deadlock is caused by the rope of the second bell."),
+        ("why did the bells deadlock", "Now the bells hold both locks, and the tower waits for the deadlock to end."),
+        ("why did the bells deadlock", "Now remove one rope: the bells deadlock whenever both ropes are pulled."),
         ("did all tests of the bell pass", "All 31 tests pass."),
         ("is the bell fixed", "Fixed."),
     ],
@@ -100,6 +102,8 @@ def test_a_sentence_that_answers_is_shown_though_it_begins_like_the_next_step(qu
         "Waiting for the pilots…",
         "I need to add the bell that is missing to the tower.",
         "I should check the rope of the bell.",
+        "Now add the bell that is missing to the tower.",
+        "Good. Next, remove the rope that isn't used:",
         "All tests pass.",
         "Fixed.",
     ],
@@ -109,6 +113,15 @@ def test_what_only_says_a_step_is_left_out_of_a_reason(step: str) -> None:
     said = turn((Role.ASSISTANT, f"{reason} {step}"))
 
     assert shown("why were the bells silent", said, f"{reason} {step}") == reason
+
+
+def test_the_answer_is_shown_where_only_the_step_before_it_was_found() -> None:
+    step = "Let me check where the harbour bell keeps its list of boats."
+    answer = "The harbour bell keeps the list of boats in `tower.go`, under the key quay."
+    said = turn((Role.USER, PROMPT), (Role.ASSISTANT, step), (Role.ASSISTANT, f"I rang twice. {answer}"))
+
+    assert shown("where does the harbour bell keep the list of boats", said, step) == answer
+    assert shown("where does the harbour bell keep the list of boats", said[:2], step) == step
 
 
 def test_a_pasted_log_does_not_push_the_answer_off_the_screen() -> None:

@@ -11,7 +11,7 @@ from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.notes.note_index import index_notes
 from engram.redaction import redact
-from engram.search.abstain import is_above_floor, is_unanswered
+from engram.search.abstain import is_above_floor, is_machine_text, is_unanswered
 from engram.search.answer import MAX_DOUBTFUL_HITS, answer_question
 from engram.search.hit_lines import DOUBTFUL, UNSURE, answer_text, doubt_about
 from engram.search.hits import PublicHit
@@ -80,6 +80,46 @@ def test_a_note_that_shares_nothing_is_not_shown_beside_one_that_does(searcher: 
     notes = [hit for hit in searcher.search(Query("crane oiled", limit=10)) if hit.kind == "note"]
 
     assert [hit.text.splitlines()[0] for hit in notes] == ["Harbour"]
+
+
+MARKUP = (
+    '<svg width="800" height="800"><path d="M400 579.88C593.3 579.88 750 476.905 750 349.88" stroke="#CBAD40" '
+    'stroke-width="40" stroke-linecap="round"/><path d="M414.049 398.858 418.666 395.722C423.341 392.585"/></svg>'
+)
+
+
+@pytest.mark.parametrize("question", ["how do we round VAT", "is the round table oiled"])
+def test_pasted_markup_is_no_answer_to_a_question_that_shares_a_word_with_it(
+    searcher: Searcher, store: Store, question: str
+) -> None:
+    tell(store, "markup", MARKUP)
+    searcher.refresh()
+
+    assert all("stroke" not in hit.text for hit in answer_question(store, searcher, Query(question)).hits)
+    assert any("stroke" in hit.text for hit in searcher.search(Query("stroke-linecap round")))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_machine"),
+    [
+        (MARKUP, True),
+        (
+            "\n".join(
+                f"[12:03:2{n}.415] [API] GET /api/evaluations/6e47bfce-{n} -> http://localhost:3001" for n in range(5)
+            ),
+            True,
+        ),
+        ("    at div\n    at http://localhost:3000/chunk-36jrqfj4.js:31388:20\n" * 8, True),
+        (
+            " ".join([*TOLD, "See `walrus.go:12`, `lantern.go:40` and https://example.org/a/long/address?page=2."]),
+            False,
+        ),
+        ("灯台は夕暮れに点灯し、当番は時刻を記録します。" * 12, False),
+        ("pier-7/b: 3", False),
+    ],
+)
+def test_machine_text_is_known_by_its_lack_of_words(text: str, is_machine: bool) -> None:
+    assert is_machine_text(text) == is_machine
 
 
 @pytest.mark.parametrize(

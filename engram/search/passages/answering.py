@@ -59,6 +59,13 @@ _IS_ANNOUNCED = lazy_regex(
     rf"i need to(?! {_SPEAKS})|i should(?! (?:not|have|{_SPEAKS}))|(?P<doing>running|waiting))\b",
     re.IGNORECASE,
 )
+#: "Now remove the call" is what the assistant does next, too.
+_IS_NEXT_STEP = lazy_regex(
+    r"\W*+(?:(?:good|great|perfect|ok(?:ay)?|excellent|right|yes|done|and|so)\b[\s,.!—–:-]*+)*+(?:now|next)\b[\s,:]*+"
+    r"(?:also |i )?(?:add|build|check|clean|commit|create|delete|extract|fix|implement|look|make|move|push|read|"
+    r"refactor|remove|rename|replace|rewrite|simplify|update|verify|wire|write)(?!\w|['’])",
+    re.IGNORECASE,
+)
 #: What makes such a sentence say more than that: a reason, or words after a colon.
 _TELLS = lazy_regex(r"\b(?:because|therefore|weil|denn)\b|:\s++\S++\s++\S++\s++\S", re.IGNORECASE)
 #: "Running the tests" may also be the subject of a statement: it is announced if it ends so, or is as short as this.
@@ -68,7 +75,7 @@ _ENDS_ANNOUNCED = lazy_regex(
 MAX_DOING_WORDS = 6
 #: A sentence that says nothing about its subject, such as "All tests pass."
 _IS_FILLER = lazy_regex(
-    r"\W*+(?:done|fixed|committed|pushed|good (?:catch|point|question|idea)|great|perfect|"
+    r"\W*+(?:done|fixed|committed|pushed|good|excellent|ok(?:ay)?|good (?:catch|point|question|idea)|great|perfect|"
     r"you['’]re (?:absolutely )?right|all (?:\d++ )?(?:tests?|checks|clean|green|good)\b.{0,30}|(?:that )?makes sense|"
     r"summary|sources?|changes made)\W*+"
 )
@@ -113,10 +120,11 @@ class Wanted:
             said = stems(word for word in topic_words(sentence) if not word.isdigit())
             return self.form is not None or self.asks_name or not said or not said <= self.stems
         announced = _IS_ANNOUNCED.match(sentence)
-        if announced is None or _TELLS.search(sentence, announced.end()):
+        begun = announced or _IS_NEXT_STEP.match(sentence)
+        if begun is None or _TELLS.search(sentence, begun.end()):
             return False
         is_short = len(sentence.split()) <= MAX_DOING_WORDS
-        return not announced["doing"] or is_short or _ENDS_ANNOUNCED.search(sentence) is not None
+        return not (announced and announced["doing"]) or is_short or _ENDS_ANNOUNCED.search(sentence) is not None
 
 
 # -- Choose what is shown of a turn. Pure.
@@ -156,7 +164,8 @@ def answering(said: Sequence[TextBlock], parts: Sequence[Part], wanted: Wanted) 
     """Return what is shown of a turn: each part that the search found, continued, and the answer that they lack."""
     blocks = _within(said)
     places = [_place_of(part, blocks) for part in parts]
-    best = max(_forms_in(blocks, {part.uuid for part in parts}, wanted), key=lambda run: run.worth, default=None)
+    found = {part.uuid for part in parts}
+    best = max(_forms_in(blocks, found, wanted), key=lambda run: run.worth, default=None)
     is_answered = any(part.role not in _USERS for part in parts) or best is not None
     shares = [wanted.coverage.share(wanted.coverage.stems_in(part.text)) for part in parts]
     # The user's words come last, because they are the question.
@@ -183,6 +192,12 @@ def answering(said: Sequence[TextBlock], parts: Sequence[Part], wanted: Wanted) 
         if text and not (known and is_said(text, known)) and (len(text.split()) <= left or not shown):
             shown[place or (len(blocks), number)] = replace(part, text=text)
             left -= len(text.split())
+    if not any(part.role not in _USERS for part in shown.values()):
+        # Only the question, or what the assistant said before it looked, was found.
+        run = max(_runs_in(blocks, found, wanted), key=lambda run: run.worth, default=None)
+        if run is not None:
+            text = _continued(blocks[run.block].text, run.start, run.stop, wanted, MAX_PART_WORDS)
+            shown[run.block, run.start] = Part(blocks[run.block].uuid, blocks[run.block].role, text)
     return [part for _, part in sorted(shown.items())] or list(parts)
 
 
@@ -219,8 +234,14 @@ class _Run:
 
 def _forms_in(blocks: Sequence[TextBlock], found: set[str], wanted: Wanted) -> Iterator[_Run]:
     """Yield the assistant's sentences that have the form that the question asks for, with their worth."""
-    if wanted.form is None:
-        return
+    if wanted.form is not None:
+        yield from _runs_in(blocks, found, wanted, with_form=True)
+
+
+def _runs_in(
+    blocks: Sequence[TextBlock], found: set[str], wanted: Wanted, *, with_form: bool = False
+) -> Iterator[_Run]:
+    """Yield the assistant's sentences that say something about the question, with their worth."""
     last = max((number for number, block in enumerate(blocks) if block.role is Role.ASSISTANT), default=-1)
     for number, block in enumerate(blocks):
         if block.role is not Role.ASSISTANT:
@@ -229,7 +250,7 @@ def _forms_in(blocks: Sequence[TextBlock], found: set[str], wanted: Wanted) -> I
         gain = (FOUND if block.uuid in found else 0.0) + (LAST if number == last else 0.0)
         for place, unit in enumerate(units):
             text = unit.of(block.text)
-            if unit.is_heading or not wanted.is_given_in(text):
+            if unit.is_heading or (with_form and not wanted.is_given_in(text)):
                 continue
             if len(stems(topic_words(text)) - wanted.stems) < MIN_NEW_WORDS:
                 continue

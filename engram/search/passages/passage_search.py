@@ -23,7 +23,14 @@ from engram.models.sessions.passage_rows import (
     passage_rows,
     texts_of_blocks,
 )
-from engram.search.abstain import count_likely, is_above_floor, is_unsupported, query_support, shares_words
+from engram.search.abstain import (
+    count_likely,
+    is_above_floor,
+    is_near_by_chance,
+    is_unsupported,
+    query_support,
+    shares_words,
+)
 from engram.search.hits import Hit, Part, role_of_parts, text_of_parts
 from engram.search.passages.candidate_set import (
     CandidateSet,
@@ -251,6 +258,11 @@ def _select_likely(
     passage without a vector is likely if it shares enough words with the question, however far from it the passages
     with vectors are. Doubtful groups are returned only if they are above the floor.
     """
+    groups = [
+        group
+        for group in groups
+        if not is_near_by_chance(shortlist.ranked_row(group.indexes[0]).text, parsed, coverage)
+    ]
     if support is None:
         is_any = parsed.date_range is not None or any(
             _is_above_floor(shortlist, group, parsed, coverage, relevance_floor) for group in groups
