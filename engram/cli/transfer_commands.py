@@ -38,7 +38,7 @@ from engram.models.open_memory import open_memory
 from engram.models.projects.projects import list_held_projects
 from engram.models.rescue.backup import Backup, is_of_other_memory, list_backups
 from engram.models.rescue.carry_over import carry_forgotten
-from engram.models.rescue.restore import find_newer, require_database, restore_backup
+from engram.models.rescue.restore import find_missing, require_database, restore_backup
 from engram.paths import Home, absolute_path
 from engram.reports.health import start_command
 from engram.reports.processes import process_state
@@ -383,7 +383,7 @@ def restore(
     with _stopped(*locks):
         pass  # before anything is said or asked
     if not as_json:
-        _say_what_is_newer(workspace, backups, chosen)
+        _say_what_is_missing(workspace, backups, chosen)
     confirm(yes, as_json, f"Replace {places.memory_db} with {chosen.name}?")
     with _stopped(*locks):
         done = restore_backup(
@@ -430,8 +430,8 @@ def _require_own_projects(places: Home, backup: Path, copy: Reader) -> None:
             )
 
 
-def _say_what_is_newer(workspace: Workspace, backups: Sequence[Backup], chosen: Path) -> None:
-    """Print what a restore undoes, and which parts of that are restored; nothing if memory.db can't be read."""
+def _say_what_is_missing(workspace: Workspace, backups: Sequence[Backup], chosen: Path) -> None:
+    """Print what a restore undoes, and which parts of that come back; nothing if one of the two can't be read."""
     made_at_ms = next((one.made_at_ms for one in backups if one.path == chosen), chosen.stat().st_mtime_ns // 1_000_000)
     path = workspace.places.memory_db
     if not path.is_file():
@@ -444,21 +444,20 @@ def _say_what_is_newer(workspace: Workspace, backups: Sequence[Backup], chosen: 
         open_memory(path, driver=workspace.settings.sqlite_driver, is_made=False) as store,
     ):
         is_other = chosen.parent != workspace.places.backups and is_of_other_memory(store, chosen)
-        newer = find_newer(store, 0 if is_other else made_at_ms)
+        missing = find_missing(store, chosen)
         parts = (
-            (newer.turns, "turn", ": read again from the transcripts"),
-            (newer.gone_turns, "turn", " of these are lost: their transcripts are gone"),
-            (newer.memories, "memory", " that nobody saved by hand: made again, perhaps in other words"),
-            (newer.shown, "record", " of what Claude was shown: lost"),
+            (missing.turns, "turn", ": read again from the transcripts"),
+            (missing.gone_turns, "turn", " of these are lost: their transcripts are gone"),
+            (missing.carried_memories, "memory", ": carried over"),
+            (missing.other_memories, "memory", " that nobody saved by hand: made again, perhaps in other words"),
+            (missing.shown, "record", " of what Claude was shown: lost"),
         )
-        since = [f"  {number_of(number, one)}{what}" for number, one, what in parts if number]
-        nothing = "" if since else " nothing."
-        say(
-            f"{chosen.name} comes from another memory, such as another machine's. Only memory.db has:{nothing}"
-            if is_other
-            else f"{chosen.name} was made on {when(made_at_ms)}. Since then, memory.db has gained:{nothing}"
+        lines = [f"  {number_of(number, one)}{what}" for number, one, what in parts if number]
+        origin = (
+            "comes from another memory, such as another machine's" if is_other else f"was made on {when(made_at_ms)}"
         )
-        for line in since:
+        say(f"{chosen.name} {origin}. Only memory.db has:{'' if lines else ' nothing.'}")
+        for line in lines:
             say(line)
         say("What you saved, changed, judged, decided or forgot is carried over; the current memory.db is kept.")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from engram.enums import Actor
-from engram.errors import BadRequest
+from engram.errors import BadRequest, StoreError
 from engram.forgetting.forget_files import (
     all_notes,
     clean_copies,
@@ -36,7 +36,7 @@ from engram.models.projects.notes import EVERYONE, NOBODY, Owner
 from engram.models.projects.project_folders import identities_of_project, list_hints
 from engram.models.projects.projects import ProjectRow, find_project_of_identity, names_of_project
 from engram.models.rescue import copy_project
-from engram.models.rescue.backup import holding_backups
+from engram.models.rescue.backup import holding_backups, make_backup
 from engram.models.rescue.restore import foreign_files
 from engram.models.sessions.reading_progress import note_kept_out
 from engram.models.work.work import TASKS_SCOPE, copy_pauses, drop_pauses
@@ -336,11 +336,14 @@ def _tombstones_before(store: Store, vault: Vault) -> dict[tuple[str, bytes], in
 
 
 def move_out_of_vault(store: Store, settings: Settings, vault: Vault) -> Moved:
-    """Move everything in a vault back into the enclosing memory folder, and delete the vault. Raises StoreError.
+    """Move everything in a vault back into the enclosing memory folder, back that up, and delete the vault.
 
     To continue an interrupted move, call this again.
+
+    Raises:
+        StoreError: a database can't be read or written.
     """
-    inner_settings = dataclasses.replace(settings, home=vault.folder)
+    places, inner_settings = settings.places, dataclasses.replace(settings, home=vault.folder)
     with open_memory(vault.home.memory_db, driver=store.driver, is_made=True) as inner:
         # From now on, nothing is stored in it: if this is interrupted after the copy, what came later would be lost.
         change_vault(vault, is_sealed=False)
@@ -362,6 +365,11 @@ def move_out_of_vault(store: Store, settings: Settings, vault: Vault) -> Moved:
                 copy_pauses(tx, inner, dict.fromkeys(("", *vault.spellings), project.identity))
             _move_notes(inner, inner_settings, settings, project)
     reach("vault.returned")
+    # The vault's backups are deleted with it, and those of the memory folder lack the project.
+    try:
+        make_backup(store, places.backups)
+    except StoreError as error:
+        logger.warning("action=unvault backup=failed reason=%s", error)
     mark_of(vault.folder).unlink(missing_ok=True)
     shutil.rmtree(vault.folder)
     with contextlib.suppress(OSError):

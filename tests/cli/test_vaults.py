@@ -201,17 +201,21 @@ def test_a_project_that_left_its_vault_is_there_after_a_restore(
     before = counts(filled, "harbor")
     exported = by_id(lines_of(run, project="harbor"))
     if backup == "before":
-        make_backup(filled, home.backups)
+        made = make_backup(filled, home.backups)
     filled.close()
     run("projects", "vault", "harbor", "--yes")
     run("up", "--once", "--no-memories")
     if backup == "meanwhile":
         with open_store(home.memory_db) as store:
-            make_backup(store, home.backups)
+            made = make_backup(store, home.backups)
+    made.path.rename(made.path.with_name("memory-2026-01-01T000000Z.db"))
     run("projects", "unvault", "harbor", "--yes")
 
-    run("restore", "--yes")
+    said = run("restore", "memory-2026-01-01T000000Z.db", "--yes").output
 
+    assert f"  {before['turn']} turns: read again from the transcripts\n" in said
+    assert f"  {before['episode']} memories: carried over\n" in said
+    assert "lost" not in said
     assert by_id(lines_of(run, project="harbor")).keys() == exported.keys()
     run("up", "--once", "--no-memories")
     with open_store(home.memory_db) as store:
@@ -221,6 +225,25 @@ def test_a_project_that_left_its_vault_is_there_after_a_restore(
     assert {name: after[name] for name in read} == {name: before[name] for name in read}
     with open_store(home.root / "memory.replaced.db") as aside:
         assert counts(aside, "harbor") == before
+
+
+def test_a_restore_after_a_vault_loses_nothing_whose_transcripts_are_gone(
+    filled: Store, run: Run, home: Home, tmp_path: Path
+) -> None:
+    before = counts(filled, "harbor")
+    with filled.transaction() as tx:
+        tx.run("UPDATE transcript SET path = CAST('/gone/' || id AS BLOB)")
+    lacking = make_backup(filled, home.backups).path
+    filled.close()
+    run("projects", "vault", "harbor", "--yes")
+    lacking.rename(tmp_path / "lacking.db")
+    run("projects", "unvault", "harbor", "--yes")
+
+    assert "Only memory.db has: nothing." in run("restore", "--yes").output
+    with open_store(home.memory_db) as store:
+        assert counts(store, "harbor") == before
+    said = run("restore", str(tmp_path / "lacking.db"), "--yes").output
+    assert f"{before['turn']} turns of these are lost: their transcripts are gone" in said
 
 
 def test_no_restore_brings_a_vaults_project_out_of_it_or_another_into_it(

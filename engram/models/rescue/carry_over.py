@@ -60,6 +60,7 @@ from engram.models.sessions.reading_progress import read_missing_again
 from engram.models.work.spend import carry_spending, projects_with_spending
 from engram.models.work.task_runs import carry_lost_writes
 from engram.models.work.work import carry_pauses
+from engram.paths import spellings_of
 
 logger = logging.getLogger(__name__)
 
@@ -326,6 +327,13 @@ def _memories_of(store: Store, paths: Sequence[Path]) -> dict[tuple[str, int], M
 
 def _says_the_same(first: Memory, second: Memory) -> bool:
     return (first.kind, first.summary, first.content) == (second.kind, second.summary, second.content)
+
+
+def memories_to_carry(source: Store, identities: Set[str]) -> set[str]:
+    """Return the ids of the memories that a restore would carry over, given the projects that the backup has."""
+    found = projects.list_projects(source)
+    new_projects = [project.id for project in found if identities.isdisjoint(spellings_of(project.identity))]
+    return {*_rows_by_hand(source).values(), *_rows_of_projects(source, new_projects).values()}
 
 
 def _rows_of_projects(source: Store, row_ids: Collection[int]) -> dict[int, str]:

@@ -1,8 +1,7 @@
 """Copy everything in a project from one database into another, with new row ids, by raw SQL.
 
 Row ids are shifted past the target's highest one, and so are references to them. The new rows are added to the text
-indexes. Vectors are recomputed later. Data that has a meaning only in the source (runs, spending, pauses) is not
-copied.
+indexes, and keep their vectors. Data that has a meaning only in the source (runs, spending, pauses) is not copied.
 """
 
 from __future__ import annotations
@@ -128,6 +127,7 @@ def copy_project(target: Store, source: Path, project: ProjectRow) -> ProjectRow
             _copy_rows(tx, name, condition, columns, offsets | {"p": project.id, "t": copy.id})
         _copy_entities(tx, project.id, offsets["episode"])
         _fill_text_indexes(tx, offsets)
+        _copy_vectors(tx, project.id, offsets)
     return copy
 
 
@@ -244,3 +244,17 @@ def _fill_text_indexes(tx: Tx, offsets: dict[str, int]) -> None:
         "WHERE id > ?",
         (offsets["passage"],),
     )
+
+
+def _copy_vectors(tx: Tx, project_id: int, offsets: dict[str, int]) -> None:
+    """Copy the vectors of the project's memories and passages; those of notes are recomputed."""
+    tx.run("INSERT OR IGNORE INTO main.vector_model (name) SELECT name FROM source.vector_model")
+    for owner, table in (("e", "episode"), ("p", "passage")):
+        rows = f"SELECT id FROM source.{table} WHERE project_id = ?"
+        tx.run(
+            "INSERT INTO main.vector (owner, owner_id, piece, model_id, data) "
+            "SELECT v.owner, v.owner_id + ?, v.piece, here.id, v.data FROM source.vector v "
+            "JOIN source.vector_model m ON m.id = v.model_id JOIN main.vector_model here ON here.name = m.name "
+            f"WHERE v.owner = ? AND v.owner_id IN ({rows}) ORDER BY v.seq",
+            (offsets[table], owner, project_id),
+        )

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import peewee
-from peewee import fn
 
-from engram.enums import Actor, Source
+from engram.enums import Actor
 from engram.errors import BadRequest, BrokenDatabase, EngramError, StoreError
 from engram.models import tables
 from engram.models.engine.database import (
@@ -24,13 +23,14 @@ from engram.models.engine.database import (
     has_own_tables,
     owning_database,
     preparing_replacement,
+    read_at_rest,
     swap_in,
 )
 from engram.models.engine.meta import metas_beginning_with, put_meta
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.forgetting.forget_memories import wipe_free_space
 from engram.models.rescue.backup import drop_database
-from engram.models.rescue.carry_over import RESCUE, CarryMore, Recovered, recover_by_hand
+from engram.models.rescue.carry_over import RESCUE, CarryMore, Recovered, memories_to_carry, recover_by_hand
 from engram.models.rescue.clean_copies import Tombstone, delete_named_in_copy, read_tombstones
 from engram.models.rescue.soundness import UNREADABLE, find_unreadable, mend_indexes
 from engram.system.atomic import explain_error, read_regular
@@ -112,32 +112,53 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True)
-class Newer:
-    """What has been added to memory.db since a backup was made."""
+class Missing:
+    """What memory.db has and a backup lacks."""
 
     turns: int
     #: How many of these turns can't be read again, because their transcripts no longer exist.
     gone_turns: int
-    #: Memories that were not saved by hand. They will be made again from the turns.
-    memories: int
-    #: Memories shown to agents, which are not recorded anywhere else.
+    #: Memories that were saved or changed by hand, or whose project the backup lacks. They are carried over.
+    carried_memories: int
+    #: All other memories. They will be made again from the turns.
+    other_memories: int
+    #: Records of what was shown to agents, which are not stored anywhere else.
     shown: int
 
 
-def find_newer(store: Reader, made_at_ms: int) -> Newer:
-    """Return what would be undone by restoring a backup from this time."""
-    turn, memory = tables.Turn, tables.Memory
-    turns = turn.select(fn.COUNT(turn.id)).where(turn.started_at_ms > made_at_ms)
-    is_made = (memory.kept_at_ms > made_at_ms) & (memory.source != Source.MANUAL)
-    return Newer(
-        turns=int(store.fetch_value(turns)),
-        gone_turns=int(store.fetch_value(turns.join(tables.Transcript).where(tables.Transcript.is_gone == 1))),
-        memories=int(store.fetch_value(memory.select(fn.COUNT(memory.id)).where(is_made))),
-        shown=int(
-            store.fetch_value(
-                tables.Injection.select(fn.COUNT(tables.Injection.id)).where(tables.Injection.at_ms > made_at_ms)
-            )
-        ),
+def find_missing(store: Store, backup: Path) -> Missing:
+    """Return what would be undone by restoring a backup.
+
+    Rows are compared, not times: a backup made today lacks what has come out of a vault or was read for the first time
+    since, however old it is.
+
+    Raises:
+        StoreError: a database can't be read.
+    """
+
+    def in_backup(columns: str, table: str) -> set[tuple[object, ...]]:
+        return set(read_at_rest(backup, store.driver, f"SELECT {columns} FROM {table}"))
+
+    turn, memory, shown = tables.Turn, tables.Memory, tables.Injection
+    known, turns, gone = in_backup("key", "turn"), 0, 0
+    exists: dict[bytes, bool] = {}
+    for row in store.fetch(turn.select(turn.key, tables.Transcript.path).join(tables.Transcript)):
+        if (row.key,) not in known:
+            path = bytes(row.path)
+            turns += 1
+            gone += not exists.setdefault(path, os.path.exists(path))
+    known = in_backup("episode_id", "episode")
+    memories = {name for name in store.fetch_values(memory.select(memory.episode_id)) if (name,) not in known}
+    identities = in_backup("identity", "project") | in_backup("identity", "project_folder")
+    carried = memories & memories_to_carry(store, {str(identity) for (identity,) in identities})
+    shown_there = in_backup("session_id, episode_id, at_ms", "injection")
+    shown_here = store.fetch(shown.select(shown.session_id, shown.episode_id, shown.at_ms))
+    return Missing(
+        turns=turns,
+        gone_turns=gone,
+        carried_memories=len(carried),
+        other_memories=len(memories - carried),
+        shown=sum((row.session_id, row.episode_id, row.at_ms) not in shown_there for row in shown_here),
     )
 
 

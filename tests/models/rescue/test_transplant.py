@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from engram.enums import Scope
@@ -16,6 +17,7 @@ from engram.models.memories.tombstones import TombstoneKind, add_tombstones
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ProjectRow, ensure_project, find_project
 from engram.models.rescue import copy_project
+from engram.models.search.vector_rows import count_vectors_by_model, put_vectors, vectors_of
 from engram.models.sessions.sessions import add_known_values, ensure_session
 
 
@@ -47,8 +49,9 @@ def target(tmp_path: Path, keep: Callable[..., Memory]) -> Iterator[Store]:
 
 #: Tables that are not copied, each with the reason.
 NOT_COPIED = {
-    **dict.fromkeys(("project", "entity", "episode_entity"), "copied with other ids, by name"),
-    **dict.fromkeys(("vector", "vector_model", "note", "note_chunk"), "made again"),
+    **dict.fromkeys(("project", "entity", "episode_entity", "vector_model"), "copied with other ids, by name"),
+    "vector": "copied with those of the models",
+    **dict.fromkeys(("note", "note_chunk"), "made again"),
     **dict.fromkeys(("meta", "task_run", "lease", "stage", "pause", "run", "spend"), "means the source alone"),
     "former_name": "deleted with the project",
     **dict.fromkeys(
@@ -85,6 +88,23 @@ def test_rows_are_copied_once_with_their_references(store: Store, target: Store,
     assert target.value("SELECT count(*) FROM tombstone") == 1
     assert get_meta(target, "salt") == get_meta(store, "salt")
     assert target.find_damage() == ""
+
+
+def test_vectors_keep_their_model_and_their_owner(store: Store, target: Store, project: ProjectRow) -> None:
+    data = np.arange(8, dtype=np.float16).tobytes()
+    rows = {memory.summary: memory.id for memory in all_memories(store)}
+    with store.transaction() as tx:
+        for name in rows:
+            put_vectors(tx, f"model of {name}", [("e", rows[name], 0, data), ("e", rows[name], 1, data)])
+    with target.transaction() as tx:
+        tx.run("INSERT INTO vector_model (name) VALUES ('another'), ('model of Of it.')")
+
+    copy_project.copy_project(target, store.path, project)
+
+    for memory in all_memories(target):
+        kept = vectors_of(target, "e", f"model of {memory.summary}", [memory.id])
+        assert [(owner, piece) for owner, piece, _ in kept] == [(memory.id, 0), (memory.id, 1)]
+    assert count_vectors_by_model(target) == {"model of Of it.": 2, "model of Of it, and global.": 2}
 
 
 def test_what_was_only_moved_leaves_no_mark_and_no_row(store: Store, project: ProjectRow) -> None:
