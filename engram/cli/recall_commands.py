@@ -11,7 +11,7 @@ import click
 from engram.cli.options import Command, as_typed, end_answer, json_option, project_option
 from engram.cli.output import print_json, say
 from engram.cli.results import MAX_RESULTS, hit_result, pause_note, print_results
-from engram.cli.workspace import Workspace, advise, find_project, pass_workspace
+from engram.cli.workspace import Workspace, advise, find_project, pass_workspace, vault_note
 from engram.models.shown.usage import count_without_vector
 from engram.paths import current_folder
 from engram.search.hit_lines import doubt_about
@@ -149,6 +149,8 @@ def _run(
             say(f"({number_of(waiting, 'text')} {_WAITING})", err=True)
         if paused:
             advise(paused, err=True)
+        if project is None and (elsewhere := vault_note(workspace.settings, current_folder())):
+            say(f"({elsewhere})", err=True)
     end_answer(is_known=bool(answer.hits))
 
 

@@ -20,7 +20,14 @@ from engram.cli.output import say
 from engram.errors import BadRequest, MissingHome, NotFound, OlderSchema, ServiceError, SettingsError, StoreError
 from engram.paths import Home, absolute_path, check_private, current_folder
 from engram.settings import ConfigFault, Loaded, Settings
-from engram.vaults import OF_ALL_VAULTS, explain_same_repository, load_inside, own_vault, vault_of_same_repository
+from engram.vaults import (
+    OF_ALL_VAULTS,
+    explain_same_repository,
+    list_vaults,
+    load_inside,
+    own_vault,
+    vault_of_same_repository,
+)
 
 if TYPE_CHECKING:
     from engram.models.engine.transaction import Store
@@ -297,19 +304,28 @@ def project_of_folder(store: Store, settings: Settings, folder: str) -> ProjectR
 
 def _refuse_folder_of_vault(settings: Settings, folder: str) -> None:
     """Raise BadRequest for a folder whose memory is in a vault, with the command that uses the vault."""
-    from engram.ingest.session_project import identify_folder, vault_of
+    from engram.ingest.session_project import identify_folder
 
-    vault = vault_of(settings, folder)
-    if vault is not None:
-        context = click.get_current_context(silent=True)
-        command = "" if context is None else f" {context.command_path.partition(' ')[2]}"
-        raise BadRequest(
-            f"the memory of {folder} is in the vault of {vault.name}: engram --vault {shlex.quote(vault.name)}{command}"
-        )
+    if message := vault_note(settings, folder):
+        raise BadRequest(message)
     place = identify_folder(folder, settings)
     same = vault_of_same_repository(settings.places, place.identity)
     if same is not None and own_vault(settings.places) is None:
         raise BadRequest(". ".join(explain_same_repository(same, place.root)))
+
+
+def vault_note(settings: Settings, folder: str) -> str:
+    """Return that a folder's memory is in a vault, with the command that uses the vault; "" if it isn't."""
+    if not list_vaults(settings.places):
+        return ""  # without importing what identifies a folder
+    from engram.ingest.session_project import vault_of
+
+    vault = vault_of(settings, folder)
+    if vault is None:
+        return ""
+    context = click.get_current_context(silent=True)
+    command = "" if context is None else f" {context.command_path.partition(' ')[2]}"
+    return f"the memory of {folder} is in the vault of {vault.name}: engram --vault {shlex.quote(vault.name)}{command}"
 
 
 def _named_folder(name: str) -> Path | None:

@@ -299,6 +299,21 @@ def test_in_the_folder_of_a_vault_commands_about_the_folder_name_the_vault(run: 
     assert "crane" in run("--vault", folder.name, "why", "--prompt", "crane wind?").output
 
 
+@pytest.mark.parametrize(("command", "code"), [("recall", 0), ("search", 1)])
+def test_a_search_of_everything_in_the_folder_of_a_vault_names_the_vault(
+    run: Run, folder: Path, command: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("save", "The crane stops above wind force 7.")
+    run("save", "--global", "The crane driver is called Kari.")
+    run("projects", "vault", folder.name, "--yes")
+    hint = f"(the memory of {folder} is in the vault of {folder.name}: engram --vault {folder.name} {command})"
+
+    assert hint in run(command, "crane", code=code).stderr
+    assert "is in the vault" not in run("--vault", folder.name, command, "crane", code=code).stderr
+    monkeypatch.chdir(folder.parent)
+    assert "is in the vault" not in run(command, "crane", code=code).stderr
+
+
 def test_in_a_worktree_of_a_vaults_repository_commands_name_the_vault(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
