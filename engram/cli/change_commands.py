@@ -187,7 +187,10 @@ def _judge_quotation(
 
 
 def _judged_line(what: str, judgement: Judgement) -> str:
-    return as_called_here(f"{what} is judged {judgement}. `engram feedback {what} --off` reverts this.")
+    # The caller says why an outdated memory is no longer shown.
+    is_hidden = judgement is Judgement.WRONG or (judgement is Judgement.OUTDATED and is_quotation_id(what))
+    shown = " It is no longer shown to Claude." if is_hidden else ""
+    return as_called_here(f"{what} is judged {judgement}. `engram feedback {what} --off` reverts this.{shown}")
 
 
 # -- ``engram forget``: delete a memory everywhere, with the text that no other memory rests on.

@@ -36,7 +36,7 @@ from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.setup.agents.claude_code import AGENTS, Choices, ClaudeCode, choose, find_claude_code
 from engram.setup.edits.install_steps import Step
 from engram.setup.edits.journal import Journal, load_journal
-from engram.setup.installing.install_plan import Installation, is_upgrade, make_way, plan_installation
+from engram.setup.installing.install_plan import Installation, is_upgrade, make_way, plan_installation, undone_steps
 from engram.setup.installing.install_run import Outcome
 from engram.setup.installing.install_uninstall import install_steps
 from engram.setup.installing.preflight import (
@@ -380,14 +380,16 @@ def _plan(
     settings = workspace.with_flags(**wanted).settings
     is_first = machine.journal is None or machine.journal.is_half_done
     reads_now = reads and not (choices.service and not is_first)
+    steps = plan_installation(
+        settings, choices, claude=machine.claude, earlier=machine.earlier, journal=machine.journal
+    )
     return Installation(
         home=settings.places,
         settings=wanted,
         others=machine.others,
         is_upgrade=is_upgrade,
-        steps=plan_installation(
-            settings, choices, claude=machine.claude, earlier=machine.earlier, journal=machine.journal
-        ),
+        steps=steps,
+        undone=undone_steps(steps, machine.journal),
         reads=machine.existing.number if reads_now else 0,
         left=0 if reads_now else machine.existing.number,
         imports_earlier=reads and any(database.memories for database in machine.earlier.databases),
@@ -538,6 +540,8 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, plan: Insta
             put_copy_back(settings.places.memory_db, copy)
 
     link_interpreter(settings.places)
+    for summary in plan.undone:
+        say_unless(is_quiet, f"• Undo: {summary.partition(' (')[0]}")
     outcome = install_steps(
         settings.places,
         plan.steps,

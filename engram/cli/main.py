@@ -410,7 +410,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 _HUB_PACKAGES = ("psycopg", "psycopg_pool")
 #: Minimum similarity between an unknown option and one that is suggested instead.
 _MIN_LIKENESS = 0.7
-#: A range in the form in which click prints it.
+#: A suggestion, and a range, in the form in which click prints it.
+_MEANT = lazy_regex(r" \(Did you mean (?:one of: )?([^)]*)\?\)")
 _RANGE = lazy_regex(r"is not in the range (-?\d+)<=x<=(\d+)")
 
 
@@ -434,7 +435,7 @@ def _message_of(error: click.ClickException) -> str:
     if not isinstance(error, click.UsageError) or error.ctx is None or "engram --help" in message:
         return message
     if message.startswith("No such command"):
-        message = message.replace("No such command", "there is no command").rstrip(".") + "."
+        message = _MEANT.sub(r" Did you mean \1?", message.replace("No such command", "there is no command"))
     message = _RANGE.sub(r"is not between \1 and \2", message).replace(
         "is not a valid integer range", "is not a number"
     )

@@ -60,11 +60,11 @@ from engram.reports.memory_report import (
     who_changed,
     whole_id,
 )
-from engram.search.question import end_of_day
+from engram.search.question import DAYS, end_of_day, impossible_day
 from engram.system.clock import iso_or_none, parse_time_ms
 from engram.text.splitting import end_of_list
 from engram.transcripts.git_files import read_branch
-from engram.trust.display import number_of
+from engram.trust.display import nearest_names, number_of
 
 
 @click.command("expand")
@@ -303,8 +303,12 @@ def _time_of(store: Store, around: str | None) -> int | None:
         return at_ms
     if (end_ms := end_of_day(around, store.now_ms())) is not None:
         return end_ms
+    if day := impossible_day(around):
+        raise BadRequest(f"there is no day {day}")
+    near = nearest_names(around, ("today", "yesterday", *DAYS))
+    meant = f". Did you mean {near[0]}? Write" if near else "; write"
     raise BadRequest(
-        f"{around!r} is neither a memory's id nor a time; write one such as yesterday, monday, 3 days ago, 2026-11-05 "
+        f"{around!r} is neither a memory's id nor a time{meant} one such as yesterday, monday, 3 days ago, 2026-11-05 "
         "or 2026-11-05T10:00"
     )
 

@@ -201,10 +201,15 @@ def vault(workspace: Workspace, name: str, apart: Path | None, yes: bool, as_jso
     tell(as_json, facts, sentence)
 
 
+def _no_vault(workspace: Workspace, name: str) -> NotFound:
+    names = ", ".join(known.name for known in list_vaults(workspace.places)) or "none"
+    return NotFound(f"there is no vault for {name[:60]!r}; vaults: {names}")
+
+
 def _keep_apart(workspace: Workspace, name: str, folder: Path, as_json: bool) -> None:
     known, place = find_vault(workspace.places, name), identify_folder(str(absolute_path(folder)), workspace.settings)
     if known is None:
-        raise NotFound(f"there is no vault for {name[:60]!r}")
+        raise _no_vault(workspace, name)
     if not place.identity or place.is_global or known.has_identity(place.identity):
         raise BadRequest(f"{folder} can't be kept apart from {known.name}")
     change_vault(known, apart=tuple(sorted({*known.apart, place.identity})))
@@ -227,8 +232,7 @@ def unvault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
     with workspace.store() as store:
         found = find_vault(workspace.places, name)
         if found is None:
-            names = ", ".join(known.name for known in list_vaults(workspace.places)) or "none"
-            raise NotFound(f"there is no vault for {name[:60]!r}; vaults: {names}")
+            raise _no_vault(workspace, name)
         confirm(yes, as_json, f"This moves everything in {found.name} out of its vault. Continue?")
         moved = move_out_of_vault(store, workspace.settings, found)
     workspace.wake_worker()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
 from typing import Any
 
 import click
@@ -16,7 +15,7 @@ from engram.models.shown.usage import count_without_vector
 from engram.paths import current_folder
 from engram.search.hit_lines import doubt_about
 from engram.search.hits import MAX_HITS, later_word
-from engram.system.lazy_regex import lazy_regex
+from engram.search.question import impossible_day
 from engram.transcripts.git_files import read_branch
 from engram.trust.display import number_of, visible
 from engram.vaults import own_vault
@@ -29,7 +28,6 @@ from engram.worker.recall_client import (
     require_words,
 )
 
-_DATE = lazy_regex(r"\b(?:19|20)\d\d-\d\d-\d\d\b")
 #: Flags that select a worker. With any other flag, settings may differ from the worker's, so this process searches.
 _FLAGS_OF_WORKER = {"home", "claude_folder"}
 
@@ -143,8 +141,10 @@ def _run(
             if unread:
                 hint = f" {number_of(unread, 'transcript')} {'is' if unread == 1 else 'are'} not read yet."
             advise(f"Nothing found{of_project}.{hint}")
-        if operation is Operation.RECALL and (day := _impossible_day(query)):
+        if operation is Operation.RECALL and (day := impossible_day(query)):
             say(f"(there is no day {day}; write one such as 2026-11-05, yesterday or march)", err=True)
+        if operation is Operation.SEARCH and query.count('"') % 2:
+            say("(a quotation mark is not closed: what follows it was searched as words, not as a phrase)", err=True)
         if waiting >= MIN_WAITING_TEXTS:
             say(f"({number_of(waiting, 'text')} {_WAITING})", err=True)
         if paused:
@@ -152,16 +152,6 @@ def _run(
         if project is None and (elsewhere := vault_note(workspace.settings, current_folder())):
             say(f"({elsewhere})", err=True)
     end_answer(is_known=bool(answer.hits))
-
-
-def _impossible_day(text: str) -> str:
-    """Return the first date in a text that no calendar has, such as 2026-02-30; "" if there is none."""
-    for day in _DATE.findall(text):
-        try:
-            date.fromisoformat(day)
-        except ValueError:
-            return str(day)
-    return ""
 
 
 def _print(query: str, answer: RecallResponse, *, limit: int | None, is_verbose: bool, with_parts: bool) -> None:

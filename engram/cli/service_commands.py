@@ -131,7 +131,7 @@ def status(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
                 ("run by", _run_by(said, up, states)),
                 ("starts automatically", _describe_start(said)),
                 *((name, _describe(state)) for name, state in states.items()),
-                (said.system.value, "; ".join(f"{PROCESSES[name]} {text}" for name, text in said.details.items())),
+                (said.system.value, _details(said)),
             ]
         )
     ctx.exit(options.OK if all(state.is_alive for state in states.values()) else options.FAILED)
@@ -336,7 +336,16 @@ def _status_json(said: ServiceStatus, states: Mapping[str, ProcessState]) -> dic
 def _run_by(said: ServiceStatus, up: int | None, states: Mapping[str, ProcessState]) -> str:
     if any(state.is_elsewhere for state in states.values()):
         return "another container"
+    if said.system is SystemName.BACKGROUND and not any(state.is_alive for state in states.values()):
+        return "nothing; to run both in the background: engram service start"
     return _TITLES[said.system] if up is None else f"`engram up` in a terminal, pid {up}"
+
+
+def _details(said: ServiceStatus) -> str:
+    """Return what the system says of its processes; "" for a supervisor, whose processes are those listed above."""
+    if said.system is SystemName.BACKGROUND:
+        return ""
+    return "; ".join(f"{PROCESSES[name]} {text}" for name, text in said.details.items())
 
 
 def _describe_start(said: ServiceStatus) -> str:

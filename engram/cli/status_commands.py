@@ -201,7 +201,8 @@ def _off(places: Home, health: Health) -> str:
     """Return a message that Engram is off and, if known, why; "" while the worker or the watcher runs."""
     if health.worker.is_alive or health.watcher.is_alive:
         return ""
-    was_killed = places.supervisor_lock.exists() and not is_held(places.supervisor_lock)
+    lock = places.supervisor_lock
+    was_killed = lock.exists() and lock.stat().st_size > 0 and not is_held(lock)
     why = "; its supervisor is no longer running" if was_killed else ""
     start = (
         "Run: engram service start"
@@ -213,7 +214,8 @@ def _off(places: Home, health: Health) -> str:
 
 def _worker(state: ProcessState, places: Home, *, answers: bool) -> str:
     described = _process(state, places)
-    return described if answers or not state.is_alive else f"{described}, but it does not answer: see `engram doctor`"
+    silent = "but it does not answer: it is starting, or it hangs. See `engram doctor`"
+    return described if answers or not state.is_alive else f"{described}, {silent}"
 
 
 def _process(state: ProcessState, places: Home) -> str:
@@ -285,6 +287,8 @@ def doctor(
     is_well = all(check.state is not State.BAD for check in checks)
     facts = {"ok": is_well, "fixed": done, "checks": [dataclasses.asdict(check) for check in checks]}
     tell(as_json, facts, lambda: show_checks(checks, done))
+    if is_fixed and not done and not as_json and not is_well:
+        advise("`engram doctor --fix` can repair none of this: follow the arrows.")
     ctx.exit(options.OK if is_well else options.FAILED)
 
 

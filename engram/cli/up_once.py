@@ -161,13 +161,20 @@ def _bars(is_quiet: bool) -> Iterator[Bars]:
         yield Bars(progress, is_quiet=is_quiet)
 
 
+def _skip_reason(workspace: Workspace, reason: str) -> str:
+    """Return why files were not read, in words. A vault excludes the sessions of all other projects."""
+    if reason != "excluded" or own_vault(workspace.places) is None:
+        return reason
+    return "of other projects, or excluded" if workspace.settings.exclude else "of other projects"
+
+
 def _print(report: dict[str, Any], workspace: Workspace) -> None:
     say(
         f"Read       {number_of(report['files'], 'file')}: {number_of(report['new_turns'], 'new turn')}; "
         f"{number_of(report['sessions'], 'session')} with {number_of(report['turns'], 'turn')} in all"
     )
     for reason, number in report["skipped"].items():
-        say(f"Skipped    {number_of(number, 'file')}: {reason}")
+        say(f"Skipped    {number_of(number, 'file')}: {_skip_reason(workspace, reason)}")
     click.echo(f"Kept       {number_of(report['episodes'], 'memory')} in all")
     say(
         f"Prepared   {number_of(report['embedded'], 'text')} for the search by meaning, "
@@ -208,7 +215,7 @@ def read_only(workspace: Workspace, paths: Sequence[Path], *, as_json: bool) -> 
     if report["bad_lines"]:
         advise(f"{report['bad_lines']} lines can't be read. `engram doctor` lists them.")
     for reason, number in report["skipped"].items():
-        say(f"{number_of(number, 'file')} skipped: {reason}")
+        say(f"{number_of(number, 'file')} skipped: {_skip_reason(workspace, reason)}")
     print_table(
         ["project", "sessions#", "turns#"],
         [(name or "(no project)", totals["sessions"], totals["turns"]) for name, totals in report["projects"].items()],

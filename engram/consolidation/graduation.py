@@ -65,7 +65,7 @@ def why_not_proven(memory: Memory, uses: Usefulness, history: Sequence[Change], 
         return f"it is {memory.origin}'s"
     if memory.suspect:
         return f"suspect: {memory.suspect}"
-    missing = [] if memory.status == Status.ACTIVE else [memory.status.value]
+    missing = [] if memory.status == Status.ACTIVE else [memory.status.told]
     if not is_standing_rule(memory, now_ms):
         if uses.used < MIN_USED_SESSIONS:
             missing.append(f"used in {uses.used} of {MIN_USED_SESSIONS} sessions")

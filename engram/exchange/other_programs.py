@@ -527,7 +527,7 @@ def _usual_places(wanted: str | None, settings: Settings, opened: contextlib.Exi
         named = os.environ.get("CLAUDE_MEM_DATA_DIR", "")
         path = (Path(os.path.expanduser(named)) if named else user_home() / ".claude-mem") / "claude-mem.db"
         if not path.is_file():
-            raise NotFound(f"there is no claude-mem database at {path}; specify the file")
+            raise NotFound(f"there is no claude-mem database at {path}. To import another: engram import FILE")
         return _open_database(path, wanted, settings, opened)
     if wanted == "earlier":
         databases = [
@@ -536,7 +536,9 @@ def _usual_places(wanted: str | None, settings: Settings, opened: contextlib.Exi
             for database in find_databases(folder, settings.home)
         ]
         if not databases:
-            raise NotFound("there is no database of the earlier Engram in the memory folder; specify the file")
+            raise NotFound(
+                "there is no database of the earlier Engram in the memory folder. To import another: engram import FILE"
+            )
         sources = [_open_database(path, wanted, settings, opened) for path in databases]
         return FileSource(
             OLD_ENGRAM_FORMAT,

@@ -256,15 +256,23 @@ def _home(store: Store, settings: Settings) -> Iterator[Check]:
         )
     rescues = list_rescues(store)
     for beginning, what in _SET_ASIDE.items():
-        paths = sorted(places.root.glob(f"{beginning}*.db"))
+        # A database with its log; only the log, if memory.db had been moved away.
+        files = sorted(places.root.glob(f"{beginning}*.db")) + sorted(places.root.glob(f"{beginning}*.db-*"))
+        databases = {file: _database_of(file) for file in files}
+        paths = {file: database for file, database in databases.items() if file == database or database not in files}
         noted = [rescues[path] for path in paths if path in rescues]
         if paths:
-            size = f"{sum(path.lstat().st_size for path in paths) / 1e6:.1f} MB"
+            size = f"{sum(file.lstat().st_size for file in files) / 1e6:.1f} MB"
             moved = f"{what} was moved to {' and '.join(map(str, paths))}"
-            files = " ".join(f"{shlex.quote(str(path))}*" for path in paths)
+            patterns = " ".join(dict.fromkeys(f"{shlex.quote(str(path))}*" for path in paths.values()))
             kept = "the file" if len(paths) == 1 else "the files"
-            advice = f"keep {kept} ({size}), or delete what you no longer need: rm {files}"
+            advice = f"keep {kept} ({size}), or delete what you no longer need: rm {patterns}"
             yield Check("set aside", State.WARN, ". ".join(noted) or moved, advice, public=what)
+
+
+def _database_of(file: Path) -> Path:
+    """Return the database to which a file belongs: itself, or the one of its log."""
+    return file.with_name(f"{file.name.partition('.db')[0]}.db")
 
 
 def _is_exposed(path: Path) -> bool:

@@ -8,7 +8,7 @@ import threading
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from itertools import accumulate
 
@@ -271,7 +271,7 @@ def parse_date_range(text: str, now_ms: int, *, is_whole: bool = False) -> DateR
     return next(named, None)
 
 
-_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _DAYS_AGO = lazy_regex(r"(\d{1,4})\s*(?:d|days?)(?:\s+ago)?")
 _BEFORE_TIME = lazy_regex(r"^(?:(?:until|up to|in|on|the)\s+)+")
 _WEEKS_AGO = lazy_regex(r"(\d{1,3})\s*(?:w|weeks?)(?:\s+ago)?")
@@ -291,7 +291,7 @@ def end_of_day(text: str, now_ms: int) -> int | None:
         days_ago = int(match[1])
     elif match := _WEEKS_AGO.fullmatch(words):
         days_ago = 7 * int(match[1])
-    elif len(day) >= 3 and (named := [number for number, name in enumerate(_DAYS) if name.startswith(day)]):
+    elif len(day) >= 3 and (named := [number for number, name in enumerate(DAYS) if name.startswith(day)]):
         days_ago = (today.weekday() - named[0]) % 7 or (7 if words.startswith("last ") else 0)
     if days_ago is not None:
         return int((today + timedelta(days=1 - days_ago)).timestamp() * 1000) - 1
@@ -299,6 +299,20 @@ def end_of_day(text: str, now_ms: int) -> int | None:
     named_range = parse_date_range(words.title(), now_ms, is_whole=True)
     begun = [] if named_range is None else named_range.occurrences(now_ms)
     return begun[0][1] - 1 if begun else None
+
+
+#: A date as written, whether or not a calendar has it.
+_DATE = lazy_regex(r"\b(?:19|20)\d\d-\d\d-\d\d\b")
+
+
+def impossible_day(text: str) -> str:
+    """Return the first date in a text that no calendar has, such as 2026-02-30; "" if there is none."""
+    for day in _DATE.findall(text):
+        try:
+            date.fromisoformat(day)
+        except ValueError:
+            return str(day)
+    return ""
 
 
 def _range_of_match(match: re.Match[str], this_year: int) -> DateRange | None:

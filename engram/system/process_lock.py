@@ -117,6 +117,11 @@ class ProcessLock:
         os.close(former)
         return True
 
+    def note_end(self) -> None:
+        """Record that the holder ends as intended, by emptying the file; the lock is held until it has ended."""
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._descriptor, 0)
+
     def release(self) -> None:
         """Release the lock; the file is kept."""
         os.close(self._descriptor)

@@ -419,6 +419,13 @@ def test_the_last_line_names_the_fix_only_if_it_mends_something(capsys: pytest.C
         assert ("doctor --fix" in capsys.readouterr().out) is is_named
 
 
+def test_a_repair_that_could_mend_nothing_says_so(run: Run, claude: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engram.cli.status_commands.apply_fixes", lambda machine, checks: [])
+
+    assert "`engram doctor --fix` can repair none of this" in run("doctor", "--fix", code=1).output
+    assert "can repair none of this" not in run("doctor", code=1).output
+
+
 def test_advice_that_several_findings_share_is_printed_once(run: Run, claude: Path) -> None:
     said = " ".join(run("doctor", "--quick", code=1).stdout.split())
 

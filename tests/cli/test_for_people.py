@@ -103,7 +103,10 @@ def test_each_change_is_confirmed_in_a_sentence(filled: Store, run: Run, run_jso
     assert f"Changed {made}: Ropes are made of hemp." in run("edit", made, "--importance", "high").stdout
     assert f"Pinned {made}." in run("pin", made).stdout
     judged = run("feedback", made, "wrong").stdout
-    assert f"{made} is judged wrong. `engram feedback {made} --off` reverts this." in judged
+    assert (
+        f"{made} is judged wrong. `engram feedback {made} --off` reverts this. It is no longer shown to Claude.\n"
+        in judged
+    )
     assert "Undid: “judged wrong” (by hand)" in run("undo", made).stdout.splitlines()[0]
     assert "judged wrong" in run("expand", made, "--why").stdout
     hasty = run_json("save", "Anchors are made of tin.")["id"]

@@ -172,6 +172,9 @@ def test_the_service_runs_is_restarted_by_an_update_and_leaves_no_process(
     again = json.loads(run("install", "--yes", "--json").stdout)
     second = process_state(home.worker_lock).pid
     answer = json.loads(run("recall", "why did we leave SQLite", "--json").stdout)
+    planned = run("install", "--no-service", "--dry-run").output
+    dropped = run("install", "--no-service", "--yes").output
+    off = run("status").output
     run("uninstall", "--yes", "--purge")
 
     assert config == "start_with_session = true\n"
@@ -182,6 +185,8 @@ def test_the_service_runs_is_restarted_by_an_update_and_leaves_no_process(
     assert second not in (None, first)
     assert again["changed"] == []
     assert answer["by"] == "worker"
+    assert all("Undo: Start the worker and the watcher in the background" in text for text in (planned, dropped))
+    assert "OFF: nothing is read, and Claude is shown nothing. Run: engram service start" in off
     assert not any(is_process_alive(pid) for pid in (first, second))
     assert snapshot(user) == before
 

@@ -252,6 +252,11 @@ def test_an_answer_without_hits_says_where_and_what_is_not_read_yet(filled: Stor
     assert ask() == "Nothing found. 1 transcript is not read yet."
 
 
+def test_a_quotation_mark_that_is_not_closed_is_mentioned(filled: Store, run: Run) -> None:
+    assert "a quotation mark is not closed" in run("search", '"integer arithmetic').stderr
+    assert "a quotation mark" not in run("search", '"integer arithmetic"').stderr
+
+
 def test_a_question_about_a_day_that_no_calendar_has_is_told_so(filled: Store, run: Run) -> None:
     assert "there is no day 2026-02-30; write one" in run("recall", "How is VAT rounded since 2026-02-30?").stderr
     assert "there is no day" not in run("recall", "How is VAT rounded since 2026-02-28?").stderr

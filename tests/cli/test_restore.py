@@ -183,6 +183,20 @@ def test_a_backup_of_another_machine_is_named_as_such_and_all_that_it_lacks_is_c
     assert summaries == {"The keel is green", "The mast is brown"}
 
 
+def test_the_doctor_names_a_log_that_was_set_aside_without_its_database(home: Home) -> None:
+    logs = [home.root / f"memory.replaced.17.db-{ending}" for ending in ("shm", "wal")]
+    for log in logs:
+        log.write_bytes(bytes(300_000))
+
+    checks = json.loads(CliRunner().invoke(engram, ["doctor", "--quick", "--json"]).stdout)["checks"]
+
+    (found,) = [check for check in checks if check["name"] == "set aside"]
+    assert f"{logs[0]} and {logs[1]}" in found["detail"]
+    assert found["advice"].endswith(
+        f"(0.6 MB), or delete what you no longer need: rm {home.root}/memory.replaced.17.db*"
+    )
+
+
 def test_the_doctor_names_the_size_of_what_restores_set_aside_once(home: Home) -> None:
     for _ in range(2):
         assert run("--yes")[0] == 0

@@ -311,7 +311,7 @@ def test_status_says_plainly_that_engram_is_off_and_that_other_code_runs(
         "OFF: nothing is read, and Claude is shown nothing. Engram is not installed. Run: engram install"
         in run("status").output
     )
-    home.supervisor_lock.touch()
+    home.supervisor_lock.write_text(f"1\n{code_version()}\n\n1.0\n")  # as a supervisor that was killed leaves it
     assert "its supervisor is no longer running" in run("status").output
     with hold(home.worker_lock, "0.0.9+0ld") as other:
         said = run("status").output

@@ -162,6 +162,14 @@ def test_an_interrupted_move_is_finished_by_the_same_command(
         assert store.value("SELECT count(*) FROM project WHERE name = 'harbor'") == 0
 
 
+def test_the_sessions_of_other_projects_are_not_called_excluded(filled: Store, run: Run) -> None:
+    run("projects", "vault", "harbor", "--yes")
+
+    assert re.search(r"Skipped +2 files: of other projects\n", run("--vault", "harbor", "up", "--once").stdout)
+    said = run("--vault", "harbor", "--set", "exclude=/other", "up", "--once", "--no-memories").stdout
+    assert "2 files skipped: of other projects, or excluded\n" in said
+
+
 def test_a_vault_that_cannot_be_read_lets_nothing_in_or_out(filled: Store, run: Run, home: Home) -> None:
     run("projects", "vault", "harbor", "--yes")
     vault = find_vault(home, "harbor")

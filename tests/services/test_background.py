@@ -92,6 +92,8 @@ def test_starts_that_race_make_one_supervisor_and_a_killed_worker_is_back_with_n
     wait_until_gone(*former)
     assert processes_of_home(settings.home) == {}
     assert "not running" in run_service("status", code=1)
+    assert run_service("status", code=1).startswith("run by               nothing; to run both in the background:")
+    assert "supervisor" not in CliRunner().invoke(engram, ["status"]).output
     assert run_service("stop").startswith("Nothing was running.")
 
 
@@ -118,6 +120,7 @@ def test_after_everything_was_killed_a_fresh_start_continues(
     # A crash leaves the files of locks and sockets.
     assert settings.places.recall_socket.is_socket()
     assert settings.places.supervisor_lock.exists()
+    assert "its supervisor is no longer running" in CliRunner().invoke(engram, ["status"]).output
 
     Background(settings).start()
 

@@ -64,6 +64,13 @@ def _plan_agents(settings: Settings, choices: Choices) -> list[Step]:
     return [plan(folder, home) for agent, plan, folder in planners if agent in choices.agents]
 
 
+def undone_steps(steps: Sequence[Step], journal: Journal | None) -> tuple[str, ...]:
+    """Return the summaries of the steps of an earlier installation that are no longer planned."""
+    planned = {step.name for step in steps}
+    former = () if journal is None else journal.ledger.steps
+    return tuple(record.summary for record in former if record.name not in planned)
+
+
 @dataclass(frozen=True, slots=True)
 class Installation:
     """Everything that one run of `engram install` does. It is decided before anything is done.
@@ -79,6 +86,8 @@ class Installation:
     #: True if memory.db will be upgraded.
     is_upgrade: bool
     steps: Sequence[Step]
+    #: What an earlier installation did and this one does not; it is undone.
+    undone: Sequence[str]
     #: Number of existing sessions that will be read, and that are left to the service or `engram up`.
     reads: int
     left: int
@@ -96,6 +105,7 @@ class Installation:
         elif not self.home.memory_db.exists():
             yield f"Create the memory {self.home.memory_db}"
         yield from preview(self.steps)
+        yield from (f"Undo: {summary}" for summary in self.undone)
         if self.left:
             yield "Leave what is not read yet to the service or `engram up`"
         else:

@@ -268,6 +268,8 @@ def run_supervisor(settings: Settings, arguments: Sequence[str] = ()) -> int:
         _keep_running(supervisor, lock, stopping, home.memory_db)
     finally:
         was_clean = supervisor.stop()
+        if stopping.is_set():
+            lock.note_end()
         # The lock is held until the process has exited, so waiting for the lock means waiting for all three processes.
         logger.info("action=end clean=%s", was_clean)
     return 0 if was_clean else 1
