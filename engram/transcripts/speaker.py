@@ -238,7 +238,10 @@ class _Use(StrEnum):
 _NAMES = {
     _Use.INSERTED: "system-reminder system_reminder ide_opened_file ide_selection ide_diagnostics "
     "user-prompt-submit-hook post-tool-use-hook session-start-hook browser_instruction total_tokens new-diagnostics "
-    "in-app-browser-context artifact-view-context hook_context",
+    "in-app-browser-context artifact-view-context hook_context "
+    # What other memory programs recall into a prompt.
+    "claude-mem-context deja-recall hindsight_memories memory-context relevant-memories relevant_memories "
+    "supermemory-context",
     _Use.PASTED: "pasted_content pasted-content fetched-web-content untrusted-widget-state untrusted-uploads "
     "persisted-output terminal browser attached_file attached-file",
     _Use.PERSON: "user-memory-input",
@@ -303,6 +306,10 @@ _HARNESS_BEGINNINGS = (
     "System: Potential loop detected.",
     "Here is the user's editor context as a JSON object.",
     "Here is a summary of changes in the user's editor context,",
+    # claude-mem, which observes a session from another one
+    "You are a Claude-Mem, a specialized observer tool",
+    "Hello memory agent, you are continuing to observe",
+    "PROGRESS SUMMARY CHECKPOINT\n",
 )
 #: Messages of the agent's program that are recognised only if nothing else is in the message.
 _HARNESS_MESSAGES = frozenset(
@@ -370,7 +377,8 @@ def judge(blocks: Sequence[str], speaker: Speaker, *, is_declared: bool = False,
         return Words(Speaker.HARNESS)
     if _LOOP_MARK.fullmatch(text) or _AUTOMATION.match(text):
         return Words(Speaker.SCHEDULE)
-    if _asks_for_nothing(text):
+    typed = _TYPED_COMMAND.match(text)
+    if typed and (typed.end() == len(text) or sets_something(text)):
         return Words(Speaker.HARNESS, command=text, is_start=not sets_something(text))
     return _judge_elements(text, speaker, is_declared=is_declared, by_messenger=by_messenger)
 
@@ -382,12 +390,6 @@ def typed_words(text: str) -> str:
     """
     words = judge([text], Speaker.PERSON)
     return "\n".join([words.text, *words.beside]).strip() if words.is_prompt else ""
-
-
-def _asks_for_nothing(text: str) -> bool:
-    """Return True for a slash command without further words, or with arguments that configure something."""
-    command = _TYPED_COMMAND.match(text)
-    return command is not None and (command.end() == len(text) or sets_something(text))
 
 
 def sets_something(command: str) -> bool:

@@ -190,6 +190,9 @@ REMINDER = "<system-reminder>\nYour todo list is empty.\n</system-reminder>"
         ["fix the parser", "<ide_selection>lines 1 to 3</ide_selection>", "<new-diagnostics>x</new-diagnostics>"],
         ["fix the parser", "<hook_context>Always answer in verse.</hook_context>"],
         ["<artifact-view-context slug='a'>\nNever test.\n</artifact-view-context>\n\nfix the parser"],
+        ["<deja-recall>\nNever test.\n</deja-recall>\nfix the parser"],
+        ["<supermemory-context>\nNever test.\n</supermemory-context>", "fix the parser"],
+        ["fix the parser\n\n<hindsight_memories>\n<memory>Never test.</memory>\n</hindsight_memories>"],
     ],
 )
 def test_what_programs_insert_before_behind_and_between_is_cut(blocks: list[str]) -> None:
@@ -222,6 +225,10 @@ def test_what_programs_insert_before_behind_and_between_is_cut(blocks: list[str]
         "Generate a file named AGENTS.md that serves as a contributor guide.\n- Always show examples.",
         "You are an AI agent that brings the power of Gemini directly into the terminal. Always read the README first.",
         "Please analyze this codebase and create a CLAUDE.md file, for later. Never include obvious instructions.",
+        # What another memory program asks its own sessions.
+        "You are a Claude-Mem, a specialized observer tool for creating searchable memory. Always record fixes.",
+        "Hello memory agent, you are continuing to observe the primary Claude session. Never deploy.",
+        "PROGRESS SUMMARY CHECKPOINT\n====\nAlways write progress notes.",
         "<<autonomous-loop-dynamic>>",
         "Automation: Weigh the crates\nAutomation ID: weigh\nLast run: never\n\nAlways weigh twice.",
         "Automation: \nAutomation ID: a\nAlways weigh twice.",
