@@ -66,9 +66,9 @@ class _PrivateFileHandler(logging.handlers.RotatingFileHandler):
                 print(f"engram: the log can't be written: {reason}", file=sys.stderr, flush=True)
 
     def shouldRollover(self, record: logging.LogRecord) -> int:
-        """Open the file anew if it was deleted, or moved by another process or program; then see logging."""
+        """Reopen the file if it was deleted or moved; then decide as the base class does."""
         if self.stream is not None and not self._is_in_place(self.stream.fileno()):
-            # In a folder that is gone, the former file is as good as any.
+            # If the folder is gone, keep the file that is open.
             with contextlib.suppress(OSError):
                 former, self.stream = self.stream, self._open()
                 former.close()
@@ -83,7 +83,7 @@ class _PrivateFileHandler(logging.handlers.RotatingFileHandler):
     def _open(self) -> TextIOWrapper:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
         descriptor = os.open(self.baseFilename, flags, FILE_MODE)
-        # A buffer would keep what a full disk refuses, and complain when it is closed.
+        # Unbuffered: a buffer would keep the data that a full disk refused, and raise an error when it is closed.
         raw = FileIO(descriptor, "a")
         return TextIOWrapper(raw, encoding=self.encoding, errors="replace", write_through=True)
 

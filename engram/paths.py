@@ -61,7 +61,7 @@ def spellings_of(path: str) -> tuple[str, ...]:
 #: Separates the path in an identity from the suffix that distinguishes successive repositories at that path. No
 #: normalised path contains it.
 AT_SAME_PATH = "//"
-#: End of the identity for what may belong to any of the projects that were at a path, because nothing is there now.
+#: Suffix of the identity for text that may belong to any of several projects that used to be at a path.
 OF_ANY = f"{AT_SAME_PATH}gone"
 
 
@@ -71,7 +71,7 @@ def path_of(identity: str) -> str:
 
 
 def may_be_of(identity: str, other: str) -> bool:
-    """Return True if what is stored under an identity belongs, or may belong, to the project with another one."""
+    """Return True if text stored under ``identity`` belongs, or may belong, to the project with identity ``other``."""
     if identity.endswith(OF_ANY):
         identity, other = path_of(identity), path_of(other)
     return identity in spellings_of(other) or other in spellings_of(identity)

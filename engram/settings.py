@@ -208,7 +208,7 @@ class Settings:
 
     @property
     def all_claude_folders(self) -> tuple[Path, ...]:
-        """Every configuration folder of Claude Code, ``claude_folder`` first; a link to one is not another one."""
+        """Every configuration folder of Claude Code, ``claude_folder`` first; links to the same folder count once."""
         folders: dict[str, Path] = {}
         for folder in (self.claude_folder, *map(absolute_path, self.claude_folders)):
             folders.setdefault(os.path.realpath(folder), folder)
@@ -235,8 +235,8 @@ CHOICES = {
     "sqlite_driver": ("auto", "cysqlite", "sqlite3"),
     "log_level": ("debug", "info", "warning", "error"),
 }
-#: Word in a setting's name → the largest value, which nobody needs to exceed; the first word that the name contains
-#: counts. What is computed from it stays small enough for SQLite, sockets, timers and dates.
+#: Word in a setting's name → the largest allowed value; the first word that the name contains decides. The limits keep
+#: computed values in range for SQLite, sockets, timers and dates.
 _LARGEST = {
     **dict.fromkeys(("timeout", "wait", "drain", "budget", "sweep"), 1_000_000),
     "bytes": 1_000_000_000,
@@ -357,7 +357,7 @@ def _set_by(name: str, source: str) -> str:
 
 
 def config_state(path: Path) -> str:
-    """Return what changes with every change of config.toml, whatever the clock says; "" if there is none."""
+    """Return a text that changes whenever config.toml does, even if the clock is wrong; "" if there is no such file."""
     try:
         facts = os.stat(path)
     except OSError:
@@ -368,7 +368,7 @@ def config_state(path: Path) -> str:
 def read_config(path: Path) -> dict[str, Any]:
     """Return the content of config.toml; {} if there is none. Raises SettingsError if it can't be read.
 
-    It may be a link to a file of the user's, such as one in a repository of dotfiles.
+    It may be a link to another file of the user's, such as one in a repository of dotfiles.
     """
     data = read_regular(path, _CONFIG_LIMIT_BYTES + 1, may_be_link=True)
     if data is None and os.path.lexists(path):

@@ -124,9 +124,8 @@ def _forgotten_as_json(report: ForgottenProject) -> dict[str, Any]:
 def _forgotten_sentence(report: ForgottenProject) -> str:
     kept = counted(len(report.kept_global), "global memory is kept", "global memories are kept")
     stays = f" {kept}; `engram forget ID` deletes one." if kept else ""
-    foreign = f" Another program's database may still contain its words: {', '.join(report.foreign)}." * bool(
-        report.foreign
-    )
+    names = ", ".join(report.foreign)
+    foreign = f" Another program's database may still contain its words: {names}." if names else ""
     if not (report.turns or report.memories or report.kept_global):
         again = f"New sessions in {report.folder} are read."
         return f"{report.name} is empty: it contains no turns and no memories.{foreign} {again}"
@@ -138,8 +137,7 @@ def _forgotten_sentence(report: ForgottenProject) -> str:
     backups += f" and deleted {damaged} of the memory" * bool(damaged)
     return (
         f"Deleted {turns} and {memories} of {report.name}; changed {files} and cleaned {backups}.{stays}{foreign} "
-        f"What was said there is never read again. New sessions in {report.folder} are read as before; exclude the "
-        "folder if you don't want that."
+        f"What was said there is never read again. New sessions in {report.folder} are read unless you exclude it."
     )
 
 
@@ -152,7 +150,7 @@ def _forgotten_sentence(report: ForgottenProject) -> str:
     "--apart",
     metavar="FOLDER",
     type=click.Path(path_type=Path),
-    help="Say that this folder, with the same repository as the vault's project, is another project (default: none).",
+    help="A folder with the same repository as the vault's project that is another project (default: none).",
 )
 @yes_option
 @json_command
@@ -164,8 +162,8 @@ def vault(workspace: Workspace, name: str, apart: Path | None, yes: bool, as_jso
     only, and no answer in another project, no export and no share contains anything from it. `engram --vault NAME
     COMMAND` runs a command on the vault.
 
-    Nothing is stored of another folder with the same repository: it may be the project's, renamed or cloned. `engram
-    --vault NAME projects link FOLDER NAME` adds it to the vault; with --apart, it is another project outside.
+    Nothing from another folder with the same repository is stored, since it may be this project, renamed or cloned.
+    `engram --vault NAME projects link FOLDER NAME` adds that folder to the vault; --apart makes it a separate project.
 
     Example: engram projects vault acme
     """

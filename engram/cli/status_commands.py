@@ -88,7 +88,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
             ("watcher", as_called_here(_process(health.watcher, serving))),
             ("model", f"{worker.model}, run by {worker.runtime}" if worker and worker.model else ""),
             ("extractor", _extractor(workspace.settings)),
-            ("model wrote again", _second_chances(chances, health)),
+            ("rewritten by model", _second_chances(chances, health)),
             ("memory", f"{workspace.settings.home}, {home_bytes(workspace.settings.home) / 1e6:.1f} MB"),
             ("transcripts", _transcripts(workspace.settings, health)),
             (

@@ -164,7 +164,7 @@ def pause(workspace: Workspace, seconds: float | None, as_json: bool) -> None:
             pause_scope(store, TASKS_SCOPE, until_ms)
     end = f"until {when(until_ms)}" if seconds else "until `engram tasks resume`"
     facts = {"paused": True, "until": iso_or_none(until_ms) if seconds is not None else None}
-    tell(as_json, facts, f"The work is paused {end}: the worker starts nothing.")
+    tell(as_json, facts, f"Work is paused {end}: the worker starts no new work.")
 
 
 @click.command("resume")
@@ -177,7 +177,7 @@ def resume(workspace: Workspace, as_json: bool) -> None:
     with workspace.stores() as stores:
         were_paused = [resume_scope(store, TASKS_SCOPE) for store in stores]
     workspace.wake_worker()
-    told = "The work continues." if any(were_paused) else "The work was not paused."
+    told = "Work continues." if any(were_paused) else "Work was not paused."
     tell(as_json, {"paused": False, "was_paused": any(were_paused)}, told)
 
 

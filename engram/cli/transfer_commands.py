@@ -507,7 +507,7 @@ def _choose(backups: list[Backup], folder: Path, file: Path | None) -> Path:
         if not backups:
             raise NotFound("there is no backup. If memory.db is damaged, `engram up` reads the transcripts again")
         return backups[0].path
-    # A name alone is first looked for among the backups, a path in its own place.
+    # A bare file name is looked up among the backups first, a path at its own location first.
     places = (folder / file.name, file.absolute())
     for path in places if file.name == str(file) else reversed(places):
         if path.is_file():

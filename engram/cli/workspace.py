@@ -64,12 +64,12 @@ class Workspace:
         return faults
 
     def pass_over_faults(self) -> None:
-        """Load the settings without the faulty lines of config.toml, and report those.
+        """Load the settings without the faulty lines of config.toml, and report those lines.
 
-        For commands that stop Engram or show what is wrong with it, which no faulty line may prevent.
+        Commands that stop Engram or diagnose it use this, because they must work with a faulty config.toml.
         """
         for fault in self.load_around_faults():
-            advise(f"Passed over: {fault.text}", err=True)
+            advise(f"Ignored: {fault.text}", err=True)
 
     @property
     def settings(self) -> Settings:

@@ -129,7 +129,8 @@ class Context:
     ) -> Iterator[tuple[Memory, Memory, float]]:
         """Yield the memories of pairs whose rows aren't both in ``gone``, with their cosine; leave out missing ones.
 
-        They are read in batches; after this run has changed something, each pair of the rest of a batch is read again.
+        Pairs are read in batches. Once this run has changed a memory, the remaining pairs of the batch are read again,
+        one at a time.
         """
         rest = iter(pairs)
         while batch := list(itertools.islice(rest, _BATCH_PAIRS)):

@@ -150,7 +150,7 @@ def find_source(model: str) -> ModelSource:
 
 
 def require_model(model: str) -> None:
-    """Raise EmbeddingError, with the values that the setting may have, if no model can be found by this one."""
+    """Raise EmbeddingError if this value of the setting leads to no model; the message lists valid values."""
     if model == HASHED:
         return
     try:

@@ -114,8 +114,8 @@ _PROJECT_ID, _PROJECT_IDENTITY = "project_id", "project_identity"
 def record_of(store: Store, memory: Memory, hints: Mapping[int, ProjectHints]) -> dict[str, Any]:
     """Return everything in a memory that is meaningful elsewhere, beginning with the keys of ``engram expand --json``.
 
-    Row ids, numbers of runs and the time at which the row was written are left out. The record is signed, by which this
-    database later recognises that it wrote exactly this record.
+    Row ids, run numbers and the time at which the row was written are left out. The record is signed, so that this
+    database can later recognise a record that it wrote and nobody changed.
     """
     record = memory_to_json(store, memory)
     del record["updated_at_ms"]

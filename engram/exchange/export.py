@@ -60,7 +60,7 @@ def export_records(
 def read_json_lines(file: IO[bytes], name: str) -> Source:
     """Return the content of an export.
 
-    Iterating over it raises BadRequest if the first line is not a JSON object, because the file is not an export then.
+    Iterating over it raises BadRequest if the first line is not a JSON object, since the file is then not an export.
     """
     return Source(format=FORMAT, name=name, items=_items(file))
 

@@ -396,12 +396,12 @@ class _Importer:
         return dataclasses.replace(step, action=action, reason=reason, before=before, after=after)
 
     def _clean_name(self, text: str) -> str:
-        """Return a name or path without secrets. It may contain a hash, which says nothing."""
+        """Return a name or path with secrets redacted. Hashes are kept, because they reveal nothing."""
         redacted = self._redact(text)
         return redacted if "[secret:" in redacted else text
 
     def _clean_id(self, text: str) -> str:
-        """Return an id; "" if there is a secret in it, because two such memories would count as the same one."""
+        """Return an id; "" if it contains a secret, since two ids could become equal once redacted."""
         return text if self._clean_name(text) == text else ""
 
     def _is_own(self, memory: IncomingMemory) -> bool:

@@ -80,12 +80,12 @@ def time_ms(value: object) -> int | None:
 
 
 def count_of(value: object) -> int:
-    """Return ``value`` as a count; 0 if it is negative or not a number, or more than anything can be counted to."""
+    """Return ``value`` as a count; 0 if it is negative, not a number, or larger than any real count."""
     return int(value) if isinstance(value, int | float) and 0 <= value <= MAX_INTEGER else 0
 
 
 def fitting_texts(summary: str, content: str) -> tuple[str, str]:
-    """Return a summary and a content as a memory stores them. A summary that is too long stays whole in the content."""
+    """Return a summary and content of valid length. If the summary is too long, the content keeps all of it."""
     line = " ".join(summary.split())
     if len(line) <= MAX_SUMMARY_CHARACTERS:
         return line, content

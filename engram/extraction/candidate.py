@@ -125,12 +125,11 @@ def says_the_same(first: str, second: str) -> bool:
 
 
 class Statements:
-    """Statements that can be asked whether one of them says the same as another, without comparing it with each."""
+    """An index of statements that finds one saying the same as a given text, without comparing it with every one."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
-        """Begin with these statements."""
         self._by_word: dict[str, list[frozenset[str]]] = {}
-        #: Each statement once, by the word that was in the fewest others when it was added.
+        #: Each statement once, under the word that the fewest others contained when it was added.
         self._by_rarest: dict[str, list[frozenset[str]]] = {}
         for text in texts:
             self.add(text)
@@ -145,7 +144,8 @@ class Statements:
     def has_same(self, text: str) -> bool:
         """Return True if ``says_the_same`` is true of the text and one of the statements."""
         words = _words(text)
-        # A statement with all these words is listed by each; one with only some of them, by one of those.
+        # A statement that contains all of the words is listed under each of them; a statement that consists of some of
+        # the words is listed under one of those.
         longer = self._by_word.get(min(words, key=self._count), ()) if words else ()
         shorter = (statement for word in words for statement in self._by_rarest.get(word, ()))
         return any(_is_same(words, statement) for statement in chain(longer, shorter))

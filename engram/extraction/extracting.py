@@ -88,8 +88,8 @@ def extract_session(
 
     The extractor and the model run outside any transaction. Any number of extractions of a session may run at the same
     time: each batch is written only once, and not at all if a turn has grown in the meantime, in which case the batch
-    is read again. A repeatable extractor is given all turns of the session in a project as one batch; of that, the
-    turns before the first one that has grown are written nevertheless.
+    is read again. A repeatable extractor is given all of a session's turns in a project as one batch; the turns before
+    the first one that has grown are written even then.
 
     Args:
         embedder: None to leave the vectors to the ``embed`` task.

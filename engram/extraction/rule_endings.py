@@ -25,24 +25,24 @@ class TakingBack:
     """A sentence in which the user withdraws something from an earlier prompt, or says that it no longer applies."""
 
     sentence: str
-    #: The first letters of the words that specify what is withdrawn.
+    #: Prefixes of the words that specify what is withdrawn.
     about: frozenset[str]
-    #: Share of these words that a rule must contain if the sentence does not call it a rule ("we no longer use Redis").
+    #: Minimum share of these words that a rule must contain.
     least: float = 0.0
     #: True if the sentence is only about prohibitions, False if it is only about other rules; None for any rule.
     of_prohibitions: bool | None = None
     #: True if these words name a rule ("the squash rule is gone").
     is_name: bool = False
-    #: What has taken its place: then only rules to use what was left are meant, and none that mentions the new one.
+    #: The replacement that the sentence states. It ends only rules to use the old thing that don't mention the new one.
     replaced: Replacement | None = None
 
     def is_about(self, rule: str) -> bool:
         return self.shared(rule) > 0
 
     def shared(self, rule: str) -> int:
-        """Return how many words a rule has in common with what is withdrawn; 0 if the rule is not meant.
+        """Return how many words a rule has in common with what is withdrawn; 0 if the sentence doesn't mean the rule.
 
-        A single word names only a rule that always or never does just that.
+        A name of one word ("the squash rule") means only a rule that says to always or never do just that.
         """
         said = _forms(content_words(rule))
         if self.replaced and (self.replaced.new - self.about & said or not self._leaves(rule, self.replaced)):
@@ -56,13 +56,13 @@ class TakingBack:
         return 0 if is_other or shared < self.least * len(self.about) else shared
 
     def _leaves(self, rule: str, replaced: Replacement) -> bool:
-        """Return True if a rule is to use what was left; what one project left is still used in all the others."""
+        """Return True if a rule says to use what is replaced. If it is for all projects, the sentence must be, too."""
         is_here = is_for_all_projects(self.sentence) or not is_for_all_projects(rule)
         return is_here and is_used_in(rule, replaced.name)
 
 
 def _forms(words_of_rule: Iterable[str]) -> frozenset[str]:
-    """Return the first letters of words and of their stems, so that "push" has those of "pushing"."""
+    """Return the prefixes of words and of their stems, so that "push" matches "pushing"."""
     known = frozenset(words_of_rule)
     return prefixes(known) | prefixes(map(coverage_stem, known))
 

@@ -42,7 +42,7 @@ _VERB = (
 _YOU_MUST = (
     r"(?:you (?:must|should|shall|may|have to|need to|are to)|i(?:['’]d| would) like you to|i (?:want|need) you to)"
 )
-#: Forbids something, unless it is quoted or says what somebody doesn't see, know or want.
+#: "Don't ever", unless it is quoted or about what somebody doesn't see, know or want.
 _DO_NOT_EVER = (
     r"(?<![\"“”„«'‘’`])(?:don['’]?t|do not) ever(?! (?:see|get|remember|know|think|feel|want|need|like|have|seem|care|"
     r"expect|find|hear|work|understand|recall)\b)"
@@ -58,12 +58,12 @@ SURE = any_case(
 )
 _LATER = r"(?:(?:the |all |any |every )?(?:future|later|further)\b(?: \w+)?)"
 _NOTE = r"(?:(?:(?:an? |one )?(?:mental )?note|fyi|just so you know(?: it)?) )?"
-#: Asks to remember something, and marks something as a note for later.
+#: An order to remember something, with any words that say for how long.
 _REMEMBER = (
     r"(?:remember|(?:keep|bear) in mind|don'?t forget|make a (?:mental )?note|(?:put|save|store|add) "
     r"(?:(?:this|that|it) )?(?:to|in|into) (?:your )?memory)(?: (?:for|in) [^,:.?]{1,40}| permanently)?"
 )
-#: Notes something for later sessions; and for later, which may be when a task is to be done.
+#: The beginning of a note for later sessions; and of one for "later", which may only postpone a task.
 _FOR_SESSIONS = (
     rf"{_NOTE}for (?:the |all |any |every )?(?:future|later|next|further) (?:reference|use|sessions?|conversations?|"
     r"chats?|prompts?|times?)"
@@ -74,7 +74,7 @@ _IS = (
     r"contains?|comes?|goes|sends?|reads?|writes?)"
 )
 _THE_ONE = r"(?:the|our|every|each|all|half|no)\b(?!.*\b(?:that|which|who|where|when)\b)"
-#: Words with which a statement begins. A note for later that begins otherwise is a task.
+#: The beginning of a statement. A note for later that begins differently is a task.
 _STATES = (
     r"(?:(?:we|there)\b(?! (?:need|have|want|ought) to\b| (?:should|will|could|shall)\b)|"
     rf"{_THE_ONE} .{{3,60}}?\b{_IS}\b|"
@@ -85,7 +85,7 @@ _REMEMBER_THAT = (
     r"(?:keep|bear) (?:that|this|it) in mind|(?:put|save) (?:that|this|it) (?:to|in|into) (?:your )?memory)(?: please)?"
     rf"(?=\W*$| (?:for (?:all|every|any|{_LATER})|from|whenever|when you)\b)"
 )
-#: Asks to remember what the rest of the sentence states. What the user and Claude do is so only at the moment.
+#: An order to remember the rest of the sentence, unless that says what the user or Claude is doing, which is momentary.
 REMEMBERS = any_case(
     rf"{_START}(?:(?:{_REMEMBER}(?::| that\b)|{_FOR_SESSIONS}[:,])(?!\W+(?:i|i['’]\w+|my|you|this|that|it|it['’]s|to|"
     rf"for|one|bug|time)\b)(?:\W+\w+){{3}}|{_FOR_LATER}[:,]?(?=\s+{_STATES})|"
@@ -93,7 +93,7 @@ REMEMBERS = any_case(
     r"^(?!\W*(?:this|that|it|so|do|\w+ (?:just )?(?:said|told|wrote|claimed))\b)"
     rf".{{12,}}{_REMEMBER_THAT}"
 )
-#: Asks, in a sentence of its own, to remember the statement before it.
+#: A sentence that only asks to remember the statement before it.
 REMIND_OF_IT = any_case(
     r"^\W*(?:(?:and|so|please|pls)[, ]+)*(?:remember (?:that|this|it)|(?:keep|bear) (?:that|this|it) in mind|"
     r"(?:put|save) (?:that|this|it) (?:to|in|into) (?:your )?memory)(?:,? (?:please|pls|thanks))?[\s.!)]*$"
@@ -142,7 +142,7 @@ UNIVERSAL = any_case(
     r"work on)\b|\bwhatever i(?:'m| am) working on\b|\bglobally(?=[,:])|\bglobal (?:rule|preference)\b|"
     r"\bhere (?:or|and) (?:elsewhere|everywhere else)\b"
 )
-#: Wordings that mention this project only to say that others are also meant.
+#: Wordings that mention this project only to include others: "not just here".
 NOT_ONLY_HERE = any_case(r"\bnot (?:just|only)?(?: in| for)? ?(?:here|this (?:repo\w*|project|one|app))\b")
 #: Words that cancel words for all projects: "not in all my projects", "in every project of the solution".
 NOT_UNIVERSAL = any_case(
@@ -182,7 +182,7 @@ MOMENT = any_case(
     rf"\b(?:until|till) (?:(?:the|this|that|our|next) (?:\w+ )?)?{_PERIOD}\b"
 )
 _STILL = r"(?:still |again |all |now |just |currently |already |completely )*"
-#: Jobs that end by themselves, so that "is running" is true only for a while, unlike for a server.
+#: Jobs that end by themselves, so that "is running" is only true for a while; a server keeps running.
 _JOB = (
     r"(?:imports?|exports?|builds?|tests?|suite|migrations?|deploy\w*|jobs?|backups?|restore|sync\w*|pipelines?|"
     r"scripts?|"
@@ -197,7 +197,7 @@ _ARRANGED = (
     r"managed|served|generated|deployed)|runs?|lives?|listens?) (?:on|in|at|under|by|with|behind|inside|from|"
     r"against)\b|\b(?:is|are) (?:called|named)\b|\bmoved to\b|\bteam owns\b"
 )
-#: Something to remember that is true only at the moment: a running process, a machine that is down, a date.
+#: A statement that is only true at the moment: about a running process, a machine that is down, a date.
 NOW = any_case(
     r"^(?!.*\b(?:always|never|every|each|whenever|if|when|while|until|unless|must|on \w+days)\b)(?:.*(?:"
     r"\b(?:is|are) (?:still )?(?:building|compiling|loading|importing|exporting|syncing|indexing|deploying|"
@@ -219,7 +219,7 @@ ELSEWHERE = any_case(
     r"^(?!.*\b(?:here|this (?:repo\w*|project|one|code ?base))\b(?!\W*$)).*(?<!unlike )(?<!than )(?<!like )(?<!as )"
     r"\b(?:in|for|at|on) (?:(?:the|my|our|their|your) other|another) (?:one|repo\w*|project|code ?base|company|job|"
     r"team|client|customer|app)\b|,\s*(?:but )?not (?:in |for )?(?:here|this (?:repo\w*|project|one|code ?base))\W*$|"
-    # In other languages, and where "here" only states a difference, at the beginning of the sentence.
+    # At the beginning of the sentence: other languages, and "here" where it only states a difference.
     r"^\W*(?:(?:in|for|at|on) (?:(?:the|my|our|their|your) other|another) (?:repo\w*|project|code ?base)\b"
     r"(?!.*\b(?:so|too|also|as well|same|now on|(?:but|while|and) here|here (?:we|it['’]s|always|never))\b)|"
     r"(?:i[mn]|bei) (?:(?:de[mnr]|mein\w*|unser\w*|einem) )?ander\w+ (?:projekt|repo|team|firma)\w*(?!.*\b(?:auch|"
@@ -256,10 +256,10 @@ REPORTS = any_case(
     r"(?<!get )(?<!got )(?<!is )(?<!are )(?<!am )(?<!be )(?<!'re )(?<!'m )\bused to \w"
     r"(?!.*\b(?:but|so|now)\b)"
 )
-#: The words before a colon, behind which a sentence goes on.
+#: The words before a colon that is followed by more of the sentence.
 LEAD = lazy_regex(r"^(?P<lead>[^:：]{2,80}?)\s?(?:[:：](?!//)\s*)(?=\S)")
-#: A lead that begins with an article names whose words follow ("a guy on a forum: …", "my boss: …"), unless it says
-#: that they are a rule of the user's, or for what they hold, or only what kind of statement they are ("a tip: …").
+#: A lead with an article attributes the words after it to somebody ("a guy on a forum: …", "my boss: …"), unless it
+#: says that they are a rule of the user's, where they apply, or only what kind of statement they are ("a tip: …").
 ATTRIBUTES = any_case(
     r"^\W*(?:(?:and|but|so|also|well|as|like|ok(?:ay)?)[, ]+)?(?:an?|the|my|some|one of|this one|de[rs]|die|das|"
     r"mein|meine|ein|eine|le|la|un|une|mon|ma|el|una|mi|il|lo|uno|o|um|uma|meu|minha|een|mijn)\b(?! la suite)"
@@ -274,7 +274,7 @@ ATTRIBUTES = any_case(
     r"wichtigste|hinweise?|vorgaben?|anforderung(?:en)?|wunsch|anmerkung|remarque|précision|exigence|important|"
     r"notas?|importante|opmerking))\W*$)"
 )
-#: A lead that only opens what the user says: "before we go on: …".
+#: A lead that only introduces what the user says: "before we go on: …".
 OPENS = any_case(
     r"^\W*(?:(?:hey|hi|ok(?:ay)?|so|and|also|claude|oh|btw|by the way|one more thing|one (?:last )?thing|"
     r"another thing|quick (?:note|one)|heads[- ]up|fyi|just so you know|please|bitte|"
@@ -292,7 +292,7 @@ ABOUT_A_TEXT = any_case(
     r"(?![^:]*\b(?:(?:this|that|these|one|new|following|my|our|another|global|general|standing|an?|the) "
     r"(?:rules?|notes?|conventions?|preferences?)\b|down:|memory|remember|mind))[^:]{3,100}:\s"
 )
-#: Begins a text to be written, translated or judged, or names it before a colon: all of the paragraph is that text.
+#: An order to write, translate or judge a text that follows; the whole paragraph is then that text.
 TEXT_FOLLOWS = any_case(
     r"^\W*(?:(?:please|now|then|also|and|can you|could you|bitte|por favor|s['’]il te plaît|per favore) )*"
     r"(?:(?:translate|rephrase|reword|proofread|paraphrase|übersetze?|traduis|traduce|traduci|tradu[zc]a?|vertaal|"
@@ -309,41 +309,41 @@ TEXT_TO = any_case(
     r"^\W*(?:please )?(?:change|rename|set|make|update|reword|let) (?:\w+ ){0,4}(?:text|label|title|message|caption|"
     r"placeholder|tooltip|wording|heading|headline|subject|description) (?:to|be|read|say)\b"
 )
-#: Says how a part of a program behaves or must behave, even in future: "from now on the server returns …". A sentence
-#: about every, each or no such part may be a rule for the code.
+#: A sentence that says how a part of a program behaves or must behave, even in future: "from now on the server returns
+#: …". A sentence about every, each or no such part may be a rule for the code.
 OF_THE_PROGRAM = any_case(
     rf"{_START}(?:(?:from (?:now|today|here) on|in (?:the )?future|going forward|later|then|when\b[^,]{{3,80}}),? )?"
     r"(?:(?:the|this|its|these|those) (?:[\w./`'’:-]+ ){1,4}?|(?:it|they|he|she) )"
     r"(?:must|should|shall|may|can|will|has|have|is|are|needs?|always|never|only|\w+s)\b"
 )
-#: Says how a program must behave, in a sentence that names no person.
+#: A sentence without a person that says how a program must behave.
 REQUIRES = any_case(
     r"^(?!.*\b(?:we|our|us|i|my|me|you|your|commits?|tests?|rules?|reviews?|pull requests?|prs?|branch\w*|code|docs?|"
     r"files?|comments?|names?)\b).*\b(?:must|should|shall|has to|have to|needs to)(?: (?:not|only|always|never))? \w"
 )
-#: Says that the work is meant, not a thing to be made.
+#: Words that show that a sentence is about the work, not about the thing to make.
 OF_THE_WORK = any_case(
     r"\b(?:runs?|commit\w*|test\w*|lint\w*|install\w*|rebas\w+|review\w*|document\w*|pull requests?|prs?|"
     r"dependenc\w+|packages?|changelog|instead of)\b"
 )
-#: Names the speaker, the assistant or the whole project, so that a sentence may be about how they work.
+#: Words for the speaker, the assistant or the whole project; a sentence with one may be about how they work.
 PERSONAL = any_case(
     r"\b(?:we(?!(?: are|['’]re) \w+ing\b)|our|us|i|my|me|you|your|here|"
     r"(?:this|the whole) (?:repo\w*|project|code ?base))\b|"
     r"\b(?:rules?|conventions?|so (?:please )?(?:always|never|do not|don['’]?t))\b"
 )
-#: Begins a text that is dictated for an agent, a skill or another model, up to the end of the prompt.
+#: The beginning of a text that is dictated for an agent, a skill or another model, up to the end of the prompt.
 DICTATES = any_case(r"\b(?:prompts?|instructions?|persona|system message)\b[^.!?:]{0,40}:(?=\s)")
 _ASKED = (
     r"^\W*(?:(?:please|now|then|next|ok(?:ay)?|also|first|hey|hi|can you|could you|let'?s|i (?:want|need) you to|"
     r"we need(?: to)?|(?:we|i)(?:['’]re|['’]m| are| am)(?: \w+)?(?= \w+ing\b))[,:]? )*"
 )
 _NOT_A_THING = rf"(?! (?:sure|it|that|this|a note|an exception)\b){NOT_MADE}"
-#: The words of a thing before its name, without what it is for.
+#: The words before the name of a thing to make, except those that say what it is for.
 _OF_IT = r"(?:(?!(?:that|which|who|to|for|with|from|in|on|so)\b)[\w'’/+-]+ ){0,4}?"
-#: The end of a thing's name: "make tool calls" makes no tool.
+#: What must follow the name of a thing: "make tool calls" doesn't ask for a tool.
 _ENDS = r"(?=\W*$|[^\w\s'’-]| (?:that|which|who|with|for|to|in|on|from|where|and|of|using|like|so)\b)"
-#: What software is made of.
+#: Names of things that software consists of.
 _THING = (
     r"(?:[\w-]*page|form|screen|view|component|button|toggle|checkbox|dropdown|slider|banner|popup|dialog|modal|"
     r"widget|table|list|menu|nav|navbar|header|footer|sidebar|dashboard|wizard|script|tool|app|[\w-]*site|cli|api|"
@@ -351,23 +351,22 @@ _THING = (
     r"worker|function|class|module|library|package|plugin|extension|feature|game|[\w-]*bot|agent|assistant|copilot|"
     r"instructions|prompt|persona)"
 )
-#: Asks to make something; the sentences after it may say what that must do. So does a list after a smaller request.
-#: "Build" and "code" are also nouns, and "write short answers" is a matter of style: an article or a thing in the
-#: singular makes an order of them.
+#: A request to make something; the sentences or the list after it may say what that must do. "Build" and "code" are
+#: also nouns, and "write short answers" is about style, so an article or a thing in the singular must follow.
 BUILDS = any_case(
     rf"{_ASKED}(?:(?:implement|develop|scaffold)\b|add (?:an?|another) {_OF_IT}{_THING}\W*$|"
     rf"(?:build|create|design|set up|write|generate|code|program|make|i need|"
     rf"(?:build|creat|design|develop|mak|writ)ing){_NOT_A_THING}(?: me| us)? "
     rf"(?:(?:an?|the|this|some|another|two|three)\b|{_OF_IT}{_THING}{_ENDS})){_NOT_A_THING}"
 )
-#: Words of a sentence that is not only about the thing to make: what the team does, what Claude must do from now on.
+#: Words that show that a sentence is about more than the thing to make: the team, or what Claude does from now on.
 WIDER = any_case(
     r"\b(?:from (?:now|here|today|this point|then) on|(?:going|moving) forward|(?:in|for) (?:the )?future|later|"
     r"we(?:['’]\w+)?|our|us|i(?:['’]\w+)?|my|me|here|everywhere|in general|generally|rules?|conventions?|"
     r"polic(?:y|ies)|in mind|(?<!always )(?<!never )remember|"
     r"(?:this|these|the whole) (?:repo\w*|projects?|code ?base|app|team))\b"
 )
-#: Begins a remark that is not part of the dictated text or of the task before it.
+#: The beginning of a remark that is not part of the dictated text or the task before it.
 BESIDES = any_case(
     r"^\W*(?:(?:also|and|besides),? (?:from now on|going forward|in (?:the )?future)|btw|by the way|besides|"
     r"(?:apart|aside) from that|other than that|separately|unrelated)\b"
@@ -395,7 +394,7 @@ DANGLING = any_case(
     r"\b(?:(?:like|as) (?:that|this|so|it)|(?:that|this|the same) way|do(?:ing)? (?:it|that|so))"
     r"(?: (?:again|please|ever|from now on|always|in future))*\W*$"
 )
-#: Dismisses something, although it begins like a prohibition.
+#: A dismissal that begins like a prohibition.
 DISMISSES = any_case(r"^\W*(?:(?:ok(?:ay)?|please|oh|and|but|so|well)[, ]+)*never ?mind\b")
 LAUGHS = any_case(r"\b(?:lo+l|(?:ha){2,}h?|lmao|rofl)\b|(?:^|\s)/s(?=\W*$)|[🤦🤷😅🙄😂🤣😜😉😏🤡🙃]")
 QUESTION = any_case(
@@ -407,8 +406,8 @@ QUESTION = any_case(
     r"^(?:(?:and|but|so|please|hm+)[, ]+)*(?:i(?:'m| am|'ve been)? wonder(?:ing)?|any idea|no idea|tell me|curious|"
     r"(?:i(?:'d| would) (?:like|love)|i want) to know)[, ]+(?:if|whether|what|which|how|why|where|who|when)\b"
 )
-#: A request that is worded as a question: what comes before its rule, and the end by which it asks only for consent.
-#: One about "this", or about a function in the code, is a task.
+#: A request worded as a question: the words before its rule, and an ending that only asks for consent. A request about
+#: "this", or about a function in the code, is a task.
 POLITE = any_case(
     r"^(?!.*(?:\bthis\b(?! (?:repo\w*|project|code ?base))|\w\(\)))"
     r"\W*(?:(?:and|but|so|ok(?:ay)?|hey|hi|please|pls|also|next time)[, ]+)*(?:"
@@ -431,7 +430,7 @@ PART = any_case(
     r"translator|designer|manager|scientist|researcher|auditor|copywriter|pirate|interviewer|linter|compiler|terminal|"
     r"api|model)\b|your (?:role|persona|task|job|goal|mission|objective) is\b)"
 )
-#: Words for all later runs of a command, too.
+#: Words that extend a command to all later occasions.
 FROM_NOW_ON = any_case(
     r"\b(?:from now on|going forward|(?:ab|von) (?:jetzt|sofort) an|ab (?:jetzt|sofort)|[àa] partir de maintenant|"
     r"désormais|a partir de ahora|de ahora en adelante|d['’]ora in poi|a partir de agora|vanaf nu|od teraz)\b|"
@@ -443,11 +442,11 @@ KEEPS = any_case(
     r"\s*+/(?:[\w.-]++:)?(?:(?:add|save|new|set|keep)-)?(?:remember|memory|memori[sz]e|rules?|conventions?|learn|"
     r"notes?)\s"
 )
-#: A single line that begins like a heading, with which many people mark what is to be remembered.
+#: A single line that begins with ``#``, as many people write what they want remembered.
 HASH = lazy_regex(r"\s*+#{1,3}\s*+(?=[^\s#][^\n]*+\s*+$)")
 #: "1. … 2. …" within a paragraph.
 ENUMERATION = any_case(r"^(?>.*?(?:^|\s)\(?(?:1|a)[.)]\s).*\s\(?(?:2|b)[.)]\s")
-#: A remark in parentheses, which makes no question of a sentence.
+#: A remark in parentheses. A question mark in it doesn't make the sentence a question.
 PARENTHESIS = lazy_regex(r"\([^()]{0,300}\)")
 #: Headings of a list of rules.
 RULES_HEADING = any_case(
@@ -460,14 +459,14 @@ OPTIONS_HEADING = any_case(
     r"questions?|ideas?|candidates|variants?)\b|\?"
 )
 
-#: Asks to judge what a list says.
+#: A request to judge or process the items of a list.
 JUDGES = any_case(r"\b(?:compare|rank|rate|review|explain|summari[sz]e|translate|check|evaluate)\b")
 #: A choice between always and never.
 CHOICE = any_case(r"\b(?:always|never)\b.*\bor (?:always|never)\b|\bpick one\b")
 
 # --- Ending a rule ----------------------------------------------------------------------------------------------------
 
-#: How somebody begins who objects to what went before, in any of the languages: what was said last is in doubt.
+#: The beginning of an objection, in any of the languages; it casts doubt on what was said last.
 OBJECTS = any_case(
     r"^\W*(?:(?:ok(?:ay|é)?|ah|oh|uh|hm+|ugh|wait)[,. ]+)*(?:(?:no|nope|nah|nee|nein|non|não|stop|стоп|sorry|oops|oeps|"
     r"ups|hoppla|esquece|не|нет)(?=\s?[,.!;:…–-]|\W*$)|いや、|不对|等等|아니,)"
@@ -478,15 +477,15 @@ LIFTS = any_case(
     r"can) \w+ .*\b(?:again|after all|anyway|as well|of course|too)|you don'?t (?:have|need) to)\b|^actually,? "
     r"(?:you (?:may|can)|it'?s (?:ok|okay|fine))\b"
 )
-#: Says that something is permitted ("ORMs are fine"). "The tests are fine" tells how something at hand is.
+#: A permission ("ORMs are fine"). "The tests are fine" describes the state of particular things instead.
 PERMITS = any_case(
     r"(?:^|[,.;:–—]\s*|\b(?:so|but|and|because|then) )(?!(?:the|this|that|these|those|your|my|our|it|all|everything)\b)"
     r"(?P<about>[^,.;:–—]+?) (?:is|are|was|were) (?:actually |totally |perfectly |just |also )?(?:fine|ok(?:ay)?|"
     r"allowed|acceptable|good enough)\b"
 )
-#: Says that something was better than what a rule demands.
+#: A statement that something was better than what a rule demands.
 WAS_BETTER = any_case(r"(?:^|[,.;:–—]\s*)(?P<about>[^,.;:–—]+) were better\W*$")
-#: Says that something is better than what a rule demands.
+#: A statement that something is better than what a rule demands.
 IS_BETTER = any_case(r"\b(?:is|are|was|were) better (?:\w+ ){0,3}?than (?P<about>(?:[\w-]+ ){0,2}[\w-]+)\W*$")
 #: Wordings that say that something no longer applies, whenever it was stipulated.
 OVER = any_case(
@@ -496,14 +495,14 @@ OVER = any_case(
 )
 _RULE = r"(?:rule|convention|policy|requirement)"
 _A_NAMED_RULE = rf"(?:the|our|my|that) (?:(?!(?:of|from|in)\b)[\w'’-]+ ){{1,4}}{_RULE}"
-#: Wordings that say that a rule, which they name, no longer applies.
+#: Wordings that say that a named rule no longer applies.
 RULE_OVER = any_case(
     rf"\b(?:we|i)(?: have|'ve)? (?:dropped|lifted|abolished|retired|scrapped|abandoned|revoked) {_A_NAMED_RULE}"
     r"(?=\W*$|[,.;!]| (?:about|on|for|that|now|any ?more|again|last|since|because|as|and|so)\b)|"
     rf"^\W*(?:please )?ignore {_A_NAMED_RULE}\W*$|\b{_A_NAMED_RULE} (?:is|was) (?:gone|over|history|obsolete|off|void|"
     rf"dropped|lifted|withdrawn|cancelled)\b|\b{_RULE} (?:no longer|doesn'?t|does not) (?:hold|appl\w+|count)"
 )
-#: What a rule is about that can be named by one word: "always squash the merges" is the squash rule.
+#: The verb by which a rule can be called: "always squash the merges" is "the squash rule".
 WHAT_IT_DOES = any_case(r"\b(?:always|never) (?P<verb>\w+)")
 #: Wordings that say that something is no longer forbidden.
 ALLOWED_AGAIN = any_case(
@@ -512,7 +511,7 @@ ALLOWED_AGAIN = any_case(
     r"\b(?:you|we) (?:may|can|are allowed to) (?:[\w-]+ ){1,8}?from now on\b|"
     r"\bfrom now on,? (?:(?:you|we) (?:may|can|are allowed to)|(?:[\w-]+ ){1,8}?(?:is|are) (?:ok|okay|fine|allowed))\b|"
     r"\b(?:is|are) allowed (?:again|from now on)\b|"
-    # "The mapping is fine again" tells how something is; "mapping by hand is fine again" permits something.
+    # "The mapping is fine again" describes a state; "mapping by hand is fine again" permits something.
     r"^\W*(?:(?:ok(?:ay)?|so|and|but)[, ]+)*(?:(?P<actually>actually),? )?[a-z-]+ing (?:[\w-]+ ){1,6}?(?:is|are) "
     r"(?:ok|okay|fine) (?:again|from now on|(?(actually)now|(?!)))\b"
 )
@@ -535,7 +534,7 @@ LOCAL = lazy_regex(
     r"(?i:\b(?:this|these|here|our|the (?:repo\w*|project|app\w*|file|cli|api|server|page|button|component|"
     r"branch|table|database|function|method|module|package|service))\b)"
 )
-#: Names of naming styles, which are not symbols of a project.
+#: Naming styles for identifiers, which are not themselves symbols of a project.
 CASES = lazy_regex(r"\b(?:camelCase|snake_case|PascalCase|kebab-case|SCREAMING_SNAKE_CASE|UPPER_CASE)\b")
 #: The end of a sentence, if no capital letter follows.
 SOFT_END = lazy_regex(
@@ -546,7 +545,7 @@ SOFT_END = lazy_regex(
 PLAIN_LINE = lazy_regex(r"^(?!\s*+(?:[-*+•|>#]|\d{1,3}[.)]\s|```|~~~)).*+(?<=[\w)`\"'])$")
 #: The end of a clause within a sentence.
 CLAUSE_END = lazy_regex(r"\s*(?:[,;:、，；：]|\s[–—-](?=\s))\s*")
-#: How many characters before the end of a text say whether it ends with an abbreviation.
+#: Number of characters at the end of a text that are checked for an abbreviation.
 LONGEST_ABBREVIATION = 10
 ABBREVIATION = any_case(r"\b(?:e\.g|i\.e|vs|etc|cf|approx|resp|bzw|z\.b|d\.h|p\.ej)\.$")
 NEGATION = any_case(r"\b(?:not|never|no|avoid|stop|don'?t|nicht|kein\w*|nie|nunca)\b")

@@ -92,10 +92,10 @@ class ContextBuilder:
         )
 
     def build_repeatable(self, turns: Sequence[StoredTurn], readable: Sequence[Turn]) -> ExtractionContext:
-        """Return a context that does not depend on when the session was extracted; memories saved by hand are known.
+        """Return a context that doesn't depend on when the session is extracted, with the memories saved by hand.
 
-        If the turns withdraw something, the user's rules from other sessions are close, also those that have ended.
-        Other memories are not, because comparing a whole session with all memories of its project takes long.
+        If the turns withdraw something, ``near`` contains the user's rules from other sessions, including ended ones.
+        It contains no other memories, because comparing a whole session with all of its project's memories is slow.
         """
         saved = [memory for memory in self._memories() if memory.source == Source.MANUAL and memory.is_current]
         near: list[Memory] = []

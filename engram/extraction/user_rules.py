@@ -134,8 +134,8 @@ def judge(
     lead = ""
     first = sentences[0][0] if sentences else ""
     is_dictated = bool(words.PART.search(first) or words.DICTATES.search(first))
-    built = -1  # The paragraph in which something to make was asked for.
-    dictated = -1  # The paragraph that is a text to be written or translated.
+    built = -1  # The paragraph that asks to make something.
+    dictated = -1  # The paragraph that contains a text to write or translate.
     required: set[int] = set()
     for place, (sentence, statement) in enumerate(sentences):
         if statement.block is Block.PROSE:
@@ -175,7 +175,7 @@ def judge(
         if statement.block is Block.PROSE and _asks_for(sentence):
             built = statement.group
     _take_back(judged, [sentence for sentence, _ in sentences], following)
-    # Only now, because a withdrawal after what the thing must do means that, and not a rule before it.
+    # This comes last, because a withdrawal that follows such a requirement means the requirement, not an earlier rule.
     return [
         replace(found, refusal=Refusal.MOMENT) if place in required and found.refusal is None else found
         for place, found in judged
@@ -203,9 +203,9 @@ def says_the_same(first: str, second: str) -> bool:
     return denies == also and bool(mine and theirs) and len(mine & theirs) >= SAME_SHARE * len(mine | theirs)
 
 
-@lru_cache(maxsize=4096)  # because each rule is compared with many others
+@lru_cache(maxsize=4096)  # Each rule is compared with many others.
 def _content(order: str) -> tuple[frozenset[str], bool]:
-    """Return the beginnings of an order's words, and whether it denies something."""
+    """Return the prefixes of an order's content words, and whether it contains a negation."""
     return prefixes(content_words(order)), bool(words.NEGATION.search(order))
 
 
@@ -268,10 +268,10 @@ def scope_of(sentence: str, project: str = "") -> Scope:
 
 
 def _names(sentence: str, project: str) -> bool:
-    """Return True if a sentence contains the name of a project, as a word in scripts that separate words."""
+    """Return True if a sentence contains a project's name; in scripts with spaces between words, as a whole word."""
     if is_unspaced(project):
         return project.lower() in sentence.lower()
-    # The name of a symbol or a package may begin or end with it: acme_client, AcmeClient, acme2.
+    # It may also be the beginning or end of a symbol's or package's name: acme_client, AcmeClient, acme2.
     name = rf"(?<![^\W\d_]){re.escape(project)}(?:(?![^\W\d_])|(?-i:(?=[A-Z])))"
     return re.search(name, sentence, re.IGNORECASE) is not None
 
@@ -319,7 +319,7 @@ def _beginning(sentence: str, after: str) -> str:
 
 
 def _without_politeness(sentence: str) -> str:
-    """Return the order in a request that is worded as a question: "could you make sure to always …?"."""
+    """Return the order in a request that is worded as a question, such as "could you make sure to always …?"."""
     lead = words.POLITE.match(sentence)
     if lead:
         return sentence[lead.end() :].rstrip(" ?")
@@ -328,10 +328,10 @@ def _without_politeness(sentence: str) -> str:
 
 
 def _is_remembered_for_now(sentence: str, after: str) -> bool:
-    """Return True if a sentence asks to remember something that is so only at the moment, in any of the languages.
+    """Return True for a statement to remember that is only true at the moment, in any of the languages.
 
     Args:
-        after: the sentence after it, which may ask to remember it.
+        after: the next sentence, which may be the one that asks to remember it.
     """
     reminds = words.REMINDS.search(sentence) or words.REMIND_OF_IT.search(after)
     is_now = reminds and words.NOW.search(sentence)
@@ -409,7 +409,7 @@ def _enumerated(sentences: Sequence[tuple[str, Statement]]) -> frozenset[int]:
 
 
 def _is_in_rules(statement: Statement) -> bool:
-    """Return True for an item in a list of rules, which has a heading that says so."""
+    """Return True for an item of a list whose heading says that it contains rules."""
     heading = f"{statement.topic} {statement.lead}".strip()
     if words.OPTIONS_HEADING.search(heading):
         return False
@@ -419,7 +419,7 @@ def _is_in_rules(statement: Statement) -> bool:
 def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], following: str) -> None:
     """Refuse rules that are withdrawn by a later sentence in the prompt, or by the next prompt.
 
-    More than ``MOST_WITHDRAWALS`` withdrawals and corrections leave no rule, so that the time is linear in the text.
+    If there are more than ``MOST_WITHDRAWALS`` withdrawals and corrections, all rules are refused, to bound the time.
     """
     after = [sentence for sentence, _ in sentences_in(following)]
     withdrawals = sum(takes_back(said) or correction_in(said) is not None for said in (*sentences, *after))
@@ -453,7 +453,7 @@ def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], fo
 
 
 def _forbids(rule: str) -> bool:
-    """Return True if a rule forbids something; "never … without …" demands something."""
+    """Return True if a rule forbids something. "Never … without …" is a demand instead."""
     return bool(words.DENIES.search(rule)) and not words.DEMANDS.search(rule)
 
 
@@ -498,7 +498,7 @@ def _refuse(
 
 
 def sentences_in(typed: str) -> Iterator[tuple[str, Statement]]:
-    """Yield the sentences of a prompt with the statements that contain them; a separate line is also a statement.
+    """Yield the sentences of a prompt, each with the statement that contains it; a separate line is a statement, too.
 
     The middle of a very long sentence is left out.
     """
@@ -512,7 +512,7 @@ def sentences_in(typed: str) -> Iterator[tuple[str, Statement]]:
 
 
 def _parts_of(text: str) -> Iterator[str]:
-    """Yield the sentences of a statement, also where one does not begin with a capital letter."""
+    """Yield the sentences of a statement, including those that don't begin with a capital letter."""
     for sentence in languages.sentences_of(text):
         start = 0
         for end in words.SOFT_END.finditer(sentence):

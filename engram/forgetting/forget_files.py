@@ -28,13 +28,13 @@ logger = logging.getLogger(__name__)
 
 #: Suffix of recollection files that list failed programs.
 FAILURES_SUFFIX = ".failures"
-#: How every file of a Markdown export begins.
+#: The first bytes of every file of a Markdown export.
 MARKDOWN_EXPORT = b"---\nengram: 1\n"
-#: The id of the memory in such a file, whose name may have been changed.
+#: The line with the memory's id in a Markdown export; the file's name may have been changed.
 _MARKDOWN_ID = lazy_regex(r'^id: "([^"\n]*)"', re.MULTILINE)
-#: How an export as JSON Lines begins.
+#: The first bytes of a JSON Lines export.
 _JSON_EXPORT = b'{"id": "ep_'
-#: Maximum size of a note, a file of an export as Markdown or a recollection that is searched and rewritten, in bytes.
+#: Maximum size of a note, Markdown export file or recollection that is searched and rewritten, in bytes.
 _MAX_FILE_BYTES = 200_000_000
 #: Number of bytes of another program's database that are searched at a time.
 _PART_BYTES = 4_000_000
@@ -144,8 +144,8 @@ def clean_exports(
     changed = _clean_markdown_exports(places, ids, is_kept, is_dry=is_dry)
     for path in _files(places.root, ("**/*",)):
         if path.suffix.partition("-")[0] == places.memory_db.suffix:
-            continue  # this process may have it open, and closing a file drops all locks of SQLite on it
-        # People choose the name and the folder of an export.
+            continue  # This process may have it open, and closing the file would drop all of SQLite's locks on it.
+        # An export can have any name and be in any folder.
         if path.suffix != ".jsonl" and read_regular(path, len(_JSON_EXPORT)) != _JSON_EXPORT:
             continue
 
@@ -154,8 +154,8 @@ def clean_exports(
             kept = "" if _is_about(text, ids) else _cut_line(_cut_history(text, is_kept), forgotten)
             return kept.encode("utf-8", "surrogateescape")
 
-        # Read line by line, because nothing limits the size of an export; and as bytes, because text is also split at
-        # U+2028, which a memory may contain.
+        # Read line by line, because an export can be of any size, and as bytes, because reading text would also split
+        # lines at U+2028, which a memory may contain.
         try:
             export = path.open("rb")
         except OSError:

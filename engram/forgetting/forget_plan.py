@@ -301,8 +301,9 @@ def _with_versions(store: Store, memories: Iterable[Memory]) -> dict[int, Memory
 
 
 def _versions_of(store: Store, memory: Memory) -> list[Memory]:
-    """Return the archived versions of a memory: those merged into it, those that had been made to replace it until this
-    was undone, and similar ones from the same entries.
+    """Return the archived versions of a memory.
+
+    These are the memories merged into it, former replacements that were undone, and similar ones from the same entries.
     """
     versions: dict[int, Memory] = {}
     todo = [memory]
@@ -328,7 +329,7 @@ def _versions_of(store: Store, memory: Memory) -> list[Memory]:
 
 
 def _undone_successors(store: Store, memory: Memory) -> list[Memory]:
-    """Return the memories that were made to replace a memory, as a correction is, and no longer replace it."""
+    """Return the memories that were made to replace a memory, such as corrections, but no longer do."""
     steps = [step for step in memory_history.history_of(store, memory.episode_id) if step.after.get("superseded_by")]
     successors = []
     for step in steps:

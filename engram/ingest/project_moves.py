@@ -61,8 +61,7 @@ _SORTED_FOR, _SORTING_RULES = "sorted_for", 3
 _SESSIONS_AT_ONCE = 20
 #: Maximum number of repositories to read in one call, so that a call stays short.
 MAX_READ = 3
-#: The same limit where nobody waits for a short call, or before data is sent to machines that identify a project by its
-#: remote.
+#: The limit for calls that may take long, and before data is sent to machines that identify a project by its remote.
 MAX_READ_AT_ONCE = 200
 
 
@@ -115,9 +114,9 @@ def find_moves(store: Store) -> list[Move]:
 
 
 def find_clones(store: Store) -> list[tuple[ProjectRow, ProjectRow]]:
-    """Return projects whose folders exist and hold clones of one repository, each with the oldest of its clones.
+    """Return the projects whose folders are clones of another project's repository, each with the oldest such project.
 
-    They stay apart, because two clones may serve two clients; only a person joins them.
+    Clones stay separate projects unless a person merges them, because two clones may be for two clients.
     """
     present = sorted((hints for hints in list_hints(store) if hints.present_folder), key=lambda hints: hints.project.id)
     oldest = [(hints, next(other for other in present if other is hints or _agree(hints, other))) for hints in present]

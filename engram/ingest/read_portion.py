@@ -247,9 +247,9 @@ class Step:
     settings: Settings
     redact: Redact
     max_bytes: int
-    #: What ``read`` found of other sessions, each with the step that keeps it.
+    #: What ``read`` found about other sessions, each with the step that stores it.
     others: list[tuple[Step, Progress, Reading]] = field(default_factory=list)
-    #: What was looked up about stored turns while reading, which must be known again to keep them.
+    #: Looks up stored turns while reading, and caches what is needed again to store the result.
     _stored: TurnsInStore = field(init=False)
 
     def __post_init__(self) -> None:

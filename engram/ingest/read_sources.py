@@ -74,7 +74,7 @@ def ingest_source(
             with collector_paused():
                 before, reading = step.read()
                 for other in step.others:
-                    # It is kept before the cursor moves past its lines, so that none is missed.
+                    # Store these first: the main session's cursor then moves past their lines.
                     _keep_other(*other, close=close)
                 result, has_more = step.keep(before, reading, result)
             tries = 0

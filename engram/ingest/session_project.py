@@ -77,10 +77,10 @@ def project_for(store: Store, cwd: str, settings: Settings, roots: Iterable[Know
 
 
 def _project_at_gone(store: Store, project: Project, claims: Sequence[Claim], settings: Settings) -> Project:
-    """Return the project of a folder that is gone; if several repositories were at its path, none of them.
+    """Return the project of a folder that is gone; if several repositories were at its path, a separate project.
 
-    Such a session may be of any of them: containers mount their repositories at one path. Therefore nothing of it is
-    stored while one of them is paused or in a vault, or if one of them was forgotten later.
+    Containers often mount different repositories at the same path, so the session may belong to any of them. Nothing
+    from it is stored while one of them is paused or in a vault, or if one of them was forgotten later.
     """
     by_hand = [claim for claim in claims if claim.is_by_hand]
     likely = _as_known(project, (by_hand or claims)[0].project) if claims else project
@@ -100,7 +100,8 @@ def holds_another(store: Store, root: Path, project: ProjectRow, remote: str, fi
     """Return True if the folder of a project now contains something else.
 
     Args:
-        remote: the remote of the project's repository, and below, its first commit, as far as they are known.
+        remote: the remote of the project's repository; "" if unknown.
+        first_commit: the first commit of that repository; "" if unknown.
     """
     if project.identity.endswith(OF_ANY):
         return True

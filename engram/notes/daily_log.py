@@ -369,10 +369,10 @@ def _short(text: str) -> str:
 
 
 def _code(command: str) -> str:
-    """Return a command as code on one line, with its words as they are, except for the beginning of a comment.
+    """Return a command as code on one line, unchanged except that no HTML comment can begin in it.
 
-    A line break, without which a here-document or a comment never ends, becomes "⏎". Lines are not joined: whether a
-    backslash continues one depends on what quotes it.
+    Line breaks become "⏎", since a here-document or a comment ends only at one. Lines that end in a backslash are not
+    joined, because whether it continues the line depends on the quoting around it.
     """
     lines = redact(command.strip()[:MAX_READ_CHARACTERS]).replace("\r\n", "\n").split("\n")
     shown = " ⏎ ".join(map(visible, lines))

@@ -250,7 +250,7 @@ def _keep_removed(store: Store, settings: Settings, known: StandingFile, text: s
 
 
 def _joined(paragraphs: Sequence[str], characters: int) -> Iterator[str]:
-    """Yield the paragraphs in texts of at most so many characters; only a longer paragraph is cut."""
+    """Yield the paragraphs, joined to texts of at most ``characters`` characters; only a longer paragraph is split."""
     text = ""
     for paragraph in paragraphs:
         for start in range(0, len(paragraph), characters):

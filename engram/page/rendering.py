@@ -54,7 +54,7 @@ _SENTENCE = lazy_regex(r".{12,}?(?<!e\.g)(?<!i\.e)[.!?](?=\s)|.{12,}?[。！？]
 #: What ends a sentence, or a part of one that can stand alone.
 _ENDS = ".!?:;。！？"
 _PAUSE = lazy_regex(r"[:;](?=\s)")
-#: The part of a frame that tells more than its label: a quotation, a command, or the clause before the last comma.
+#: The informative part of the words before a summary's title: a quotation, a command, or all up to the last comma.
 _CONTEXT = lazy_regex(r".*”|`.+|.+(?=,)", re.DOTALL)
 #: Minimum length of what remains of a sentence that is cut at a pause, in characters.
 MIN_HEAD_CHARACTERS = 30
@@ -175,8 +175,8 @@ def headline(memory: Memory) -> tuple[str, str]:
     at = -1 if memory.title else summary.find(named)
     _, _, told = named.partition(": ")
     if at < 0 and not memory.title and told and told in summary:
-        # The title is a label with a part of the summary, which needn't be repeated. What is before that part is shown
-        # if it tells more than the label: the question or the command, or what was refused.
+        # The title is a label and a part of the summary, which needn't be repeated. The words before that part are
+        # shown only if they say more than the label: the question, the command, or what was refused.
         before, _, after = summary.partition(told)
         context = _CONTEXT.match(before.rstrip('“": '))
         rest = [context[0] if context else "", after.strip('“”" .,:;–-')]
@@ -186,7 +186,7 @@ def headline(memory: Memory) -> tuple[str, str]:
 
 
 def title_and_rest(memory: Memory) -> tuple[str, str]:
-    """Return a memory's title, as its line in a list has it, and the part of its summary that the title leaves out."""
+    """Return a memory's title, as in a list, and the part of its summary that the title leaves out."""
     title, rest = headline(memory)
     if memory.title or not memory.summary.startswith(title):
         return title, memory.summary
@@ -344,7 +344,7 @@ def text_blocks(text: str, is_wrapped: bool = False, *, is_labelled: bool = True
 
     Args:
         is_wrapped: True if lines may be hard-wrapped, as in a commit message, and must be joined.
-        is_labelled: True for a memory, in which ``LABELS`` stand; in a transcript, the same words are what was said.
+        is_labelled: True for a memory, in which ``LABELS`` are labels; in a transcript, the same words are normal text.
     """
     text = text.replace("\r\n", "\n")
     if len(text) > MAX_RICH_CHARACTERS:

@@ -146,7 +146,7 @@ class Page:
                 )
                 return frame.respond(route.handler(asked), asked)
         except EngramError as error:
-            # What is advised for something that does not exist is about commands.
+            # The advice in the message of NotFound is about commands, so it is left out.
             sentence = str(error).partition("; ")[0] if isinstance(error, NotFound) else str(error)
             return frame.respond_error(sentence, 404 if isinstance(error, NotFound) else 400)
         except Exception as error:
@@ -242,7 +242,7 @@ class Frame:
         sentence = as_typed(self.page.environment, sentence)
         sentence += "" if sentence.endswith((".", "!", "?")) else "."
         values = self._bare() | {"told": [(begun(sentence), None)], "status": status}
-        # A fault may lie in the frame itself; and a memory that can't be opened has none.
+        # Without a frame after a server error, which the frame may have caused, or if the memory can't be opened.
         if status < 500:
             with contextlib.suppress(EngramError), self.page.memory() as (store, loaded):
                 (first, _), *rest = name_memories(store, [sentence])[0]

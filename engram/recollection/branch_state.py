@@ -223,9 +223,9 @@ def _last_session(store: Store, session: SessionRow, project_id: int) -> LastSes
 
 
 def _is_under_way(store: Store, session: SessionRow) -> bool:
-    """Return True if a session's latest turn is open, was not interrupted, and does not end with a statement.
+    """Return True if a session's latest turn is open, was not interrupted, and does not end with the assistant's text.
 
-    A turn without a hook to close it stays open after the final answer.
+    Without a hook that closes it, a turn remains open after its final answer.
     """
     stored = latest_turn(store, session.session_id)
     if stored is None or stored.turn.is_closed or stored.turn.is_interrupted:

@@ -1,4 +1,4 @@
-"""The words of an error, and whether a memory is about that error or only about the place where it happened. Pure."""
+"""Compare an error with a memory: is the memory about the error, or only about where it happened? Pure."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ from engram.models.memories.memory_records import Memory
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import stems, topic_words
 
-#: Minimum number of an error's words that a memory about it contains.
+#: Minimum number of the error's words that a memory must contain to be about it.
 MIN_WORDS = 2
-#: Minimum length of an error line that is searched for word for word, in characters.
+#: Minimum length of an error line to look for verbatim, in characters.
 MIN_QUOTED_CHARACTERS = 10
-#: Stems that every error has.
+#: Stems that say nothing about an error, because nearly every error contains them.
 _ANY_ERROR = stems(["fail", "failed", "failure", "failing", "error", "errors", "file", "line"])
-#: A line of a file, and the characters around a word of an error.
+#: A line number after a file name, and the punctuation around words in an error.
 _AT_LINE = lazy_regex(r":\d+:?$")
 _AROUND = "()[]<>,;"
-#: The characters around the name of a file in a sentence.
+#: The characters around a file name in a sentence.
 _QUOTES = "\"'`“”‘’*:!?"
-#: Words before a place: what happened "in src/mast" need not be about it.
+#: Words before a location: an error "in src/mast" is not necessarily about that file.
 _BEFORE_PLACE = frozenset(("in", "at", "inside", "within", "under", "from", "by", "bei", "aus", "unter"))
-#: Words before the file that an error is about, at the end of its line; and after a file in which a compiler found one.
+#: Words that precede the file that an error is about, at the end of its line; and words that follow the file in which a
+#: compiler found an error.
 _BEFORE_THING = frozenset(
     "open find stat access read write run execute load import create remove module file directory".split()
 )
 _OF_COMPILER = frozenset(("error", "error:", "fatal", "warning", "warning:", "note:"))
-#: The command that failed, in a memory that goes on with what went wrong in it.
+#: The failed command at the beginning of a memory, before the words about what went wrong.
 _FAILED_COMMAND = lazy_regex(r"`[^`]*` failed\b")
 _SENTENCE_END = lazy_regex(r"(?<=[.!?;])\s")
-#: What stands for the file of an error in a sentence of a memory.
+#: Placeholder for the name of the error's file in the sentences of a memory.
 _FILE = "\0"
 _MOVED = "(?:renamed|moved|deleted|removed|restored|created|generated|copied)"
-#: What is wrong with a file, and what people say who mended that: a command, another word for it, where the file went.
+#: What can be wrong with a file, and words by which a text says how to fix that: a command, or what became of the file.
 _REMEDIES = (
     (
         lazy_regex(r"permission denied|not permitted|eacces|eperm"),
@@ -62,14 +63,14 @@ _REMEDIES = (
 
 @dataclass(frozen=True, slots=True)
 class WordsOfError:
-    """The words and lines of an error by which memories about it are recognised."""
+    """The words and lines of an error that a memory about it contains."""
 
     stems: frozenset[str]
     #: The stems that say what the error is, not only where it happened.
     telling: frozenset[str]
-    #: The lines that are long enough to be searched for word for word.
+    #: The lines that are long enough to look for verbatim.
     lines: tuple[str, ...]
-    #: The names of the files that the error is about, and what people say who mended such an error of a file.
+    #: The names of the files that the error is about, and patterns for sentences that say how such an error was fixed.
     things: frozenset[str]
     remedies: tuple[re.Pattern[str], ...]
 
@@ -91,10 +92,10 @@ class WordsOfError:
         return shared / len(self.stems) if shared >= MIN_WORDS and not self.is_only_place_in(memory) else 0.0
 
     def is_only_place_in(self, memory: Memory) -> bool:
-        """Return True if a memory shares with the error only words for where it happened.
+        """Return True if the memory has only words for the error's location in common with the error.
 
-        The name of a file is no more than a place, even of the file that the error is about, unless the memory says in
-        the same sentence how such an error of that file was mended.
+        A file name counts as a location even if the error is about that file, unless the memory says in the same
+        sentence how such an error was fixed for that file.
         """
         stated = _stated(memory)
         if not (self.telling or self.things) or self.telling & stated or not self.stems & stated:
@@ -102,7 +103,7 @@ class WordsOfError:
         return not any(remedy.search(sentence) for sentence in self._of_file(memory) for remedy in self.remedies)
 
     def _of_file(self, memory: Memory) -> Iterator[str]:
-        """Yield the sentences of a memory that name a file of the error, in lower case, with a mark for that file."""
+        """Yield the sentences of a memory that name a file of the error, in lower case, with ``_FILE`` for the name."""
         for text in (memory.summary, memory.content):
             words = _FAILED_COMMAND.sub("", text).lower().split()
             marked = (_FILE + word[-1] * (word[-1] in ".!?;") if _name(word) in self.things else word for word in words)
@@ -110,7 +111,7 @@ class WordsOfError:
 
 
 def unmarked(text: str) -> str:
-    """Return text with single spaces, without the ``E`` that pytest puts before an error line."""
+    """Return text with single spaces, without the ``E`` that pytest writes before an error line."""
     return " ".join(text.split()).removeprefix("E ")
 
 
@@ -119,13 +120,13 @@ def _stated(memory: Memory) -> frozenset[str]:
 
 
 def _is_place(word: str) -> bool:
-    """Return True for a path, or a file with a line: it says where an error happened, not what it is."""
+    """Return True for a path or a file with a line number, which says where an error happened, not what it is."""
     word = word.strip(_AROUND)
     return bool(_AT_LINE.search(word)) or ("/" in word and word[0] not in "@'\"/" and "://" not in word)
 
 
 def _things_of(line: str) -> Iterator[str]:
-    """Yield the files that a line of an error is about: "./mast: Permission denied", "cannot open src/mast"."""
+    """Yield the names of the files that a line is about, as in "./mast: Permission denied", "cannot open src/mast"."""
     words = ["", *line.lower().split(), ""]
     for before, word, after in zip(words, words[1:], words[2:], strict=False):
         if not _is_place(word) or _AT_LINE.search(word.strip(_AROUND)) or before in _BEFORE_PLACE:
@@ -136,5 +137,5 @@ def _things_of(line: str) -> Iterator[str]:
 
 
 def _name(word: str) -> str:
-    """Return the name of the file that a word stands for, in lower case."""
+    """Return the file name in a word, in lower case, without folders and punctuation."""
     return PurePosixPath(word.strip(_AROUND + _QUOTES)).name.strip(".").lower()

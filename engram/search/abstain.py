@@ -44,7 +44,7 @@ MIN_COSINE, COSINE_SLOPE = 0.5, 0.5
 _MIN_SHARED_TERMS, _MIN_SHARED_SHARE = 2, 0.5
 #: Text without a vector is not a chance match if it contains this share of the question's words, weighted by rarity.
 MIN_WORDS_SHARE = 0.25
-#: A text that is longer than this, in characters, and has a smaller share of them in plain words, is machine text.
+#: Minimum length of machine text, in characters, and the share of its characters that are in plain words at most.
 _MIN_MACHINE_CHARS, _MIN_PLAIN_SHARE = 200, 0.2
 _PLAIN_WORD = lazy_regex(r"""(?<!\S)["'“‘(*_`\[]*+([^\W\d_]++(?:['’-][^\W\d_]++)*+)[)"'”’*_`\].,;:!?…]*+(?!\S)""")
 
@@ -71,7 +71,7 @@ def query_support(
     if relevance_floor <= 0:
         return MAX_SUPPORT
     support = mean_top_cosine(cosines) / relevance_floor
-    # A question without terms, such as a single letter, asks for nothing that could be known.
+    # A question without terms, such as a single letter, does not ask for anything that the memory could contain.
     is_short_and_known = 0 < len(query.terms) < _MIN_QUESTION_TERMS and not unknown_terms.intersection(query.terms)
     is_lookup = is_short_and_known or query.date_range is not None
     if query.names or query.proper_names:
@@ -87,7 +87,7 @@ def is_unsupported(support: float) -> bool:
 
 
 def is_unanswered(support: float, nearest_cosine: float, relevance_floor: float) -> bool:
-    """Return whether no hit answers a question: its support is low, and no hit is near."""
+    """Return True if no hit answers a question, because its support is low and no hit is near."""
     return support < LOOKUP_SUPPORT and is_far(nearest_cosine, relevance_floor)
 
 
@@ -144,15 +144,16 @@ def is_above_floor(
 
 
 def is_near_by_chance(text: str, query: ParsedQuery, coverage: Coverage) -> bool:
-    """Return whether a text that a machine wrote lacks a word of the question.
+    """Return True if a text is machine text and lacks one of the question's words.
 
-    Logs, stack traces, markup and data are near many questions, and answer only those that quote them.
+    The vectors of logs, stack traces, markup and data are near those of many questions, but such a text answers only
+    questions that quote it.
     """
     return is_machine_text(text) and len(coverage.stems_in(text.lower())) < max(len(query.terms), 1)
 
 
 def is_machine_text(text: str) -> bool:
-    """Return whether hardly anything in a longer text is plain words."""
+    """Return True for a long text that consists of hardly any plain words."""
     if len(text) <= _MIN_MACHINE_CHARS or is_unspaced(text):
         return False
     plain = sum(map(len, _PLAIN_WORD.findall(text)))

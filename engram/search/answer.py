@@ -176,8 +176,8 @@ def answer_question(
 ) -> Answer:
     """Return the hits that answer a question, chosen so that ``answer_text`` fits the budget.
 
-    If the question names only a time, and anything of that time is found, only hits of that time are returned. If it is
-    only a name in code, such as ``useContext``, the same goes for texts that contain it.
+    If the question names only a time, and anything from that time is found, only such hits are returned. Likewise, if
+    the question is only a name in code, such as ``useContext``, and any text contains it, only such texts are returned.
 
     The evidence of memories and the summaries of sessions are included only if ``with_passages`` is set.
 
@@ -223,8 +223,8 @@ def _find(store: Reader, searcher: Searcher, query: Query, *, with_passages: boo
     candidates = searcher.recall(replace(query, limit=MAX_CANDIDATES) if found else query)
     is_literal = False
     if (literal := _literal(query.text)) and with_passages:
-        # Many texts contain the parts of a name in code, or common words; only those that contain all of it as it is
-        # written are about it.
+        # Many texts contain parts of a name in code, or common words; only those that contain the exact name or phrase
+        # are about it.
         written_in = [hit for hit in candidates if find_phrases(_whole_memory(hit), literal)]
         exact = searcher.search(replace(query, limit=MAX_CANDIDATES, phrases=literal))
         if is_literal := bool(exact or written_in):
@@ -238,7 +238,7 @@ def _find(store: Reader, searcher: Searcher, query: Query, *, with_passages: boo
     if has_time:
         found, candidates = of_time
     asks = Wanted.by(query.text, searcher.coverage_of(query.text), barred_quotations(store)[1])
-    # Where words are limited instead of hits, a reader gets more from further hits than from more of the first ones.
+    # If words are limited rather than hits, additional hits help a reader more than longer ones.
     worth: dict[str, float] = {}
     if query.max_hits:
         found, worth = answered(store, found, asks)
@@ -255,8 +255,9 @@ def _find(store: Reader, searcher: Searcher, query: Query, *, with_passages: boo
 
 
 def _literal(question: str) -> tuple[str, ...]:
-    """Return the name in code that a question consists of, or its quoted phrases if it has no other informative words;
-    empty for any other question.
+    """Return the text to find verbatim: a question's quoted phrases, or the name in code that is all it consists of.
+
+    Return nothing for a question with other informative words.
     """
     name = only_name(question)
     return (name,) if name else () if terms_of(question) else phrases_of(question)
@@ -297,7 +298,7 @@ def _choose(store: Reader, query: Query, found: _Found, standing_of: StandingOf,
 
 
 def _judge(store: Reader, searcher: Searcher, query: Query, found: _Found, chosen: _Chosen) -> tuple[bool | None, bool]:
-    """Return True if no hit answers the question, None if that can't be judged; and whether that is sure."""
+    """Return True if no hit answers the question, or None if that can't be judged; and whether the verdict is sure."""
     if found.misses_time:
         return True, True
     closest = sorted(chosen.hits, key=lambda hit: -chosen.closeness[hit.id])[:MAX_CHECKED]
@@ -308,10 +309,10 @@ def _judge(store: Reader, searcher: Searcher, query: Query, found: _Found, chose
     since = relative_time(query.text, query.now_ms or store.now_ms())
     first = (*chosen.memories[:1], *chosen.passages[: MAX_DOUBTFUL_HITS - 1])
     if since is not None and not found.logs and all(since.distance_days(hit.created_at_ms) > 1 for hit in first):
-        # Nothing that was said at the time that the question names comes first.
+        # None of the top hits is from the time that the question names.
         is_unanswered = True
     if not found.passages:
-        # No passage says how rare the question's words are, as in a store of saved memories only.
+        # Without passages, as in a store with only saved memories, it is unknown how rare the question's words are.
         asked_for = coverage_of_words(query.text)
     shares = (asked_for.share_of_all(asked_for.stems_in(_whole_text(hit))) for hit in closest)
     share = max(shares, default=0.0)
@@ -359,7 +360,7 @@ def _fit(
 
 
 def _with_worth(closeness: Mapping[str, float], worth: Mapping[str, float]) -> dict[str, float]:
-    """Return closeness with what each hit gains by an answer of the form that the question asks for."""
+    """Return the closeness of each hit, increased by how well it answers in the form that the question asks for."""
     return {name: close + WORTH * worth.get(name, 0.0) if close else close for name, close in closeness.items()}
 
 

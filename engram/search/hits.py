@@ -32,7 +32,7 @@ SPEAKERS = {
 _NAMES = "|".join(SPEAKERS.values())
 #: The name at the start of a line of such text.
 NAMED_SPEAKER = lazy_regex(rf"^({_NAMES}): ", re.MULTILINE)
-#: The place before such a name within a text.
+#: The position before such a name at the start of a line other than the first.
 _QUOTED_NAME = lazy_regex(rf"(?<=\n)(?=(?:{_NAMES}): )")
 #: A name that is not followed by any words.
 _ONLY_NAME = lazy_regex(rf"^(?:{_NAMES}):\s*(?=\Z|^(?:{_NAMES}):)", re.MULTILINE)
@@ -59,7 +59,7 @@ class Part:
 def text_of_parts(parts: Sequence[Part]) -> str:
     """Return the texts, one per line; if there are several speakers, each text starts with its speaker's name.
 
-    A line within a text that begins with such a name, as in a quoted dialog, is indented: it names no speaker.
+    A later line that begins with such a name, as in a quoted dialog, is indented, so that it isn't taken for a speaker.
     """
     if len({part.role for part in parts}) == 1:
         return "\n".join(part.text for part in parts)
@@ -227,7 +227,7 @@ class PublicHit:
     #: How many of the files that its turn edited have changed since, according to git, and how many it edited; (0, 0)
     #: if it edited none, or git was not queried.
     changed_files: tuple[int, int] = (0, 0)
-    #: True if possibly no hit of the answer answers the question, because little supports it or no vector is known.
+    #: True if the hits may not answer the question, because there is little support for it, or no vectors.
     is_unsure: bool = False
 
     @property
@@ -402,22 +402,22 @@ def is_said(sentence: str, said: Sequence[frozenset[str]]) -> bool:
     return any(len(words & other) >= MIN_SAID_SHARE * len(words) for other in said)
 
 
-#: A sentence with fewer informative words is not recognised as one that was judged wrong where it stands alone.
+#: Minimum number of informative words by which a single sentence is recognised as one that was judged wrong.
 MIN_BARRED_WORDS = 3
 
 
 def are_barred(sentences: Sequence[str], barred: Collection[str]) -> list[bool]:
-    """Return which sentences of a message stand in a text that was judged wrong.
+    """Return, for each sentence of a message, whether it is part of a text that was judged wrong.
 
-    Such a text is recognised where the message contains it, and by each of its sentences that says enough to be
-    recognised alone.
+    That is so where the message contains the whole text, and for any single sentence of it with at least
+    ``MIN_BARRED_WORDS`` informative words.
 
     Args:
         barred: the texts that were judged wrong, normalised.
     """
     if not barred:
         return [False] * len(sentences)
-    # With a space on both sides, no text is found within a word.
+    # Add a space on both sides, so that a text is not found within a word.
     others = [f" {other} " for other in barred]
     texts = [normalised_text(sentence) for sentence in sentences]
     stops = [stop - 1 for stop in accumulate(len(text) + 1 for text in texts)]
@@ -455,13 +455,13 @@ def without_said(text: str, said: Sequence[frozenset[str]]) -> str:
 
 #: Minimum share of the question's words that the first hit contains and a later one must contain, too.
 MIN_SAME_QUESTION = 0.5
-#: Minimum number of informative words, one of them of the question, that two sentences about the same thing share.
+#: Minimum number of informative words, one of them from the question, that two sentences about the same thing share.
 MIN_SAME_THING = 2
-#: The next step of the speaker, rather than a change.
+#: The beginning of a sentence that announces the speaker's next step, which is not a change.
 _NEXT_STEP = lazy_regex(r"\W*now\b(?!.*\b(?:no longer|instead|is|are)\b)", re.IGNORECASE)
-#: How a text says that something is different now, and so that it says what it replaces.
+#: Words for a change that also say what is no longer so.
 _REPLACES = lazy_regex(r"\b(?:no longer|any ?more|replaced|removed|reverted|switched)\b", re.IGNORECASE)
-#: How a text says that something was done or is different now.
+#: Words that say that something was done or is different now.
 _TELLS_CHANGE = lazy_regex(
     r"\b(?:now|no longer|any ?more|instead|updated?|supported|changed|replaced|removed|reverted|switched|fixed|done)\b",
     re.IGNORECASE,
@@ -469,11 +469,11 @@ _TELLS_CHANGE = lazy_regex(
 
 
 def later_word(question: str, hits: Sequence[PublicHit]) -> int:
-    """Return the place of the first hit that takes up the subject of hit 0 later in the same session; 0 if none does.
+    """Return the index of the first hit that changes what hit 0 says, later in the same session; 0 if none does.
 
-    A hit counts if it contains most of the question's words that hit 0 contains, and says that what a sentence of hit 0
-    is about has changed: a problem that was stated there, or what is replaced now. Memories are left out,
-    because they were made after their session had ended.
+    Such a hit contains most of the question's words that hit 0 contains, and says that the subject of a sentence of hit
+    0 has changed: a problem stated there is solved, or something is replaced. Memories are left out, because they were
+    made after their session had ended.
     """
     if not hits or hits[0].memory or not hits[0].session_id or _TELLS_CHANGE.search(hits[0].text):
         return 0
@@ -489,7 +489,7 @@ def later_word(question: str, hits: Sequence[PublicHit]) -> int:
 
 
 def _changes(later: str, earlier: str, asked: frozenset[str]) -> bool:
-    """Return whether a later text says that something else holds of what an earlier one says."""
+    """Return True if a later text says that something in an earlier one is no longer so."""
     before = [
         (words, bool(STATES_PROBLEM.search(told))) for told in sentence_texts(earlier) if (words := topic_stems(told))
     ]

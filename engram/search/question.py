@@ -183,7 +183,7 @@ _YEAR_MS = 365.2425 * DAY_MS
 #: The years in which such a date is searched for.
 _FIRST_YEAR, _LAST_YEAR = 1971, 9_998
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-#: Month names that usually mean something else in lower case, unless a year or a day is beside them.
+#: Month names that usually mean something else in lower case, unless a year or a day is next to them.
 _AMBIGUOUS_MONTHS = ("may", "mar", "march")
 _MONTH = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
@@ -306,7 +306,7 @@ _DATE = lazy_regex(r"\b(?:19|20)\d\d-\d\d-\d\d\b")
 
 
 def impossible_day(text: str) -> str:
-    """Return the first date in a text that no calendar has, such as 2026-02-30; "" if there is none."""
+    """Return the first impossible date in a text, such as 2026-02-30; "" if there is none."""
     for day in _DATE.findall(text):
         try:
             date.fromisoformat(day)
@@ -453,7 +453,7 @@ class Coverage:
         #: Words in scripts that use no spaces, which may occur anywhere in a run of letters.
         self._unspaced = [stem for stem in self._weights if is_unspaced(stem)]
         self._spaced = [stem for stem in self._weights if not is_unspaced(stem)]
-        #: Text → its stems. Kept because an answer compares what it may show several times.
+        #: Cache: text → its stems. An answer compares the same texts several times.
         self._known: dict[str, frozenset[str]] = {}
 
     def stems_in(self, text: str) -> frozenset[str]:
@@ -463,9 +463,9 @@ class Coverage:
         return known
 
     def stems_in_each(self, texts: Sequence[str]) -> list[frozenset[str]]:
-        """Return the stems in each of many texts, by looking for one stem after the other in all of them together.
+        """Return the stems in each of many texts, by searching the concatenated texts once for each stem.
 
-        A stem counts where a word begins, and not within a longer stem.
+        A stem counts only at the beginning of a word, and not where a longer stem matches.
         """
         lows = [text.lower() for text in texts]
         whole = "\n".join(lows)
@@ -491,9 +491,9 @@ class Coverage:
 
 
 def _places_of(stem: str, text: str) -> Iterator[int]:
-    """Yield where a word that begins with a stem begins; a short stem must be the whole word.
+    """Yield the positions of words that begin with a stem; a short stem must be the whole word.
 
-    Letters of scripts that use no spaces may follow a word.
+    Letters of scripts without spaces may follow a word directly.
     """
     at, size = text.find(stem), len(stem)
     while at >= 0:

@@ -233,17 +233,17 @@ class Searcher:
         """Return the texts that contain the question's exact words, and ""; otherwise the closest texts and an
         introduction.
 
-        If texts contain all quoted phrases of the question, or the name in code that is all it consists of, only those
-        are returned. For any other question, texts that contain it whole come first. The closest texts are sorted by
-        how many of its rare words they contain.
+        If the question has quoted phrases or consists of a name in code, and texts contain all of these, only such
+        texts are returned. For any other question, texts that contain the whole question come first. The closest texts
+        are sorted by how many of its rare words they contain.
         """
         words = question_words_of(query.text)
         words = [word for word in words if word not in QUESTION_STOP_WORDS] or words
         phrases, name = phrases_of(query.text), only_name(query.text)
         is_phrase = bool(phrases)
-        # A shell removes quotes, so texts that contain the whole question, word for word, come first. The same goes for
-        # a single word in a script without spaces, since many texts contain its pairs of letters, and for one that is
-        # no term, such as a letter or a word that is common in questions.
+        # A shell removes quotes, so texts that contain the whole question, word for word, come first. So do texts that
+        # contain a single word in a script without spaces, since many texts contain its pairs of letters, or a word
+        # that is not a term, such as a single letter or a word that is common in questions.
         is_asked_whole = len(question_words_of(query.text)) > 1 or is_unspaced(query.text)
         is_asked_whole = is_asked_whole or not self._parse(query).terms
         whole = name or (query.text.strip() if is_asked_whole else "")
@@ -386,7 +386,7 @@ class Searcher:
         return is_unanswered(_support_of(passages), max(known, default=0.0), self._relevance_floor)
 
     def is_unsure(self, passages: Sequence[Hit], cosines: Sequence[float | None], share: float) -> bool:
-        """Return whether hits may well not answer a question: too little supports it.
+        """Return True if there is too little support to be sure that the hits answer a question.
 
         Args:
             passages, cosines: as for ``is_unanswered``.

@@ -43,7 +43,7 @@ def write_atomic(path: Path, data: bytes | Iterable[bytes]) -> None:
 
 
 def write_target(path: Path, data: bytes) -> None:
-    """Do the same as ``write_atomic``, but keep a link and write the file that it points to."""
+    """Write a file like ``write_atomic``, but keep a link and write the file that it points to."""
     write_atomic(path.resolve() if path.is_symlink() else path, data)
 
 
@@ -112,7 +112,7 @@ def drop_leftovers(folder: Path, older_than_seconds: float) -> int:
 def read_regular(path: Path, limit_bytes: int, *, may_be_link: bool = False) -> bytes | None:
     """Return the first ``limit_bytes`` of a regular file; None if it is missing, unreadable, a link or a device.
 
-    With ``may_be_link``, a link is followed; the caller checks whose file that is.
+    With ``may_be_link``, a link is followed; the caller must check who owns the file.
     """
     try:
         no_link = 0 if may_be_link else os.O_NOFOLLOW
@@ -203,7 +203,7 @@ def explain_disk(path: Path, *, is_quick: bool = False) -> str:
 
 
 def closed_files(folder: Path) -> Iterator[Path]:
-    """Yield the files in a folder, and in the folders in it, that this user can't write. Links are left alone."""
+    """Yield the files in a folder and its subfolders that this user can't write, without following links."""
     with contextlib.suppress(OSError):
         for path in sorted(folder.iterdir()):
             if path.is_symlink():

@@ -1,6 +1,6 @@
-"""A cache for what a function finds in a text, when the same texts are judged again and again.
+"""A cache for functions of a text, for texts that are examined repeatedly.
 
-An extraction judges all prompts of its session, so in a session of thousands of prompts nearly all were judged before.
+Each extraction examines all prompts of its session. In a session of thousands of prompts, nearly all are known.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 #: Maximum number of characters in the arguments of all cached calls of a function, and of a single one. Their results
 #: are about as long; a character takes 1 byte, or 4 in a text with an emoji.
 _ALL, _LONGEST = 5_000_000, 100_000
-#: What a cached call counts in addition to the characters of its arguments.
+#: Size of a cached call in addition to the characters of its arguments.
 _FIXED = 500
 
 P = ParamSpec("P")
@@ -24,9 +24,9 @@ T = TypeVar("T")
 def cached_by_text(
     function: Callable[Concatenate[str, P], T],
 ) -> Callable[Concatenate[str, P], T]:
-    """Cache the results of a pure function of a text, the latest ones used, as many as fit into a number of characters.
+    """Cache the most recently used results of a pure function of a text, up to a total number of characters.
 
-    Its other arguments must be texts or frozen sets of texts, and nobody may change a result.
+    The function's other arguments must be texts or frozen sets of texts, and its results must not be modified.
     """
     results: OrderedDict[object, tuple[T, int]] = OrderedDict()
     lock = threading.Lock()

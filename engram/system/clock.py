@@ -17,12 +17,12 @@ class Clock(Protocol):
     def steady_seconds(self) -> float:
         """Return the seconds of a clock that never goes backwards; only differences are meaningful.
 
-        The time for which the machine sleeps counts.
+        Time during which the machine sleeps is included.
         """
 
 
-#: The steady clock that goes on while the machine sleeps. Linux's CLOCK_MONOTONIC stops then; on a Mac it goes on, but
-#: ``time.monotonic`` reads another one there.
+#: The steady clock that keeps running while the machine sleeps. On Linux, CLOCK_MONOTONIC stops then. On a Mac it
+#: doesn't, but ``time.monotonic`` reads a different clock there.
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 

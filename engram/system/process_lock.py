@@ -29,8 +29,9 @@ PATIENCE_SECONDS = 0.3
 def end_now(code: int) -> NoReturn:
     """Exit without shutting down the interpreter, which would abort when a thread returns from the model.
 
-    All important data has been committed; the next process replays SQLite's log. A process whose log was deleted must
-    end in this way, because SQLite deletes the log that has taken its place when the last connection is closed.
+    All important data has been committed; the next process replays SQLite's log. A process must exit in this way if the
+    log that it has open was deleted, because closing the last connection would also delete the new log at the same
+    path.
     """
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
@@ -75,7 +76,9 @@ class ProcessLock:
         return True
 
     def _write(self) -> None:
-        """Write what others may know of the holder. Every beat is as long as the one before, so that it replaces it."""
+        """Write the facts that other processes read about the holder, always at the same length, to replace the old
+        ones.
+        """
         facts = f"{os.getpid()}\n{self._note}\n{process_space()}\n{time.monotonic():015.3f}\n"
         os.pwrite(self._descriptor, facts.encode(), 0)
 
@@ -99,9 +102,9 @@ class ProcessLock:
             return False
 
     def put_back(self) -> bool:
-        """Make and lock the file again if it was deleted or replaced; return False if another process holds it now.
+        """Create and lock the file again if it was deleted or replaced; return False if another process holds it now.
 
-        Without it, everybody takes this process for one that has ended, and can neither stop it nor start another.
+        Without the file, other processes believe that this one has exited, and can neither stop it nor start another.
         """
         if self.is_in_place():
             return True
@@ -145,8 +148,8 @@ def is_process_alive(pid: int) -> bool:
     return True
 
 
-# -- The heartbeat of the watcher and the worker: a time in the lock file, and systemd's watchdog. It is of the clock
-# that no one sets and that stands still while the machine sleeps (``time.monotonic``), which all processes share.
+# -- The heartbeat of the watcher and the worker: a time in the lock file, and systemd's watchdog. The time is that of
+# ``time.monotonic``, a clock that all processes share, that nobody can set, and that stops while the machine sleeps.
 #
 # A beat means progress: the process calls ``beat`` only after it has done something. A process that hangs sends no more
 # beats, and one of its own threads then terminates it. launchd has no watchdog, but it restarts a process that failed.

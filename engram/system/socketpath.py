@@ -70,7 +70,7 @@ def bind_at(listener: socket.socket, path: Path) -> None:
         os.chmod(temporary, FILE_MODE)
         os.replace(temporary, path)
     except OSError as error:
-        # The temporary name means nothing to the user.
+        # The user doesn't know the temporary name.
         error.filename, error.filename2 = str(path), None
         raise
     finally:

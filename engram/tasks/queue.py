@@ -56,7 +56,7 @@ class JsonSerializer:
         return json.dumps({"message": fields}, separators=(",", ":"), sort_keys=True).encode()
 
     def deserialize(self, data: bytes) -> Message:
-        """Return a message. Raises BadRequest if the bytes are none, or one that Huey could not run."""
+        """Return a message. Raises BadRequest if the bytes are not a message, or one that Huey could not run."""
         data = bytes(data)
         if len(data) > MAX_MESSAGE_BYTES:
             raise BadRequest(f"a message of {len(data)} bytes is too long")

@@ -268,7 +268,7 @@ def test_what_stops_engram_or_shows_what_is_wrong_runs_with_a_broken_file(
     result = CliRunner().invoke(engram, ["--home", str(home.root), *words])
 
     assert result.exit_code == done, result.output
-    assert "Passed over: " in result.stderr
+    assert "Ignored: " in result.stderr
     assert line.partition(" ")[0] in result.stderr or "is not valid TOML" in result.stderr
     assert home.config_file.read_text() == f"{line}\n"
 

@@ -117,8 +117,8 @@ def test_each_change_is_confirmed_in_a_sentence(filled: Store, run: Run, run_jso
     done = re.search(r"Done. To undo it, run: engram consolidate --undo (\d+)", run("consolidate").stdout)
     assert done
     assert "was undone" in run("consolidate", "--undo", done[1]).stdout
-    assert "worker starts nothing" in run("tasks", "pause", "--for", "2h").stdout
-    assert "work continues" in run("tasks", "resume").stdout
+    assert "worker starts no new work" in run("tasks", "pause", "--for", "2h").stdout
+    assert "Work continues" in run("tasks", "resume").stdout
     assert "was not paused" in run("tasks", "resume").stdout
 
 

@@ -203,7 +203,7 @@ def test_status_tells_how_many_sessions_wait_to_be_distilled_again_and_why(run: 
         "waiting": waiting,
         "paused": "paused: the cap of 1 dollars a day is reached",
     }
-    assert "model wrote again" not in run("status").stdout
+    assert "rewritten by model" not in run("status").stdout
 
 
 def test_what_a_model_lacks_is_one_problem_with_what_to_do(run: Run, filled: Store) -> None:

@@ -234,18 +234,18 @@ def _suspect(texts: Sequence[TextBlock]) -> str:
 
 
 def _says_nothing(words: str) -> bool:
-    """Return True if an answer or a comment decides nothing, because it is empty or only asks."""
+    """Return True if an answer or comment decides nothing, because it is empty or only asks a question."""
     return not has_words(words) or bool(_SAYS_NOTHING.match(words)) or only_asks(words)
 
 
 def _shortened(question: str, room: int) -> str:
-    """Return a question, or its last sentences if it is long; at most ``room`` characters."""
+    """Return at most ``room`` characters of a question: its last sentences if it is too long."""
     asked = sentences(plain(question))
     return last_fitting(asked, min(room, QUESTION_ROOM)) or _cut(" ".join(asked[-1:]), room)
 
 
 def _cut(text: str, room: int) -> str:
-    """Return a text, or its first words and "…" if it is long."""
+    """Return a text, or its first words and "…" if it is longer than ``room`` characters."""
     if len(text) <= room:
         return text
     start = text[: room - len(" …")]

@@ -140,8 +140,8 @@ def users_texts(turn: Turn) -> Iterator[TextBlock]:
 def retractions(turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
     """Return a candidate for each rule from another session that the user withdraws in one of the turns.
 
-    A sentence means one of the rules that held when it was said, even if that one is fixed or has ended since, and not
-    the next best one: a sentence of a growing session is read again and again.
+    A sentence refers to a rule that was in force when it was said, even if that rule can't end or has ended since. It
+    must not end the next best match instead, because the sentences of a growing session are read repeatedly.
     """
     older = [memory for memory in context.near if memory.is_users_rule]
     found = []

@@ -34,8 +34,8 @@ _PAGE = lazy_regex(r"https?://\S+/(?P<kind>issues|pulls?|merge_requests)/(?P<num
 def open_work(turns: Sequence[Turn]) -> Candidate | None:
     """Return what the session leaves open at the end of its last turn.
 
-    Return None if nothing is open. A commit after the last change of the todo list, or after
-    the last failure, means that the work took another course.
+    Return None if nothing is open. A commit after the last change to the todo list, or after the last failure, means
+    that the work was settled in another way.
     """
     last = turns[-1] if turns else None
     if last is None:

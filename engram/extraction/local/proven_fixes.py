@@ -30,9 +30,9 @@ MAX_COMMAND_CHARACTERS, MAX_FILES = 60, 3
 MAX_TURNS_BACK = 8
 #: Minimum number of words that a cause stated after the pass must share with the command, its error and the files.
 MIN_SHARED_WORDS = 2
-#: Length of the beginning of a prompt in which the user may say that it is not fixed, in characters.
+#: Number of characters at the start of a prompt that are searched for a statement that it is not fixed.
 MAX_DENIAL_CHARACTERS = 400
-#: Minimum number of words, without stop words, in a remedy that is told although it names no symbol.
+#: Minimum number of words, without stop words, in a remedy that is included although it names no symbol.
 MIN_REMEDY_WORDS = 4
 
 #: Commands that are informative if they fail or pass: tests, builds, checks, and runs of the program.
@@ -58,12 +58,12 @@ _CAUSE = any_case(
 _LABEL = any_case(r"^(?:the )?(?:root |real |actual )?(?:cause|problem|issue|reason|bug)\s*[:—–-]\s+")
 #: The sentence after a cause that says what fixed it.
 _REPAIR = any_case(r"(?:the (?:fix|solution|remedy)\b|fixed (?:it )?by\b|fixed in\b)")
-#: Or one with which the assistant says what it has to do about it, if the sentence names a symbol.
+#: A sentence after a cause in which the assistant says what it must do about it, naming a symbol.
 _NEEDED = any_case(
     r"(?:so )?(?:i|we) (?:need|have) to (?:use|set|add|pass|call|move|rename|replace|remove|return|register|import|"
     r"export|include|exclude|install|define|change|wrap|mock|escape|reset|update|pin|upgrade|switch|make)\b[^`]*`[^`]+`"
 )
-#: Or one that says what was done about it, if the sentence names something.
+#: A sentence after a cause that says what was done about it, naming something.
 _REMEDY = any_case(
     r"(?:so |now )?(?:(?:(?:i|we)(?:['’]ve| have)? (?:now |just |also )?)?(?:added|passed|moved|renamed|replaced|"
     r"removed|returned|registered|imported|exported|included|excluded|installed|defined|changed|wrapped|mocked|escaped|"
@@ -90,8 +90,8 @@ _UNMENDED = any_case(
     r"^\W*(?:no|nope|that'?s not|that is not|wrong|not quite|revert|undo)\b|\b(?:still (?:fail\w*|broken|not|doesn'?t|"
     r"the same|getting|see\w*)|(?:does|did)(?:n'?t| not) (?:work|help|fix)|same (?:error|issue|problem))\b"
 )
-#: Words of a sentence in a commit's body that gives a reason: what fails or is impossible, or that the change is
-#: interim. What the change ensures, enables, or does instead is not a reason.
+#: Words that mark a sentence in a commit's body as a reason: something fails or is impossible, or the change is
+#: interim. What the change ensures, enables or does instead is not a reason.
 _REASON = any_case(
     r"\b(?:otherwise|leaking|leaving|breaking|hiding|losing|forcing|blocking|(?:do|does|is|are|has|have)(?:n't| not)|"
     r"can't|cannot|can not|never|silently|too (?:late|early|long|large|small)|by design|deliberately|on purpose|"
@@ -99,7 +99,7 @@ _REASON = any_case(
     r"takes? precedence|must(?:n't)?|(?:interim|stop-?gap|temporary) (?:fix|measure|solution) (?:to|for|until)|"
     r"(?:interim|stop-?gap|temporary|for now)\b.{0,120}\buntil)\b"
 )
-#: Before the cause of something, and before what follows from a cause.
+#: Conjunctions that introduce a cause, and those that introduce a consequence.
 _BECAUSE = any_case(r"\b(?:because|due to)\b")
 _SO = any_case(
     r", so (?!(?:far|that|much|on|i|it|they|let|now)\b)(?=\w)|\bwhich (?:means|makes|breaks|leads|leaves|causes)\b"
@@ -115,11 +115,12 @@ _OF_CHANGE = any_case(
     r"(?!(?:because|since|when(?:ever)?|if|while|with(?:out)?|as|at|by|for|from|in|on|to|under|over|after|before|once|"
     r"until|unless|where|even|unlike|[a-z]+ing)\b)[a-z]+ (?:the|an?|all|any|each|every)\b)(?!.*\b(?:because|due to)\b)"
 )
-#: Words of a sentence that compares the change with what was there before it, or reports how it was checked.
+#: Words of a sentence that compares the change with the earlier state, or reports how it was checked.
 _REPORTS = any_case(
     r"\b(?:(?<!for )now|no longer|unchanged|unaffected|verified|regressions?|(?:tests?|\d+) (?:pass|fail|cover)\w*)\b"
 )
-#: Tells how something was, which the commit ended: verbs that can be nothing but past, and those whose place says so.
+#: Past-tense verbs, which describe a state that the commit ended: those whose form shows the tense, and those whose
+#: position does.
 _WAS = any_case(
     r"\b(?:(?:was|were|had|did)(?:n't)?|could(?:n't| not| never)|before this|broke|ran|wrote|took|gave|came|went|began|"
     r"spoke|froze|fell|stood|grew|knew|saw|threw|(?<!\bhas )(?<!\bhave )(?<!\bbeen )(?<!\bbe )(?<!\bis )(?<!\bare )"
@@ -316,7 +317,7 @@ def commits(turns: Sequence[Turn]) -> Iterator[Candidate]:
             subject, body = read_message(action.command)
             kind = _TYPE.match(subject)
             is_idle = _IDLE_SUBJECT.match(subject) or (kind and kind["type"] in _IDLE_TYPES)
-            summary = "" if is_idle or not subject else _told(subject, _reasons(body))
+            summary = "" if is_idle or not subject else _with_reasons(subject, _reasons(body))
             if summary:
                 start = max(last_commit, number - MAX_TURNS_BACK, 0)
                 yield _commit(turns[start : number + 1], action, subject, body, summary)
@@ -344,7 +345,7 @@ def _reasons(body: str) -> list[str]:
 def _gives_reason(sentence: str) -> bool:
     """Return True if a sentence gives a reason that still holds after the commit.
 
-    A fault in the past is over. Where a cause is given, the words behind "because" or "so" must not be in the past.
+    A fault described in the past tense is over. If there is a "because" or "so", only the words after it are checked.
     """
     is_whole = sentence.count("(") == sentence.count(")") and not sentence.startswith((".", "…"))
     if not is_whole or _OF_CHANGE.match(sentence) or _REPORTS.search(sentence):
@@ -355,8 +356,8 @@ def _gives_reason(sentence: str) -> bool:
     return bool(_REASON.search(sentence)) and not _WAS.search(sentence)
 
 
-def _told(subject: str, reasons: Sequence[str]) -> str:
-    """Return the subject of a commit with the reasons that fit, from the first one on; "" if none fits."""
+def _with_reasons(subject: str, reasons: Sequence[str]) -> str:
+    """Return the subject of a commit followed by as many reasons as fit, in order; "" if not even one fits."""
     kind = _TYPE.match(subject)
     head = _TYPE.sub("", subject)
     head = ended(f"{kind['scope']}: {head}" if kind and kind["scope"] else head[:1].upper() + head[1:])

@@ -22,11 +22,11 @@ MAX_ANSWER_MEMORIES = 60
 MAX_PASSAGES = 2
 #: Maximum number of braces in a text that are tried as the beginning of the output; the model may write some before it.
 _MAX_STARTS = 50
-#: Lists, of which only the texts are read, and a single text counts as a list of one.
+#: Keys with a list of texts. Other items are ignored, and a single text counts as a list of one.
 _LISTS = {"passages", "entities", "questions", "evidence"}
-#: Words from a list, which a model without a schema may write in another way: "Dead end", "HIGH".
+#: Keys with a value from a fixed list. A model without a schema may spell the value differently: "Dead end", "HIGH".
 _CHOICES = {"action", "kind", "importance", "scope"}
-#: Keys without which, or with the wrong shape of which, a memory can't be used.
+#: Keys that a usable memory must have, with values of the right shape.
 _REQUIRED = {"summary", "evidence"}
 
 Action = Literal["new", "same", "corrects", "supersedes", "resolves", "retracts"]
@@ -127,7 +127,7 @@ def read_answer(text: str) -> ModelOutput:
 
 
 def listed_memories(text: str) -> list[Any]:
-    """Return the items under ``memories`` in a text, unchecked, for answers of another schema. Raises ValueError."""
+    """Return the unchecked items under ``memories`` in a text, for answers with another schema. Raises ValueError."""
     return list(json_object(text)["memories"][:MAX_ANSWER_MEMORIES])
 
 
@@ -141,7 +141,7 @@ def json_object(text: str) -> dict[str, Any]:
     thoughts, mark, rest = text.rpartition("</think>")
     answer, failure = _find_object(rest)
     if answer is None and mark:
-        # A memory may mention the mark.
+        # The mark may be part of a memory's text.
         answer, _ = _find_object(text, after=len(thoughts))
     if answer is not None:
         return answer
@@ -154,7 +154,7 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 def _find_object(text: str, after: int = -1) -> tuple[dict[str, Any] | None, Exception | None]:
-    """Return the first object with ``memories`` that ends behind ``after``, and the first error before it."""
+    """Return the first object with ``memories`` that ends after position ``after``, and the first error before it."""
     decoder = json.JSONDecoder()
     at, failure = max(0, text.find("{")), None
     for _ in range(_MAX_STARTS):

@@ -124,7 +124,7 @@ EFFORT = "low"
 _THINKS = lazy_regex(r"(?:o\d|gpt-(?:[5-9]|\d\d))(?!\d)")
 
 
-#: What the client raises for an answer of another shape, and where its time is over before it sends.
+#: What the client raises for a response of an unexpected shape, and if its time runs out before it sends.
 _BROKEN = (AttributeError, TypeError, RuntimeError)
 
 

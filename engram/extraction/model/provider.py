@@ -339,7 +339,7 @@ _ENV_BYTES = 100_000
 
 
 def api_key_of(settings: Settings) -> str:
-    """Return the key for the memory in ``settings``; a vault has that of the memory folder around it.
+    """Return the API key for the memory in ``settings``; a vault uses the key of the memory folder that contains it.
 
     Raises SettingsError, as for ``find_api_key``.
     """

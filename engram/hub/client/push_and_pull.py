@@ -189,7 +189,7 @@ def pull_space(link: SpaceLink, head: int, pulled: Pulled) -> None:
     keys = link.keyring.keys(server.url, space.ns_id)
     authors = Authors(link.store, connection, server, space)
     while link.goes_on():
-        # This machine may have shared something with a team before it left the team and joined it again.
+        # Include this machine's own rows in a team: it may have shared something before it left and rejoined the team.
         page = connection.pull(space.ns_id, cursor, rows, with_own=space.is_team)
         if page.upto <= cursor:
             if page.rows:

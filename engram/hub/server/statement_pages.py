@@ -133,8 +133,8 @@ def push_page(
 def _latest_clock(connection: psycopg.Connection[Any], push: Push, member_id: int, now_ms: int) -> int:
     """Return the greatest clock value that is accepted.
 
-    If the hub's own clock was ahead, its members' machines followed it and never go back, so that a member's rows may
-    be as far ahead as those that the hub has accepted from them.
+    If the hub's own clock was ahead, its members' machines followed it, and their clocks never go back. Therefore a
+    member's rows may be as far ahead as the rows that the hub has already accepted from that member.
     """
     latest = clock_of(now_ms + MAX_ACCEPTED_AHEAD_MS)
     if all(row.hlc <= latest for row in push.rows):
@@ -162,7 +162,7 @@ def _check(row: Row, place: Any, device_id: int, member_id: int, latest: int) ->
 def _stored(
     connection: psycopg.Connection[Any], ns_id: int, rows: Sequence[Row], condition: LiteralString, *values: int
 ) -> set[tuple[int, bytes]]:
-    """Return the author and id of each memory of these rows about which a statement meets the condition."""
+    """Return the author and id of each of these rows' memories that has a stored statement matching the condition."""
     cursor = connection.execute(
         "SELECT s.author, s.memory_id FROM hub.statement s "
         "JOIN unnest(%b::bigint[], %b::bytea[]) AS p(author, memory_id) USING (author, memory_id) "

@@ -390,7 +390,7 @@ def _finish(path: Path) -> None:
 
 
 def _aside_of(path: Path, record: bytes) -> Path:
-    """Return where the old file goes, even if its record is damaged; the new database is complete either way."""
+    """Return where to move the old file, even if its record is damaged; the new database is complete in any case."""
     try:
         return path.with_name(str(json.loads(record)["aside"]))
     except (ValueError, LookupError, TypeError):
@@ -511,14 +511,14 @@ class OpenedFiles:
     def __init__(self, database: SqliteDatabase, path: Path) -> None:
         self._paths = (str(path), f"{path}-wal", f"{path}-shm")
         self._noted = threading.local()
-        # peewee calls this for each new connection, after the pragmas, which read the file. Later, the files may no
-        # longer be the same.
+        # peewee calls this for each new connection, right after the pragmas have read the file. Later, another file
+        # could be at the path.
         database._initialize_connection = self._note  # type: ignore[attr-defined]
 
     def are_displaced(self, open_log: Callable[[], object]) -> bool:
-        """Return True if this thread's connection has files that no other process sees: they were deleted or replaced.
+        """Return True if the files that this thread's connection has open were deleted or replaced.
 
-        Costs three calls of the system, because each transaction begins with it.
+        Makes only three system calls, because it runs at the beginning of each transaction.
 
         Args:
             open_log: makes the connection open the log, if the pragmas did not.

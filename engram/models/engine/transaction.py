@@ -495,8 +495,7 @@ class Store(Reader):
         Everything in it commits together or not at all. Keep it short: don't use a model, a file or the network inside.
 
         Raises:
-            StoreError: SQLite fails; or the files at the path are no longer those that are open, so that nobody would
-                ever see what is written.
+            StoreError: SQLite fails, or the open files were deleted or replaced, so that the changes would be lost.
         """
         with self._mapped_errors(is_transaction=True):
             if self._database.in_transaction():
@@ -554,7 +553,7 @@ class Store(Reader):
         return file_identity(self.path)
 
     def is_displaced(self) -> bool:
-        """Return True if no other process sees the files that this thread has open: they were deleted or replaced."""
+        """Return True if the files that this thread has open were deleted or replaced."""
         self._ensure_connected()
         return self._files.are_displaced(self.data_version)
 

@@ -142,7 +142,7 @@ class Clock:
             self._hlc = next_clock(self._hlc, self._tx.now_ms() + self.server.clock_error_ms)
             return [self._hlc, self.server.device_id, value]
         hlc = clock_of(at_ms + self.server.clock_error_ms)
-        # Later stamps must be greater, even if the machine's clock was ahead at that time.
+        # Later stamps must be greater, even if the machine's clock was ahead at ``at_ms``.
         self._hlc = max(self._hlc, hlc)
         return [hlc, self.server.device_id, value]
 
@@ -319,7 +319,7 @@ def first_row(
 
 
 def _is_decided(step: Change) -> bool:
-    """Return True for a step that is part of what machines say: by hand, by an extractor, or from another machine."""
+    """Return True for a step that hubs are told: one made by hand, by an extractor or on another machine."""
     return step.actor in _BY_HAND or step.action in (EXTRACT, SYNC)
 
 

@@ -89,7 +89,7 @@ def is_kept_by_hand(memory: Memory) -> bool:
 
 
 def is_settled_by_hand(store: Reader, memory: Memory) -> bool:
-    """Return True for a memory that was kept by hand, or whose text or use a person or an agent has ever decided."""
+    """Return True for a memory that was kept by hand, or that a person or an agent has ever changed or judged."""
     return is_kept_by_hand(memory) or any(step.is_by_hand for step in history_of(store, memory.episode_id))
 
 

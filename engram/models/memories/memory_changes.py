@@ -55,13 +55,13 @@ class ChangeListener:
     def changed(
         self, tx: Tx, before: Memory, after: Memory, action: str, actor: Actor, at_ms: int | None = None
     ) -> None:
-        """Fields of a memory changed, at ``at_ms`` if not now."""
+        """Fields of a memory changed, at the time ``at_ms`` (default: now)."""
 
     def erased(self, tx: Tx, before: Memory, after: Memory) -> None:
         """Words of a memory were forgotten."""
 
     def moved(self, tx: Tx, episode_ids: Query) -> None:
-        """The memories whose ids the query selects are about to move, or their project got another identity."""
+        """The memories that the query selects are about to move, or their project's identity changed."""
 
     def deleted(self, tx: Tx, memory: Memory, *, is_purge: bool) -> None:
         """A memory is about to be deleted permanently."""
@@ -190,8 +190,8 @@ def change_alone(
 ) -> Memory:
     """Store changed fields and a step of history that records them; if there are none, store only the step.
 
-    The memories that it had replaced remain replaced: if it was judged outdated, they are even more so. ``at_ms`` is
-    when the change was made, if not now.
+    Memories that it replaced remain replaced, even if it is archived: if it is outdated, so are they. ``at_ms`` is the
+    time of the change (default: now).
     """
     after = memory
     if changes:
@@ -208,7 +208,7 @@ def change_alone(
     return after
 
 
-#: Fields on which a bite's text, or the projects that see it, depend.
+#: Fields that determine a bite's text, or which projects see it.
 _SHOWN_FIELDS = ("kind", "summary", "scope", "project_id", "stale_reason", "valid_to_ms")
 
 
@@ -447,12 +447,12 @@ REPLACED = "replace evidence"
 
 
 def link_evidence(tx: Tx, session_id: str) -> None:
-    """Record the turns of a session's evidence that is older than they are here, such as that of recovered memories."""
+    """Link a session's evidence to turns that were stored after it, as happens with recovered memories."""
     memory_writes.link_evidence(tx, tables.Evidence.session_id == session_id)
 
 
 def unlink_evidence(tx: Tx, turn_id: int) -> None:
-    """Record that the turn of its evidence is unknown, because its row is deleted and another turn may get its id."""
+    """Unlink evidence from a turn whose row is about to be deleted, since another turn may get the same row id."""
     tx.run(tables.Evidence.update(turn_id=None).where(tables.Evidence.turn_id == turn_id))
 
 

@@ -25,7 +25,7 @@ BY_HAND_ACTIONS = ("edit", "pin", "unpin", *JUDGEMENT_ACTIONS.values(), TAKE_BAC
 
 #: Action recorded for a memory that was imported from a file. It is never exported.
 IMPORT = "import"
-#: Action recorded for a memory that came back with its project, which a restored backup did not have yet.
+#: Action recorded for a memory that was carried over with its project, because a restored backup lacked the project.
 RETURN = "return"
 #: Action recorded for a memory that lost words or evidence because they were forgotten.
 ERASE = "erase"
@@ -274,7 +274,7 @@ def update_run(tx: Tx, run: Run, *, position: str, report: Mapping[str, Any], st
 
 
 def _report_text(tx: Tx, report: Mapping[str, Any]) -> str:
-    """Return a report as it is stored: without lines about memories that were forgotten while the run was going on."""
+    """Return a report as it is stored: without lines about memories that were forgotten during the run."""
     text = json.dumps(report, ensure_ascii=False)
     gone = forgotten_memories(tx, set(MEMORY_ID.findall(text)))
     if not gone:
@@ -287,7 +287,7 @@ def cut_report(
     is_kept: Callable[[str], bool],
     clean_note: Callable[[str, str], str | None] | None = None,
 ) -> dict[str, Any]:
-    """Return a run's report without some lines, which are also removed from the notes that it keeps for an undo.
+    """Return a run's report without some lines, which are also removed from the copies of notes kept for an undo.
 
     Args:
         is_kept: returns True for a line to keep.

@@ -107,7 +107,7 @@ def why_not_removed(store: Reader, memory: Memory, imported: frozenset[str]) -> 
     begin = max((step.id for step in steps if step.action == IMPORT), default=0)
     for step in steps:
         if step.action in (RESTORE, RELEASE):
-            # What had replaced it was removed, as it may be by this undo.
+            # The memory that had replaced it was removed, as this undo may do, too.
             continue
         if step.id > begin and step.actor is not Actor.TIDYING:
             return f"it has been changed since ({step.action})"

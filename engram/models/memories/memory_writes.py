@@ -136,10 +136,10 @@ def insert_evidence(tx: Tx, row_id: int, evidence: Sequence[Evidence]) -> int:
 
 
 def link_evidence(tx: Tx, which: ColumnBase) -> None:
-    """Record the turns of evidence that matches a condition and whose turn is unknown, if its entries belong to turns.
+    """Link evidence that matches a condition and has no turn yet to the turns that contain its entries.
 
-    Evidence without a session was extracted on another machine, perhaps by a better extractor than the one here, which
-    must not withdraw it: it stays without a turn.
+    Evidence without a session was extracted on another machine. It stays unlinked, so that the local extractor, which
+    may be worse, does not archive its memory.
     """
     evidence, entry, turn = tables.Evidence, tables.Entry, tables.Turn
     is_unlinked = evidence.turn_id.is_null() & evidence.uuid.is_null(False) & (evidence.session_id != "")

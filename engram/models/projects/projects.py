@@ -120,7 +120,7 @@ def find_project_of_identity(store: Reader, identity: str) -> ProjectRow | None:
 
 
 def name_of_scope(store: Reader, scope: str) -> str:
-    """Return what is paused, in a word: a project's name, "everything" for "", or another scope itself."""
+    """Return the display name of a pause's scope: a project's name, "everything" for "", or else the scope itself."""
     project = find_project_of_identity(store, scope) if scope else None
     return scope or "everything" if project is None else project.name
 
@@ -174,9 +174,9 @@ def claims_of(store: Reader, identity: str) -> list[Claim]:
 
 
 def _rank(claim: Claim) -> tuple[bool, bool, bool]:
-    """Return the place of a claim: first those with a recognisable repository, and of these the one with the folder.
+    """Return a sort key for claims: recognisable repositories come first, among them those with a known folder.
 
-    A repository that is known only by its path, because it was elsewhere, comes after others.
+    Of the recognisable ones, those known only by the path of a remote on the same machine come last.
     """
     is_recognisable = bool(claim.remote or claim.first_commit)
     return not is_recognisable, claim.remote.startswith("/") and not claim.first_commit, not claim.project.root
@@ -192,10 +192,10 @@ def repository_begun_in(store: Reader, cwd: str) -> ProjectRow | None:
 
 
 def plain_until_ms(store: Reader, project: ProjectRow) -> int | None:
-    """Return until when a project's folder was known to be no repository; None if it is not known, or if it ever was.
+    """Return the last time at which a project's folder was known not to be a repository; None if it ever was one.
 
-    It is known only if no hints were found there: Claude Code writes ``HEAD`` as the branch outside a repository, but
-    also for a detached head.
+    Hints must have been looked for there and not found, because the branch in a transcript is not enough: Claude Code
+    writes ``HEAD`` outside a repository, but also for a detached head.
     """
     turn, row = tables.Turn, tables.Project
     if not store.fetch_value(row.select(row.hints_at_ms).where(row.id == project.id)):
@@ -309,14 +309,13 @@ def ensure_project(
 def _names_for(
     wanted_name: str, identity: str, remote: str, namesake: str, *, is_clean: Callable[[str], bool]
 ) -> Iterator[str]:
-    """Yield names for a project, the best first: the wanted one, with what tells it apart before it, with a number.
+    """Yield names for a project, best first: the wanted name, then with a prefix, then with a number.
 
-    That is the nearest enclosing folder that the path of ``namesake``, which has the name already, doesn't share, or
-    else the owner of the remote. No name contains a slash, so that none is taken for a folder.
+    The prefix is the nearest enclosing folder that is not in the path of ``namesake``, the project that already has the
+    name, or else the owner of the remote. No name contains a slash, so that none is mistaken for a folder.
 
     Args:
-        is_clean: returns False for text that looks like a secret, such as a hash. What does so only with what is added
-            to it is none.
+        is_clean: returns False for text that looks like a secret, such as a hash; such a prefix is not used.
     """
     yield wanted_name
     owners = remote.split("/")[1:-1] if is_shareable(remote) else []

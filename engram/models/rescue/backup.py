@@ -62,7 +62,7 @@ class Backup:
 def list_backups(folder: Path, clock: Clock = SYSTEM_CLOCK) -> list[Backup]:
     """Return the backups in a folder, newest first, without links or half-written files.
 
-    Those from after tomorrow come last: the clock was ahead when they were made, so that others may be newer.
+    Backups dated more than a day ahead come last: the clock was wrong when they were made, so others may be newer.
     """
     found, tomorrow_ms = [], clock.now_ms() + DAY_MS
     for path in folder.glob(BACKUP_NAMES):

@@ -140,7 +140,7 @@ def recover_by_hand(
     memories = changed = tombstones = 0
     is_complete = not sources
     unread: set[str] = set()
-    #: Parts that a newer source had: an older one no longer says how they are.
+    #: Parts that were read from a newer source, so that an older source is no longer consulted about them.
     carried_parts: set[str] = set()
     present = {str(name) for name in store.fetch_values(tables.Memory.select(tables.Memory.episode_id))}
     for number, path in enumerate(sources):
@@ -195,7 +195,7 @@ def carry_forgotten(store: Store, sources: Sequence[Path]) -> None:
 
 @contextlib.contextmanager
 def _skipping_damage(source: Store, part: str, carried_parts: set[str] | None = None) -> Iterator[None]:
-    """Log which part of a source can't be read, and continue with the next part; note one that can be read."""
+    """Log a part of a source that can't be read, and continue with the next part; record one that can be read."""
     try:
         yield
         if carried_parts is not None:
@@ -213,7 +213,7 @@ def _carry_tombstones(store: Store, source: Store) -> int:
 
 
 def _carry_news(store: Store, source: Store) -> None:
-    """Carry over what earlier damage has cost: it is not made good by a new memory.db."""
+    """Carry over the records of earlier damage and lost writes, which a new memory.db does not make good."""
     carry_lost_writes(store, source)
     with store.transaction() as tx:
         for key, text in metas_beginning_with(source, RESCUE).items():
@@ -433,9 +433,10 @@ def _carry(store: Store, source: Store, one: Memory, action: str, actor: Actor, 
 
 
 def _evidence_in(source: Store, memory: Memory) -> list[Evidence]:
-    """Return a memory's evidence; none if it can't be read, because its words are worth more.
+    """Return a memory's evidence; none if it can't be read, so that the memory's text is recovered nevertheless.
 
-    A turn has another row id here. A queued prompt, which has no id, is identified by the key of its turn.
+    Turns have different row ids here, so they are left out. A queued prompt, which has no id, is identified by the key
+    of its turn.
     """
     try:
         return [

@@ -32,7 +32,7 @@ def pause(store: Store, scope: str, until_ms: int) -> None:
     """Stop reading, storing and injecting. ``scope`` is a project's identity, or "" for everything."""
     with store.transaction() as tx:
         tx.run(tables.Pause.insert(scope=scope, until_ms=until_ms).on_conflict_replace())
-        # It goes on from the beginning of a pause that has not ended yet.
+        # If the scope is already paused, the pause keeps its beginning.
         now, pauses = tx.now_ms(), _load(tx)
         going_on = [pause for pause in pauses if pause[0] == scope and pause[1] <= now < pause[2]]
         begun = min((pause[1] for pause in going_on), default=now)
@@ -51,12 +51,12 @@ def resume(store: Store, scope: str) -> int:
 
 
 def paused_scopes(store: Reader) -> frozenset[str]:
-    """Return what is paused, in every spelling of a project's identity."""
+    """Return the scopes that are paused, with every spelling of a project's identity."""
     return frozenset(spelling for scope in current_pauses(store) for spelling in spellings_of(scope))
 
 
 def is_paused(store: Reader, identity: str) -> bool:
-    """Return True if everything is paused, or the project to which something belongs, or may belong."""
+    """Return True if everything is paused, or a project to which text with this identity belongs or may belong."""
     return any(not scope or may_be_of(identity, scope) for scope in current_pauses(store))
 
 
@@ -95,7 +95,8 @@ def carry_pauses(tx: Tx, source: Store, *, is_newer: bool) -> None:
 def copy_pauses(tx: Tx, source: Reader, scopes: Mapping[str, str]) -> None:
     """Add another database's pauses of some scopes, each under the scope that it has here.
 
-    Where everything is paused for as long, the source's pause of everything goes on only as a part of that.
+    If everything is paused here for at least as long as in the source, the source's pause of everything ends now in
+    the copy, because the pause here covers the rest.
     """
     table, here, now = tables.Pause, current_pauses(tx), tx.now_ms()
 
@@ -114,7 +115,7 @@ def copy_pauses(tx: Tx, source: Reader, scopes: Mapping[str, str]) -> None:
 
 
 def drop_pauses(tx: Tx, scopes: Collection[str]) -> None:
-    """Delete the present and past pauses of scopes that another memory holds from now on."""
+    """Delete the current and past pauses of scopes that have moved to another memory."""
     _save_pauses(tx, [pause for pause in _load(tx) if pause[0] not in scopes])
     tx.run(tables.Pause.delete().where(tables.Pause.scope.in_(sorted(scopes))))
 
@@ -447,25 +448,25 @@ def _lease(name: str) -> Query:
     return tables.Lease.select().where(tables.Lease.name == name)
 
 
-# -- Decide what is old by a clock that may be wrong for a while.
+# -- Decide what is old, although the clock may be temporarily wrong.
 
 _CLOCK_KEY = "clocks"
-#: By how much the wall clock must move beside the steady clock for a jump, and for how long a jump ahead is doubted, in
-#: milliseconds. Without a jump, the clocks are noted as often as a jump is long.
+#: Minimum difference between the wall clock and the steady clock that counts as a jump, and how long a jump ahead is
+#: distrusted, in milliseconds. Without a jump, the clocks are recorded once per minimum jump.
 _JUMP_MS, _DOUBT_MS = 3_600_000, 86_400_000
 
 
 def settled_ms(store: Reader) -> int:
-    """Return the time by which old things are archived and deleted, in milliseconds since 1970.
+    """Return the current time for deciding what is old enough to archive or delete, in milliseconds since 1970.
 
-    It is the wall clock's, without jumps ahead in the last 24 hours since the machine started. A clock that was a year
-    ahead for a moment would otherwise make everything old.
+    This is the wall clock without its jumps ahead in the last 24 hours since the machine started. Otherwise, a clock
+    that is a year ahead for a moment would make everything old.
     """
     return store.now_ms() - sum(by for _, by in _compare_clocks(store)[0])
 
 
 def watch_clock(store: Store) -> None:
-    """Note how the wall clock moves beside the steady clock, so that ``settled_ms`` knows about a jump."""
+    """Record the wall clock and the steady clock, so that ``settled_ms`` can detect a jump between them."""
     known, noted = get_meta(store, _CLOCK_KEY), _compare_clocks(store)
     jumps, _, steady = json.loads(known) if known else ([], 0, 0)
     if known is None or noted[0] != jumps or not 0 <= noted[2] - steady < _JUMP_MS:
@@ -474,10 +475,11 @@ def watch_clock(store: Store) -> None:
 
 
 def _compare_clocks(store: Reader) -> tuple[list[list[int]], int, int]:
-    """Return the jumps ahead that are doubted, and what the wall clock and the steady clock say now.
+    """Return the jumps ahead that are still distrusted, and the current values of the wall clock and the steady clock.
 
-    A jump is its time by the steady clock and its length. Each is doubted for its own 24 hours: a machine that stands
-    still every night, such as a virtual one, would otherwise fall behind for good. A jump back undoes the last ones.
+    A jump is stored as its time by the steady clock, and its length. Each expires after its own 24 hours, because a
+    virtual machine that is suspended every night would otherwise fall behind for good. A jump back cancels the latest
+    jumps ahead.
     """
     wall, steady = store.now_ms(), int(store.clock.steady_seconds() * 1000)
     known = get_meta(store, _CLOCK_KEY)

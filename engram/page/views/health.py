@@ -58,11 +58,11 @@ TITLES = {
     "suspect": "Memories held back from Claude",
     "unreadable": "Lines that could not be read",
 }
-#: Check that fails → what follows from it, if its detail doesn't say so.
+#: Failed check → its consequence, if the check's detail doesn't state it.
 EFFECTS = {"hooks": "Without these hooks, Claude Code does not call Engram, and Claude is shown nothing:"}
-#: How the advice begins for what needs no action.
+#: The first words of the advice if no action is needed.
 SETTLED = "Nothing to do"
-#: Check → path and title of the view in which it is settled.
+#: Check → path and title of the view in which the user can resolve it.
 WHERE = {
     "given up": ("tasks", "Tasks"),
     "moved project": ("projects", "Projects"),
@@ -93,14 +93,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """Everything that one command or view settles."""
+    """All findings that the same command or view resolves."""
 
     is_bad: bool
     #: Title and detail of each check.
     found: tuple[tuple[str, str], ...]
     #: The advice before the command, the command, and the advice after it.
     advice: tuple[str, str, str]
-    #: Path and title of the view in which it is settled; None if there is none.
+    #: Path and title of the view that resolves it; None if there is none.
     where: tuple[str, str] | None
 
     @property

@@ -89,7 +89,7 @@ class Said:
 def show(request: PageRequest) -> Answer:
     """List memories that match the words; the answer to a question follows once typing pauses."""
     selection = _selection(request)
-    # A list that is loaded again after a change has the form of a whole page; only typing waits for the answer.
+    # A list that is reloaded after a change is rendered as on a full page; the answer comes later only while typing.
     is_again = request.target == "listed"
     values = _list_values(request, selection) | {"is_typed": request.is_fragment and not is_again}
     if not values["is_typed"]:
@@ -109,7 +109,7 @@ def show_answer(request: PageRequest) -> Answer:
 
 def _list_values(request: PageRequest, selection: Selection) -> dict[str, Any]:
     offset = request.number("from")
-    # One more than is shown: it says whether there is a next page.
+    # Request one more than is shown, to find out whether there is a next page.
     listing = browse(request.store, selection, limit=MAX_ROWS + 1, offset=offset)
     memories, facets = listing.memories[:MAX_ROWS], listing.facets
     if selection.text and not (selection.kind or selection.state) and facets is not None and not facets.total:

@@ -26,7 +26,7 @@ SOURCES = {
     "environment": "the environment variable ENGRAM_{}",
     "flag": "a flag when the page was started",
 }
-#: A number of seconds, or any other number, from which it is also shown in a readable form.
+#: Minimum number of seconds, and minimum of any other number, that is also shown in a readable form.
 MIN_SPAN_SECONDS, MIN_LARGE = 120, 10_000
 
 
@@ -34,7 +34,7 @@ MIN_SPAN_SECONDS, MIN_LARGE = 120, 10_000
 class Row:
     name: str
     value: str
-    #: The value in a readable form, such as ``20 min`` for 1200 seconds; "" if it is readable.
+    #: The value in a readable form, such as ``20 min`` for 1200 seconds; "" if the value itself is readable.
     readable: str
     meaning: str
     #: The default, with `code` in backticks.

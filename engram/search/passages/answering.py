@@ -1,8 +1,8 @@
 """Choose the sentences of a turn that answer a question, rather than those that only repeat it.
 
-The passages closest to a question are often the question itself, as the user asked it then, and what the assistant said
-before it looked. What answers it follows in the same message, or in a later one of the turn: a reason, if the question
-asks why; a repair, if it asks how something was solved; a name, if it asks for one.
+The passages closest to a question are often the same question, as the user asked it earlier, and what the assistant
+said before it investigated. The answer follows in the same message or in a later one of the turn: a reason if the
+question asks why, a repair if it asks how something was solved, or a name if it asks for one.
 """
 
 from __future__ import annotations
@@ -52,23 +52,24 @@ _ASKS_NAME = lazy_regex(
     r"heißt)\b"
 )
 _SPEAKS = r"(?:correct|clarify|mention|note|say|add that|point out|warn|admit)\b"
-#: How the assistant begins to say what it does next, or what it does now. "Let's Encrypt" is a name.
+#: The beginning of an announcement of what the assistant is doing or about to do. "Let's Encrypt" is a name.
 _IS_ANNOUNCED = lazy_regex(
     r"\W*+(?:(?:good|great|perfect|ok(?:ay)?|now|next|first|then|excellent|right|yes|done|and|so|also|wait|but)\b"
     r"[\s,.!—–:-]*+)*+(?:let me|let['’]s(?! (?-i:[A-Z]))|i['’]ll|i will(?! (?:not|never))|i['’]m going to|"
     rf"i need to(?! {_SPEAKS})|i should(?! (?:not|have|{_SPEAKS}))|(?P<doing>running|waiting))\b",
     re.IGNORECASE,
 )
-#: "Now remove the call" is what the assistant does next, too.
+#: Another such beginning: "Now remove the call".
 _IS_NEXT_STEP = lazy_regex(
     r"\W*+(?:(?:good|great|perfect|ok(?:ay)?|excellent|right|yes|done|and|so)\b[\s,.!—–:-]*+)*+(?:now|next)\b[\s,:]*+"
     r"(?:also |i )?(?:add|build|check|clean|commit|create|delete|extract|fix|implement|look|make|move|push|read|"
     r"refactor|remove|rename|replace|rewrite|simplify|update|verify|wire|write)(?!\w|['’])",
     re.IGNORECASE,
 )
-#: What makes such a sentence say more than that: a reason, or words after a colon.
+#: What makes an announcement informative: a reason, or words after a colon.
 _TELLS = lazy_regex(r"\b(?:because|therefore|weil|denn)\b|:\s++\S++\s++\S++\s++\S", re.IGNORECASE)
-#: "Running the tests" may also be the subject of a statement: it is announced if it ends so, or is as short as this.
+#: "Running the tests" may also be the subject of a statement. It is an announcement if it ends like this or has at most
+#: ``MAX_DOING_WORDS`` words.
 _ENDS_ANNOUNCED = lazy_regex(
     r"(?:…|\.{3}|:)(?:(?!…|\.{3}|:)\W)*+$|\bto (?:check|confirm|ensure|make sure|see|verify)\b", re.IGNORECASE
 )
@@ -83,7 +84,7 @@ _CODE = lazy_regex(r"`[^`\n]*+`")
 _MARKER = lazy_regex(r"\s*+(?:[-*+•>]|\d{1,3}[.)]|#{1,6})\s*+")
 _HEADING = lazy_regex(r"\s*+(?:#{1,6}\s|\*\*[^*]{2,80}\*\*:?\s*+$)")
 _FENCE = lazy_regex(r"\s*+(?:```|~~~)")
-#: Maximum number of words by which a list is continued to its end, and what stands for a longer rest.
+#: Maximum number of words by which a list is continued to its end, and the mark for a longer rest.
 MAX_REST_WORDS = 25
 _MORE = " …"
 _USERS = frozenset({Role.USER, Role.CONTEXT, Role.PROGRAM})
@@ -96,7 +97,7 @@ class Wanted:
     coverage: Coverage
     #: A pattern for sentences that give a reason or a repair; None if the question asks for neither.
     form: re.Pattern[str] | None
-    #: The question asks for a name, which may follow what contains the question's words.
+    #: True if the question asks for a name, which may follow the sentence with the question's words.
     asks_name: bool
     stems: frozenset[str]
     #: The texts that were judged wrong, normalised (``are_barred``).
@@ -110,13 +111,13 @@ class Wanted:
         return cls(coverage, form, asks_name, stems(topic_words(question)), frozenset(barred))
 
     def is_given_in(self, text: str) -> bool:
-        """Return whether a text gives the reason or the repair that the question asks for, outside of quoted code."""
+        """Return True if a text outside of quoted code gives the reason or repair that the question asks for."""
         return self.form is not None and self.form.search(_CODE.sub("", text.lower())) is not None
 
     def is_idle(self, sentence: str) -> bool:
-        """Return whether a sentence says nothing that could answer the question."""
+        """Return True if a sentence says nothing that could answer the question."""
         if _IS_FILLER.fullmatch(sentence.lower()):
-            # "All tests pass." answers whether they do.
+            # "All tests pass." is an answer if the question is whether they do.
             said = stems(word for word in topic_words(sentence) if not word.isdigit())
             return self.form is not None or self.asks_name or not said or not said <= self.stems
         announced = _IS_ANNOUNCED.match(sentence)
@@ -127,20 +128,20 @@ class Wanted:
         return not (announced and announced["doing"]) or is_short or _ENDS_ANNOUNCED.search(sentence) is not None
 
 
-# -- Choose what is shown of a turn. Pure.
+# -- Choose which parts of a turn to show. Pure.
 
-#: Maximum number of words that are shown of a turn, of one message in it, and of the user's words that it answers.
+#: Maximum number of words to show from a turn, from one of its messages, and from the user's words that it answers.
 MAX_WORDS, MAX_PART_WORDS, MAX_ASKED_WORDS = 110, 80, 24
-#: Likewise, in characters, because a pasted log has long words.
+#: Maximum number of characters to show from the user's words, because a pasted log has long words.
 MAX_ASKED_CHARACTERS = 150
-#: Number of characters of a turn that are looked at.
+#: Maximum number of characters of a turn to examine.
 MAX_TURN_CHARACTERS = 60_000
-#: A run of sentences of the wanted form is worth the share of the question's words that it contains, this share of
-#: those in the sentence or heading before it, and what it gains in an entry that the search found, and in the last.
+#: The worth of a sentence is the share of the question's words that it contains, plus ``TAKEN_UP`` times the share of
+#: those in the sentence or heading before it, plus a bonus in an entry that the search found, and in the last entry.
 TAKEN_UP, FOUND, LAST = 0.6, 0.25, 0.15
-#: Minimum worth of such a run, and number of words that it adds to the question.
+#: Minimum worth of such a sentence, and minimum number of words in it that are not in the question.
 MIN_WORTH, MIN_NEW_WORDS = 0.3, 3
-#: How much more such a run must be worth than what was found anyway.
+#: By how much the worth of such a sentence must exceed that of the parts that the search found.
 MIN_GAIN = 0.3
 
 
@@ -151,7 +152,7 @@ class _Unit:
     start: int
     stop: int
     size: int
-    #: It says nothing that could answer a question.
+    #: True if it says nothing that could answer the question.
     is_idle: bool
     is_heading: bool
     is_code: bool
@@ -161,7 +162,7 @@ class _Unit:
 
 
 def answering(said: Sequence[TextBlock], parts: Sequence[Part], wanted: Wanted) -> list[Part]:
-    """Return what is shown of a turn: each part that the search found, continued, and the answer that they lack."""
+    """Return the parts of a turn to show: those that the search found, extended, and the answer if they lack it."""
     blocks = _within(said)
     places = [_place_of(part, blocks) for part in parts]
     found = {part.uuid for part in parts}
@@ -193,7 +194,7 @@ def answering(said: Sequence[TextBlock], parts: Sequence[Part], wanted: Wanted) 
             shown[place or (len(blocks), number)] = replace(part, text=text)
             left -= len(text.split())
     if not any(part.role not in _USERS for part in shown.values()):
-        # Only the question, or what the assistant said before it looked, was found.
+        # The search found only the question, or what the assistant said before it investigated.
         run = max(_runs_in(blocks, found, wanted), key=lambda run: run.worth, default=None)
         if run is not None:
             text = _continued(blocks[run.block].text, run.start, run.stop, wanted, MAX_PART_WORDS)
@@ -210,13 +211,13 @@ def _within(said: Sequence[TextBlock]) -> list[TextBlock]:
 
 
 def _place_of(part: Part, blocks: Sequence[TextBlock]) -> tuple[int, int] | None:
-    """Return the number of the text that contains a part, and where the part begins in it."""
+    """Return the index of the text that contains a part, and the position of the part in it."""
     of_entry = ((number, block.text.find(part.text)) for number, block in enumerate(blocks) if block.uuid == part.uuid)
     return next(((number, at) for number, at in of_entry if at >= 0), None)
 
 
 def _worth_of(part: Part, wanted: Wanted) -> float:
-    """Return what a part that the search found is worth as an answer: 0 if it lacks what the question asks for."""
+    """Return the worth of a part that the search found; 0 if it lacks what the question asks for."""
     units = [unit for unit in _units_of(part.text, wanted) if not unit.is_idle]
     given = [unit for unit in units if part.role not in _USERS and wanted.is_given_in(unit.of(part.text))]
     if not given:
@@ -233,7 +234,7 @@ class _Run:
 
 
 def _forms_in(blocks: Sequence[TextBlock], found: set[str], wanted: Wanted) -> Iterator[_Run]:
-    """Yield the assistant's sentences that have the form that the question asks for, with their worth."""
+    """Yield the assistant's sentences of the form that the question asks for, with their worth."""
     if wanted.form is not None:
         yield from _runs_in(blocks, found, wanted, with_form=True)
 
@@ -241,7 +242,7 @@ def _forms_in(blocks: Sequence[TextBlock], found: set[str], wanted: Wanted) -> I
 def _runs_in(
     blocks: Sequence[TextBlock], found: set[str], wanted: Wanted, *, with_form: bool = False
 ) -> Iterator[_Run]:
-    """Yield the assistant's sentences that say something about the question, with their worth."""
+    """Yield the assistant's sentences that say something about the question's subject, with their worth."""
     last = max((number for number, block in enumerate(blocks) if block.role is Role.ASSISTANT), default=-1)
     for number, block in enumerate(blocks):
         if block.role is not Role.ASSISTANT:
@@ -261,7 +262,9 @@ def _runs_in(
 
 
 def _shares(text: str, units: Sequence[_Unit], place: int, coverage: Coverage) -> tuple[float, float]:
-    """Return the share of the question's words that a sentence contains, and of those that it takes up."""
+    """Return a sentence's share of the question's words, and the weighted share of those in the sentence or heading
+    before it.
+    """
     own = coverage.stems_in(units[place].of(text))
     before: frozenset[str] = frozenset()
     if place and "\n\n" not in text[units[place - 1].stop : units[place].start]:
@@ -273,7 +276,7 @@ def _shares(text: str, units: Sequence[_Unit], place: int, coverage: Coverage) -
 
 
 def _units_of(text: str, wanted: Wanted) -> list[_Unit]:
-    """Return the sentences and lines of a message, without fences; a list marker belongs to what follows it."""
+    """Return the sentences and lines of a message, without fences; a list marker belongs to the text after it."""
     spans: list[tuple[int, int]] = []
     for start, stop in sentence_spans(text):
         if spans and _MARKER.fullmatch(text[slice(*spans[-1])]) and "\n" not in text[spans[-1][1] : start]:
@@ -294,10 +297,10 @@ def _units_of(text: str, wanted: Wanted) -> list[_Unit]:
 
 
 def _continued(text: str, start: int, stop: int, wanted: Wanted, max_words: int) -> str:
-    """Return a part of a message without sentences that say nothing, and with those that follow it.
+    """Return a part of a message without uninformative sentences, extended by the sentences that follow it.
 
-    Sentences that stand next to each other keep what is between them; others are on lines of their own. A list is
-    shown to its end if it fits. "…" says that it has further items, or may have.
+    Adjacent sentences keep the white space between them; others are on separate lines. A list is shown to its end if
+    that fits; otherwise "…" says that it has, or may have, more items.
     """
     kept: list[_Unit] = []
     size = 0
@@ -328,25 +331,25 @@ def _continued(text: str, start: int, stop: int, wanted: Wanted, max_words: int)
 
 
 def worth_of(parts: Sequence[Part], wanted: Wanted) -> float:
-    """Return what parts are worth as an answer: the share of the question's words, if they give what it asks for."""
+    """Return the worth of parts as an answer: their share of the question's words; 0 if they lack what it asks for."""
     if not any(part.role not in _USERS and wanted.is_given_in(part.text) for part in parts):
         return 0.0
     return wanted.coverage.share(wanted.coverage.stems_in("\n".join(part.text for part in parts)))
 
 
-# -- The best passages of an answer, each with what its turn says in answer.
+# -- Extend the best passages of an answer by what their turns say in answer to the question.
 
-#: Number of the best passages that are looked at, because a turn may be long.
+#: Number of passages to extend, best first, because a turn may be long.
 MAX_TURNS = 5
-#: What the worth of an answer adds to the closeness of its hit, and to its place: a passage comes before the one ahead
-#: of it if its answer is worth ``STEP / WORTH`` more.
+#: Factor by which the worth of an answer adds to its hit's closeness, and the step in rank: a passage moves ahead of
+#: the one before it if its answer is worth ``STEP / WORTH`` more.
 WORTH, STEP = 0.3, 0.2
 
 
 def answered(store: Reader, found: Sequence[Hit], wanted: Wanted) -> tuple[list[Hit], dict[str, float]]:
-    """Return passages, best first, each with the sentences of its turn that answer; and id → what its answer is worth.
+    """Return passages, best first, each with the sentences of its turn that answer; and id → the worth of its answer.
 
-    Only the best passages are changed, or change places.
+    Only the first ``MAX_TURNS`` passages are extended or change their order.
     """
     best = [hit for hit in found[:MAX_TURNS] if hit.parts_of_turn]
     turns = texts_of_turns(store, [hit.turn_id for hit in best if hit.turn_id])
@@ -380,7 +383,7 @@ def answered(store: Reader, found: Sequence[Hit], wanted: Wanted) -> tuple[list[
 
 
 def _is_passage_shown(hit: Hit, parts: Sequence[Part]) -> bool:
-    """Return whether the parts contain anything of the passage whose id the hit has."""
+    """Return True if the parts contain anything from the passage with the hit's id."""
     if not hit.evidence:
         return True
     own = [part for part in hit.parts_of_turn if part.uuid == hit.evidence[0].uuid]
@@ -392,7 +395,9 @@ def _is_passage_shown(hit: Hit, parts: Sequence[Part]) -> bool:
 
 
 def _named_by(store: Reader, hit: Hit, turn: Turn, wanted: Wanted) -> Hit:
-    """Return a hit with the id of the passage whose words it shows, so that a judgement on it is about these words."""
+    """Return a hit with the id of the passage that it actually shows, so that a judgement on the hit applies to that
+    text.
+    """
     best = max(hit.parts_of_turn, key=lambda part: (worth_of([part], wanted), part.role not in _USERS))
     first = best.text[slice(*sentence_spans(best.text)[0])]
     places = (n for n, block in enumerate(turn.said) if block.uuid == best.uuid and first in block.text)

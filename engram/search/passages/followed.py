@@ -40,9 +40,9 @@ MAX_FOLLOWED_CHARACTERS = 160
 MIN_SAME_SHARE, MIN_SAME_WORDS = 0.5, 2
 #: Number of sentences from the beginning of a passage that are compared, and of those after it in its message.
 MAX_SENTENCES = 8
-#: Number of characters by which a sentence is recognised in what is shown, since that may be cut.
+#: Number of characters of a sentence that are compared with the shown text, since that may be cut.
 COMPARED_CHARACTERS = 60
-#: A sentence with fewer words ("Hm, wait.") says nothing that a withdrawal after it could mean.
+#: Minimum number of words in a sentence that a withdrawal after it can refer to; not "Hm, wait."
 MIN_STATEMENT_WORDS = 4
 #: Number of characters of a later prompt that are searched for a withdrawal; it may begin with pasted text.
 MAX_PASTED_CHARACTERS = 600
@@ -68,7 +68,7 @@ _REVERSES = lazy_regex(
     r"moved (?:to|from)|misread|misdiagnosed|red herring|not the (?:cause|problem|reason|issue))\b",
     re.IGNORECASE,
 )
-#: Wordings of a withdrawal that say what is withdrawn, wherever they name it.
+#: Wordings of a withdrawal that name what is withdrawn, before or after them.
 _DROPS = lazy_regex(
     r"\b(?:scratch|scrap|drop|ditch) that\b|\bforget it, (?:we|i) (?:don['’]?t|no longer)\b|\bchanged my mind\b|"
     r"\btake (?:that|it) back\b",
@@ -103,9 +103,9 @@ def what_followed(store: Reader, row_id: int, text: str, role: str) -> LaterText
 
 
 def taken_back_in(shown: str, said: str) -> str:
-    """Return the words of a user's message that take back, correct or doubt the part that is shown; "" if none do.
+    """Return the words of a user's message that withdraw, correct or doubt the shown part; "" if none do.
 
-    Pure. Words that are shown themselves don't count, nor do words that were pasted.
+    Pure. Words that are part of what is shown don't count, nor do pasted words.
     """
     text = f" {_plain(shown)}"
     sentences = sentence_texts(said)
@@ -125,7 +125,7 @@ def taken_back_in(shown: str, said: str) -> str:
 
 
 def _takes_back(later: str, earlier: str, *, is_next: bool) -> bool:
-    """Return True if a sentence withdraws earlier words of its speaker: it names them, or follows them directly."""
+    """Return True if a sentence withdraws earlier words of its speaker, by naming or directly following them."""
     if not takes_back(later):
         return False
     told = prefixes(content_words(earlier))
@@ -136,7 +136,7 @@ def _takes_back(later: str, earlier: str, *, is_next: bool) -> bool:
 
 
 def _doubts(sentence: str) -> bool:
-    """Return True if a sentence corrects the one before it, disagrees with it, or asks what it is worth."""
+    """Return True if a sentence corrects the one before it, disagrees with it or questions it."""
     correction = correction_in(sentence)
     is_correction = correction is not None and not sentence[: correction.start()].strip()
     return is_correction or bool(DISAGREES.search(sentence) or QUESTIONED.search(sentence))
@@ -229,7 +229,7 @@ def _beginning(text: str) -> str:
 MAX_TURN_ENDS = 5
 #: Maximum number of words shown from the end of a turn.
 MAX_OUTCOME_WORDS = 80
-#: Number of words from the last message in a passage itself, from which on its ending adds nothing.
+#: Number of words of the last message in the passage itself that make it unnecessary to show the turn's ending.
 MIN_LAST_WORDS = 30
 #: Minimum number of informative words in it: "Fixed." is not worth showing.
 MIN_TELLING_WORDS = 3
@@ -244,8 +244,8 @@ def ends_of_turns(
     likely to answer the question.
 
     Args:
-        answered: ids of passages that say what the question asks for. If they take it from the last message, its other
-            words are left out.
+        answered: ids of passages that contain what the question asks for. If it is from the turn's last message, the
+            rest of that message is left out.
     """
     best = {hit.turn_id: hit for hit in reversed(hits[:MAX_TURN_ENDS]) if hit.turn_id is not None}
     _, barred = barred_quotations(store)

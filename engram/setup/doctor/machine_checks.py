@@ -240,7 +240,7 @@ def check_service(machine: Machine) -> Iterator[Check]:
 
 
 def _forms_of(value: str) -> tuple[str, ...]:
-    """Return a path as a launchd agent and a systemd unit contain it."""
+    """Return a path in the form that launchd agents and systemd units contain."""
     quoted = quoted_word(value)[1:-1]
     return escape(value), quoted, quoted.replace("$", "$$")
 

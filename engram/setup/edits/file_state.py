@@ -109,7 +109,7 @@ def check_writable(path: Path, real: Path, state: FileState) -> None:
 
 
 def missing_folders(folder: Path) -> list[Path]:
-    """Return a folder and its parents as far as they are missing, outermost first.
+    """Return a folder and its parents that don't exist yet, outermost first.
 
     Raises:
         InstallError: a file is in the way.
@@ -155,7 +155,7 @@ def write_state(real: Path, state: FileState, data: bytes) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         if error.errno not in (errno.EBUSY, errno.EXDEV) or state.kind is not StateKind.FILE:
-            # The temporary name means nothing to the user.
+            # The user doesn't know the temporary name.
             error.filename, error.filename2 = str(real), None
             raise
         _write_in_place(real, state, data)
@@ -195,7 +195,8 @@ def _write_in_place(real: Path, state: FileState, data: bytes) -> None:
         _overwrite(real, data)
         os.chmod(real, state.mode)
     except OSError:
-        # On a full disk, a part was written; the old content has its space already.
+        # On a full disk, the new content was written only in part; the old content fits, because its space is still
+        # allocated.
         with contextlib.suppress(OSError):
             _overwrite(real, old)
         raise

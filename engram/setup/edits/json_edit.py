@@ -69,7 +69,7 @@ def apply_json(text: str, edit: JsonEdit) -> tuple[str, AppliedJson]:
         worker.remove(entry)
     for entry in edit.add:
         worker.add(entry)
-    # Lists and objects that became empty because something in them was removed go, too.
+    # Lists and objects that became empty by the removal are removed, too.
     for old in worker.done.removed:
         worker.text = _remove_emptied(worker.text, _container(old))
     return worker.text, worker.done

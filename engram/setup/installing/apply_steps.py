@@ -87,7 +87,8 @@ def _finish(run: Run) -> None:
 def _retire(run: Run, steps: set[str], files: set[str]) -> None:
     """Undo the parts of the previous installation that this one no longer has.
 
-    A file that a step moved away is not restored as long as there is that step, which plans only what is there.
+    A file that a step moved away is not restored while the plan still contains that step, which lists only files that
+    are there now.
     """
     ledger = run.journal.ledger
     for record in reversed([step for step in ledger.steps if step.name not in steps]):

@@ -36,7 +36,7 @@ def install_steps(
     Args:
         leftovers: the files of an earlier installation, if no journal is stored.
         check: called after the last step. If it fails, everything is undone.
-        put_back: undoes what the caller had done; called during an undo, while nothing is running.
+        put_back: undoes the caller's own changes; called during an undo, while no process is running.
 
     Raises:
         InstallError: something failed. Everything done in this run was undone, or the message says what was not.
@@ -45,7 +45,8 @@ def install_steps(
         run = Run(home, before_step, check=check, put_back=put_back)
         journal = _recover(run, load_journal(home))
         if not journal.ledger.files and leftovers is not None:
-            # What connects Claude Code goes, even if it is not planned; other agents and the service stay.
+            # The old connection to Claude Code is undone even if the new plan has none; other agents and the service
+            # stay.
             ours = {str(path) for path in plan_files(steps)}
             ours |= {path for path, record in leftovers.files.items() if record.step in ("plugin", "settings")}
             journal.ledger.files = {path: record for path, record in leftovers.files.items() if path in ours}
@@ -82,7 +83,7 @@ def uninstall(
 
     Args:
         stray: the journal to undo if none is stored.
-        problems: what could not be looked at; reported with the rest.
+        problems: files that could not be examined; reported with the other problems.
 
     Raises:
         InstallError: the journal can't be read.
@@ -94,7 +95,7 @@ def uninstall(
         journal = load_journal(home) or stray
         if journal is not None:
             undo_installation(run, journal)
-        # Add these last: otherwise this journal would be searched for what is left.
+        # Add these last; otherwise, the search for leftovers would use this journal.
         run.outcome.problems += problems
         return run.outcome
 

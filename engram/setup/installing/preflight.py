@@ -93,7 +93,7 @@ def make_home(home: Home) -> None:
 
 
 def _first_missing(folder: Path) -> Path | None:
-    """Return the folder, or the first one above it, that has to be made; None if it exists."""
+    """Return the outermost missing folder of a path; None if the folder exists."""
     existing = _existing(folder)
     return None if existing == folder else existing / folder.relative_to(existing).parts[0]
 

@@ -163,7 +163,7 @@ def _read_agent(path: Path, user_home: Path) -> LaunchAgent | None:
         # A link is followed: some users keep such files in a repository.
         values = plistlib.loads(read_regular(Path(os.path.realpath(path)), MAX_PLIST_BYTES) or b"")
     except (ValueError, LookupError, AttributeError, TypeError, xml.parsers.expat.ExpatError):
-        return None  # another program's damaged file, for which plistlib raises whatever it stumbles over
+        return None  # another program's damaged file, for which plistlib may raise any of these
     if not isinstance(values, Mapping):
         return None
     arguments = values.get("ProgramArguments")

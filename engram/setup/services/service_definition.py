@@ -294,7 +294,7 @@ def wait_until_working(home: Home, read_reason: Callable[[], str]) -> None:
     missing = [
         name for name, lock in (("worker", home.worker_lock), ("watcher", home.watcher_lock)) if not is_held(lock)
     ]
-    # On a full disk, and if a file belongs to another user, the processes can't say why.
+    # If the disk is full or a file belongs to another user, the processes can't log the reason.
     reason = (
         explain_disk(home.root)
         or next(map(explain_closed, closed_files(home.root)), "")

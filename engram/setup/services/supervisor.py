@@ -121,7 +121,7 @@ class Child:
             # Another process is doing its work, such as `engram up` in a terminal.
             self.again_seconds = now + THROTTLE_SECONDS
             return
-        # If it can't be started, as when its environment was moved away, the next try has to wait.
+        # If it can't be started, such as when its environment was moved, the next attempt must wait.
         self.again_seconds = now + THROTTLE_SECONDS
         self.start()
         self.again_seconds = None
