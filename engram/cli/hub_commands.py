@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engram.cli.options import DefaultGroup, ask_phrase, confirm, json_command, json_option, tell, yes_option
+from engram.cli.options import DefaultGroup, confirm, json_command, json_option, tell, yes_option
 from engram.cli.output import print_json, print_table, say, when
-from engram.cli.sync_commands import hold_rounds, raise_errors, refuse_vault, sync_now, sync_once
+from engram.cli.sync_commands import ask_phrase, hold_rounds, raise_errors, refuse_vault, sync_now, sync_once
 from engram.cli.workspace import Workspace, advise, pass_workspace
 from engram.enums import Actor
 from engram.errors import BadRequest, HubError, NotFound
@@ -391,6 +391,8 @@ def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None
         for item in known
     ]
     print_table(["id", "machine", "last seen"], rows, empty="No machines.")
+    if remove is None and is_folder(server.url):
+        advise("A machine that has sent nothing yet is not listed.")
     if remove is not None and is_folder(server.url):
         say("Its files were deleted; this machine now sends what only that one had sent. It still reads the folder.")
     elif remove is not None:

@@ -197,17 +197,6 @@ def choose(question: str, answers: Sequence[str], default: str) -> str:
     )
 
 
-def ask_phrase(question: str) -> str:
-    """Return a secret phrase, typed without echo at a terminal or read as a line from standard input.
-
-    Raises:
-        BadRequest: the input ends, and there is no terminal.
-        Abort: Ctrl-C.
-    """
-    with answered("write the phrase to standard input"):
-        return str(click.prompt(question, hide_input=sys.stdin.isatty(), err=True))
-
-
 @contextmanager
 def answered(instead: str) -> Iterator[None]:
     """Run a block that asks a question. If the input ends without a terminal, raise BadRequest: do ``instead``."""

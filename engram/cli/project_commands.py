@@ -19,7 +19,7 @@ from engram.cli.options import (
     yes_option,
 )
 from engram.cli.output import one_line, print_facts, print_json, print_table, safe, say, when
-from engram.cli.results import Result, in_folder, print_head, print_rest, print_titles
+from engram.cli.results import Result, all_memories, in_folder, memories_in_words, print_head, print_rest, print_titles
 from engram.cli.workspace import Workspace, advise, find_project
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
@@ -87,7 +87,7 @@ def forget(workspace: Workspace, name: str, dry_run: bool, yes: bool, as_json: b
         sessions = count_projects(store).get(place.id, ProjectCounts()).sessions
         what = (
             f"{number_of(sessions, 'session')} with {number_of(len(contents.turn_ids), 'turn')}, "
-            f"{number_of(len(contents.memories), 'memory')} and the notes of {place.name} ({place.root}) for good, "
+            f"{memories_in_words(contents.memories)} and the notes of {place.name} ({place.root}) for good, "
             "including backups. It can't be undone."
         )
         if dry_run:
@@ -185,7 +185,7 @@ def vault(workspace: Workspace, name: str, apart: Path | None, yes: bool, as_jso
             yes,
             as_json,
             f"This moves {number_of(len(contents.session_ids), 'session')} and "
-            f"{number_of(len(contents.memories), 'memory')} of {project.name} "
+            f"{memories_in_words(contents.memories)} of {project.name} "
             f"into a vault, with {number_of(len(contents.released), 'global memory')} that came from it and that other "
             "projects will no longer see. `engram projects unvault` brings it back. Continue?",
         )
@@ -193,7 +193,7 @@ def vault(workspace: Workspace, name: str, apart: Path | None, yes: bool, as_jso
     workspace.wake_worker()
     facts = {"project": moved.name, "vault": str(moved.folder), "sessions": moved.sessions, "memories": moved.memories}
     sentence = (
-        f"{moved.name} is now in its vault, {moved.folder}, with {number_of(moved.memories, 'memory')}. "
+        f"{moved.name} is now in its vault, {moved.folder}, with {all_memories(moved.memories, moved.retired)}. "
         f"To work with it: engram --vault {shlex.quote(moved.name)} COMMAND"
     )
     tell(as_json, facts, sentence)
@@ -235,7 +235,7 @@ def unvault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
         moved = move_out_of_vault(store, workspace.settings, found)
     workspace.wake_worker()
     facts = {"project": moved.name, "sessions": moved.sessions, "memories": moved.memories}
-    tell(as_json, facts, f"{moved.name} is out of its vault, with {number_of(moved.memories, 'memory')}.")
+    tell(as_json, facts, f"{moved.name} is out of its vault, with {all_memories(moved.memories, moved.retired)}.")
 
 
 @click.group("projects", cls=DefaultGroup)

@@ -393,3 +393,13 @@ def _cut(text: str, width: int) -> str:
         text = text[:-1]
     word_end = text.rfind(" ")
     return (text[:word_end] if word_end > len(text) * 2 // 3 else text).rstrip(" ·…") + "…"
+
+
+def all_memories(number: int, retired: int) -> str:
+    """Return a number of memories in words, and how many of them other counts leave out: those no longer current."""
+    aside = f" ({retired:,} of them replaced or archived)" if retired else ""
+    return f"{number_of(number, 'memory')}{aside}"
+
+
+def memories_in_words(memories: Sequence[Memory]) -> str:
+    return all_memories(len(memories), sum(not memory.is_current for memory in memories))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engram.cli.options import ask_phrase, confirm, json_command, yes_option
+from engram.cli.options import answered, confirm, json_command, yes_option
 from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, advise
 from engram.errors import BadRequest, HubError, NotFound
@@ -18,6 +18,7 @@ from engram.hub.client.folder_files import GIT, folder_of
 from engram.hub.client.join_folder import begins_git, join_folder, look_into, uses_git
 from engram.hub.client.membership import Joined
 from engram.hub.client.rounds import Round, sync_all
+from engram.hub.protocol.requests import key_of
 from engram.log import start_logging
 from engram.models.engine.transaction import Store
 from engram.models.hub.spaces import count_outgoing, list_servers, list_spaces, private_space
@@ -153,6 +154,29 @@ class _Progress:
             click.echo(line, err=True)
 
 
+def ask_phrase(question: str) -> str:
+    """Return a recovery phrase, typed without echo at a terminal or read as a line from standard input.
+
+    At a terminal, ask again if it is mistyped.
+
+    Raises:
+        BadRequest: the phrase is mistyped, or the input ends, and there is no terminal.
+        Abort: Ctrl-C.
+    """
+    while True:
+        is_terminal = sys.stdin.isatty()
+        with answered("write the phrase to standard input"):
+            phrase = str(click.prompt(question, hide_input=is_terminal, err=True))
+        try:
+            key_of(phrase)
+        except BadRequest as error:
+            if not is_terminal:
+                raise
+            say(f"{error}. Try again, or press Ctrl-C.", err=True)
+        else:
+            return phrase
+
+
 # -- A folder as the hub
 
 _GIT_NOTE = (
@@ -237,7 +261,9 @@ def _join(
 
 def _what_syncing_means(store: Store, folder: Path, *, is_git: bool) -> str:
     """Return a question that says what is sent if the folder is joined."""
-    now = number_of(count_totals(store).memories, "memory")
+    totals = count_totals(store)
+    retired = totals.superseded + totals.archived
+    now = number_of(totals.memories + retired, "memory") + f", {retired} of them replaced or archived" * bool(retired)
     place = f"{folder}, branch {read_branch(str(folder.resolve()))}" if is_git else str(folder)
     what = f"Everything kept on this machine ({now}, and later ones) is written to {place}, encrypted."
     return f"{what}{f' {_GIT_NOTE}' if is_git else ''} Use it?"

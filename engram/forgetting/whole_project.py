@@ -234,6 +234,8 @@ class Moved:
     folder: Path
     sessions: int
     memories: int
+    #: How many of the memories are replaced or archived.
+    retired: int
 
 
 def check_move(store: Store, settings: Settings, project: ProjectRow) -> tuple[str, ...]:
@@ -300,7 +302,9 @@ def move_into_vault(store: Store, settings: Settings, project: ProjectRow) -> Mo
 
 
 def _moved(vault: Vault, name: str, contents: ProjectContents) -> Moved:
-    return Moved(name, vault.folder, len(contents.session_ids), len(contents.memories) + len(contents.released))
+    memories = [*contents.memories, *contents.released]
+    retired = sum(not memory.is_current for memory in memories)
+    return Moved(name, vault.folder, len(contents.session_ids), len(memories), retired)
 
 
 def note_repository(store: Store, vault: Vault) -> None:
@@ -355,7 +359,7 @@ def move_out_of_vault(store: Store, settings: Settings, vault: Vault) -> Moved:
             ),
             None,
         )
-        moved = Moved(vault.name, vault.folder, 0, 0)
+        moved = Moved(vault.name, vault.folder, 0, 0, 0)
         if project is not None:
             contents = contents_of_project(inner, project)
             moved = _moved(vault, vault.name, contents)

@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 from engram.cli import sync_commands
 from engram.cli.main import engram
 from engram.hub.client import push_and_pull
+from engram.hub.protocol.requests import phrase_of
 from engram.models.open_memory import open_store
 from engram.models.work.work import release_lease, take_lease
 from engram.paths import Home
@@ -119,6 +120,36 @@ def test_a_machine_is_removed_and_this_one_says_what_only_that_one_had_said(tmp_
     tablet = tmp_path / "tablet"
     type_command(tablet, f"engram sync {synced} --phrase", input=phrase + "\n")
     assert "Use tabs." in type_command(tablet, 'engram recall "tabs"').output
+
+
+def test_a_machine_that_has_sent_nothing_has_been_seen_by_itself_only(tmp_path: Path) -> None:
+    laptop, desktop, synced = tmp_path / "laptop", tmp_path / "desktop", tmp_path / "synced"
+    synced.mkdir()
+    type_command(laptop, 'engram save --global "Use tabs."')
+    phrase = json.loads(type_command(laptop, f"engram sync {synced} --name laptop --yes --json").output)["phrase"]
+    type_command(desktop, f"engram sync {synced} --name desktop --phrase", input=phrase + "\n")
+
+    on_desktop = json.loads(type_command(desktop, "engram hub devices --json").output)["devices"]
+    on_laptop = type_command(laptop, "engram hub devices").output
+
+    assert [(item["name"], item["self"], item["seen_ms"] > 0) for item in on_desktop] == [
+        ("laptop", False, True),
+        ("desktop", True, True),
+    ]
+    assert "desktop" not in on_laptop
+    assert on_laptop.endswith("A machine that has sent nothing yet is not listed.\n")
+
+
+def test_a_mistyped_phrase_is_asked_for_again_at_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    phrase = phrase_of(bytes(32))
+    typed = iter(["word by word", phrase])
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("click.prompt", lambda question, **options: next(typed))
+
+    assert sync_commands.ask_phrase("Recovery phrase") == phrase
+    assert capsys.readouterr().err.startswith("the recovery phrase is mistyped: ")
 
 
 def test_a_phrase_from_a_pipe_is_read_without_a_word_of_python(tmp_path: Path) -> None:

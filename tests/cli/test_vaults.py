@@ -162,6 +162,22 @@ def test_an_interrupted_move_is_finished_by_the_same_command(
         assert store.value("SELECT count(*) FROM project WHERE name = 'harbor'") == 0
 
 
+def test_a_count_with_replaced_memories_says_so(run: Run, run_json: RunJson, folder: Path, tmp_path: Path) -> None:
+    made = run_json("save", "The mast is cedar.")["id"]
+    run("correct", made, "The mast is spruce.", "--why", "looked")
+    (tmp_path / "synced").mkdir()
+
+    both = "2 memories (1 of them replaced or archived)"
+    assert "kept             1 memory, 1 replaced" in run("status").output
+    assert (
+        "(2 memories, 1 of them replaced or archived, and later ones)"
+        in run("sync", str(tmp_path / "synced"), stdin="n\n", code=1).output
+    )
+    assert both in run("projects", "forget", folder.name, "--dry-run").output
+    assert both in run("projects", "vault", folder.name, "--yes").output
+    assert both in run("projects", "unvault", folder.name, "--yes").output
+
+
 def test_the_sessions_of_other_projects_are_not_called_excluded(filled: Store, run: Run) -> None:
     run("projects", "vault", "harbor", "--yes")
 

@@ -243,7 +243,7 @@ class Folder(Transport):
                 self._remove(f"{int(value['remove']):016x}")
             seen = {name: newest_ms(files) for name, files, _ in self._devices()}
         own = f"{self.device:016x}"
-        seen.setdefault(own, 0)
+        seen[own] = self._store.now_ms()  # like a hub, which has just been asked by it
         names = self._state.names | {own: self._server.member_name}
         devices = [
             {"device": int(name, 16), "name": names.get(name, name), "self": name == own, "seen_ms": seen_ms}
