@@ -16,7 +16,7 @@ from engram.models.forgetting import forget_memories
 from engram.models.memories.tombstones import Forgotten
 from engram.models.rescue.backup import drop_database
 from engram.models.rescue.clean_copies import clean_copy
-from engram.models.rescue.restore import foreign_files, set_aside_files
+from engram.models.rescue.restore import foreign_files, logs_without_database, set_aside_files
 from engram.notes.daily_log import cut_sections, is_of_session, notes_lock, write_text
 from engram.notes.note_index import earlier_notes
 from engram.paths import Home
@@ -285,6 +285,9 @@ def clean_copies(places: Home, driver: str, clean: Callable[[Tx], int]) -> tuple
             logger.warning("action=forget copy=%s reason=%s", path.name, error)
             drop_database(path)
             dropped += 1
+    for log in logs_without_database(places.root):
+        log.unlink(missing_ok=True)  # it contains text, and can't be read without the database
+        dropped += 1
     return cleaned, dropped
 
 

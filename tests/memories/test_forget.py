@@ -357,6 +357,16 @@ def test_a_backup_that_cannot_be_cleaned_is_deleted(store: Store, home: Home, ta
     assert not (home.backups / "broken.db").exists()
 
 
+def test_a_log_that_was_set_aside_without_its_database_is_deleted(store: Store, home: Home, target: Memory) -> None:
+    orphan = home.root / "memory.replaced.17.db-wal"
+    orphan.write_bytes(b"zanzibarian" * 100)
+
+    report = forget_memory(store, home, target.episode_id, also_source=True, actor=Actor.USER)
+
+    assert report.dropped_backups == 1
+    assert not orphan.exists()
+
+
 def test_what_is_not_there_cannot_be_forgotten(store: Store, home: Home) -> None:
     with pytest.raises(NotFound):
         forget_memory(store, home, "ep_000000000000", also_source=True, actor=Actor.USER)

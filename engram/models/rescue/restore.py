@@ -55,6 +55,12 @@ def set_aside_files(folder: Path, driver: str) -> list[Path]:
     return sorted(found)
 
 
+def logs_without_database(folder: Path) -> list[Path]:
+    """Return the write-ahead logs that were set aside without their database, because it had been moved away."""
+    logs = (log for pattern in SET_ASIDE_PATTERNS for log in folder.glob(f"{pattern}-wal"))
+    return sorted(log for log in logs if not os.path.lexists(log.with_name(log.name.removesuffix("-wal"))))
+
+
 def foreign_files(folder: Path, driver: str) -> list[Path]:
     """Return other programs' databases that have been set aside in a folder, such as the earlier Engram's."""
     own = set_aside_files(folder, driver)
