@@ -46,7 +46,9 @@ _MIN_SHARED_TERMS, _MIN_SHARED_SHARE = 2, 0.5
 MIN_WORDS_SHARE = 0.25
 #: Minimum length of machine text, in characters, and the share of its characters that are in plain words at most.
 _MIN_MACHINE_CHARS, _MIN_PLAIN_SHARE = 200, 0.2
-_PLAIN_WORD = lazy_regex(r"""(?<!\S)["'“‘(*_`\[]*+([^\W\d_]++(?:['’-][^\W\d_]++)*+)[)"'”’*_`\].,;:!?…]*+(?!\S)""")
+#: A letter, or a mark on it: the accents of decomposed text, and vowels of Hindi, Bengali or vocalised Arabic.
+_LETTER = r"(?:[^\W\d_]|[\u0300-\u1fff\u200c\u200d])"
+_PLAIN_WORD = lazy_regex(rf"""(?<!\S)["'“‘(*_`\[]*+({_LETTER}++(?:['’-]{_LETTER}++)*+)[)"'”’*_`\].,;:!?…।]*+(?!\S)""")
 
 
 def mean_top_cosine(cosines: Iterable[float]) -> float:
