@@ -154,7 +154,10 @@ _DOTTED_KEY = lazy_regex(r"[\"'](?:[\w-]{1,40}[.:/]){1,6}[\w-]{0,40}$")
 #: Characters that follow a value at the end of a clause or line.
 _SENTENCE_ENDS = frozenset(("", "\n", "\r", ")", "]", ".", ",", ";"))
 #: The name of an HTTP header, which a variable such as `TOKEN_HEADER` holds.
-_HEADER = lazy_regex(r"(?:[A-Z]|[A-Z][A-Za-z]{1,24})(?:-[A-Z][A-Za-z]{0,24}){1,4}|Authorization")
+_HEADER = lazy_regex(
+    r"(?=X-|(?i:[a-z-]{0,64}(?:auth|key|token|secret|sign|session|csrf|cookie)))"
+    r"(?:[A-Z]|[A-Z][A-Za-z]{1,24})(?:-[A-Z][A-Za-z]{0,24}){1,4}|Authorization"
+)
 _TITLE_WORD = lazy_regex(r"[A-Z][a-z]{3,64}")
 _WORDS = lazy_regex(r"[^\W\d_]{2,64}+")
 #: Words joined together, in the text of an element.

@@ -100,8 +100,9 @@ _PLACED: tuple[tuple[Gate, re.Pattern[str]], ...] = tuple(
         ("auth login", r"auth login (?:--\w++[ =])?"),
         ("samba-tool user", r"samba-tool user (?:add|create) \S++ "),
         ("bw login", r"\bbw login [^\s@]++@\S++ "),
-        ("--encrypt ", r"--encrypt "),
-        ("--encrypt ", r"--encrypt \S++ "),
+        # qpdf: the user's password, the owner's, and the length of the key.
+        ("--encrypt ", r"--encrypt (?=[^\n]{1,160}? (?:40|128|256) )"),
+        ("--encrypt ", r"--encrypt (?=[^\n]{1,160}? (?:40|128|256) )\S++ "),
         ("openssl passwd", r"openssl passwd (?:-(?:\d|apr1|crypt|noverify|salt \S++) ){0,4}"),
         ("encrypt_string", r"encrypt_string (?:--[\w-]{1,30}+[= ](?![\"'-])\S{1,80}+ ){0,3}"),
         ("connect to ", r"connect to \S++ user \S++ using "),
@@ -187,7 +188,7 @@ _SECRET_FILE = (
 _SUDO_OPTIONS = r"(?:-(?:\w{0,4}[CDRTUghprtu] [\w./'\"-]{1,64}|[\w-]{1,32}(?:=[\w./'\"-]{0,64})?) ){0,6}?"
 #: Commands that read a secret from a pipe.
 _READERS = (
-    r"(?:docker|podman) secret\b|gh (?:auth|secret) |keyring|secret-tool|(?:go)?pass insert|(?:ch|smb|mk|vnc)?passwd|"
+    r"(?:docker|podman) secret\b|gh (?:auth|secret) |keyring|secret-tool|(?:go)?pass insert|[a-z_]{0,12}passwd|"
     r"cryptsetup|openssl (?:enc|passwd|[a-z]\w{1,7} [^|\n]{0,160}?stdin\b)|ssh-add [^|\n]{0,40}?-(?![^\s;&])|"
     r"sshpass (?!-[pef])|htpasswd [^|\n]{0,40}?-\w{0,4}i|systemd-creds encrypt|rclone obscure|"
     r"su\b|kinit|wrangler|vault\b"
@@ -200,8 +201,12 @@ _PIPED = lazy_regex(
     + rf"tee [^|\n]{{0,120}}?{_SECRET_FILE}|(?P<encoding>base64)|{_READERS})"
 )
 #: A here-string, and a command before it that reads a secret from it: `kinit anna <<< …`.
-_HERE = lazy_regex(r"<<< ?\$?" + VALUE)
+_HERE = lazy_regex(r"<<< ?(?:\$(?=[\"']))?" + VALUE)
 _READS_HERE = lazy_regex(rf"(?<![\w-])(?:{_READERS})|\s(?:{_READS_SECRET})")
+#: Commands that read any text, so that other names in their arguments are no commands.
+_READS_TEXT = lazy_regex(
+    r"\s*+(?:(?:while|if|until) )?(?:read|mapfile|readarray|cat|grep|sed|awk|tr|cut|wc|jq|sort|head|tail)\b"
+)
 #: Number of characters before a here-string in which to look for the command.
 _HERE_CHARACTERS = 240
 _SQL = lazy_regex(
@@ -271,7 +276,8 @@ def command_spans(text: str, low: str, held: int) -> Iterator[Span]:
                 yield from accept(text, match, "password", lenient=not is_encoding)
     for match in _HERE.finditer(text) if "<<<" in text else ():
         before = text[max(0, match.start() - _HERE_CHARACTERS) : match.start()].rpartition("\n")[2]
-        if _READS_HERE.search(re.split(r"[;&|]", before)[-1]):
+        command = re.split(r"[;&|(]", before)[-1]
+        if _READS_HERE.search(command) and not _READS_TEXT.match(command):
             yield from accept(text, match, "password", lenient=True)
     if _SQL_WORDS.is_open(low, held):
         for match in _SQL.finditer(text):

@@ -367,7 +367,7 @@ _TECHNICAL = lazy_regex(
 #: Words that a sentence or a form may use about a password.
 _STATE = lazy_regex(
     r"(?i)(?:abgelaufen|falsch|geheim|leer|ungültig|pflicht|mindestens|\w{2,8}stellig|erforderlich|required|expired|"
-    r"invalid|wrong|empty|optional|missing|minimum|requis|obligatoire|vide|obb?ligatori|[uú]nic[ao]|univoc|vac[ií]a|requerid|vuota|errata|vazia|"
+    r"invalid|wrong|empty|optional|missing|minimum|requis|obligatoire|vide|obb?ligatori|[uú]nic[ao]s?\b|univoc|vac[ií]a|requerid|vuota|errata|vazia|"
     r"obrigat|m[ií]nimo|verlopen|verplicht|leeg|wymagane|puste|обязат|пуст|неверн|минимум)\w*"
 )
 #: Constructs that only regular expressions contain: classes, ranges, non-capturing groups, and quantifiers of these.

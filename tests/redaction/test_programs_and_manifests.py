@@ -76,12 +76,19 @@ SECRETS: dict[str, list[tuple[str, str]]] = {
             "docker login -u ci --password-stdin",
             "keyring set mail me",
             "kinit me",
+            "kpasswd me",
+            "ldappasswd -S -T /dev/stdin",
+            "mosquitto_passwd -c a.txt me",
             "pass insert -e mail",
             "npx wrangler secret put DB_PASS",
             "vercel env add DB_PASS production",
             "hdiutil attach a.dmg -stdinpass",
             "openconnect -u me --passwd-on-stdin vpn",
         )
+    ],
+    "words that begin like what is said of a password": [
+        ("password: unicorn", "unicorn"),
+        ("PASSWORD_HEADER = 'Correct-Horse-Battery-Staple'", "Correct-Horse"),
     ],
     "by their place among arguments": [
         ("xfreerdp /u:me /p:oldbarn7 /v:pc", "oldbarn7"),
@@ -207,6 +214,9 @@ LOOK_ALIKES: dict[str, list[str]] = {
         "wc -c <<< hayloft88",
         "openssl passwd -6",
         "cat <<< 'oldbarn7' | sha256sum",
+        "kinit me <<< $NEW_PASSWORD",
+        "read -r su rest <<< 'alpha beta'",
+        "age --encrypt -r age1xyz99 secrets.yaml",
     ],
     "names of headers, and what is said of a password": [
         "AUTH_TOKEN_HEADER = 'X-Auth-Token'",
