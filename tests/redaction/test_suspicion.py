@@ -98,6 +98,8 @@ def test_the_rules_know_an_order_in_whichever_form_it_comes(text: str) -> None:
         "The webhook posts the order to https://erp.example.com/orders with a signed body.",
         "The client fetches the schema from https://schema.example.com/v2.",
         "The mailer posts to https://mail.example.com/v3/send with an API key from Vault.",
+        "Keep the text hidden until the image is loaded.",
+        "Keep the order quiet.",
         "Tests are skipped on Windows.",
         "No migration is needed for this column.",
         "Keep the business logic out of the controllers.",
