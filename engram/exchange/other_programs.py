@@ -373,7 +373,11 @@ NOTE_FOLDER_FORMAT = "notes"
 MAX_SECTION_WORDS = 400
 
 #: Fields at the beginning of a note. Other text between two rules is part of the note.
-_FRONT_MATTER = lazy_regex(r"\A---\n((?=[\w.-]+:\s)(?:(?:[\w.-]+:(?=\s)|[ \t#-]).*\n|\n)*?)---[ \t]*(?:\n|\Z)")
+_FRONT_MATTER = lazy_regex(
+    r"\A---\n((?=(?:[\w./-]+|\"[^\"\n]+\"|'[^'\n]+'|date \w+):\s)"
+    # The names of later fields may have several words.
+    r"(?:(?:[\w\"'][^:\n]{0,60}:(?=\s)|[ \t#\]}-]).*\n|\n)*?)---[ \t]*(?:\n|\Z)"
+)
 _FIELD = lazy_regex(r"(?m)^(description|title|date|created|created_at|updated)\s*:\s*(.+?)\s*$")
 _DATE = lazy_regex(r"(\d{4})-(\d\d)-(\d\d)")
 

@@ -25,7 +25,7 @@ from engram.models.memories.memory_undo import restart_ageing
 from engram.models.sessions.passage_rows import is_quotation_id
 from engram.models.sessions.sessions import find_session
 from engram.text.titles import clean_questions
-from engram.text.words import has_words
+from engram.text.words import UNSPACED_LETTERS, has_words
 from engram.trust.suspicion import why_any_suspect
 
 #: Part of a message: what can be done with a quotation.
@@ -270,8 +270,9 @@ def _in_step(memory: Memory, changes: dict[str, Any]) -> dict[str, Any]:
     if content and summary is None and not _says(content, memory.summary):
         return changes | {"summary": first_sentence(content)}
     if summary and content is None:
-        # Whole words only: "Use uv" is not part of "Use uvicorn".
-        now = re.sub(rf"(?<!\w){re.escape(memory.summary)}(?!\w)", lambda _: summary, memory.content)
+        # Whole words only: "Use uv" is not part of "Use uvicorn". In scripts without spaces, any letter may follow.
+        letter = rf"[^\W{UNSPACED_LETTERS}]"
+        now = re.sub(rf"(?<!{letter}){re.escape(memory.summary)}(?!{letter})", lambda _: summary, memory.content)
         return changes | {"content": now[:MAX_SAVED_CHARACTERS]}
     return changes
 

@@ -306,6 +306,8 @@ def test_transcripts_are_not_taken_for_notes_but_the_command_that_reads_them_is_
         ("---\n- uv: for packages\n---\nMore.\n", "---\n- uv: for packages\n---\nMore.", 1),
         ("---\ntitle: Tools\ntags:\n  - uv\n# a remark\n\n---\nWe use uv.\n", "We use uv.", 8),
         ("---\ntitle:\n---\nWe use uv.\n", "We use uv.", 4),
+        ("---\ndate created: 2024-01-05\nlast edit: today\ntags: [\n  uv\n]\n---\nWe use uv.\n", "We use uv.", 8),
+        ("---\n# Tools\nFirst: uv.\n---\nMore.\n", "Tools\n\nFirst: uv.\n---\nMore.", 3),
     ],
 )
 def test_only_fields_at_the_beginning_of_a_note_are_left_out(

@@ -48,6 +48,7 @@ OLD = "Deploy with make deploy."
             "Use pip",
             "Use pip\nUse uvicorn for serving, use uv for packages. Use pip-tool, too.",
         ),
+        ("使用 uv\n我们使用 uv管理依赖。", {"summary": "使用 pip"}, "使用 pip", "使用 pip\n我们使用 pip管理依赖。"),
     ],
 )
 def test_summary_and_content_stay_one_statement(
