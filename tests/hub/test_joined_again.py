@@ -105,6 +105,25 @@ def test_an_edit_pulled_before_leaving_is_not_taken_back_on_joining_again(hub: H
     assert laptop.find(memory.episode_id).summary == desktop.find(memory.episode_id).summary == "Version one."
 
 
+def test_an_edit_that_was_not_sent_yet_is_newer_than_an_older_one_that_arrived_later(
+    hub: Hub, make_machine: Make
+) -> None:
+    laptop, desktop = pair(hub, make_machine)
+    memory = laptop.save("Version zero.")
+    laptop.sync()
+    desktop.sync()
+    edit(desktop, memory.episode_id, "Version one.")
+    desktop.sync()
+    edit(desktop, memory.episode_id, "Version two.")
+    laptop.sync()
+    leave(laptop)
+    laptop.join(hub, desktop.code())
+    for machine in (laptop, desktop, laptop):
+        machine.sync()
+
+    assert laptop.find(memory.episode_id).summary == desktop.find(memory.episode_id).summary == "Version two."
+
+
 def rejoin(bob: Person, ada: Person) -> None:
     code = team_sharing.invite(ada.store, ada.places, ada.team, "writer")
     team_sharing.join_team(bob.store, bob.places, list_servers(bob.store)[0], code)
@@ -127,6 +146,20 @@ def test_a_team_that_is_joined_again_doubles_nothing_and_brings_nothing_back(
 
     assert [memory.content for memory in bob.theirs()] == ["The port is 9443."]
     assert bob.machine.sync().pushed == 0
+
+
+def test_what_its_author_withdrew_meanwhile_is_gone_after_joining_again(team: tuple[Person, Person, Person]) -> None:
+    ada, bob, _ = team
+    withdrawn = ada.save("The port is 8443.")
+    ada.share(withdrawn)
+    bob.machine.sync()
+    team_sharing.leave(bob.store, bob.places, bob.team, is_erased=False)
+    assert len(bob.theirs()) == 1
+    ada.machine.forget(withdrawn.episode_id)
+    ada.machine.sync()
+    rejoin(bob, ada)
+
+    assert bob.theirs() == []
 
 
 def test_what_was_erased_on_leaving_a_team_arrives_again_with_the_team(team: tuple[Person, Person, Person]) -> None:

@@ -12,7 +12,7 @@ from peewee import Query
 
 from engram.enums import Actor, Importance, Kind, Scope, Source, Status, Voice
 from engram.hub.protocol.frames import Row
-from engram.hub.protocol.statements import EXTRACTED, TEXT, Register, Stamp, Statement, join, stamp_of
+from engram.hub.protocol.statements import EXTRACTED, TEXT, Register, Stamp, Statement, join, stamp_of, time_of
 from engram.models import tables
 from engram.models.engine.statement import in_json_list, pack_uuid, prepared, without_index
 from engram.models.engine.transaction import Reader, Tx, Value, writes
@@ -30,7 +30,7 @@ from engram.models.hub.memory_statements import (
 )
 from engram.models.hub.outgoing_statements import place_of
 from engram.models.hub.shares import link_shares
-from engram.models.hub.spaces import Member, Space, change_space, list_spaces, set_muted
+from engram.models.hub.spaces import Member, Space, change_space, list_spaces, server_of, set_muted
 from engram.models.memories.memory_changes import add_memories, change_memory, differing, remove_memory
 from engram.models.memories.memory_records import (
     Evidence,
@@ -190,15 +190,18 @@ def _kept_from_team(tx: Tx, space: Space, incoming: Incoming) -> SaidMemory | No
 
 
 def _id_of(space: Space, incoming: Incoming) -> str:
-    """Return the local id of a statement's memory, as proposed by the statement if it is the user's own.
-
-    A teammate's memory always gets the same id, so that it is recognised if it was kept, or forgotten, earlier.
-    """
+    """Return the local id of a statement's memory, as proposed by the statement if it is the user's own."""
     if not incoming.origin:
         return str(incoming.statement.birth.get("id") or "")
-    if not space.is_team:
-        return new_memory_id()
-    key = f"{incoming.row.author} {incoming.row.memory_id.hex()}"
+    return _id_of_teammates(incoming.row) if space.is_team else new_memory_id()
+
+
+def _id_of_teammates(row: Row) -> str:
+    """Return the local id of a teammate's memory, which never changes.
+
+    So the memory is recognised if it was kept, or forgotten, earlier.
+    """
+    key = f"{row.author} {row.memory_id.hex()}"
     return f"ep_{hashlib.blake2b(key.encode(), digest_size=6, person=b'engram teammate').hexdigest()}"
 
 
@@ -283,8 +286,30 @@ def apply_newer(
     if "ends" in values or "next" in values:
         said = {**{name: register[2] for name, register in mine.said.items() if len(register) > 2}, **values}
         changes |= _force(tx, space, mine, memory, said)
-    changes = differing(memory, changes)
-    return _change(tx, memory, **changes) if changes else memory
+    clock_error_ms = server_of(tx, space).clock_error_ms
+    for hlc, fields in sorted(_by_time(differing(memory, changes), newer).items()):
+        decided_at_ms = max(0, min(time_of(hlc) - clock_error_ms, tx.now_ms()))
+        memory = _change(tx, memory, at_ms=decided_at_ms, **fields)
+    return memory
+
+
+#: Field of a memory → the names in statements by which it is decided; for fields that are not listed, the text's.
+_NAMES: dict[str, tuple[str, ...]] = {
+    **{"importance": ("importance",), "scope": ("scope",), "is_pinned": ("pinned",), "is_lowered": ("lowered",)},
+    **dict.fromkeys(("status", "superseded_by", "valid_to_ms"), ("ends", "next", "confirmed")),
+}
+
+
+def _by_time(changes: Mapping[str, Any], newer: Mapping[str, Register]) -> dict[int, dict[str, Any]]:
+    """Return changed fields by the clock value with which another machine decided them.
+
+    The history records these times, because a decision that this machine has not seen yet may be newer than them.
+    """
+    decided: dict[int, dict[str, Any]] = {}
+    for field, value in changes.items():
+        names = _NAMES.get(field, (TEXT, EXTRACTED))
+        decided.setdefault(max(newer[name][0] for name in names if name in newer), {})[field] = value
+    return decided
 
 
 def _force(tx: Tx, space: Space, mine: SaidMemory, memory: Memory, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -359,11 +384,15 @@ def known_memories(store: Reader, space: Space, rows: Sequence[Row]) -> list[str
         mine = find_said(store, space.id, row.author, row.memory_id)
         if mine is not None and not mine.is_forgotten and find_memory(store, mine.episode_id) is not None:
             ids.append(mine.episode_id)
+        elif mine is None and space.is_team:
+            # It may have been kept when this machine left the team.
+            kept = find_memory(store, _id_of_teammates(row))
+            ids += [kept.episode_id] if kept is not None and kept.origin else []
     return ids
 
 
-def _change(tx: Tx, memory: Memory, **changes: Any) -> Memory:
-    return change_memory(tx, memory, SYNC, REASON, actor=Actor.TIDYING, **changes)
+def _change(tx: Tx, memory: Memory, at_ms: int | None = None, **changes: Any) -> Memory:
+    return change_memory(tx, memory, SYNC, REASON, actor=Actor.TIDYING, at_ms=at_ms, **changes)
 
 
 def decisions_of(fields: Mapping[str, Register]) -> dict[str, Register]:

@@ -220,7 +220,7 @@ class ShareListener(ChangeListener):
         if not is_decided or force == (after.status.is_current, after.superseded_by):
             return
         for share in shares_of(tx, after.episode_id):
-            clock = Clock(tx, share.space, at_ms)
+            clock = Clock(tx, share.space, None if action == SYNC else at_ms)
             is_over = after.status in (Status.ARCHIVED, Status.SUPERSEDED)
             said = {**share.said.said, "ends": clock.stamp((after.valid_to_ms or 0) if is_over else None)}
             clock.store()

@@ -144,16 +144,18 @@ def change_memory(
     actor: Actor,
     run_id: int | None = None,
     undoes: int | None = None,
+    at_ms: int | None = None,
     **changes: Any,
 ) -> Memory:
     """Change fields of a memory. ``undoes`` is the step of its history that this change undoes.
 
     If the text or the visibility changes, the vector is deleted and will be recomputed. If the memory stops being
-    current without a successor, the memories that it had replaced become current again.
+    current without a successor, the memories that it had replaced become current again. ``at_ms`` is when the change
+    was made, if not now.
     """
     if not changes:
         return memory
-    after = change_alone(tx, memory, action, reason, actor=actor, run_id=run_id, undoes=undoes, **changes)
+    after = change_alone(tx, memory, action, reason, actor=actor, run_id=run_id, undoes=undoes, at_ms=at_ms, **changes)
     if memory.is_current and not after.is_current and not after.superseded_by:
         restore_predecessors(tx, after, "what had replaced it is no longer current", actor=actor, run_id=run_id)
     return after
