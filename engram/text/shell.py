@@ -182,7 +182,8 @@ _GENERAL_WORDS = frozenset(
 
 _QUOTED = lazy_regex(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
 _SEPARATOR = lazy_regex(r"\s*(?:&&|\|\||[;|\n])\s*")
-_ASSIGNMENTS = lazy_regex(r"^(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)+")
+#: A value with a command in it ("$(make test)") is none of these, unless it is quoted.
+_ASSIGNMENTS = lazy_regex(r"^(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|[^\s\"'`(])*+\s+)+")
 _PROGRAM = lazy_regex(r"(?:[\w.@~+-]*/)*([A-Za-z][\w.+-]*)(?![^\s])((?:\s+[a-z][\w:-]*(?!\S)){0,2})")
 #: Programs whose second word may only say that something is run; the third word is what is run.
 _RUNNERS = frozenset(["bun", "cargo", "deno", "mise", "npm", "pnpm", "poetry", "rtk", "uv", "yarn"])

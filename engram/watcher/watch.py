@@ -358,9 +358,10 @@ class Watcher:
         return all_seen(self.store)
 
     def _note_gone(self, seen: Mapping[Place, Seen], present: set[Place]) -> None:
-        for place in seen.keys() - present:
-            if not seen[place].is_gone and is_missing(place.path):
-                note_gone(self.store, place.path)
+        for place, known in seen.items():
+            is_gone = place not in present and (known.is_gone or is_missing(place.path))
+            if is_gone != known.is_gone:
+                note_gone(self.store, place.path, is_gone=is_gone)
 
     def enqueue_due(self) -> None:
         """Enqueue all work that is due, such as for sessions that have fallen silent, and an overdue consolidation."""

@@ -47,7 +47,7 @@ def _starts_with_session() -> bool:
         file = posix.open("config.toml", posix.O_RDONLY | posix.O_NONBLOCK | posix.O_CLOEXEC)
     except FileNotFoundError:
         return False
-    for line in posix.read(file, 65_536).splitlines():
+    for line in posix.read(file, 65_536).removeprefix(b"\xef\xbb\xbf").splitlines():
         name, _, value = line.partition(b"=")
         if name.strip(b" \t\"'") == b"start_with_session":
             return value.partition(b"#")[0].strip(b" \t\"'").lower() in (b"true", b"yes", b"on", b"1")

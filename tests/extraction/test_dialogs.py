@@ -145,6 +145,13 @@ def test_an_answer_that_only_asks_decides_nothing(make: type[Make], typed: str) 
     assert answered(make, typed) == []
 
 
+@pytest.mark.parametrize("label", ["What about SQLite?", "Do tests first", "Why not both?", "Have tests write it"])
+def test_a_label_that_is_worded_as_a_question_was_chosen(make: type[Make], label: str) -> None:
+    (found,) = kept(make, (Role.PROPOSED, OPTIONS), (Role.CHOSEN, f"{QUESTION} → {label}"))
+
+    assert found.summary.removesuffix(".") == f"Asked “{QUESTION}” the user chose: {label}"
+
+
 def test_a_short_label_is_kept_with_a_longer_description_where_there_is_room(make: type[Make]) -> None:
     told = f"the rows, {'the totals of each month, ' * 5}and no more"
     chosen = f"{QUESTION} → A small file"
@@ -263,6 +270,12 @@ def test_what_the_user_changed_in_a_plan_is_kept(make: type[Make]) -> None:
     assert found.importance is Importance.HIGH
     (two,) = kept(make, (Role.PROPOSED, PLAN), (Role.CHOSEN, f"{changed}\n- Lock the new ones"))
     assert "changed in it: “Keep the old rows”, “Lock the new ones”" in two.summary
+    (apart,) = kept(make, (Role.PROPOSED, PLAN), (Role.CHOSEN, f"{changed}\n\n---\n-\n- Lock the new ones\n"))
+    assert apart.summary == two.summary
+    title = "Move the ledger and everything that refers to it " * 2
+    many = "\n".join(f"- {number}" for number in range(99))
+    (short,) = kept(make, (Role.CHOSEN, f"Approved the plan: {title}\nChanged by the user:\n{many}"))
+    assert "changed in it: “0”, “1”, “2”" in short.summary
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,11 @@ def test_a_command_is_named_without_what_is_set_for_it(make: type[Make], command
     assert short_command(command) == "pytest"
 
 
+@pytest.mark.parametrize("command", ["OUT=$(make test)", "FILES=(one two)"])
+def test_a_command_in_a_value_is_not_cut(command: str) -> None:
+    assert short_command(command) == command
+
+
 @pytest.mark.parametrize(
     "error",
     [

@@ -20,7 +20,7 @@ from engram.errors import ExtractionError, RetryLater
 from engram.extraction.candidate import Candidate, ExtractionContext
 from engram.extraction.model import openai_provider
 from engram.extraction.model.language_model import MAX_PROSE, MAX_PROSE_AT_FIRST
-from engram.extraction.model.model_answer import json_object
+from engram.extraction.model.model_answer import json_object, read_answer
 from engram.extraction.model.model_request import MARKER, MAX_REQUEST_CHARACTERS
 from engram.extraction.model.openai_provider import OpenAIExtractor
 from engram.extraction.model.provider import Budget, Prose, price_of
@@ -160,6 +160,20 @@ def test_a_value_of_another_shape_costs_no_memory(bench: Bench, name: str, value
 
     assert getattr(found, name) == read
     assert found.summary == "The cache number 1 is kept in sqlite"
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [("retract", ["retracts"]), ("Superseded", ["supersedes"]), ("resolve", ["resolves"]), ("delete", []), ("", [])],
+)
+def test_an_action_on_a_memory_is_never_read_as_a_new_memory(written: str, read: list[str]) -> None:
+    made = memory("The cache is kept in sqlite", "e1") | {"action": written, "target": "m1"}
+    other = memory("The queue is kept in redis", "e2")
+
+    found = read_answer(json.dumps(answer(made, other)))
+
+    assert [one.action for one in found.memories] == [*read, "new"]
+    assert found.unreadable == 1 - len(read)
 
 
 def test_a_summary_of_the_session_in_words_that_nobody_said_is_not_taken(bench: Bench) -> None:

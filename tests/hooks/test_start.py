@@ -50,7 +50,7 @@ def test_sessions_that_are_not_remembered_start_nothing(hooks: Hooks) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["'start_with_session' = true", "\tstart_with_session\t=\t'yes'", "start_with_session=1"]
+    "line", ["'start_with_session' = true", "\tstart_with_session\t=\t'yes'", "\ufeffstart_with_session=1"]
 )
 def test_every_way_to_write_the_setting_runs_the_script(tmp_path: Path, line: str) -> None:
     """Whoever reads the settings as TOML takes it for set, as the doctor does."""
@@ -124,6 +124,7 @@ def test_the_start_of_a_session_says_that_engram_is_off(
         (STARTED, True, '[x]\n start_with_session=true # "always"\n'),
         (STARTED, True, '\t"start_with_session"\t=\ttrue\r\n'),
         (STARTED, True, "start_with_session = 'On'\n"),
+        (STARTED, True, "\ufeffstart_with_session = true\n"),
     ],
 )
 def test_nothing_is_said_where_nothing_can_be_remembered_or_the_session_starts_it(

@@ -161,6 +161,20 @@ def test_a_vanished_file_keeps_its_turns(desk: Desk) -> None:
     assert desk.store.value("SELECT is_gone FROM transcript") == 0
 
 
+def test_a_file_that_comes_back_as_it_was_is_there_again(desk: Desk) -> None:
+    path = desk.talk("s1", 2)
+    desk.sweep()
+    away = path.rename(path.with_suffix(".away"))
+    desk.sweep()
+    assert desk.store.value("SELECT is_gone FROM transcript") == 1
+    away.rename(path)
+
+    desk.sweep()
+
+    assert desk.store.value("SELECT is_gone FROM transcript") == 0
+    assert desk.watcher.sweep() == 0
+
+
 def test_a_file_that_can_t_be_asked_for_has_not_vanished(desk: Desk) -> None:
     path = desk.talk("s1", 2)
     desk.sweep()

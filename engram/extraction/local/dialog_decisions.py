@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from engram.enums import Importance, Kind, Voice
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate, is_own
-from engram.extraction.local.sentences import all_fitting, ended, last_fitting, quoted, sure
+from engram.extraction.local.sentences import ended, fitting, last_fitting, quoted, sure
 from engram.extraction.user_rules import only_asks
 from engram.system.lazy_regex import any_case
 from engram.text.splitting import Block, plain, sentences, split
@@ -119,7 +119,9 @@ def _answer(
         label = chosen.text[len(f"{question} {ARROW} ") :] if is_asked else chosen.text.rpartition(f" {ARROW} ")[2]
         question = chosen.text.removesuffix(f" {ARROW} {label}")
     words = typed.text.strip() if typed is not None else ""
-    if not question or PASSING.search(question) or (_says_nothing(label) and _says_nothing(words)):
+    # A label may be worded as a question: "What about SQLite?".
+    is_chosen = bool(label) and not _SAYS_NOTHING.match(label)
+    if not question or PASSING.search(question) or (not is_chosen and _says_nothing(words)):
         return
     note = "" if _says_nothing(words) else quoted(words, ANSWER_ROOM) or _title(words)
     label = _RECOMMENDED.sub("", label)
@@ -150,8 +152,9 @@ def _plan(turn: Turn, said: TextBlock, proposed: TextBlock | None, typed: TextBl
         answer = quoted(words, ANSWER_ROOM) or _title(words)
         lead = f"The user rejected the plan{name} and said: “{answer}”"
     elif changed.strip():
-        lines = "”, “".join(all_fitting((plain(line.strip(" -*#")) for line in changed.splitlines()), ANSWER_ROOM))
-        lead = f"The user approved the plan{name} and changed in it: “{lines}”" if lines else ""
+        lines = filter(has_words, (plain(line.strip(" -*#")) for line in changed.splitlines()))
+        told = fitting((f"“{line}”," for line in lines), ANSWER_ROOM).removesuffix(",")
+        lead = f"The user approved the plan{name} and changed in it: {told}" if told else ""
     else:
         lead = f"The user approved the plan{name}"
     lead = lead or f"The user changed the plan{name} and approved it"

@@ -61,17 +61,16 @@ def points_back(sentence: str) -> bool:
 
 def fitting(parts: Iterable[str], room: int = MAX_CANDIDATE_SUMMARY_CHARACTERS) -> str:
     """Return the first parts that together fit into ``room`` characters, as one line; no part is cut."""
-    return " ".join(all_fitting(parts, room))
+    return " ".join(_first_fitting(parts, room))
 
 
 def last_fitting(parts: Sequence[str], room: int) -> str:
     """Return the last parts that together fit, as one line that does not begin by referring to a part before it."""
-    kept = all_fitting(reversed(parts), room)[::-1]
+    kept = _first_fitting(reversed(parts), room)[::-1]
     return " ".join(kept if len(kept) == len(parts) else dropwhile(points_back, kept))
 
 
-def all_fitting(parts: Iterable[str], room: int) -> list[str]:
-    """Return the first parts that together fit into ``room`` characters."""
+def _first_fitting(parts: Iterable[str], room: int) -> list[str]:
     kept: list[str] = []
     for part in parts:
         if len(" ".join([*kept, part])) > room:

@@ -183,7 +183,10 @@ def _memory(raw: Any) -> ProposedMemory | None:
         filled[name] = [text for text in given if isinstance(text, str)]
     for name in _CHOICES & filled.keys():
         filled[name] = "-".join(str(filled[name]).lower().replace("_", " ").split())
-    if filled.get("action") != "retracts" and "summary" not in filled:
+    asked = filled.get("action", "new")
+    # Also "retract" or "superseded".
+    filled["action"] = next((action for action in get_args(Action) if asked.startswith(action.rstrip("s"))), asked)
+    if filled["action"] != "retracts" and "summary" not in filled:
         return None
     try:
         return ProposedMemory.model_validate(filled)
@@ -191,7 +194,8 @@ def _memory(raw: Any) -> ProposedMemory | None:
         wrong = {problem["loc"][0] for problem in error.errors(include_url=False, include_input=False)}
     except RecursionError:
         return None
-    if wrong & _REQUIRED:
+    # With an unknown action, a memory with a target may say what no longer holds.
+    if wrong & _REQUIRED or ("action" in wrong and filled.get("target")):
         return None
     return ProposedMemory.model_validate({name: value for name, value in filled.items() if name not in wrong})
 

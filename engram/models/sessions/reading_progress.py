@@ -55,7 +55,7 @@ class Seen:
 
     stamp: str
     bytes_read: int
-    #: True if its file was found deleted, and not read since.
+    #: True if its file was found deleted.
     is_gone: bool
 
 
@@ -259,10 +259,10 @@ def _reset(tx: Tx, row_id: int) -> None:
     tx.run(nothing.where(table.id == row_id))
 
 
-def note_gone(store: Store, path: Path) -> None:
-    """Record that a file has been deleted; nothing else changes."""
+def note_gone(store: Store, path: Path, *, is_gone: bool = True) -> None:
+    """Record that a file has been deleted, or is there again; nothing else changes."""
     with store.transaction() as tx:
-        tx.run(tables.Transcript.update(is_gone=True).where(tables.Transcript.path == os.fsencode(path)))
+        tx.run(tables.Transcript.update(is_gone=is_gone).where(tables.Transcript.path == os.fsencode(path)))
 
 
 def note_unchanged(store: Store, seen: Progress) -> None:
