@@ -2,8 +2,8 @@
 
 A vault (``ENGRAM_HOME/vaults/NAME``) is a complete memory folder, so forget, purge, backup, restore, status and
 consolidation work on it. Its file ``vault.json`` names its only project; the enclosing memory folder stores nothing
-about that project, nor about another folder that holds the same repository: that may be the project's folder, renamed,
-or a copy of it, until the user says which.
+about that project, nor about another folder with the same repository, which may be the project's folder, renamed or
+copied, until the user says which.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class Vault:
     def may_hold_repository(self, remote: str, first_commit: str) -> bool:
         """Return True if a repository at another folder may be its project's: moved, copied or cloned.
 
-        With the same first commit but another remote, it is a project begun from a copy, unless the vault's own folder
-        is gone.
+        If it has the same first commit but another remote, it is a separate project that began as a copy, unless the
+        vault's own folder is gone.
         """
         if remote and remote == self.remote:
             return True
@@ -263,7 +263,8 @@ def write_vault(vault: Vault) -> None:
     }
     write_atomic(vault.folder / FILE_NAME, json.dumps(facts, ensure_ascii=False, indent=1).encode() + b"\n")
     _read.cache_clear()
-    # Not earlier, because the mark next to a folder without the file would stop everything.
+    # Not earlier: until the file exists, the mark next to the folder would make the vault look like an empty mount
+    # point.
     mark_of(vault.folder).touch(mode=0o600)
 
 

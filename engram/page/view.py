@@ -77,7 +77,7 @@ class PageRequest:
 class Notice:
     """A sentence about what was just done, shown for eight seconds, with an undo."""
 
-    #: In which the title of a memory, as a link, takes the place of its id.
+    #: The sentence. Ids of memories in it are replaced by links with the memories' titles.
     text: str
     #: Path of the request that undoes it, in parts, such as ``("m", "ep_…", "undo")``; empty if it can't be undone.
     undo: tuple[str, ...] = ()

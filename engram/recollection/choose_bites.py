@@ -129,7 +129,7 @@ class Thresholds:
     below_best: float = 0.5
 
 
-#: Beginning of the ids under which fixes that only a transcript shows are recorded as shown.
+#: Prefix of the ids under which shown fixes are recorded if only a transcript contains them.
 SEEN_FIX = "fix_"
 
 
@@ -159,7 +159,7 @@ class Bite:
 
     @property
     def is_seen_fix(self) -> bool:
-        """True for a fix that a transcript shows: nobody said it, and no command accepts its id."""
+        """True for a fix derived from a transcript, which is not a quotation and whose id no command accepts."""
         return self.episode_id.startswith(SEEN_FIX)
 
 

@@ -283,9 +283,10 @@ class _Fix:
 
     @property
     def line_id(self) -> str:
-        """An id that is the same for a fix that was found in several turns.
+        """An id that stays the same if the fix is found in several turns.
 
-        A command is the whole fix, whatever the error; but different errors are fixed by different changes to a file.
+        If a command is the fix, the id does not depend on the error. If changes to files are, it does, because
+        different errors are fixed by different changes.
         """
         error = sorted(set(self.failed.error_keys)) if self.resolution.files else []
         said = " ".join([self.way, *map(str, error)])

@@ -256,7 +256,7 @@ class PromptAnswerer:
         if selection.bites:
             effects.note_shown(session_id, prompt, selection.bites)
         took_seconds = self.store.clock.steady_seconds() - began_seconds
-        # At least 1, which tells it from a prompt that no hook asked about (``count_asked_prompts``).
+        # At least 1, to distinguish it from a prompt that no hook asked about (``count_asked_prompts``).
         took_ms = max(1, int(took_seconds * 1000))
         outcome = self.outcome_of(session_id, prompt, selection, Channel.PROMPT, duration_ms=took_ms)
         if not self._is_same_moment(session_id, prompt, outcome):

@@ -269,7 +269,7 @@ def dead_line(store: Store, settings: Settings) -> list[str]:
 
 
 def _waited_ms(vitals: Vitals) -> int:
-    """Return how long due extraction has been waiting; 0 if it fails, which is told as such."""
+    """Return how long due extraction has been waiting; 0 if it is failing, which another line reports."""
     extract = vitals.stages.get("extract")
     return 0 if extract is None or extract.last_error else int(extract.lag_seconds * 1000)
 

@@ -165,13 +165,13 @@ def _read_lock(lock: Path) -> tuple[int | None, str, str, str]:
 def _silent_seconds(lock: Path) -> float | None:
     """Return the seconds since the holder's last beat, without sleep of the machine; None if unknown.
 
-    An earlier version writes no beat, and a machine that was started again has another clock.
+    Earlier versions write no beat, and a restart of the machine resets the clock.
     """
     try:
         silent_seconds = time.monotonic() - float(_read_lock(lock)[3])
     except ValueError:
         return None
-    # A beat of just now may be rounded up; one further ahead is from before a restart of the machine.
+    # A current beat may have been rounded up; one that is further ahead is from before the machine restarted.
     return max(silent_seconds, 0.0) if silent_seconds > -1 else None
 
 

@@ -24,7 +24,8 @@ REPORT_DAYS = 7
 def late_of_days(store: Store) -> tuple[dict[str, int], int]:
     """Return how many recent answers were too late, by cause, and how many prompts a hook asked about.
 
-    The second number is never smaller: nothing else is recorded of a prompt whose hook exited early.
+    The second number is at least as large, because for a prompt whose hook exited early, only the late answer is
+    recorded.
     """
     since_ms = store.now_ms() - REPORT_DAYS * DAY_MS
     late = late_since(store, since_ms)

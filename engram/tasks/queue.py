@@ -177,11 +177,11 @@ class QueueStorage(QueueFile):
         return bytes(data)
 
     def read_schedule(self, ts: datetime) -> list[bytes]:
-        """Return no message, because none is scheduled."""
+        """Return no messages, because Engram schedules none."""
         return []
 
     def pop_data(self, key: str) -> Any:
-        """Return no value, because none is stored: neither results nor revoked tasks."""
+        """Return no value, because Engram stores neither results nor revoked tasks."""
         return EmptyData
 
     def waiting(self) -> list[bytes]:

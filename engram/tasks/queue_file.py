@@ -170,7 +170,7 @@ class QueueFile(SqliteStorage):
         self._index: tuple[int, int] | None = None
 
     def place(self, home: Home, driver: str = "auto", busy_seconds: float = BUSY_SECONDS) -> None:
-        """Use the queue of ``home`` from now on, without opening it yet."""
+        """Switch to the queue of ``home``, without opening it yet."""
         self.close()
         if driver == "auto":
             driver = "cysqlite" if importlib.util.find_spec("cysqlite") else "sqlite3"

@@ -171,7 +171,7 @@ class Runtime:
     #: Syncs with hubs in its own thread, so that a slow hub delays nothing else. Requests that arrive during a sync
     #: lead to one more.
     hub_executor: BackgroundExecutor = field(default_factory=lambda: BackgroundExecutor("hub"))
-    #: All language models that these threads may wait for, with those of vaults.
+    #: All language models that these threads may wait for, including those of vaults.
     models: list[LanguageModel] = field(default_factory=list)
     #: Monotonic time of the start, in seconds.
     started_seconds: float = 0.0

@@ -1,7 +1,7 @@
 """Cue words in languages other than English, as data.
 
-There are a few for each language, so that rules are found. Add a language by adding an entry to
-``LANGUAGES``. Do not add words that are also English words.
+Each language has only the few that are needed to find rules. Add a language by adding an entry to ``LANGUAGES``. Do not
+add words that are also English words.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from engram.system.lazy_regex import any_case, lazy_regex
 
-#: Number of letters that count as a word in a script without spaces.
+#: Number of letters that are counted as one word in a script without spaces.
 LETTERS_PER_WORD = 2
 
 _UNSPACED = lazy_regex(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]")
@@ -34,7 +34,7 @@ class Language:
 
     #: Words for something that is meant to last: always, never, convention. They also occur in other sentences.
     lasting: str
-    #: Words for what holds from now on, or for all that the team does.
+    #: Words for what applies from now on, or to everything that the team does.
     later: str
     #: The beginning of an order to make something, up to its article: implement, build a, write the.
     builds: str
@@ -42,17 +42,17 @@ class Language:
     order: str
     #: Words for how the team does something: we use.
     decides: str
-    #: An order to remember what the sentence then states, and a note for later.
+    #: An order to remember the statement that follows, and the beginning of a note for later.
     remember: str
     noted: str
     #: The beginning of a prohibition after an order to remember.
     denies: str
-    #: The word "now", which may mean the moment or from now on; and words for how something is only at the moment.
+    #: The word "now", which may mean the moment or "from now on"; and words for a state that is only momentary.
     now: str
     passing: str
     #: Words that withdraw what was said before.
     takes_back: str
-    #: What introduces the subject of a withdrawal: about, the rule on. A script that puts the subject first has none.
+    #: What introduces the subject of a withdrawal: about, the rule on. A language that puts the subject first has none.
     about: str
     #: Other words in a withdrawal, which don't name its subject: articles, I said, the rule.
     empty: str
@@ -351,7 +351,7 @@ def pattern(
     choose: Callable[[Language], str], before: str = "", after: str = "", flags: int = re.IGNORECASE
 ) -> re.Pattern[str]:
     """Return a pattern for one kind of cue in every language, between the patterns ``before`` and ``after``."""
-    # Whether a word begins is checked once for all languages that separate words.
+    # Check for the beginning of a word only once for all languages that separate words.
     cues = "|".join(
         _words(is_spaced, "|".join(choose(each) for each in LANGUAGES.values() if each.is_spaced is is_spaced))
         for is_spaced in (True, False)
@@ -378,19 +378,19 @@ NOT_MADE = (
     r"(?!\W+(?:[\w-]+ ){0,2}?(?:commits?|branch\w*|(?:pull|merge)[ -]requests?|prs?|mrs?|issues?|tickets?|tags?|"
     r"releases?|rama|ramo|ветк\w|gałąź|коммит\w*)(?!\w))"
 )
-#: Tells whoever is spoken to what they must do.
+#: Phrases that tell the person addressed what they must do.
 _YOU_MUST = (
     r"(?:du (?:sollst|solltest|musst|darfst)|tu (?:dois|devrais|devi|dovresti|deves)|devi|dovresti|deves|você deve|"
     r"(?:tú )?(?:debes|deberías|tienes que)|je moet|musisz|powin(?:ieneś|naś)|ты должн?[ае]н?|你(?:必须|应该|要))\W*"
 )
-#: Words of what holds in general, which also begin a report: "in general the tests fail".
+#: Words such as "in general", which introduce a rule, but also a report: "in general the tests fail".
 _GENERALLY = r"en g[ée]n[ée]ral|in generale|em geral|in het algemeen|ogólnie|вообще"
 #: The beginning of a sentence with such a word.
 _BEGINS = r"^\W*(?:\w+[,:]? )?"
 UNMISTAKABLE = pattern(
     lambda language: f"{language.later}|{language.lasting}", rf"(?:{_BEGINS}|^\W*{_YOU_MUST}(?:\w+ )?)"
 )
-#: The beginning of a sentence that says how the team does something; not of a complaint.
+#: The beginning of a sentence that says how the team does something, rather than complains.
 _FAULTY = (
     r"(?:mauvais|faux|fausse|vieux|vieille|falsch|alte|sbagliat|vecchi|equivocad|viej|errad|velh|verkeerd|oude|"
     r"zł[aey]|star[aey]|неправильн|стар)"
@@ -407,7 +407,8 @@ WIDER = pattern(
 )
 ORDER = pattern(lambda language: language.order)
 DECIDES = pattern(lambda language: language.decides)
-#: What follows an order to remember: a colon or a conjunction, and a statement. What "I" and "you" do is so only now.
+#: What follows an order to remember: a colon or a conjunction, and a statement. What "I" and "you" do is only
+#: momentary.
 _KINDLY = (
     r"(?: (?:bitte|aussi|bien|también|anche|também|ook|też|(?:für|in|pour|per|para|por|voor|na|на)\b[^,:.?]{1,30}))?"
 )
@@ -443,7 +444,7 @@ _ON_MEMORY = r"^\W*(?:\w+[,:]? ){0,2}?"
 
 
 def _remembered(language: Language) -> str:
-    """Return how a sentence begins that asks to remember a statement or a prohibition, or notes one for later."""
+    """Return a pattern for the beginning of an order to remember a statement or prohibition, or of a note for later."""
     if not language.is_spaced:
         return f"{language.remember}|(?:{language.noted})"
     prohibits = rf"{_KINDLY}\s?[,:] (?:{language.denies})(?!\w)"
@@ -454,7 +455,7 @@ REMEMBERS = pattern(_remembered, _ON_MEMORY)
 
 
 def _reminded_for_now(language: Language) -> str:
-    """Return how a sentence begins that asks to remember what is so only at the moment."""
+    """Return a pattern for the beginning of an order to remember something that is only true at the moment."""
     passing, now, decides, lasting = (
         _words(language.is_spaced, cues)
         for cues in (language.passing, language.now, language.decides, f"{language.later}|{language.lasting}")
@@ -463,9 +464,9 @@ def _reminded_for_now(language: Language) -> str:
     return rf"^{is_now}(?!.*{lasting})\W*(?:\w+[,:]? ){{0,2}}?(?:{language.remember}|{language.noted})"
 
 
-#: Asks to remember what is so only at the moment.
+#: An order to remember something that is only true at the moment.
 REMINDS_FOR_NOW = any_case("|".join(_reminded_for_now(one) for one in LANGUAGES.values()))
-#: Perhaps, at the beginning of a sentence or behind a lead-in, where it makes a guess of it.
+#: "Perhaps" at the beginning of a sentence or after a lead-in, where it marks the sentence as a guess.
 PERHAPS = any_case(
     r"^(?:[^:]{0,40}:)?\W*(?:(?:maybe|perhaps|possibly|vielleicht|eventuell|evtl|peut-être|quizás?|tal vez|"
     r"a lo mejor|forse|magari|talvez|misschien|wellicht|być może|возможно|может быть)(?!\w)|たぶん|也许|或许)"
@@ -476,7 +477,7 @@ DOUBTFUL = any_case(
     r"disse|segundo|zegt|volgens|mówi|według|говорит|сказал\w*|(?:gute|tolle|super) idee|bonne idée|buena idea|buona "
     r"idea|boa ideia|goed idee|dobry pomysł|génial|genial)(?!\w)"
 )
-#: What must always or never be done, in the infinitive: "Nie wieder ungefragt Dateien löschen!".
+#: An order in the infinitive to do something always or never: "Nie wieder ungefragt Dateien löschen!".
 _INFINITIVE = (
     r"(?:immer|nie(?:mals)?|altijd|nooit)(?: (?:wieder|mehr|weer|meer)(?!\w))?"
     r"(?! (?:noch|wieder|mehr|nog|weer|muss\w*|soll\w*|darf\w*|kann\w*|will|moet\w*|wil)\b)"
@@ -487,14 +488,15 @@ _INFINITIVE = (
     r"(?:siempre|nunca|jam[áa]s|sempre) (?!lugar\b|mejor\b|melhor\b)[^\W\d_]{1,20}[aei]r\b|"
     r"(?:(?:sempre|mai) [^\W\d_]{1,20}[aei]re\b|non [^\W\d_]{1,20}[aei]re mai\b)"
 )
-#: A rule in its plainest form, at the beginning of a sentence.
+#: The plainest wordings of a rule, at the beginning of a sentence.
 ALWAYS_DO = any_case(
     r"^\W*(?:(?:bitte|por favor|s['’]il te plaît|per favore|alsjeblieft),? )?"
     rf"(?:(?:ab (?:jetzt|sofort)|von jetzt an|künftig|in zukunft|vanaf nu|désormais) )?(?:{_INFINITIVE})"
 )
-#: A French prohibition: no subject stands before it.
+#: A French prohibition, which has no subject before it.
 NEVER_DO = any_case(r"^\W*n(?:e |['’])(?:(?:me|nous|le|la|les|y) )?[^\W\d_]{2,20}(?:[es]|ez) (?:plus )?jamais\b")
-#: "From now on" and an order, in languages in which no verb must follow: then it may be how something is.
+#: "From now on" and an order, in languages in which the verb has no fixed place. Words that begin a statement are
+#: excluded.
 FROM_NOW_ON = any_case(
     r"^\W*(?:[àa] partir de maintenant|d[ée]sormais|dor[ée]navant|(?:a partir|desde|de) (?:de )?ahora(?: en adelante)?|"
     r"d['’](?:ora|adesso) in (?:poi|avanti)|(?:a partir de|daqui em|de) (?:agora|diante|hoje)(?: em diante)?),? "

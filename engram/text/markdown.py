@@ -1,7 +1,7 @@
 """Show Markdown on a terminal: remove markup that can only be markup, and indent code. Pure functions.
 
 In transcripts, many asterisks, brackets and bars are code: patterns, formulas, calls, SQL. So markup is removed only in
-pairs, and only around words that have a blank or punctuation outside. Doubtful text is left unchanged.
+    pairs, and only if there is a blank or punctuation outside of the pair. Doubtful text is left unchanged.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from engram.text.words import content_words, prefixes
 
 
 class Replacement(NamedTuple):
-    """What a sentence says was left, by its name, and what has taken its place: by the first letters of their words."""
+    """The thing that a sentence says was replaced, and its replacement, as prefixes of their words."""
 
     name: str
     old: frozenset[str]
@@ -33,7 +33,7 @@ _OLD = (
 )
 _NEW = rf"(?P<new>{_NAME})"
 _LATIN = r"[A-Za-z0-9][A-Za-z0-9.+#@/_-]{1,39}"
-#: What may come before the words about the whole team, and after what it uses now: "btw", "last week", "so use it".
+#: What may precede the words about the whole team, and follow the new thing: "btw", "last week", "so use it".
 _BEGINS = (
     r"^\W*(?:(?:fyi|btw|by the way|heads up|note|ok(?:ay)?|so|and|also|hey|update|übrigens|also|au fait|por cierto|"
     r"a propósito|tra l['’]altro|trouwens|przy okazji|кстати)[,:!. –—-]+){0,3}"
@@ -52,7 +52,7 @@ _ENDS = (
     r"dus|więc|поэтому)\b)"
 )
 #: The team switched from one thing to another. The sentence must begin with these words and say nothing else, because
-#: a switch in one place only, by somebody else, long ago or not at all is told with additional words.
+#: additional words often mean that the switch was only in one place, by somebody else, long ago, or never made.
 _MOVED = tuple(
     any_case(rf"{_BEGINS}{one}")
     for one in (
@@ -98,7 +98,7 @@ _INSTEAD = any_case(
     r", (?:and )?(?:not|no longer|nicht mehr|plus|ya no|non più|niet meer)) "
     rf"{_OLD}{_HERE}[\s.!;)]*$"
 )
-#: Says that things are so from some time on.
+#: Words that say from when on something applies.
 _CHANGED = any_case(rf"(?<!\w)(?:{_LATER}|now)(?!\w)")
 #: Words of a question, a plan or a supposition, or of a switch that was undone.
 _UNSETTLED = any_case(
@@ -121,14 +121,14 @@ _GOES_ON = any_case(
     r"verwenden|benutzen|nutzen|nehmen|pour|dans|comme|ici|partout|avec|et|para|en|aquí|como|con|y|siempre|per|qui|"
     r"come|nel|aqui|voor|om|gebruiken|do|w|jako|tutaj|для|в|как|здесь|тут|и)\b)"
 )
-#: Introduces what a rule says not to use.
+#: Words that introduce what a rule says not to use.
 _BUT_NOT = any_case(
     r"(?<!\w)(?:not|never|no|don['’]?t|instead of|rather than|over|statt|anstatt|nicht|nie|kein\w*|au lieu d|pas|"
     r"jamais|en vez de|en lugar de|nunca|no|invece|mai|em vez de|não|in plaats|niet|geen|nie|zamiast|не|вместо)(?!\w)|"
     r"而不|不要|别|ではなく|ないで|말고"
 )
 _ABOUT = r"(?P<about>[^,.;:!?]{2,60}?)"
-#: Says in another language than English that a rule, which it names, no longer applies.
+#: Wordings in other languages than English that say that a named rule no longer applies.
 _ENDED = tuple(
     any_case(rf"{_BEGINS}(?:{one})[\s.!)]*(?:$|[,;])")
     for one in (
@@ -154,7 +154,7 @@ _VAGUE = content_words(
 
 
 def replacement_in(sentence: str) -> Replacement | None:
-    """Return what a sentence says was left, and for what; None if it says nothing of the kind, or not for certain."""
+    """Return what a sentence says was replaced by what; None if it doesn't say so clearly."""
     if _UNSETTLED.search(sentence):
         return None
     match = next((match for pattern in _MOVED if (match := pattern.search(sentence))), None)
@@ -179,7 +179,9 @@ def is_used_in(rule: str, name: str) -> bool:
 
 
 def ended_in(sentence: str) -> frozenset[str]:
-    """Return what a rule is about that a sentence in another language than English says is over; empty for none."""
+    """Return the subject of a rule that a sentence in another language than English says is over; empty if there is
+    none.
+    """
     if _UNSETTLED.search(sentence):
         return frozenset()
     match = next((match for pattern in _ENDED if (match := pattern.search(sentence))), None)

@@ -340,7 +340,7 @@ def tells_passing(command: str, failed: str) -> bool:
 def without_heredocs(command: str) -> str:
     """Return a command without the contents of its here-documents; one that is an argument becomes ``…``.
 
-    An agent writes the message of a commit so: ``git commit -m "$(cat <<'EOF' …)"``.
+    Agents write commit messages in this way: ``git commit -m "$(cat <<'EOF' …)"``.
     """
     return _HEREDOC_ARGUMENT.sub("…", _HEREDOC.sub(r"\1 …", command))
 
@@ -373,7 +373,7 @@ _CHANGE_FOLDER = lazy_regex(r"^(?:cd\s+\S+\s*(?:&&|;)\s*)+")
 
 
 def without_redirections(command: str) -> str:
-    """Return a command without the redirections of its streams, as it is shown."""
+    """Return a command for display, without the redirections of its streams."""
     return _REDIRECTION.sub("", command)
 
 

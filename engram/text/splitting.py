@@ -35,7 +35,7 @@ def sentence_texts(text: str) -> list[str]:
 #: Maximum length of a message that is split, in characters; the rest is kept only in the stored turn.
 MAX_MESSAGE_CHARS = 60_000
 
-#: The kinds of line. A line may be very long and full of blanks, so no repeat in these gives back what it took.
+#: The kinds of line. The repeats are possessive, because a line may be very long and full of blanks.
 _FENCE = lazy_regex(r"\s*+(`{3,}+|~{3,}+)")
 _HEADING = lazy_regex(r"\s{0,3}+#{1,6}+\s++")
 _BULLET = lazy_regex(r"(\s*+)(?:[-*+•]|\d{1,3}[.)])\s++")
@@ -113,21 +113,23 @@ class _List:
         self.is_apart = self.is_left = self.is_behind_text = self.is_under_heading = self.may_go_on = False
 
     def counts_on_to(self, number: int) -> bool:
-        """Return whether a number, with or without a gap, goes on counting up, or down if the list does."""
+        """Return True if a number continues the count, with or without a gap: upwards, or downwards if the list counts
+        down.
+        """
         is_down = self.number < self.first
         return self.is_numbered and (number < self.number if is_down else number > self.number)
 
     def begins_anew_at(self, number: int) -> bool:
-        """Return whether a number can only be the first of another list."""
+        """Return True if a number can only be the first one of another list."""
         return self.is_numbered and number <= 1 < self.number and self.first <= 1
 
 
-#: What marks an item with a number.
+#: The marker of a numbered item.
 _BEHIND_NUMBER = frozenset(".)")
 
 
 def _is_divider(line: str) -> bool:
-    """Return whether a line that is not indented is a heading, a bold line or a rule."""
+    """Return True if a line that is not indented is a heading, a bold line or a rule."""
     return any(form.match(f"{line} ") for form in (_HEADING, _BOLD_LINE, _RULE_ROW))
 
 
@@ -136,7 +138,7 @@ class _ListReader:
 
     def __init__(self) -> None:
         self.lists: list[_List] = []
-        #: The list that is read, after the numbered one that may go on below it.
+        #: The list being read, preceded by the numbered list that may continue after it.
         self.open: list[_List] = []
         self.fence = ""
         self.is_code_of_item = False
@@ -173,7 +175,7 @@ class _ListReader:
         self.is_after_blank = False
 
     def _is_in_item(self, line: str) -> bool:
-        """Return whether a line, of whatever kind, is indented below the item read last, or continues its sentence."""
+        """Return True if a line of any kind is indented below the last item, or continues its sentence."""
         if not self.open or self.open[-1].is_left or line[0].isspace():
             return bool(self.open) and not self.open[-1].is_left
         return not self.open[-1].is_apart and not line.rstrip("* _").endswith(":") and not _is_divider(line)
@@ -182,7 +184,7 @@ class _ListReader:
         self._leave()
         is_divider, is_heading = _is_divider(line), _HEADING.match(f"{line} ") is not None
         if is_divider and not _RULE_ROW.match(line):
-            # Bullets below it are another list, but numbers may go on.
+            # Bullets below it are another list, but a numbered list may continue.
             self.open = [one for one in self.open if one.is_numbered]
         for one in self.open:
             one.is_behind_text |= one.is_apart or is_divider
@@ -227,7 +229,7 @@ class _ListReader:
         self.lists.append(self.open[-1])
 
     def _is_part(self, one: _List, indent: int, mark: str, number: int) -> bool | None:
-        """Return whether an item is of a list, or of one in its last item; None if it may be."""
+        """Return True if an item belongs to a list, or to a list nested in its last item; None if that is unclear."""
         is_introduced = self.above.endswith(":")
         is_sibling = indent <= one.indent and mark == one.mark
         if is_sibling and one.is_left and one.counts_on_to(number):

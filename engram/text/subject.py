@@ -12,7 +12,7 @@ from engram.system.lazy_regex import any_case, lazy_regex
 from engram.text.splitting import plain, split
 from engram.text.words import STOP_WORDS, stem, stems, topic_words
 
-#: How a sentence says that something is wrong, missing or not done.
+#: Words that say that something is wrong, missing or not done.
 STATES_PROBLEM = any_case(
     r"\b(?:fail(?:s|ed|ing|ure)?|broken|bugs?|errors?|missing|lacks?|crash\w*|hangs?|wrong|todo|pending|open|blocked|"
     r"(?:does|do|is|are|can|was|were|did|has|have)(?:n['’]t| not)|not (?:yet|work\w*)|no(?:t|ne)?|never|without|"

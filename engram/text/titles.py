@@ -54,7 +54,7 @@ _COURTESY = any_case(
     r"^(?:\[Image #\d+\] |(?:hey|hi|hello)(?: claude)?[,!] |(?:can|could|would|will) you |please |let['’]?s |"
     r"i['’]d like (?:you to|your help with) )++(?=\w)"
 )
-#: A greeting at the beginning of a prompt, with whom it is for.
+#: A greeting at the beginning of a prompt, with the name of who is greeted.
 _GREETING = any_case(
     r"^\s*+(?:hey|hi|hello|hallo|good (?:morning|afternoon|evening))\b(?:,? (?:there|again|claude|all)\b)*+[,.!]*+"
 )
@@ -114,7 +114,7 @@ def title_from(text: str) -> str:
 
 
 def says_something(prompt: str) -> bool:
-    """Return True if a prompt says what it is about; False for a greeting or a word or two, such as "continue"."""
+    """Return True if a prompt reveals its subject; False for a greeting or a word or two, such as "continue"."""
     return any(_is_long_enough(line) for line in _ADDRESS.sub("", _GREETING.sub("", prompt)).splitlines())
 
 

@@ -1,4 +1,4 @@
-"""Recognise what the user says to take back, correct or doubt what they said just before.
+"""Recognise sentences in which the user takes back, corrects or doubts what they have just said.
 
 Every module that keeps or quotes the user's words checks here whether the user withdrew them. Pure functions.
 Other languages than English are in ``languages.py``.
@@ -77,14 +77,14 @@ _CORRECTS = any_case(
     r"not(?! even)|"
     r"don'?t|let'?s)\b|actually,? (?:[\w-]+ ){1,3}please\b)"
 )
-#: Words by which a withdrawal means more than the last rule, at the end of a clause.
+#: Words at the end of a clause that extend a withdrawal beyond the last rule.
 _ALL_OF_IT = any_case(
     r"\b(?:all|everything|both|these|those)(?: (?:of|it|that|this|these|those|them|the|my|two|three|i|i'?ve|you|just|"
     r"said|wrote|told|asked|back|above|please|again|rules?|conventions?|preferences?|instructions?|so far))*"
     r"(?=\W*$|[,.;:!])"
 )
 _SUBJECT_TEXT = r"((?:\([^()]{0,200}\)|[^,;:!?(])*)"
-#: Wordings by which a later withdrawal names its subject, which it must do.
+#: Wordings by which a later withdrawal names its subject; without a subject, it withdraws nothing.
 _SUBJECT = any_case(
     r"\b(?:about|regarding|concerning|rule (?:on|for|that|with|to)|back (?:the|my|what)|forget (?:the|my|that)|"
     rf"withdraw|revoke|retract|said (?:about|on|that|to))\b{_SUBJECT_TEXT}"
@@ -102,7 +102,7 @@ _THAT_IS = any_case(
     r"regarding|sobre|über|"
     r"d\.h\.)\W(?P<more>[^;:!?]*)"
 )
-#: What is meant where the subject is only a pronoun: "about this: …", "about, well, …".
+#: The actual subject after a pronoun or an interjection: "about this: …", "about, well, …".
 _MEANT = any_case(r"\s{0,3}(?:,\s{0,3}(?:well|uh+|um+|er+|you know|like|ähm?)\s{0,3},|:)(?P<more>[^;:!?]*)")
 _AND = r"(?:and|or|und|oder|et|ou|y|o|e|en|of)"
 #: The rest of a list of subjects: ", commit messages and pushing".
@@ -191,7 +191,7 @@ _WORTH = (
 _KIND_OF_RULE = r"(?:rules?|ideas?|practices?|conventions?|polic(?:y|ies)|standards?|principles?|advice|habits?)"
 _SO_AND = r"^\W*(?:(?:so|and|or|hm+|but|btw|claude)[, ]+)*"
 _IS_THAT = r"(?:is|was|would|isn'?t) (?:that|this|it)(?: still| really| even| also| be)? (?:an? |the |too )?"
-#: Asks whether the rule before it is a good one.
+#: A question whether the preceding rule is a good one.
 QUESTIONED = any_case(
     rf"{_SO_AND}(?:{_IS_THAT}(?:\w+ ){{0,2}}?(?:{_WORTH}|{_KIND_OF_RULE})(?: {_KIND_OF_RULE})?(?: (?:for|in) (?:a|an|"
     r"the|our|my|us|this) [^?,]{1,30}| (?:here|then|though|too|now|at all|any ?more|or (?:not|wrong|bad|too \w+)))*"
@@ -202,12 +202,12 @@ QUESTIONED = any_case(
     r"not (?:so |too |really |quite |entirely )?sure(?: (?:though|yet|tbh|honestly|about (?:that|this|it)(?: one)?|"
     rf"(?:if|whether) (?:that|this|it)(?:'?s| is) (?:an? |the )?(?:\w+ )?{_WORTH}(?: {_KIND_OF_RULE})?))*\W*$)"
 )
-#: Announces a rule and asks whether it is a good one.
+#: An announcement of a rule that asks whether it is a good one.
 ANNOUNCES = any_case(
     rf"{_SO_AND}(?:{_IS_THAT}(?:\w+ ){{0,2}}?{_KIND_OF_RULE}\W*\?|(?:what|how) do you (?:think|feel) (?:about|of) "
     rf"(?:this|the following)(?: {_KIND_OF_RULE})?\W*$)"
 )
-#: Says that what was said before is wrong, or somebody else's opinion.
+#: A statement that the preceding text is wrong, or somebody else's opinion.
 DISAGREES = any_case(
     # The text after it is someone else's and is left out: "that's what the linter says".
     r"\b(?:that|this)(?:'?s| is| was) what\W*$|\b(?:i (?:strongly |totally |completely )?(?:disagree|beg to differ)|"

@@ -159,8 +159,8 @@ class Reading:
     environment: tuple[str, ...] = ()
     #: Entries that are already stored, with their new positions in a rewritten source.
     moved: tuple[EntryRef, ...] = ()
-    #: Other sessions with entries in this one's file, and what was read of each; its cursor is that of the part of the
-    #: file with its id.
+    #: Other sessions with entries in this one's file, and what was read of each. Each has its own cursor, as a part of
+    #: the file with its id.
     others: Sequence[tuple[str, Reading]] = ()
     #: ``Source.stamp`` and ``Source.size`` at the time of this read.
     stamp: str = ""

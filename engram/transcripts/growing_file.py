@@ -53,7 +53,7 @@ class Content(Protocol):
 class Line(NamedTuple):
     """A complete line.
 
-    A named tuple, because one is created for every line, and a dataclass takes three times as long to create.
+    A named tuple, because one is created for every line, and creating a dataclass would take three times as long.
     """
 
     #: Where the line begins in the file, in bytes.

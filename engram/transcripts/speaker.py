@@ -179,14 +179,14 @@ def _without_origin(fields: Mapping[str, Any]) -> Speaker:
     return Speaker.PROGRAM if is_program else Speaker.PERSON
 
 
-#: Fields that every line of a session has and that show who types in it.
+#: Fields of every line of a session that show who types in it.
 _OF_SESSION = ("entrypoint", "teamName", "agentName")
-#: Used in place of these fields until a line shows them; until then, no person is known to type there.
+#: Placeholder for these fields until a line has them; until then, it is unknown whether a person types there.
 UNKNOWN_SESSION: dict[str, str] = {"promptSource": "unknown"}
 
 
 def session_fields(fields: Mapping[str, Any]) -> dict[str, str]:
-    """Return the fields of a line that apply to lines of its session that have none, such as those of the queue."""
+    """Return the fields of a line that also apply to lines of its session without such fields, such as queue lines."""
     return {name: value for name in _OF_SESSION if isinstance(value := fields.get(name), str)}
 
 

@@ -21,8 +21,7 @@ COMPRESSED = ".zst"
 _MAX_WINDOW_LOG = 25
 #: Maximum number of bytes to which a compressed file is expanded; anything beyond that counts as damage.
 MAX_EXPANDED_BYTES = 1024 * 1024 * 1024
-#: Maximum number of files of which the beginning is remembered. If there were more files than that, each sweep would
-#: read all of them again.
+#: Maximum number of files whose beginning is cached. If there are more files, each sweep reads all of them again.
 MAX_HEADS = 65_536
 _STEP_BYTES = 256 * 1024
 #: Number of compressed bytes to expand, and of bytes of a first line to read, at a time. Up to this many bytes before

@@ -348,7 +348,7 @@ class Draft:
             for place, block in enumerate(self.said):
                 self._places.setdefault(block.uuid, []).append(place)
         uuid = blocks[0].uuid if blocks else ""
-        # A later state of the last message may have taken a block's place since.
+        # A later state of the last message may have replaced a block since.
         places = [place for place in self._places.get(uuid, []) if uuid and self.said[place].uuid == uuid]
         if [self.said[place].role for place in places] != [block.role for block in blocks]:
             return
@@ -365,9 +365,9 @@ class Draft:
             self.is_rewritten = self.is_changed = self.has_grown = True
 
     def say_reply(self, block: TextBlock) -> None:
-        """Add a text of the assistant, or put it in the place of the last one if that is a shorter state of it.
+        """Add a text of the assistant; if the last text is a shorter state of it, replace that.
 
-        Some programs write a message again and again while it grows, with one id.
+        Some programs write a growing message repeatedly under the same id.
         """
         last = self.said[-1] if self.said else None
         is_of_same_message = last is not None and (last.role, last.message_id) == (block.role, block.message_id)
@@ -393,7 +393,7 @@ class Draft:
             self.is_changed = True
 
     def add_action(self, action: Action) -> None:
-        """Add a tool call that waits for its result; a later state of one that already waits takes its place."""
+        """Add a tool call that waits for its result, or replace an earlier state of the same call."""
         index = self.waiting.setdefault(action.tool_use_id, len(self.actions))
         self.actions[index : index + 1] = [action]
 

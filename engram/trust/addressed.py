@@ -54,9 +54,9 @@ _FEW_SENTENCES = 4
 LABELS = lazy_regex(
     r"^\[(?:also|asked|the user|proposed by the assistant)\] ?|^Asked (?=“)|(?<=” )the user chose: ", re.MULTILINE
 )
-#: Beginnings that say nothing about what a sentence wants, but weigh like an order.
+#: Lead-ins that say nothing about what a sentence wants, but that the model would count as parts of an order.
 _LEAD_IN = lazy_regex(r"^(?:remember(?: this| that| to)?[:,]?|(?:note|reminder):)\s++", re.IGNORECASE | re.MULTILINE)
-#: What something does, in so few words that the model knows none of them: "It works."
+#: Statements of what something does that are too short for the model: "It works."
 _WHAT_IT_DOES = lazy_regex(r"it \w{1,30}s(?: \w{1,30}){0,2}[.!]?", re.IGNORECASE)
 #: Files that only show which variables exist.
 _EXAMPLE_FILE = lazy_regex(r"\.env\.(?:example|sample|template|dist|test|ci)\b")
@@ -352,7 +352,7 @@ def directs(text: str) -> bool:
 
 
 def passages(text: str) -> list[str]:
-    """Return each sentence of a text joined with the next one, which helps to understand it; a lone one as it is.
+    """Return each sentence of a text together with the next one, for context; a single sentence is returned alone.
 
     Names of hosts, lead-ins and what "it" does are left out. Long passages are split at the ends of clauses, so that an
     order is not hidden among many other words.

@@ -34,7 +34,7 @@ _ADDRESS = lazy_regex(
 _CLAUDE = lazy_regex(
     r"(?i)(?:there|again|claude|agent|assistant|ai|bot|buddy|friend|opus|sonnet|haiku|mate|god|lord)\b"
 )
-#: How letters end before the name, as a pattern.
+#: The closing words of a letter before the name, as a pattern.
 ENDING = (
     r"best|(?:all the|my) best|(?:with )?(?:best|kind|warm|many)?\s*(?:regards|wishes)|many thanks|thanks|thank you|"
     r"thx|ty|cheers|(?:yours )?(?:sincerely|faithfully|truly)|yours|take care|respectfully|br|"
@@ -111,7 +111,7 @@ _MAIL_FOOTER = lazy_regex(
 _SIGNATURE_MARK = lazy_regex(r"--\s*$")
 #: "Anna: …" is a conversation if a name occurs twice; words that serve as headings are not names.
 _SPEAKER = lazy_regex(r"\s*@?(?P<name>[^\W\d_a-z][\w.'-]{0,20}(?: [^\W\d_a-z][\w.'-]{1,20})?):\s+\S")
-#: The same in any case, as in chats of nicknames.
+#: The same with names in any case, as in chats with nicknames.
 _NAMED = lazy_regex(r"@?(?P<name>[^\W\d_][\w.-]{1,20}):\s+\S")
 _LABEL = lazy_regex(
     r"(?i)note|notes|todo|fixme|example|rule|important|warning|goal|question|answer|bug|fix|step|context|file|path|"
@@ -245,7 +245,7 @@ def _speakers(lines: Sequence[str]) -> set[int]:
 
 
 def _answered(lines: Sequence[str]) -> set[int]:
-    """Return the lines at which somebody speaks again, on the second line after their first; names in any case."""
+    """Return the lines whose speaker speaks again two lines later, after somebody else; nicknames count, too."""
     names = [
         match["name"] if (match := _NAMED.match(line)) and not _LABEL.fullmatch(match["name"]) else "" for line in lines
     ]

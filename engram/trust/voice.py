@@ -87,7 +87,7 @@ _SEPARATED = lazy_regex(
     r"(?i)(?:[^\n]{0,80}\b(?:please|can you|could you|you to|help me)(?: \w+)? |\W*)(?:summari[sz]e|review|explain|"
     r"translate|proofread|analy[sz]e|answer|reply to) (?:this|that|these|it)\b(?! (?:before|when))"
 )
-_REQUESTED_LINES = 3  # with fewer lines of text after it, such a request introduces no paste
+_REQUESTED_LINES = 3  # with fewer lines of text after it, such a request does not introduce pasted text
 #: A request about a text that follows, however short: "translate to German".
 _TEXT_REQUEST = lazy_regex(
     r"(?i)\s*(?:(?:please|pls|can you|could you) )*(?:translate|proofread|paraphrase|rephrase|reword|tl;?dr|eli5|"
@@ -95,7 +95,7 @@ _TEXT_REQUEST = lazy_regex(
     r"(?: please)?\s*[?:.!]{0,3}\s*$"
 )
 _POINTS = lazy_regex(r"(?i)\b(?:this|it|that)\b|:\s*$")  # words in such a request that point to the text
-#: Beginnings of a rule, which is the user's if it is directly below such a request that points to nothing.
+#: Beginnings of rules. A rule directly below such a request is the user's own unless the request points to the text.
 _BEGINS_RULE = lazy_regex(
     r"(?i)\s*(?:[-*+]\s+)?(?:(?:and|also|please|ok(?:ay)?|important|note)[,:]?\s+)*(?:from (?:now|here|today)|"
     r"(?:going|moving) forward|in (?:the )?future|always|never|remember|do(?:n['’]t| not)|(?:every|each) time|whenever|"
@@ -413,7 +413,7 @@ def _asks_about(lines: list[str], at: int) -> bool:
 def _after_lead_in(lines: list[str], at: int, typed: list[bool], ends: _Ends) -> int:
     """Mark the text after a lead-in such as "here is the file:" as pasted, and return where it ends.
 
-    That is after a fence, a tag or quoted lines, or where the user writes in the first person again.
+    It ends after a fence, a tag or quoted lines, or where the user writes in the first person again.
     """
     following = next((n for n in range(at + 1, len(lines)) if lines[n].strip()), len(lines))
     end = len(lines)
@@ -494,7 +494,9 @@ def _fence_end(lines: list[str], at: int, fence: str) -> int:
 
 
 def _changed_ends(lines: list[str]) -> dict[int, int]:
-    """Map each line of a run that a diff removes and adds to the end of the run. In a list, all signs are the same."""
+    """Map each line of a run of removed and added lines in a diff to the end of the run. In a list, all markers are
+    equal.
+    """
     ends: dict[int, int] = {}
     end, signs = len(lines), set[str]()
     for at in range(len(lines) - 1, -1, -1):

@@ -1,6 +1,7 @@
 """Answer requests on engram.sock: a hook's payload gets a recollection, any other request runs an operation.
 
-Each is answered from the memory that it is about: the worker's own, or that of a vault, which is kept open and read.
+Each is answered from the memory that it is about: the worker's own, or a vault's, which the worker also opens and keeps
+    up to date.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ class _OpenVault:
             raise
         self.runtime = make_vault_runtime(outer, settings, store)
         self._identity = store.file_identity()
-        #: True if its log was deleted: closing it would copy from there into a file that others use with a new log.
+        #: True if its log was deleted, so that closing it would copy old data into a file that others use with a new
+        #: log.
         self.is_log_displaced = False
         self._backup = DailyBackup(self.runtime)
         #: Sources of other projects that were skipped, by place, with the stamps that they had at the time.
@@ -86,7 +88,7 @@ class _OpenVault:
 
     @property
     def is_replaced(self) -> bool:
-        """True if another file is at the place of its memory, such as that of a vault made anew in the same folder."""
+        """True if another file is at the path of its memory, such as one of a new vault in the same folder."""
         return self.runtime.store.file_identity() not in (None, self._identity)
 
     def displaced(self) -> Store | None:

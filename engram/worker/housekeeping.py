@@ -298,7 +298,7 @@ class Housekeeper:
             self._beat()
 
     def _restore_places(self, home: Home) -> None:
-        """Create again what hooks and tasks need in the memory folder if someone has deleted it.
+        """Recreate the files and folders that hooks and tasks need, if they were deleted.
 
         A link to a volume that is not mounted is left alone, and so is an empty mount point.
         """
@@ -325,7 +325,7 @@ class Housekeeper:
         displaced = [*([store] if store.is_displaced() else ()), *self._server.vaults.displaced()]
         for one in displaced:
             if not one.path.with_name(f"{one.path.name}-wal").exists():
-                # No other process has begun a new log yet, so this one's last writes can still be kept.
+                # No other process has begun a new log yet, so this process's last writes can still be saved.
                 one.checkpoint()
         if displaced:
             self.is_log_displaced = True

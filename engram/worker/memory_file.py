@@ -254,7 +254,8 @@ class DailyBackup:
             return False
         since_ms = store.now_ms() - newest_backup_ms(store, self._runtime.settings.places.backups)
         if 0 <= since_ms < BACKUP_EVERY_SECONDS * 1000:
-            # A restored memory.db knows nothing of the backups made after it. One more would push out an older one.
+            # A restored memory.db doesn't know of backups that were made after it. Another backup would displace an
+            # older one.
             self._not_before_seconds = steady + BACKUP_AGAIN_SECONDS
             return False
         owner = f"{os.getpid()}-{id(self)}"

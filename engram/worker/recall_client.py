@@ -130,7 +130,9 @@ def ask_memory(
 
 
 def with_silence(settings: Settings, note: str) -> str:
-    """Put before a note that a worker runs and does not answer, if one runs. Call it after asking in vain."""
+    """Prefix a note with a remark if a worker is running but did not answer. Call this after a request without an
+    answer.
+    """
     pid = holder_of(settings_around(settings).places.worker_lock)
     silence = f"the worker (pid {pid}) does not answer: `engram doctor` says what to do" if pid else ""
     return "; ".join(filter(None, (silence, note)))

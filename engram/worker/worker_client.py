@@ -75,7 +75,7 @@ def announce_worker(home: Home) -> None:
 def ask_worker(home: Home, request: Mapping[str, Any], *, timeout_seconds: float = 5.0) -> dict[str, Any] | None:
     """Return the worker's answer to a request such as ``{"op": "recall", "query": …}``; None if no worker answers.
 
-    A vault has no worker of its own: that of the memory folder around it answers from the vault.
+    A vault has no worker of its own; the worker of the memory folder that contains it answers for the vault.
 
     Args:
         request: becomes one JSON object of at most 1 MB.

@@ -58,7 +58,7 @@ class Outcome:
     at_ms: int
     #: As in ``Injection``: the prompt's id, or a hash of its text; "" for an event without a prompt.
     prompt_key: str = ""
-    #: Hash of the query text, by which the turn is found; "" if there is none.
+    #: Hash of the query text, by which the turn can be found; "" if there is none.
     digest: str = ""
     project_id: int | None = None
     #: How many memories were considered.

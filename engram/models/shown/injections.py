@@ -26,7 +26,7 @@ WAS_SHOWN: ColumnBase = tables.Injection.state == "shown"
 #: Prefix of the prompt key of bites that were shown to a subagent and not to its parent.
 AGENT_KEY = "agent:"
 
-#: Maximum number of bytes that are searched of a file with bites that wait for a tool call.
+#: Maximum number of bytes to search in a file with bites that wait for a tool call.
 _MAX_WAITING_BYTES = 1_000_000
 
 
@@ -175,7 +175,7 @@ def mark_shown(session_id: str, prompt_key: str, at_ms: int) -> Query:
 def withdraw_bites(tx: Tx, names: Callable[[], Collection[str]]) -> None:
     """Remove the files beside memory.db whose waiting bites mention a memory or a quotation by its id.
 
-    A hook prints such a file without asking anyone. All its bites are withdrawn, so they may be chosen again.
+    A hook prints such a file without asking the worker. All bites in it are withdrawn, so they may be chosen again.
 
     Args:
         names: returns the ids; called only if there are such files.

@@ -123,8 +123,7 @@ def settle(store: Store, reservation: int, *, input_tokens: int, output_tokens: 
 def carry_spending(tx: Tx, source: Reader, project_ids: Mapping[int, int], *, is_newer: bool) -> None:
     """Add what another memory.db of this machine has spent, so that replacing memory.db does not lift a cap.
 
-    A call that both have counts once, as settled. If ``source`` is the newer of them, the ledger goes on from its
-    clock.
+    A call that both have counts once, as settled. If ``source`` is the newer one, the ledger continues from its clock.
 
     Args:
         project_ids: the source's row ids of ``projects_with_spending`` → those here.

@@ -139,7 +139,7 @@ def clear_task_errors(tx: Tx) -> None:
     """Delete the messages of failures, because they may quote text that is being forgotten."""
     tx.run(tables.TaskRun.update(outcome="", error="").where(tables.TaskRun.state.in_(_UNSUCCESSFUL)))
     tx.run(tables.Work.update(last_error="").where(tables.Work.last_error != ""))
-    # Engram's own words about the file quote nothing.
+    # Engram's own messages about the file quote no stored text.
     may_quote = (tables.Stage.last_error != "") & tables.Stage.name.not_in(["memory", _LOST_WRITES])
     tx.run(tables.Stage.update(last_error=_FORGOTTEN_ERROR).where(may_quote))
 
@@ -163,8 +163,8 @@ def _drop_beyond(kind: str, states: tuple[str, ...]) -> Query:
 #: Stages that may fail because of a setting, a key or a model. Their failures are cleared when a setting is changed and
 #: when a worker starts, because it then tries again. Earlier versions recorded failures under "model".
 STAGES_OF_SETTINGS = frozenset({"embed", "extract", "llm", "second chance", "model", "queue"})
-#: The stage whose failure is the news that writes were lost. No check can make them good, so the news is not kept under
-#: ``memory``, where the next damage or its repair would replace it. A daily backup ends it.
+#: The stage under which lost writes are reported as a failure. This is separate from ``memory``, where the next damage
+#: or repair would replace the report. The daily backup clears it.
 _LOST_WRITES = "lost writes"
 #: Error of the stage ``memory`` after damage has been found.
 _DAMAGE = "memory.db proved damaged; the worker starts again and checks it"
@@ -206,7 +206,7 @@ def note_failure(store: Store, stage: str, error: str) -> None:
 
 
 def clear_old_news(store: Store, seconds: float) -> None:
-    """Clear what was found wrong with memory.db, and the news of lost writes, if it is older than ``seconds``."""
+    """Clear the reports of damage to memory.db and of lost writes, if they are older than ``seconds``."""
     for stage in ("memory", _LOST_WRITES):
         clear_old_failure(store, stage, seconds)
 
@@ -240,7 +240,7 @@ def note_lost_writes(store: Store, damage: str) -> None:
 
 
 def carry_lost_writes(store: Store, source: Reader) -> None:
-    """Carry the news of lost writes over from another memory.db, with its time."""
+    """Copy the report of lost writes, with its time, from another memory.db."""
     for stage in list_stages(source):
         if stage.name == _LOST_WRITES and stage.last_error_ms is not None:
             with store.transaction() as tx:

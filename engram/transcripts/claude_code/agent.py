@@ -51,7 +51,7 @@ _SESSION_ID = lazy_regex(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _HEAD_BYTES, _TAIL_BYTES = 8_192, 65_536
 #: Number of lines that are kept as parsed objects at a time; a single query finds which of their entries are stored.
 _LINES_AT_ONCE = 200
-#: Maximum number of lines to follow upwards, from one that names another session.
+#: Maximum number of parent lines to follow from a line that names another session.
 _MAX_PARENTS = 20
 #: Types of lines that contain only a title.
 _ASIDE_KINDS = (Kind.SUMMARY, Kind.AI_TITLE, Kind.CUSTOM_TITLE)
@@ -79,7 +79,7 @@ class ClaudeCode:
                 entry = parse_line(Line(offset, length, 0, file.read(length)))
         except OSError:
             return Speaker.PERSON
-        # A line of the queue doesn't show where its session runs.
+        # A queue line doesn't show the folder of its session.
         session = {"entrypoint": entrypoint[1].decode()} if entrypoint else {}
         return claude_code_speaker({**session, **entry.data}) if isinstance(entry, Entry) else Speaker.PERSON
 
@@ -217,12 +217,13 @@ class _Portion:
                 cursor, stored = self._stored.other(session_id)
                 source = replace(self._source, session_id=session_id)
                 self.others[session_id] = _Portion(source, *load_cursor(cursor), stored)
-            # They were read before, if the reader stopped before it had stored this session's own lines.
+            # Lines before this point were read earlier, by a reader that stopped before it stored this session's own
+            # lines.
             start = self.others[session_id]._start
             self.others[session_id]._take([entry for entry in others if entry.offset >= start])
 
     def reading(self, chunk: Chunk, *, has_more: bool = False, **found: Any) -> Reading:
-        """Return what was found of the session in a chunk."""
+        """Return what a chunk contains of the session."""
         built = self.builder.finish()
         return reading_of(
             chunk,
@@ -263,9 +264,9 @@ class _Portion:
     def _other_session(self, entry: Entry) -> str:
         """Return the session of a line that is not of this session; "" for this session's lines.
 
-        Some versions write lines of one session into the file of another. Other lines that name another session are a
-        copied history, before the session's first own line or in a file that was renamed; or they continue the
-        session's own lines, because Claude Code had just begun a new session and still used the id of the former one.
+        Some versions write lines of one session into the file of another. Other lines that name another session are
+        either a copied history (before the session's first own line, or in a file that was renamed), or a continuation
+        of the session's own lines, written when Claude Code had just begun a new session but still used the old id.
         """
         named = entry.data.get("sessionId")
         if named == self._source.session_id:

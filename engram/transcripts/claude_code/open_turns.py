@@ -50,7 +50,7 @@ class OpenTurns:
 
     @property
     def fields(self) -> dict[str, str]:
-        """The session's fields, by which the queue's lines are judged, as its last line of another kind showed them."""
+        """The session's fields, from its last line that has them. They also apply to queue lines, which have none."""
         return session_fields(self._shown) if self._shown else self._fields
 
     def note_place(self, entry: Entry) -> None:
@@ -133,7 +133,7 @@ class OpenTurns:
         return continued(self._drafts, turn)
 
     def go_on(self, draft: Draft | None) -> None:
-        """Continue with the turn that contains the entry read last; with none, if that is another session's."""
+        """Continue with the turn that contains the last entry; with none if that entry belongs to another session."""
         if draft is None or draft is not self.current:
             if self.current is not None:
                 self.current.close()

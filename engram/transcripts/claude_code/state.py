@@ -154,11 +154,12 @@ class ReaderState:
     branch: str = ""
     #: True if the session was read before, from a file with other content, so that its stored turns continue.
     is_reread: bool = False
-    #: True once a line named the session itself, after which lines that name another session are not its own.
+    #: True once a line named the session itself; from then on, lines that name another session don't belong to it.
     has_own: bool = False
-    #: The fields by which the queue's lines, which have none, are judged.
+    #: The session's fields, which also apply to queue lines, since these have none.
     fields: dict[str, str] = field(default_factory=lambda: dict(UNKNOWN_SESSION))
-    #: Keys of queued prompts that are a person's if the first line with such fields shows that a person types.
+    #: Keys of queued prompts that count as a person's if the first line with these fields shows that a person types
+    #: there.
     unjudged: list[str] = field(default_factory=list)
 
     @property
@@ -190,7 +191,7 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
         branch=cursor.words,
         is_reread=facts.get("is_reread") is True,
         has_own=facts.get("has_own") is True,
-        # A cursor of an earlier version does not have them, but some lines have been read.
+        # An earlier version's cursor lacks these fields, although some lines have been read.
         fields=_mapping(facts.get("fields", {} if position.offset else UNKNOWN_SESSION)),
         unjudged=[key for key in facts.get("unjudged", ()) if isinstance(key, str)],
     )

@@ -112,7 +112,8 @@ class ReaderState:
     has_head: bool = False
     #: Who writes the prompts, according to the head of the session.
     speaker: Speaker = Speaker.PERSON
-    #: Id → who wrote those of a session from which this one was forked, directly or not, according to its head.
+    #: Id of each session from which this one was forked, directly or not → who wrote its prompts, according to its
+    #: head.
     origins: dict[str, Speaker] = field(default_factory=dict)
     #: When the current turn began, in milliseconds since 1970; 0 if that is unknown.
     turn_ms: int = 0
@@ -365,7 +366,8 @@ class TurnBuilder:
     def _speaker(self) -> Speaker:
         """Who writes the prompts of the current turn.
 
-        A fork begins with the turns of its originals: each belongs to the youngest one that is older than the turn.
+        A fork begins with turns from the sessions it was forked from. Each turn belongs to the latest session that
+        began before it.
         """
         turn_ms, origins = self._state.turn_ms, self._state.origins
         if not origins or not turn_ms or turn_ms >= _begun_ms(self._session_id.rpartition(".")[2]):

@@ -35,7 +35,7 @@ SUFFIXES = (".jsonl", ".json")
 _HEAD_BYTES = 4096
 #: Maximum size, in bytes, of a file that names project folders; a larger file is not read.
 _MAX_LIST_BYTES = 4_000_000
-#: A chat begins with its id; the lines of other agents have it after other keys.
+#: The beginning of a chat: its id. In other agents' lines, the id follows other keys.
 _ID = lazy_regex(rb'\s*\{\s*"sessionId"\s*:\s*"([^"\\]{1,128})"')
 _SUBAGENT = lazy_regex(rb'"kind"\s*:\s*"subagent"')
 
