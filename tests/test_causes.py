@@ -34,7 +34,7 @@ QUIET: dict[str, Any] = {
         ({"f_blocks": 0, "f_bavail": 0, "f_files": 0, "f_favail": 0}, ""),
     ],
 )
-def test_a_file_system_without_blocks_is_no_full_disk(
+def test_a_file_system_without_blocks_is_not_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts: dict[str, Any], said: str
 ) -> None:
     monkeypatch.setattr(os, "statvfs", lambda folder: SimpleNamespace(**QUIET | facts))

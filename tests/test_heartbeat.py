@@ -110,7 +110,7 @@ def test_systemd_may_listen_outside_the_file_system(tmp_path: Path, monkeypatch:
         lock.release()
 
 
-def test_nobody_who_listens_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_listener_is_not_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for address in (str(tmp_path / "nobody"), "relative", "@"):
         monkeypatch.setenv("NOTIFY_SOCKET", address)
         lock = ProcessLock(tmp_path / "lock")

@@ -63,7 +63,7 @@ def test_a_terminal_is_left_alone(broken_log: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("is_deleted", [False, True])
-def test_a_log_that_was_moved_or_deleted_is_begun_anew(log_folder: Path, is_deleted: bool) -> None:
+def test_a_log_that_was_moved_or_deleted_is_started_again(log_folder: Path, is_deleted: bool) -> None:
     start_logging(log_folder, "worker", "info", str)
     log = logging.getLogger("engram.test")
     log.warning("first")

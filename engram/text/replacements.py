@@ -179,9 +179,7 @@ def is_used_in(rule: str, name: str) -> bool:
 
 
 def ended_in(sentence: str) -> frozenset[str]:
-    """Return the subject of a rule that a sentence in another language than English says is over; empty if there is
-    none.
-    """
+    """Return the subject of a rule that a sentence, not in English, says is over; empty if there is none."""
     if _UNSETTLED.search(sentence):
         return frozenset()
     match = next((match for pattern in _ENDED if (match := pattern.search(sentence))), None)

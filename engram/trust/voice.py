@@ -494,9 +494,7 @@ def _fence_end(lines: list[str], at: int, fence: str) -> int:
 
 
 def _changed_ends(lines: list[str]) -> dict[int, int]:
-    """Map each line of a run of removed and added lines in a diff to the end of the run. In a list, all markers are
-    equal.
-    """
+    """Map each removed or added line in a diff to the end of its run of such lines; a list has only one sign."""
     ends: dict[int, int] = {}
     end, signs = len(lines), set[str]()
     for at in range(len(lines) - 1, -1, -1):

@@ -130,9 +130,7 @@ def ask_memory(
 
 
 def with_silence(settings: Settings, note: str) -> str:
-    """Prefix a note with a remark if a worker is running but did not answer. Call this after a request without an
-    answer.
-    """
+    """Prefix a note with a remark if a worker is running. Call this after a request that it did not answer."""
     pid = holder_of(settings_around(settings).places.worker_lock)
     silence = f"the worker (pid {pid}) does not answer: `engram doctor` says what to do" if pid else ""
     return "; ".join(filter(None, (silence, note)))

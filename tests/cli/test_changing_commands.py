@@ -100,7 +100,7 @@ def test_a_change_of_what_was_replaced_says_what_is_shown_instead(run: Run, run_
     assert "· replaced" in run("expand", old).stdout
 
 
-def test_what_was_replaced_is_no_answer_unless_nothing_else_is_found(run: Run, run_json: RunJson) -> None:
+def test_what_was_replaced_is_not_an_answer_unless_nothing_else_is_found(run: Run, run_json: RunJson) -> None:
     old = run_json("save", "--global", "The mast is cedar.")["id"]
     new = run_json("correct", old, "The mast is oak.", "--why", "new mast")["id"]
 

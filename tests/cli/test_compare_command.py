@@ -253,7 +253,7 @@ def test_a_missing_login_is_said_before_the_question(
     assert ("type /login first" in said) is (login == "none")
 
 
-def test_a_call_that_was_refused_is_no_line_of_the_costs(
+def test_a_call_that_was_refused_is_not_a_line_of_the_costs(
     run: Run, store: Store, claude: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STAND_IN_MODE", "login")

@@ -306,7 +306,7 @@ def test_missing_hooks_are_named_beside_a_variable_that_only_leads_them_elsewher
     assert hooks[1][1] == "missing"
 
 
-def test_a_server_that_a_project_switched_off_and_rules_about_others_are_told_apart(
+def test_a_server_that_a_project_switched_off_and_rules_about_others_are_distinguished(
     run: Run, claude: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     block = install(run, claude)

@@ -169,7 +169,7 @@ def test_a_day_is_named_as_people_name_it(text: str, last_day: str) -> None:
         "5 november-ish", "yesterday week", "march 40", "a day in march",
     ],
 )  # fmt: skip
-def test_what_is_no_day_is_refused(text: str) -> None:
+def test_what_is_not_a_day_is_refused(text: str) -> None:
     assert end_of_day(text, int(NOW.timestamp() * 1000)) is None
 
 

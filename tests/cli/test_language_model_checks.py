@@ -145,7 +145,7 @@ def test_why_the_model_serves_nobody_stands_in_status_and_doctor(run: Run, claud
 
 
 @pytest.mark.parametrize("stage", ["llm", "second chance", "hub"])
-def test_what_failed_before_it_was_switched_off_is_no_trouble_any_more(
+def test_what_failed_before_it_was_switched_off_no_longer_counts_as_trouble(
     run: Run, claude: Command, filled: Store, stage: str
 ) -> None:
     note_failure(filled, stage, "it did not answer")

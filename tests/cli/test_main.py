@@ -145,7 +145,7 @@ def test_help_works_with_a_broken_configuration(home: Home) -> None:
 
 
 @pytest.mark.usefixtures("filled")
-def test_a_closed_pipe_is_no_failure() -> None:
+def test_a_closed_pipe_is_not_a_failure() -> None:
     result = subprocess.run(
         f"{sys.executable} -m engram.cli.main export | head -c 1",
         shell=True,

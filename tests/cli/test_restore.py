@@ -143,7 +143,7 @@ def test_what_starts_engram_again_is_named(home: Home) -> None:
     assert run("--new")[1].endswith("Start Engram again: engram service start\n")
 
 
-def test_a_file_that_is_no_backup_is_refused(home: Home, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_backup_is_refused(home: Home, tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     other.write_text("nothing")
 

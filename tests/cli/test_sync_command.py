@@ -65,7 +65,7 @@ def test_the_walk_of_the_page_leads_to_two_machines(tmp_path: Path) -> None:
     assert type_command(tmp_path / "laptop", "engram hub key --show").output.strip() == phrase
 
 
-def test_a_file_is_no_folder_and_a_strange_number_no_machine(tmp_path: Path) -> None:
+def test_a_file_is_not_a_folder_and_an_unknown_number_not_a_machine(tmp_path: Path) -> None:
     home, file = tmp_path / "laptop", tmp_path / "file"
     file.write_text("")
     synced = tmp_path / "synced"

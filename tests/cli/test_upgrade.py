@@ -381,7 +381,7 @@ def test_a_missing_module_without_a_name_is_a_fault(
 
 
 @pytest.mark.parametrize("name", ["peewee", "tomlkit.items", "mcp.server.fastmcp"])
-def test_packages_that_an_updated_checkout_lacks_are_no_bug(
+def test_packages_that_an_updated_checkout_lacks_are_not_a_bug(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     def fail(*_: object, **__: object) -> None:
@@ -399,7 +399,7 @@ def test_packages_that_an_updated_checkout_lacks_are_no_bug(
     assert "engram install" in said
 
 
-def test_an_own_module_that_half_an_update_lacks_is_no_bug(
+def test_an_own_module_that_half_an_update_lacks_is_not_a_bug(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(*_: object, **__: object) -> None:

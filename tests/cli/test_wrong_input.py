@@ -305,7 +305,7 @@ def test_a_memory_folder_of_another_user_is_said_to_be_theirs(
     assert list(theirs.iterdir()) == []
 
 
-def test_a_folder_of_other_files_is_no_memory(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_other_files_is_not_a_memory(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "letter.txt").touch()
 
     with pytest.raises(SystemExit) as ended:
@@ -338,7 +338,7 @@ def test_before_the_installation_it_is_named(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_or_a_word_that_is_not_utf_8_is_no_fault(
+def test_a_folder_or_a_word_that_is_not_utf_8_is_not_a_fault(
     filled: Store, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     folder = tmp_path / "caf\udce9"
@@ -364,7 +364,7 @@ def test_a_folder_or_a_word_that_is_not_utf_8_is_no_fault(
         assert "bug in Engram" not in told, words
 
 
-def test_a_memory_folder_that_is_a_link_to_nothing_is_not_made_anew(
+def test_a_memory_folder_that_is_a_link_to_nothing_is_not_created_again(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """It may be on a disk that is not mounted. Before, it was "no memory", with the advice to install."""

@@ -84,7 +84,7 @@ def now(store: Store, memory: Memory) -> Memory:
         "I want the button in red",
     ],
 )
-def test_what_is_no_rule_is_archived_with_the_reason_and_comes_back(
+def test_what_is_not_a_rule_is_archived_with_the_reason_and_comes_back(
     store: Store, settings: Settings, keep_rule: Callable[..., Memory], summary: str
 ) -> None:
     old = keep_rule(summary)

@@ -222,7 +222,7 @@ def test_git_is_not_asked_about_excluded_or_vanished_folders(
     assert asked == []
 
 
-def test_a_folder_that_can_t_be_asked_for_is_no_reason_to_mark_nothing(
+def test_a_folder_that_cannot_be_examined_does_not_stop_the_marking(
     store: Store, settings: Settings, repository: Repository, bound: Callable[..., Memory], keep: Keep
 ) -> None:
     memory = bound()

@@ -60,7 +60,7 @@ def test_exact_duplicates_that_were_kept_apart_stay_apart(store: Store, settings
     assert state(store, first, second) == ["active", "active"]
 
 
-def test_what_had_aged_begins_to_age_anew(store: Store, settings: Settings, clock: FixedClock, keep: Keep) -> None:
+def test_what_had_aged_starts_ageing_again(store: Store, settings: Settings, clock: FixedClock, keep: Keep) -> None:
     memory = keep("hardly ever used", content="")
     clock.advance((settings.archive_days + 1) * DAY)
     run_id = consolidate(store, settings, is_forced=True).run_id

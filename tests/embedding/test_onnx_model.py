@@ -40,7 +40,7 @@ def own(bundled_folder: Path) -> Embedder:
 
 @pytest.mark.model
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 0.0])
-def test_an_answer_that_is_no_vector_is_an_error(own: Embedder, bad: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_is_not_a_vector_is_an_error(own: Embedder, bad: float, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = SimpleNamespace(run=lambda *_: [np.full((1, 384), bad, dtype=np.float32)])
     monkeypatch.setattr(own, "_session", answer)
 

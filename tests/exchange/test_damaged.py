@@ -70,7 +70,7 @@ def test_a_sound_memory_is_exported_whole(memory: Path) -> None:
     ],
     ids=["emptied", "one byte", "the header", "half a page", "one page", "half", "zeros"],
 )
-def test_a_file_that_was_cut_or_emptied_is_no_empty_memory(memory: Path, damage: Callable[[bytes], bytes]) -> None:
+def test_a_file_that_was_cut_or_emptied_is_not_an_empty_memory(memory: Path, damage: Callable[[bytes], bytes]) -> None:
     put(memory, damage(memory.read_bytes()))
 
     done = export(memory)

@@ -74,7 +74,7 @@ def test_a_row_keeps_its_date_scope_use_and_importance_and_says_where_it_came_fr
     assert (report.counts, report.new_projects) == ({Outcome.ADDED: 2}, ["harbor"])
 
 
-def test_its_memories_are_found_by_recall_with_vectors_made_anew(store: Store, settings: Settings) -> None:
+def test_its_memories_are_found_by_recall_with_new_vectors(store: Store, settings: Settings) -> None:
     import_rows(store, settings, [memory_row(1, summary="The tide gauge stands at pier 3.")])
     embedder = HashedEmbedder()
 

@@ -61,5 +61,5 @@ def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
     assert find_api_key(env, {}) == "file"
 
 
-def test_no_key_is_no_error(tmp_path: Path) -> None:
+def test_a_missing_key_is_not_an_error(tmp_path: Path) -> None:
     assert find_api_key(tmp_path / ".env", {}) == ""

@@ -44,7 +44,7 @@ def test_a_command_gets_its_input_and_its_output_and_exit_code_come_back(tmp_pat
     assert finished == Finished(exit_code=3, output=b"1000000\n", errors=b"hm")
 
 
-def test_a_command_that_never_reads_its_input_is_no_error(tmp_path: Path) -> None:
+def test_a_command_that_never_reads_its_input_is_not_an_error(tmp_path: Path) -> None:
     finished = run("print('done')", tmp_path, text=b"x" * 5_000_000)
 
     assert (finished.exit_code, finished.output) == (0, b"done\n")

@@ -510,7 +510,7 @@ def test_a_call_whose_end_nobody_saw_counts_in_full(propose: Propose, store: Sto
 
 
 @pytest.mark.parametrize("cost", ["-3", "NaN", "Infinity", '"0.01"', "true", "1e300", "1" + "0" * 400, "null"])
-def test_a_cost_that_is_no_amount_counts_as_the_most_that_a_call_may_cost(
+def test_a_cost_that_is_not_an_amount_counts_as_the_most_that_a_call_may_cost(
     propose: Propose, store: Store, cost: str
 ) -> None:
     usage = '"modelUsage": {"m": {"inputTokens": 0, "outputTokens": 0}}'

@@ -147,7 +147,7 @@ def test_an_order_that_is_led_in_as_one_for_the_future_is_a_rule(sentence: str) 
         "今後、アプリを使って予約できるようにするのでお待ちください。",
     ],
 )
-def test_a_plan_for_the_future_is_no_rule(sentence: str) -> None:
+def test_a_plan_for_the_future_is_not_a_rule(sentence: str) -> None:
     assert not rules(sentence)
 
 

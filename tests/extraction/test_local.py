@@ -57,7 +57,7 @@ def proven(make: type[Make], key: str = "t1") -> Any:
         "All tests pass and the linter is clean.",
     ],
 )
-def test_what_the_assistant_only_says_is_no_memory(make: type[Make], reply: str) -> None:
+def test_what_the_assistant_only_says_is_not_a_memory(make: type[Make], reply: str) -> None:
     assert keep(make.turn("why is the cache stale?", make.edit("cache.py", uuid="u1"), reply)) == []
 
 
@@ -72,7 +72,7 @@ def test_what_the_assistant_only_says_is_no_memory(make: type[Make], reply: str)
         "My boss thinks we should always use tabs.",
     ],
 )
-def test_what_the_user_says_for_the_moment_is_no_memory(make: type[Make], prompt: str) -> None:
+def test_what_the_user_says_for_the_moment_is_not_a_memory(make: type[Make], prompt: str) -> None:
     assert keep(make.turn(prompt, "Understood.")) == []
 
 

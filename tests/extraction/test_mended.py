@@ -82,7 +82,7 @@ def test_brackets_of_a_function_stay(make: type[Make]) -> None:
         "The issue is that the test of the cache expects no branch.",
     ],
 )
-def test_a_guess_a_plan_and_another_matter_are_no_cause(make: type[Make], said: str) -> None:
+def test_a_guess_a_plan_and_another_matter_are_not_causes(make: type[Make], said: str) -> None:
     assert kept(mended(make, said)) == []
 
 
@@ -142,7 +142,7 @@ def test_a_command_in_a_value_is_not_cut(command: str) -> None:
         "cache/cache.go:141:21: undefined: branch",
     ],
 )
-def test_an_error_that_a_compiler_names_is_no_memory(make: type[Make], error: str) -> None:
+def test_an_error_that_a_compiler_names_is_not_a_memory(make: type[Make], error: str) -> None:
     fails = make.run("make check", fails=error, uuid="u1")
     turn = make.turn("go", fails, CAUSE, make.edit("src/cache.py"), make.run("make check", uuid="u2"))
 
@@ -197,7 +197,7 @@ def test_a_remedy_is_told_if_it_says_what_was_changed(make: type[Make], remedy: 
     assert (remedy in found.summary) is is_told
 
 
-def test_an_abbreviation_is_no_name(make: type[Make]) -> None:
+def test_an_abbreviation_is_not_a_name(make: type[Make]) -> None:
     (found,) = kept(mended(make, f"{CAUSE} The fix is a key of branch and path (e.g. in sweeper.py)."))
 
     assert "sweeper.py" in found.entities
@@ -237,7 +237,7 @@ def test_a_failing_test_that_passes_after_an_edit_is_a_fix_across_turns_too(make
     assert (found.first.uuid, found.last.uuid, found.passed.uuid) == ("u1", "u1", "u3")
 
 
-def test_what_proves_nothing_is_no_fix(make: type[Make]) -> None:
+def test_what_proves_nothing_is_not_a_fix(make: type[Make]) -> None:
     failed, edit = make.run("pytest", fails="boom", uuid="u1"), make.edit("a.py")
     retried = make.turn("go", failed, make.run("pytest", uuid="u2"))
     edited_before = make.turn("go", edit, failed, make.run("pytest", uuid="u2"))
@@ -347,7 +347,7 @@ def test_a_sentence_that_says_why_is_kept_without_the_list_of_changes(make: type
         "Update TestChunks for the new reader\n\nNow that chunks are whole, it reads one.",
     ],
 )
-def test_a_commit_that_does_not_say_why_is_no_memory(make: type[Make], message: str) -> None:
+def test_a_commit_that_does_not_say_why_is_not_a_memory(make: type[Make], message: str) -> None:
     assert committed(make, message) == []
 
 
@@ -361,7 +361,7 @@ def test_a_commit_that_does_not_say_why_is_no_memory(make: type[Make], message: 
         "The entries took the name of the folder, so they hid each other.",
     ],
 )
-def test_a_fault_that_the_commit_ended_is_no_memory(make: type[Make], over: str) -> None:
+def test_a_fault_that_the_commit_ended_is_not_a_memory(make: type[Make], over: str) -> None:
     assert committed(make, f"fix: read whole chunks\n\n{over}") == []
 
 
@@ -379,14 +379,14 @@ def test_a_fault_that_the_commit_ended_is_no_memory(make: type[Make], over: str)
         "Reuse the loader of the ledger, so readers never load it twice.",
     ],
 )
-def test_what_the_change_itself_does_is_no_reason(make: type[Make], told: str) -> None:
+def test_what_the_change_itself_does_is_not_a_reason(make: type[Make], told: str) -> None:
     assert committed(make, f"feat: read whole chunks\n\n{told}") == []
 
 
 @pytest.mark.parametrize(
     "subject", ["test: read chunks", "release: 4.1", "Release 4.1", "lint: chunks", "docs(api): chunks"]
 )
-def test_a_commit_that_changes_nothing_of_the_program_is_no_memory(make: type[Make], subject: str) -> None:
+def test_a_commit_that_changes_nothing_of_the_program_is_not_a_memory(make: type[Make], subject: str) -> None:
     assert committed(make, f"{subject}\n\nThe parser doesn't accept a byte order mark.") == []
 
 
@@ -407,7 +407,7 @@ def test_a_commit_is_kept_for_its_reason_whatever_it_is_about(make: type[Make], 
 @pytest.mark.parametrize(
     "told", ["For now.", "Nobody asked for it for now.", "This was good enough for now.", "A temporary solution."]
 )
-def test_for_now_alone_is_no_reason(make: type[Make], told: str) -> None:
+def test_for_now_alone_is_not_a_reason(make: type[Make], told: str) -> None:
     assert committed(make, f"feat: skip the check\n\n{told}") == []
 
 
@@ -439,7 +439,7 @@ def test_a_commit_with_a_reason_for_which_there_is_no_room_is_no_memory(make: ty
 
 
 @pytest.mark.parametrize("command", [f"{HEREDOC}; git log", f"{HEREDOC} | tail -2"])
-def test_a_commit_that_nothing_proves_is_no_memory(make: type[Make], command: str) -> None:
+def test_a_commit_that_nothing_proves_is_not_a_memory(make: type[Make], command: str) -> None:
     hidden = make.run(command, uuid="c1")
     running = make.run(HEREDOC, uuid="c1")._replace(is_error=None, exit_code=None)
 
@@ -448,7 +448,7 @@ def test_a_commit_that_nothing_proves_is_no_memory(make: type[Make], command: st
     assert [len(list(commits([make.turn("commit it", action)]))) for action in printed] == [1, 1]
 
 
-def test_a_failed_commit_is_no_memory_and_of_an_amended_one_the_last_message_is_kept(make: type[Make]) -> None:
+def test_a_failed_commit_is_not_a_memory_and_of_an_amended_one_the_last_message_is_kept(make: type[Make]) -> None:
     failed = make.turn("commit it", make.run(HEREDOC, fails="hook failed", uuid="c0"), key="t0")
     first = make.turn("commit it", make.run(HEREDOC, uuid="c1"), key="t1")
     amended = make.turn("amend it", make.run(HEREDOC.replace("git commit", "git commit --amend"), uuid="c2"), key="t2")

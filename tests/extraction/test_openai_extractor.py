@@ -290,7 +290,7 @@ def test_an_answer_may_mention_the_end_of_thoughts(before: str) -> None:
         ('{"a":' * 50_000, ValueError, "incomplete"),
     ],
 )
-def test_why_a_text_has_no_answer_is_told_apart(text: str, error: type[ValueError], why: str) -> None:
+def test_why_a_text_has_no_answer_is_distinguished(text: str, error: type[ValueError], why: str) -> None:
     with pytest.raises(ValueError, match=why) as raised:
         json_object(text)
     assert type(raised.value) is error
@@ -646,7 +646,7 @@ def test_a_silent_server_is_given_up(bench: Bench) -> None:
         chat("[" * 100_000),
     ],
 )
-def test_whatever_is_no_answer_reaches_the_local_extractor_after_few_tries(
+def test_whatever_is_not_an_answer_reaches_the_local_extractor_after_few_tries(
     bench: Bench, clock: FixedClock, raw: bytes | None
 ) -> None:
     bench.server.reply = lambda body: raw
@@ -712,7 +712,7 @@ def test_a_model_that_kept_the_form_before_is_not_given_up_for_one_text(bench: B
     assert len(bench.server.received) == 1 + MAX_PROSE
 
 
-def test_a_proposal_that_is_begun_anew_pays_only_for_what_was_not_answered(bench: Bench, clock: FixedClock) -> None:
+def test_a_proposal_that_is_started_again_pays_only_for_what_was_not_answered(bench: Bench, clock: FixedClock) -> None:
     long = [turn(n, f"keep the cache {n} in sqlite " + "x" * 3_900, "y" * 3_900) for n in range(20)]
     fails = [False, True, False]
 

@@ -81,7 +81,9 @@ def rules(store: Store) -> list[Memory]:
 
 
 @pytest.mark.parametrize("fields", PROGRAMS)
-def test_a_programs_prompt_is_no_rule(session: Callable[..., list[Turn]], store: Store, fields: dict[str, Any]) -> None:
+def test_a_programs_prompt_is_not_a_rule(
+    session: Callable[..., list[Turn]], store: Store, fields: dict[str, Any]
+) -> None:
     turns = session(RULE, FOR_ALL, "remember that the harbor listens on port 8080", **fields)
 
     assert [turn.prompt for turn in turns][:2] == [RULE, FOR_ALL]
@@ -226,7 +228,7 @@ WHERE: list[Callable[[Transcript, dict[str, Any]], None]] = [_at_work, _after_a_
 
 @pytest.mark.parametrize("begin", [_nothing_yet, *WHERE])
 @pytest.mark.parametrize("fields", [{"entrypoint": "sdk-ts"}, {"entrypoint": "cli", "teamName": "t", "agentName": "a"}])
-def test_what_waits_in_a_programs_or_teammates_queue_is_no_rule(
+def test_what_waits_in_a_programs_or_teammates_queue_is_not_a_rule(
     store: Store, settings: Settings, begin: Callable[..., None], fields: dict[str, Any]
 ) -> None:
     path = settings.projects_folder / "-gone-engine" / f"{SESSION}.jsonl"

@@ -79,7 +79,7 @@ def test_what_states_no_fact_for_later_is_not_kept(sentence: str) -> None:
         "Escribe un script de copias. Siempre comprime el archivo antes de subirlo.",
     ],
 )
-def test_what_a_thing_to_make_must_do_is_no_rule(prompt: str) -> None:
+def test_what_a_thing_to_make_must_do_is_not_a_rule(prompt: str) -> None:
     assert not rules(prompt)
 
 
@@ -167,7 +167,7 @@ def test_a_withdrawal_after_what_a_thing_must_do_means_that(prompt: str) -> None
         "In generale i test sono rossi.",
     ],
 )
-def test_a_task_for_later_and_news_of_the_moment_are_no_rules(sentence: str) -> None:
+def test_a_task_for_later_and_news_of_the_moment_are_not_rules(sentence: str) -> None:
     assert not rules(sentence)
 
 
@@ -278,7 +278,7 @@ def test_what_is_so_only_now_is_not_kept(sentence: str) -> None:
         "Crea formulario de contacto. Muestra siempre el logo.",
     ],
 )
-def test_what_a_thing_must_do_that_is_asked_for_in_few_words_is_no_rule(prompt: str) -> None:
+def test_what_a_thing_must_do_that_is_asked_for_in_few_words_is_not_a_rule(prompt: str) -> None:
     assert not rules(prompt)
 
 
@@ -297,7 +297,7 @@ def test_what_a_thing_must_do_that_is_asked_for_in_few_words_is_no_rule(prompt: 
         "Escribe un prompt para el agente. Nunca uses sudo.",
     ],
 )
-def test_what_an_agent_that_is_made_must_do_is_no_rule_for_this_one(prompt: str) -> None:
+def test_what_an_agent_that_is_made_must_do_is_not_a_rule_for_this_one(prompt: str) -> None:
     assert not rules(prompt)
 
 
@@ -368,7 +368,7 @@ def test_a_request_for_an_agent_or_a_prompt_takes_only_what_is_about_it(prompt: 
         "Erstelle Migrationen mit alembic. Ändere nie alte Migrationen.",
     ],
 )
-def test_a_small_change_or_a_style_is_no_thing_with_requirements(prompt: str) -> None:
+def test_a_small_change_or_a_style_is_not_a_thing_with_requirements(prompt: str) -> None:
     assert [found.sentence for found in rules(prompt)] == [prompt.split(". ", 1)[1]]
 
 

@@ -229,5 +229,5 @@ def test_what_only_resembles_one_is_not(prompt: str) -> None:
     assert rules(prompt) == []
 
 
-def test_a_guess_says_why_it_is_no_rule() -> None:
+def test_a_guess_says_why_it_is_not_a_rule() -> None:
     assert [found.refusal for found in judge("For the future: perhaps we use Redis.")] == [Refusal.UNSURE]

@@ -162,7 +162,7 @@ def test_what_the_user_did_not_write_is_cut_and_what_the_assistant_says_is_not(r
         said("u1", "ok", by=Role.USER),
     ],
 )
-def test_what_says_something_and_what_the_user_says_is_no_acknowledgement(one: TextBlock) -> None:
+def test_what_says_something_and_what_the_user_says_is_not_an_acknowledgement(one: TextBlock) -> None:
     assert not is_acknowledgement(one)
 
 

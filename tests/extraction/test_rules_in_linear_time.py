@@ -85,7 +85,7 @@ def test_every_other_pattern_sees_one_sentence_of_a_certain_length_at_most(
     assert not {place: size for place, size in longest.items() if size > MOST and not may_be_long(place)}
 
 
-def test_a_very_long_sentence_is_no_rule_and_its_end_is_heeded() -> None:
+def test_a_very_long_sentence_is_not_a_rule_and_its_end_is_heeded() -> None:
     long = "Always use uv for " + "packages-and-" * 100
     (found,) = user_rules.judge(f"{long}more.")
     (asked,) = user_rules.judge(f"{long}more?")

@@ -488,7 +488,7 @@ def test_an_unmistakable_form_is_a_rule(sentence: str) -> None:
 
 
 @each_case("prompt", [text for texts in REFUSED.values() for text in texts])
-def test_whatever_is_less_is_no_rule(prompt: str) -> None:
+def test_whatever_is_less_is_not_a_rule(prompt: str) -> None:
     assert rules(prompt) == []
 
 
@@ -827,7 +827,7 @@ def test_a_rule_for_all_that_its_neighbours_explain_is_kept_in_a_models_words_al
         "Format all my scripts with black.",
     ],
 )
-def test_tales_and_orders_of_the_moment_about_many_projects_are_no_rules(sentence: str) -> None:
+def test_tales_and_orders_of_the_moment_about_many_projects_are_not_rules(sentence: str) -> None:
     assert rules(sentence) == []
 
 
@@ -1115,7 +1115,7 @@ def test_a_name_in_a_script_without_spaces_may_touch_other_letters() -> None:
     assert (scope_of(rule, "港口"), scope_of(rule, "灯塔")) == (Scope.PROJECT, Scope.GLOBAL)
 
 
-def test_why_says_which_sentences_are_no_rules(workshop: Workshop) -> None:
+def test_why_says_which_sentences_are_not_rules(workshop: Workshop) -> None:
     prompt = "Never push to main. Never touch the tests for now. Fix the parser."
     session_id = workshop.work("main", prompt)
     extract(workshop, "one")
@@ -1154,7 +1154,7 @@ def test_why_says_nothing_of_a_prompt_that_nobody_takes_for_a_rule(workshop: Wor
         "The bot that we are building must never delete a file.",
     ],
 )
-def test_what_a_program_must_do_is_no_rule(prompt: str) -> None:
+def test_what_a_program_must_do_is_not_a_rule(prompt: str) -> None:
     assert rules(prompt) == []
 
 
@@ -1168,7 +1168,7 @@ def test_what_a_program_must_do_is_no_rule(prompt: str) -> None:
         "put a line in the readme that we use pnpm and never npm",
     ],
 )
-def test_a_text_or_a_choice_is_no_rule(prompt: str) -> None:
+def test_a_text_or_a_choice_is_not_a_rule(prompt: str) -> None:
     assert rules(prompt) == []
 
 

@@ -83,7 +83,7 @@ def test_a_text_ends_with_its_paragraph() -> None:
         "Write a parser for dates: it always returns UTC and never throws.",
     ],
 )
-def test_what_a_thing_to_be_made_must_do_is_no_rule(prompt: str) -> None:
+def test_what_a_thing_to_be_made_must_do_is_not_a_rule(prompt: str) -> None:
     assert kept(prompt) == []
 
 
@@ -116,7 +116,7 @@ def test_a_rule_after_what_must_be_is_one_if_it_is_about_more(prompt: str, rule:
         "I always wanted to know how B-trees work",
     ],
 )
-def test_what_was_always_so_is_no_rule(prompt: str) -> None:
+def test_what_was_always_so_is_not_a_rule(prompt: str) -> None:
     assert kept(prompt) == []
 
 
@@ -145,5 +145,5 @@ def test_what_lasts_is_a_rule(prompt: str) -> None:
     "prompt",
     ["D'ora in poi fai così.", "Désormais c'est le serveur qui plante."],
 )
-def test_how_something_is_from_now_on_is_no_rule(prompt: str) -> None:
+def test_how_something_is_from_now_on_is_not_a_rule(prompt: str) -> None:
     assert kept(prompt) == []

@@ -27,5 +27,5 @@ def test_logs_stacks_and_diffs_are_recognised(text: str) -> None:
     assert is_log(text)
 
 
-def test_prose_is_no_log() -> None:
+def test_prose_is_not_a_log() -> None:
     assert not is_log("The worker starts.\nIt reads the queue.\nThen it waits.")

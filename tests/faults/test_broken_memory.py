@@ -114,7 +114,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_it_is_set_aside_and_made_anew_with_what_was_done_by_hand(settings: Settings, damage: str) -> None:
+def test_it_is_set_aside_and_created_again_with_what_was_done_by_hand(settings: Settings, damage: str) -> None:
     fill(settings)
     path = settings.places.memory_db
     DAMAGES[damage](path)
@@ -156,7 +156,7 @@ def test_a_large_file_is_looked_through_at_the_start_only_after_damage_was_met(
     assert (without, after_lost_writes, len(looks)) == (0, 0, 1)
 
 
-def test_a_rescue_is_told_until_the_damaged_file_is_deleted_and_is_no_failure(settings: Settings) -> None:
+def test_a_rescue_is_told_until_the_damaged_file_is_deleted_and_is_not_a_failure(settings: Settings) -> None:
     fill(settings)
     tear_pages(settings.places.memory_db)
 
@@ -223,7 +223,7 @@ def test_what_was_forgotten_before_the_damage_stays_forgotten(settings: Settings
     store.close()
 
 
-def test_a_damaged_text_index_alone_is_built_anew_and_nothing_is_set_aside(settings: Settings) -> None:
+def test_a_damaged_text_index_alone_is_rebuilt_and_nothing_is_set_aside(settings: Settings) -> None:
     fill(settings)
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
         plant(store, "DELETE FROM passage_fts_data WHERE id > 10")
@@ -251,7 +251,7 @@ def test_a_start_that_finds_the_file_sound_keeps_only_the_news_of_lost_writes(se
     store.close()
 
 
-def test_an_index_with_a_text_that_is_no_utf8_is_built_anew_and_nothing_is_set_aside(settings: Settings) -> None:
+def test_an_index_with_a_text_that_is_not_utf8_is_rebuilt_and_nothing_is_set_aside(settings: Settings) -> None:
     fill(settings)
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
         plant(store, "UPDATE session SET session_id = CAST(X'B1' AS TEXT)")
@@ -268,7 +268,7 @@ def test_an_index_with_a_text_that_is_no_utf8_is_built_anew_and_nothing_is_set_a
     store.close()
 
 
-def test_evidence_with_a_text_that_is_no_utf8_is_left_out_also_where_an_index_has_the_sound_one(
+def test_evidence_with_a_text_that_is_not_utf8_is_left_out_also_where_an_index_has_the_sound_one(
     settings: Settings,
 ) -> None:
     fill(settings)
@@ -359,7 +359,7 @@ def test_a_memory_that_proves_sound_is_not_suspected_any_longer(
         ("turn", "extra"),
     ],
 )
-def test_a_text_that_is_no_utf8_is_found_after_damage_was_met_and_the_memory_is_made_anew(
+def test_a_text_that_is_not_utf8_is_found_after_damage_was_met_and_the_memory_is_created_again(
     settings: Settings, table: str, column: str
 ) -> None:
     fill(settings)

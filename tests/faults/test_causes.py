@@ -128,7 +128,7 @@ def test_a_disk_that_becomes_read_only_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"\x7fELF\x02\x01\x01\0\xff\xfe" * 500, b"\xff\xfe{\0}\0", b"\0" * 20_000_000])
-def test_a_binary_file_is_no_export(tmp_path: Path, content: bytes) -> None:
+def test_a_binary_file_is_not_an_export(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "program"
     file.write_bytes(content)
 

@@ -54,7 +54,7 @@ def read_and_extract(store: Store, settings: Settings) -> list[Memory]:
 
 @pytest.mark.parametrize("one_of", [6, pytest.param(1, marks=pytest.mark.soak)], ids=["a sixth", "all"])
 @pytest.mark.parametrize(("channels", "mark"), [(CHANNELS, "zq"), (LATER_CHANNELS, "zr")], ids=["older", "later"])
-def test_planted_orders_are_nobodys_wish(
+def test_planted_orders_never_count_as_a_persons(
     store: Store, settings: Settings, tmp_path: Path, channels: dict[str, Channel], mark: str, one_of: int
 ) -> None:
     cwd = tmp_path / "demo"
@@ -191,7 +191,7 @@ def _claude_mem(folder: Path, order_for: Callable[[str, int], str]) -> Path:
     return path
 
 
-def test_orders_that_are_brought_in_are_nobodys_wish(store: Store, settings: Settings, tmp_path: Path) -> None:
+def test_orders_that_are_brought_in_never_count_as_a_persons(store: Store, settings: Settings, tmp_path: Path) -> None:
     cwd = tmp_path / "demo"
     cwd.mkdir()
     with store.transaction() as tx:
@@ -238,7 +238,7 @@ def test_orders_in_files_that_tools_wrote_are_not_read(
     assert store.value("SELECT count(*) FROM said WHERE text LIKE '%zqfile%'") == 0
 
 
-def test_a_subagents_prompts_are_nobodys_wish_where_subagents_are_read(tmp_path: Path) -> None:
+def test_a_subagents_prompts_never_count_as_a_persons_where_subagents_are_read(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path / "h", claude_folder=tmp_path / "c", embedding_model="hashed", subagents=True)
     settings.places.prepare()
     path = (

@@ -134,7 +134,7 @@ def damage_version(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [damage_mark, damage_version])
-def test_a_damaged_header_is_no_foreign_database(settings: Settings, damage: Callable[[Path], None]) -> None:
+def test_a_damaged_header_is_not_a_foreign_database(settings: Settings, damage: Callable[[Path], None]) -> None:
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
         store.checkpoint("TRUNCATE")
     damage(settings.places.memory_db)

@@ -224,11 +224,11 @@ def test_a_session_is_briefed_at_its_start_and_not_where_it_is_replayed(
 
 
 @pytest.mark.parametrize("sent", [b"[]", b"\xff", b"{", b'{"hook_event_name":7}', b'{"op":"status"}'])
-def test_what_is_no_hook_payload_prints_nothing(hooks: Hooks, live: Live, sent: bytes) -> None:
+def test_what_is_not_a_hook_payload_prints_nothing(hooks: Hooks, live: Live, sent: bytes) -> None:
     assert hooks.run("UserPromptSubmit", sent).is_silent
 
 
-def test_a_memory_that_cannot_be_read_is_silence(hooks: Hooks, live: Live, payload: Payload) -> None:
+def test_a_memory_that_cannot_be_read_prints_nothing(hooks: Hooks, live: Live, payload: Payload) -> None:
     with live.store.transaction() as tx:
         tx.run("DROP TABLE injection")
 

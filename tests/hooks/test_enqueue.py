@@ -171,7 +171,7 @@ def test_the_logs_command_shows_what_hooks_wrote_as_warnings_of_their_own_time(h
 
 
 @pytest.mark.parametrize("broken", ["a folder", "garbage", "log is a folder"])
-def test_a_broken_queue_is_silence(hooks: Hooks, broken: str) -> None:
+def test_a_broken_queue_prints_nothing(hooks: Hooks, broken: str) -> None:
     if broken == "garbage":
         hooks.home.queue_db.write_bytes(b"no database at all" * 1000)
     else:
@@ -182,7 +182,7 @@ def test_a_broken_queue_is_silence(hooks: Hooks, broken: str) -> None:
     assert hooks.run("SessionEnd", {"session_id": SESSION}).is_silent
 
 
-def test_a_package_that_cannot_be_imported_is_silence(hooks: Hooks, tmp_path: Path) -> None:
+def test_a_package_that_cannot_be_imported_prints_nothing(hooks: Hooks, tmp_path: Path) -> None:
     copy = tmp_path / "enqueue.py"
     source = Path(hooks.commands["SessionEnd"].split(" -P ")[1].split(" flush <&3")[0])
     copy.write_text(source.read_text().replace("from engram.paths", "from engram.nowhere"))

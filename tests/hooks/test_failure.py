@@ -112,7 +112,7 @@ def test_an_answer_of_any_other_form_is_not_printed(hooks: Hooks, serve: Serve, 
 
 
 @pytest.mark.parametrize("broken", ["no worker", "fifo", "folder", "switched off", "no interpreter", "other session"])
-def test_whatever_is_broken_is_silence(hooks: Hooks, serve: Serve, known: Path, broken: str) -> None:
+def test_whatever_is_broken_prints_nothing(hooks: Hooks, serve: Serve, known: Path, broken: str) -> None:
     if broken != "no worker":
         serve(hooks.home, lambda _: LINE)
     if broken in ("fifo", "folder"):
@@ -126,7 +126,7 @@ def test_whatever_is_broken_is_silence(hooks: Hooks, serve: Serve, known: Path, 
     assert hooks.run("PostToolUseFailure", failed(), session=session, **more).is_silent
 
 
-def test_a_missing_script_is_silence(hooks: Hooks, known: Path, tmp_path: Path) -> None:
+def test_a_missing_script_prints_nothing(hooks: Hooks, known: Path, tmp_path: Path) -> None:
     hooks.commands["PostToolUseFailure"] = tool_command(tmp_path / "gone.sh", waits_for="failures")
 
     assert hooks.run("PostToolUseFailure", failed(), session=SESSION).is_silent

@@ -22,7 +22,7 @@ SESSION = "4d5305c0-d908-490f-9de8-316cdfa26529"
 CALL = b'{"session_id":"4d5305c0-d908-490f-9de8-316cdfa26529","tool_name":"Read","tool_input":{"file_path":"/a"}}'
 
 
-def test_nothing_pending_is_silence(hooks: Hooks) -> None:
+def test_nothing_pending_prints_nothing(hooks: Hooks) -> None:
     assert hooks.run("PreToolUse", CALL, session=SESSION).is_silent
 
 
@@ -159,7 +159,7 @@ def test_a_pending_file_of_any_other_form_is_not_printed(hooks: Hooks, data: byt
 
 @pytest.mark.parametrize("kind", ["fifo", "folder", "link"])
 @pytest.mark.parametrize("suffix", ["pending", "injected"])
-def test_something_else_in_place_of_a_file_is_silence(hooks: Hooks, tmp_path: Path, kind: str, suffix: str) -> None:
+def test_something_else_in_place_of_a_file_prints_nothing(hooks: Hooks, tmp_path: Path, kind: str, suffix: str) -> None:
     place = hooks.home.recollections / f"{SESSION}.{suffix}"
     if suffix == "injected":
         (hooks.home.recollections / f"{SESSION}.pending").write_bytes(BITES)

@@ -242,7 +242,7 @@ def test_without_a_worker_nothing_is_said(hooks: Hooks, event: str) -> None:
         b'{"hookSpecificOutput":{"a":1},"decision":{"b":2}}',
     ],
 )
-def test_anything_but_one_complete_context_is_silence(hooks: Hooks, serve: Serve, answer: bytes) -> None:
+def test_anything_but_one_complete_context_prints_nothing(hooks: Hooks, serve: Serve, answer: bytes) -> None:
     serve(hooks.home, lambda _: answer)
 
     assert hooks.run("UserPromptSubmit", ASKED).is_silent
@@ -260,7 +260,7 @@ def test_a_hung_worker_is_left_after_a_moment(hooks: Hooks, serve: Serve, event:
 
 
 @pytest.mark.parametrize("kind", ["fifo", "folder", "file", "link to nowhere"])
-def test_something_else_in_place_of_the_socket_is_silence(hooks: Hooks, kind: str) -> None:
+def test_something_else_in_place_of_the_socket_prints_nothing(hooks: Hooks, kind: str) -> None:
     place = hooks.home.recall_socket
     {
         "fifo": lambda: os.mkfifo(place),
@@ -318,7 +318,7 @@ def test_a_stdin_that_never_closes_is_left_after_a_moment(hooks: Hooks, serve: S
 
 @pytest.mark.parametrize("event", [*RELAYS, *UNANSWERED])
 @pytest.mark.parametrize("broken", ["no home", "no HOME at all", "home is a file", "switched off"])
-def test_a_broken_home_is_silence_and_nothing_is_made(
+def test_a_broken_home_prints_nothing_and_nothing_is_made(
     hooks: Hooks, serve: Serve, event: str, broken: str, tmp_path: Path
 ) -> None:
     serve(hooks.home, lambda _: ANSWER)
@@ -342,7 +342,7 @@ def test_a_broken_home_is_silence_and_nothing_is_made(
 
 
 @pytest.mark.parametrize("broken", ["missing", "a folder", "no program", "no permission"])
-def test_a_broken_interpreter_is_silence(hooks: Hooks, serve: Serve, broken: str) -> None:
+def test_a_broken_interpreter_prints_nothing(hooks: Hooks, serve: Serve, broken: str) -> None:
     serve(hooks.home, lambda _: ANSWER)
     link = hooks.home.python_link
     link.unlink()

@@ -80,7 +80,7 @@ def test_a_session_starts_both_processes_and_the_next_one_finds_them(hooks: Hook
     assert not is_held(hooks.home.worker_lock)
 
 
-def test_a_supervisor_that_cannot_be_started_is_no_reason_to_say_anything(
+def test_nothing_is_said_about_a_supervisor_that_cannot_be_started(
     hooks: Hooks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hooks.home.config_file.write_text("start_with_session = true\n")

@@ -125,7 +125,7 @@ def test_rows_of_a_teammate_that_nothing_can_store_are_set_aside_and_the_next_on
     assert ada.team.last_error == ""
 
 
-def test_numbers_that_are_none_are_no_statement() -> None:
+def test_invalid_numbers_are_not_a_statement() -> None:
     with pytest.raises(BadRequest, match="NaN"):
         decode(zlib.compress(b'{"v":1,"b":{"cf":NaN},"f":{}}'))
 

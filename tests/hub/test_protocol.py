@@ -79,7 +79,7 @@ def test_joining_gives_the_same_in_any_order_and_any_number_of_times(a: Any, b: 
 STRANGE_BIRTHS = ({"cf": "high"}, {"c": None}, {"e": [1]}, {"p": ["one"]}, {"id": 5}, {"sl": []})
 
 
-def test_a_statement_is_read_as_it_was_written_and_a_newer_format_is_told_apart() -> None:
+def test_a_statement_is_read_as_it_was_written_and_a_newer_format_is_distinguished() -> None:
     statement = Statement({"id": "ep_1"}, {"text": (5, 7, {"s": "ü"}), "mood": (6, 7, "new")})
 
     assert decode(encode(statement)) == statement

@@ -332,7 +332,7 @@ def test_with_capture_off_nothing_is_read(
     assert turns() == []
 
 
-def test_links_pipes_and_other_names_are_no_transcripts(tmp_path: Path, ingest: Ingest) -> None:
+def test_links_pipes_and_other_names_are_not_transcripts(tmp_path: Path, ingest: Ingest) -> None:
     os.mkfifo(tmp_path / "pipe.jsonl")
     (tmp_path / "link.jsonl").symlink_to("/etc/passwd")
 

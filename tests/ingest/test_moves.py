@@ -318,7 +318,7 @@ def test_the_same_repository_at_its_path_stays_the_same_project(
     assert len(list_projects(store)) == 1
 
 
-def test_two_shallow_clones_at_one_path_are_told_apart_by_their_remotes(
+def test_two_shallow_clones_at_one_path_are_distinguished_by_their_remotes(
     store: Store, settings: Settings, make_repository: MakeRepository, tmp_path: Path
 ) -> None:
     sources = [make_repository(name) for name in ("one", "two")]

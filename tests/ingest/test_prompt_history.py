@@ -97,7 +97,7 @@ def test_what_was_typed_is_the_users_and_is_found(history: History) -> None:
         *["!echo hello", "", "   ", "#", "<task-notification>x</task-notification>"],
     ],
 )
-def test_what_asks_nothing_is_no_prompt(history: History, display: str) -> None:
+def test_what_asks_nothing_is_not_a_prompt(history: History, display: str) -> None:
     history.add(display)
     assert history.read() == []
 

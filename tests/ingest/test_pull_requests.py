@@ -61,7 +61,7 @@ def test_a_pull_request_is_kept_once_with_the_time_at_which_it_was_named(
     assert kept(store) == [PullRequest(AT_MS, url), PullRequest(AT_MS + 115 * 60_000, other)]
 
 
-def test_what_is_no_web_address_is_not_kept(store: Store, settings: Settings, path: Path) -> None:
+def test_what_is_not_a_web_address_is_not_kept(store: Store, settings: Settings, path: Path) -> None:
     with path.open("a", encoding="utf-8") as file:
         for url in ("javascript:alert(1)", "https://a b/1", "https://" + "a" * 400, 7, None):
             file.write(json.dumps({"type": "pr-link", "prUrl": url, "timestamp": AT}) + "\n")

@@ -310,7 +310,7 @@ def test_only_the_owner_is_served(server: RecallServer, settings: Settings, monk
     [greeting(2), b"hello\n", b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n', b"engram-mcp 1 99999999\n", b"\n"],
 )
 @pytest.mark.usefixtures("server")
-def test_what_is_no_relay_of_this_version_is_hung_up_on(settings: Settings, data: bytes) -> None:
+def test_what_is_not_a_relay_of_this_version_is_hung_up_on(settings: Settings, data: bytes) -> None:
     connection, said = connect(settings, data)
 
     assert said == b""
@@ -618,7 +618,7 @@ PING = {"jsonrpc": "2.0", "id": 9, "method": "ping"}
 @pytest.mark.parametrize(
     "line", [b"{\n", b"\xff\xfe\n", b"[" * 5_000 + b"\n", b"[]\n", b"3\n", b'"x"\n', b'{"id": 1, "method": 7}\n']
 )
-def test_what_is_no_message_gets_an_error_and_the_next_one_its_answer(line: bytes) -> None:
+def test_what_is_not_a_message_gets_an_error_and_the_next_one_its_answer(line: bytes) -> None:
     answers = exchange(line, HELLO, PING)
 
     assert [answer["error"]["code"] for answer in answers if "error" in answer] == [-32700]

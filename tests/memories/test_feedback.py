@@ -199,7 +199,7 @@ def test_an_imported_memory_that_is_lowered_can_be_raised(store: Store, keep: Ke
     assert (restored.is_lowered, what) == (False, "the judgement as wrong")
 
 
-def test_a_memory_that_sank_is_counted_anew_on_request(store: Store, keep: Keep) -> None:
+def test_a_memory_that_sank_is_counted_again_on_request(store: Store, keep: Keep) -> None:
     memory = keep("The tide gate opens at six")
     for number in range(6):
         show(store, memory.episode_id, f"s{number}", at_ms=store.now_ms() - 1)

@@ -279,7 +279,7 @@ def test_an_older_backup_does_not_bring_it_back(
     assert canaries_in(home) == []
 
 
-def test_a_memory_that_is_made_anew_of_the_transcripts_does_not_read_it_either(
+def test_a_memory_recreated_from_the_transcripts_does_not_read_it_either(
     store: Store, home: Home, tmp_path: Path, everywhere: Memory, read: Callable[[Store], None]
 ) -> None:
     forget_project(store, home, project(store), actor=Actor.USER)

@@ -229,7 +229,7 @@ def test_a_file_that_changed_since_it_was_read_is_left_alone(
     assert path.read_text() == "written meanwhile\n"
 
 
-def test_what_is_no_regular_file_is_refused_at_once(
+def test_what_is_not_a_regular_file_is_refused_at_once(
     store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Memory], run: Callable[..., Result]
 ) -> None:
     rule()

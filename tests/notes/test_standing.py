@@ -88,7 +88,7 @@ def test_every_kind_of_file_is_read_for_its_project_or_for_all(
 
 
 @pytest.mark.parametrize("target", ["~nobody-here/style.md", "~~/style.md", "~\N{LATIN SMALL LETTER U WITH DIAERESIS}"])
-def test_a_name_of_a_home_folder_that_does_not_exist_is_no_reason_to_read_nothing(
+def test_an_unknown_home_folder_does_not_stop_the_reading(
     store: Store, settings: Settings, project: ProjectRow, root: Path, target: str
 ) -> None:
     write(root / "CLAUDE.md", f"The build needs clang and ninja.\n\n@{target}")
@@ -99,7 +99,7 @@ def test_a_name_of_a_home_folder_that_does_not_exist_is_no_reason_to_read_nothin
 
 
 @pytest.mark.parametrize("folder", [f"/work/{'d' * 300}", "/work" + "/dddddddd" * 600])
-def test_a_folder_that_can_t_be_asked_for_is_no_reason_to_read_nothing(
+def test_a_folder_that_cannot_be_examined_does_not_stop_the_reading(
     store: Store, settings: Settings, project: ProjectRow, root: Path, folder: str
 ) -> None:
     path = settings.projects_folder / "-work-long" / "22582f02-0391-4a88-b729-f218fbfb8d9f.jsonl"

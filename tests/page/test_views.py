@@ -198,7 +198,7 @@ def test_what_is_not_there_is_said_and_nothing_else_is_read(page: ServedPage, li
 @pytest.mark.parametrize(
     "number", ["9" * 16, "9" * 5000, "²", "-1"], ids=["long", "too long to read", "square", "less"]
 )
-def test_what_is_no_number_or_a_far_too_long_one_is_refused(page: ServedPage, lived: Lived, number: str) -> None:
+def test_what_is_not_a_number_or_a_far_too_long_one_is_refused(page: ServedPage, lived: Lived, number: str) -> None:
     fix = lived.fix.episode_id
     places = [
         page.see("s", SESSION, "t", number),

@@ -426,7 +426,7 @@ class TestRecoveredPrompts:
         ({"facts": ("ab12cd3 fix(cli)!: remove the round trip of the phase",)}, False),
     ],
 )
-def test_the_reason_that_a_commit_gives_is_no_current_decision(changes: dict[str, Any], is_told: bool) -> None:
+def test_the_reason_that_a_commit_gives_is_not_a_current_decision(changes: dict[str, Any], is_told: bool) -> None:
     text = "Remove the round trip of the phase, since nothing reads it."
     facts = ("ab12cd3 Remove the round trip of the phase",)
     values: dict[str, Any] = {"summary": text, "extractor": "local-9", "facts": facts} | changes

@@ -30,10 +30,10 @@ def test_the_words_of_an_error_are_found_in_a_report(text: str) -> None:
         "",
     ],
 )
-def test_the_same_words_far_apart_are_no_report(text: str) -> None:
+def test_the_same_words_far_apart_are_not_a_report(text: str) -> None:
     assert not is_stated("sail: cannot raise: no halyard", text)
 
 
 @pytest.mark.parametrize("error", ["go: " * 5_000, "x" * 100_000, "a b\n" * 40_000])
-def test_a_text_that_is_no_error_is_looked_up_by_its_beginning(error: str) -> None:
+def test_a_text_that_is_not_an_error_is_looked_up_by_its_beginning(error: str) -> None:
     assert all(len(line) <= MAX_LINE_CHARACTERS for line in lines_of_error(error))

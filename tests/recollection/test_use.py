@@ -39,7 +39,7 @@ def test_a_memory_that_nobody_uses_falls_behind_its_equal(memory: Scene) -> None
 
 
 @pytest.mark.parametrize("event", ["used", "helpful", "edited", "counted anew"])
-def test_a_memory_that_was_used_judged_helpful_edited_or_counted_anew_stays_ahead(memory: Scene, event: str) -> None:
+def test_a_memory_that_was_used_judged_helpful_edited_or_counted_again_stays_ahead(memory: Scene, event: str) -> None:
     first, _ = show_unused(memory)
     memory.clock.advance(60)
     if event == "used":

@@ -95,7 +95,7 @@ def test_an_answer_in_a_dialog_backs_a_decision(memory: Scene) -> None:
         ((Role.USER, "the template I'll change myself"), (Role.ASSISTANT, REPLY)),
     ],
 )
-def test_what_the_user_did_not_back_is_told_apart(memory: Scene, said: tuple[tuple[Role, str], ...]) -> None:
+def test_what_the_user_did_not_back_is_distinguished(memory: Scene, said: tuple[tuple[Role, str], ...]) -> None:
     made = cite(memory, *said)
 
     assert section_of(memory, made) == UNCONFIRMED

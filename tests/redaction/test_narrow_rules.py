@@ -115,7 +115,7 @@ def test_a_password_with_words_of_templates_or_sentences_goes(text: str, secret:
 
 
 @each_case("text", by_class(LOOK_ALIKES))
-def test_what_is_no_value_stays(text: str) -> None:
+def test_what_is_not_a_value_stays(text: str) -> None:
     assert redact(text) == text
 
 

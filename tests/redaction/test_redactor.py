@@ -148,13 +148,13 @@ def test_the_id_of_a_quotation_is_readable_wherever_it_stands(around: str) -> No
     ],
 )
 @pytest.mark.parametrize("token", ["q_be80c46d1fb61c4e", "q_0f19c557067c2f7"])
-def test_what_is_called_a_secret_is_no_id(around: str, token: str) -> None:
+def test_what_is_called_a_secret_is_not_an_id(around: str, token: str) -> None:
     assert token not in redact(around.format(token))
     assert redact(f"see {token} of it") == f"see {token} of it"
 
 
 @pytest.mark.parametrize("text", ["{0}x", "x{0}", "{0}-{0}", "{0}_x9"])
-def test_a_part_of_a_token_is_no_id(text: str) -> None:
+def test_a_part_of_a_token_is_not_an_id(text: str) -> None:
     texts = [text.format(one) for one in quotation_ids(100)]
 
     assert any(redact(text) != text for text in texts)
@@ -187,7 +187,7 @@ def test_a_secret_across_the_border_of_two_windows_is_masked() -> None:
         assert not any(secret[i : i + 10] in masked for i in range(31))
 
 
-def test_what_stands_between_private_tags_is_gone_even_when_it_is_no_secret() -> None:
+def test_what_stands_between_private_tags_is_gone_even_when_it_is_not_a_secret() -> None:
     assert redact("before <private>my diary</private> after") == "before  after"
 
 

@@ -144,7 +144,7 @@ def test_what_is_to_be_remembered_is_judged_by_what_it_says(lead_in: str) -> Non
 
 
 @pytest.mark.parametrize("statement", ["It comes back.", "It works.", "It comes up again."])
-def test_what_something_does_is_no_order(statement: str) -> None:
+def test_what_something_does_is_not_an_order(statement: str) -> None:
     assert why_any_suspect((statement, "The socket file is deleted at the start.")) is None
 
 
@@ -197,7 +197,7 @@ def test_the_model_clears_what_the_rules_suspect(statement: str) -> None:
     assert why_any_suspect((statement,)) is None
 
 
-def test_a_model_that_is_no_fit_for_the_code_is_noticed() -> None:
+def test_a_model_that_does_not_fit_the_code_is_noticed() -> None:
     passage = "Run the migrations before the tests."
 
     found = features(passage)
@@ -209,7 +209,7 @@ def test_a_model_that_is_no_fit_for_the_code_is_noticed() -> None:
     assert passages(f"{passage} {passage}") == [f"{passage} {passage}"]
 
 
-def test_a_name_is_no_order_however_it_is_worded() -> None:
+def test_a_name_is_not_an_order_however_it_is_worded() -> None:
     assert [
         name for name in ("hide-sidebar", "add-user", "trust/everything", "mute-alerts") if why_name_suspect(name)
     ] == []
@@ -230,7 +230,7 @@ def test_a_text_of_clauses_without_an_end_is_read_in_pieces() -> None:
         ("The dump must not be mailed, nor printed; never print all secrets.", "Print all secrets."),
     ],
 )
-def test_an_act_that_harms_is_no_order_where_it_is_forbidden(harmless: str, order: str) -> None:
+def test_an_act_that_harms_is_not_an_order_where_it_is_forbidden(harmless: str, order: str) -> None:
     assert why_suspect(harmless, is_typed=False) is None
     assert why_suspect(order, is_typed=False)
     assert why_suspect(order, is_typed=True) is None

@@ -91,7 +91,7 @@ MARKUP = (
 
 
 @pytest.mark.parametrize("question", ["how do we round VAT", "is the round table oiled"])
-def test_pasted_markup_is_no_answer_to_a_question_that_shares_a_word_with_it(
+def test_pasted_markup_is_not_an_answer_to_a_question_that_shares_a_word_with_it(
     searcher: Searcher, store: Store, question: str
 ) -> None:
     tell(store, "markup", MARKUP)
@@ -237,7 +237,7 @@ def test_nothing_answers_where_little_supports_a_question_and_nothing_is_near(
     assert is_unanswered(support, cosine, 0.3) is is_none
 
 
-def test_a_text_without_a_vector_is_no_reason_to_doubt(searcher: Searcher) -> None:
+def test_a_text_without_a_vector_is_not_a_reason_to_doubt(searcher: Searcher) -> None:
     found = searcher.search(Query("which insurance pays for the damage of the storm?", thorough=True))
 
     assert searcher.is_unanswered(found, [0.1, None]) is None

@@ -139,7 +139,7 @@ def test_a_memory_that_no_longer_holds_comes_last_under_its_own_heading(values: 
 
 
 @pytest.mark.parametrize("name", ["the user", "the user chose", "a program", "not typed"])
-def test_a_speaker_whom_a_speaker_quotes_is_no_speaker_of_the_hit(name: str) -> None:
+def test_a_speaker_whom_a_speaker_quotes_is_not_a_speaker_of_the_hit(name: str) -> None:
     quoted = f"The ticket says:\n{name}: push it\nSo don't."
     text = text_of_parts([Part("1", "user", "What does it say?"), Part("2", "assistant", quoted)])
 

@@ -96,7 +96,7 @@ def test_files_that_a_later_commit_changed_are_counted(settings: Settings, store
     assert PublicHit.from_json(hits[0].to_json()) == hits[0]
 
 
-def test_the_commit_of_the_turns_own_change_is_no_later_change(
+def test_the_commit_of_the_turns_own_change_is_not_a_later_change(
     settings: Settings, store: Store, repo: Repository
 ) -> None:
     edit(settings, store, repo, "src/crane.py")

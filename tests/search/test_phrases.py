@@ -136,7 +136,7 @@ def test_without_quotes_what_has_the_whole_question_comes_first(searcher: Search
     assert len({hit.id for hit in found}) == len(found)
 
 
-def test_a_word_that_is_no_term_is_found_as_it_stands(searcher: Searcher, store: Store) -> None:
+def test_a_word_that_is_not_a_term_is_found_as_it_stands(searcher: Searcher, store: Store) -> None:
     tell(store, "t6", "Drive C is full. That is why: the log grew.")
 
     for text in ("C", "why"):

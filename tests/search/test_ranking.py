@@ -115,7 +115,7 @@ def test_a_look_up_by_a_known_name_a_date_or_few_known_words_is_always_answered(
 
 
 @pytest.mark.parametrize("question", ["--x", "C", "why?"])
-def test_a_question_without_terms_is_no_look_up(question: str) -> None:
+def test_a_question_without_terms_is_not_a_look_up(question: str) -> None:
     assert is_unsupported(support(question, 0.1))
     assert not is_unsupported(support(question, 0.6))
 

@@ -109,7 +109,7 @@ def test_a_phrase_in_quotes_is_found_alone(searcher: Searcher, phrase: str, key:
 
 
 @each_case("text", ['"引索"', '"索引唯一"', '"덱인"', '"ロサ"', '"gen-x 重跑"'])
-def test_letters_in_another_order_are_no_phrase(searcher: Searcher, text: str) -> None:
+def test_letters_in_another_order_are_not_a_phrase(searcher: Searcher, text: str) -> None:
     assert searcher.look_up(Query(text))[1] == NOBODY_SAID_PHRASE
 
 

@@ -129,7 +129,7 @@ def test_the_file_is_for_the_owner_alone(make_queue: MakeQueue, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("harm", ["delete", "garbage", "empty", "foreign", "plain_huey"])
-def test_a_harmed_file_is_made_anew(make_queue: MakeQueue, tmp_path: Path, harm: str) -> None:
+def test_a_harmed_file_is_created_again(make_queue: MakeQueue, tmp_path: Path, harm: str) -> None:
     path = tmp_path / "home" / "queue.db"
     queue = make_queue()
     queue.note("lost")
@@ -168,7 +168,7 @@ def do_harm(path: Path, harm: str) -> None:
         connection.close()
 
 
-def test_a_file_overwritten_in_place_is_made_anew(make_queue: MakeQueue, tmp_path: Path) -> None:
+def test_a_file_overwritten_in_place_is_created_again(make_queue: MakeQueue, tmp_path: Path) -> None:
     path = tmp_path / "home" / "queue.db"
     queue = make_queue()
     queue.note("lost")

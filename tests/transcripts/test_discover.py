@@ -60,7 +60,7 @@ def test_a_folder_named_projects_may_be_given_itself(config: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.jsonl\n", "..jsonl", "a..b.jsonl", "x" * 200 + ".jsonl", "a.txt", "ü.jsonl"])
-def test_odd_names_are_no_transcripts(tmp_path: Path, name: str) -> None:
+def test_odd_names_are_not_transcripts(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("{}\n")
 
     assert identify(tmp_path / name) is None

@@ -187,7 +187,7 @@ def test_without_a_default_branch_or_a_common_history_nothing_is_known(tmp_path:
     assert state_of(repository, "feat/x") is BranchState.UNKNOWN
 
 
-def test_a_damaged_repository_is_no_repository(repository: Repository) -> None:
+def test_a_damaged_repository_is_not_a_repository(repository: Repository) -> None:
     branch_off(repository)
     shutil.rmtree(repository.root / ".git" / "objects")
 

@@ -84,7 +84,7 @@ def test_a_detached_head_a_worktree_and_no_repository(repository: Repository, tm
     assert read_work_tree(str(tmp_path / "missing")) is None
 
 
-def test_no_time_is_no_answer(repository: Repository) -> None:
+def test_without_time_there_is_no_answer(repository: Repository) -> None:
     assert read_work_tree(str(repository.root), seconds=0.0) is None
 
 

@@ -130,7 +130,7 @@ def test_loops_and_links_into_sessions_end(
     assert registry.sources_at(projects / "-planted" / "planted.jsonl", settings) == []
 
 
-def test_what_is_no_file_of_the_users_is_skipped_and_named(
+def test_what_is_not_a_file_of_the_users_is_skipped_and_named(
     settings: Settings,
     kept: Path,
     found: Callable[[], list[str]],

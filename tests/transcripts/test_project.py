@@ -150,7 +150,7 @@ def test_a_git_folder_that_names_another_repository_is_its_own(repository: Path,
     assert identify_project(str(folder)).identity == str(folder)
 
 
-def test_a_folder_beside_a_repository_is_no_worktree_by_its_name_alone(repository: Path) -> None:
+def test_a_folder_beside_a_repository_is_not_a_worktree_by_its_name_alone(repository: Path) -> None:
     folder = repository.parent / "engine-worktrees" / "unpacked"
     folder.mkdir(parents=True)
 
@@ -219,7 +219,7 @@ def test_a_session_started_in_a_root_folder_itself_has_global_scope(repository: 
     assert not identify_project(str(repository), root_folders=roots).is_global
 
 
-def test_no_folder_is_no_project() -> None:
+def test_without_a_folder_there_is_no_project() -> None:
     assert identify_project("  ").identity == ""
 
 
@@ -230,7 +230,7 @@ def test_a_damaged_git_link_leaves_the_folder_itself(tmp_path: Path, content: by
     assert find_repository(tmp_path) == tmp_path
 
 
-def test_a_missing_or_unusable_folder_is_no_repository(tmp_path: Path) -> None:
+def test_a_missing_or_unusable_folder_is_not_a_repository(tmp_path: Path) -> None:
     assert find_repository(tmp_path / "gone") is None
     assert identify_project("/odd\0path").root == "/odd\0path"
 

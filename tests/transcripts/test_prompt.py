@@ -88,7 +88,7 @@ def test_real_prompts_are_kept_without_the_blocks_in_front(content: Any, text: s
         [None, 5, {"type": "text"}, {"type": "text", "text": 9}],
     ],
 )
-def test_what_a_program_wrote_is_no_prompt(content: Any) -> None:
+def test_what_a_program_wrote_is_not_a_prompt(content: Any) -> None:
     assert prompt_of(user(content)) is None
 
 
@@ -103,7 +103,7 @@ def test_what_a_program_wrote_is_no_prompt(content: Any) -> None:
         {"repeatsCompactSummary": True},
     ],
 )
-def test_flagged_lines_are_no_prompts(flag: dict[str, Any]) -> None:
+def test_flagged_lines_are_not_prompts(flag: dict[str, Any]) -> None:
     assert prompt_of(user("looks like a prompt", **flag)) is None
 
 

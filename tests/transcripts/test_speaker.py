@@ -167,7 +167,7 @@ def test_the_words_behind_a_slash_command_are_the_persons(name: str, *, is_older
         "<command-name>/clear</command-name>",
     ],
 )
-def test_a_command_that_asks_for_nothing_is_no_prompt(text: str) -> None:
+def test_a_command_that_asks_for_nothing_is_not_a_prompt(text: str) -> None:
     words = judge([text], Speaker.PERSON)
 
     assert not words.is_prompt
@@ -241,7 +241,7 @@ def test_what_the_harness_writes_without_a_mark_is_nobodys(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["/compact", "/review", "/model opus", "/add-dir ../lib", "/my-plugin:deploy\n"])
-def test_a_bare_command_without_tags_is_no_prompt_either(text: str) -> None:
+def test_a_bare_command_without_tags_is_not_a_prompt_either(text: str) -> None:
     words = judge([text], Speaker.PERSON)
 
     assert (words.is_prompt, words.command) == (False, text.strip())
@@ -337,7 +337,7 @@ HELPER_END = 'That "other Claude session" is an agent working inside this same s
     ],
 )
 @pytest.mark.parametrize("is_declared", [False, True])
-def test_a_frame_around_another_sessions_message_is_no_persons_either(
+def test_a_frame_around_another_sessions_message_is_not_a_persons_either(
     before: str, message: str, after: str, *, is_declared: bool
 ) -> None:
     framed = f"Another Claude session sent a message{before}\n{message}\n\n{after}"
@@ -380,7 +380,7 @@ def test_a_persons_words_through_a_messenger_are_theirs(name: str) -> None:
         ("C <task-notification>done</task-notification></X>", "", ("done",)),
     ],
 )
-def test_messages_in_a_messengers_line_are_told_apart(content: str, text: str, beside: tuple[str, ...]) -> None:
+def test_messages_in_a_messengers_line_are_distinguished(content: str, text: str, beside: tuple[str, ...]) -> None:
     for name, opening in (("channel", '<channel source="chat" user="me">'), ("slack-ping", "<slack-ping>")):
         line = content.replace("C ", opening).replace("</X>", f"</{name}>")
 
@@ -544,7 +544,9 @@ def test_what_a_hook_dropped_was_never_asked(memory: Memory, script: Script, rea
         "<command-message>explain</command-message>\n<command-name>/explain</command-name>\n<command-args></command-args>",
     ],
 )
-def test_the_reply_to_a_command_is_no_answer_to_the_prompt_before(memory: Memory, script: Script, start: str) -> None:
+def test_the_reply_to_a_command_is_not_an_answer_to_the_prompt_before(
+    memory: Memory, script: Script, start: str
+) -> None:
     script.user("Which port does the harbor use?", **TYPED)
     script.says("8080.")
     script.user(start, **HUMAN)

@@ -354,7 +354,7 @@ def test_a_queued_command_with_words_opens_its_turn_at_its_command_line(memory: 
     assert line in memory.partition[queued.key]
 
 
-def test_notifications_and_bare_commands_in_the_queue_are_no_prompts(memory: Memory, script: Script) -> None:
+def test_notifications_and_bare_commands_in_the_queue_are_not_prompts(memory: Memory, script: Script) -> None:
     script.user("go")
     for text in ("<task-notification>x</task-notification>", '{"task_id":"b1"}', "/model", ""):
         script.queue("enqueue", text)

@@ -395,7 +395,7 @@ def test_a_failure_is_kept_without_secrets(desk: Desk, monkeypatch: pytest.Monke
     assert secret not in error
 
 
-def test_it_ends_when_its_folder_was_moved_away_and_makes_nothing_anew(desk: Desk) -> None:
+def test_it_ends_when_its_folder_was_moved_away_and_creates_nothing(desk: Desk) -> None:
     desk.talk("s1", 2)
     desk.settings.home.rename(desk.settings.home.with_name("moved"))
 

@@ -80,7 +80,7 @@ def test_two_workers_make_one(runtime: Runtime) -> None:
     assert [DailyBackup(runtime).run_if_due(), DailyBackup(runtime).run_if_due()] == [True, False]
 
 
-def test_deleted_backups_are_made_anew(runtime: Runtime, clock: FixedClock) -> None:
+def test_deleted_backups_are_created_again(runtime: Runtime, clock: FixedClock) -> None:
     save(runtime.store)
     backup = DailyBackup(runtime)
     assert backup.run_if_due()

@@ -101,7 +101,7 @@ def test_without_a_worker_this_process_decides_the_same(settings: Settings, stor
     assert "is_text_only" not in said
 
 
-def test_the_worker_refuses_what_is_no_question(start: StartWorker, settings: Settings) -> None:
+def test_the_worker_refuses_what_is_not_a_question(start: StartWorker, settings: Settings) -> None:
     start()
     wait_for(lambda: status(settings.places))
 
@@ -114,7 +114,7 @@ def test_the_worker_refuses_what_is_no_question(start: StartWorker, settings: Se
 
 
 @pytest.mark.parametrize("answer", [b'{"error": "x"}', b'{"verdict": "shown"}', b'{"memories": 7}', b"{}", b""])
-def test_an_answer_that_cannot_be_understood_is_no_answer(settings: Settings, store: Store, answer: bytes) -> None:
+def test_an_answer_that_cannot_be_understood_is_not_an_answer(settings: Settings, store: Store, answer: bytes) -> None:
     with stand_in(settings, answer):
         explanation, answered_by, _ = explain_prompt(store, settings, PROMPT, None)
 

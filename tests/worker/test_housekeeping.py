@@ -75,7 +75,7 @@ def test_a_quiet_look_stops_nothing(office: Office) -> None:
     assert (office.reasons, office.beats) == ([], 1)
 
 
-def test_a_worker_whose_folder_was_moved_away_ends_for_good_and_makes_nothing_anew(office: Office) -> None:
+def test_a_worker_whose_folder_was_moved_away_ends_for_good_and_creates_nothing(office: Office) -> None:
     home = office.runtime.settings.home
     home.rename(home.with_name("moved"))
 

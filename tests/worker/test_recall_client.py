@@ -135,7 +135,7 @@ def test_the_status_of_an_earlier_version_is_understood(settings: Settings, serv
 
 
 @pytest.mark.parametrize("answer", [b'{"error": "x"}', b'{"hits": [{"id": "ep_0"}]}', b'{"hits": 7}', b"{}", b""])
-def test_an_answer_that_cannot_be_understood_is_no_answer(settings: Settings, store: Store, answer: bytes) -> None:
+def test_an_answer_that_cannot_be_understood_is_not_an_answer(settings: Settings, store: Store, answer: bytes) -> None:
     with stand_in(settings, answer):
         response = ask_memory(store, settings, request(Operation.RECALL), with_model=False)
 

@@ -269,7 +269,7 @@ def test_a_request_that_cannot_be_used_gets_a_clear_error(home: Home, request_: 
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"nonsense", b"\xff\xfe", b"[" * 100_000, b'"text"'])
-def test_what_is_no_object_gets_an_error(home: Home, data: bytes) -> None:
+def test_what_is_not_an_object_gets_an_error(home: Home, data: bytes) -> None:
     assert "error" in json.loads(exchange(home, data))
 
 
@@ -484,7 +484,7 @@ def test_a_session_that_waited_in_vain_twice_is_not_kept_waiting(number: int) ->
     assert patience.of(PATIENT) == 1.5
 
 
-def test_a_quick_silence_is_no_vain_wait() -> None:
+def test_a_quick_silence_is_not_a_wait_in_vain() -> None:
     patience = Patience(1.5)
     for _ in range(5):
         patience.note(PATIENT, 0.1, was_shown=False)

@@ -324,7 +324,7 @@ def test_the_worker_reads_the_sessions_of_a_vault_into_the_vault_alone(
     assert runtime.store.value("SELECT count(*) FROM task_run WHERE kind = 'vault'") == 0
 
 
-def test_a_vault_made_anew_in_the_same_folder_is_opened_anew(
+def test_a_new_vault_in_the_same_folder_is_opened_again(
     settings: Settings, runtime: Runtime, vaults: Vaults, vault: Vault, root: Path
 ) -> None:
     answers = Answers(runtime, vaults)

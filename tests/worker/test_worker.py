@@ -111,7 +111,7 @@ def test_a_kill_and_a_deleted_queue_lose_no_work(start: StartWorker, settings: S
         assert memories(store) == count
 
 
-def test_a_queue_deleted_while_it_runs_is_made_anew(start: StartWorker, settings: Settings) -> None:
+def test_a_queue_deleted_while_it_runs_is_created_again(start: StartWorker, settings: Settings) -> None:
     home = settings.places
     start()
     wait_for(lambda: status(home))

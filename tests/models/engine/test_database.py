@@ -50,7 +50,7 @@ def test_reading_the_tables_of_a_file_leaves_it_and_its_folder_as_they_are(tmp_p
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
-def test_a_file_that_is_no_database_is_damage_and_a_lock_is_none(tmp_path: Path, driver: str) -> None:
+def test_a_file_that_is_not_a_database_is_damage_and_a_lock_is_none(tmp_path: Path, driver: str) -> None:
     path = tmp_path / "memory.db"
     path.write_bytes(b"not a database at all" * 300)
     with pytest.raises(BrokenDatabase):

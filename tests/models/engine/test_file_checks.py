@@ -37,7 +37,7 @@ def test_another_programs_database_is_told_from_ours(
     assert not database.is_foreign_file(tmp_path / "nothing.db")
 
 
-def test_only_a_regular_file_is_a_file_and_nothing_is_no_fault(tmp_path: Path) -> None:
+def test_only_a_regular_file_is_a_file_and_nothing_is_not_a_fault(tmp_path: Path) -> None:
     regular = tmp_path / "memory.db"
     regular.write_bytes(b"")
     (tmp_path / "link.db").symlink_to(regular)

@@ -22,14 +22,14 @@ def leave_log(store: Store, tmp_path: Path) -> Path:
     return path
 
 
-def test_a_whole_log_and_none_are_no_damage(store: Store, tmp_path: Path) -> None:
+def test_a_whole_log_and_none_are_not_damage(store: Store, tmp_path: Path) -> None:
     path = leave_log(store, tmp_path)
 
     assert find_log_damage(path) == ""
     assert find_log_damage(tmp_path / "never.db") == ""
 
 
-def test_a_last_frame_that_was_half_written_is_no_damage(store: Store, tmp_path: Path) -> None:
+def test_a_last_frame_that_was_half_written_is_not_damage(store: Store, tmp_path: Path) -> None:
     path = leave_log(store, tmp_path)
     log = Path(f"{path}-wal")
     log.write_bytes(log.read_bytes()[:-100])

@@ -282,7 +282,7 @@ def test_an_emptied_file_is_damage_while_there_are_backups(tmp_path: Path) -> No
     assert path.read_bytes() == b""
 
 
-def test_a_row_that_points_nowhere_because_of_damage_is_no_bug(store: Store) -> None:
+def test_a_row_that_points_nowhere_because_of_damage_is_not_a_bug(store: Store) -> None:
     with pytest.raises(IntegrityError), store.transaction() as tx:
         tx.run("INSERT INTO vector (owner, owner_id, piece, model_id, data) VALUES ('e', 1, 0, 77, x'00')")
     store.checkpoint("TRUNCATE")

@@ -52,7 +52,7 @@ def test_what_undo_reads_is_the_memory_as_it_was(keep: Callable[..., Memory]) ->
 
 
 @pytest.mark.parametrize("left_out", ["id", "revision", "updated_at_ms", "accessed_at_ms", "access_count"])
-def test_what_tidying_and_use_change_is_no_part_of_it(keep: Callable[..., Memory], left_out: str) -> None:
+def test_what_tidying_and_use_change_is_not_part_of_it(keep: Callable[..., Memory], left_out: str) -> None:
     assert left_out not in memory_history.snapshot(keep("a memory"))
 
 

@@ -61,7 +61,7 @@ def test_packed_content_is_in_no_index_and_summary_stays(store: Store, keep: Cal
     assert (found(store, "zebra"), found(store, "walrus")) == ([memory.id], [])
 
 
-def test_an_index_made_anew_is_the_same(store: Store, keep: Callable[..., Memory]) -> None:
+def test_a_rebuilt_index_is_the_same(store: Store, keep: Callable[..., Memory]) -> None:
     first, packed = keep("zebra", content="walrus"), keep("heron", content="ibis " * 50)
     with store.transaction() as tx:
         memory_changes.pack_old_content(tx, packed, "old", actor=Actor.TIDYING)

@@ -28,7 +28,7 @@ def test_a_project_is_made_once_and_found_by_name_identity_and_row(store: Store)
     assert list_projects(store) == [made]
 
 
-def test_a_name_is_no_identity(store: Store) -> None:
+def test_a_name_is_not_an_identity(store: Store) -> None:
     with store.transaction() as tx:
         ensure_project(tx, "/dev/harbor", "harbor")
 
@@ -75,7 +75,7 @@ def test_a_name_that_another_project_has_or_had_gets_a_number(store: Store) -> N
         ("/b", "/srv/git/demo", "demo-2"),
     ],
 )
-def test_a_name_that_another_project_has_is_told_apart_by_the_folder_or_the_owner(
+def test_a_name_that_another_project_has_is_distinguished_by_the_folder_or_the_owner(
     store: Store, identity: str, remote: str, name: str
 ) -> None:
     with store.transaction() as tx:

@@ -63,7 +63,7 @@ def test_of_a_damaged_file_the_readable_rows_are_read(tmp_path: Path) -> None:
     assert len(values) + unreadable == 200
 
 
-def test_what_is_no_database_or_not_there_is_said(tmp_path: Path) -> None:
+def test_what_is_not_a_database_or_is_missing_is_said(tmp_path: Path) -> None:
     (tmp_path / "its.db").write_bytes(b"hello" * 5000)
     with pytest.raises(BrokenDatabase, match="can't be read"):
         rows_of(tmp_path / "its.db", tmp_path)

@@ -118,7 +118,7 @@ def test_what_was_forgotten_since_does_not_come_out_of_an_older_source(
     assert (all_memories(new), done.memories, done.lost) == ([], 0, 0)
 
 
-def test_a_source_that_is_no_database_is_passed_over_and_said(
+def test_a_source_that_is_not_a_database_is_passed_over_and_said(
     store: Store, new: Store, keep: Keep, tmp_path: Path
 ) -> None:
     keep("saved", source=Source.MANUAL)

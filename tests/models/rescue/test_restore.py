@@ -66,7 +66,7 @@ def test_a_backup_with_a_damaged_index_is_mended(store: Store, folder: Path, dri
 
 
 @pytest.mark.parametrize("content", [b"", b"garbage" * 999, b"SQLite format 3\0" + b"\1" * 9000])
-def test_a_file_that_is_no_sound_backup_changes_nothing(
+def test_a_file_that_is_not_a_sound_backup_changes_nothing(
     store: Store, driver: str, tmp_path: Path, content: bytes
 ) -> None:
     keep(store, "Before")
@@ -93,7 +93,7 @@ def test_a_damaged_memory_is_set_aside_by_a_restore(store: Store, folder: Path, 
     assert done.carried.memories == 0
 
 
-def test_a_damaged_memory_is_built_anew_and_the_reason_noted_in_it(store: Store, driver: str) -> None:
+def test_a_damaged_memory_is_rebuilt_and_the_reason_noted_in_it(store: Store, driver: str) -> None:
     keep(store, "Made of a transcript")
     keep(store, "Saved", source="manual")
     store.checkpoint("TRUNCATE")

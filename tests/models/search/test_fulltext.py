@@ -70,7 +70,7 @@ def test_documents_are_counted_by_stem_and_words_without_letters_not_at_all(
     assert counts == {"lock": 4, "zebra": 0}
 
 
-def test_indexes_that_lost_their_rows_are_made_anew(store: Store, keep: Callable[..., Memory]) -> None:
+def test_indexes_that_lost_their_rows_are_created_again(store: Store, keep: Callable[..., Memory]) -> None:
     keep("the lock")
     store_turn(store, make_turn("t1", "the banana leaks"))
     for table in ("episode_fts", "passage_fts"):

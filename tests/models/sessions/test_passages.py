@@ -21,7 +21,7 @@ def test_a_passage_is_found_by_its_neighbours_words_too_but_after_them(store: St
     assert ids_of(store, "cherry") == [neighbour, own]
 
 
-def test_sessions_are_no_neighbours(store: Store) -> None:
+def test_sessions_are_not_neighbours(store: Store) -> None:
     store_turn(store, make_turn("t1", "the banana", session_id="s1"))
     store_turn(store, make_turn("t2", "the cherry", session_id="s2"))
 

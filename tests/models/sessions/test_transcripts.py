@@ -83,7 +83,7 @@ def test_a_moved_file_keeps_how_far_it_was_read_unless_the_new_path_is_known(sto
     assert reading_progress.load_progress(store, Place(PATH)) == Progress(Place(PATH))
 
 
-def test_an_empty_file_that_was_never_read_is_no_change(store: Store) -> None:
+def test_an_empty_file_that_was_never_read_is_not_a_change(store: Store) -> None:
     source = Source(agent="claude-code", path=PATH, session_id="s1", stamp="5", size=5)
 
     assert reading_progress.is_changed(source, None)

@@ -134,7 +134,7 @@ def test_two_processes_whose_clocks_jump_stay_under_the_cap_together(tmp_path: P
 
 
 @pytest.mark.parametrize("dollars", [float("nan"), float("inf")])
-def test_what_is_no_amount_passes_no_cap(store: Store, dollars: float) -> None:
+def test_what_is_not_an_amount_passes_no_cap(store: Store, dollars: float) -> None:
     with pytest.raises(BudgetReached):
         spend(store, dollars)
     with pytest.raises(BudgetReached):

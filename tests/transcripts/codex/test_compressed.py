@@ -80,7 +80,7 @@ def test_it_is_compressed_and_comes_back_and_grows(
     assert store.value("SELECT generation FROM transcript") == 0
 
 
-def test_a_plain_file_that_differs_from_what_was_read_is_read_anew(rollout: Rollout, read: Read, store: Store) -> None:
+def test_a_plain_file_that_differs_from_what_was_read_is_read_again(rollout: Rollout, read: Read, store: Store) -> None:
     rollout.head().user("one")
     rollout.says("first")
     packed = compress(rollout.path)

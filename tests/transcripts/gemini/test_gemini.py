@@ -181,7 +181,7 @@ def test_a_chat_that_grows_is_read_like_one_that_was_read_at_once(chats: Path, r
     assert read() == turns
 
 
-def test_what_was_rewound_or_compressed_stays_and_a_summary_is_no_prompt(
+def test_what_was_rewound_or_compressed_stays_and_a_summary_is_not_a_prompt(
     store: Store, chats: Path, read: Callable[[], list[Turn]]
 ) -> None:
     path = chats / f"{NAME}.jsonl"
@@ -213,7 +213,7 @@ def test_damaged_and_foreign_files_are_passed_over(chats: Path, read: Callable[[
 
 
 @pytest.mark.parametrize("kind", [["user"], {"user": 1}, None, 5])
-def test_a_message_whose_type_is_no_string_is_passed_over(
+def test_a_message_whose_type_is_not_a_string_is_passed_over(
     chats: Path, read: Callable[[], list[Turn]], kind: object
 ) -> None:
     strange = message("x1", "user", "never a prompt", 0) | {"type": kind}
@@ -258,7 +258,7 @@ def test_a_chat_with_an_unreadable_head_is_read_by_no_other_agent(
 
 
 @pytest.mark.parametrize("was_misread", [False, True])
-def test_a_transcript_of_claude_code_with_the_name_of_a_chat_is_no_chat(
+def test_a_transcript_of_claude_code_with_the_name_of_a_chat_is_not_a_chat(
     store: Store, settings: Settings, tmp_path: Path, was_misread: bool
 ) -> None:
     kept = tmp_path / "kept" / "session-2026-11-01.jsonl"
