@@ -49,6 +49,8 @@ _MIN_MACHINE_CHARS, _MIN_PLAIN_SHARE = 200, 0.2
 #: A letter, or a mark on it: the accents of decomposed text, and vowels of Hindi, Bengali or vocalised Arabic.
 _LETTER = r"(?:[^\W\d_]|[\u0300-\u1fff\u200c\u200d])"
 _PLAIN_WORD = lazy_regex(rf"""(?<!\S)["'“‘(*_`\[]*+({_LETTER}++(?:['’-]{_LETTER}++)*+)[)"'”’*_`\].,;:!?…।]*+(?!\S)""")
+#: A name in backticks, as people and assistants write it in a sentence or list.
+_NAME_IN_BACKTICKS = lazy_regex(r"(?<!`)`([^`\s]{1,80})`(?!`)")
 
 
 def mean_top_cosine(cosines: Iterable[float]) -> float:
@@ -158,7 +160,7 @@ def is_machine_text(text: str) -> bool:
     """Return True for a long text that consists of hardly any plain words."""
     if len(text) <= _MIN_MACHINE_CHARS or is_unspaced(text):
         return False
-    plain = sum(map(len, _PLAIN_WORD.findall(text)))
+    plain = sum(map(len, [*_PLAIN_WORD.findall(text), *_NAME_IN_BACKTICKS.findall(text)]))
     return plain < _MIN_PLAIN_SHARE * sum(map(len, text.split()))
 
 

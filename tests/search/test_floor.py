@@ -118,6 +118,7 @@ def test_pasted_markup_is_not_an_answer_to_a_question_that_shares_a_word_with_it
         ),
         ("灯台は夕暮れに点灯し、当番は時刻を記録します。" * 12, False),
         ("pier-7/b: 3", False),
+        ("- `api/handlers.py`: `handle_upload()` → `UploadQueue.put()`\n- `models.py`: `UploadState`\n" * 3, False),
         # Vowels and accents that are marks on letters.
         ("हमने डेटाबेस के लिए पोस्टग्रेस चुना क्योंकि हमें लेनदेन की आवश्यकता है और सभी टीमें इसे जानती हैं। " * 3, False),
         ("اِخْتَرْنَا قَاعِدَةَ البَيَانَاتِ لِأَنَّنَا نَحْتَاجُ إِلَى المُعَامَلَاتِ. " * 5, False),
