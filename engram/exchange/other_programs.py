@@ -513,9 +513,16 @@ def _has_transcripts(path: Path, settings: Settings) -> bool:
     if not path.is_dir():
         return _TRANSCRIPT.fullmatch(path.name) is not None
     sources = sources_at(path, settings)
+    if not sources:
+        return False
+    # The folder itself may be one in which an agent also keeps notes, such as `~/.claude/projects` or one within.
+    is_agents = any(part.startswith(".") for part in path.parts) and {path.name, path.parent.name} & set(_OF_AGENTS)
     of_agent = {path / name for name in _OF_AGENTS}
-    is_agents = any(not of_agent.isdisjoint(source.path.parents) for source in sources)
-    return is_agents or (bool(sources) and not any(path.rglob("*.md")))
+    return (
+        bool(is_agents)
+        or any(not of_agent.isdisjoint(source.path.parents) for source in sources)
+        or not any(path.rglob("*.md"))
+    )
 
 
 def _recognise(path: Path) -> str:

@@ -284,14 +284,16 @@ def test_numbers_beyond_all_times_and_counts_are_left_out() -> None:
 def test_transcripts_are_not_taken_for_notes_but_the_command_that_reads_them_is_named(
     settings: Settings, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "projects" / "-home-dev-harbor"
-    folder.mkdir(parents=True)
+    config = tmp_path / ".claude"
+    folder = config / "projects" / "-home-dev-harbor"
+    (folder / "memory").mkdir(parents=True)
     session = folder / "8f14e45f-ceea-467f-a0e6-b9d3f0c0a1b2.jsonl"
     session.write_text('{"type": "user"}\n')
-    # Claude Code's configuration folder also has Markdown files, which are not notes.
-    (tmp_path / "CLAUDE.md").write_text("# Rules\n\n- Use pnpm.\n")
+    # Claude Code's folders also have Markdown files.
+    (config / "CLAUDE.md").write_text("# Rules\n\n- Use pnpm.\n")
+    (folder / "memory" / "MEMORY.md").write_text("# Memory\n\n- Use pnpm.\n")
 
-    for path in (tmp_path, tmp_path / "projects", session):
+    for path in (config, config / "projects", folder, session):
         with (
             pytest.raises(BadRequest, match=f"type: engram up --once {path}$"),
             open_source(path, None, settings, has_project=False, is_global=False),
