@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from engram.errors import AlreadyRunning, InstallError
+from engram.paths import Home
 from engram.setup.edits.file_state import FileState, StateKind, digest_of, make_folders, write_state
 from engram.setup.edits.install_steps import FileChange, JsonEdit, JsonEntry, Step
 from engram.setup.edits.journal import explain_half_done, folder_of, load_journal
@@ -205,6 +206,20 @@ def test_a_program_that_writes_at_the_same_moment_is_not_overwritten(
             install(machine)
 
     assert settings_of(machine) == {"hooks": {"Stop": [THEIRS]}, "count": 99 - left if writes == 99 else 1}
+
+
+@pytest.mark.parametrize(
+    ("stored", "what", "advice"),
+    [("{", "is damaged", "run: mv '"), ('{"version": 99}', "a newer version", "update Engram")],
+)
+def test_the_advice_for_an_unreadable_journal_is_whole(tmp_path: Path, stored: str, what: str, advice: str) -> None:
+    home = Home(tmp_path / "My. memory")
+    folder_of(home).mkdir(parents=True)
+    home.install_journal.write_text(stored)
+
+    told = explain_half_done(home) or ("", "")
+
+    assert (what in told[0], str(home.install_journal) in told[0], told[1].startswith(advice)) == (True, True, True)
 
 
 def test_a_file_with_two_names_is_whole_after_a_write_that_fails(tmp_path: Path) -> None:

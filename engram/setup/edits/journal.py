@@ -8,6 +8,7 @@ did, and uninstall deletes them.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 from collections.abc import Iterable, Mapping
@@ -216,7 +217,8 @@ def explain_half_done(home: Home) -> tuple[str, str] | None:
     try:
         journal = load_journal(home)
     except InstallError as error:
-        what, _, advice = str(error).partition(". ")
+        # The path may contain a full stop and a space, too.
+        what, advice = re.split(r"\. (?=Run: mv |Update Engram)", str(error), maxsplit=1)
         return what, advice[:1].lower() + advice[1:]
     if journal is None or not journal.is_half_done:
         return None
