@@ -64,6 +64,7 @@ from engram.search.question import DAYS, end_of_day, impossible_day
 from engram.system.clock import iso_or_none, parse_time_ms
 from engram.text.splitting import end_of_list
 from engram.transcripts.git_files import read_branch
+from engram.transcripts.registry import assistant_of
 from engram.trust.display import nearest_names, number_of
 
 
@@ -85,8 +86,10 @@ def expand(workspace: Workspace, episode_id: str, why: bool, as_json: bool) -> N
         episode_id = whole_id(store, episode_id)
         if is_quotation_id(episode_id):
             quoted = report_quotation(store, episode_id)
-            session = session_line(store, quoted.quotation.stored.turn.session_id)
-            tell(as_json, quoted.to_json(), lambda: _print_quotation(quoted, session, why))
+            session_id = quoted.quotation.stored.turn.session_id
+            session, row = session_line(store, session_id), find_session(store, session_id)
+            assistant = assistant_of(row.agent if row else "")
+            tell(as_json, quoted.to_json(), lambda: _print_quotation(quoted, session, assistant, why))
             return
         memory = require_memory(store, episode_id)
         memory_changes.note_access(store, episode_id)
@@ -110,10 +113,10 @@ def session_line(store: Store, session_id: str) -> tuple[str, str]:
     return session_titles(store, [session])[session_id], resume
 
 
-def _print_quotation(report: QuotationReport, session: tuple[str, str], why: bool) -> None:
+def _print_quotation(report: QuotationReport, session: tuple[str, str], assistant: str, why: bool) -> None:
     quoted, turn = report.quotation, report.quotation.stored.turn
     judged = f"judged {report.judgement}" if report.judgement else ""
-    about = [when(quoted.at_ms), report.project, speaker_of(quoted.role), turn.branch]
+    about = [when(quoted.at_ms), report.project, speaker_of(quoted.role, assistant), turn.branch]
     print_head(session[0] or one_line(quoted.asked, 200), about)
     print_remarks([judged])
     whole = next((text for _, text in report.said if quoted.text in text), quoted.text)
@@ -123,7 +126,7 @@ def _print_quotation(report: QuotationReport, session: tuple[str, str], why: boo
     print_lines(quoted.text + (" …" if is_cut else ""), indent="  ")
     click.echo()
     for role, texts in groupby(report.said, itemgetter(0)):
-        print_lines(f"{speaker_of(role)}:", bold=True)
+        print_lines(f"{speaker_of(role, assistant)}:", bold=True)
         for _, text in texts:
             print_lines(text, indent="  ")
     click.echo()

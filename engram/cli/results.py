@@ -53,8 +53,8 @@ _SPEAKERS = {
     "program": "a program",
     "context": "not typed",
 }
-#: The words for speakers in stored lines → the words that are displayed.
-_NAMES = {words: _SPEAKERS[role].capitalize() for role, words in SPEAKERS.items()}
+#: The words for speakers in stored lines → the role.
+_ROLES = {words: role for role, words in SPEAKERS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> R
     """
     day = day_of(hit.created_at_ms) if hit.created_at_ms else ""
     kind = "" if hit.kind in ("turn", "commits") else hit.kind
-    about = [day, hit.project, _SPEAKERS.get(hit.role, hit.role) or kind]
+    about = [day, hit.project, speaker_of(hit.role, hit.origin.assistant) or kind]
     title, text = _title_and_text(hit, about)
     if hit.kind == "note":
         # The headings of a daily log name the day and the project.
@@ -253,8 +253,9 @@ def print_last(*parts: str) -> None:
         click.secho(f"  {told}", dim=True)
 
 
-def speaker_of(role: str) -> str:
-    return _SPEAKERS.get(role, role)
+def speaker_of(role: str, assistant: str) -> str:
+    """Return who speaks in a role, in a session in which the assistant has this name."""
+    return _SPEAKERS.get(role, role).replace("Claude", assistant)
 
 
 def pauses_in_words(store: Reader, pauses: Mapping[str, int]) -> list[str]:
@@ -325,6 +326,10 @@ def _is_only_prompt(hit: PublicHit) -> bool:
     return hit.role == Role.USER and hit.session_id.startswith(PREFIX)
 
 
+def _at_start(name: str) -> str:
+    return name[:1].upper() + name[1:]
+
+
 def _title_and_text(hit: PublicHit, about: Sequence[str]) -> tuple[str, str]:
     """Return the title of a hit, and its text without what the title already says."""
     followed = f"(then {hit.followed})" if hit.followed else ""
@@ -334,8 +339,9 @@ def _title_and_text(hit: PublicHit, about: Sequence[str]) -> tuple[str, str]:
         return (heading.lstrip("# ") or hit.id, rest or heading) if rest.strip() else (hit.id, text)
     if hit.kind == "commits":
         return "Committed that day", text
+    assistant = hit.origin.assistant
     if hit.names_speakers:
-        text = NAMED_SPEAKER.sub(lambda found: f"{_NAMES[found[1]]}: ", text)
+        text = NAMED_SPEAKER.sub(lambda found: f"{_at_start(speaker_of(_ROLES[found[1]], assistant))}: ", text)
     if hit.memory is None:
         return hit.title, text
     if hit.written_title:

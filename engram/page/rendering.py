@@ -73,6 +73,11 @@ MAX_LINE_CHARACTERS = 160
 _OWN_COMMAND = lazy_regex(r"(?<![\w/.-])engram(?= (?:-|[a-z]))")
 
 
+def speaker_of(role: str, assistant: str) -> str:
+    """Return the name above a text, in a session in which the assistant has this name."""
+    return SPEAKERS[Role(role)].replace("Claude", assistant)
+
+
 def make_environment(*, autoescape: bool = True) -> Environment:
     """Return the templates' environment, in which ``engram`` is the command and ``typed`` writes it in messages.
 
@@ -104,7 +109,7 @@ def make_environment(*, autoescape: bool = True) -> Environment:
         "inline": inline_spans,
         "blocks": text_blocks,
         "quoted": quoted_blocks,
-        "speaker": SPEAKERS.__getitem__,
+        "speaker": speaker_of,
         "typed": as_typed,
     }
     environment.globals["engram"] = "engram"

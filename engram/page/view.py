@@ -22,11 +22,12 @@ from engram.models.memories.judgements import open_contradictions
 from engram.models.memories.memory_records import Memory, memories_of_ids
 from engram.models.projects.projects import ProjectRow, list_held_projects, project_by_id
 from engram.models.search.memory_lists import suspect_memories
-from engram.models.sessions.sessions import list_sessions
+from engram.models.sessions.sessions import list_sessions, sessions_of
 from engram.models.shown.usage import late_since
 from engram.reports.health import Trouble, Vitals, is_unconnected, take_vitals
 from engram.settings import Settings
 from engram.system.lazy_regex import lazy_regex
+from engram.transcripts.registry import assistant_of
 from engram.trust.display import number_of
 from engram.vaults import own_vault
 
@@ -145,6 +146,12 @@ def latest_project(store: Store) -> ProjectRow | None:
     """Return the project of the latest session; None if none of the latest sessions has one."""
     latest = next((session for session in list_sessions(store, 20) if session.project_id is not None), None)
     return None if latest is None or latest.project_id is None else project_by_id(store, latest.project_id)
+
+
+def assistants_of(store: Store, session_ids: Sequence[str]) -> dict[str, str]:
+    """Return session id → name of the assistant that answers in it."""
+    known = sessions_of(store, session_ids)
+    return {name: assistant_of(known[name].agent if name in known else "") for name in session_ids}
 
 
 def name_memories(store: Store, lines: Sequence[str]) -> list[list[tuple[str, Memory | None]]]:

@@ -167,6 +167,8 @@ class Origin:
     commit: str = ""
     #: Web address of the pull request that its session names; "" for none.
     pull_request: str = ""
+    #: Name of the assistant that answers in its session.
+    assistant: str = "Claude"
     #: Title of its session; "" for none, and for a session of a project other than the asker's.
     session_title: str = ""
     #: Folder in which its session began and its resume command works; "" in the same cases as the title.
@@ -298,6 +300,7 @@ class PublicHit:
             "evidence": [place.to_json() for place in self.evidence],
             "session": self.session_id,
             "session_title": self.origin.session_title,
+            "assistant": self.origin.assistant,
             "status": self.status,
             "importance": self.importance,
             "role": self.role,

@@ -506,6 +506,7 @@ def public_hits(store: Reader, hits: Sequence[Hit], asked_in: int | None = None)
                 resume=_resume_command(hit, sessions.get(hit.session_id), command_of),
                 commit="" if hit.turn_id is None else commits.get(hit.turn_id, ""),
                 pull_request=_pull_request_for(hit.created_at_ms, links.get(hit.session_id, ())),
+                assistant=_assistant_of(sessions.get(hit.session_id)),
                 session_title=titles.get(hit.session_id, ""),
                 folder=own[hit.session_id].cwd if hit.session_id in own else "",
             ),
@@ -525,6 +526,12 @@ def _command_of(agent_name: str, session_id: str, path: Path) -> str:
     from engram.transcripts.registry import resume_command  # loads every agent's reader; few hits need it
 
     return resume_command(agent_name, session_id, path)
+
+
+def _assistant_of(session: SessionRow | None) -> str:
+    from engram.transcripts.registry import assistant_of  # as in _command_of
+
+    return assistant_of("" if session is None else session.agent)
 
 
 def _pull_request_for(at_ms: int, links: Sequence[PullRequest]) -> str:

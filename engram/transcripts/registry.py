@@ -41,6 +41,11 @@ def title_of(name: str) -> str:
     return name if agent is None else agent.title
 
 
+def assistant_of(name: str) -> str:
+    """Return the name of the assistant that answers in an agent's sessions."""
+    return "Claude" if name in ("", ClaudeCode.name, PromptHistory.name) else title_of(name)
+
+
 def has_answers(name: str) -> bool:
     """Return False for an agent with sessions that consist only of prompts, from which nothing can be concluded."""
     return name != PromptHistory.name

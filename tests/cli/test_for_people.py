@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import threading
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
+from rollouts import SESSION, Rollout
+from transcript_lines import SAID_AT
 
 from engram.cli import up_commands
 from engram.cli.main import engram
@@ -181,6 +184,33 @@ def test_a_turn_names_its_speaker_once_until_another_speaks(filled: Store, run: 
     speakers = [line for line in run("expand", quoted).stdout.splitlines() if line in ("you:", "Claude:")]
 
     assert speakers == ["you:", "Claude:"]
+
+
+@pytest.mark.parametrize(("agent", "named"), [("codex", "Codex"), ("gemini", "Gemini CLI")])
+def test_an_answer_is_told_as_that_of_the_assistant_who_gave_it(
+    agent: str, named: str, run: Run, run_json: RunJson
+) -> None:
+    settings = load().settings
+    if agent == "codex":
+        rollout = Rollout(settings.codex_folder).head()
+        rollout.user("Why does the winch jam?")
+        rollout.says("The drum is frozen.")
+    else:
+        chats = settings.gemini_folder / "tmp" / "harbour" / "chats"
+        chats.mkdir(parents=True)
+        said = [("user", "Why does the winch jam?"), ("gemini", "The drum is frozen.")]
+        lines: list[dict[str, Any]] = [{"sessionId": SESSION, "startTime": SAID_AT}]
+        lines += [{"id": kind, "type": kind, "timestamp": SAID_AT, "content": text} for kind, text in said]
+        (chats / "session-1.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+    run("up", "--once")
+
+    (answer,) = [hit for hit in run_json("search", "frozen drum")["hits"] if hit["role"] == "assistant"]
+    shown = run("search", "frozen drum").stdout + run("search", "winch frozen drum").stdout
+
+    assert answer["assistant"] == named
+    assert f" · {named}\n" in shown or f"\n   {named}: The drum is frozen." in shown
+    assert f"\n{named}:\n" in run("expand", answer["id"]).stdout
+    assert "Claude: The drum" not in shown
 
 
 def test_a_folder_is_the_same_however_it_is_typed(

@@ -109,6 +109,16 @@ def test_whoever_said_a_text_is_named_above_it(page: ServedPage, lived: Lived, s
         assert f"<strong>{SPEAKERS[role]}</strong>" in shown.text
 
 
+def test_an_answer_is_told_as_that_of_the_assistant_who_gave_it(page: ServedPage, lived: Lived, store: Store) -> None:
+    with store.transaction() as tx:
+        tx.run("UPDATE session SET agent = 'codex'")
+        tx.run("UPDATE said SET role = 'assistant'")
+
+    for shown in (page.see("m", lived.fix.episode_id), page.see("s", SESSION, "t", str(lived.turn_id))):
+        assert "<strong>Codex</strong>" in shown.text
+        assert "<strong>Claude</strong>" not in shown.text
+
+
 def test_what_looks_like_a_label_in_a_transcript_is_shown_as_it_was_said(
     page: ServedPage, lived: Lived, store: Store
 ) -> None:

@@ -15,12 +15,11 @@ from engram.models.search.fulltext import Term, search_memories, search_passages
 from engram.models.search.memory_lists import MAX_COUNTED, Selection, State, browse
 from engram.models.sessions.passage_rows import passage_rows, passage_turns
 from engram.models.shown.usage import count_memories_since
-from engram.page.rendering import SPEAKERS, title_and_rest
-from engram.page.view import Answer, PageRequest, Route, View, start_of
+from engram.page.rendering import speaker_of, title_and_rest
+from engram.page.view import Answer, PageRequest, Route, View, assistants_of, start_of
 from engram.reports.health import take_vitals
 from engram.system.clock import parse_time_ms
 from engram.text.words import MAX_QUERY_CHARS, is_unspaced, question_words_of, terms_of
-from engram.transcripts.turns import Role
 from engram.trust.display import cut_at_word, number_of
 from engram.worker.worker_client import ask_worker
 
@@ -47,7 +46,7 @@ KINDS: Mapping[str, str] = {
 #: States of memories that no longer count.
 PAST = (State.REPLACED, State.ARCHIVED)
 #: Role of a text → who said it.
-WHO: Mapping[str, str] = {"user": "you said", "assistant": "Claude said"}
+WHO: Mapping[str, str] = {"user": "you said", "assistant": "{} said"}
 #: Minimum length of a question, in characters.
 MIN_ASKED_CHARACTERS = 3
 #: Time limit for the worker's answer, in seconds.
@@ -216,7 +215,8 @@ def _found(store: Store, hit: Mapping[str, Any], limit: int) -> Found | None:
     at_ms, doubt = parse_time_ms(hit["created_at"]) or 0, ""
     title, text = str(hit.get("session_title") or ""), str(hit["text"]).strip()
     path: tuple[str, ...] = ("s", hit["session"]) if hit["session"] else ()
-    what = WHO.get(hit["role"], "asked and answered" if hit["kind"] == "turn" else str(hit["kind"]))
+    assistant = str(hit.get("assistant") or "Claude")
+    what = WHO.get(hit["role"], "asked and answered" if hit["kind"] == "turn" else str(hit["kind"])).format(assistant)
     if str(hit["id"]).startswith("ep_"):
         memory = find_memory(store, hit["id"])
         if memory is None:
@@ -235,19 +235,19 @@ def _found(store: Store, hit: Mapping[str, Any], limit: int) -> Found | None:
     text = cut_at_word(text, limit)
     # Only a text of several speakers names them; in any other one, such a name is part of what was said.
     has_speakers = hit["kind"] == "turn" and not hit["role"]
-    said = _by_speaker(text) if has_speakers else [("", text)]
+    said = _by_speaker(text, assistant) if has_speakers else [("", text)]
     if outcome := hit.get("outcome"):
-        said.append((f"{SPEAKERS[Role.ASSISTANT]} in the end", cut_at_word(str(outcome), MAX_OTHER_CHARACTERS)))
+        said.append((f"{assistant} in the end", cut_at_word(str(outcome), MAX_OTHER_CHARACTERS)))
     return Found(path, title, said, what, hit["project"], at_ms, doubt, hit.get("resume") or "")
 
 
-def _by_speaker(text: str) -> list[tuple[str, str]]:
+def _by_speaker(text: str, assistant: str) -> list[tuple[str, str]]:
     """Return the parts of a text with several speakers, each after its speaker's name."""
     # Imported here, so that the page loads the search for an answer only.
     from engram.search.hits import NAMED_SPEAKER
     from engram.search.hits import SPEAKERS as ROLES
 
-    names = {words: SPEAKERS[Role(role)] for role, words in ROLES.items()}
+    names = {words: speaker_of(role, assistant) for role, words in ROLES.items()}
     first, *rest = NAMED_SPEAKER.split(text)
     parts = [("", first.strip())] if first.strip() else []
     for name, said in zip(rest[::2], rest[1::2], strict=True):
@@ -268,6 +268,7 @@ def _said(request: PageRequest, text: str) -> list[Said]:
     ids = [row_id for row_id, _ in search_passages(request.store, [words], MAX_READ, project_id=request.project_id)]
     rows, turns = passage_rows(request.store, ids), passage_turns(request.store, ids)
     names = {project.id: project.name for project in list_projects(request.store)}
+    assistants = assistants_of(request.store, [session for session, _ in turns.values()])
     same: dict[str, list[int]] = {}
     for row_id in ids:
         if row_id in rows and row_id in turns:
@@ -278,7 +279,8 @@ def _said(request: PageRequest, text: str) -> list[Said]:
         session, turn = turns[latest.id]
         path = ("s", session, "t", str(turn))
         project = names.get(latest.project_id or 0, "")
-        found.append(Said(path, latest.text, WHO.get(latest.role, "said"), project, latest.at_ms, len(copies)))
+        what = WHO.get(latest.role, "said").format(assistants[session])
+        found.append(Said(path, latest.text, what, project, latest.at_ms, len(copies)))
     return found
 
 

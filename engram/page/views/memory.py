@@ -20,7 +20,7 @@ from engram.models.sessions.passage_rows import is_quotation_id, require_quotati
 from engram.models.sessions.prompt_outcomes import Outcome
 from engram.models.sessions.recent_work import prompt_near
 from engram.page.rendering import feature_bars, title_and_rest
-from engram.page.view import Answer, Notice, PageRequest, Redirect, Route, View, name_memories, number_in
+from engram.page.view import Answer, Notice, PageRequest, Redirect, Route, View, assistants_of, name_memories, number_in
 from engram.recollection.why import why_memory
 from engram.redaction import redact
 from engram.reports.hub_report import where_shared
@@ -198,6 +198,7 @@ def memory_values(request: PageRequest, memory: Memory) -> dict[str, Any]:
     title, rest = title_and_rest(memory)
     steps = report.history[: -MAX_STEPS - 1 : -1]
     reasons = name_memories(store, [reason_of(step) for step in steps])
+    sources = source_turns(store, memory)
     return {
         "memory": memory,
         "title": title,
@@ -206,7 +207,8 @@ def memory_values(request: PageRequest, memory: Memory) -> dict[str, Any]:
         "successor": find_memory(store, memory.superseded_by) if memory.superseded_by else None,
         "report": report,
         "branch_remark": branch_remark(report.branch),
-        "sources": source_turns(store, memory),
+        "sources": sources,
+        "assistants": assistants_of(store, [source.session_id for source in sources]),
         "shown_times": sum(injection.state == "shown" for injection in report.injections),
         "moments": [_moment(store, outcome) for outcome in why.outcomes],
         "steps": [

@@ -17,7 +17,7 @@ from engram.models.sessions.sessions import find_session, list_sessions, session
 from engram.models.sessions.stored_turns import load_turn_row
 from engram.models.shown.injections import shown_of_session
 from engram.page.rendering import date, feature_bars, month
-from engram.page.view import Answer, PageRequest, Route, View, latest_project, number_in, start_of
+from engram.page.view import Answer, PageRequest, Route, View, assistants_of, latest_project, number_in, start_of
 from engram.paths import is_session_id
 from engram.recollection.why import Moment, why_session
 from engram.reports.health import take_vitals
@@ -140,6 +140,7 @@ def show_turn(request: PageRequest) -> Answer:
             "stored": stored,
             "session_title": _title(request.store, stored.turn.session_id),
             "texts": texts,
+            "assistant": assistants_of(request.store, [stored.turn.session_id])[stored.turn.session_id],
             "more": more,
             "actions": stored.turn.actions[:30],
         },
