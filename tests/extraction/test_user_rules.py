@@ -294,6 +294,8 @@ REFUSED = {
         "Prefer the second option.",
         "Always pick option B.",
         "Always use tabs in this file.",
+        "Always use the blue button for this screenshot only.",
+        "In this run, never restart the worker.",
         "Never run migrations tonight.",
         "While we're debugging, always print the state.",
         "Until Monday never deploy.",
