@@ -94,7 +94,7 @@ def _judge(text: str) -> object:
         (titles.title_from(text), titles.says_something(text), titles.labelled_parts(text)),
         (user_rules.rules(text), rule_endings.takings_back(text), user_rules.only_asks(text)),
         (text_words.names_of(text), text_words.topic_words(text), text_words.terms_of(text)),
-        (shell.programs_of(text), shell.told_part(text), shell.normal_command(text)),
+        (shell.programs_of(text), shell.part_with_known_status(text), shell.normal_command(text)),
         shell.error_keys(shell.telling_lines(text)),
     )
 

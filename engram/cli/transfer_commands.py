@@ -346,14 +346,14 @@ def _list(workspace: Workspace, as_json: bool) -> None:
 @click.option("--list", "only_list", is_flag=True, help="List the backups and stop (default: restore).")
 @click.option(
     "--new",
-    "begins_anew",
+    "starts_new",
     is_flag=True,
     help="Start a new memory instead of one that was deleted (default: restore a backup).",
 )
 @click.option("--yes", is_flag=True, help="Don't ask (default: ask).")
 @json_command
 def restore(
-    workspace: Workspace, file: Path | None, only_list: bool, begins_anew: bool, yes: bool, as_json: bool
+    workspace: Workspace, file: Path | None, only_list: bool, starts_new: bool, yes: bool, as_json: bool
 ) -> None:
     """Replace memory.db with a backup: the newest one, or FILE (a name from --list, or a path).
 
@@ -367,14 +367,14 @@ def restore(
 
     Example: engram restore --list
     """
-    require_alone("only_list", "begins_anew", but=("yes",))
+    require_alone("only_list", "starts_new", but=("yes",))
     places = workspace.places.prepare()
     backups = list_backups(places.backups)
     if only_list:
         _print_list(backups, as_json)
         return
-    if begins_anew:
-        _begin_anew(workspace, as_json)
+    if starts_new:
+        _start_new(workspace, as_json)
         return
     chosen = _choose(backups, places.backups, file)
     require_database(chosen)
@@ -462,7 +462,7 @@ def _say_what_is_missing(workspace: Workspace, backups: Sequence[Backup], chosen
         say("What you saved, changed, judged, decided or forgot is carried over; the current memory.db is kept.")
 
 
-def _begin_anew(workspace: Workspace, as_json: bool) -> None:
+def _start_new(workspace: Workspace, as_json: bool) -> None:
     """Create an empty memory.db; backups of the deleted one are kept, and what was forgotten remains forgotten.
 
     Raises:

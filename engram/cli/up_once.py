@@ -58,7 +58,7 @@ def run_once(
     sources: Sequence[Source | Path] | None = None,
     with_consolidation: bool = True,
     with_vectors: bool = True,
-    is_told: bool = True,
+    prints_counts: bool = True,
 ) -> dict[str, Any]:
     """Do all pending work in this process and return the counts.
 
@@ -67,7 +67,7 @@ def run_once(
         sources: what to read; None for all sessions of all agents, starting with the oldest change.
         with_consolidation: also consolidate if that is due.
         with_vectors: False leaves the vectors to a worker.
-        is_told: print the counts at the end.
+        prints_counts: print the counts at the end.
     """
     started = time.monotonic()
     settings = workspace.settings
@@ -108,7 +108,7 @@ def run_once(
             "model": runtime.embedder.model_id if runtime.embedder else None,
             "seconds": round(time.monotonic() - started, 1),
         }
-    if is_told and not is_quiet:
+    if prints_counts and not is_quiet:
         _print(report, workspace)
     return report
 
@@ -321,7 +321,7 @@ def import_existing(workspace: Workspace, existing: Existing, *, has_service: bo
             sources=(*existing.first, *existing.rest),
             with_consolidation=not has_service,
             with_vectors=not has_service,
-            is_told=False,
+            prints_counts=False,
         )
     except KeyboardInterrupt:
         with workspace.store() as store:

@@ -28,7 +28,7 @@ from engram.system.clock import DAY_MS
 from engram.system.failpoint import reach
 from engram.system.lazy_regex import lazy_regex
 from engram.text import subject
-from engram.text.shell import is_test_command, told_part
+from engram.text.shell import is_test_command, part_with_known_status
 from engram.text.subject import agrees
 from engram.text.titles import MAX_QUESTIONS
 from engram.text.words import words_of
@@ -439,7 +439,7 @@ USER_AGREED, TEST_PASSED = "the user agreed", "a test passed"
 def passed_test(turn: Turn) -> str:
     """Return the last test command of a turn if it passed; "" if it failed, is undecided, or no test was run."""
     ran = [a for a in turn.actions if a.command and a.is_error is not None and is_test_command(a.command)]
-    has_passed = bool(ran) and not ran[-1].is_error and is_test_command(told_part(ran[-1].command))
+    has_passed = bool(ran) and not ran[-1].is_error and is_test_command(part_with_known_status(ran[-1].command))
     return ran[-1].command[:80] if has_passed else ""
 
 

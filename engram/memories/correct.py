@@ -313,7 +313,7 @@ def _take_back_unwritten(tx: Tx, memory: Memory, actor: Actor) -> tuple[Memory, 
             f"{memory.episode_id} was neither judged nor lowered for being unused: there is nothing to withdraw"
         )
     what = f"{number_of(uses.unused, 'session')} without a use of it"
-    return change_alone(tx, memory, TAKE_BACK, f"counted anew: {what}", actor=actor), what
+    return change_alone(tx, memory, TAKE_BACK, f"reset: {what}", actor=actor), what
 
 
 def _check_taking_back(judged_id: str, standing: list[Change], actor: Actor) -> None:

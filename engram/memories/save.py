@@ -372,6 +372,4 @@ def trust_memory(store: Store, episode_id: str, *, actor: Actor) -> Memory:
         memory = require_memory(tx, episode_id)
         if not memory.suspect:
             raise BadRequest(f"{episode_id} is not suspect; `engram review` lists what needs a decision")
-        return memory_changes.change_memory(
-            tx, memory, "trust", f"looked at: {memory.suspect}", actor=actor, suspect=""
-        )
+        return memory_changes.change_memory(tx, memory, "trust", f"reviewed: {memory.suspect}", actor=actor, suspect="")

@@ -60,7 +60,7 @@ MAX_THREADS = 2
 #: Maximum number of commands that run at the same time, each with its own thread.
 MAX_COMMANDS = 1
 
-#: Event that tells the lists and sums beside a changed part to load themselves again.
+#: Event that makes the lists and sums next to a changed part reload.
 CHANGED = '{"changed": {"target": "body"}}'
 
 #: The view of an unknown address.
@@ -308,7 +308,7 @@ def build_page(
 def call_of(flags: Mapping[str, str], vault: str | None) -> str:
     """Return the command with which a person runs Engram on the page's memory.
 
-    In a checkout, the program is not in a folder of PATH but beside its interpreter.
+    In a checkout, the program is next to its interpreter, not in a folder of PATH.
     """
     beside = Path(sys.executable).with_name("engram")
     program = "engram" if shutil.which("engram") or not beside.is_file() else str(beside)

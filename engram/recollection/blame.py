@@ -24,7 +24,7 @@ from engram.recollection.briefing_lines import is_about, is_in_force
 from engram.recollection.past_fixes import find_fixes
 from engram.system.clock import iso_or_none
 from engram.system.lazy_regex import lazy_regex
-from engram.text.shell import count_runs, runs_program, telling_lines, told_part
+from engram.text.shell import count_runs, part_with_known_status, runs_program, telling_lines
 from engram.transcripts.project import find_repository
 from engram.transcripts.turns import Action
 
@@ -223,7 +223,7 @@ class ToolHistory:
     #: The calls of the tool that failed, newest first.
     failed: list[Action]
     #: Number of calls with an unknown outcome, because they ran in the background or in front of a pipe
-    #: (``told_part``).
+    #: (``part_with_known_status``).
     unknown: int
 
 
@@ -241,7 +241,7 @@ def find_runs(store: Store, projects: Sequence[ProjectRow], tool: str) -> ToolHi
         for call in reversed(turn.calls):
             if not runs_program(call.command, tool) or call.is_refused:
                 continue
-            told = count_runs(told_part(call.command, has_failed=bool(call.is_error)), tool)
+            told = count_runs(part_with_known_status(call.command, has_failed=bool(call.is_error)), tool)
             if told and call.is_error:
                 failed.append(call)
             elif told == count_runs(call.command, tool) and call.exit_code == 0:

@@ -16,7 +16,7 @@ from engram.models.sessions.recent_work import CitedText, calls_of_evidence, tex
 from engram.recollection.render_bites import FENCE, MAX_OUTPUT_CHARACTERS, branch_note, shown_text
 from engram.system.clock import day_of
 from engram.system.lazy_regex import lazy_regex
-from engram.text.shell import is_test_command, told_part
+from engram.text.shell import is_test_command, part_with_known_status
 from engram.text.splitting import is_of_the_moment, standing_part, whole_sentences
 from engram.text.subject import agrees
 from engram.text.words import content_words, prefixes, same_words, stems, topic_words
@@ -163,7 +163,10 @@ def is_confirmed(store: Store, memory: Memory) -> bool:
     if memory.kind not in _VERIFIABLE_KINDS:
         return False
     calls = calls_of_evidence(store, memory.id)
-    return any(call.commit or (call.is_error is False and is_test_command(told_part(call.command))) for call in calls)
+    return any(
+        call.commit or (call.is_error is False and is_test_command(part_with_known_status(call.command)))
+        for call in calls
+    )
 
 
 def may_fill_room(store: Store, memory: Memory) -> bool:

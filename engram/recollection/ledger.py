@@ -71,7 +71,7 @@ class Ledger:
             }
         return injections.injected_ids(self._store, session_id) | unwritten
 
-    def told_ids(self, session_id: str, own: Sequence[Injection]) -> set[str]:
+    def delivered_ids(self, session_id: str, own: Sequence[Injection]) -> set[str]:
         """Return the ids of memories shown to the session since it was last cleared, without pending ones.
 
         Args:

@@ -115,7 +115,7 @@ class BiteSelector:
             text=call.text if call else prompt.text,
             session_id=session_id,
             project_id=project_id,
-            shown=self.ledger.told_ids(session_id, injections) | given_ids,
+            shown=self.ledger.delivered_ids(session_id, injections) | given_ids,
             bites=remaining,
             now_ms=self.ledger.now_ms(),
             branch=read_branch(prompt.cwd),

@@ -165,7 +165,7 @@ class SessionStarts:
             if has_worked
             else find_branch_state(self._store, project_id, cwd, git_seconds=0, but_session=session_id)
         )
-        shown = self._ledger.told_ids(session_id, self._ledger.of_session(session_id)) if is_late else set()
+        shown = self._ledger.delivered_ids(session_id, self._ledger.of_session(session_id)) if is_late else set()
         recovered = recovered_line(self._store, project_id)
         text = build_briefing(
             self._store,

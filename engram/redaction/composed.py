@@ -34,7 +34,7 @@ _HARMLESS = lazy_regex(
     r".*M-\^?[A-Z].*|.*M-.M-.*|.*(?:A-[FZ]|a-[fz]|0-9){2}.*|\d[\d.]*\*[A-Za-z_]\w*\.[A-Za-z_]\w*"
 )
 _GROUPS = lazy_regex(r"(?<![\w-])(?:[A-Z0-9]{2,6}-)?[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,8}(?![\w-])")
-#: Groups of letters, as in the recovery key of an encrypted disk, and the most bits of random ones.
+#: Groups of letters, as in the recovery key of an encrypted disk, and the maximum evidence (in bits) for random ones.
 _LETTER_GROUPS = lazy_regex(r"(?<![\w-])(?:[a-z]{8}(?:-[a-z]{8}){5,7}|[a-z]{6}(?:-[a-z]{6}){5,7})(?![\w-])")
 _RANDOM = -9.0
 _SHORT = lazy_regex(

@@ -52,9 +52,10 @@ _TABLE_RULE = lazy_regex(
     r"\n[ \t]{0,8}[|+]?[ \t]{0,8}:?-{2,60}+:?[ \t]{0,60}+"
     r"(?:[|+][ \t]{0,8}:?-{2,60}+:?[ \t]{0,60}+){1,40}+[|+]?[ \t]{0,8}(?=\n)"
 )
-#: Meanings of words in the headings of columns: people choose those secrets, or get them.
+#: Meanings of words in column headings: secrets that people choose, and secrets that are issued to them.
 _CHOSEN, _ISSUED = frozenset({"password", "phrase", "pin"}), frozenset({"key"})
-#: Text after such a word; words that mean no secret there, or one that is issued; and text that makes them a secret.
+#: Text after such a word; words that there mean no secret ("") or an issued one; and text before a word that makes it
+#: mean a secret after all.
 _HEADING_END = lazy_regex(
     r"(?: (?:(?:d['’]|de |di |da |do )?(?:api|acc[èe]s|acesso|acceso|accesso|dostępu)|code|nummer|kod))?"
     r"(?: ?\([^)]{0,20}\))?[*_`\" ]{0,8}"

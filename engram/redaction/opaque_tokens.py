@@ -131,9 +131,9 @@ def _judge_run(text: str, run: re.Match[str]) -> Iterator[Span]:
 
 
 def _quotation_ids(text: str, run: re.Match[str]) -> Iterator[tuple[int, int, bool]]:
-    """Yield where the ids of quotations are in a run, and whether they are called a secret, which wins.
+    """Yield the position of each quotation's id in a run, and whether the surrounding words call it a secret.
 
-    One beside a harmful word is left out, and so judged like any token.
+    An id near a harmful word is left out, so that it is judged like any other token.
     """
     for quotation in _QUOTATION_ID.finditer(text, run.start(), run.end()):
         first, last = quotation.span()

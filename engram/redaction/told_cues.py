@@ -222,7 +222,7 @@ def _fill() -> None:
 
 
 _fill()
-#: The stems by as many of their first letters as all have, the longest first.
+#: The stems, longest first, grouped by as many first letters as the shortest stem has.
 _SHORTEST = min(map(len, _STEMS))
 _STEMS_BY_BEGINNING: dict[str, list[str]] = {}
 for _stem in sorted(_STEMS, key=len, reverse=True):
@@ -241,7 +241,7 @@ _BETWEEN = lazy_regex(r"[-/'’]")
 _HEADINGS, _COMMA = lazy_regex(r"[^\W_]{1,24}(?:[,;][^\W_]{1,24}){1,12}"), lazy_regex("[,;]")
 _WORD = lazy_regex(r"[^\W_]+(?:['’][^\W_]+)?")
 _EXPRESSION = lazy_regex(r"(?<![^\W_])(?:" + "|".join(sorted(map(re.escape, _JOINED), key=len, reverse=True)) + ")")
-#: Signs around a word in a sentence.
+#: Punctuation around a word in a sentence.
 _AROUND = ".,;:!?…()[]\"'`*_„“”«»‘’-–—"
 #: Bits of words: around a word with the first bit, any text is read; around one with the second, only a short text.
 OPENS, HINTS = 1, 2

@@ -223,7 +223,9 @@ class _Scene:
         return not is_phrase or _is_given(self.text, one)
 
     def _naming(self, one: Candidate) -> frozenset[str]:
-        """Return the kinds of words that name a secret; a door does only for digits that are written apart."""
+        """Return the kinds of words that name a secret. A word for a door counts only if the candidate contains a
+        space.
+        """
         return _STRONG | {"door"} if " " in self.text[one.start : one.end].strip() else _STRONG
 
     def _above(self, one: Candidate) -> int:

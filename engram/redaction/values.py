@@ -488,7 +488,7 @@ def is_chosen_pair(value: str, *, is_setting: bool = False) -> bool:
     Attributes have no digits in place of letters, and rarely begin with a capital and end with a number.
 
     Args:
-        is_setting: whether it is the value of a setting that is no code; there, plain words are a password, too.
+        is_setting: True for the value of a setting outside of code, where plain words also count as a password.
     """
     if not _JOINED_BY_POINT.fullmatch(value):
         return False

@@ -78,7 +78,7 @@ def remarks_of(hit: PublicHit, *, is_foreign: bool = False) -> list[str]:
     if memory.branch and not is_foreign:
         remarks.append(branch_remark(memory.branch))
     if hit.standing.stands_in:
-        remarks.append(f"stands in {hit.standing.stands_in}")
+        remarks.append(f"also in {hit.standing.stands_in}")
     if hit.standing.contradicted_by:
         remarks.append(f"but {one_line(hit.standing.contradicted_by, MAX_REMARK_CHARACTERS)}")
     return remarks
@@ -180,7 +180,7 @@ def answer_text(hits: Sequence[PublicHit], project: str | None = None, session_i
         label = labels.setdefault(session, f"s{len(labels) + 1}") if session else ""
         own = f", {OWN}" if session_id and hit.session_id == session_id else ""
         lines.append(f"{answer_head(hit, label, is_foreign=is_foreign)}{own}: {text_of(hit, is_foreign=is_foreign)}")
-    lines += [f"Stands in {name}: {', '.join(ids)}" for name, ids in standing.items()]
+    lines += [f"Also in {name}: {', '.join(ids)}" for name, ids in standing.items()]
     lines += [f"{label}{session}" for session, label in labels.items()]
     return "\n".join(lines)
 

@@ -285,7 +285,7 @@ _GIVES_UP = lazy_regex(r"(?:\{\s*)?(?:exit|return|false)\b")
 _FILTERS = lazy_regex(r"(?:awk|cat|column|cut|fold|head|less|nl|sed|sort|tail|tee|tr|uniq|wc)\b")
 
 
-def told_part(command: str, *, has_failed: bool = False) -> str:
+def part_with_known_status(command: str, *, has_failed: bool = False) -> str:
     """Return those parts of a shell command whose outcome can be inferred from the exit status, joined by ``&&``.
 
     The status of a pipe is that of its last command, unless ``pipefail`` is set; the status of ``a; b`` is that of
@@ -326,7 +326,9 @@ def told_part(command: str, *, has_failed: bool = False) -> str:
 def hides_status(command: str, *, has_failed: bool = False) -> bool:
     """Return True if a command runs a program whose outcome can't be inferred from the exit status."""
     everything = " && ".join(filter(None, (_run_by(text) for text, _ in _parts(_blanked(command)))))
-    return bool(set(meant_programs(everything)) - set(meant_programs(told_part(command, has_failed=has_failed))))
+    return bool(
+        set(meant_programs(everything)) - set(meant_programs(part_with_known_status(command, has_failed=has_failed)))
+    )
 
 
 def tells_passing(command: str, failed: str) -> bool:

@@ -119,7 +119,7 @@ class _List:
         is_down = self.number < self.first
         return self.is_numbered and (number < self.number if is_down else number > self.number)
 
-    def begins_anew_at(self, number: int) -> bool:
+    def starts_another_list_at(self, number: int) -> bool:
         """Return True if a number can only be the first one of another list."""
         return self.is_numbered and number <= 1 < self.number and self.first <= 1
 
@@ -243,7 +243,7 @@ class _ListReader:
                 return True
             # A sentence directly above its items introduces them.
             is_own = not self.is_after_blank and any(letter.isalnum() for letter in self.above)
-            return False if is_own or (is_sibling and one.begins_anew_at(number)) else None
+            return False if is_own or (is_sibling and one.starts_another_list_at(number)) else None
         if one.is_left or not one.is_numbered or mark in _BEHIND_NUMBER:
             return not one.is_left and is_introduced
         # Bullets below a number.

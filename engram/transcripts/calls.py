@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from engram.system.lazy_regex import any_case, has_one, lazy_regex
-from engram.text.shell import meant_programs, told_part, without_colours
+from engram.text.shell import meant_programs, part_with_known_status, without_colours
 from engram.transcripts.json_values import storable
 from engram.transcripts.turns import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, Action, TodoState
 
@@ -184,7 +184,9 @@ def open_failure(actions: Sequence[Action]) -> Action | None:
         if action.commit:
             return None
         is_ended = action.is_error is not None and not action.is_refused
-        programs = meant_programs(told_part(action.command, has_failed=bool(action.is_error))) if is_ended else ()
+        programs = (
+            meant_programs(part_with_known_status(action.command, has_failed=bool(action.is_error))) if is_ended else ()
+        )
         if programs and not action.is_error:
             passed.update(programs)
         elif programs and not passed & set(programs):

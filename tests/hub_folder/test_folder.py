@@ -335,7 +335,7 @@ def test_a_share_that_is_not_mounted_is_named_and_nothing_is_taken_for_deleted(p
     assert desktop.find(saved.episode_id).content == "Back again."
 
 
-def test_a_folder_that_was_emptied_begins_anew_where_a_person_says_so(
+def test_a_folder_that_was_emptied_is_used_again_where_a_person_says_so(
     pair: Pair, tmp_path: Path, clock: FixedClock
 ) -> None:
     laptop, desktop = pair

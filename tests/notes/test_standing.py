@@ -213,7 +213,7 @@ def test_a_memory_that_stands_in_a_file_is_named_without_its_text_and_a_contradi
     )
     text = answer_text(answer.hits, project.name)
 
-    assert f"Stands in CLAUDE.md: {standing.episode_id}" in text
+    assert f"Also in CLAUDE.md: {standing.episode_id}" in text
     assert "Restart the walrus proxy" not in text
     (line,) = [line for line in text.splitlines() if other.episode_id in line]
     assert "but CLAUDE.md: The walrus proxy listens on port 7070." in line

@@ -61,7 +61,7 @@ def test_a_title_that_somebody_wrote_is_printed_and_one_that_repeats_the_text_is
 @pytest.mark.parametrize(
     ("standing", "remark"),
     [
-        (Standing(stands_in="CLAUDE.md"), "tands in CLAUDE.md"),
+        (Standing(stands_in="CLAUDE.md"), "lso in CLAUDE.md"),
         (Standing(contradicted_by="CLAUDE.md: logs go to a file"), "but CLAUDE.md: logs go to a file"),
     ],
 )

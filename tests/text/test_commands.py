@@ -9,9 +9,9 @@ from engram.text.shell import (
     hides_status,
     is_check_command,
     normal_command,
+    part_with_known_status,
     runs_program,
     tells_passing,
-    told_part,
     without_comments,
     without_heredocs,
     without_redirections,
@@ -175,7 +175,7 @@ def test_a_command_that_tests_builds_or_checks(command: str, is_check: bool) -> 
     ],
 )
 def test_the_part_of_a_command_whose_outcome_its_status_tells(command: str, passed: str, failed: str) -> None:
-    assert (told_part(command), told_part(command, has_failed=True)) == (passed, failed)
+    assert (part_with_known_status(command), part_with_known_status(command, has_failed=True)) == (passed, failed)
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ def fix_memories(turns: Sequence[Turn]) -> list[FixMemory]:
     """Return every failing command that passes after a file was changed, across all turns, in the order of passing.
 
     A command that passes without a change in between was merely rerun. A command with a status hidden by a pipe has
-    neither failed nor passed (``told_part``).
+    neither failed nor passed (``part_with_known_status``).
     """
     #: Name of a command → when it failed first, and the calls that failed first and last.
     failed: dict[str, tuple[int, Action, Action]] = {}

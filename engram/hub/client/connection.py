@@ -161,7 +161,7 @@ class Transport(Protocol):
     def took_page(self, tx: Tx, page: Page) -> None:
         """Record that a page was stored, in this transaction."""
 
-    def begins_anew(self, tx: Tx) -> None:
+    def start_over(self, tx: Tx) -> None:
         """Record, in this transaction, that this machine will send and read everything again."""
 
     def finish(self, goes_on: Callable[[], bool]) -> None:
@@ -236,7 +236,7 @@ class Connection(Transport):
     def took_page(self, tx: Tx, page: Page) -> None:
         """Do nothing, because the hub doesn't record which machine has read which page."""
 
-    def begins_anew(self, tx: Tx) -> None:
+    def start_over(self, tx: Tx) -> None:
         """Do nothing, because the hub itself compares the marks and the pushes."""
 
     def finish(self, goes_on: Callable[[], bool]) -> None:

@@ -205,7 +205,7 @@ class Folder(Transport):
         state.is_due = state.is_due or any(row.is_forgotten for row in page.rows)
         self._save(tx)
 
-    def begins_anew(self, tx: Tx) -> None:
+    def start_over(self, tx: Tx) -> None:
         """Start over: make this machine read everything again, and then write any missing data."""
         self._state.is_healing = False
         self._look_at_others(-1)

@@ -218,7 +218,7 @@ def _say_hello(store: Store, connection: Transport, server: Server, keyring: Key
                     change_space(tx, space.id, cursor=0)
                 elif _is_older(server, answer.push_id):
                     logger.warning("action=heal hub=%d space=%d reason=push_lost", server.id, space.id)
-                    _begin_anew(tx, connection, server, space)
+                    _start_over(tx, connection, server, space)
             change_server(tx, server.id, **now)
     return answer
 
@@ -269,11 +269,11 @@ def _is_older(server: Server, push_id: bytes) -> bool:
     )
 
 
-def _begin_anew(tx: Tx, connection: Transport, server: Server, space: Space) -> None:
+def _start_over(tx: Tx, connection: Transport, server: Server, space: Space) -> None:
     """Send and read everything in a space again, because the hub was restored from an older copy."""
     say_all_again(tx, space.id, server.member_id)
     change_space(tx, space.id, cursor=0, mark_seq=0, mark=b"")
-    connection.begins_anew(tx)
+    connection.start_over(tx)
 
 
 def _known_spaces(store: Store, server: Server, answer: HelloAnswer) -> list[tuple[Space, SpaceFacts]]:
@@ -304,7 +304,7 @@ def _sync_space(steps: Steps, link: SpaceLink, facts: SpaceFacts, done: Round, h
         if not facts.is_known:
             logger.warning("action=heal hub=%d space=%d reason=put_back", link.server.id, space.id)
             with store.transaction() as tx:
-                _begin_anew(tx, link.connection, link.server, space)
+                _start_over(tx, link.connection, link.server, space)
         if (space.role, space.name, space.reports) != (facts.role, facts.name, facts.reports):
             with store.transaction() as tx:
                 change_space(tx, space.id, role=facts.role, name=facts.name, reports=facts.reports)

@@ -197,7 +197,7 @@ def build_statements(store: Reader, all_said: Sequence[SaidMemory]) -> dict[byte
     memories = memories_of_ids(store, [said.episode_id for said in all_said if not said.is_forgotten])
     evidence = _evidence_of(store, [memory.id for memory in memories.values()])
     projects = {
-        project_id: _told_project(store, project)
+        project_id: _project_for_others(store, project)
         for project_id in {memory.project_id for memory in memories.values() if memory.project_id is not None}
         if (project := project_by_id(store, project_id)) is not None
     }
@@ -210,7 +210,7 @@ def build_statements(store: Reader, all_said: Sequence[SaidMemory]) -> dict[byte
     return statements
 
 
-def _told_project(store: Reader, project: ProjectRow) -> tuple[list[str], str]:
+def _project_for_others(store: Reader, project: ProjectRow) -> tuple[list[str], str]:
     """Return a project's identity for other machines, and the one before its remote was known; "" if it is unknown."""
     shared, table = shared_identity(store, project), tables.Project
     if shared[0].startswith(_BY_ID):

@@ -54,7 +54,7 @@ def test_the_facts_of_a_tool_call_go_with_its_entry(store: Store) -> None:
     assert erase_entries.turn_of_source(store, PROMPT) == turn_id
 
 
-def test_a_read_or_extraction_under_way_begins_anew(store: Store) -> None:
+def test_a_read_or_extraction_under_way_starts_again(store: Store) -> None:
     turn_id = store_turn(store, make_turn(PROMPT, "ask", "answer"))
     state = "SELECT t.revision, s.generation FROM turn t JOIN transcript s ON s.id = t.transcript_id WHERE t.id = ?"
     (revision, generation) = store.rows(state, (turn_id,))[0]
