@@ -40,7 +40,7 @@ _FRAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
         lazy_regex(r"The user (?:approved|changed) the plan(?: “(?P<quoted>[^”]+)”)?[^:“]*(?:: (?P<named>.+))?"),
     ),
     ("Refused", lazy_regex(r"When the user refused .+?, they said: (?P<named>.+)")),
-    ("Open", lazy_regex(r"Left open: (?:the user asked “(?P<quoted>[^”]+)”|(?P<named>.+))")),
+    ("Left open", lazy_regex(r"Left open: (?:the user asked “(?P<quoted>[^”]+)”|(?P<named>.+))")),
     ("Fixed", lazy_regex(r"`[^`]+` failed: (?P<named>.+)")),
 )
 #: A question and its answer. Minimum length of the part of a question that is shown: its first words or, in a script
@@ -63,6 +63,7 @@ _MARKUP = lazy_regex(r"^(?:[#>*•\-+]++\s++|\d++[.)]\s++)++")
 _FENCES = ("```", "~~~")
 _EDGES = " \t.,;:—–-…。、，；："
 _QUOTES = '"“”'
+_PAIRS = (("(", ")"), ("[", "]"), ("“", "”"))
 
 
 def with_short_question(text: str, limit: int) -> str:
@@ -127,7 +128,7 @@ def _first_clause(line: str, label: str = "") -> str:
     # A clause that ends with a question mark keeps it, unless it is a request in the form of a question.
     line = asked.rstrip("?？") if is_request else line
     found = (end.start() + (end[0] in "?？" and not is_request) for end in _CLAUSE_END.finditer(line))
-    ends = [end for end in takewhile(lambda end: end <= MAX_TITLE_CHARACTERS, found) if not _is_in_code(line, end)]
+    ends = [end for end in takewhile(lambda end: end <= MAX_TITLE_CHARACTERS, found) if not is_inside(line, end)]
     clauses = [line[:end] for end in (*ends, len(line)) if _fits(head + line[:end])]
     said = [clause for clause in clauses if _is_whole(clause, line)]
     title = said[0] if said else _first_words(line, head)
@@ -162,6 +163,14 @@ def _is_whole(clause: str, line: str) -> bool:
     is_open = line[len(clause)] in ",:"
     least = _MIN_OPEN_CLAUSE_WORDS if is_open else _MIN_CLAUSE_WORDS
     return len(words) >= least and not (is_open and words[-1].lower() in QUESTION_STOP_WORDS)
+
+
+def is_inside(line: str, end: int) -> bool:
+    """Return True if ``line[:end]`` ends within quoted code, a quotation or parentheses."""
+    return _is_in_code(line, end) or any(
+        line.count(opening, 0, end) > line.count(closing, 0, end) and line.find(closing, end) >= 0
+        for opening, closing in _PAIRS
+    )
 
 
 def _is_in_code(line: str, end: int) -> bool:

@@ -54,8 +54,16 @@ from tests.each_case import each_case
         ("The user rejected the plan and said: “one store is enough”", "Plan rejected: one store is enough"),
         ("The user changed the plan “Two stores” and approved it.", "Plan approved: Two stores"),
         ("When the user refused a change of cfg.py, they said: “keep the old name”", "Refused: keep the old name"),
-        ("Left open: write the docs; let it expire.", "Open: write the docs"),
-        ("Left open: the user asked “Why is `up` slow?” and stopped before it was done.", "Open: Why is `up` slow?"),
+        ("Left open: write the docs; let it expire.", "Left open: write the docs"),
+        (
+            "Left open: the user asked “Why is `up` slow?” and stopped before it was done.",
+            "Left open: Why is `up` slow?",
+        ),
+        ("Redis (one per user and day, one per host); no table.", "Redis (one per user and day, one per host)"),
+        (
+            "Left open: say “stop here. Go on” in the help. It is short.",
+            "Left open: say “stop here. Go on” in the help",
+        ),
         ("`make test` failed: The port was taken. It passed after a change of a.py.", "Fixed: The port was taken"),
         ("The user approved the plan.", "The user approved the plan"),
     ],
