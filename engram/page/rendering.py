@@ -22,7 +22,7 @@ from engram.page.view import View
 from engram.reports.memory_report import Span
 from engram.system.clock import parse_time_ms
 from engram.system.lazy_regex import lazy_regex
-from engram.text.titles import LABELS, labelled_parts
+from engram.text.titles import LABELS, is_inside, labelled_parts, with_short_question
 from engram.transcripts.turns import Role
 from engram.trust.display import cut_at_word, is_hidden, number_of, span
 
@@ -176,7 +176,8 @@ def headline(memory: Memory) -> tuple[str, str]:
     if is_cut and not memory.title:
         # Divide the line at the end of its first sentence instead, if that is short enough.
         head, _ = first_sentence(summary)
-        named = head if summary.startswith(head) and len(head) > len(named) else named
+        is_better = summary.startswith(head) and len(head) > len(named) and not is_inside(summary, len(head))
+        named = head if is_better else named
     at = -1 if memory.title else summary.find(named)
     _, _, told = named.partition(": ")
     if at < 0 and not memory.title and told and told in summary:
@@ -201,7 +202,8 @@ def title_and_rest(memory: Memory) -> tuple[str, str]:
 
 
 def to_line(text: str, limit: int = MAX_LINE_CHARACTERS) -> str:
-    return cut_at_word(" ".join(str(text).split()), limit)
+    """Return a text on one line, cut at a word; of a question and what was chosen, the question is cut first."""
+    return cut_at_word(with_short_question(" ".join(str(text).split()), limit), limit)
 
 
 def when(at_ms: int | None) -> str:

@@ -17,6 +17,7 @@ from engram.page.rendering import (
     quoted_blocks,
     text_blocks,
     title_and_rest,
+    to_line,
 )
 from engram.page.views.costs import money
 from engram.page.views.memory import content_beyond
@@ -165,6 +166,13 @@ def test_the_first_sentence_is_the_head_of_a_memory(text: str, expected: tuple[s
     assert first_sentence(text) == expected
 
 
+def test_a_line_keeps_what_was_chosen() -> None:
+    line = to_line(f"Asked “Which store holds {'the many ' * 20}plans?” the user chose: A file for each plan.", 90)
+
+    assert line.endswith("…” the user chose: A file for each plan.")
+    assert len(line) <= 90
+
+
 def test_a_list_shows_the_summary_with_its_title_first() -> None:
     def memory(summary: str, title: str = "", content: str = "", voice: Voice = Voice.CHOSEN) -> Memory:
         return Memory("ep_000000000001", Kind.FIX, summary, content=content, title=title, voice=voice)
@@ -185,7 +193,9 @@ def test_a_list_shows_the_summary_with_its_title_first() -> None:
     assert headline(refused) == ("Refused: keep the old name", " – When the user refused a change of cfg.py")
     approved = memory("The user approved the plan “Move the store”: Copy it first.")
     assert headline(approved) == ("Plan approved: Move the store", " – Copy it first")
-    assert headline(memory("Left open: write the docs.")) == ("Open: write the docs", "")
+    asked = memory("Left open: the user asked “Find the cause of the flicker now. Then test it.” and stopped.")
+    assert headline(asked) == ("Left open: Find the cause of the flicker now", " – Then test it.” and stopped")
+    assert headline(memory("Left open: write the docs.")) == ("Left open: write the docs", ".")
     crane = "Cranes: Crane 3 must not be used above wind force 7. Ask the harbour."
     assert headline(memory(crane)) == (crane[:51], crane[51:])
     assert "".join(headline(memory("one two three four five six seven eight nine ten eleven twelve"))) == (

@@ -586,6 +586,20 @@ def test_an_answer_keeps_its_lines_and_says_who_said_what(page: ServedPage, monk
     assert "Both are mended." in parts[2][1]
 
 
+def test_an_answer_shows_what_was_chosen_and_what_followed(page: ServedPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = "Should every invoice round each of its lines, or only its total at the end? → Only the total"
+    long = f"the assistant's plan: {'Round each line. ' * 40}\nthe user chose: {chosen}"
+    told = hit(id="q_0123456789abcd", text=long, followed="the user: “No, each line.”")
+    monkeypatch.setattr(memories, "ask_worker", lambda *_, **__: {"hits": [hit(id="q_1"), told]})
+
+    text = page.see("m", "answer", q="how do we round VAT?").text
+
+    parts = re.findall(r'class="label">([^<]+)</p>\s*<div class="prose">(.*?)</div>', text, re.DOTALL)
+    assert [name for name, _ in parts] == ["Claude proposed", "You chose", "You later"]
+    assert "→ Only the total" in parts[1][1]
+    assert "No, each line." in parts[2][1]
+
+
 @pytest.mark.parametrize(
     "values", [{"role": "assistant"}, {"role": "user"}, {"kind": "note", "id": "/home/me/n.md#3"}, {"kind": "session"}]
 )

@@ -227,15 +227,18 @@ def _found(store: Store, hit: Mapping[str, Any], limit: int) -> Found | None:
         doubt = "suspect: " + doubt if memory.suspect else doubt and f"may no longer hold: {doubt}"
     elif str(hit["id"]).startswith("q_"):
         path = ("m", hit["id"])
-        text = text if not hit.get("followed") else f"{text}\n(then {hit['followed']})"
     elif hit["kind"] == "session":
         what = "what the session was about"
     elif hit["kind"] == "note":
         path, title, what = (), "", f"note {str(hit['id']).rpartition('#')[0].rpartition('/')[2]}"
-    text = cut_at_word(text, limit)
     # Only a text of several speakers names them; in any other one, such a name is part of what was said.
     has_speakers = hit["kind"] == "turn" and not hit["role"]
-    said = _by_speaker(text, assistant) if has_speakers else [("", text)]
+    said = _cut_parts(_by_speaker(text, assistant) if has_speakers else [("", text)], limit)
+    if followed := hit.get("followed"):
+        later = _by_speaker(str(followed), assistant)
+        said += [
+            (f"{name} later" if name else "Later", cut_at_word(words, MAX_OTHER_CHARACTERS)) for name, words in later
+        ]
     if outcome := hit.get("outcome"):
         said.append((f"{assistant} in the end", cut_at_word(str(outcome), MAX_OTHER_CHARACTERS)))
     return Found(path, title, said, what, hit["project"], at_ms, doubt, hit.get("resume") or "")
@@ -255,6 +258,16 @@ def _by_speaker(text: str, assistant: str) -> list[tuple[str, str]]:
             said = f"{parts.pop()[1]}\n{said}"
         parts.append((names[name], said.strip()))
     return parts
+
+
+def _cut_parts(said: Sequence[tuple[str, str]], limit: int) -> list[tuple[str, str]]:
+    """Cut the parts of a text, the longest first, so that what was chosen is not lost to a long proposal before it."""
+    cut, room = dict(enumerate(said)), limit
+    for left, number in zip(range(len(said), 0, -1), sorted(cut, key=lambda number: len(said[number][1])), strict=True):
+        name, text = said[number]
+        cut[number] = (name, cut_at_word(text, room // left))
+        room -= len(cut[number][1])
+    return list(cut.values())
 
 
 def _projects(store: Store, numbers: Mapping[int, int]) -> list[tuple[str, int]]:
