@@ -304,6 +304,27 @@ def test_work_on_a_session_is_named_by_the_title_of_the_session(page: ServedPage
     assert "<h1>Make memories: Round the VAT of invoices</h1>" in page.see("tasks", number).text
 
 
+def test_a_kind_of_task_lists_only_work_that_is_not_done(page: ServedPage, store: Store) -> None:
+    for number in range(20):
+        with store.transaction() as tx:
+            make_due(tx, "extract", f"done-{number}", 1_000 + number, "messages")
+        piece = find_work(store, "extract", f"done-{number}")
+        assert piece is not None
+        work.cancel(store, piece.id)
+    finished = page.see("tasks", str(piece.id)).text
+    given_up = give_work(store)
+
+    shown = page.see("tasks", "extract").text
+
+    assert "/retry" in finished
+    assert "/cancel" not in finished
+    assert "<dd>something new was said</dd>" in finished
+    assert f"/tasks/{given_up}/cancel" in shown
+    assert "<dd>given up</dd>" in shown
+    assert "<dd>done</dd>" not in shown
+    assert "more:" not in shown
+
+
 def test_the_work_is_paused_and_continues_in_vaults_too(page: ServedPage, store: Store, settings: Settings) -> None:
     folders = [free_folder(settings.places, name) for name in ("acme", "gone")]
     for folder in folders:
@@ -343,6 +364,8 @@ def test_only_a_run_that_changed_something_is_undone_here(page: ServedPage, stor
             "a line that stands for nothing": memory_history.add_run(tx, "consolidate", {"lines": ["a remark"]}),
         }
     listed = page.see("health").text
+    # Text beside a link would need another sign of the link than its colour.
+    assert len(re.findall(r"<small>run \d+</small></a>", listed)) == len(runs)
     for what, run_id in runs.items():
         is_offered = what == "a file"
         assert (f"/runs/{run_id}/undo" in listed) == is_offered, what

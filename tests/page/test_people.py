@@ -151,6 +151,7 @@ def test_what_would_be_shown(person: Person, house: House) -> None:
     person.type(PROMPT)
     person.click("Try it", role="button")
     person.sees(" found · ")
+    assert wrong_for_people(person.tab) == []
 
 
 def test_where_is_it_from(person: Person, house: House) -> None:

@@ -47,6 +47,12 @@ WHAT = {
     "scan": "Look for work",
     "sync": "Exchange with other machines",
 }
+#: Why work is due, as it is stored → in words.
+WHY = {
+    "flush": "the session was compacted or ended",
+    "messages": "something new was said",
+    "prompt": "a prompt was sent",
+}
 #: Name of a pause → its length in seconds; 0 for a pause without an end.
 PAUSES = {"30m": 1_800, "1h": 3_600, "": 0}
 
@@ -56,15 +62,24 @@ def show_one(request: PageRequest) -> Answer:
     name = request.path["name"]
     pieces, latest = find_tasks(request.store, name)
     now = request.store.now_ms()
-    rows = [work_row(piece, now) for piece in pieces[:MAX_PIECES]]
+    rows = sorted((work_row(piece, now) for piece in pieces), key=lambda row: _ORDER.index(row["state"]))
+    # The runs tell what was done.
+    rows = [row for row in rows if row["state"] != WorkState.DONE] or rows[: len(rows) == 1]
+    runs = [run_row(run, now) for run in latest]
     return Answer(
         "task.html",
         {
             "title": _title(request.store, pieces[0]) if len(pieces) == 1 else WHAT.get(name, name),
             "words": WORDS,
-            "pieces": rows,
-            "more": max(0, len(pieces) - MAX_PIECES),
-            "runs": [run_row(run, now) for run in latest],
+            "what": WHAT,
+            "why": WHY,
+            "titles": session_titles(
+                request.store,
+                sessions_of(request.store, [key for row in (*rows, *runs) for key in row["args"]]).values(),
+            ),
+            "pieces": rows[:MAX_PIECES],
+            "more": max(0, len(rows) - MAX_PIECES),
+            "runs": runs,
             "failure": failure_of_tasks(request.store, pieces, latest),
         },
     )
