@@ -60,8 +60,8 @@ from engram.reports.memory_report import (
     who_changed,
     whole_id,
 )
-from engram.search.question import DAYS, end_of_day, impossible_day
-from engram.system.clock import iso_or_none, parse_time_ms
+from engram.search.question import DAYS, end_of_day
+from engram.system.clock import impossible_day, iso_or_none, parse_time_ms
 from engram.text.splitting import end_of_list
 from engram.transcripts.git_files import read_branch
 from engram.transcripts.registry import assistant_of

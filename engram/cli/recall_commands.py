@@ -15,7 +15,7 @@ from engram.models.shown.usage import count_without_vector
 from engram.paths import current_folder
 from engram.search.hit_lines import doubt_about
 from engram.search.hits import MAX_HITS, later_word
-from engram.search.question import impossible_day
+from engram.system.clock import impossible_day
 from engram.transcripts.git_files import read_branch
 from engram.trust.display import number_of, visible
 from engram.vaults import own_vault

@@ -8,7 +8,7 @@ import threading
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import accumulate
 
@@ -299,20 +299,6 @@ def end_of_day(text: str, now_ms: int) -> int | None:
     named_range = parse_date_range(words.title(), now_ms, is_whole=True)
     begun = [] if named_range is None else named_range.occurrences(now_ms)
     return begun[0][1] - 1 if begun else None
-
-
-#: A date as written, whether or not a calendar has it.
-_DATE = lazy_regex(r"\b(?:19|20)\d\d-\d\d-\d\d\b")
-
-
-def impossible_day(text: str) -> str:
-    """Return the first impossible date in a text, such as 2026-02-30; "" if there is none."""
-    for day in _DATE.findall(text):
-        try:
-            date.fromisoformat(day)
-        except ValueError:
-            return str(day)
-    return ""
 
 
 def _range_of_match(match: re.Match[str], this_year: int) -> DateRange | None:

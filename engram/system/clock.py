@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, tzinfo
 from typing import Protocol
+
+from engram.system.lazy_regex import lazy_regex
 
 
 class Clock(Protocol):
@@ -108,3 +110,17 @@ def noon_of(day: str) -> int | None:
     except (ValueError, OverflowError, OSError):
         return None
     return noon_ms if 0 <= noon_ms <= LAST_MS else None
+
+
+#: A date as written, whether or not a calendar has it.
+_DATE = lazy_regex(r"\b(?:19|20)\d\d-\d\d-\d\d\b")
+
+
+def impossible_day(text: str) -> str:
+    """Return the first impossible date in a text, such as 2026-02-30; "" if there is none."""
+    for day in _DATE.findall(text):
+        try:
+            date.fromisoformat(day)
+        except ValueError:
+            return str(day)
+    return ""

@@ -286,10 +286,11 @@ def apply_newer(
     if "ends" in values or "next" in values:
         said = {**{name: register[2] for name, register in mine.said.items() if len(register) > 2}, **values}
         changes |= _force(tx, space, mine, memory, said)
-    clock_error_ms = server_of(tx, space).clock_error_ms
+    # A pack has no hub, and its changes are made when it is installed.
+    server = None if space.server_id is None else server_of(tx, space)
     for hlc, fields in sorted(_by_time(differing(memory, changes), newer).items()):
-        decided_at_ms = max(0, min(time_of(hlc) - clock_error_ms, tx.now_ms()))
-        memory = _change(tx, memory, at_ms=decided_at_ms, **fields)
+        at_ms = None if server is None else max(0, min(time_of(hlc) - server.clock_error_ms, tx.now_ms()))
+        memory = _change(tx, memory, at_ms=at_ms, **fields)
     return memory
 
 
