@@ -472,8 +472,11 @@ def _start_new(workspace: Workspace, as_json: bool) -> None:
     with owning_database(path):
         if os.path.lexists(path):
             raise BadRequest(f"{path} exists. To start over, stop Engram and move it away: mv {path}* SOMEWHERE")
+        backups = [backup.path for backup in list_backups(workspace.places.backups)]
+        if not backups:
+            raise BadRequest("there was no memory here, and there are no backups of one; `engram up` creates one")
         with Store(path, driver=workspace.settings.sqlite_driver, may_start_over=True) as store:
-            carry_forgotten(store, [backup.path for backup in list_backups(workspace.places.backups)])
+            carry_forgotten(store, backups)
     tell(
         as_json,
         {"new": str(path)},

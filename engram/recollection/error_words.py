@@ -11,8 +11,9 @@ from engram.models.memories.memory_records import Memory
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import stems, topic_words
 
-#: Minimum number of the error's words that a memory must contain to be about it.
-MIN_WORDS = 2
+#: Minimum number of words of an error that is looked up by its words, and number of them that a memory must contain to
+#: be about it; all, if there are fewer.
+MIN_WORDS, ENOUGH_WORDS = 2, 3
 #: Minimum length of an error line to look for verbatim, in characters.
 MIN_QUOTED_CHARACTERS = 10
 #: Stems that say nothing about an error, because nearly every error contains them.
@@ -89,7 +90,8 @@ class WordsOfError:
         if any(line in quoted for line in self.lines):
             return 1.0
         shared = len(self.stems & _stated(memory))
-        return shared / len(self.stems) if shared >= MIN_WORDS and not self.is_only_place_in(memory) else 0.0
+        is_enough = shared >= min(ENOUGH_WORDS, max(len(self.stems), MIN_WORDS))
+        return shared / len(self.stems) if is_enough and not self.is_only_place_in(memory) else 0.0
 
     def is_only_place_in(self, memory: Memory) -> bool:
         """Return True if the memory has only words for the error's location in common with the error.

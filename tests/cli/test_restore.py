@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -141,6 +142,16 @@ def test_what_starts_engram_again_is_named(home: Home) -> None:
     assert run("--yes")[1].endswith("Start Engram again: engram service start\n")
     drop_database(home.memory_db)
     assert run("--new")[1].endswith("Start Engram again: engram service start\n")
+
+
+def test_nothing_is_created_where_no_backup_shows_that_there_was_a_memory(home: Home) -> None:
+    drop_database(home.memory_db)
+    shutil.rmtree(home.backups)
+
+    code, output = run("--new")
+
+    assert (code, "there are no backups of one; `engram up` creates one" in output) == (1, True)
+    assert not home.memory_db.exists()
 
 
 def test_a_file_that_is_not_a_backup_is_refused(home: Home, tmp_path: Path) -> None:

@@ -354,6 +354,18 @@ def test_a_fix_in_the_same_place_is_not_one_of_another_error(at_work: Workshop, 
     assert run("fix", "the crane id needs 12 letters").exit_code == 0
 
 
+def test_a_fix_that_shares_two_common_words_with_an_error_is_not_one(at_work: Workshop) -> None:
+    at_work.work("feat/x", "Begin")
+    at_work.learn(
+        "Make GetByCraneType accept names. Interim fix of the function that looks up a crane by its name.",
+        kind=Kind.FIX,
+        extractor="openai-m",
+    )
+
+    assert run("fix", "undefined function get/2").exit_code == 1
+    assert run("fix", "the crane lookup function accepts no names").exit_code == 0
+
+
 def test_fix_of_an_unknown_error_exits_with_1(at_work: Workshop) -> None:
     at_work.work("feat/x", "Begin")
 
