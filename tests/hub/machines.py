@@ -22,7 +22,7 @@ from engram.hub.client.join_folder import join_folder
 from engram.hub.client.membership import Joined, join_hub, make_code
 from engram.hub.client.rounds import Round, sync_all
 from engram.hub.protocol.requests import code_text, new_code
-from engram.memories.save import save_memory
+from engram.memories.save import edit_memory, save_memory
 from engram.models.engine.transaction import Store
 from engram.models.hub.memory_statements import said_of_memory
 from engram.models.hub.spaces import list_servers
@@ -140,6 +140,9 @@ class Machine:
     def save(self, text: str, **options: Any) -> Memory:
         options = {"scope": Scope.GLOBAL, "kind": Kind.DECISION, "actor": Actor.USER} | options
         return save_memory(self.store, text, redact, **options)
+
+    def edit(self, episode_id: str, text: str) -> None:
+        edit_memory(self.store, episode_id, redact, summary=text, content=text, actor=Actor.USER)
 
     def forget(self, episode_id: str) -> None:
         forget_memory(self.store, self.places, episode_id, actor=Actor.USER)

@@ -9,10 +9,9 @@ import pytest
 from engram.enums import Actor, Status
 from engram.hub.client import team_sharing
 from engram.hub.client.membership import leave_hub
-from engram.memories.save import edit_memory, pin_memory
+from engram.memories.save import pin_memory
 from engram.models.hub.spaces import list_servers
 from engram.models.memories.memory_changes import change_memory
-from engram.redaction import redact
 from tests.hub.machines import Hub, Machine
 from tests.hub.test_rounds import pair
 from tests.hub.test_teams import Person, make_person, team
@@ -21,12 +20,16 @@ Make = Callable[..., Machine]
 __all__ = ["make_person", "team"]
 
 
-def edit(machine: Machine, episode_id: str, text: str) -> None:
-    edit_memory(machine.store, episode_id, redact, summary=text, content=text, actor=Actor.USER)
-
-
 def leave(machine: Machine) -> None:
     leave_hub(machine.store, machine.places, list_servers(machine.store)[0])
+
+
+def join_again(hub: Hub, laptop: Machine, desktop: Machine) -> None:
+    """Let the laptop leave the hub, join it again, and exchange everything with the desktop."""
+    leave(laptop)
+    laptop.join(hub, desktop.code())
+    for machine in (laptop, desktop, laptop):
+        machine.sync()
 
 
 def test_a_pin_made_while_away_undoes_no_edit_of_the_other_machine(hub: Hub, make_machine: Make) -> None:
@@ -35,7 +38,7 @@ def test_a_pin_made_while_away_undoes_no_edit_of_the_other_machine(hub: Hub, mak
     laptop.sync()
     desktop.sync()
     leave(laptop)
-    edit(desktop, memory.episode_id, "Version one.")
+    desktop.edit(memory.episode_id, "Version one.")
     desktop.sync()
     pin_memory(laptop.store, memory.episode_id, actor=Actor.USER)
     laptop.join(hub, desktop.code())
@@ -70,7 +73,7 @@ def test_what_the_other_machine_edited_and_ended_remains_so_and_reaches_a_third_
     edited, ended = laptop.save("Version zero."), laptop.save("The freeze is on.")
     laptop.sync()
     desktop.sync()
-    edit(desktop, edited.episode_id, "Version one.")
+    desktop.edit(edited.episode_id, "Version one.")
     with desktop.store.transaction() as tx:
         change_memory(tx, desktop.find(ended.episode_id), "end", actor=Actor.USER, status=Status.ARCHIVED)
     desktop.sync()
@@ -94,13 +97,10 @@ def test_an_edit_pulled_before_leaving_is_not_taken_back_on_joining_again(hub: H
     memory = laptop.save("Version zero.")
     laptop.sync()
     desktop.sync()
-    edit(desktop, memory.episode_id, "Version one.")
+    desktop.edit(memory.episode_id, "Version one.")
     desktop.sync()
     laptop.sync()
-    leave(laptop)
-    laptop.join(hub, desktop.code())
-    for machine in (laptop, desktop, laptop):
-        machine.sync()
+    join_again(hub, laptop, desktop)
 
     assert laptop.find(memory.episode_id).summary == desktop.find(memory.episode_id).summary == "Version one."
 
@@ -112,14 +112,11 @@ def test_an_edit_that_was_not_sent_yet_is_newer_than_an_older_one_that_arrived_l
     memory = laptop.save("Version zero.")
     laptop.sync()
     desktop.sync()
-    edit(desktop, memory.episode_id, "Version one.")
+    desktop.edit(memory.episode_id, "Version one.")
     desktop.sync()
-    edit(desktop, memory.episode_id, "Version two.")
+    desktop.edit(memory.episode_id, "Version two.")
     laptop.sync()
-    leave(laptop)
-    laptop.join(hub, desktop.code())
-    for machine in (laptop, desktop, laptop):
-        machine.sync()
+    join_again(hub, laptop, desktop)
 
     assert laptop.find(memory.episode_id).summary == desktop.find(memory.episode_id).summary == "Version two."
 
@@ -140,7 +137,7 @@ def test_a_team_that_is_joined_again_doubles_nothing_and_brings_nothing_back(
     gone = next(memory for memory in bob.theirs() if memory.content == forgotten.content)
     bob.machine.forget(gone.episode_id)
     team_sharing.leave(bob.store, bob.places, bob.team, is_erased=False)
-    edit(ada.machine, changed.episode_id, "The port is 9443.")
+    ada.machine.edit(changed.episode_id, "The port is 9443.")
     ada.share(ada.machine.find(changed.episode_id))
     rejoin(bob, ada)
 
@@ -189,7 +186,7 @@ def test_a_member_who_joins_again_changes_and_withdraws_what_they_had_shared(
     team_sharing.join_team(bob.store, bob.places, list_servers(bob.store)[0], code)
     if when == "after the round":
         bob.machine.sync()
-    edit(bob.machine, changed.episode_id, "Changed.")
+    bob.machine.edit(changed.episode_id, "Changed.")
     bob.share(bob.machine.find(changed.episode_id))
     bob.machine.forget(forgotten_later.episode_id)
     bob.machine.sync()

@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from engram.enums import Actor
 from engram.hub.client import team_sharing
-from engram.memories.save import edit_memory
 from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.hub.shares import add_rule, drop_rule, list_rules
 from engram.models.hub.spaces import list_spaces
+from engram.models.memories.memory_records import Memory
 from engram.models.rescue.backup import make_backup
 from engram.models.rescue.restore import restore_backup
-from engram.redaction import redact
 from tests.hub.machines import Hub, Machine
 from tests.hub.test_rounds import pair
 from tests.hub.test_teams import Person, make_person, make_team, team
@@ -28,14 +26,17 @@ def back_up(machine: Machine) -> Path:
     return make_backup(machine.store, machine.places.backups).path
 
 
+def save_and_back_up(machine: Machine, *, is_in_backup: bool) -> tuple[Memory, Path]:
+    """Save a memory and return it with a backup from before or after that."""
+    backup = back_up(machine)
+    memory = machine.save("Version zero.")
+    return memory, back_up(machine) if is_in_backup else backup
+
+
 def restore(machine: Machine, backup: Path) -> None:
     machine.store.close()
     restore_backup(machine.places.memory_db, backup, driver=machine.store.driver, carry_more=carry_hubs)
     machine.store.open()
-
-
-def edit(machine: Machine, episode_id: str, text: str) -> None:
-    edit_memory(machine.store, episode_id, redact, summary=text, content=text, actor=Actor.USER)
 
 
 @pytest.mark.parametrize("is_pulled", [True, False])
@@ -44,14 +45,11 @@ def test_a_later_edit_on_another_machine_outlasts_a_restore(
     hub: Hub, make_machine: Make, is_pulled: bool, is_in_backup: bool
 ) -> None:
     laptop, desktop = pair(hub, make_machine)
-    backup = back_up(laptop)
-    memory = laptop.save("Version zero.")
-    if is_in_backup:
-        backup = back_up(laptop)
-    edit(laptop, memory.episode_id, "Version one.")
+    memory, backup = save_and_back_up(laptop, is_in_backup=is_in_backup)
+    laptop.edit(memory.episode_id, "Version one.")
     laptop.sync()
     desktop.sync()
-    edit(desktop, memory.episode_id, "Version two.")
+    desktop.edit(memory.episode_id, "Version two.")
     desktop.sync()
     if is_pulled:
         laptop.sync()
@@ -67,13 +65,10 @@ def test_an_edit_that_was_not_sent_before_a_restore_reaches_the_other_machine(
     hub: Hub, make_machine: Make, is_in_backup: bool
 ) -> None:
     laptop, desktop = pair(hub, make_machine)
-    backup = back_up(laptop)
-    memory = laptop.save("Version zero.")
-    if is_in_backup:
-        backup = back_up(laptop)
+    memory, backup = save_and_back_up(laptop, is_in_backup=is_in_backup)
     laptop.sync()
     desktop.sync()
-    edit(laptop, memory.episode_id, "Version one.")
+    laptop.edit(memory.episode_id, "Version one.")
     restore(laptop, backup)
     for machine in (laptop, desktop, laptop):
         machine.sync()

@@ -47,20 +47,22 @@ def read(memory: Scene, *sessions: Conversation) -> None:
         ingest_path(memory.store, session.path, settings=memory.settings, redact=redact)
 
 
+def failure(command: str, error: str, *, session: str = "now", **fields: Any) -> dict[str, Any]:
+    """What Claude Code sends to the hook PostToolUseFailure."""
+    return {
+        "hook_event_name": "PostToolUseFailure",
+        "session_id": session,
+        "cwd": "/dev/lab/proj",
+        "tool_name": "Bash",
+        "tool_input": {"command": command},
+        "tool_use_id": "toolu_x",
+        "error": error,
+    } | fields
+
+
 def fail(memory: Scene, command: str, error: str, *, session: str = "now", **fields: Any) -> str:
     """What PostToolUseFailure would show; "" for silence."""
-    return memory.answer(
-        {
-            "hook_event_name": "PostToolUseFailure",
-            "session_id": session,
-            "cwd": "/dev/lab/proj",
-            "tool_name": "Bash",
-            "tool_input": {"command": command},
-            "tool_use_id": "toolu_x",
-            "error": error,
-        }
-        | fields
-    )
+    return memory.answer(failure(command, error, session=session, **fields))
 
 
 def line_of(text: str) -> str:
@@ -381,14 +383,7 @@ def test_it_is_recorded_under_its_channel_and_takes_no_bite_of_the_prompt(
 
 def test_an_answer_that_came_too_late_was_not_shown(memory: Scene, new_session: Callable[..., Conversation]) -> None:
     read(memory, new_session().prompt("run the tests").run("rtk bun run test", RTK).run("bun run test"))
-    payload = {
-        "hook_event_name": "PostToolUseFailure",
-        "session_id": "now",
-        "cwd": "/dev/lab/proj",
-        "tool_name": "Bash",
-        "tool_input": {"command": "rtk bun run test"},
-        "error": RTK,
-    }
+    payload = failure("rtk bun run test", RTK)
 
     assert memory.service.answer_hook(payload)
     memory.service.came_too_late(payload)
@@ -404,14 +399,7 @@ def test_an_answer_that_came_too_late_waits_for_the_next_tool_call(
     memory: Scene, new_session: Callable[..., Conversation]
 ) -> None:
     read(memory, new_session().prompt("run the tests").run("rtk bun run test", RTK).run("bun run test"))
-    payload = {
-        "hook_event_name": "PostToolUseFailure",
-        "session_id": "now",
-        "cwd": "/dev/lab/proj",
-        "tool_name": "Bash",
-        "tool_input": {"command": "rtk bun run test"},
-        "error": RTK,
-    }
+    payload = failure("rtk bun run test", RTK)
     memory.ask("Please run all tests of the harbour", session="now")
 
     assert memory.service.answer_hook(payload)
