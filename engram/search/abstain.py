@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from heapq import nlargest
+from itertools import accumulate, chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,8 +161,10 @@ def is_machine_text(text: str) -> bool:
     """Return True for a long text that consists of hardly any plain words."""
     if len(text) <= _MIN_MACHINE_CHARS or is_unspaced(text):
         return False
-    plain = sum(map(len, [*_PLAIN_WORD.findall(text), *_NAME_IN_BACKTICKS.findall(text)]))
-    return plain < _MIN_PLAIN_SHARE * sum(map(len, text.split()))
+    enough = _MIN_PLAIN_SHARE * sum(map(len, text.split()))
+    # Most texts have enough plain words near their beginning, and every candidate of a search is checked.
+    plain = chain(_PLAIN_WORD.finditer(text), _NAME_IN_BACKTICKS.finditer(text))
+    return all(so_far < enough for so_far in accumulate((len(word[1]) for word in plain), initial=0))
 
 
 def count_likely(scores: Iterable[float], support: float, *, is_chat: bool) -> int:
