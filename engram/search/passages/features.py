@@ -228,7 +228,7 @@ def _time_features(shortlist: Shortlist, rows: list[PassageRow], query: ParsedQu
         nearness = np.exp2(-np.abs(hours) / 2)
         features["t_after"] = query.intent.wants_after * inside * (hours > 0) * nearness
         features["t_before"] = query.intent.wants_before * inside * (hours < 0) * nearness
-        features["t_last"] = query.intent.wants_last * inside * np.exp2(-hours_to_end / 2)
+        features["t_last"] = np.asarray(query.intent.wants_last * inside * np.exp2(-hours_to_end / 2), dtype=np.float64)
         features["t_closing"] = inside * np.array([float(row.is_closing) for row in rows])
         features["t_user"] = inside * np.array([float(row.role == "user") for row in rows])
     return features
