@@ -42,6 +42,8 @@ FLOORS = {
     "engram.search": 4,
     "engram.notes": 4,
     "engram.extraction": 5,
+    # After the rest of "engram.setup.old_engram", which reports use: it runs launchctl as the services do.
+    "engram.setup.old_engram.retire": 10,
     "engram.setup.old_engram": 5,
     "engram.reports": 6,
     "engram.memories": 6,

@@ -139,8 +139,6 @@ STATE_FILES = ("engram-state.json", "engram.pid", "engram.stdout.log", "engram.s
 
 @dataclass(frozen=True, slots=True)
 class EarlierEngram:
-    """The parts of the earlier Engram that were found."""
-
     launch_agents: tuple[LaunchAgent, ...] = ()
     processes: tuple[RunningProcess, ...] = ()
     #: The process that listens on engram.sock, if it is not one of this program's workers; None if there is none.

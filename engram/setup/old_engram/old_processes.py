@@ -104,7 +104,6 @@ def _peer_pid(connection: socket.socket) -> int:
 
 
 def find_process(pid: int) -> RunningProcess | None:
-    """Return a running process of this user by its id."""
     return next((process for process in list_processes(pid) if process.pid == pid), None)
 
 

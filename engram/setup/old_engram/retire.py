@@ -5,25 +5,22 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from engram.errors import InstallError
+from engram.errors import InstallError, ServiceError
 from engram.settings import Settings
 from engram.setup.edits.install_steps import Action, FileChange, JsonEdit, Step
 from engram.setup.old_engram.find import EarlierEngram, bring_back_earlier, set_earlier_aside
 from engram.setup.old_engram.old_processes import MAX_SHOWN_CHARACTERS, find_process
 from engram.setup.old_engram.signs import SettingsEntry
+from engram.setup.services.service_definition import run_command, wait_until
 
-#: Time limits, in seconds, for a process to exit after a signal (SIGTERM, then SIGKILL), and for ``launchctl``.
+#: Time limit, in seconds, for a process to exit after a signal (SIGTERM, then SIGKILL).
 TERM_SECONDS = 5.0
-LAUNCHCTL_SECONDS = 20
-_POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +43,8 @@ class BootOut:
         if not is_loaded(self.label):
             return
         said = _launchctl("bootout", f"{_domain()}/{self.label}")
-        until = time.monotonic() + TERM_SECONDS
-        while is_loaded(self.label):
-            if time.monotonic() > until:
-                raise InstallError(f"launchctl can't unregister {self.label}: {said or 'it is still there'}")
-            time.sleep(_POLL_SECONDS)
+        if not wait_until(lambda: not is_loaded(self.label), TERM_SECONDS):
+            raise InstallError(f"launchctl can't unregister {self.label}: {said or 'it is still there'}")
 
     def verify(self) -> str:
         """Return "" if it is no longer registered with launchd."""
@@ -81,15 +75,12 @@ class EndProcess(Action):
     def apply(self) -> None:
         """End it, with SIGKILL if SIGTERM is not enough. Raises InstallError if it is still running after that."""
         for number in (signal.SIGTERM, signal.SIGKILL):
-            if not self._is_running():
-                return
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, number)
-            until = time.monotonic() + TERM_SECONDS
-            while self._is_running() and time.monotonic() < until:
-                time.sleep(_POLL_SECONDS)
-        if self._is_running():
-            raise InstallError(f"process {self.pid} of the earlier Engram could not be stopped")
+                if self._is_running():
+                    os.kill(self.pid, number)
+            if wait_until(lambda: not self._is_running(), TERM_SECONDS):
+                return
+        raise InstallError(f"process {self.pid} of the earlier Engram could not be stopped")
 
     def verify(self) -> str:
         return f"process {self.pid} of the earlier Engram is still running" if self._is_running() else ""
@@ -122,10 +113,9 @@ class SetDatabaseAside(Action):
 def is_loaded(label: str) -> bool:
     """Return True if a label is registered with launchd; False if there is no launchd."""
     try:
-        finished = _run(["launchctl", "print", f"{_domain()}/{label}"])
-    except (OSError, subprocess.SubprocessError):
+        return run_command(["launchctl", "print", f"{_domain()}/{label}"]).code == 0
+    except ServiceError:
         return False
-    return finished.returncode == 0
 
 
 def has_launchd() -> bool:
@@ -142,22 +132,9 @@ def _domain() -> str:
 def _launchctl(*arguments: str) -> str:
     """Run ``launchctl``; return its output on one line."""
     try:
-        finished = _run(["launchctl", *arguments])
-    except (OSError, subprocess.SubprocessError) as error:
+        return " ".join(run_command(["launchctl", *arguments]).text.split())
+    except ServiceError as error:
         return str(error)
-    return " ".join((finished.stderr or finished.stdout).split())
-
-
-def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=LAUNCHCTL_SECONDS,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
 
 
 # -- Plan how to retire the earlier Engram: stop and unregister it, and keep its files. The installer applies the plan.
