@@ -177,7 +177,6 @@ def feedback(workspace: Workspace, memory_id: str, judgement: str | None, why: s
 def _judge_quotation(
     workspace: Workspace, store: Store, quotation_id: str, judgement: Judgement | None, why: str, as_json: bool
 ) -> None:
-    """Judge a quotation, or withdraw its last judgement if ``judgement`` is None."""
     if judgement is None:
         sentence = f"Withdrew {take_back_quotation_judgement(store, quotation_id, actor=Actor.USER)}."
     else:

@@ -67,7 +67,6 @@ def sync_now(workspace: Workspace, as_json: bool) -> None:
 
 
 def raise_errors(rounds: list[Round]) -> None:
-    """Raise HubError if a round failed."""
     if errors := [done.error for done in rounds if done.error]:
         raise HubError("; ".join(errors))
 

@@ -255,7 +255,6 @@ class OnnxGraph:
         return value if tensor.dtype == "F32" else self.as_float32(value)
 
     def stored_weight(self, name: str, tensor: Tensor) -> str:
-        """Add a tensor in its stored form, and return its name."""
         place = {"location": self._weights_name, "offset": str(tensor.offset), "length": str(tensor.length)}
         fields = [_number(1, length) for length in tensor.shape]
         fields += [_number(2, _TYPES[tensor.dtype]), _text(8, name)]

@@ -148,7 +148,6 @@ def write_markdown(folder: Path, records: Iterable[Mapping[str, Any]]) -> tuple[
 
 
 def is_markdown_export(folder: Path) -> bool:
-    """Return True if a folder contains a file of a Markdown export."""
     return next(_own_files(folder), None) is not None
 
 

@@ -43,8 +43,6 @@ MAX_TRIES = 20
 
 @dataclass(frozen=True, slots=True)
 class ExtractReport:
-    """The result of an extraction."""
-
     session_id: str
     #: Number of turns that were extracted.
     turns: int = 0

@@ -209,7 +209,6 @@ class Keeper:
         )
 
     def _changes(self, known: Memory, candidate: Candidate, history: Sequence[Change]) -> dict[str, Any]:
-        """Return the fields that differ."""
         wanted = _fields(candidate)
         if self._is_in_run:
             wanted["extractor"] = candidate.extractor or self._extractor
@@ -413,7 +412,6 @@ def refusals(proposed: Iterable[Refusal], kept: Kept, applied: Applied) -> list[
 
 
 def _is_reachable(older: Memory, candidate: Candidate, project_id: int | None) -> bool:
-    """Return True if a candidate may change a memory."""
     is_visible = older.project_id == project_id or (older.scope == Scope.GLOBAL and candidate.rests_on_user)
     return older.is_current and is_visible
 

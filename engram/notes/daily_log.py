@@ -307,7 +307,6 @@ def _days_around(session: SessionRow) -> tuple[str, str]:
 
 
 def _log_files(home: Home, first: str = "", last: str = "~") -> list[Path]:
-    """Return the log files from the first to the last day, inclusive."""
     named = sorted(path for path in home.daily_notes.glob("*.md") if _DAY_FILE.fullmatch(path.stem))
     return [path for path in named if first <= path.stem[:10] <= last]
 

@@ -146,7 +146,6 @@ def make_link(root: str, project: str) -> Any:
 def render(
     environment: Environment, template: str, values: Mapping[str, Any], *, block: str = "", views: Sequence[View] = ()
 ) -> str:
-    """Render a template, or one block of it."""
     made = environment.get_template(template)
     if not block:
         return made.render(values, views=views)

@@ -97,8 +97,6 @@ _PASSING_CHOICE = lazy_regex(
 
 
 class Section(StrEnum):
-    """A section of a briefing, with its heading."""
-
     RULES = "Rules and preferences:"
     OPEN = "Open problems:"
     DECISIONS = "Decisions in force:"

@@ -82,7 +82,6 @@ class Ledger:
         return self.shown_ids(session_id) - (waiting - told)
 
     def ids_shown_to_agent(self, session_id: str, agent_id: str) -> set[str]:
-        """Return the ids of memories shown to a subagent."""
         with self._lock:
             unwritten = [injection for injection in self._unwritten if injection.session_id == session_id]
         stored = injections.injections_of_session(self._store, session_id)

@@ -551,6 +551,5 @@ def _fix_of_memory(store: Store, memory: Memory, match: float) -> PastFix:
 
 
 def name_of(store: Store, project_id: int | None) -> str:
-    """Return the display name of a project; "" for none."""
     project = None if project_id is None else project_by_id(store, project_id)
     return "" if project is None else project.name

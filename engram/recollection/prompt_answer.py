@@ -177,8 +177,6 @@ class Effects:
 
 @dataclass(frozen=True, slots=True)
 class HookEffects(Effects):
-    """The effects of a hook's answer."""
-
     ledger: Ledger
     topics: Topics
     pending: PendingBites

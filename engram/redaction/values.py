@@ -433,7 +433,6 @@ def is_pattern(value: str) -> bool:
 
 
 def is_public_form(value: str) -> bool:
-    """Return True if the value has the form of a public key or a certificate."""
     if not value.startswith(_ENCODED_BLOCK):
         return bool(_PUBLIC_FORM.match(value))
     block = decoded(value)

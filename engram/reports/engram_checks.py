@@ -107,7 +107,6 @@ class Check:
 
 
 def check_config(path: Path, faults: Iterable[ConfigFault]) -> Iterator[Check]:
-    """Yield a check for each fault in config.toml."""
     for name, text in faults:
         line = line_of(path, name) if name else 0
         command = f"engram config unset {as_arguments(name)}" if name else ""

@@ -51,7 +51,6 @@ class ProcessState:
 
 
 def process_state(lock: Path) -> ProcessState:
-    """Return the state of the process that holds ``lock``, if any."""
     holder = _read_holder(lock)
     if holder is None:
         return ProcessState(False)

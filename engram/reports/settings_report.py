@@ -127,7 +127,6 @@ class ProjectReport:
 
 
 def list_project_reports(store: Store, *, with_empty: bool = False) -> list[ProjectReport]:
-    """Return the projects that are not empty, by name; with ``with_empty``, all of them."""
     counts, paused = count_projects(store), paused_scopes(store)
     held = {project.id for project in (list_projects(store) if with_empty else list_held_projects(store))}
     return [

@@ -52,7 +52,6 @@ class FixedClock:
         return self.steady
 
     def advance(self, seconds: float) -> None:
-        """Advance both clocks by ``seconds``."""
         self.at_ms += int(seconds * 1000)
         self.steady += seconds
 

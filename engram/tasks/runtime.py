@@ -295,7 +295,6 @@ def _load_embedder(settings: Settings, store: Store, may_load_torch: bool) -> Em
 
 
 def make_extractor(settings: Settings, store: Store) -> tuple[Extractor | None, LanguageModel | None]:
-    """Return the extractor chosen in the settings and its language model; each is None if there is none."""
     if settings.extractor == "off":
         return None, None
     from engram.extraction.local.local_extractor import LocalExtractor

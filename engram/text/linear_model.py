@@ -51,7 +51,6 @@ class LinearModel(NamedTuple):
     floors: Mapping[str, float]
 
     def part_score(self, parts: Sequence[int]) -> float:
-        """Return the contribution of the parts of words to a score."""
         return sum(self.parts[bucket] for bucket in parts) * Features((), parts).shares[1] * self.scale
 
     def score(self, found: Features) -> float:

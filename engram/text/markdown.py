@@ -43,8 +43,6 @@ _BAR = lazy_regex(rf"({_CODE}|\\.)|\|")
 
 
 class LineKind(Enum):
-    """The kind of a line."""
-
     PROSE = auto()
     #: The first or the last line of a code block.
     FENCE = auto()
@@ -54,7 +52,6 @@ class LineKind(Enum):
 
 
 def kinds_of(lines: Sequence[str]) -> list[LineKind]:
-    """Return the kind of each line of a text."""
     kinds, fence = [], ""
     for line in lines:
         found = _FENCE.match(line)

@@ -118,7 +118,6 @@ def _named_folders(words: list[str]) -> Iterator[str]:
 
 
 def is_test_command(command: str) -> bool:
-    """Return True for a command that runs tests or checks."""
     return bool(_TEST_COMMAND.search(command))
 
 

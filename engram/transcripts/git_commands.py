@@ -288,7 +288,6 @@ def counts_as_merged(name: str, default: str = "") -> bool:
 
 
 def read_branch_state(root: Path, refs: Refs, known: KnownBranch) -> BranchReading:
-    """Return the state of a branch according to git."""
     if counts_as_merged(known.name, refs.default):
         return BranchReading(BranchState.MERGED, refs.tip_of(known.name))
     present = refs.tip_of(known.name)

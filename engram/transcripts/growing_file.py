@@ -125,8 +125,6 @@ class SkippedLine:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The result of one read."""
-
     lines: tuple[Line, ...]
     skipped: tuple[SkippedLine, ...]
     #: Where the next read continues.
@@ -195,8 +193,6 @@ def _opened(path: Path) -> Iterator[BinaryIO | Expanded]:
 
 
 class _Read:
-    """One read of an open file."""
-
     def __init__(
         self,
         file: BinaryIO | Expanded,

@@ -306,7 +306,6 @@ class Draft:
 
     @classmethod
     def of(cls, turn: Turn) -> Draft:
-        """Return a draft that continues a stored turn."""
         return cls(
             **{name: getattr(turn, name) for name in _SHARED},
             said=list(turn.said),

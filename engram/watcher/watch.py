@@ -75,7 +75,6 @@ class Changes:
         self._paths.add(path)
 
     def add_source(self, source: Source) -> None:
-        """Add a source."""
         self._sources[source.place] = source
 
     def take(self, settings: Settings, load_seen: Callable[[], Mapping[Place, Seen]]) -> Source | Path | None:

@@ -217,7 +217,6 @@ def _quick_damage(store: Store) -> str:
 
 
 def _is_of_index(damage: str) -> bool:
-    """Return True if only a text index is damaged."""
     return "fts5" in damage.lower() or "vtable" in damage.lower()
 
 

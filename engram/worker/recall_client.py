@@ -32,8 +32,6 @@ MAX_FRESH_ROWS = 16
 
 
 class Operation(StrEnum):
-    """The kind of search."""
-
     #: Memories, followed by passages that add to them, within a word budget.
     RECALL = "recall"
     #: Turns and notes, verbatim.
@@ -72,7 +70,6 @@ class RecallRequest:
     max_hits: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the request for engram.sock."""
         return {
             "op": self.operation.value,
             "query": self.text[:MAX_QUERY_CHARS],

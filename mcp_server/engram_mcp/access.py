@@ -51,7 +51,6 @@ class View:
         return f"of project {shown_name(self.project.name)}, not of this folder's project" if self.is_elsewhere else ""
 
     def is_own(self, memory: Memory) -> bool:
-        """Return True if a memory was made in this project or in none."""
         return memory.project_id in (None, self.project_id)
 
     def require_quotation(self, store: Store, quotation_id: str) -> Quotation:

@@ -261,7 +261,6 @@ def _without_result(finished: Finished) -> Exception:
 
 
 def _refusal(result: Mapping[str, Any]) -> Exception:
-    """Return the error for a failed result."""
     errors = result.get("errors")
     told = result.get("result") or (errors[0] if isinstance(errors, list) and errors else "") or result.get("subtype")
     reason = reason_line(str(told or "no reason given"))

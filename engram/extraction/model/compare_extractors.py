@@ -130,8 +130,6 @@ class ShownMemory:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The comparison of a session."""
-
     offer: Offer
     #: The memories that are stored without a model.
     without: tuple[ShownMemory, ...]

@@ -370,7 +370,6 @@ def _is_chosen(said: Iterable[TextBlock]) -> bool:
 
 
 def _says(text: str, summary: str) -> bool:
-    """Return True if a text supports a summary on its own."""
     words = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
     return len(words & prefixes(content_words(text))) >= MIN_GROUNDED_SHARE * len(words)
 

@@ -61,7 +61,6 @@ class LanguageModel:
     """A provider behind the budget and the circuit breaker. For one thread at a time."""
 
     def __init__(self, provider: Provider, budget: Budget) -> None:
-        """Prepare."""
         self.provider = provider
         self.budget = budget
         #: Number of answers so far, not including cached ones.

@@ -21,8 +21,6 @@ from engram.transcripts.turns import Turn
 
 @dataclass(slots=True)
 class Proposals:
-    """The proposals from the parts of a session."""
-
     #: None in place of a proposal that a later part withdrew.
     _all: list[Candidate | None] = field(default_factory=list)
 

@@ -360,7 +360,6 @@ def _memory_line(short: str, memory: NearMemory) -> str:
 
 
 def _turn_lines(turns: Sequence[Turn], ids: Ids) -> list[str]:
-    """Return the lines of the turns in chronological order."""
     room = MAX_REQUEST_CHARACTERS - MAX_HEADER_CHARACTERS - sum(_actions_length(turn) for turn in turns)
     longest = fitting_length([len(sent_text(said)) for turn in turns for said in shown(turn)], room)
     lines: list[str] = []

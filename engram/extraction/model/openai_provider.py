@@ -177,16 +177,13 @@ class OpenAIProvider:
 
     @property
     def model(self) -> str:
-        """See ``Provider.model``."""
         return self._settings.llm_model
 
     @property
     def price(self) -> Price:
-        """See ``Provider.price``."""
         return price_of(self._settings)
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """See ``Provider.complete``."""
         import httpx2
         import openai
 

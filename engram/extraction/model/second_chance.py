@@ -95,7 +95,6 @@ def _successor(tx: Tx, older: Memory, newer: Sequence[Memory]) -> Memory | None:
 
 
 def _supersede(tx: Tx, older: Memory, successor: Memory, model: str, run_id: int) -> str:
-    """Replace an older memory with a new one."""
     now = find_memory(tx, successor.episode_id) or successor
     merge_evidence(tx, now, older, run_id=run_id, actor=Actor.MODEL)
     if older.confirmations > now.confirmations:

@@ -133,7 +133,6 @@ class Folder(Transport):
 
     @property
     def device(self) -> int:
-        """The number of this machine in the folder."""
         return device_id_of(self.token)
 
     @property

@@ -281,7 +281,6 @@ class Segment:
 
 
 def seal_segment(key: bytes, segment: Segment) -> bytes:
-    """Return the bytes of a segment's file."""
     facts = {"push": segment.push_id.hex(), "at": segment.at_ms, "name": segment.name}
     head = json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode()
     # A page in a file has no position in a space's order, so these fields contain the numbers of the file.

@@ -420,7 +420,6 @@ def schema_statements() -> tuple[str, ...]:
 
 @cache
 def table_statements(table: type[Model]) -> tuple[str, ...]:
-    """Return the statements that create one table and its indexes."""
     manager = type(table._schema)(table, SqliteDatabase(None))  # type: ignore[attr-defined]  # the stubs lack it
     queries = [manager._create_table(safe=False), *manager._create_indexes(safe=False)]
     statements = []

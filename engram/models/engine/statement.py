@@ -140,7 +140,6 @@ def insertion(table: type[Model], names: tuple[str, ...], verb: str = "INSERT") 
 
 @functools.cache
 def row_change(table: type[Model], names: tuple[str, ...], key: tuple[str, ...]) -> str:
-    """Return the statement that changes columns of the row with the given key."""
     assignments = ", ".join(f"{name} = ?" for name in _quoted(table, names))
     is_row = " AND ".join(f"{name} = ?" for name in _quoted(table, key))
     return f'UPDATE "{table._meta.table_name}" SET {assignments} WHERE {is_row}'

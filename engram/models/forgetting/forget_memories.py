@@ -32,7 +32,6 @@ _INDEXES = ("passage_fts", "episode_fts", "note_fts")
 
 
 def turn_ids_of(store: Reader, memory: Memory) -> list[int]:
-    """Return the row ids of the turns that a memory rests on."""
     evidence, turn = tables.Evidence, tables.Turn
     known = turn.select(turn.id)
     named = evidence.select(evidence.turn_id).where((evidence.memory == memory.id) & evidence.turn_id.in_(known))

@@ -211,7 +211,6 @@ def _slot_of(incoming: Incoming) -> str | None:
 
 
 def _row_of(space: Space, incoming: Incoming, episode_id: str) -> dict[str, Value]:
-    """Return the row for a statement that has arrived."""
     return {
         "space_id": space.id,
         "author": incoming.row.author,

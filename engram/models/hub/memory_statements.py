@@ -117,7 +117,6 @@ def is_said(space_id: int, author: int, memory_id: bytes) -> ColumnBase:
 
 
 def id_of_stable(store: Reader, stable_id: str) -> str | None:
-    """Return the id of the memory with a stable id; None if there is none."""
     memory = tables.Memory
     found: str | None = store.fetch_value(memory.select(memory.episode_id).where(memory.stable_id == stable_id))
     return found

@@ -343,7 +343,6 @@ def say_all_again(tx: Tx, space_id: int, author: int) -> None:
 
 
 def say_refused_again(tx: Tx, space_id: int, rows: Sequence[SetAside]) -> None:
-    """Queue rows that the hub refused again."""
     memory = tables.HubMemory
     for row in rows:
         of_row = is_said(space_id, row.author, row.memory_id)

@@ -54,7 +54,6 @@ _BRANCHES = RecordReader(BranchRow, tables.Branch, readers={"state": BranchState
 
 
 def branches_used_since(store: Reader, project_id: int, since_ms: int) -> list[BranchUse]:
-    """Return the branches with turns since a given time."""
     uses: dict[str, BranchUse] = {}
     turn = tables.Turn
     columns = (turn.branch, turn.started_at_ms, turn.actions)

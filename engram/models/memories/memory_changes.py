@@ -477,7 +477,6 @@ def _add_evidence(
 
 
 def merge_evidence(tx: Tx, kept: Memory, merged: Memory, *, actor: Actor, run_id: int | None = None) -> None:
-    """Add the evidence of ``merged`` to ``kept``."""
     _add_evidence(tx, kept, evidence_of(tx, merged.id), f"from {merged.episode_id}", actor, run_id)
 
 

@@ -94,12 +94,10 @@ def forgotten_words(store: Reader, keys: Collection[bytes]) -> set[bytes]:
 
 
 def is_memory_gone(store: Reader, episode_id: str, *, with_purged: bool = True) -> bool:
-    """Return True if the memory with this id was forgotten or, with ``with_purged``, purged."""
     return _has_any(store, (TombstoneKind.MEMORY, *[TombstoneKind.PURGED] * with_purged), episode_id)
 
 
 def forgotten_memories(store: Reader, episode_ids: Collection[str]) -> set[str]:
-    """Return the ids of the memories that were forgotten."""
     used = _used(store, (TombstoneKind.MEMORY,)) if episode_ids else []
     return (
         {key.decode() for key in _keys_among(store, [name.encode() for name in episode_ids], used)} if used else set()
@@ -107,17 +105,14 @@ def forgotten_memories(store: Reader, episode_ids: Collection[str]) -> set[str]:
 
 
 def is_slot_gone(store: Reader, slot: str, *, with_purged: bool = True) -> bool:
-    """Return True if the memory with this slot was forgotten or, with ``with_purged``, purged."""
     return _has_any(store, (TombstoneKind.SLOT, *[TombstoneKind.PURGED_SLOT] * with_purged), slot)
 
 
 def is_turn_forgotten(store: Reader, key: str) -> bool:
-    """Return True if the user forgot the turn with this key."""
     return _has_any(store, (TombstoneKind.TURN,), key)
 
 
 def named_by_any(store: Reader, keys: Collection[bytes]) -> set[bytes]:
-    """Return the keys that have a tombstone of any kind."""
     used = _used(store, TombstoneKind) if keys else []
     return _keys_among(store, keys, used) if used else set()
 
@@ -193,7 +188,6 @@ def _any_of_kind(kind: str) -> Query:
 
 
 def _among(store: Reader, uuids: Collection[str], kinds: Sequence[TombstoneKind]) -> set[str]:
-    """Return the entries that have a tombstone of one of the kinds."""
     used = _used(store, kinds) if uuids else []
     if not used:
         return set()

@@ -410,7 +410,6 @@ class ProjectHints:
 
 
 def list_hints(store: Reader) -> list[ProjectHints]:
-    """Return every project with its hints, by name."""
     table, project = tables.ProjectFolder, tables.Project
     folders: dict[int, list[str]] = {}
     for folder in store.fetch(table.select(table.project_id, table.root).order_by(table.root)):
@@ -436,8 +435,6 @@ def identities_of_project(store: Reader, project: ProjectRow) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ProjectCounts:
-    """What belongs to a project."""
-
     sessions: int = 0
     #: Current memories.
     memories: int = 0
@@ -466,7 +463,6 @@ def _sessions_of_projects() -> Query:
 
 
 def _memories_of_projects() -> Query:
-    """Return each project with the number of its current memories."""
     memory = tables.Memory
     query = memory.select(memory.project.alias("project"), fn.COUNT(memory.id).alias("number"))
     return query.where(IS_CURRENT).group_by(memory.project)

@@ -178,7 +178,6 @@ def make_project_scoped(tx: Tx, project: ProjectRow) -> None:
 
 
 def tombstone_times(store: Reader) -> dict[tuple[str, bytes], int]:
-    """Return the time of each tombstone, by kind and key."""
     return {(kind, key): at_ms for kind, key, at_ms in read_tombstones(store)}
 
 

@@ -126,7 +126,6 @@ def has_all_words(store: Reader, words: Sequence[str], *, project_id: int | None
 def _best_passages(
     store: Reader, expression: str, weights: tuple[float, float, float], limit: int, project_id: int | None
 ) -> list[tuple[int, float]]:
-    """Return the best passages for an expression, limited to a project if given."""
     if project_id is None:
         return _scores(store, _passages(expression, *weights, limit))
     return _scores(store, _passages_of_project(expression, project_id, *weights, limit))

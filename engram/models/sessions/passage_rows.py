@@ -55,7 +55,6 @@ def quotation_id_of(source: str, position: int) -> str:
 
 
 def quotation_prefix(source: str) -> str:
-    """Return the prefix of the ids of all quotations of an entry."""
     return f"{PREFIX}{cut_key(source):012x}"
 
 
@@ -394,7 +393,6 @@ class Quotation:
 
 
 def find_quotation(store: Reader, quotation_id: str) -> Quotation | None:
-    """Return the quotation with an id; None if there is none."""
     match = _QUOTATION.fullmatch(quotation_id)
     if match is None:
         return None
@@ -475,7 +473,6 @@ def note_quotation_judgement(tx: Tx, quotation_id: str, action: str, reason: str
 
 
 def judged_quotations(store: Reader) -> dict[str, Judgement]:
-    """Return quotation id → the current judgement on it."""
     standing = {name: standing_judgements(history_of(store, name)) for name in store.fetch_values(_judged_ids())}
     return {name: judgement_of(changes[-1]) for name, changes in standing.items() if changes}
 

@@ -75,7 +75,6 @@ def times_of_prompts(from_ms: int, to_ms: int, without_session: str) -> Query:
 
 
 def turns_by_row(store: Reader, turn_ids: Sequence[int]) -> list[StoredTurn]:
-    """Return the existing turns with these row ids."""
     return _stored_turns(store, store.fetch(_by_row_ids(turn_ids)))
 
 
@@ -126,8 +125,6 @@ def projects_of_sessions(store: Reader, session_refs: Sequence[int]) -> dict[int
 
 
 class WorkedIn(NamedTuple):
-    """A folder in which a session worked."""
-
     session_ref: int
     project_id: int | None
     cwd: str
@@ -431,7 +428,6 @@ def _waiting() -> Query:
 
 @asks_any
 def has_due_turns(session_ref: int) -> Query:
-    """Return True if a session has turns that are due for extraction."""
     turn = tables.Turn
     return (
         turn.select(turn.id).where((turn.session == session_ref) & (turn.extracted_revision < turn.revision)).limit(1)

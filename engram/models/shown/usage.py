@@ -348,7 +348,6 @@ class SessionTotals:
 
 
 def count_sessions(store: Reader, session_ids: Collection[str]) -> Mapping[str, SessionTotals]:
-    """Return session id → figures, for the given sessions."""
     session, turn, memory = tables.Session, tables.Turn, tables.Memory
     injection, shown = tables.Injection, tables.Shown
     is_shown = (injection.session_id == session.session_id) & WAS_SHOWN
@@ -390,7 +389,6 @@ class WorkTotals:
 
 
 def count_work(store: Reader) -> list[WorkTotals]:
-    """Return the pending work, by kind."""
     work = tables.Work
     is_waiting = work.state == WorkState.DUE
     is_due = is_waiting & (work.due_at_ms <= store.now_ms())

@@ -38,7 +38,6 @@ def reference(table: type[Model], column: str, *, null: bool = False, cascade: b
 
 
 def one_of(column: str, values: Iterable[str]) -> Node:
-    """Return a constraint that limits a column to the given values."""
     return Check(f"{column} IN ({', '.join(_literal(value) for value in values)})")
 
 

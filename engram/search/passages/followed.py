@@ -266,8 +266,6 @@ def ends_of_turns(
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
-    """How a turn ended."""
-
     #: Statements of the assistant's last message.
     text: str
     #: Id of the passage with the first of them.

@@ -99,7 +99,6 @@ def opencode_folder() -> Path:
 
 
 def opencode_file(folder: Path) -> Path:
-    """Return OpenCode's configuration file in a folder."""
     paths = [folder / name for name in _OPENCODE_NAMES]
     return next((path for path in paths if os.path.lexists(path)), paths[0])
 

@@ -23,8 +23,6 @@ TEMPORARY = ".{}.engram-new"
 
 
 class StateKind(StrEnum):
-    """The kind of thing at a path."""
-
     ABSENT = "absent"
     FILE = "file"
     LINK = "link"

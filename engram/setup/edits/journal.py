@@ -60,8 +60,6 @@ class FileRecord:
 
 @dataclass(slots=True)
 class StepRecord:
-    """One step, with its actions as JSON."""
-
     name: str
     summary: str
     before: list[dict[str, Any]] = field(default_factory=list)
@@ -104,8 +102,6 @@ class Ledger:
 
 @dataclass(slots=True)
 class Journal:
-    """The state of an installation."""
-
     phase: Phase
     #: The user's choices, for the next installation.
     options: dict[str, Any] = field(default_factory=dict)

@@ -17,8 +17,6 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A value that was removed or replaced."""
-
     path: Path
     #: Its text, as it was in the file.
     text: str

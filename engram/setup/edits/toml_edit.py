@@ -41,7 +41,6 @@ class AppliedToml:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> AppliedToml:
-        """Return the record from the journal."""
         # A record written before tables had a marker describes the MCP server's table.
         return cls(**{"marker": "engram_mcp", **stored, "table": tuple(stored["table"])})
 

@@ -122,7 +122,6 @@ def change_to_json(change: FileChange) -> dict[str, Any]:
 
 
 def change_from_json(stored: Mapping[str, Any]) -> FileChange:
-    """Return the edit or removal that was stored."""
     entries = {
         name: tuple(JsonEntry(**{**entry, "path": tuple(entry["path"])}) for entry in listed)
         for name, listed in (stored["edit"] or {}).items()

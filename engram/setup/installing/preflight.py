@@ -262,8 +262,6 @@ _QUESTION = f"Why is the {CANARY} queue in SQLite?"
 
 @dataclass(frozen=True, slots=True)
 class SelfTest:
-    """The outcome of the test."""
-
     #: What did not work; "" if everything did.
     problem: str
     seconds: float

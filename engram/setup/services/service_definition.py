@@ -74,7 +74,6 @@ class Service:
 
     @property
     def description(self) -> str:
-        """A one-line description."""
         return DESCRIPTIONS[self.name]
 
 
@@ -232,8 +231,6 @@ _POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The result of a command."""
-
     code: int
     #: Its output, standard output first.
     text: str

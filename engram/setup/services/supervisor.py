@@ -52,8 +52,6 @@ _LASTING_FAILURES = (1, 2)
 
 @dataclass(slots=True)
 class Child:
-    """One child process and its state."""
-
     name: str
     command: Sequence[str]
     #: Restart it forever; otherwise it is given up on after some failures, and not restarted after a clean exit.

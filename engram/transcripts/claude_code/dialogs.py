@@ -66,7 +66,6 @@ def proposed_in(block: dict[str, Any]) -> Iterator[Part]:
 
 
 def results_in(entry: Entry) -> list[dict[str, Any]]:
-    """Return the results of calls in an entry."""
     return [block for block in objects_in(entry.message.get("content")) if block.get("type") == "tool_result"]
 
 

@@ -79,7 +79,6 @@ class PromptHistory:
         return ()
 
     def discover(self, settings: Settings) -> Iterator[Source]:
-        """Yield each session in the history that has no transcript."""
         if settings.prompt_history:
             yield from self._sources(settings.claude_folder / HISTORY, settings)
 

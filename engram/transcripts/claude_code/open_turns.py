@@ -129,7 +129,6 @@ class OpenTurns:
         self.current = draft
 
     def draft_of(self, turn: Turn) -> Draft:
-        """Return the draft that continues a stored turn."""
         return continued(self._drafts, turn)
 
     def go_on(self, draft: Draft | None) -> None:

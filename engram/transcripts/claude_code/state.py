@@ -199,7 +199,6 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
 
 
 def dump_cursor(position: Position, state: ReaderState) -> Cursor:
-    """Return the cursor that ``load_cursor`` reads."""
     facts = position.to_json() | asdict(state)
     for name in ("branch", *(name for name in ("is_reread", "has_own", "unjudged") if not facts[name])):
         del facts[name]

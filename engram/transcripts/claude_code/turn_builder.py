@@ -143,8 +143,6 @@ _DROPPED = frozenset({"dropped_by_hook", "blocked_by_hook"})
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The result of one read."""
-
     #: Turns that are new or have changed, in the order of the file.
     updates: tuple[TurnUpdate, ...]
     #: Keys of stored turns that turned out not to be turns; remove them before the updates are written.

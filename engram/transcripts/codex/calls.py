@@ -58,8 +58,6 @@ _FAILED = any_case(r"apply_patch verification failed|exec_command failed|failed 
 
 
 class Result(NamedTuple):
-    """The outcome of a call."""
-
     #: The output of the call, at most ``MAX_SEARCHED_CHARS``; never stored.
     text: str
     is_error: bool = False

@@ -39,7 +39,6 @@ _MAX_HEAD_BYTES = 1_000_000
 
 
 def session_folders(codex: Path) -> tuple[Path, ...]:
-    """Return the folders of rollouts in Codex's folder."""
     return tuple(codex / name for name in FOLDERS)
 
 

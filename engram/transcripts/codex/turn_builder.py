@@ -176,7 +176,6 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
 
 
 def dump_cursor(position: Position, state: ReaderState) -> Cursor:
-    """Return the cursor that ``load_cursor`` reads."""
     facts = position.to_json() | asdict(state) | asdict(state.naming)
     for name in ("naming", "branch", *(() if state.is_reread else ("is_reread",))):
         del facts[name]
@@ -279,8 +278,6 @@ _SWITCHED = lazy_regex(r"^(?:Switched to (?:a new )?branch|Already on) '([^'\n]{
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The result of one read."""
-
     #: Turns that are new or have changed, in the order of the file.
     updates: tuple[TurnUpdate, ...]
     #: Keys of stored turns that turned out not to be turns.
