@@ -147,10 +147,17 @@ def test_a_unit_means_the_same_as_the_agent_and_is_watched(settings: Settings) -
 
 
 def test_a_unit_names_awkward_paths_as_systemd_reads_them(settings: Settings) -> None:
-    text = unit_text(define_services(settings, python=Path("/opt/a $b/50%/python"))[0])
+    text = unit_text(define_services(settings, python=Path("/opt/a b/50%/python"))[0])
 
-    assert 'ExecStart="/opt/a $b/50%%/python" ' in text
+    assert 'ExecStart="/opt/a b/50%%/python" ' in text
     assert "%% and $HOME and " + chr(92) + '"quotes' in text
+
+
+def test_systemd_does_not_replace_a_part_of_the_path_of_python(settings: Settings) -> None:
+    text = unit_text(define_services(settings, python=Path("/opt/${USER}/$b/python"))[0])
+
+    # It would start the right file, but Python would look for its virtual environment beside another one.
+    assert 'ExecStart="/usr/bin/env" "/opt/$${USER}/$$b/python" ' in text
 
 
 @pytest.mark.parametrize("name", ["a\nExecStartPre=evil", os.fsdecode(b"caf\xe9"), "tab\t"])

@@ -61,10 +61,10 @@ def unit_text(service: Service) -> str:
     The process reports when it is ready, and then sends heartbeats, so that systemd can restart it if it hangs.
     """
     program, *arguments = service.command
-    if set(program) & set("'\"\\"):
-        # systemd refuses such a program, but not such an argument.
+    if set(program) & set("'\"\\$"):
+        # systemd refuses quotation marks in the program's path. It starts the path as written, but expands "${X}" in
+        # the name that it passes to the program, by which Python looks for its virtual environment.
         program, arguments = "/usr/bin/env", [program, *arguments]
-    # It expands variables in arguments only.
     command = " ".join([quoted_word(program), *(quoted_word(part).replace("$", "$$") for part in arguments)])
     environment = "\n".join(
         f"Environment={quoted_word(f'{key}={value}')}" for key, value in service.environment.items()
