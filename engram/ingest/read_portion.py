@@ -466,8 +466,9 @@ def in_the_past(reading: Reading, now_ms: int) -> Reading:
     def clamp_turn(update: TurnUpdate) -> TurnUpdate:
         turn = update.turn
         said = tuple(block if (block.at_ms or 0) <= now_ms else replace(block, at_ms=now_ms) for block in turn.said)
+        actions = tuple(action if (action.at_ms or 0) <= now_ms else action.run_at(now_ms) for action in turn.actions)
         started, ended = clamp(turn.started_at_ms), clamp(turn.ended_at_ms)
-        return replace(update, turn=replace(turn, said=said, started_at_ms=started, ended_at_ms=ended))
+        return replace(update, turn=replace(turn, said=said, actions=actions, started_at_ms=started, ended_at_ms=ended))
 
     return replace(
         reading,

@@ -22,12 +22,15 @@ def now_ms() -> int:
 def test_no_time_of_it_is_later_than_now(transcript: Transcript, ingest: Ingest, turns: Turns, store: Store) -> None:
     transcript.user("one", timestamp=FUTURE)
     transcript.says("a", timestamp=FUTURE)
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "make"}}
+    transcript.add({"type": "assistant", "message": {"id": "m9", "content": [call]}, "timestamp": FUTURE})
     ingest(transcript)
     (stored,) = turns()
     session = find_session(store, "s1")
 
     assert session is not None
-    times = [stored.turn.started_at_ms, stored.turn.ended_at_ms, *(block.at_ms for block in stored.turn.said)]
+    said, actions = stored.turn.said, stored.turn.actions
+    times = [stored.turn.started_at_ms, stored.turn.ended_at_ms, *(part.at_ms for part in (*said, *actions))]
     assert all(at_ms is not None and at_ms <= now_ms() for at_ms in [*times, session.last_at_ms])
 
 
