@@ -277,8 +277,35 @@ def test_an_answer_may_mention_the_end_of_thoughts(before: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "form",
+    [
+        '{{"result": {answer}}}',
+        'Here you are:\n```json\n{{"data": {{"output": {answer}}}}}\n```\nAnything else?',
+        '{{"type": "result", "result": {text}}}',
+        "{items}",
+        "[e1] says it:\n```json\n{items}\n```\nThat is all.",
+    ],
+)
+def test_the_only_answer_is_found_inside_other_values_and_as_a_bare_list(form: str) -> None:
+    items = [{"summary": "keep", "evidence": ["e1"]}]
+    answer = json.dumps({"memories": items})
+
+    text = form.format(answer=answer, text=json.dumps(f"```json\n{answer}\n```"), items=json.dumps(items))
+
+    assert json_object(text) == {"memories": items}
+
+
+@pytest.mark.parametrize("text", ["[]", "```json\n[]\n```", '{"result": {"memories": []}}'])
+def test_an_empty_list_is_an_answer_without_memories(text: str) -> None:
+    assert json_object(text)["memories"] == []
+
+
+@pytest.mark.parametrize(
     ("text", "error", "why"),
     [
+        ('{"a": {"memories": []}, "b": {"memories": []}}', ValueError, "wrong shape"),
+        ('[{"colour": "red"}]', ValueError, "wrong shape"),
+        ("Nothing to keep: []", Prose, "not JSON"),
         ("Use {x}, I can't.", Prose, "not JSON"),
         ('<think>{"memories": []}</think>{"memories": [{"su', ValueError, "incomplete"),
         ('<think>{"memories": []}</think>I can\'t.', Prose, "not JSON"),

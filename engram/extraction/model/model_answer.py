@@ -5,8 +5,10 @@ Unknown keys are ignored, and missing ones are filled in if that is safe.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -15,6 +17,7 @@ from engram.enums import Importance, Kind, Scope
 from engram.extraction.model.provider import Prose
 from engram.models.sessions.sessions import MAX_ROLLING_SUMMARY_CHARACTERS
 from engram.redaction import redact
+from engram.system.lazy_regex import lazy_regex
 
 #: Maximum number of memories read from an output.
 MAX_ANSWER_MEMORIES = 60
@@ -22,6 +25,11 @@ MAX_ANSWER_MEMORIES = 60
 MAX_PASSAGES = 2
 #: Maximum number of braces in a text that are tried as the beginning of the output; the model may write some before it.
 _MAX_STARTS = 50
+#: Maximum number of objects around an answer, and keys of which each item of a bare list has one.
+_MAX_WRAPPERS, _ITEM_KEYS = 3, {"evidence", "target"}
+_VALUE_STARTS = lazy_regex(r"[{\[]")
+#: A whole answer without memories.
+_NO_MEMORIES = lazy_regex(r"\s*(?:```\w*\s*)?\[\s*\]\s*(?:```\s*)?")
 #: Keys with a list of texts. Other items are ignored, and a single text counts as a list of one.
 _LISTS = {"passages", "entities", "questions", "evidence"}
 #: Keys with a value from a fixed list. A model without a schema may spell the value differently: "Dead end", "HIGH".
@@ -134,6 +142,8 @@ def listed_memories(text: str) -> list[Any]:
 def json_object(text: str) -> dict[str, Any]:
     """Return the object with ``memories`` in a text, as ``read_answer`` finds it.
 
+    It may also be the only one inside other objects, such as ``{"result": …}``, or be written as a bare list.
+
     Raises:
         Prose: there is no such object, not even a partial one.
         ValueError: it is incomplete or has the wrong shape.
@@ -143,6 +153,7 @@ def json_object(text: str) -> dict[str, Any]:
     if answer is None and mark:
         # The mark may be part of a memory's text.
         answer, _ = _find_object(text, after=len(thoughts))
+    answer = answer or _wrapped_answer(rest)
     if answer is not None:
         return answer
     text = rest
@@ -169,6 +180,35 @@ def _find_object(text: str, after: int = -1) -> tuple[dict[str, Any] | None, Exc
         if (at := text.find("{", end)) < 0:
             break
     return None, failure
+
+
+def _wrapped_answer(text: str) -> dict[str, Any] | None:
+    """Return the only answer in a text that is inside another value or a bare list; None if there are more or none."""
+    if _NO_MEMORIES.fullmatch(text):
+        return {"memories": []}
+    decoder, found, end = json.JSONDecoder(), list[dict[str, Any]](), 0
+    for start in islice(_VALUE_STARTS.finditer(text), _MAX_STARTS):
+        if start.start() < end:
+            continue
+        with contextlib.suppress(ValueError, RecursionError):
+            value, end = decoder.raw_decode(text, start.start())
+            found += _answers_in(value)
+    return found[0] if len(found) == 1 else None
+
+
+def _answers_in(value: Any, depth: int = 0) -> list[dict[str, Any]]:
+    """Return the answers in a decoded value, which may be written as JSON in a text."""
+    if isinstance(value, str):
+        inner = _find_object(value)[0] if '"memories"' in value else None
+        return [] if inner is None else [inner]
+    if isinstance(value, list):
+        is_answer = all(isinstance(item, dict) and _ITEM_KEYS & item.keys() for item in value)
+        return [{"memories": value}] if value and is_answer else []
+    if not isinstance(value, dict) or depth > _MAX_WRAPPERS:
+        return []
+    if isinstance(value.get("memories"), list):
+        return [value]
+    return [answer for inner in value.values() for answer in _answers_in(inner, depth + 1)]
 
 
 def _memory(raw: Any) -> ProposedMemory | None:
