@@ -107,6 +107,16 @@ def _simple_commands(command: str) -> Iterator[tuple[list[str], str]]:
     yield words, ""
 
 
+def git_calls(command: str) -> Iterator[list[str]]:
+    """Yield the words of each call of git in a command from its subcommand on, such as ``["reset", "--hard"]``."""
+    for words, _ in _simple_commands(command):
+        at = words.index("git") + 1 if "git" in words[:2] else len(words)
+        while at < len(words) and words[at].startswith("-"):
+            at += 2 if words[at] in ("-C", "-c") else 1
+        if at < len(words):
+            yield words[at:]
+
+
 def _named_folders(words: list[str]) -> Iterator[str]:
     """Yield the folders that a program's options make it work in."""
     options = _FOLDER_OPTIONS.get(words[0], ()) if words else ()

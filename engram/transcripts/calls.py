@@ -105,6 +105,10 @@ _GIT_COMMIT = r"git(?:\s+-[cC]\s+\S+)*\s+commit\b(?P<rest>.*)"
 _COMMIT_COMMAND = lazy_regex(rf"(?:^|[;&|(\n])\s*{_GIT_COMMIT}", re.DOTALL)
 #: The same, run through another program, which may shorten the output.
 _COMMIT_BY_RUNNER = lazy_regex(rf"(?:^|[;&|(\n])\s*(?:(?:rtk|sudo|command|time|nice)\s+)?{_GIT_COMMIT}", re.DOTALL)
+#: Options with which ``git commit`` commits nothing, outside quotations and before the next command.
+_ONLY_SHOWS = lazy_regex(
+    r"(?:[^\"'\n;&|<\\]|\\.|\"(?:[^\"\\]|\\.)*\"|'[^']*')*?\s--(?:dry-run|short|long|porcelain)(?![\w-])", re.DOTALL
+)
 _HEREDOC = lazy_regex(r"<<-?\s*(['\"]?)(?P<end>\w+)\1\n(?P<text>.*)", re.DOTALL)
 _HERE_STRING = lazy_regex(r"@(?P<quote>['\"])\n(?P<text>.*)", re.DOTALL)
 _MESSAGE = lazy_regex(
@@ -121,12 +125,17 @@ _SENTENCE_END = lazy_regex(r"(?<!\d)[.!?](?=\s|$)|(?=\n\s*(?:[-*•]|\d+[.)])\s)
 def read_message(command: str, *, by_runner: bool = False) -> tuple[str, str]:
     """Return the subject and body of a ``git commit`` command's message; ("", "") if there is none.
 
+    A command that only shows what would be committed has none.
+
     Args:
         command: a shell command as stored, up to ``MAX_COMMAND_CHARS``; the last sentence of a truncated message is
             left out.
         by_runner: also recognise a commit run through another program, such as ``sudo``.
     """
-    match = (_COMMIT_BY_RUNNER if by_runner else _COMMIT_COMMAND).search(command)
+    pattern = _COMMIT_BY_RUNNER if by_runner else _COMMIT_COMMAND
+    match = pattern.search(command)
+    while match is not None and _ONLY_SHOWS.match(match["rest"]):
+        match = pattern.search(command, match.start("rest"))
     if match is None:
         return "", ""
     text, is_whole = _quoted(match["rest"])

@@ -117,6 +117,36 @@ def test_a_fix_that_the_user_denies_is_not_kept(make: type[Make], objection: str
     assert len(kept(interrupted(turn, "thanks, commit it"))) == 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "I was wrong, it wasn't the key of the cache.",
+        "It turns out that the key was never the problem. The worker read an old file.",
+        "My earlier diagnosis was wrong: the branch has no part in it.",
+        "The real cause is the clock. The cache key had nothing to do with it.",
+    ],
+)
+def test_a_cause_that_is_taken_back_in_a_later_turn_is_not_kept(make: type[Make], words: str) -> None:
+    turn = mended(make, CAUSE)
+    between = make.turn("thanks, and now the docs", "The docs are written.", key="t2")
+
+    assert kept(turn, between, make.turn("are you sure about the test?", words, key="t3")) == []
+    assert kept(turn, between, make.turn(words, "I see.", key="t3")) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "I was wrong about the colour of the button.",
+        "The README was not the latest one.",
+        "The key of the cache is built from the branch now.",
+        "I was wrong.",
+    ],
+)
+def test_a_cause_stays_if_something_else_is_taken_back_later(make: type[Make], words: str) -> None:
+    assert len(kept(mended(make, CAUSE), make.turn("and the page?", words, key="t2"))) == 1
+
+
 def interrupted(turn: Turn, words: str) -> Turn:
     """The turn with words that the user typed at its end."""
     said = TextBlock(uuid="later", role=Role.USER, text=words)
@@ -259,6 +289,12 @@ def test_what_proves_nothing_is_not_a_fix(make: type[Make]) -> None:
         ("git commit --amend --no-edit", ("", "")),
         ("echo 'git commit -m \"no\"'", ("", "")),
         ("git log --grep commit", ("", "")),
+        (f'git commit --dry-run -m "subject" -m "{REASON}"', ("", "")),
+        (f'git commit -am "subject" -m "{REASON}" --amend --dry-run', ("", "")),
+        (f'git commit \\\n  --short -m "subject" -m "{REASON}"', ("", "")),
+        (f'git commit --dry-run -m x && git commit -m "subject" -m "{REASON}"', ("subject", REASON)),
+        (f'git commit -n -m "add --dry-run" -m "{REASON}"', ("add --dry-run", REASON)),
+        (f'git commit -m "subject" -m "{REASON}" && git push --dry-run', ("subject", REASON)),
     ],
 )
 def test_subject_and_body_are_read_from_the_command(command: str, message: tuple[str, str]) -> None:
@@ -468,3 +504,58 @@ def test_of_an_amended_commit_with_another_message_the_last_one_is_kept(make: ty
     found = LocalExtractor().propose([first, amended], ExtractionContext(project="demo"))
 
     assert [candidate.evidence[0] for candidate in found] == ["c2"]
+
+
+def undone_by(make: type[Make], *commands: str) -> list[str]:
+    """The calls whose commits are memories, after a commit and these commands."""
+    made = make.run(HEREDOC, uuid="c1")._replace(commit="abc1234 fix(cache): key entries by branch")
+    later = [make.run(command, uuid=f"x{number}") for number, command in enumerate(commands)]
+    return [
+        candidate.evidence[0]
+        for candidate in commits(
+            [make.turn("commit it", made, key="t1"), make.turn("no, take it back", *later, key="t2")]
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git revert --no-edit HEAD",
+        "git revert abc1234567 --no-edit",
+        "cd app && git -C . revert HEAD~0",
+        "git reset --hard HEAD~1",
+        "git log --oneline -3 && git reset -q --hard @^",
+    ],
+)
+def test_a_commit_that_the_session_undid_is_not_a_memory(make: type[Make], command: str) -> None:
+    assert undone_by(make, command) == []
+    assert undone_by(make, "git status", command) == []
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        ("git reset --soft HEAD~1",),  # what was changed is still there
+        ("git reset HEAD~1",),
+        ("git reset --hard",),
+        ("git revert HEAD~1",),
+        ("git revert 1234567",),
+        ("git revert --no-edit HEAD; git log",),  # nothing shows that it passed
+        ("git pull", "git reset --hard HEAD~1"),  # the last commit may be another one
+        ("git branch kept", "git reset --hard HEAD~1"),
+        ("git reset --hard HEAD~1", "git cherry-pick abc1234"),
+        ("git stash",),
+        ("git stash pop",),
+    ],
+)
+def test_a_commit_that_may_still_be_in_force_stays_a_memory(make: type[Make], commands: tuple[str, ...]) -> None:
+    assert undone_by(make, *commands) == ["c1"]
+
+
+def test_an_amended_commit_is_undone_as_a_whole(make: type[Make]) -> None:
+    first = make.run(HEREDOC, uuid="c1")
+    amended = make.run(HEREDOC.replace("git commit", "git commit --amend"), uuid="c2")
+    undone = make.run("git reset --hard HEAD~1", uuid="x")
+
+    assert list(commits([make.turn("commit it", first, amended, undone)])) == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from operator import itemgetter
 from typing import NamedTuple
@@ -14,8 +14,15 @@ from engram.extraction.candidate import Candidate, is_own
 from engram.extraction.local.sentences import ended, excerpt, fitting, points_back, quotable_sentences, supporting, sure
 from engram.extraction.user_rules import typed_prompt
 from engram.system.lazy_regex import any_case, lazy_regex
-from engram.text.shell import hides_status, normal_command, tells_passing, without_assignments
-from engram.text.splitting import Block, split
+from engram.text.shell import (
+    git_calls,
+    hides_status,
+    normal_command,
+    part_with_known_status,
+    tells_passing,
+    without_assignments,
+)
+from engram.text.splitting import Block, plain, sentences, split
 from engram.text.words import content_words, prefixes
 from engram.transcripts.calls import read_message
 from engram.transcripts.turns import Action, Role, TextBlock, Turn
@@ -90,6 +97,16 @@ _UNMENDED = any_case(
     r"^\W*(?:no|nope|that'?s not|that is not|wrong|not quite|revert|undo)\b|\b(?:still (?:fail\w*|broken|not|doesn'?t|"
     r"the same|getting|see\w*)|(?:does|did)(?:n'?t| not) (?:work|help|fix)|same (?:error|issue|problem))\b"
 )
+#: A sentence that takes back a cause that was stated before, if it names it.
+_TAKES_BACK = any_case(
+    r"\b(?:i was (?:wrong|mistaken)|i mis(?:read|diagnosed|understood)|my mistake|(?:diagnosis|explanation|theory|"
+    r"conclusion|assumption) (?:was|is) (?:wrong|incorrect|mistaken)|(?:is|was|were|are)(?:n['’]t| not| never) "
+    r"(?:actually |really )?(?:the )?(?:real |actual |root )?(?:cause|culprit|problem|issue|reason|to blame)\b|"
+    r"(?:had|has|have) nothing to do with|(?:was|were)(?:n['’]t| not) (?:actually |really )?"
+    r"(?:the|because|due|caused)\b)"
+)
+#: Words of such a sentence that don't name a cause.
+_TAKING_BACK = content_words("wrong mistaken mistake diagnosis explanation theory conclusion assumption cause issue")
 #: Words that mark a sentence in a commit's body as a reason: something fails or is impossible, or the change is
 #: interim. What the change ensures, enables or does instead is not a reason.
 _REASON = any_case(
@@ -141,6 +158,9 @@ _IDLE_SUBJECT = any_case(
     r"^release v?\d|^\w+ (?:[\w-]+ ){0,2}(?:tests?\b|Test[A-Z_]\w+|comments?\b|docs\b|readme\b|changelog\b)"
 )
 _REFERS_TO_LIST = lazy_regex(r"(?::|(?:^|[:;,.] )\(?\d+[.)])$")
+#: A commit by its distance from the last one, and calls of git after which ``HEAD`` is the same commit.
+_HEAD_NAME = lazy_regex(r"(?:HEAD|@)(?:~(?P<number>\d+)|(?P<signs>[~^]{0,20}))")
+_KEEP_HEAD = frozenset("add commit diff log show status rm mv config blame grep ls-files rev-parse".split())
 #: The type of a conventional commit; its scope is kept.
 _TYPE = lazy_regex(r"^(?P<type>[a-z]+)(?:\((?P<scope>[^)]+)\))?!?:\s+")
 
@@ -194,16 +214,20 @@ def fixes(turns: Sequence[Turn]) -> Iterator[Candidate]:
     """Yield a candidate for each proven fix for which the assistant stated the cause, in the order of passing.
 
     The cause is the last one stated between the last failure and the end of the turn in which the command passed. A
-    cause that a later sentence withdraws, or that the user denies afterwards, doesn't count. The same cause is used
-    only once. Errors that a compiler or linter names are left out.
+    cause that a later sentence of the session withdraws, or that the user denies afterwards, doesn't count. The same
+    cause is used only once. Errors that a compiler or linter names are left out.
     """
     places = {entry.uuid: (number, entry.offset) for number, turn in enumerate(turns) for entry in turn.entries}
+    takings_back = _takings_back(turns, places)
     told: set[str] = set()
     for memory in fix_memories(turns):
         if _NAMED_BY_CHECK.search(memory.last.error_line):
             continue
         said, cause = _cause(turns, memory, places)
         if said is None or cause in told or _is_denied(turns, memory, places):
+            continue
+        passed, words = places.get(memory.passed.uuid, (memory.turn, 0)), prefixes(content_words(cause))
+        if any(place > passed and named & words for place, named in takings_back):
             continue
         told.add(cause)
         yield _fix(turns[memory.turn], memory, said, _LABEL.sub("", cause))
@@ -215,6 +239,23 @@ def _is_denied(turns: Sequence[Turn], memory: FixMemory, places: Mapping[str, tu
     after = [typed_text(said.text) for said in turns[memory.turn].users_texts if places.get(said.uuid, passed) > passed]
     after.append(next(filter(None, map(typed_prompt, islice(turns, memory.turn + 1, None))), ""))
     return any(_UNMENDED.search(typed[:MAX_DENIAL_CHARACTERS]) for typed in after)
+
+
+def _takings_back(
+    turns: Sequence[Turn], places: Mapping[str, tuple[int, int]]
+) -> list[tuple[tuple[int, int], frozenset[str]]]:
+    """Return where the assistant or the user says that something was not the cause, and the words that name it."""
+    found = []
+    for number, turn in enumerate(turns):
+        for said in turn.said:
+            if said.role not in (Role.USER, Role.ASSISTANT) or is_own(said.text) or not _TAKES_BACK.search(said.text):
+                continue
+            text = typed_text(said.text) if said.role is Role.USER else said.text
+            for sentence in sentences(plain(text)):
+                if _TAKES_BACK.search(sentence):
+                    named = prefixes(content_words(sentence) - _TAKING_BACK)
+                    found.append((places.get(said.uuid, (number, 0)), named))
+    return found
 
 
 def _fix(turn: Turn, memory: FixMemory, said: TextBlock, cause: str) -> Candidate:
@@ -308,11 +349,13 @@ def commits(turns: Sequence[Turn]) -> Iterator[Candidate]:
     """Yield a candidate for each commit of a session with a message that gives a reason, in order.
 
     The summary consists of the subject and the sentences of the body that give a reason, without lists of changes.
+    Commits that the session took back are left out.
     """
     last_commit = -1
+    undone = _undone_commits(action for turn in turns for action in turn.actions)
     for number, turn in enumerate(turns):
         for action in turn.actions:
-            if not _has_committed(action):
+            if not _has_committed(action) or action.uuid in undone:
                 continue
             subject, body = read_message(action.command)
             kind = _TYPE.match(subject)
@@ -326,8 +369,53 @@ def commits(turns: Sequence[Turn]) -> Iterator[Candidate]:
 
 def _has_committed(action: Action) -> bool:
     """Return True if a commit is proven by the output of its command or, if that is hidden, by its exit status."""
-    is_passed = action.is_error is False and not action.is_refused
-    return bool(action.commit) or (is_passed and not hides_status(action.command))
+    return bool(action.commit) or (_has_passed(action) and not hides_status(action.command))
+
+
+def _has_passed(action: Action) -> bool:
+    return action.is_error is False and not action.is_refused
+
+
+def _undone_commits(actions: Iterable[Action]) -> set[str]:
+    """Return the ids of the calls whose commits the session later reverted, or discarded by a hard reset.
+
+    ``HEAD`` is known only while nothing but commits and calls that change no history have followed. A commit that is
+    named again after it was undone may be back.
+    """
+    latest: list[set[str]] = []
+    named: dict[str, str] = {}
+    undone: set[str] = set()
+    for action in actions:
+        if "git" not in action.command:
+            continue
+        passed = list(git_calls(part_with_known_status(action.command))) if _has_passed(action) else []
+        for words in git_calls(action.command):
+            if words[0] in _KEEP_HEAD:
+                continue
+            if words not in passed:
+                latest.clear()
+                continue
+            meant = {uuid for sha, uuid in named.items() if any(word.startswith(sha) for word in words)}
+            before = [back for back in map(_number_before_head, words[1:]) if back is not None]
+            if words[0] == "revert":
+                undone |= meant.union(*(latest[-1 - back] for back in before if back < len(latest)))
+            elif words[0] == "reset" and "--hard" in words and before and 0 < before[0] <= len(latest):
+                undone = undone.union(*latest[-before[0] :])
+            else:
+                undone -= meant
+            latest.clear()
+        if _has_committed(action) and read_message(action.command)[0]:
+            amended = latest.pop() if latest and "--amend" in action.command else set()
+            latest.append(amended | {action.uuid})
+            if sha := action.commit.partition(" ")[0]:
+                named[sha[:7]] = action.uuid
+    return undone
+
+
+def _number_before_head(name: str) -> int | None:
+    """Return how many commits before the last one a name such as ``HEAD~2`` or ``@^`` is; None for other names."""
+    found = _HEAD_NAME.fullmatch(name)
+    return None if found is None else int(found["number"] or len(found["signs"]))
 
 
 def _reasons(body: str) -> list[str]:
