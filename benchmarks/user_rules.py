@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from linear_fit import Weights, fit, write
 
-from engram.extraction.user_rules import WEIGHTS, Refusal, judge, sentences_in
+from engram.extraction.user_rules import WEIGHTS, RuleRefusal, judge, sentences_in
 from engram.text.linear_model import LinearModel
 from engram.trust.voice import typed_text
 
@@ -125,7 +125,7 @@ def measure(prompts: Sequence[Prompt], weights: dict[str, Weights], floor: float
             count["found"] += len(found)
             count["others"] += not prompt.rules
             count["wrong"] += bool(others)
-            count["orders"] += any(one.refusal is Refusal.ORDER for one in judged)
+            count["orders"] += any(one.refusal is RuleRefusal.ORDER for one in judged)
         if shows_misses:
             for rule in prompt.rules:
                 if rule not in found:

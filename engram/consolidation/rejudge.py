@@ -13,7 +13,7 @@ from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.rule_endings import takings_back
 from engram.extraction.user_rules import (
     Judgement,
-    Refusal,
+    RuleRefusal,
     judge,
     lays_down_for_all_projects,
     scope_of,
@@ -241,7 +241,7 @@ def _judge_again(store: Store, memory: Memory) -> _Verdict:
     if found is None:
         return _Verdict(why_not=NOT_WORDED)
     sessions = {entry.session_id for entry in evidence_of(store, memory.id) if entry.session_id}
-    if found.refusal is Refusal.ORDER and (len(sessions) > 1 or memory.confirmations):
+    if found.refusal is RuleRefusal.ORDER and (len(sessions) > 1 or memory.confirmations):
         found = replace(found, refusal=None)
     if found.refusal is not None:
         return _Verdict(why_not=found.refusal)
@@ -288,7 +288,9 @@ def _of_turn(store: Store, stored: StoredTurn, memory: Memory) -> list[Judgement
         judged += judge(typed, project=memory.project, following=following)
     takings = [taking for turn in later for typed in typed_texts(turn) for taking in takings_back(typed)]
     return [
-        replace(found, refusal=Refusal.TAKEN_BACK) if any(one.is_about(found.sentence) for one in takings) else found
+        replace(found, refusal=RuleRefusal.TAKEN_BACK)
+        if any(one.is_about(found.sentence) for one in takings)
+        else found
         for found in judged
     ]
 

@@ -12,7 +12,7 @@ from engram.enums import Scope, Source, Voice
 from engram.errors import Conflict
 from engram.extraction.candidate import MAX_NEAR_MEMORIES, ExtractionContext, NearMemory
 from engram.extraction.rule_endings import meant_by, takings_back
-from engram.extraction.user_rules import orders, says_the_same, typed_texts
+from engram.extraction.user_rules import is_same_order, orders, typed_texts
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories.judgements import JudgedMemory, is_kept_by_hand, judged_memories
 from engram.models.memories.memory_records import Memory, evidence_by_row, memories_of_ids, memories_of_session
@@ -144,7 +144,7 @@ class ContextBuilder:
             return False
         hits = search_passages(self.store, [words], MAX_SEARCHED_PASSAGES, project_id=self.session.own_project_id)
         texts = user_texts_elsewhere(self.store, [row_id for row_id, _ in hits], self.session.id, but_at_ms)
-        return any(says_the_same(order, other) for text in texts for other in orders(typed_text(text)))
+        return any(is_same_order(order, other) for text in texts for other in orders(typed_text(text)))
 
     def _nearest(
         self, turns: Sequence[StoredTurn], judged: Mapping[int, JudgedMemory], own: Sequence[Memory]

@@ -54,7 +54,7 @@ SAME_SHARE = 0.6
 MOST_WITHDRAWALS = 12
 
 
-class Refusal(StrEnum):
+class RuleRefusal(StrEnum):
     """Why a sentence that sounds like a rule is not kept as one."""
 
     QUESTION = "it is a question, or you asked what to think of it"
@@ -80,7 +80,9 @@ class Refusal(StrEnum):
 
 
 #: Refusals of sentences that may nevertheless be rules if their neighbours explain them.
-_OPEN = frozenset({Refusal.MOMENT, Refusal.DANGLING, Refusal.JOKE, Refusal.UNWORDED, Refusal.UNSURE})
+_OPEN = frozenset(
+    {RuleRefusal.MOMENT, RuleRefusal.DANGLING, RuleRefusal.JOKE, RuleRefusal.UNWORDED, RuleRefusal.UNSURE}
+)
 
 
 #: Beginnings, in any of the languages, of sentences that are nearly always rules.
@@ -105,7 +107,7 @@ class Judgement:
     #: True if its wording is permanent; False for an order that was repeated.
     is_lasting: bool = True
     #: Why it is not kept; None for a rule.
-    refusal: Refusal | None = None
+    refusal: RuleRefusal | None = None
 
 
 def judge(
@@ -147,16 +149,16 @@ def judge(
         if words.TEXT_FOLLOWS.match(sentence):
             dictated = statement.group
         found = _judge(sentence, statement, after, project, model)
-        if found is not None and statement.group == dictated and found.refusal in (None, Refusal.ORDER):
-            found = replace(found, refusal=Refusal.TEXT)
+        if found is not None and statement.group == dictated and found.refusal in (None, RuleRefusal.ORDER):
+            found = replace(found, refusal=RuleRefusal.TEXT)
         if found is not None and (ANNOUNCES.search(before) or QUESTIONED.search(after)):
-            found = replace(found, refusal=Refusal.QUESTION)
+            found = replace(found, refusal=RuleRefusal.QUESTION)
         is_option = statement.block is Block.BULLET and words.OPTIONS_HEADING.search(lead)
         if found is not None and found.refusal is None and (is_option or statement.group in enumerated):
-            found = replace(found, refusal=Refusal.LIST)
+            found = replace(found, refusal=RuleRefusal.LIST)
         if found is not None:
-            if is_dictated and found.refusal in (None, Refusal.ORDER):
-                found = replace(found, refusal=Refusal.PART)
+            if is_dictated and found.refusal in (None, RuleRefusal.ORDER):
+                found = replace(found, refusal=RuleRefusal.PART)
             is_listed = statement.block is Block.BULLET and not words.RULES_HEADING.search(statement.topic)
             is_part = (is_listed and _asks_for(lead)) or statement.group == built or words.BUILDS.search(sentence)
             if is_part and found.refusal is None and not _is_wider(sentence):
@@ -168,8 +170,8 @@ def judge(
             is_for_run = command is not None and not words.KEEPS.search(command[0])
             if place == 0 and found.refusal is None and is_for_run and not words.FROM_NOW_ON.search(sentence):
                 # The first words after a command concern only this run of the command, until they are said again.
-                found = replace(found, refusal=Refusal.ORDER)
-            if found.refusal is Refusal.ORDER and sentence in said_before:
+                found = replace(found, refusal=RuleRefusal.ORDER)
+            if found.refusal is RuleRefusal.ORDER and sentence in said_before:
                 found = replace(found, refusal=None, is_lasting=False)
             judged.append((place, found))
         if statement.block is Block.PROSE and _asks_for(sentence):
@@ -177,7 +179,7 @@ def judge(
     _take_back(judged, [sentence for sentence, _ in sentences], following)
     # This comes last, because a withdrawal that follows such a requirement means the requirement, not an earlier rule.
     return [
-        replace(found, refusal=Refusal.MOMENT) if place in required and found.refusal is None else found
+        replace(found, refusal=RuleRefusal.MOMENT) if place in required and found.refusal is None else found
         for place, found in judged
     ]
 
@@ -194,10 +196,10 @@ def rules(
 @cached_by_text
 def orders(typed: str) -> Sequence[str]:
     """Return the sentences of a prompt that become rules if the user says them again."""
-    return [found.sentence for found in judge(typed) if found.refusal is Refusal.ORDER]
+    return [found.sentence for found in judge(typed) if found.refusal is RuleRefusal.ORDER]
 
 
-def says_the_same(first: str, second: str) -> bool:
+def is_same_order(first: str, second: str) -> bool:
     """Return True if two orders say the same in nearly the same words."""
     (mine, denies), (theirs, also) = _content(first), _content(second)
     return denies == also and bool(mine and theirs) and len(mine & theirs) >= SAME_SHARE * len(mine | theirs)
@@ -232,7 +234,7 @@ def typed_prompt(turn: Turn | None) -> str:
 
 def is_rule(sentence: str) -> bool:
     """Return True if a sentence is a rule on its own, or an order that may have been given more than once."""
-    return any(found.refusal in (None, Refusal.ORDER) for found in judge(sentence))
+    return any(found.refusal in (None, RuleRefusal.ORDER) for found in judge(sentence))
 
 
 def lays_down_for_all_projects(typed: str, summary: str, project: str = "") -> bool:
@@ -289,10 +291,10 @@ def _judge(sentence: str, statement: Statement, after: str, project: str, model:
     refusal = _refusal(wording, statement, after)
     is_worded_so = beginning != "rule" or _has_lasting_word(sentence)
     if refusal is None and _is_remembered_for_now(sentence, after):
-        refusal = Refusal.MOMENT
+        refusal = RuleRefusal.MOMENT
     if refusal is None and not (is_worded_so and score >= floors[beginning]):
-        by_words = Refusal.UNSURE if is_worded_so else Refusal.UNWORDED
-        refusal = Refusal.ORDER if is_order and score >= floors["order"] else by_words
+        by_words = RuleRefusal.UNSURE if is_worded_so else RuleRefusal.UNWORDED
+        refusal = RuleRefusal.ORDER if is_order and score >= floors["order"] else by_words
     is_decision = words.TEAM.search(sentence) or languages.DECIDES.search(sentence)
     return Judgement(
         sentence,
@@ -364,38 +366,38 @@ def shipped_model() -> LinearModel:
     return load_model(WEIGHTS)
 
 
-def _refusal(sentence: str, statement: Statement, after: str) -> Refusal | None:
+def _refusal(sentence: str, statement: Statement, after: str) -> RuleRefusal | None:
     """Return the reason that disqualifies a sentence, however lasting it sounds; None if there is none."""
     if words.QUESTION.search(words.PARENTHESIS.sub("", sentence).strip()):
-        return Refusal.QUESTION
+        return RuleRefusal.QUESTION
     if statement.block is Block.ROW or (statement.block is Block.BULLET and not _is_in_rules(statement)):
-        return Refusal.LIST
+        return RuleRefusal.LIST
     if words.CHOICE.search(sentence):
-        return Refusal.LIST
+        return RuleRefusal.LIST
     if words.LAUGHS.search(sentence) or words.LAUGHS.search(after):
-        return Refusal.JOKE
+        return RuleRefusal.JOKE
     if words.MOMENT.search(sentence):
-        return Refusal.MOMENT
+        return RuleRefusal.MOMENT
     if words.ELSEWHERE.search(sentence) and not is_for_all_projects(sentence):
-        return Refusal.ELSEWHERE
+        return RuleRefusal.ELSEWHERE
     if words.ABOUT_A_TEXT.match(sentence) or words.TEXT_TO.match(sentence) or words.IN_BACKTICKS.match(sentence):
-        return Refusal.TEXT
+        return RuleRefusal.TEXT
     is_fact = words.REMINDS.search(sentence) or words.REMIND_OF_IT.search(after)
     if words.OF_THE_PROGRAM.match(sentence) and not (is_fact or words.PERSONAL.search(sentence)):
-        return Refusal.PRODUCT
+        return RuleRefusal.PRODUCT
     lead = words.LEAD.match(sentence)
     if lead and words.ATTRIBUTES.match(lead["lead"]):
-        return Refusal.UNSURE
+        return RuleRefusal.UNSURE
     if languages.PERHAPS.match(sentence) or words.REPORTS.search(sentence) or words.EXAMPLE.search(sentence):
-        return Refusal.UNSURE
+        return RuleRefusal.UNSURE
     if words.DANGLING.search(sentence):
-        return Refusal.DANGLING
+        return RuleRefusal.DANGLING
     if any(over.search(sentence) for over in (words.OVER, words.RULE_OVER, words.ALLOWED_AGAIN, words.DISMISSES)):
-        return Refusal.TAKEN_BACK
+        return RuleRefusal.TAKEN_BACK
     if DISAGREES.search(sentence) or DISAGREES.search(after):
-        return Refusal.TAKEN_BACK
+        return RuleRefusal.TAKEN_BACK
     if len(sentence) > MAX_CANDIDATE_SUMMARY_CHARACTERS or not MIN_WORDS <= languages.word_count(sentence) <= MAX_WORDS:
-        return Refusal.LENGTH
+        return RuleRefusal.LENGTH
     return None
 
 
@@ -425,7 +427,10 @@ def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], fo
     withdrawals = sum(takes_back(said) or correction_in(said) is not None for said in (*sentences, *after))
     if withdrawals > MOST_WITHDRAWALS:
         judged[:] = [
-            (at, replace(found, refusal=Refusal.TAKEN_BACK) if found.refusal in (None, Refusal.ORDER) else found)
+            (
+                at,
+                replace(found, refusal=RuleRefusal.TAKEN_BACK) if found.refusal in (None, RuleRefusal.ORDER) else found,
+            )
             for at, found in judged
         ]
         return
@@ -480,7 +485,7 @@ def _refuse(
         n
         for n, (place, found) in enumerate(judged)
         if at - within <= place < at + with_own
-        and found.refusal in (None, Refusal.ORDER)
+        and found.refusal in (None, RuleRefusal.ORDER)
         and forbids in (None, _forbids(found.sentence))
     ]
     said = prefixes(content_words(sentence) - EMPTY_WORDS)
@@ -494,7 +499,7 @@ def _refuse(
     own = [n for n in rules_before if judged[n][0] == at]
     for n in {*chosen, *own}:
         place, found = judged[n]
-        judged[n] = (place, replace(found, refusal=Refusal.TAKEN_BACK))
+        judged[n] = (place, replace(found, refusal=RuleRefusal.TAKEN_BACK))
 
 
 def sentences_in(typed: str) -> Iterator[tuple[str, Statement]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from engram.enums import Kind, Scope, Source, Status, Voice
 from engram.errors import BadRequest
-from engram.extraction.user_rules import says_the_same
+from engram.extraction.user_rules import is_same_order
 from engram.models.engine.transaction import Store
 from engram.models.memories.judgements import Usefulness, usefulness_of
 from engram.models.memories.memory_records import Memory, evidence_of
@@ -164,7 +164,7 @@ def _rules_of_two_projects(store: Store) -> list[tuple[Memory, Line]]:
     for project in list_projects(store):
         for memory in current_memories(store, project.id):
             if memory.voice == Voice.USER and memory.scope == Scope.PROJECT and _is_rule(memory):
-                same = next((group for group in groups if says_the_same(group[0].summary, memory.summary)), None)
+                same = next((group for group in groups if is_same_order(group[0].summary, memory.summary)), None)
                 if same is None:
                     groups.append([memory])
                 else:

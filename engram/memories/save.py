@@ -9,7 +9,7 @@ from typing import Any
 
 from engram.enums import Actor, Importance, Judgement, Kind, Scope, Source, Status, Voice
 from engram.errors import BadRequest, NotFound
-from engram.extraction.user_rules import Refusal, judge
+from engram.extraction.user_rules import RuleRefusal, judge
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories import memory_changes, memory_records, watermarks
 from engram.models.memories.judgements import (
@@ -141,7 +141,7 @@ def kind_of_saved(text: str) -> Kind:
     What the user saves is meant to last, so even an order for one occasion counts as a rule.
     """
     judged_sentences = judge(first_sentence(text))
-    rule = next((sentence for sentence in judged_sentences if sentence.refusal in (None, Refusal.ORDER)), None)
+    rule = next((sentence for sentence in judged_sentences if sentence.refusal in (None, RuleRefusal.ORDER)), None)
     return Kind.FACT if rule is None else rule.kind
 
 

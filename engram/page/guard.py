@@ -9,7 +9,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from engram.page.page_access import CHECKS, Access, Check, Refusal, RequestHead
+from engram.page.page_access import CHECKS, Access, AccessDenied, Check, RequestHead
 
 # -- The headers of every response: what the browser may load, run, frame and cache.
 
@@ -93,7 +93,7 @@ class Guard:
         scope.setdefault("state", {})["nonce"] = nonce
         await self._app(scope, receive, send_with_headers)
 
-    def _refusal(self, scope: Scope) -> Refusal | None:
+    def _refusal(self, scope: Scope) -> AccessDenied | None:
         head = _head_of(scope)
         for check in self._checks:
             refusal = check(self._access, head)

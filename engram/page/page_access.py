@@ -80,30 +80,30 @@ class RequestHead:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class AccessDenied:
     status: int
     reason: str
 
 
-Check = Callable[[Access, RequestHead], Refusal | None]
+Check = Callable[[Access, RequestHead], AccessDenied | None]
 
 
-def check_host(access: Access, head: RequestHead) -> Refusal | None:
+def check_host(access: Access, head: RequestHead) -> AccessDenied | None:
     """Refuse a foreign host name that was made to point here (DNS rebinding)."""
-    return None if head.headers.get("host") == access.host else Refusal(421, "this address does not exist")
+    return None if head.headers.get("host") == access.host else AccessDenied(421, "this address does not exist")
 
 
-def check_site(access: Access, head: RequestHead) -> Refusal | None:
+def check_site(access: Access, head: RequestHead) -> AccessDenied | None:
     """Refuse requests from other pages, even those from other ports of this machine, which count as the same site."""
     if head.is_entry:
         return None
     allowed = OWN_SITES[:1] if head.is_write else OWN_SITES
     if head.headers.get("sec-fetch-site") in allowed:
         return None
-    return Refusal(403, "the request came from another page, or from a browser that is too old; use: engram ui")
+    return AccessDenied(403, "the request came from another page, or from a browser that is too old; use: engram ui")
 
 
-def check_cookie(access: Access, head: RequestHead) -> Refusal | None:
+def check_cookie(access: Access, head: RequestHead) -> AccessDenied | None:
     """Refuse clients that did not use the one-time entry."""
     if head.is_entry:
         return None
@@ -112,21 +112,21 @@ def check_cookie(access: Access, head: RequestHead) -> Refusal | None:
     kept = next((value for name, _, value in pairs if name == COOKIE), "")
     if secrets.compare_digest(kept.encode(), access.secret.encode()):
         return None
-    return Refusal(403, "this page is closed; open it again with: engram ui")
+    return AccessDenied(403, "this page is closed; open it again with: engram ui")
 
 
-def check_origin(access: Access, head: RequestHead) -> Refusal | None:
+def check_origin(access: Access, head: RequestHead) -> AccessDenied | None:
     """Refuse a change that was not requested by this page."""
     if not head.is_write or head.headers.get("origin") == access.origin:
         return None
-    return Refusal(403, "changes must come from the page itself")
+    return AccessDenied(403, "changes must come from the page itself")
 
 
-def check_sender(access: Access, head: RequestHead) -> Refusal | None:
+def check_sender(access: Access, head: RequestHead) -> AccessDenied | None:
     """Refuse a change from a plain form: the page's own scripts add a header that no form can add."""
     if not head.is_write or head.headers.get("hx-request") == "true":
         return None
-    return Refusal(403, "changes must come from the page's own buttons")
+    return AccessDenied(403, "changes must come from the page's own buttons")
 
 
 #: All checks, in order.

@@ -8,7 +8,7 @@ from typing import Any
 
 from engram.enums import Channel, Verdict
 from engram.errors import NotFound
-from engram.extraction.user_rules import MIN_WORDS, Judgement, Refusal, judge, typed_prompt, typed_texts
+from engram.extraction.user_rules import MIN_WORDS, Judgement, RuleRefusal, judge, typed_prompt, typed_texts
 from engram.models.engine.meta import made_at_ms
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import find_memory, memories_of_session
@@ -125,7 +125,7 @@ def _no_rules(store: Store, session_id: str, turns: Sequence[StoredTurn]) -> dic
             if judgement.refusal is not None
             and judgement.sentence not in kept
             # Nobody would take a prompt such as "commit" for a rule.
-            and not (judgement.refusal is Refusal.LENGTH and word_count(judgement.sentence) < MIN_WORDS)
+            and not (judgement.refusal is RuleRefusal.LENGTH and word_count(judgement.sentence) < MIN_WORDS)
         )
     return found
 

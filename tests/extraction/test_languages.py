@@ -8,7 +8,7 @@ from made_turns import Make
 from engram.enums import Kind, Scope, Status, Voice
 from engram.extraction.candidate import ExtractionContext
 from engram.extraction.local.local_extractor import LocalExtractor
-from engram.extraction.user_rules import Refusal, judge, lays_down_for_all_projects, rules, scope_of
+from engram.extraction.user_rules import RuleRefusal, judge, lays_down_for_all_projects, rules, scope_of
 from engram.text.languages import sentences_of, word_count
 from tests.each_case import each_case
 
@@ -57,7 +57,7 @@ def test_a_directive_is_kept_word_for_word_as_the_users(language: str, make: typ
     ],
 )
 def test_orders_in_other_languages_are_known_and_alone_make_no_rule(sentence: str) -> None:
-    assert [found.refusal for found in judge(sentence)] == [Refusal.ORDER]
+    assert [found.refusal for found in judge(sentence)] == [RuleRefusal.ORDER]
 
 
 @pytest.mark.parametrize(

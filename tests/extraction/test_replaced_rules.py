@@ -9,7 +9,7 @@ from engram.enums import Actor, Status, Voice
 from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.rule_endings import takings_back
-from engram.extraction.user_rules import Refusal, judge, rules
+from engram.extraction.user_rules import RuleRefusal, judge, rules
 from engram.memories.save import pin_memory
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import all_memories
@@ -230,4 +230,4 @@ def test_what_only_resembles_one_is_not(prompt: str) -> None:
 
 
 def test_a_guess_says_why_it_is_not_a_rule() -> None:
-    assert [found.refusal for found in judge("For the future: perhaps we use Redis.")] == [Refusal.UNSURE]
+    assert [found.refusal for found in judge("For the future: perhaps we use Redis.")] == [RuleRefusal.UNSURE]

@@ -90,8 +90,8 @@ def test_a_very_long_sentence_is_not_a_rule_and_its_end_is_heeded() -> None:
     (found,) = user_rules.judge(f"{long}more.")
     (asked,) = user_rules.judge(f"{long}more?")
 
-    assert found.refusal is user_rules.Refusal.LENGTH
-    assert asked.refusal is user_rules.Refusal.QUESTION
+    assert found.refusal is user_rules.RuleRefusal.LENGTH
+    assert asked.refusal is user_rules.RuleRefusal.QUESTION
     assert not user_rules.rules(f"Scratch that, always use {'packages-and-' * 100}.")
     assert user_rules.rules("Scratch that, always use uv.")
 

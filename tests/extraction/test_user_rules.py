@@ -16,13 +16,13 @@ from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
 from engram.extraction.rule_words import ENUMERATION
 from engram.extraction.user_rules import (
-    Refusal,
+    RuleRefusal,
     is_rule,
+    is_same_order,
     judge,
     lays_down_for_all_projects,
     orders,
     rules,
-    says_the_same,
     scope_of,
     typed_texts,
 )
@@ -497,23 +497,26 @@ def test_whatever_is_less_is_not_a_rule(prompt: str) -> None:
 @pytest.mark.parametrize(
     ("refusal", "prompt"),
     [
-        (Refusal.QUESTION, "Should we never push to main from a laptop?"),
-        (Refusal.LIST, "Which one?\n\n- always run the linter before a commit\n- never run it"),
-        (Refusal.TAKEN_BACK, "Never push to main. Scratch that, you may."),
-        (Refusal.PART, "Act as a reviewer. Never push to main."),
-        (Refusal.LENGTH, "Never push to main, " * 15 + "please."),
-        (Refusal.ORDER, "Don't push to main."),
-        (Refusal.MOMENT, "Never touch the tests for now."),
-        (Refusal.ELSEWHERE, "We always squash in the other repo."),
-        (Refusal.TEXT, "Write on the sign: never push to main."),
-        (Refusal.DANGLING, "Always do it like that."),
-        (Refusal.JOKE, "Never push to main lol"),
-        (Refusal.UNWORDED, "We build with bazel and nothing else."),
-        (Refusal.UNSURE, "I always get a 403 on logout."),
-        (Refusal.UNSURE, "Say why. Like agent A -> git stash -> agent B starts (but never commits) -> git stash pop"),
+        (RuleRefusal.QUESTION, "Should we never push to main from a laptop?"),
+        (RuleRefusal.LIST, "Which one?\n\n- always run the linter before a commit\n- never run it"),
+        (RuleRefusal.TAKEN_BACK, "Never push to main. Scratch that, you may."),
+        (RuleRefusal.PART, "Act as a reviewer. Never push to main."),
+        (RuleRefusal.LENGTH, "Never push to main, " * 15 + "please."),
+        (RuleRefusal.ORDER, "Don't push to main."),
+        (RuleRefusal.MOMENT, "Never touch the tests for now."),
+        (RuleRefusal.ELSEWHERE, "We always squash in the other repo."),
+        (RuleRefusal.TEXT, "Write on the sign: never push to main."),
+        (RuleRefusal.DANGLING, "Always do it like that."),
+        (RuleRefusal.JOKE, "Never push to main lol"),
+        (RuleRefusal.UNWORDED, "We build with bazel and nothing else."),
+        (RuleRefusal.UNSURE, "I always get a 403 on logout."),
+        (
+            RuleRefusal.UNSURE,
+            "Say why. Like agent A -> git stash -> agent B starts (but never commits) -> git stash pop",
+        ),
     ],
 )
-def test_a_sentence_that_sounds_like_a_rule_is_told_why_it_is_none(refusal: Refusal, prompt: str) -> None:
+def test_a_sentence_that_sounds_like_a_rule_is_told_why_it_is_none(refusal: RuleRefusal, prompt: str) -> None:
     assert refusal in [found.refusal for found in judge(prompt)]
 
 
@@ -523,7 +526,7 @@ def test_a_sentence_that_sounds_like_a_rule_is_told_why_it_is_none(refusal: Refu
 def test_with_the_words_that_a_refusal_advises_a_sentence_becomes_a_rule(sentence: str) -> None:
     (found,) = judge(sentence)
 
-    assert found.refusal in (Refusal.ORDER, Refusal.UNWORDED)
+    assert found.refusal in (RuleRefusal.ORDER, RuleRefusal.UNWORDED)
     assert "“from now on”" in found.refusal
     assert rules(f"From now on, {sentence[0].lower()}{sentence[1:]}")
 
@@ -672,7 +675,7 @@ def test_a_question_or_a_text_beside_a_rule_is_not_about_it(prompt: str) -> None
     ],
 )
 def test_every_rule_is_withdrawn_where_all_are_meant(prompt: str, following: str) -> None:
-    assert [found.refusal for found in judge(prompt, following=following)] == [Refusal.TAKEN_BACK] * 2
+    assert [found.refusal for found in judge(prompt, following=following)] == [RuleRefusal.TAKEN_BACK] * 2
 
 
 def test_all_of_something_else_withdraws_the_last_rule_alone() -> None:
@@ -717,8 +720,8 @@ def test_an_order_becomes_a_rule_when_it_was_said_before() -> None:
     (found,) = rules(order, said_before=frozenset(orders(order)))
 
     assert (found.sentence, found.is_lasting) == (order, False)
-    assert says_the_same(order, "don't wrap the long lines in markdown")
-    assert not says_the_same(order, "Please wrap long lines in Markdown.")
+    assert is_same_order(order, "don't wrap the long lines in markdown")
+    assert not is_same_order(order, "Please wrap long lines in Markdown.")
     assert is_rule(order)
 
 
@@ -732,7 +735,7 @@ def test_behind_a_command_the_first_sentence_waits_and_what_follows_is_judged() 
     prompt = "/weigh Always use kilograms. From now on never round up the weights."
 
     assert [(found.sentence, found.refusal) for found in judge(prompt)] == [
-        ("Always use kilograms.", Refusal.ORDER),
+        ("Always use kilograms.", RuleRefusal.ORDER),
         ("From now on never round up the weights.", None),
     ]
     assert [found.sentence for found in rules(prompt, said_before=frozenset(orders(prompt)))] == [
@@ -1125,7 +1128,7 @@ def test_why_says_which_sentences_are_not_rules(workshop: Workshop) -> None:
     (moment,) = why_session(workshop.store, session_id, find_session(workshop.store, session_id)).moments
 
     assert moment.to_json({})["no_rules"] == [
-        {"sentence": "Never touch the tests for now.", "why": Refusal.MOMENT.value}
+        {"sentence": "Never touch the tests for now.", "why": RuleRefusal.MOMENT.value}
     ]
 
 

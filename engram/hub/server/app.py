@@ -184,7 +184,7 @@ MAX_WAIT_SECONDS = 55.0
 Handler = Callable[["Service", Asker, dict[str, Any]], Any]
 
 
-class Refusal(Exception):
+class RequestRefused(Exception):
     """Refuses a request with a status and a reason."""
 
     def __init__(self, status: int, reason: str) -> None:
@@ -219,12 +219,12 @@ class Service:
         now = self.clock.steady_seconds()
         self._wrong_codes = [at for at in self._wrong_codes if now - at < 60]
         if len(self._wrong_codes) >= MAX_WRONG_CODES:
-            raise Refusal(429, "too many wrong codes were tried: wait a minute")
+            raise RequestRefused(429, "too many wrong codes were tried: wait a minute")
         try:
             yield
         except Unknown:
             self._wrong_codes.append(now)
-            raise Refusal(403, "the code is wrong, used up or too old: make a new one") from None
+            raise RequestRefused(403, "the code is wrong, used up or too old: make a new one") from None
 
     # -- rounds
 
@@ -382,7 +382,7 @@ async def _answer(service: Service, request: Request, what: str) -> tuple[int, b
         raise NotFound("there is no such request")
     except Unknown:
         return 401, _error("the hub does not know this machine, or has shut it out: join the hub again"), device
-    except Refusal as error:
+    except RequestRefused as error:
         return error.status, _error(str(error)), device
     except IsCopy:
         return 409, _error("another copy of this machine has pushed: begin a new round"), device
@@ -410,7 +410,7 @@ async def _body(request: Request, limit_bytes: int) -> bytes:
     async for part in request.stream():
         size += len(part)
         if size > limit_bytes:
-            raise Refusal(413, f"a request may have at most {limit_bytes} bytes")
+            raise RequestRefused(413, f"a request may have at most {limit_bytes} bytes")
         parts.append(part)
     return b"".join(parts)
 
