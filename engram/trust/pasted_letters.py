@@ -115,7 +115,9 @@ _SPEAKER = lazy_regex(r"\s*@?(?P<name>[^\W\d_a-z][\w.'-]{0,20}(?: [^\W\d_a-z][\w
 _NAMED = lazy_regex(r"@?(?P<name>[^\W\d_][\w.-]{1,20}):\s+\S")
 _LABEL = lazy_regex(
     r"(?i)note|notes|todo|fixme|example|rule|important|warning|goal|question|answer|bug|fix|step|context|file|path|"
-    r"url|option|idea|problem|issue|expected|actual|test|error|always|never"
+    r"url|option|idea|problem|issue|expected|actual|tests?|error|always|never|before|after|input|output|given|when|then|"
+    r"and|old|new|good|bad|pros?|cons?|default|source|target|front-?end|back-?end|api|db|database|ui|cli|ci|docs|prod|"
+    r"staging"
 )
 _COMMENTED = lazy_regex(
     r"(?i)\s*@?[\w.-]+(?: [\w.-]+)?\s+(?:\(\w+\)\s+)?(?:commented|opened this|left a comment|added a comment|"

@@ -360,3 +360,14 @@ def test_what_others_say_is_not_typed_in_any_language(pasted: str) -> None:
 )
 def test_what_the_user_introduces_as_their_own_is_typed(typed: str) -> None:
     assert "deploy on Friday" in typed_text(typed.replace("ORDER", "we always deploy on Friday"))
+
+
+@each_case(
+    ("first", "second"),
+    [("Before", "After"), ("Given", "Then"), ("Input", "Output"), ("Old", "New"), ("API", "DB"), ("Pros", "Cons")],
+)
+def test_a_list_whose_labels_return_is_no_conversation(first: str, second: str) -> None:
+    text = f"{first}: one\n{second}: two\n{first}: three\n{second}: four\nAlways keep this form."
+
+    assert typed_text(text) == text
+    assert typed_text(text.replace(first, "Anna").replace(second, "Bob")) == ""
