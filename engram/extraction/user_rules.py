@@ -24,7 +24,7 @@ from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS
 from engram.system.cached import cached_by_text
 from engram.text import languages
 from engram.text.linear_model import LinearModel, features, load_model
-from engram.text.replacements import replacement_in
+from engram.text.replacements import ended_in, replacement_in
 from engram.text.splitting import Block, Statement, plain, split
 from engram.text.splitting import sentences as sentences_of
 from engram.text.withdrawals import (
@@ -392,7 +392,8 @@ def _refusal(sentence: str, statement: Statement, after: str) -> RuleRefusal | N
         return RuleRefusal.UNSURE
     if words.DANGLING.search(sentence):
         return RuleRefusal.DANGLING
-    if any(over.search(sentence) for over in (words.OVER, words.RULE_OVER, words.ALLOWED_AGAIN, words.DISMISSES)):
+    ends = (words.OVER, words.RULE_OVER, words.ALLOWED_AGAIN, words.DISMISSES)
+    if any(over.search(sentence) for over in ends) or ended_in(sentence):
         return RuleRefusal.TAKEN_BACK
     if DISAGREES.search(sentence) or DISAGREES.search(after):
         return RuleRefusal.TAKEN_BACK

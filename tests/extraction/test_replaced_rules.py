@@ -51,6 +51,10 @@ def extracted(workshop: Workshop, session: str) -> dict[str, Status]:
         ("wir verwenden immer npm", "ab jetzt nehmen wir pnpm statt npm"),
         ("usiamo sempre yarn", "adesso usiamo pnpm invece di yarn"),
         ("zawsze używamy yarn", "przeszliśmy z yarn na pnpm"),
+        ("必ず TypeScript で書いてください。", "その TypeScript のルールはもう要らない"),
+        ("必ず TypeScript で書いてください。", "TypeScriptのルールはもう不要です。"),
+        ("항상 TypeScript로 작성하세요.", "그 TypeScript 규칙은 이제 필요 없어요"),
+        ("항상 TypeScript로 작성하세요.", "TypeScript 규칙은 더 이상 적용하지 마."),
     ],
 )
 def test_a_rule_in_favour_of_what_was_left_is_over(workshop: Workshop, rule: str, said: str) -> None:
@@ -92,6 +96,9 @@ def test_a_rule_in_favour_of_what_was_left_is_over(workshop: Workshop, rule: str
         ("always use react query for fetching", "we moved from react to preact"),
         ("we always use GitHub Actions", "we moved from GitHub to GitLab"),
         ("immer den Linter vor dem Commit laufen lassen", "das mit den Farben gilt nicht mehr"),
+        ("必ず TypeScript で書いてください。", "Python のルールはもう要らない"),
+        ("必ず TypeScript で書いてください。", "TypeScript のルールは必要ですか"),
+        ("항상 TypeScript로 작성하세요.", "Python 규칙은 이제 필요 없어요"),
         # What this project left is still used in the others.
         ("In all my projects always use npm.", "we moved from npm to pnpm"),
         # Sorry for something else.

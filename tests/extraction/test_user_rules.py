@@ -291,6 +291,8 @@ REFUSED = {
         "Please don't change the migration, just explain it.",
         "For this PR, never touch the tests.",
         "In this branch only, never run the formatter.",
+        "Always use double quotes for these files only.",
+        "Only in these two modules, never use a global.",
         "Prefer the second option.",
         "Always pick option B.",
         "Always use tabs in this file.",
