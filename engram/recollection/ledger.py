@@ -24,8 +24,8 @@ from engram.recollection.render_bites import CHARACTERS_PER_TOKEN
 
 #: Verdicts that are not recorded: for an excluded folder, during a pause, and if no worker decided.
 NEVER_RECORDED = (Verdict.EXCLUDED, Verdict.PAUSED, Verdict.NO_RECORD, Verdict.BEFORE_ENGRAM)
-#: Maximum number of outcomes waiting to be stored. If there are more, such as when the disk is full, the oldest are
-#: dropped.
+#: Maximum number of outcomes, of bites and of other changes that wait to be stored. If there are more, such as when the
+#: disk is full, the oldest are dropped.
 MAX_UNWRITTEN = 1_000
 
 T = TypeVar("T")
@@ -133,7 +133,6 @@ class Ledger:
         if self._keeps(outcome):
             with self._lock:
                 self._unwritten_outcomes.append((outcome, cwd))
-                del self._unwritten_outcomes[:-MAX_UNWRITTEN]
 
     def _keeps(self, outcome: Outcome) -> bool:
         return self._keeps_outcomes and outcome.verdict not in NEVER_RECORDED
@@ -208,6 +207,8 @@ class Ledger:
 
     def _has_unwritten(self) -> bool:
         with self._lock:
+            for waiting in (self._unwritten, self._unwritten_outcomes, self._writers):
+                del waiting[:-MAX_UNWRITTEN]
             return bool(self._unwritten or self._unwritten_outcomes or self._writers)
 
     def _store_all(self) -> None:
@@ -218,7 +219,7 @@ class Ledger:
             _, write = writer
             write()
             with self._lock:
-                self._writers.remove(writer)
+                self._writers = _without(self._writers, [writer])
         completed = [self._scope.complete(outcome, cwd) for outcome, cwd in became]
         if shown or became:
             with self._store.transaction() as tx:

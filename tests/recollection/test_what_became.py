@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from recollecting import FACT, PROMPT, Scene
 
-from engram.enums import Channel, Scope, Status, Verdict
+from engram.enums import Channel, Importance, Scope, Status, Verdict, Voice
 from engram.errors import StoreError
 from engram.models import tables
 from engram.models.open_memory import open_store
@@ -19,7 +19,7 @@ from engram.models.sessions import prompt_outcomes, sessions
 from engram.models.sessions.prompt_outcomes import Outcome
 from engram.models.shown import injections
 from engram.models.work.work import pause
-from engram.recollection.choose_bites import FEATURES
+from engram.recollection.choose_bites import FEATURES, Bite
 from engram.recollection.recollection_service import RecollectionService
 from engram.search.searcher import Searcher
 
@@ -391,6 +391,18 @@ class TestWriting:
 
         assert len(became(memory)) == 1_000
         assert became(memory)[0].at_ms == 100
+
+    def test_bites_and_starts_that_wait_are_limited_too(self, memory: Scene) -> None:
+        ledger = memory.service._ledger
+        bite = Bite("ep_000000000001", "A line.", 0, Importance.NORMAL, Voice.ASSISTANT, 0.9, ())
+        for number in range(1_100):
+            ledger.note_shown(f"s{number}", "p1", [bite])
+            ledger.note_context_start(f"s{number}")
+
+        memory.service.write_down()
+
+        assert not ledger._has_unwritten()
+        assert [ledger.shown_ids(session) for session in ("s99", "s100")] == [set(), {bite.episode_id}]
 
 
 def test_the_model_counts_as_such(memory: Scene) -> None:
