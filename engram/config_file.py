@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import errno
 import re
@@ -92,7 +93,8 @@ def _rewrite(home: Path, name: str, value: object) -> bool:
     with locked_folder(home):
         # Raises an error for an unreadable file, so that it is not overwritten.
         read_config(path)
-        old = path.read_bytes().decode("utf-8-sig") if path.exists() else ""
+        before = path.read_bytes() if path.exists() else b""
+        old = before.decode("utf-8-sig")
         if path.exists() and not path.stat().st_mode & stat.S_IWUSR:
             raise SettingsError(f"{path} is read-only. Make it writable, or change it where it is generated")
         document = tomlkit.parse(old)
@@ -105,5 +107,6 @@ def _rewrite(home: Path, name: str, value: object) -> bool:
             new = new.replace("\r\n", "\n").replace("\n", "\r\n")
         if new == old:
             return False
-        write_target(path, new.encode("utf-8"))
+        mark = codecs.BOM_UTF8 if before.startswith(codecs.BOM_UTF8) else b""
+        write_target(path, mark + new.encode("utf-8"))
     return True

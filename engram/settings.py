@@ -47,7 +47,7 @@ class Settings:
     begins a group of settings.
     """
 
-    # Folders: where the memory is, and where your agents keep their sessions.
+    # Folders: where the memory and your agents' sessions are. Relative paths in config.toml begin at your home folder.
     #: The memory folder.
     home: Path = field(default_factory=default_home)
     #: Claude Code's configuration folder; its ``projects`` folder contains the transcripts.
@@ -308,12 +308,7 @@ def load(
         if name in sources:
             return
         try:
-            parsed = parse_value(name, value)
-            folders = _as_list(value) if name in FOLDER_LISTS else [str(value)] if isinstance(parsed, Path) else []
-            if source == "config.toml" and not all(os.path.isabs(os.path.expanduser(folder)) for folder in folders):
-                # Each process has its own current folder, so this would mean a different folder in each.
-                raise SettingsError(f"the setting {name} = {value!r} must be a full path, or begin with ~/")
-            values[name] = parsed
+            values[name] = parse_value(name, _from_user_home(name, value) if source == "config.toml" else value)
             sources[name] = source
         except SettingsError as error:
             if faults is None or source != "config.toml":
@@ -347,6 +342,21 @@ def load(
     for name in names:
         sources.setdefault(name, "default")
     return Loaded(Settings(**values), sources)
+
+
+def _from_user_home(name: str, value: Any) -> Any:
+    """Return a value of config.toml with its relative folders below the user's home folder.
+
+    Each process has its own current folder, in which they would mean a different folder.
+    """
+    if name in FOLDER_LISTS and isinstance(value, str | list):
+        return [_below_home(folder) for folder in _as_list(value)]
+    is_folder = typing.get_type_hints(Settings).get(name) is Path
+    return _below_home(value) if is_folder and isinstance(value, str) else value
+
+
+def _below_home(folder: str) -> str:
+    return folder if folder.startswith(("/", "~")) else f"~/{folder}"
 
 
 def _set_by(name: str, source: str) -> str:
@@ -412,6 +422,8 @@ def _as_type(name: str, value: Any, wanted: Any) -> Any:
         if wanted is bool:
             return _as_bool(value)
         if wanted is Path:
+            if not isinstance(value, str | Path):
+                raise ValueError("it must be a string")
             return absolute_path(str(value))
         if wanted in (int, float):
             return _as_number(value, wanted)

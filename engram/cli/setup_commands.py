@@ -481,10 +481,9 @@ def unset_setting(workspace: Workspace, name: str, as_json: bool) -> None:
     was_set = unset_value(_config_home(workspace), setting)
     if as_json:
         print_json({"setting": setting, "was_set": was_set})
-    elif not was_set:
-        click.echo(f"{setting} is not in config.toml.")
     elif setting in plain_settings(Settings()):
-        say(f"{setting} has its default again: {default_of(setting).replace('`', '')}")
+        default = default_of(setting).replace("`", "")
+        say(f"{setting} has its default again: {default}" if was_set else f"{setting} was not set. Default: {default}")
     else:
         say(f"{setting} is no longer in config.toml.")
     _note_override(workspace, setting)
