@@ -27,7 +27,7 @@ from engram.page.open_page import ensure_page, open_browser, stop_page
 from engram.page.page_access import ADDRESS, make_entry
 from engram.paths import Home, current_folder
 from engram.reports.engram_checks import Check, State, explain_missing, find_missing, offer_claude
-from engram.reports.health import STAGE_NAMES, Health, disk_trouble, home_bytes, status_to_json, take_health
+from engram.reports.health import FEW, STAGE_NAMES, Health, disk_trouble, home_bytes, status_to_json, take_health
 from engram.reports.hub_report import report_hubs
 from engram.reports.processes import ProcessState, is_held
 from engram.settings import MODEL_EXTRACTORS, Settings
@@ -89,7 +89,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
             ("model", f"{worker.model}, run by {worker.runtime}" if worker and worker.model else ""),
             ("extractor", _extractor(workspace.settings)),
             ("rewritten by model", _second_chances(chances, health)),
-            ("memory", f"{workspace.settings.home}, {home_bytes(workspace.settings.home) / 1e6:.1f} MB"),
+            ("memory folder", f"{workspace.settings.home}, {home_bytes(workspace.settings.home) / 1e6:.1f} MB"),
             ("transcripts", _transcripts(workspace.settings, health)),
             (
                 "agents",
@@ -102,8 +102,14 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
             ),
             (
                 "kept",
-                f"{number_of(totals.memories, 'memory')}, {totals.superseded} replaced, {totals.archived} archived, "
-                f"{totals.suspects} suspect",
+                f"{number_of(totals.memories, 'memory')}, {totals.superseded} replaced, {totals.archived} archived"
+                + f" ({FEW})" * (workspace.settings.extractor == "local"),
+            ),
+            (
+                "held back",
+                as_called_here(f"{number_of(totals.suspects, 'memory')} that look like planted orders: `engram review`")
+                if totals.suspects
+                else "",
             ),
             ("picked by rules", "" if picked is None else as_called_here(_picked(picked))),
             ("shown to Claude", f"{number_of(totals.injections, 'time')}"),
@@ -233,7 +239,7 @@ def _process(state: ProcessState, places: Home) -> str:
 # -- ``engram doctor``: what is wrong, and what to do about it.
 
 #: State → its colour, in the order of printing: what does not work comes first.
-_COLOURS = {State.BAD: "red", State.WARN: "yellow", State.OK: "green"}
+_COLOURS = {State.BAD: "red", State.WARN: "yellow", State.NOTE: "cyan", State.OK: "green"}
 
 
 @click.command("doctor")

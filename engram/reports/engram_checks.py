@@ -81,7 +81,9 @@ _SET_ASIDE = {
 
 class State(StrEnum):
     OK = "ok"
-    #: Works, but the user should know something.
+    #: Works, and there is nothing to do, but the user may want to know something.
+    NOTE = "note"
+    #: Works, but the user should do something, or decide.
     WARN = "warn"
     #: Does not work.
     BAD = "bad"
@@ -354,9 +356,9 @@ def _transcripts(settings: Settings, health: Health) -> Iterator[Check]:
         yield Check("transcripts", State.OK, f"{number_of(health.unread.found, 'file')} in {', '.join(readable)}")
     not_read = skipped(settings)
     for file in not_read[:MAX_LISTED_FAULTS]:
-        yield Check("not read", State.WARN, f"{file.path}: {file.reason}", _ADVICE_ON_SKIPPED, public="skipped")
+        yield Check("not read", State.NOTE, f"{file.path}: {file.reason}", _ADVICE_ON_SKIPPED, public="skipped")
     if len(not_read) > MAX_LISTED_FAULTS:
-        yield Check("not read", State.WARN, f"{len(not_read)} files, folders and links in all", _ADVICE_ON_SKIPPED)
+        yield Check("not read", State.NOTE, f"{len(not_read)} files, folders and links in all", _ADVICE_ON_SKIPPED)
 
 
 def _processes(settings: Settings, health: Health) -> Iterator[Check]:
@@ -426,15 +428,15 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
             advice = f"run: chmod u+r {shlex.quote(fault.path)}"
             yield Check("unreadable", State.WARN, f"{fault.path} can't be read", advice)
             continue
-        yield Check("unreadable", State.WARN, f"{where}: {fault.reason}", "nothing to do: the rest is read")
+        yield Check("unreadable", State.NOTE, f"{where}: {fault.reason}", "nothing to do: the rest is read")
     if totals.bad_lines > MAX_LISTED_FAULTS:
-        yield Check("unreadable", State.WARN, f"{totals.bad_lines} lines in all", "nothing to do: the rest is read")
+        yield Check("unreadable", State.NOTE, f"{totals.bad_lines} lines in all", "nothing to do: the rest is read")
     unknown = {name: len(turns) for name, turns in reading_progress.unknown_elements(store).items()}
     if unknown:
         most = sorted(unknown.items(), key=lambda item: (-item[1], item[0]))[:MAX_LISTED_FAULTS]
         yield Check(
             "unknown elements",
-            State.WARN,
+            State.NOTE,
             f"messages that don't count as your words: {', '.join(f'<{name}> {count}' for name, count in most)}",
             "nothing to do: a later version may recognise them",
             public=f"{sum(unknown.values())} messages",

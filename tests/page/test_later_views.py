@@ -475,7 +475,7 @@ def test_checks_that_one_command_settles_are_one_thing_to_do() -> None:
         told={"worker"},
     )
 
-    assert [fix.is_bad for fix in fixes] == [True, False, False, False]
+    assert [fix.state for fix in fixes] == ["bad", "warn", "warn", "warn"]
     assert [title for title, _ in fixes[0].found] == [TITLES["hooks"], TITLES["permission"]]
     assert "Claude is shown nothing" in fixes[0].found[0][1]
     assert fixes[0].advice == ("Run:", "engram install", "")
@@ -487,10 +487,10 @@ def test_checks_that_one_command_settles_are_one_thing_to_do() -> None:
 def test_what_needs_no_action_is_one_entry_apart_from_what_does(
     page: ServedPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def check(name: str, detail: str, advice: str) -> dict[str, str]:
-        return {"name": name, "state": "warn", "detail": detail, "advice": advice, "command": ""}
+    def check(name: str, state: str, detail: str, advice: str) -> dict[str, str]:
+        return {"name": name, "state": state, "detail": detail, "advice": advice, "command": ""}
 
-    checks = [check("unreadable", f"line {number}", "nothing to do: the rest is read") for number in (1, 2)]
+    checks = [check("unreadable", "note", f"line {number}", "nothing to do: the rest is read") for number in (1, 2)]
     monkeypatch.setattr(health, "ask_command", lambda *_: {"checks": checks})
     shown = page.see("health", "checks").text
 
@@ -498,7 +498,7 @@ def test_what_needs_no_action_is_one_entry_apart_from_what_does(
     assert "Good to know" in shown
     assert "Worth a look" not in shown
     assert "to look at" not in shown
-    checks.append(check("disk", "full", "free some space"))
+    checks.append(check("disk", "warn", "full", "free some space"))
     shown = page.see("health", "checks").text
     assert "Worth a look" in shown
     assert shown.index("free some space".capitalize()) < shown.index("Good to know")

@@ -25,6 +25,7 @@ from engram.page.view import (
     said,
     start_of,
 )
+from engram.reports.engram_checks import State
 from engram.reports.health import STAGE_NAMES, Health, StageHealth, take_health, take_vitals
 from engram.reports.hub_report import report_hubs
 from engram.reports.memory_report import ACTIONS, undo_in_words
@@ -60,8 +61,6 @@ TITLES = {
 }
 #: Failed check → its consequence, if the check's detail doesn't state it.
 EFFECTS = {"hooks": "Without these hooks, Claude Code does not call Engram, and Claude is shown nothing:"}
-#: The first words of the advice if no action is needed.
-SETTLED = "Nothing to do"
 #: Check → path and title of the view in which the user can resolve it.
 WHERE = {
     "given up": ("tasks", "Tasks"),
@@ -95,18 +94,13 @@ class Step:
 class Fix:
     """All findings that the same command or view resolves."""
 
-    is_bad: bool
+    state: State
     #: Title and detail of each check.
     found: tuple[tuple[str, str], ...]
     #: The advice before the command, the command, and the advice after it.
     advice: tuple[str, str, str]
     #: Path and title of the view that resolves it; None if there is none.
     where: tuple[str, str] | None
-
-    @property
-    def is_settled(self) -> bool:
-        """True if there is nothing to do about it."""
-        return self.advice[0].startswith(SETTLED)
 
 
 def show_checks(request: PageRequest) -> Answer:
@@ -116,10 +110,10 @@ def show_checks(request: PageRequest) -> Answer:
     told = {name for trouble in vitals.troubles() for name in (trouble.about, f"stage {trouble.about}")}
     fixes = list_fixes(checks, told)
     values = {
-        "bad": [fix for fix in fixes if fix.is_bad],
-        "doubtful": [fix for fix in fixes if not fix.is_bad and not fix.is_settled],
-        "settled": [fix for fix in fixes if not fix.is_bad and fix.is_settled],
-        "fine": [(_title(check), check["detail"]) for check in checks if check["state"] == "ok"],
+        "bad": [fix for fix in fixes if fix.state is State.BAD],
+        "doubtful": [fix for fix in fixes if fix.state is State.WARN],
+        "settled": [fix for fix in fixes if fix.state is State.NOTE],
+        "fine": [(_title(check), check["detail"]) for check in checks if check["state"] == State.OK],
         "troubles": len(list_troubles(vitals)),
     }
     return Answer("parts/checks.html", values)
@@ -133,17 +127,17 @@ def list_fixes(checks: Sequence[Mapping[str, str]], told: Collection[str]) -> li
     """
     by_way: dict[object, list[Mapping[str, str]]] = {}
     for check in checks:
-        if check["state"] != "ok" and check["name"] not in told:
+        if check["state"] != State.OK and check["name"] not in told:
             way = WHERE.get(check["name"]) or check["command"] or check["advice"] or check["name"]
             by_way.setdefault(way, []).append(check)
     fixes = []
     for some in by_way.values():
-        ordered = sorted(some, key=lambda check: check["state"] != "bad")
+        ordered = sorted(some, key=lambda check: check["state"] != State.BAD)
         first = ordered[0]
         before, command, after = first["advice"].partition(first["command"] or "\0")
         advice = (begun(before.strip()), command, "" if len(some) > 1 else begun(after.strip(" .;,")))
         found = tuple((_title(check), _detail(check)) for check in ordered)
-        fixes.append(Fix(first["state"] == "bad", found, advice, WHERE.get(first["name"])))
+        fixes.append(Fix(State(first["state"]), found, advice, WHERE.get(first["name"])))
     return fixes
 
 
@@ -153,7 +147,7 @@ def _title(check: Mapping[str, str]) -> str:
 
 def _detail(check: Mapping[str, str]) -> str:
     detail, effect = check["detail"], EFFECTS.get(check["name"], "")
-    return begun(f"{effect} {detail}" if effect and check["state"] == "bad" else detail)
+    return begun(f"{effect} {detail}" if effect and check["state"] == State.BAD else detail)
 
 
 def preview(request: PageRequest) -> Answer:
