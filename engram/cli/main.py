@@ -20,7 +20,7 @@ from engram.cli.workspace import Workspace, as_called_here, flags_from
 from engram.errors import BadRequest, BrokenDatabase, EngramError, HomeError
 from engram.paths import Home, absolute_path, check_private, default_home
 from engram.system.lazy_regex import lazy_regex
-from engram.trust.display import nearest_names, visible
+from engram.trust.display import as_arguments, nearest_names, visible
 from engram.vaults import OF_ALL_VAULTS
 from engram.version import VERSION
 
@@ -36,9 +36,9 @@ SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
         ({"timeline": "memory_commands"}, "List memories by time, latest first"),
         ({"sessions": "project_commands"}, "List sessions, or show everything about one"),
         ({"expand": "memory_commands"}, "Show a memory in full, or the turn of a quotation"),
-        ({"where": "why_commands"}, "Show where the work in this folder stands"),
-        ({"fix": "why_commands", "how": "why_commands"}, "Show what fixed an error, or how a tool was run here"),
-        ({"blame": "why_commands"}, "Show which memories and sessions touched a file"),
+        ({"where": "past_commands"}, "Show where the work in this folder stands"),
+        ({"fix": "past_commands", "how": "past_commands"}, "Show what fixed an error, or how a tool was run here"),
+        ({"blame": "past_commands"}, "Show which memories and sessions touched a file"),
     ),
     "Keep and fix": (
         ({"save": "memory_commands"}, "Save a text as a memory"),
@@ -430,7 +430,9 @@ def _message_of(error: click.ClickException) -> str:
     if isinstance(error, click.NoSuchOption):
         error = click.NoSuchOption(error.option_name, possibilities=_near_options(error), ctx=error.ctx)
         takes_text = error.ctx is not None and any(isinstance(one, click.Argument) for one in error.ctx.command.params)
-        dashes = " Put text that begins with - after --." if takes_text and not error.possibilities else ""
+        if takes_text and not error.possibilities and error.ctx is not None:
+            text = as_arguments(error.option_name)
+            dashes = f" If it is a text and not an option, write: {error.ctx.command_path} {text}"
     message = error.format_message()
     if not isinstance(error, click.UsageError) or error.ctx is None or "engram --help" in message:
         return message

@@ -13,7 +13,6 @@ from engram.cli.options import json_command, limit_option, project_option, tell
 from engram.cli.output import one_line, print_facts, print_json, print_table, safe, say, when
 from engram.cli.results import (
     Result,
-    in_folder,
     memory_about,
     pause_note,
     print_head,
@@ -60,6 +59,7 @@ from engram.reports.memory_report import (
     who_changed,
     whole_id,
 )
+from engram.search.hits import in_folder
 from engram.search.question import DAYS, end_of_day
 from engram.system.clock import impossible_day, iso_or_none, parse_time_ms
 from engram.text.splitting import end_of_list

@@ -19,7 +19,7 @@ from engram.cli.options import (
     yes_option,
 )
 from engram.cli.output import one_line, print_facts, print_json, print_table, safe, say, when
-from engram.cli.results import Result, all_memories, in_folder, memories_in_words, print_head, print_rest, print_titles
+from engram.cli.results import Result, all_memories, memories_in_words, print_head, print_rest, print_titles, resuming
 from engram.cli.workspace import Workspace, advise, find_project
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
@@ -50,7 +50,7 @@ from engram.models.projects.projects import find_project as find_project_row
 from engram.models.projects.projects import find_project_of_identity
 from engram.models.sessions.sessions import MAX_ROLLING_SUMMARY_CHARACTERS, list_sessions
 from engram.models.shown.usage import count_without_project
-from engram.paths import absolute_path, current_folder
+from engram.paths import absolute_path
 from engram.recollection.branch_state import resume_of
 from engram.reports.session_report import Activity, SessionReport, find_session_row, report_session, summarize_rows
 from engram.reports.settings_report import list_project_reports, move_to_json, sorting_to_json
@@ -495,7 +495,7 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
             require_alone("session_id", but=("limit",))
             session = find_session_row(store, session_id)
             report, resume = report_session(store, workspace.settings, session), resume_of(store, session)
-            command = in_folder(resume, session.cwd, current_folder())
+            command = resuming(resume, session.cwd)
             tell(as_json, report.to_json() | {"resume": resume or None}, lambda: _print_session(report, command))
             return
         place = find_project(store, workspace.settings, project)
@@ -538,7 +538,7 @@ def _print_session(report: SessionReport, resume: str) -> None:
     print_facts(
         [
             ("id", session.session_id),
-            ("resume", resume or "its transcript is gone"),
+            ("resume", resume),
             ("agent", title_of(session.agent)),
             ("project", ", ".join(filter(None, (summary.project, *summary.other_projects)))),
             ("folder", session.cwd),

@@ -6,7 +6,6 @@ wrapped to its width, with colour and bold text unless NO_COLOR is set; a pipe g
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,9 +19,11 @@ from engram.cli.workspace import Workspace, advise
 from engram.models.engine.transaction import Reader
 from engram.models.memories.memory_records import Memory
 from engram.models.projects.projects import name_of_scope, project_by_id
+from engram.models.sessions.sessions import sessions_of
 from engram.models.work.work import FOREVER_MS, current_pauses
-from engram.search.hit_lines import pull_request_of, remarks_of
-from engram.search.hits import NAMED_SPEAKER, SPEAKERS, PublicHit
+from engram.paths import current_folder
+from engram.search.hit_lines import NOT_RESUMABLE, pull_request_of, remarks_of
+from engram.search.hits import NAMED_SPEAKER, SPEAKERS, PublicHit, in_folder
 from engram.system.clock import day_of
 from engram.text.markdown import LineKind, paragraphs_of, readable_lines
 from engram.text.splitting import sentences
@@ -144,7 +145,7 @@ def memory_about(memory: Memory) -> list[str]:
     """Return where a memory belongs: its day, project, kind, and anything unusual about it."""
     flags = [name for name, is_set in (("pinned", memory.is_pinned), ("judged wrong", memory.is_lowered)) if is_set]
     status = "" if memory.status.is_current else memory.status.told
-    return [day_of(memory.created_at_ms), memory.project or "every project", memory.kind.value, status, *flags]
+    return [day_of(memory.created_at_ms), memory.place, memory.kind.value, status, *flags]
 
 
 def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> Result:
@@ -310,13 +311,14 @@ def _unsaid(lines: Sequence[str], said: str) -> Sequence[str]:
     return lines if len(left) == len(parts) else [" ".join(left)] if left else []
 
 
-def in_folder(command: str, folder: str, here: str) -> str:
-    """Return a command that resumes a session in the folder where it began, the only one where the agent finds it."""
-    if not command or not folder or folder == here or not os.path.isdir(folder):
-        return command
-    home = os.path.expanduser("~")
-    shown = f"~/{shlex.quote(folder[len(home) + 1 :])}" if folder.startswith(f"{home}/") else shlex.quote(folder)
-    return f"cd {shown} && {command}"
+def resuming(resume: str, folder: str) -> str:
+    """Return the command that resumes a session from the current folder, or why none does."""
+    return in_folder(resume, folder, current_folder()) or NOT_RESUMABLE
+
+
+def folders_of(store: Reader, session_ids: Iterable[str]) -> dict[str, str]:
+    """Return the folder in which each session began."""
+    return {name: session.cwd for name, session in sessions_of(store, set(session_ids)).items()}
 
 
 def _is_only_prompt(hit: PublicHit) -> bool:

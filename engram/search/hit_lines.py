@@ -130,6 +130,8 @@ VERBATIM = "Verbatim:"
 RETIRED = "No longer valid:"
 #: Marks hits from the reader's own session.
 OWN = "said in this session"
+#: Replaces the command that resumes a session.
+NOT_RESUMABLE = "its transcript is gone or was renamed"
 #: Precedes the assistant's last words in the turn of a passage.
 OUTCOME = "the assistant in the end:"
 
@@ -193,11 +195,12 @@ def is_verbatim(hit: PublicHit) -> bool:
 def session_line(hit: PublicHit, label: str) -> str:
     """Return the line of a hit's session, such as ``s1 (Round the VAT): claude --resume ID``.
 
-    Return "" if the title is unknown and the transcript is gone. A title that reads like an instruction is left out.
+    Return "" if the title is unknown and the session can't be resumed. A title that reads like an instruction is left
+    out.
     """
     named, resume = _named(hit.origin.session_title), hit.origin.resume
     if not resume:
-        return f"{label}{named}: its transcript is gone" if named else ""
+        return f"{label}{named}: {NOT_RESUMABLE}" if named else ""
     return f"{label}{named}: {resume}"
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from itertools import accumulate
@@ -173,6 +175,20 @@ class Origin:
     session_title: str = ""
     #: Folder in which its session began and its resume command works; "" in the same cases as the title.
     folder: str = ""
+
+
+def in_folder(command: str, folder: str, here: str) -> str:
+    """Return a command that resumes a session in the folder where it began, the only one where the agent finds it.
+
+    A folder that is gone is named after the command.
+    """
+    if not command or not folder or folder == here:
+        return command
+    if not os.path.isdir(folder):
+        return f"{command} (its folder {folder} is gone)"
+    home = os.path.expanduser("~")
+    shown = f"~/{shlex.quote(folder[len(home) + 1 :])}" if folder.startswith(f"{home}/") else shlex.quote(folder)
+    return f"cd {shown} && {command}"
 
 
 @dataclass(frozen=True, slots=True)

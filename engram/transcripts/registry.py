@@ -52,7 +52,7 @@ def has_answers(name: str) -> bool:
 
 
 def resume_command(agent_name: str, session_id: str, path: Path | None = None) -> str:
-    """Return the command that resumes a session; "" for an unknown agent."""
+    """Return the command that resumes a session; "" for an unknown agent, or if it can't be resumed."""
     agent = _agents.get(agent_name)
     return "" if agent is None else agent.resume_command(session_id, path)
 

@@ -108,7 +108,9 @@ def test_without_a_question_it_explains_the_last_prompt_and_names_the_questions(
     told, said = run_json("why"), run("why").stdout
 
     assert (told["session"], [moment["prompt"] for moment in told["moments"]]) == (session.session_id, [last])
-    assert f"engram why {session.session_id}." in said
+    assert said.startswith("Your last prompt in ")
+    assert ", since this folder is not in any known project, and what Claude was shown with it:" in said.splitlines()[0]
+    assert f"The whole session: engram why {session.session_id}" in said.splitlines()
     assert "engram why --prompt TEXT" in said
 
 
@@ -141,7 +143,7 @@ def test_why_all_prompts_before_the_installation_were_silent_is_said_once(filled
 
 
 def test_without_a_session_it_names_the_questions(run: Run, folder: Path) -> None:
-    assert "No session is known yet. Also: engram why ID" in run("why", code=1).stdout
+    assert "Why a memory was shown, or was not: engram why ID" in run("why", code=1).stdout.splitlines()
 
 
 def test_a_session_whose_transcript_was_not_read_is_told_too(filled: Store, run: Run) -> None:
@@ -159,6 +161,13 @@ def test_a_memory_says_when_it_was_considered(filled: Store, run: Run, run_json:
     assert run_json("why", episode_id)["shown"] == 1
     assert "s-unread" in run("why", episode_id).stdout
     assert "there is no memory" in run("why", "ep_nothing", code=1).stderr
+
+
+def test_a_replaced_memory_names_what_replaced_it(filled: Store, run: Run, run_json: RunJson) -> None:
+    old = some_memory(filled)
+    new = run_json("correct", old, "Use tabs in this project.", "--why", "we moved")["id"]
+
+    assert f"! replaced by {new}: engram expand {new}" in run("why", old).stdout
 
 
 def test_json_is_printed_where_no_session_is_known(run: Run) -> None:

@@ -34,7 +34,11 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("pin", "ep_000000000001", "it is important"), 2, "`engram pin --help` shows its options"),
     (("recall", "x", "--limt", "3"), 2, "Did you mean '--limit'?"),
     (("timeline", "--since", "2026-13-45"), 2, "No such option '--since'. `engram timeline --help`"),
-    (("fix", "--- FAIL: TestTide (0.00s)"), 2, "Put text that begins with - after --."),
+    (
+        ("fix", "--- FAIL: TestTide (0.00s)"),
+        2,
+        "not an option, write: engram fix -- '--- FAIL: TestTide (0.00s)'",
+    ),
     (("service", "strt"), 2, "there is no command 'strt'. Did you mean 'restart', 'start', 'status'? `engram service"),
     (("timeline", "2026-02-30"), 1, "Error: there is no day 2026-02-30\n"),
     (("timeline", "yesterdy"), 1, "nor a time. Did you mean yesterday?"),

@@ -93,6 +93,11 @@ class Memory:
         return self.title or title_from(self.summary)
 
     @property
+    def place(self) -> str:
+        """The name of its project, or where else it belongs, for people."""
+        return self.project or ("every project" if self.scope is Scope.GLOBAL else "no project")
+
+    @property
     def is_by_rules(self) -> bool:
         """True for a memory from the local extractor, whose name includes a version, such as ``local-2``."""
         return self.source == Source.AUTO and self.extractor.startswith("local-")

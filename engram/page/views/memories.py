@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -241,7 +242,12 @@ def _found(store: Store, hit: Mapping[str, Any], limit: int) -> Found | None:
         ]
     if outcome := hit.get("outcome"):
         said.append((f"{assistant} in the end", cut_at_word(str(outcome), MAX_OTHER_CHARACTERS)))
-    return Found(path, title, said, what, hit["project"], at_ms, doubt, hit.get("resume") or "")
+    resume, folder = str(hit.get("resume") or ""), str(hit.get("folder") or "")
+    if os.path.isdir(folder):
+        from engram.search.hits import in_folder  # loads the search
+
+        resume = in_folder(resume, folder, "")
+    return Found(path, title, said, what, hit["project"], at_ms, doubt, resume)
 
 
 def _by_speaker(text: str, assistant: str) -> list[tuple[str, str]]:

@@ -65,8 +65,14 @@ class ClaudeCode:
     suffixes = (SUFFIX,)
 
     def resume_command(self, session_id: str, path: Path | None = None) -> str:
-        """Return the command that resumes a session; a subagent's id begins with that of its parent."""
-        command = f"claude --resume {session_id.partition('.')[0]}"
+        """Return the command that resumes a session; a subagent's id begins with that of its parent.
+
+        Claude Code finds no transcript with a name of another form, so for such a session the result is "".
+        """
+        own_id = session_id.partition(".")[0]
+        if not _SESSION_ID.fullmatch(own_id):
+            return ""
+        command = f"claude --resume {own_id}"
         is_code_mode = path is not None and path.suffix == SUFFIX and _is_code_mode(path)
         return f"{CODE_MODE}=1 {command}" if is_code_mode else command
 
