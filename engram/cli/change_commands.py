@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import click
@@ -302,13 +303,17 @@ def _show(preview: ForgetPreview, *, is_whole: bool) -> None:
     for stored in preview.turns:
         said = [block.text for block in stored.turn.said] if is_whole else [stored.turn.prompt]
         say(f"turn       “{words(*said)}”, {when(stored.turn.started_at_ms)}")
+    printed: dict[str, set[str]] = {}
     for entry in preview.entries:
         where = entry.said_in or entry.place.session_id
-        say(
-            f"words      “{words(*entry.texts)}”, said in {where}"
-            if entry.texts
-            else f"words      of a message in {where}; none are stored"
-        )
+        earlier = printed.setdefault(where, set())
+        # A command is part of its call's message and of its result's.
+        texts = [text for text in entry.texts if text not in earlier]
+        earlier.update(texts)
+        if texts:
+            say(f"words      “{words(*texts)}”, said in {where}")
+        elif not entry.texts:
+            say(f"words      of a message in {where}; none are stored")
     for name in preview.files:
         say(f"lines      in {one_line(name, 200)}")
     if plan.cut is not None:
@@ -317,16 +322,20 @@ def _show(preview: ForgetPreview, *, is_whole: bool) -> None:
         say(f"comes back “{one_line(memory.summary)}” ({_about(memory)}): what replaced it is deleted")
     for memory in plan.staying:
         say(f"kept       “{one_line(memory.summary)}” ({_about(memory)}), without what it quotes")
+    needed_lines: list[str] = []
     for needed in plan.needed:
         needers = "; ".join(f"“{one_line(memory.summary, 80)}” ({memory.episode_id})" for memory in needed.needed_by)
-        say(f"kept       a message{f' in {needed.said_in}' if needed.said_in else ''}: {needers} rests on it too")
+        in_session = f" in {needed.said_in}" if needed.said_in else ""
+        needed_lines.append(f"kept       a message{in_session}: {needers} rests on it too")
+    for line, times in Counter(needed_lines).items():
+        say(line if times == 1 else line.replace("a message", number_of(times, "message"), 1))
     if preview.foreign:
         say(f"kept       its words in {one_line(', '.join(preview.foreign))}, another program's database")
     say(f"In all: {preview.account()}.")
 
 
 def _about(memory: Memory) -> str:
-    return ", ".join((memory.episode_id, memory.project or "all projects", day_of(memory.created_at_ms)))
+    return ", ".join((memory.episode_id, memory.place, day_of(memory.created_at_ms)))
 
 
 def _facts(report: ForgetReport) -> dict[str, object]:
@@ -505,7 +514,7 @@ def list_command(workspace: Workspace, as_json: bool) -> None:
         [
             (
                 f"   {memory.episode_id}  {one_line(memory.summary)}",
-                f"   {' ' * 15}  {memory.suspect}; {memory.project or 'all projects'}, {day_of(memory.created_at_ms)}",
+                f"   {' ' * 15}  {memory.suspect}; {memory.place}, {day_of(memory.created_at_ms)}",
             )
             for memory in found.suspects
         ],

@@ -17,6 +17,7 @@ from engram.cli.report_commands import can_compare, extractor_settings, offer_co
 from engram.cli.up_once import (
     Existing,
     OwnQuestion,
+    count_new,
     find_existing,
     find_own_question,
     history_lines,
@@ -24,6 +25,7 @@ from engram.cli.up_once import (
     import_existing,
     print_history,
     say_unless,
+    waiting_note,
 )
 from engram.cli.workspace import Workspace, as_called_here
 from engram.enums import ComparisonAnswer
@@ -174,7 +176,7 @@ def print_report(
     settings = workspace.settings
     without = "" if result.test.has_vectors else ", without the model"
     click.secho(f"\nInstalled; the self-test passed in {result.test.seconds:.1f} s{without}", bold=True)
-    later = "; search by meaning follows in a few minutes" if choices.service and result.imported else ""
+    later = waiting_note(workspace, has_service=choices.service)
     claude = machine.claude
     rows = {
         "memory": f"{settings.home}{later}",
@@ -222,7 +224,7 @@ def _writer(settings: Settings, *, is_writer_chosen: bool) -> str:
     if extractor in MODEL_EXTRACTORS:
         return f"{extractor}, from now on; `engram cost` shows what it spends"
     more = "" if is_writer_chosen else ". To let Claude write: engram install --extractor claude"
-    return f"{extractor} rules: nothing leaves this machine{more}"
+    return f"{extractor} rules: only what is sure; nothing leaves this machine{more}"
 
 
 @click.command("install")
@@ -390,7 +392,7 @@ def _plan(
         is_upgrade=is_upgrade,
         steps=steps,
         undone=undone_steps(steps, machine.journal),
-        reads=machine.existing.number if reads_now else 0,
+        reads=count_new(workspace, machine.existing) if reads_now else 0,
         left=0 if reads_now else machine.existing.number,
         imports_earlier=reads and any(database.memories for database in machine.earlier.databases),
     )
@@ -470,8 +472,7 @@ def _print_plan(
         return
     for question in asked:
         say(f"Ask {question}")
-    if asked:
-        click.echo("With --yes, no questions are asked, and this is done:")
+    click.echo("With --yes, no questions are asked, and this would be done:" if asked else "This would be done:")
     for line in lines:
         say(line)
     click.echo("Nothing was changed.")

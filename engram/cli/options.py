@@ -16,6 +16,7 @@ from engram.errors import BadRequest
 from engram.system.lazy_regex import lazy_regex
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Answer = TypeVar("Answer")
 
 _SPAN = lazy_regex(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)?")
 _WRITE_SPAN = "Write a number and its unit, such as 90s, 30m, 1h, 7d or 2w."
@@ -156,7 +157,7 @@ def require_agreement(question: str) -> None:
     Raises:
         BadRequest: nobody is there to answer.
     """
-    with answered("add --yes"):
+    with answered("add --yes", question):
         is_agreed = agrees(question)
     if not is_agreed:
         end_with_nothing("Nothing was changed.")
@@ -172,7 +173,36 @@ def agrees(question: str, *, default: bool = False) -> bool:
         Abort: Ctrl-C, or the input ends.
     """
     shown = f"{fitted(as_called_here(safe(question)), sys.stdout)} [{'Y/n' if default else 'y/N'}]"
-    return bool(click.prompt(shown, default="y" if default else "n", show_default=False, value_proc=_yes_or_no))
+    return _ask(shown, "y" if default else "n", _yes_or_no)
+
+
+def _ask(question: str, default: str, parse: Callable[[str], Answer]) -> Answer:
+    """Ask until an answer can be parsed. Without a terminal, a question that nobody answers is not printed.
+
+    Args:
+        parse: returns what an answer means, or raises UsageError.
+
+    Raises:
+        Abort: Ctrl-C, or the input ends.
+    """
+    if sys.stdin is not None and sys.stdin.isatty():
+        answer: Answer = click.prompt(question, default=default, show_default=False, value_proc=parse)
+        return answer
+    while True:
+        typed = read_answer()
+        click.echo(f"{question}: {safe(typed)}")
+        try:
+            return parse(typed or default)
+        except click.UsageError as error:
+            click.echo(f"Error: {error.message}")
+
+
+def read_answer() -> str:
+    """Return the next line of standard input, which is not a terminal. Raises Abort at its end."""
+    line = "" if sys.stdin is None else sys.stdin.readline()
+    if not line:
+        raise click.Abort
+    return line.strip()
 
 
 def _yes_or_no(typed: str) -> bool:
@@ -189,25 +219,27 @@ def choose(question: str, answers: Sequence[str], default: str) -> str:
         text = typed.strip().lower()
         meant = [text] if text in answers else [answer for answer in answers if answer.startswith(text)]
         if len(meant) != 1:
-            raise click.UsageError(f"type {', '.join(answers[:-1])} or {answers[-1]}")
+            known = f"{', '.join(answers[:-1])} or {answers[-1]}"
+            raise click.UsageError(f"{safe(text)!r} is not an answer. Type {known}, or press Enter for {default}")
         return meant[0]
 
-    return str(
-        click.prompt(fitted(safe(question), sys.stdout), type=click.Choice(answers), default=default, value_proc=chosen)
-    )
+    return _ask(f"{fitted(safe(question), sys.stdout)} ({', '.join(answers)}) [{default}]", default, chosen)
 
 
 @contextmanager
-def answered(instead: str) -> Iterator[None]:
-    """Run a block that asks a question. If the input ends without a terminal, raise BadRequest: do ``instead``."""
+def answered(instead: str, question: str = "") -> Iterator[None]:
+    """Run a block that asks a question. If the input ends without a terminal, raise BadRequest: do ``instead``.
+
+    Args:
+        question: the question, if nothing else says what an agreement would do.
+    """
     try:
         yield
     except click.Abort:
         if sys.stdin is not None and sys.stdin.isatty():
             raise
-        # End the line of the question before the message.
-        click.echo(err=True)
-        raise BadRequest(f"there is nobody to answer: {instead}, or run it in a terminal") from None
+        asked = f". The question: {question}" if question else ""
+        raise BadRequest(f"there is nobody to answer: {instead}, or run it in a terminal{asked}") from None
 
 
 # -- Ctrl-C.

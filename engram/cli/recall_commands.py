@@ -86,6 +86,8 @@ def search(workspace: Workspace, /, query: str, **chosen: Any) -> None:
     _run(workspace, Operation.SEARCH, query, **chosen)
 
 
+#: Maximum number of hits printed if no text has the words: the closest ones show only that nothing closer exists.
+MAX_CLOSEST = 2
 #: Minimum number of texts without a vector for an answer to mention them; fewer texts hardly change the answer.
 MIN_WAITING_TEXTS = 100
 _WAITING = "are not prepared for the search by meaning yet: so far they are found by their words only"
@@ -168,7 +170,8 @@ def _print(query: str, answer: RecallResponse, *, limit: int | None, is_verbose:
         results[0] = replace(
             results[0], remarks=[*results[0].remarks, f"taken up again later in this session: see {later + 1}"]
         )
-    shown = results if is_verbose or limit else results[:MAX_RESULTS]
+    most = MAX_CLOSEST if answer.not_found else MAX_RESULTS
+    shown = results if is_verbose or limit else results[:most]
     print_results(shown, is_verbose=is_verbose)
     if len(shown) < len(answer.hits):
         click.secho(

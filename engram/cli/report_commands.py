@@ -171,7 +171,8 @@ def _require_offer(workspace: Workspace, store: Store) -> Offer:
         raise BadRequest("no memories are being made: run `engram config set extractor local`")
     if not available_provider(settings):
         raise BadRequest(
-            "no language model was found: install Claude Code, or set `llm_base_url` or a key (docs/language-model.md)"
+            "no language model was found. Install Claude Code; or, for a server of your own, run: "
+            f"engram config set llm_base_url URL; or write OPENAI_API_KEY=… into {settings.places.env_file} (mode 0600)"
         )
     offer = find_offer(store, settings)
     if offer is None:

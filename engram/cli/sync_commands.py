@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engram.cli.options import answered, confirm, json_command, yes_option
+from engram.cli.options import answered, confirm, json_command, read_answer, yes_option
 from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, advise
 from engram.errors import BadRequest, HubError, NotFound
@@ -165,7 +165,7 @@ def ask_phrase(question: str) -> str:
     while True:
         is_terminal = sys.stdin.isatty()
         with answered("write the phrase to standard input"):
-            phrase = str(click.prompt(question, hide_input=is_terminal, err=True))
+            phrase = str(click.prompt(question, hide_input=True, err=True)) if is_terminal else read_answer()
         try:
             key_of(phrase)
         except BadRequest as error:

@@ -31,6 +31,7 @@ from engram.models.work.task_runs import list_stages
 from engram.paths import absolute_path
 from engram.redaction import redact
 from engram.reports.health import STAGE_NAMES, count_unread
+from engram.reports.processes import process_state
 from engram.search.hits import PublicHit
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.system.lazy_regex import any_case, lazy_regex
@@ -47,6 +48,9 @@ from engram.worker.recall_client import Operation, RecallRequest, ask_memory
 
 #: Seconds between two progress lines if there is no terminal.
 LINE_SECONDS = 10.0
+#: Time that reading transcripts and preparing all their texts takes on two idle processors, in seconds
+#: (docs/install.md: about two minutes for 100 MB).
+SECONDS_PER_BYTE = 1.2e-6
 #: Maximum number of threads for the model when nothing else runs.
 MAX_THREADS = 4
 
@@ -73,6 +77,12 @@ def run_once(
     settings = workspace.settings
     start_logging(workspace.places.prepare().logs, "cli", settings.log_level, redact)
     with workspace.store(may_upgrade=True) as store, _bars(is_quiet) as bars:
+        if not is_quiet and process_state(workspace.places.worker_lock).is_alive:
+            advise(
+                "Engram is already running and does this work in the background; this command does it now, too. To "
+                "only read what is new and leave the rest to it: engram up --once --no-memories",
+                err=True,
+            )
         if is_read_only(store.path):  # else this could go unnoticed, and pending work would wait forever
             raise StoreError(f"{workspace.places.root} can't be written; run `engram doctor` to see what to do")
         own = own_vault(workspace.places)
@@ -301,6 +311,22 @@ def find_existing(settings: Settings, now_seconds: float) -> Existing:
     )
 
 
+def count_new(workspace: Workspace, existing: Existing) -> int:
+    """Return the number of transcripts that an earlier installation has not read already."""
+    if workspace.places.memory_db.exists():
+        with contextlib.suppress(EngramError), workspace.store() as store:
+            return count_unread(store, workspace.settings).files
+    return existing.number
+
+
+def waiting_note(workspace: Workspace, *, has_service: bool) -> str:
+    """Return how many texts are found only by their words so far, to be appended to a sentence; "" for none."""
+    with workspace.store() as store:
+        waiting = usage.count_without_vector(store)
+    who = "the service prepares" if has_service else "`engram up` prepares"
+    return f"; {who} {number_of(waiting, 'more text')} for the search by meaning" if waiting else ""
+
+
 def import_existing(workspace: Workspace, existing: Existing, *, has_service: bool, is_quiet: bool) -> dict[str, Any]:
     """Read all sessions and make memories from them, with a progress bar. A failure or Ctrl-C stops only the import.
 
@@ -313,7 +339,8 @@ def import_existing(workspace: Workspace, existing: Existing, *, has_service: bo
         return {}
     # The rules make memories from all sessions in a minute. A language model improves them later, within its cap.
     flags = {"extractor": "local"} if workspace.settings.extractor in MODEL_EXTRACTORS else {}
-    say_unless(is_quiet, f"• Reading your {number_of(existing.number, 'session')}")
+    also = "" if has_service else f" and preparing them for the search by meaning (about {_minutes(existing)})"
+    say_unless(is_quiet, f"• Reading your {number_of(existing.number, 'transcript')}{also}")
     try:
         return run_once(
             workspace.with_flags(**flags),
@@ -335,6 +362,12 @@ def import_existing(workspace: Workspace, existing: Existing, *, has_service: bo
     except EngramError as error:
         advise(f"The import failed: {error}. It will be tried again in the background, or by `engram up`.", err=True)
     return {}
+
+
+def _minutes(existing: Existing) -> str:
+    """Return how long it takes to read all transcripts and to prepare their texts, in words."""
+    size = sum(source.size or 0 for source in (*existing.first, *existing.rest))
+    return number_of(max(1, round(size * SECONDS_PER_BYTE / 60)), "minute")
 
 
 def import_earlier(workspace: Workspace) -> str:
@@ -430,7 +463,7 @@ def history_lines(workspace: Workspace, existing: Existing) -> list[str]:
         some = "It is" if expiring == 1 else f"{endangered} of them {'is' if endangered == 1 else 'are'}"
         unsafe = f"{some} not read yet."
         lines.append(
-            f"Claude Code deletes {expiring} of its {counted(retention.sessions, 'session')} within "
+            f"Claude Code deletes {expiring} of its {counted(retention.sessions, 'transcript')} within "
             f"{SOON_DAYS} days (it keeps them for {retention.days}). {unsafe if endangered else safe}"
         )
     elif retention.sessions:

@@ -218,7 +218,7 @@ def test_forget_shows_what_goes_and_nothing_brings_it_back(
     assert "Nothing was changed." in run("forget", memory.episode_id, stdin="no\n", code=1).stdout
     shown = run("forget", memory.episode_id, stdin="y\nsource\n").stdout
 
-    assert "Error: type memory, source or nothing" in shown
+    assert "Error: 'y' is not an answer. Type memory, source or nothing, or press Enter for nothing" in shown
     assert memory.episode_id in shown
     assert filled.value("SELECT count(*) FROM turn") < turns
     assert run_json("up", "--once", "--no-memories")["new_turns"] == 0
@@ -295,6 +295,9 @@ def test_a_dry_run_of_forget_shows_every_word_that_goes(
         shown = " ".join(run("forget", memory.episode_id, "--dry-run").stdout.split())
         texts = [text for entry in preview["entries"] for text in entry["texts"]]
         assert all(" ".join(visible(text, keep_lines=True).split()) in shown for text in texts), memory.episode_id
+
+        lines = [line for line in run("forget", memory.episode_id, "--dry-run").stdout.splitlines() if line]
+        assert len(set(lines)) == len(lines), memory.episode_id
 
     asked = run("forget", saved, stdin="maybe\nn\n", code=1).stdout
     assert asked.count("type y for yes, n for no") == 1

@@ -431,3 +431,12 @@ def test_advice_that_several_findings_share_is_printed_once(run: Run, claude: Pa
 
     assert said.count("engram install") == 1
     assert "hooks: missing" in said.partition("→ run: engram install")[0]
+
+
+def test_what_needs_no_action_is_not_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    show_checks([Check("unreadable", State.NOTE, "line 3", "nothing to do: the rest is read")], [])
+
+    said = capsys.readouterr().out
+
+    assert said.startswith("note unreadable: line 3\n")
+    assert said.endswith("\nAll is well.\n")

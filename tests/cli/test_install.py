@@ -121,7 +121,7 @@ def test_from_nothing_to_a_recall_and_back_without_a_trace(run: Callable[..., Re
     assert first.startswith("Installed; the self-test passed in ")
     lines = rest[rest.index("Your history is kept") + 1 :]
     assert lines[0] == "5 sessions with 13 prompts in 2 projects; 5 memories so far."
-    assert " ".join(lines[1:3]).startswith("Claude Code deletes 1 of its 5 sessions within 7 days")
+    assert " ".join(lines[1:3]).startswith("Claude Code deletes 1 of its 5 transcripts within 7 days")
     [asked] = [line for line in lines if line.startswith("engram recall")]
     assert asked.endswith('?"')
     assert " ".join(lines[-2:]).endswith("type: engram status")
@@ -150,7 +150,7 @@ def test_what_was_not_read_is_not_called_safe(run: Callable[..., Result], user: 
 
     assert "1 session with" in said
     assert "4 more transcripts are not read yet." in said
-    assert "deletes 5 of its 5 sessions within 7 days (it keeps them for 30). 4 of them are not read yet." in said
+    assert "deletes 5 of its 5 transcripts within 7 days (it keeps them for 30). 4 of them are not read yet." in said
     assert "safe" not in said
 
 
@@ -232,8 +232,8 @@ def test_a_dry_run_names_the_questions_and_what_they_write(
 
     assert f"Ask who writes the memories (extractor in {home.config_file})" in told
     assert f"Ask whether a Claude Code session may start it (start_with_session in {home.config_file})" in told
-    assert "With --yes, no questions are asked, and this is done:" in told
-    assert "May a Claude Code session start Engram" in asked
+    assert "With --yes, no questions are asked, and this would be done:" in told
+    assert "that could start Engram again after a restart." in asked
     assert not home.config_file.exists()
 
 
@@ -244,6 +244,10 @@ def test_a_second_installation_keeps_the_choices_and_changes_nothing(run: Callab
 
     told = json.loads(run("install", "--yes", "--json").stdout)
 
+    again = run("install", "--dry-run", "--yes").stdout
+
+    assert "This would be done:" in again
+    assert "Read " not in again  # everything has been read
     assert told["steps"] == ["settings", "permissions"]
     assert told["changed"] == []
     assert told["self_test"] == {"ok": True, "problem": None}

@@ -523,5 +523,5 @@ def test_elements_that_are_not_known_are_counted_by_name(doctor: Doctor) -> None
 
     finding = doctor.findings()["unknown elements"]
 
-    assert finding["state"] == "warn"
+    assert finding["state"] == "note"
     assert finding["detail"].endswith(": <handoff> 2, <side-note> 1")

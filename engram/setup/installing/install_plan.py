@@ -88,7 +88,7 @@ class Installation:
     steps: Sequence[Step]
     #: What an earlier installation did and this one does not; it is undone.
     undone: Sequence[str]
-    #: Number of existing sessions that will be read, and that are left to the service or `engram up`.
+    #: Number of transcripts that will be read, and that are left to the service or `engram up`.
     reads: int
     left: int
     #: True if the memories of the earlier Engram will be imported.
@@ -108,8 +108,8 @@ class Installation:
         yield from (f"Undo: {summary}" for summary in self.undone)
         if self.left:
             yield "Leave what is not read yet to the service or `engram up`"
-        else:
-            yield f"Read {number_of(self.reads, 'existing session')} into {self.home.root}"
+        elif self.reads:
+            yield f"Read {number_of(self.reads, 'transcript')} into {self.home.root}"
         if self.imports_earlier:
             yield "Import the memories of the earlier Engram"
 
