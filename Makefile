@@ -19,9 +19,6 @@ CANDIDATES := $(if $(PYTHON),"$(PYTHON)",python3 python3.14 python3.13 python3.1
 NEW_ENOUGH := import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))
 SAMPLES := .engram-sample
 
-# The tests start hundreds of processes: without bytecode each would compile Engram anew.
-unexport PYTHONDONTWRITEBYTECODE
-
 .DEFAULT_GOAL := help
 .PHONY: help run test browser browser-setup test-models lint soak bench bench-qa bench-rivals docs demo clean
 

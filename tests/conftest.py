@@ -26,6 +26,10 @@ from tests.branch_sessions import Workshop
 from tests.empty_memory import open_empty
 from tests.repositories import Repository
 
+# The tests start hundreds of processes: without bytecode each would compile Engram anew, and each run all assertions.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 REPO = Path(__file__).resolve().parent.parent
 #: Folders whose files run for longest. They come first: a long file at the end lets the other processors wait for it.
 LONG_FOLDERS = ("faults", "page", "mcp_server", "docs", "acceptance", "worker")
