@@ -18,9 +18,12 @@ import time
 import uuid
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 
 from engram.cli.up_commands import SAMPLES
+from engram.paths import Home
+from engram.worker.worker_client import ask_status
 
 #: Length of the picture, in seconds.
 SECONDS = 25
@@ -83,13 +86,18 @@ class Program:
         quiet = subprocess.DEVNULL
         worker = subprocess.Popen(command, env=self.environment, stdout=quiet, stderr=quiet)
         until = time.monotonic() + _START_SECONDS
-        while time.monotonic() < until and not json.loads(self.run("status", "--json"))["worker"].get("model"):
+        home = Home(self.folder / "memory")
+        while time.monotonic() < until and not ((status := ask_status(home)) and status.model):
             time.sleep(0.2)
         return worker
 
+    @cached_property
+    def hook(self) -> str:
+        """The command that Claude Code runs at a prompt."""
+        return str(json.loads(self.run("hooks"))["hooks"]["UserPromptSubmit"][0]["hooks"][0]["command"])
+
     def ask(self, prompt: str, session: str) -> str:
         """What Claude is given with a prompt, by the hook as Claude Code runs it; "" for silence."""
-        command = json.loads(self.run("hooks"))["hooks"]["UserPromptSubmit"][0]["hooks"][0]["command"]
         payload = {
             "hook_event_name": "UserPromptSubmit",
             "session_id": session,
@@ -98,7 +106,7 @@ class Program:
             "prompt": prompt,
         }
         done = subprocess.run(
-            ["/bin/sh", "-c", command],
+            ["/bin/sh", "-c", self.hook],
             env=self.environment,
             input=json.dumps(payload),
             capture_output=True,
