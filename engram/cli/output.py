@@ -132,7 +132,7 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
     """Return JSON that standard output can encode. Hidden characters, and those it can't encode, are escaped."""
     text = escape_hidden(json.dumps(value, ensure_ascii=False, indent=indent, default=str))
     try:
-        text.encode(sys.stdout.encoding or "utf-8")
+        text.encode((sys.stdout and sys.stdout.encoding) or "utf-8")  # None if it was closed when the command began
     except (UnicodeEncodeError, LookupError):
         return json.dumps(value, ensure_ascii=True, indent=indent, default=str)
     return text
@@ -287,8 +287,10 @@ def write_file(path: Path, data: bytes) -> None:
         write_target(target, data)
 
 
-def is_open_to_others(stream: TextIO) -> bool:
+def is_open_to_others(stream: TextIO | None) -> bool:
     """Return True if a stream is a file that other users of this machine may read."""
+    if stream is None:
+        return False
     try:
         facts = os.fstat(stream.fileno())
     except (OSError, ValueError):

@@ -164,7 +164,8 @@ def test_a_command_runs_with_a_closed_output(home: Home, closing: str) -> None:
     code = (
         "from engram.cli.main import main\n"
         "codes = []\n"
-        "for words in (['config', 'set', 'recall_limit', '3'], ['config'], ['help']):\n"
+        "for words in (['config', 'set', 'recall_limit', '3'], ['config'], ['config', '--json'], ['help'],\n"
+        "              ['save', '--global', 'Use tabs'], ['export']):\n"
         "    try:\n"
         "        codes.append(main(words))\n"
         "    except SystemExit as ended:\n"

@@ -83,6 +83,22 @@ def test_a_detached_hook_leaves_no_process_behind_whatever_is_broken(hooks: Hook
     holder.close()
 
 
+def test_a_detached_hook_whose_input_is_closed_exits_with_zero(hooks: Hooks, waiting: Any) -> None:
+    """Claude Code takes exit code 2 for a refusal: a Stop hook would then not let it stop."""
+    hook = subprocess.Popen(
+        ["/bin/sh", "-c", f"exec <&-\n{hooks.commands['Stop']}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=hooks.environment | {"CLAUDE_CODE_SESSION_ID": SESSION},
+        start_new_session=True,
+    )
+
+    assert hook.communicate(timeout=60) == (b"", None)
+    assert hook.returncode == 0
+    wait_until_group_gone(hook.pid)
+    assert waiting() == [("ingest", (SESSION,))]
+
+
 def test_nobody_waits_for_a_detached_hook(hooks: Hooks, tmp_path: Path) -> None:
     """Its pipes are closed and its shell has ended while the interpreter still waits."""
     os.mkfifo(tmp_path / "pipe")
