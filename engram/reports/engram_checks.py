@@ -345,7 +345,10 @@ def _transcripts(settings: Settings, health: Health) -> Iterator[Check]:
         return
     closed = [folder for _, folder in present if not os.access(folder, os.R_OK | os.X_OK)]
     for folder in closed:
-        yield Check("transcripts", State.BAD, f"{folder} can't be read", f"run: chmod u+rx {shlex.quote(str(folder))}")
+        what, advice = ("can't be read", f"run: chmod u+rx {shlex.quote(str(folder))}")
+        if not folder.is_dir():
+            what, advice = ("is a file, not a folder", "move it elsewhere: Claude Code creates the folder")
+        yield Check("transcripts", State.BAD, f"{folder} {what}", advice)
     readable = [f"{folder} ({agent.title})" for agent, folder in present if folder not in closed]
     if readable and health.totals.transcripts and not health.unread.found:
         were = "was" if health.totals.transcripts == 1 else "were"

@@ -345,6 +345,17 @@ def test_a_file_in_place_of_claudes_folder_is_named(run: Run, tmp_path: Path, mo
     assert f"{file} is a file, not a folder: see `engram doctor`" in " ".join(run("status").output.split())
 
 
+def test_a_file_in_place_of_the_sessions_is_named_as_one(run: Run, claude: Path) -> None:
+    run("save", "--global", "Use tabs")
+    (claude / "projects").rmdir()
+    (claude / "projects").touch()
+
+    found = checks(run)["transcripts"]
+
+    assert found["detail"] == f"{claude / 'projects'} is a file, not a folder"
+    assert "chmod" not in found["advice"]
+
+
 def test_a_file_that_others_may_read_is_named(run: Run, claude: Path, home: Home) -> None:
     run("status")
     (home.logs / "worker.log").write_text("x")
