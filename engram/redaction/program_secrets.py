@@ -140,6 +140,15 @@ _STATEMENT = lazy_regex(
     r"(?i:identified\s{1,4}by\s{1,4}(?!values\b))([^\s\"'`;<>${(:&?%@]{5,128})(?=\s{0,4};)"
 )
 _STATEMENTS = Gate("password", "secret", "identified")
+#: The entries of a Secret of Kubernetes: any name, and a value as it is or in base64.
+_MANIFEST = lazy_regex(
+    r"(?:^|\n)(?P<indent>[ ]{0,12})(?P<kind>stringData|data):[ ]{0,4}"
+    r"(?P<entries>(?:\n(?P=indent)[ ]{1,8}[\w.-]{1,64}:[^\n]{1,300}){1,60})"
+)
+_ENTRY = lazy_regex(
+    r"\n[ ]{1,20}[\w.-]{1,64}:[ ]{1,4}([\"']?)(?P<value>[^\s\"'|>{&*][^\s\"']{3,255})\1[ ]{0,4}(?=\n|$)"
+)
+_SECRETS_OF_MANIFESTS = Gate("kind: secret", "stringdata")
 #: Calls that take a key, and the arguments before it.
 _KEYED_CALL = lazy_regex(
     r"(?i:(?:createhmac|create(?:de)?cipheriv|hash_hmac|pgp_sym_(?:en|de)crypt|aes_(?:en|de)crypt|openssl_(?:en|de)crypt|"
@@ -193,11 +202,26 @@ def program_spans(text: str, low: str, held: int) -> Iterator[Span]:
                     yield from accept(text, match, "password", lenient=False)
     if "'" in text or ";" in text:
         yield from _grouped(matches(_STATEMENTS.starts(low, held), _STATEMENT, text), least=3)
+    if _SECRETS_OF_MANIFESTS.is_open(low, held):
+        yield from _manifests(text)
     if _KEYED.is_open(low, held):
         for match in _KEYED_CALL.finditer(text):
             value = match.group(1) or match.group(2)
             if has_digit(value) and is_mixed(value, 8) and not _is_plain(value):
                 yield from _grouped([match], least=8)
+
+
+def _manifests(text: str) -> Iterator[Span]:
+    """Yield the values in Kubernetes' manifests of secrets, whose names may say nothing about them."""
+    for document in re.finditer(r"(?s)(?:^|\n---).*?(?=\n---|$)", text):
+        is_secret = "kind: Secret" in document.group()
+        for found in _MANIFEST.finditer(text, *document.span()):
+            if found.group("kind") == "data" and not is_secret:
+                continue
+            for entry in _ENTRY.finditer(text, *found.span("entries")):
+                value = entry.group("value")
+                if is_mixed(value, 4) and not (_is_plain(value) or is_expression(value)):
+                    yield Span(*entry.span("value"), "password")
 
 
 def _is_plain(value: str) -> bool:

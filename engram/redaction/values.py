@@ -320,8 +320,8 @@ _METHOD = lazy_regex(r"[a-z_]{1,40}(?:\.[A-Za-z_]{1,40}){1,4}\(")
 #: Words joined only by dots: an attribute, or a password of several words.
 _DOTTED = lazy_regex(r"[A-Za-z_]\w{0,64}+(?:\.\w{1,64}+){1,16}+(?:[!?]{0,2}|&\w{1,64}=.*)")
 _CAPITALISED = lazy_regex(r"[A-Z][a-z]{1,64}[0-9]{0,6}|[0-9]{1,20}")
-#: A digit in place of a letter, and words in which a digit stands for itself.
-_LEET = lazy_regex(r"[A-Za-z][013457][a-z]")
+#: One or two digits in place of letters, and words in which a digit stands for itself.
+_LEET = lazy_regex(r"[A-Za-z][013457]{1,2}[a-z]")
 _NO_LEET = lazy_regex(
     r"(?i)base\d|b64|sha\d|md\d|utf\d|s3|k8s|i18n|x509|p12|pkcs|p2p|e2e|oauth|http|log4|slf4|neo4j|db4|d3|h5|bs4|web\d|"
     r"mp[34]|v\d|ipv\d|int\d|str\d|to\d|py\d|ec2|pg\d|auth\d|pass(?:w(?:or)?d)?\d|key\d|arg\d|db\d"

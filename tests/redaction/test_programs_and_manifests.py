@@ -35,6 +35,18 @@ SPACED = " ".join(FINGERPRINT[at : at + 4] for at in range(0, 40, 4))
 
 #: Class → texts with the secret in each.
 SECRETS: dict[str, list[tuple[str, str]]] = {
+    "entries of secrets in manifests": [
+        (
+            "kind: Secret\nmetadata:\n  name: db\nstringData:\n  admin: heron-pail-44\n  host: db.internal",
+            "heron-pail-44",
+        ),
+        ("stringData:\n  host: db.internal\n  admin: 'Heron!Pail'\n", "Heron!Pail"),
+        ("kind: Secret\ndata:\n  admin: SDNyb24h\n", "SDNyb24h"),
+        ("kind: List\nitems:\n  - kind: Secret\n    stringData:\n      root: heron-Pail4\n", "heron-Pail4"),
+    ],
+    "settings with digits for letters": [
+        ("nexusUser=ci\nnexusPassword=h33ron.Pail\n", "h33ron.Pail"),
+    ],
     "lists of arguments": [
         ('command: ["redis-server", "--requirepass", "Heron-Pail-6"]', "Heron-Pail-6"),
         ("subprocess.run(['mysqladmin', '--password', 'brookstone77', 'status'])", "brookstone77"),
