@@ -202,7 +202,7 @@ _PIPED = lazy_regex(
 )
 #: A here-string, and a command before it that reads a secret from it: `kinit anna <<< …`.
 _HERE = lazy_regex(r"<<< ?(?:\$(?=[\"']))?" + VALUE)
-_READS_HERE = lazy_regex(rf"(?<![\w-])(?:{_READERS})|\s(?:{_READS_SECRET})")
+_READS_HERE = lazy_regex(rf"(?<![\w-])(?:{_READERS})|[\s:](?:{_READS_SECRET})")
 #: Commands that read any text, so that other names in their arguments are no commands.
 _READS_TEXT = lazy_regex(
     r"\s*+(?:(?:while|if|until) )?(?:read|mapfile|readarray|cat|grep|sed|awk|tr|cut|wc|jq|sort|head|tail)\b"

@@ -71,7 +71,6 @@ _STORES: tuple[tuple[Gate, tuple[tuple[str, re.Pattern[str]], ...]], ...] = tupl
                 ("secret-string", r"--secret-string[= ]"),
                 ("keyvault secret", rf"keyvault secret set {_ARGUMENTS}--value[= ]"),
                 ("secret set ", rf"secret set {_ARGUMENTS}(?:--body|-b)[= ]"),
-                ("secrets set ", r"secrets set (?:-\S{1,40} ){0,3}[A-Za-z_]\w{1,60}="),
                 ("user-secrets", r"user-secrets set [\"']?[\w:.-]{2,80}[\"']? "),
                 ("config set", r"config set --secret \S{1,60} "),
             ),
@@ -101,6 +100,18 @@ _STORES: tuple[tuple[Gate, tuple[tuple[str, re.Pattern[str]], ...]], ...] = tupl
         ),
         (Gate("login"), (("login ", r"(?:^|\n)(?:[CS>]:? {0,2})?[A-Za-z]{0,3}\d{1,5} (?i:login) \"?\S{1,80} "),)),
     )
+)
+#: A command that sets values in a store of secrets or of a service's environment: ``fly secrets set A=… B=…``.
+_SETS = lazy_regex(
+    r"(?<![\w.-])(?:(?P<environment>env[ :]set|(?:functions:)?config:set|(?:railway|gh|glab) variables? (?:set|--set))|"
+    r"(?:functions:)?secrets?[ :](?:set|add|put|create)|chamber write \S{1,60})(?=[ \"'])"
+    r"(?P<arguments>[^\n;|&<]{2,2000})"
+)
+_SET = Gate("secret", "env set", "env:set", "config:set", "variable set", "variables ", "chamber write")
+#: One of these values: with its name, after the name, or of an option.
+_SET_VALUE = lazy_regex(
+    rf"(?:(?<=[ \"'])[A-Za-z_][\w.]{{0,80}}=|(?<= )--(?:value|body)[= ]|"
+    rf"^(?: --?[\w-]{{1,40}}(?:=\S{{1,80}})?){{0,3}} [A-Za-z_][\w.-]{{0,80}} (?!-)){VALUE}"
 )
 #: Names of secrets in commands that print only a secret, and the line below such a command, in lower case.
 _PRINTS = lazy_regex(
@@ -161,6 +172,8 @@ _KEYED = Gate("hmac", "jwt.", "crypt")
 _SCRAM = lazy_regex(
     r"SCRAM-SHA-(?:1|256|512)\$\d{4,7}:[A-Za-z0-9+/=]{16,64}\$[A-Za-z0-9+/=]{20,90}:[A-Za-z0-9+/=]{20,90}"
 )
+#: Minimum length of a secret among the settings of a program, in characters.
+_LEAST_CHOSEN = 10
 #: Number of characters to read before an option, and before a command.
 _BEFORE, _COMMAND = 120, 320
 #: The literals that the other rules need.
@@ -200,6 +213,13 @@ def program_spans(text: str, low: str, held: int) -> Iterator[Span]:
             for pattern in (pattern for literal, pattern in rules if literal in low):
                 for match in pattern.finditer(text):
                     yield from accept(text, match, "password", lenient=False)
+    if _SET.is_open(low, held):
+        for command in _SETS.finditer(text):
+            for match in _SET_VALUE.finditer(command["arguments"]):
+                at = command.start("arguments")
+                for span in accept(command["arguments"], match, "password", lenient=False):
+                    if command["environment"] is None or _is_chosen(command["arguments"][span.start : span.end]):
+                        yield Span(span.start + at, span.end + at, span.kind)
     if "'" in text or ";" in text:
         yield from _grouped(matches(_STATEMENTS.starts(low, held), _STATEMENT, text), least=3)
     if _SECRETS_OF_MANIFESTS.is_open(low, held):
@@ -226,6 +246,12 @@ def _manifests(text: str) -> Iterator[Span]:
 
 def _is_plain(value: str) -> bool:
     return has_plain_shape(value) or is_technical(value) or is_placeholder(value)
+
+
+def _is_chosen(value: str) -> bool:
+    """Return True if a setting of a program looks like a secret rather than a name, a version or an address."""
+    kinds = (str.isupper, str.islower, str.isdecimal)
+    return len(value) >= _LEAST_CHOSEN and "://" not in value and all(any(map(kind, value)) for kind in kinds)
 
 
 def _grouped(found: Iterable[re.Match[str]], least: int) -> Iterator[Span]:
