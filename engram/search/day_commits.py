@@ -111,7 +111,7 @@ def _hit(day: str, project: str, commits: Sequence[Commit]) -> PublicHit:
     text = _START + (_LEFT_OUT if kept < len(entries) else "") + "; ".join(entries[-kept:])
     return PublicHit.of(
         Hit(
-            id=f"commits#{day}",
+            id="#".join(filter(None, ("commits", day, project))),
             kind="commits",
             text=text,
             score=0.0,

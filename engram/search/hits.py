@@ -205,7 +205,7 @@ class Standing:
 class PublicHit:
     """A hit without the fields that only the search needs. ``to_json`` and ``from_json`` define its JSON keys."""
 
-    #: As in ``Hit``; also ``commits#day`` and ``session#id``.
+    #: As in ``Hit``; also ``commits#day#project`` and ``session#id``.
     id: str
     #: As in ``Hit``; also ``commits`` for the commits of a day, and ``session`` for a model's summary of a session.
     kind: str

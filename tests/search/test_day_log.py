@@ -162,6 +162,7 @@ def test_other_projects_have_commits_of_their_own(settings: Settings, store: Sto
     both = commits_between(store, None, 0, 1 << 53)
     assert [commit.subject for commit in both] == ["Add the menu", "Hide the price"]
     hits = day_logs(store, Query(question))
+    assert len({hit.id for hit in hits}) == len(hits)
     assert [(hit.project, hit.text.rpartition(": ")[2]) for hit in hits] == [
         ("demo", "1111111 Add the menu"),
         ("other", "2222222 Hide the price"),
