@@ -223,17 +223,23 @@ def load_inside(
     return replace(loaded, settings=settings_of(vault, loaded.settings))
 
 
-def with_flags(text: str, home: Home) -> str:
-    """Return a message with the flags that its commands need for the memory in ``home``, wherever they are typed.
+def takes_vault(command: str) -> bool:
+    """Return True if a command acts on a vault when it is given ``--vault``.
 
-    ``engram up`` stands for starting the worker, which serves the vaults too.
+    The others act on the memory folder with all its vaults. ``engram up`` stands for starting the worker, which serves
+    the vaults too.
     """
+    return command not in OF_ALL_VAULTS and command != "up"
+
+
+def with_flags(text: str, home: Home) -> str:
+    """Return a message with the flags that its commands need for the memory in ``home``, wherever they are typed."""
     vault = own_vault(home)
     root = home if vault is None else Home(vault.around)
     folder = [] if is_default_home(root) else ["--home", str(root.root)]
 
     def completed(found: re.Match[str]) -> str:
-        of_vault = [] if vault is None or found[1] in OF_ALL_VAULTS | {"up"} else ["--vault", vault.name]
+        of_vault = ["--vault", vault.name] if vault is not None and takes_vault(found[1]) else []
         return f"{shlex.join(['engram', *folder, *of_vault])} {found[1]}"
 
     return _COMMAND.sub(completed, text)

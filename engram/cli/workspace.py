@@ -21,11 +21,11 @@ from engram.errors import BadRequest, MissingHome, NotFound, OlderSchema, Servic
 from engram.paths import Home, absolute_path, check_private, current_folder
 from engram.settings import ConfigFault, Loaded, Settings
 from engram.vaults import (
-    OF_ALL_VAULTS,
     explain_same_repository,
     list_vaults,
     load_inside,
     own_vault,
+    takes_vault,
     vault_of_same_repository,
 )
 
@@ -208,11 +208,8 @@ def call_of(workspace: Workspace, command: str) -> str:
         for name in names
         if workspace.flags.get(name)
     ]
-    vault = (
-        []
-        if workspace.vault is None or command in OF_ALL_VAULTS | {"up"}
-        else [f"--vault {shlex.quote(workspace.vault)}"]
-    )
+    name = workspace.vault if takes_vault(command) else None
+    vault = [] if name is None else [f"--vault {shlex.quote(name)}"]
     return " ".join([program, *folders, *vault])
 
 

@@ -25,6 +25,7 @@ from engram.system.lazy_regex import lazy_regex
 from engram.text.titles import LABELS, is_inside, labelled_parts, with_short_question
 from engram.transcripts.turns import Role
 from engram.trust.display import cut_at_word, is_hidden, number_of, span
+from engram.vaults import takes_vault
 
 # -- Stored text as the page shows it: without characters that hide or reorder anything.
 
@@ -69,8 +70,8 @@ SPEAKERS = {
 }
 #: Default limit for a text on one line, in characters.
 MAX_LINE_CHARACTERS = 160
-#: The program's name at the beginning of a command in a message.
-_OWN_COMMAND = lazy_regex(r"(?<![\w/.-])engram(?= (?:-|[a-z]))")
+#: The program's name at the beginning of a command in a message, and the command.
+_OWN_COMMAND = lazy_regex(r"(?<![\w/.-])engram(?= (projects (?:un)?vault\b|-|[a-z]+))")
 
 
 def speaker_of(role: str, assistant: str) -> str:
@@ -81,6 +82,7 @@ def speaker_of(role: str, assistant: str) -> str:
 def make_environment(*, autoescape: bool = True) -> Environment:
     """Return the templates' environment, in which ``engram`` is the command and ``typed`` writes it in messages.
 
+    ``engram_around`` is the command for the memory folder that contains the page's vault.
     Only tests turn escaping off.
     """
     environment = Environment(
@@ -112,7 +114,7 @@ def make_environment(*, autoescape: bool = True) -> Environment:
         "speaker": speaker_of,
         "typed": as_typed,
     }
-    environment.globals["engram"] = "engram"
+    environment.globals |= {"engram": "engram", "engram_around": "engram"}
     return environment
 
 
@@ -127,7 +129,11 @@ def finalize(value: Any) -> Any:
 @pass_environment
 def as_typed(environment: Environment, text: str) -> str:
     """Return one of Engram's own messages with its commands as a person types them for the page's memory."""
-    return _OWN_COMMAND.sub(lambda _: str(environment.globals["engram"]), text)
+
+    def typed(found: re.Match[str]) -> str:
+        return str(environment.globals["engram" if takes_vault(found[1]) else "engram_around"])
+
+    return _OWN_COMMAND.sub(typed, text)
 
 
 def make_link(root: str, project: str) -> Any:

@@ -301,7 +301,7 @@ def build_page(
         limiter=anyio.CapacityLimiter(MAX_THREADS),
         command_limiter=anyio.CapacityLimiter(MAX_COMMANDS),
     )
-    page.environment.globals["engram"] = call_of(flags, vault)
+    page.environment.globals |= {"engram": call_of(flags, vault), "engram_around": call_of(flags, None)}
     return Router(page.routes(), redirect_slashes=False, default=page.nothing_here)
 
 

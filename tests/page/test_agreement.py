@@ -195,12 +195,15 @@ def test_every_command_in_a_message_is_one_that_works_on_the_memory_of_the_page(
     [
         ("see the log with: engram logs --errors", "see the log with: E logs --errors"),
         ("`engram --vault x doctor`", "`E --vault x doctor`"),
+        ("run: engram install, or `engram up`", "run: F install, or `F up`"),
+        ("`engram projects vault x`, `engram projects show x`", "`F projects vault x`, `E projects show x`"),
         ("/home/me/engram --x, my-engram up, Engram is off", "/home/me/engram --x, my-engram up, Engram is off"),
     ],
 )
 def test_only_the_name_of_the_program_is_written_as_it_is_called(message: str, written: str) -> None:
     environment = make_environment()
-    environment.globals["engram"] = "E"
+    # These commands refuse, or don't need, the name of a vault.
+    environment.globals |= {"engram": "E", "engram_around": "F"}
 
     assert as_typed(environment, message) == written
 
