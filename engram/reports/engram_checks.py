@@ -334,14 +334,9 @@ def explain_missing(settings: Settings) -> str:
 def _transcripts(settings: Settings, health: Health) -> Iterator[Check]:
     present = present_folders(settings)
     if not present:
-        yield Check(
-            "transcripts",
-            State.BAD,
-            explain_missing(settings),
-            _ADVICE_ON_GONE
-            if health.totals.transcripts
-            else "start Claude Code once, or set its configuration folder with CLAUDE_CONFIG_DIR or --claude-folder",
-        )
+        at_first = "start Claude Code once, or set its configuration folder with CLAUDE_CONFIG_DIR or --claude-folder"
+        advice = _ADVICE_ON_GONE if health.totals.transcripts else at_first
+        yield Check("transcripts", State.BAD, explain_missing(settings), advice)
         return
     closed = [folder for _, folder in present if not os.access(folder, os.R_OK | os.X_OK)]
     for folder in closed:
