@@ -40,8 +40,7 @@ from engram.models.rescue.backup import Backup, is_of_other_memory, list_backups
 from engram.models.rescue.carry_over import carry_forgotten
 from engram.models.rescue.restore import find_missing, require_database, restore_backup
 from engram.paths import Home, absolute_path
-from engram.reports.health import start_command
-from engram.reports.processes import process_state
+from engram.reports.processes import process_state, start_command
 from engram.system.clock import iso_or_none
 from engram.system.process_lock import ProcessLock
 from engram.trust.display import number_of

@@ -13,7 +13,7 @@ from engram.extraction import rule_words as words
 from engram.extraction.user_rules import is_for_all_projects, sentences_in
 from engram.system.cached import cached_by_text
 from engram.text.replacements import Replacement, ended_in, is_used_in, replacement_in
-from engram.text.withdrawals import EMPTY_WORDS, withdrawn_subjects
+from engram.text.withdrawals import subject_words, withdrawn_subjects
 from engram.text.words import content_words, coverage_stem, prefixes
 
 #: Share of the words in a sentence such as "we no longer …" that a rule must contain to be ended by it.
@@ -96,7 +96,7 @@ def takings_back(typed: str) -> Sequence[TakingBack]:
         elif about := ended_in(sentence):
             found.append(TakingBack(sentence, about, 1.0))
         elif is_rule_over or words.OVER.search(sentence) or words.ALLOWED_AGAIN.search(sentence):
-            about = prefixes(map(coverage_stem, content_words(sentence) - EMPTY_WORDS - words.OVER_WORDS))
+            about = prefixes(map(coverage_stem, subject_words(sentence) - words.OVER_WORDS))
             if about and not (words.QUESTION.search(sentence) or words.MOMENT.search(sentence)):
                 forbids = None if is_rule_over else not words.OVER.search(sentence)
                 found.append(TakingBack(sentence, about, MOSTLY, of_prohibitions=forbids, is_name=is_rule_over))

@@ -30,9 +30,9 @@ from engram.text.splitting import sentences as sentences_of
 from engram.text.withdrawals import (
     ANNOUNCES,
     DISAGREES,
-    EMPTY_WORDS,
     QUESTIONED,
     correction_in,
+    subject_words,
     takes_all_back,
     takes_back,
     withdrawal_in,
@@ -489,7 +489,7 @@ def _refuse(
         and found.refusal in (None, RuleRefusal.ORDER)
         and forbids in (None, _forbids(found.sentence))
     ]
-    said = prefixes(content_words(sentence) - EMPTY_WORDS)
+    said = prefixes(subject_words(sentence))
     shared = [n for n in rules_before if judged[n][0] != at and said & prefixes(content_words(judged[n][1].sentence))]
     if takes_all_back(sentence):
         chosen = rules_before

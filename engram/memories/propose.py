@@ -19,7 +19,7 @@ from engram.models.memories.judgements import Usefulness, usefulness_of
 from engram.models.memories.memory_records import Memory, evidence_of
 from engram.models.projects.projects import ProjectRow, list_projects
 from engram.models.search.memory_lists import current_memories
-from engram.notes.user_files import standing_text
+from engram.notes.standing import standing_text
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.text.subject import StandingText

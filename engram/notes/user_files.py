@@ -6,8 +6,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,6 @@ from engram.models.projects.notes import (
     drop_standing_file,
     list_standing_files,
     put_standing_file,
-    standing_files_of,
-    standing_watermark,
 )
 from engram.models.projects.projects import ProjectRow, list_projects
 from engram.models.sessions.recent_work import recent_files
@@ -29,7 +26,6 @@ from engram.paths import user_home
 from engram.settings import Settings
 from engram.system.atomic import read_regular
 from engram.system.lazy_regex import lazy_regex
-from engram.text.subject import StandingText
 from engram.transcripts.project import is_excluded
 
 # -- Find Claude Code's auto memory of a project. Claude Code's settings may specify another folder or switch it off.
@@ -112,49 +108,9 @@ logger = logging.getLogger(__name__)
 
 #: Maximum number of bytes that are read from a file, of files in a project, and of nested imports.
 MAX_FILE_BYTES, MAX_FILES, MAX_IMPORT_DEPTH = 200_000, 100, 5
-#: Maximum number of projects whose statements are cached.
-MAX_CACHED = 20
 
 _IMPORT = lazy_regex(r"(?:^|\s)@((?:~/|\.{0,2}/)?[\w.][\w./-]*)", re.MULTILINE)
 _CODE = lazy_regex(r"```.*?```|`[^`\n]*`", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    watermark: tuple[int, int, int]
-    text: StandingText
-
-
-_cache: dict[tuple[str, int | None], _Known] = {}
-
-
-def standing_text(store: Store, project_id: int | None) -> StandingText:
-    """Return the text of the user's files that apply in a project; for None, only of those that apply everywhere.
-
-    For example, ``standing_text(store, project_id).file_saying(summary)`` returns the file that says the same thing as
-    a memory.
-    """
-    key, watermark = (str(store.path), project_id), standing_watermark(store)
-    known = _cache.get(key)
-    if known is None or known.watermark != watermark:
-        files = [(file.name, file.text) for file in standing_files_of(store, project_id)]
-        known = _Known(watermark, StandingText(files))
-        _cache.pop(key, None)
-        while len(_cache) >= MAX_CACHED:
-            _cache.pop(next(iter(_cache)), None)
-        _cache[key] = known
-    return known.text
-
-
-def standing_of(store: Store, project_id: int | None) -> Callable[[str], tuple[str, str]]:
-    """Return a function: text → (file that says the same thing, contradicting statement of a file), each "" if none."""
-    standing = standing_text(store, project_id)
-
-    def look_up(text: str) -> tuple[str, str]:
-        name = standing.file_saying(text)
-        return name, "" if name else standing.contradicting(text)
-
-    return look_up
 
 
 def read_standing_files(store: Store, settings: Settings, redact: Redact) -> int:

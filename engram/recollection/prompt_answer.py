@@ -12,7 +12,7 @@ from engram.enums import Channel, Verdict
 from engram.models.engine.transaction import Store
 from engram.models.sessions import sessions
 from engram.models.sessions.prompt_outcomes import Outcome
-from engram.notes.user_files import standing_text
+from engram.notes.standing import standing_text
 from engram.recollection.choose_bites import (
     Bite,
     InjectionRequest,

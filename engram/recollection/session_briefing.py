@@ -25,7 +25,7 @@ from engram.models.sessions.recent_work import (
 from engram.models.shown.usage import count_of_agent
 from engram.models.work.task_runs import Stage, list_stages
 from engram.notes.note_index import owners_of_lines, read_note
-from engram.notes.user_files import standing_text
+from engram.notes.standing import standing_text
 from engram.recollection.branch_state import Where, where_lines
 from engram.recollection.briefing_lines import (
     Lines,

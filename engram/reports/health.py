@@ -21,7 +21,7 @@ from engram.models.shown import usage
 from engram.models.work.task_runs import list_stages
 from engram.models.work.work import last_run_ms
 from engram.paths import Home
-from engram.reports.processes import ProcessState, process_state
+from engram.reports.processes import ProcessState, process_state, start_command
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.system.atomic import explain_disk, read_regular
 from engram.system.clock import iso_or_none, moment_of
@@ -186,11 +186,6 @@ def take_vitals(store: Store, settings: Settings, *, with_files: bool = True) ->
         work=by_kind,
         start_command=start_command(settings),
     )
-
-
-def start_command(settings: Settings) -> str:
-    """Return the command that starts the worker and the watcher on this machine."""
-    return "engram service start" if settings_around(settings).places.install_journal.is_file() else "engram up"
 
 
 def is_unconnected(store: Store, settings: Settings) -> bool:

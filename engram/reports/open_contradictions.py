@@ -11,7 +11,7 @@ from engram.models.memories.judgements import Contradiction, open_contradictions
 from engram.models.memories.memory_records import Memory, memories_by_row
 from engram.models.projects.notes import list_standing_files
 from engram.models.search.memory_lists import current_summaries, suspect_memories
-from engram.notes.user_files import standing_text
+from engram.notes.standing import standing_text
 from engram.system.clock import iso_or_none
 from engram.text.subject import StandingText
 

@@ -13,9 +13,11 @@ from pathlib import Path
 
 from engram.errors import ServiceError
 from engram.paths import Home
+from engram.settings import Settings
 from engram.system.atomic import read_regular
 from engram.system.process_limits import ask_ps, rss_mb_of
 from engram.system.process_lock import MAX_SILENCE_SECONDS, is_process_alive, process_space
+from engram.vaults import settings_around
 from engram.version import code_version
 
 #: How long a process may take to write its id into a lock file that it holds, in seconds.
@@ -191,3 +193,8 @@ def parent_of(pid: int) -> int | None:
     """Return the id of a process's parent; None if unknown."""
     parent = ask_ps(pid, "ppid")
     return int(parent) if parent.isdecimal() else None
+
+
+def start_command(settings: Settings) -> str:
+    """Return the command that starts the worker and the watcher on this machine."""
+    return "engram service start" if settings_around(settings).places.install_journal.is_file() else "engram up"

@@ -529,9 +529,11 @@ def _command_of(agent_name: str, session_id: str, path: Path) -> str:
 
 
 def _assistant_of(session: SessionRow | None) -> str:
+    if session is None:
+        return Origin().assistant
     from engram.transcripts.registry import assistant_of  # as in _command_of
 
-    return assistant_of("" if session is None else session.agent)
+    return assistant_of(session.agent)
 
 
 def _pull_request_for(at_ms: int, links: Sequence[PullRequest]) -> str:

@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 from engram.system.lazy_regex import any_case
-from engram.text.withdrawals import EMPTY_WORDS
+from engram.text.withdrawals import subject_words
 from engram.text.words import content_words, prefixes
 
 
@@ -195,4 +195,4 @@ def ended_in(sentence: str) -> frozenset[str]:
 
 
 def _words(text: str) -> frozenset[str]:
-    return prefixes(content_words(text) - EMPTY_WORDS - _VAGUE)
+    return prefixes(subject_words(text) - _VAGUE)

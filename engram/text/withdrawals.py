@@ -6,6 +6,7 @@ Other languages than English are in ``languages.py``.
 
 from __future__ import annotations
 
+import functools
 import re
 
 from engram.system.lazy_regex import any_case, lazy_regex
@@ -112,11 +113,21 @@ _LISTED = any_case(
 )
 _ITEM_END = any_case(rf",| {_AND} ")
 #: Words in a withdrawal that don't name its subject.
-EMPTY_WORDS = content_words(
+_EMPTY_WORDS = (
     "forget said say take back rule rules scratch strike never mind about what told tell wrote preference convention "
     "instruction anymore longer like whenever actually wait sorry meant mean just kidding before earlier last previous "
     f"always from ignore disregard that thing olvida vergiss {languages.EMPTY_WORDS}"
 )
+
+
+@functools.cache
+def _empty_words() -> frozenset[str]:
+    return content_words(_EMPTY_WORDS)
+
+
+def subject_words(text: str) -> frozenset[str]:
+    """Return the content words of a withdrawal that may name its subject."""
+    return content_words(text) - _empty_words()
 
 
 def withdrawal_in(sentence: str) -> re.Match[str] | None:
@@ -179,7 +190,7 @@ def _subject_in(sentence: str) -> re.Match[str] | None:
 
 
 def _names(words: str) -> frozenset[str]:
-    return prefixes(content_words(words) - EMPTY_WORDS)
+    return prefixes(subject_words(words))
 
 
 # --- What doubts it ---------------------------------------------------------------------------------------------------

@@ -35,6 +35,15 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return lazy_regex(pattern)
 
 
+#: A character that may be such a letter, and is neither a letter with an accent nor a typographic quotation mark. A
+#: process that meets none compiles none of the expressions above.
+_NEAR_UNSPACED = lazy_regex("[^\x00-\u0e00\u2000-\u3004]")
+
+
+def _may_be_unspaced(text: str) -> bool:
+    return not text.isascii() and _NEAR_UNSPACED.search(text) is not None
+
+
 #: What a text must contain to have any meaning.
 _LETTER_OR_DIGIT = lazy_regex(r"[^\W_]")
 
@@ -46,7 +55,7 @@ def has_words(text: str) -> bool:
 
 def is_unspaced(text: str) -> bool:
     """Return True if a text contains letters of a script that doesn't show where a word ends."""
-    return not text.isascii() and _compiled(_RUN).search(text) is not None
+    return _may_be_unspaced(text) and _compiled(_RUN).search(text) is not None
 
 
 def in_pairs(text: str) -> str:
@@ -54,7 +63,7 @@ def in_pairs(text: str) -> str:
 
     Other letters are left unchanged. The views of ``engram.models.tables`` do the same in SQL.
     """
-    return text if text.isascii() else _compiled(_LETTER).sub(r" \1\2 ", text)
+    return _compiled(_LETTER).sub(r" \1\2 ", text) if _may_be_unspaced(text) else text
 
 
 def asked_in_pairs(text: str) -> tuple[str, bool]:
@@ -62,14 +71,14 @@ def asked_in_pairs(text: str) -> tuple[str, bool]:
 
     More letters may follow the end of a question, so the last letter of a run there is not searched for on its own.
     """
-    if not text.isascii() and _compiled(_LAST_OF_RUN).search(text):
+    if _may_be_unspaced(text) and _compiled(_LAST_OF_RUN).search(text):
         return in_pairs(text).rstrip().rpartition(" ")[0], False
     return in_pairs(text), is_unspaced(text[-1:])
 
 
 def split_unspaced(word: str) -> tuple[list[str], list[str]]:
     """Return the parts of a word that are in spaced scripts, and its runs of letters in unspaced scripts."""
-    runs = [] if word.isascii() else _compiled(_RUN).findall(word)
+    runs = _compiled(_RUN).findall(word) if _may_be_unspaced(word) else []
     return ([part for part in _compiled(_RUN).split(word) if part] if runs else [word]), runs
 
 
@@ -249,6 +258,8 @@ QUESTION_STOP_WORDS = frozenset(_QUESTION_STOP_TEXT.split())
 MAX_PAIRS = 120
 
 _QUESTION_WORD = rf"(?:[^\W_]|[{UNSPACED_LETTERS}])[\w{UNSPACED_LETTERS}]*(?:['’][a-z]+)?|_\w+"
+#: The same for a text without such letters.
+_SPACED_QUESTION_WORD = lazy_regex(r"[^\W_]\w*(?:['’][a-z]+)?|_\w+")
 #: A name: a path, a flag, a dotted, under_scored or camelCase word, capitals, an issue number, or quoted code. A path
 #: begins where its first part does, or after an issue number: looking for one at each letter would take a square.
 _NAME = lazy_regex(
@@ -258,9 +269,13 @@ _NAME = lazy_regex(
 _CAMEL = lazy_regex(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
+def _question_word_in(text: str) -> re.Pattern[str]:
+    return _compiled(_QUESTION_WORD) if _may_be_unspaced(text) else _SPACED_QUESTION_WORD
+
+
 def question_words_of(text: str) -> list[str]:
     """Return the words of a text in order, in lower case and without what follows an apostrophe."""
-    return [_without_apostrophe(word) for word in _compiled(_QUESTION_WORD).findall(text)]
+    return [_without_apostrophe(word) for word in _question_word_in(text).findall(text)]
 
 
 def terms_of(text: str) -> list[str]:
@@ -272,7 +287,7 @@ def terms_of(text: str) -> list[str]:
     terms: dict[str, None] = {}
     pairs: dict[str, None] = {}
     letters: dict[str, None] = {}
-    for found in _compiled(_QUESTION_WORD).findall(text):
+    for found in _question_word_in(text).findall(text):
         words, runs = split_unspaced(found)
         for run in runs:
             letters.setdefault(run[-1])
@@ -310,7 +325,7 @@ _MIN_ENGLISH_SHARE = 0.25
 def proper_names_of(text: str) -> list[str]:
     """Return the words of an English text that are capitalised like names (Kubernetes), in lower case."""
     names: dict[str, None] = {}
-    words = list(_compiled(_QUESTION_WORD).finditer(text))
+    words = list(_question_word_in(text).finditer(text))
     plain = [_without_apostrophe(match[0]) for match in words]
     if sum(word in QUESTION_STOP_WORDS for word in plain) < _MIN_ENGLISH_SHARE * len(words):
         return []

@@ -27,7 +27,7 @@ from engram.models.sessions.sessions import find_session
 from engram.models.shown.usage import SessionTotals, count_sessions
 from engram.models.work.task_runs import note_damage, note_lost_writes
 from engram.models.work.work import due_work
-from engram.notes.user_files import standing_of
+from engram.notes.standing import standing_of
 from engram.paths import is_session_id
 from engram.recollection.dry_run import explain
 from engram.recollection.session_start import preview_briefing

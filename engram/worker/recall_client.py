@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from engram.embedding.load_model import load_model
 from engram.errors import BadRequest, StoreError
 from engram.models.engine.transaction import Store
 from engram.reports.processes import holder_of
@@ -120,10 +119,16 @@ def ask_memory(
         hits = _parse_hits(answer)
         if answer is not None and hits is not None:
             return RecallResponse(hits, AnsweredBy.WORKER, not_found=str(answer.get("unsaid", "")))
-    embedder, note = load_model(settings) if with_model else (None, "")
+    embedder, note = _load_model(settings) if with_model else (None, "")
     answered_by = AnsweredBy.TEXT if embedder is None else AnsweredBy.MODEL
     hits, not_found = _search_here(store, settings, request, embedder)
     return RecallResponse(hits, answered_by, with_silence(settings, note) if with_worker else note, not_found)
+
+
+def _load_model(settings: Settings) -> tuple[Embedder | None, str]:
+    from engram.embedding.load_model import load_model  # not for processes that must stay small
+
+    return load_model(settings)
 
 
 def with_silence(settings: Settings, note: str) -> str:
@@ -152,7 +157,7 @@ def _search_here(
 ) -> tuple[tuple[PublicHit, ...], str]:
     """Return the hits, and a sentence that introduces them."""
     # Imported here because the MCP server's first answer and the commands' help do not need the search.
-    from engram.notes.user_files import standing_of
+    from engram.notes.standing import standing_of
     from engram.search.answer import answer_question, public_passages
     from engram.search.searcher import Searcher
     from engram.search.vectors.loaded_vectors import embed_missing

@@ -22,6 +22,7 @@ from engram.models.projects.projects import NO_PROJECT, ProjectRow, find_project
 from engram.models.sessions.passage_rows import Quotation, find_quotation, is_quotation_id
 from engram.models.sessions.sessions import known_values
 from engram.redaction import redact
+from engram.reports.processes import start_command
 from engram.settings import Settings
 from engram.trust.display import fence_safe, one_line
 from engram.vaults import settings_of, with_flags
@@ -117,8 +118,6 @@ class Access:
 
     def start_command(self) -> str:
         """Return the command with which the user starts the worker and the watcher on this machine."""
-        from engram.reports.health import start_command
-
         return start_command(self.settings)
 
     def redact(self, store: Store, text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from engram.enums import Judgement
 from engram.models.memories.branches import branch_remark
@@ -11,11 +12,13 @@ from engram.models.memories.judgements import Usefulness
 from engram.models.memories.memory_history import Change
 from engram.models.memories.memory_records import Memory
 from engram.models.sessions.passage_rows import EvidencePlace, is_quotation_id
-from engram.reports.memory_report import QuotationReport, describe_uses, turn_text, who_changed
 from engram.search.hit_lines import HEADING, answer_text, may_be_planted
 from engram.search.hits import PublicHit
 from engram.system.clock import moment_of
 from engram.trust.display import fence_safe, number_of, one_line
+
+if TYPE_CHECKING:  # only memory_expand needs it
+    from engram.reports.memory_report import QuotationReport
 
 #: Maximum length of a summary in a list, in characters.
 SUMMARY_CHARACTERS = 300
@@ -112,6 +115,8 @@ def expand_text(
 
     ``branch`` is the unmerged branch on which it was learned, if the caller is not on that branch.
     """
+    from engram.reports.memory_report import describe_uses
+
     lines = [
         f"{memory.episode_id} · {memory.kind} · {day(memory.created_at_ms)} · {memory.importance}"
         f" · project: {memory.project or 'none'} · scope: {memory.scope} · status: {memory.status}",
@@ -142,12 +147,16 @@ def expand_text(
 
 
 def _history_line(change: Change, extractor: str) -> str:
+    from engram.reports.memory_report import who_changed
+
     reason = f": {change.reason}" if change.reason else ""
     return f"- {day(change.at_ms)}: {change.action} by {who_changed(change, extractor)}{reason}"
 
 
 def quotation_text(report: QuotationReport) -> str:
     """Return the answer of ``memory_expand`` for a quotation: its text and, if there is room, its complete turn."""
+    from engram.reports.memory_report import turn_text
+
     quoted, turn = report.quotation, report.quotation.stored.turn
     where = "".join(f" · {name}: {one_line(text, 80)}" for name, text in (("branch", turn.branch),) if text)
     text = fence_safe(quoted.text, keep_lines=True).strip()

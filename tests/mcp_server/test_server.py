@@ -463,12 +463,33 @@ def test_the_server_loads_no_model_no_queue_and_nothing_that_makes_memories(sett
         *("engram.extraction", "engram.memories.save", "engram.trust.voice"),
     }
     code = (
-        "import sys, engram_mcp.session, engram.search.answer, engram.notes.user_files; "
+        "import sys, engram_mcp.session, engram.search.answer, engram.notes.standing; "
         f"print(sorted({absent!r} & set(sys.modules)))"
     )
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert finished.stdout.strip() == "[]"
+
+
+def test_a_first_recall_without_a_worker_loads_nothing_of_other_tools(settings: Settings, tmp_path: Path) -> None:
+    absent = {
+        *("engram.embedding.load_model", "engram.transcripts.registry", "engram.models.shown.usage"),
+        *("engram.reports.health", "engram.reports.memory_report", "engram.notes.user_files"),
+    }
+    code = (
+        "import os, sys\n"
+        "from engram_mcp.access import access_for\n"
+        "from engram_mcp.catalog import answer\n"
+        "text, _ = answer(lambda: access_for(os.environ), 'memory_recall', {'query': 'Where is the cache?'})\n"
+        f"print('SQLite' in text, 'worker is not running' in text, sorted({absent!r} & set(sys.modules)))"
+    )
+    places = {"ENGRAM_HOME": str(settings.home), "CLAUDE_PROJECT_DIR": str(tmp_path / "alpha")}
+
+    finished = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, **places}
+    )
+
+    assert finished.stdout.strip() == "True True []"
 
 
 def test_the_server_writes_its_own_log(settings: Settings, tmp_path: Path) -> None:

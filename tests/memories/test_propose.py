@@ -22,7 +22,8 @@ from engram.memories.propose import HEADING, add_to_section, apply_proposal, pro
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Evidence, Memory, all_memories
 from engram.models.projects.projects import ProjectRow, ensure_project
-from engram.notes.user_files import read_standing_files, standing_text
+from engram.notes.standing import standing_text
+from engram.notes.user_files import read_standing_files
 from engram.recollection.choose_bites import InjectionRequest, Support, rate_hits
 from engram.redaction import redact
 from engram.search.hits import Hit

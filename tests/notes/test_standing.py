@@ -20,7 +20,8 @@ from engram.models.projects.notes import list_standing_files
 from engram.models.projects.projects import ProjectRow, list_projects
 from engram.models.work.work import pause
 from engram.notes.note_index import index_notes
-from engram.notes.user_files import auto_memory_folder, read_standing_files, standing_of, standing_text
+from engram.notes.standing import standing_of, standing_text
+from engram.notes.user_files import auto_memory_folder, read_standing_files
 from engram.redaction import redact
 from engram.search.answer import answer_question
 from engram.search.hit_lines import answer_text

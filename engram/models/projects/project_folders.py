@@ -35,7 +35,7 @@ from engram.models.sessions.turn_changes import (
     renumber_notes,
     renumber_vectors,
 )
-from engram.models.shown.usage import has_turns
+from engram.models.shown.listed import has_turns
 from engram.models.tables.memory_tables import IS_CURRENT
 from engram.models.tables.session_tables import NO_TITLE
 from engram.models.work.work import LOG_IS_DUE, make_due, move_pauses, paused_scopes

@@ -15,7 +15,7 @@ from peewee import Query, Value, fn
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Store, Tx, asks_record, asks_records, asks_rows
-from engram.models.shown.usage import holds_anything
+from engram.models.shown.listed import holds_anything
 from engram.models.work.work import move_pauses, paused_scopes
 from engram.paths import AT_SAME_PATH, path_of, spellings_of
 from engram.transcripts.git_files import DETACHED

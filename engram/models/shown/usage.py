@@ -17,48 +17,11 @@ from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.statement import in_json_list
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.shown.injections import AT_START, WAS_SHOWN
+from engram.models.shown.listed import has_sessions, has_turns, holds_anything, was_in_project
 from engram.models.tables.memory_tables import IS_CURRENT
 from engram.models.work.work import WorkState
 from engram.system.clock import day_of
 from engram.transcripts.turns import Opening, Role
-
-# -- Which sessions and projects are counted and listed, the same for all lists and figures.
-
-
-def has_turns() -> ColumnBase:
-    """Return the condition that a session has turns. Lists and counts leave out other sessions.
-
-    Sessions without turns were forgotten, had no prompt, or came only with an imported memory.
-    """
-    turn: ColumnBase = fn.EXISTS(tables.Turn.select(tables.Turn.id).where(tables.Turn.session == tables.Session.id))
-    return turn
-
-
-def was_in_project(project_id: int | ColumnBase) -> ColumnBase:
-    """Return the condition that a session began in a project or worked in it."""
-    session, turn = tables.Session, tables.Turn
-    visits = turn.select(turn.session).where(turn.project == project_id)
-    was_in: ColumnBase = (session.project == project_id) | session.id.in_(visits)
-    return was_in
-
-
-def has_sessions() -> ColumnBase:
-    """Return the condition that a project has sessions with turns."""
-    session = tables.Session
-    condition: ColumnBase = fn.EXISTS(session.select(session.id).where(has_turns(), was_in_project(tables.Project.id)))
-    return condition
-
-
-def holds_anything() -> ColumnBase:
-    """Return the condition that a project contains a turn or a memory. Lists leave out other projects.
-
-    Projects that contain nothing were forgotten, or are folders in which a session only began.
-    """
-    held = (table.select(table.id).where(table.project == tables.Project.id) for table in (tables.Turn, tables.Memory))
-    turns, memories = map(fn.EXISTS, held)
-    condition: ColumnBase = turns | memories
-    return condition
-
 
 # -- Use since a time: turns read, and memories kept, shown and opened.
 

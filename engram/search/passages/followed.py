@@ -22,9 +22,9 @@ from engram.text.splitting import sentence_texts, split
 from engram.text.subject import STATES_PROBLEM, gives_another_value, is_denied, says_opposite
 from engram.text.withdrawals import (
     DISAGREES,
-    EMPTY_WORDS,
     QUESTIONED,
     correction_in,
+    subject_words,
     takes_all_back,
     takes_back,
     withdrawn_subject,
@@ -131,7 +131,7 @@ def _takes_back(later: str, earlier: str, *, is_next: bool) -> bool:
     told = prefixes(content_words(earlier))
     if about := withdrawn_subject(later):
         return bool(about & told)
-    names_it = _DROPS.search(later) and prefixes(content_words(later) - EMPTY_WORDS) & told
+    names_it = _DROPS.search(later) and prefixes(subject_words(later)) & told
     return is_next or takes_all_back(later) or bool(names_it)
 
 
