@@ -455,9 +455,13 @@ class Coverage:
         """
         lows = [text.lower() for text in texts]
         whole = "\n".join(lows)
-        spots = sorted((at, -len(stem), stem) for stem in self._spaced for at in _places_of(stem, whole))
+        spots = sorted([(at, -len(stem), stem) for stem in self._spaced for at in _places_of(stem, whole)])
         ends = list(accumulate(len(low) + 1 for low in lows))
-        found = [{stem for stem in self._unspaced if stem in low} for low in lows]
+        found: list[set[str]] = [set() for _ in lows]
+        for stem in self._unspaced:
+            for number, low in enumerate(lows):
+                if stem in low:
+                    found[number].add(stem)
         number = stop = 0
         for at, size, stem in spots:
             if at >= stop:
@@ -476,18 +480,20 @@ class Coverage:
         return sum(self._weights[stem] for stem in stems) / (self._total_weight + self._unknown_weight)
 
 
-def _places_of(stem: str, text: str) -> Iterator[int]:
-    """Yield the positions of words that begin with a stem; a short stem must be the whole word.
+def _places_of(stem: str, text: str) -> list[int]:
+    """Return the positions of words that begin with a stem; a short stem must be the whole word.
 
     Letters of scripts without spaces may follow a word directly.
     """
-    at, size = text.find(stem), len(stem)
+    places, size = [], len(stem)
+    at = text.find(stem)
     while at >= 0:
         if not at or text[at - 1] not in _LETTERS_BEFORE:
             after = text[at + size : at + size + 1] if size < MIN_STEM_CHARS else ""
-            if not (after.isalnum() or after == "_") or is_unspaced(after):
-                yield at
+            if not after or not (after.isalnum() or after == "_") or is_unspaced(after):
+                places.append(at)
         at = text.find(stem, at + 1)
+    return places
 
 
 def coverage_of_words(question: str) -> Coverage:

@@ -348,12 +348,23 @@ LANGUAGES = {
 
 
 def pattern(
-    choose: Callable[[Language], str], before: str = "", after: str = "", flags: int = re.IGNORECASE
+    choose: Callable[[Language], str],
+    before: str = "",
+    after: str = "",
+    flags: int = re.IGNORECASE,
+    *,
+    is_led_by_letter: bool = False,
 ) -> re.Pattern[str]:
-    """Return a pattern for one kind of cue in every language, between the patterns ``before`` and ``after``."""
+    """Return a pattern for one kind of cue in every language, between the patterns ``before`` and ``after``.
+
+    Args:
+        is_led_by_letter: every cue begins with a letter of its script. Then no cue of the languages that don't separate
+            words is tried at an ASCII character, which saves a third of the time for most texts.
+    """
     # Check for the beginning of a word only once for all languages that separate words.
     cues = "|".join(
-        _words(is_spaced, "|".join(choose(each) for each in LANGUAGES.values() if each.is_spaced is is_spaced))
+        ("" if is_spaced or not is_led_by_letter else r"(?=[^\x00-\x7f])")
+        + _words(is_spaced, "|".join(choose(each) for each in LANGUAGES.values() if each.is_spaced is is_spaced))
         for is_spaced in (True, False)
     )
     return lazy_regex(f"{before}(?:{cues}){after}" if before or after else cues, flags)
@@ -504,7 +515,7 @@ FROM_NOW_ON = any_case(
     r"[cl]['’]\w+|on|est|sont|está|están|è|sono|é|são)\b)[^\W\d_]{2,}"
 )
 #: For a sentence in lower case.
-TAKES_BACK = pattern(lambda language: language.takes_back, flags=0)
+TAKES_BACK = pattern(lambda language: language.takes_back, flags=0, is_led_by_letter=True)
 #: Words in a withdrawal that don't name its subject.
 EMPTY_WORDS = " ".join(language.empty for language in LANGUAGES.values())
 LOCAL = pattern(lambda language: language.local)

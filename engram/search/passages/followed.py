@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from engram.models.engine.transaction import Reader
 from engram.models.sessions.passage_rows import LaterText, barred_quotations, quotation_id_of, said_after, said_by_user
@@ -124,6 +125,10 @@ def taken_back_in(shown: str, said: str) -> str:
     return ""
 
 
+# Cached, because the passages of an answer are often from one session, and many answers are from the same sessions.
+_may_take_back = lru_cache(maxsize=2048)(takes_back)
+
+
 def _takes_back(later: str, earlier: str, *, is_next: bool) -> bool:
     """Return True if a sentence withdraws earlier words of its speaker, by naming or directly following them."""
     if not takes_back(later):
@@ -156,7 +161,7 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
     for following in later:
         words = following.text
         if following.role == Role.USER and (
-            following is next_prompt or (is_users and takes_back(following.text[:MAX_PASTED_CHARACTERS]))
+            following is next_prompt or (is_users and _may_take_back(following.text[:MAX_PASTED_CHARACTERS]))
         ):
             words = _typed(following.text)
             if following is next_prompt and not is_users and _REJECTS.match(words.lstrip(" \n")):

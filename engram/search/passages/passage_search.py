@@ -66,7 +66,7 @@ def excerpt(text: str, coverage: Coverage, max_words: int = MAX_EXCERPT_WORDS) -
         return text
     spans = sentence_spans(text)
     sizes = [len(text[start:stop].split()) for start, stop in spans]
-    stems = coverage.stems_in_each([text[start:stop] for start, stop in spans])
+    shares = [coverage.share(stems) for stems in coverage.stems_in_each([text[start:stop] for start, stop in spans])]
     best_share, best_run = -1.0, (0, 0)
     for first in range(len(spans)):
         size, share = 0, 0.0
@@ -74,7 +74,7 @@ def excerpt(text: str, coverage: Coverage, max_words: int = MAX_EXCERPT_WORDS) -
             if size and size + sizes[last] > max_words:
                 break
             size += sizes[last]
-            share += coverage.share(stems[last])
+            share += shares[last]
             if share > best_share + 1e-9:
                 best_share, best_run = share, (first, last)
     first, last = _extend_run(spans, *best_run)
