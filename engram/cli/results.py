@@ -172,7 +172,7 @@ def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> R
         remarks=remarks,
         text=text,
         outcome=hit.outcome,
-        id=hit.id if has_id else "",
+        id=hit.id if has_id else _place_of_note(hit) if hit.kind == "note" else "",
         resume=resume,
         details=[
             f"“{' '.join(hit.quote.split())}”" if hit.quote else "",
@@ -319,6 +319,11 @@ def resuming(resume: str, folder: str) -> str:
 def folders_of(store: Reader, session_ids: Iterable[str]) -> dict[str, str]:
     """Return the folder in which each session began."""
     return {name: session.cwd for name, session in sessions_of(store, set(session_ids)).items()}
+
+
+def _place_of_note(hit: PublicHit) -> str:
+    """Return the file and line of a note, which has no id."""
+    return next((f"{place.path}, line {place.line}" for place in hit.evidence if place.path), "")
 
 
 def _is_only_prompt(hit: PublicHit) -> bool:

@@ -492,10 +492,15 @@ def lines_of_error(error: str) -> tuple[str, ...]:
 def _fixes_of_failures(store: Store, keys: Sequence[int], project_id: int) -> list[PastFix]:
     """Return what made earlier commands with the same error pass."""
     earlier = sorted(earlier_failures(store, project_id, keys), key=lambda call: -len(call.shared_keys)) if keys else []
-    fixes = []
+    fixes: list[PastFix] = []
+    spans: list[frozenset[str]] = []
     for call in earlier[:MAX_EARLIER]:
         match = len(call.shared_keys) / len(keys)
         for turns, resolution in resolutions_of(store, call):
+            # Two failures on the way to the same success have one fix.
+            if any(resolution.between <= span or span <= resolution.between for span in spans):
+                continue
+            spans.append(resolution.between)
             fixes += _fixes_of(store, turns, resolution, turns[0].turn.actions[call.seq].command, match)
     return fixes
 
@@ -504,11 +509,10 @@ def _fixes_of(
     store: Store, turns: Sequence[StoredTurn], resolution: Resolution, command: str, match: float
 ) -> list[PastFix]:
     between = turns[: resolution.turn_index + 1]
-    fixes = [
-        _fix_of_memory(store, memory, match)
-        for memory in memories_between(store, resolution, between)
-        if is_in_force(memory)
-    ]
+    memories = [memory for memory in memories_between(store, resolution, between) if is_in_force(memory)]
+    fixes = [_fix_of_memory(store, memory, match) for memory in memories]
+    if any(_tells_resolution(memory, resolution) for memory in memories):
+        return fixes
     last = between[-1].turn
     seen = PastFix(
         id="",
@@ -522,6 +526,14 @@ def _fixes_of(
         match=match,
     )
     return [*fixes, seen]
+
+
+def _tells_resolution(memory: Memory, resolution: Resolution) -> bool:
+    """Return True if a memory of a fix says what the transcript shows, so that both would be the same fix twice."""
+    text = " ".join(f"{memory.summary} {memory.content}".split())
+    names = (PurePosixPath(file).name for file in resolution.files)
+    is_told = resolution.words in text if resolution.words else any(name in text for name in names)
+    return memory.kind is Kind.FIX and is_told
 
 
 def _fixes_of_memories(store: Store, words: WordsOfError, project_id: int) -> list[PastFix]:

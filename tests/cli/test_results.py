@@ -22,6 +22,7 @@ from engram.cli.results import (
     print_head,
     print_results,
 )
+from engram.models.sessions.passage_rows import EvidencePlace
 from engram.search.hits import Origin, later_word
 from engram.text.titles import with_short_question
 from engram.text.words import is_unspaced
@@ -165,6 +166,13 @@ def test_a_memory_that_does_not_fit_beside_its_day_is_printed_whole(
     memory = replace(HIT, kind="preference", role="", memory=PLAIN, text=said, origin=Origin())
 
     assert said in printed(capsys, hit_result(memory))[1]
+
+
+def test_a_note_names_its_file_and_line(capsys: pytest.CaptureFixture[str]) -> None:
+    place = EvidencePlace(session_id="", uuid="", path="/notes/daily/2026-11-05.md", line=7)
+    note = replace(HIT, id="daily/2026-11-05.md#7", kind="note", role="", evidence=(place,), origin=Origin())
+
+    assert printed(capsys, hit_result(note))[-1] == "   /notes/daily/2026-11-05.md, line 7"
 
 
 @pytest.mark.parametrize("suspect", ["secrecy towards the user", "orders to forget the rules", "a forged role or tag"])

@@ -166,6 +166,27 @@ def test_fix_shows_how_the_command_passed_later_and_what_was_learned(at_work: Wo
     assert {fix["session"] for fix in told} == {session}
 
 
+def test_the_same_fix_is_shown_once(at_work: Workshop) -> None:
+    """Two failures on the way to one success have one fix, and a memory of it says more than the transcript."""
+    at_work.work(
+        "feat/x",
+        "Run the tests",
+        bash("make test", FAILED, failed=True),
+        edit(at_work.repository.root / "cache.py"),
+        bash("make test", FAILED, failed=True),
+        "Let me look.",
+        edit(at_work.repository.root / "registry.py"),
+        bash("make test", "ok"),
+    )
+    (seen,) = run_json("fix", FAILED)["fixes"]
+    memory = at_work.learn(
+        "`make test` failed: no such backend. It passed after a change of registry.py.", kind=Kind.FIX
+    )
+
+    assert seen["id"] is None
+    assert [fix["id"] for fix in run_json("fix", FAILED)["fixes"]] == [memory.episode_id]
+
+
 def test_fix_shows_how_a_reported_error_was_answered_and_names_recall_otherwise(at_work: Workshop) -> None:
     session = at_work.work(
         "feat/x",
