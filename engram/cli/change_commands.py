@@ -521,7 +521,7 @@ def list_command(workspace: Workspace, as_json: bool) -> None:
         "→ `engram review trust ID` lets it be shown, `engram feedback ID wrong` hides it for good.\n",
     )
     if not found.count:
-        say("No decision is pending: no memories contradict each other, and none are suspect.")
+        say("No decision is pending: no memories contradict each other, and none are held back from Claude.")
 
 
 def _print_pending(heading: str, pending: Sequence[Iterable[str]], advice: str) -> None:
