@@ -402,7 +402,10 @@ def read_config(path: Path) -> dict[str, Any]:
         raise SettingsError(f"{path} is larger than {_CONFIG_LIMIT_BYTES} bytes")
     try:
         return tomllib.loads(data.decode("utf-8-sig"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SettingsError(f"{path} is not in UTF-8 (at line {line}). Save it as UTF-8 in an editor") from error
+    except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{path} is not valid TOML: {error}. Correct it in an editor") from error
 
 

@@ -24,6 +24,7 @@ from engram.page.open_page import FAILED, READY, RUNNING, PageState, own_version
 from engram.page.page_access import ADDRESS, Access
 from engram.page.routes import build_page
 from engram.page.view import Activity
+from engram.system.atomic import explain_error
 from engram.system.process_lock import ProcessLock
 from engram.vaults import load_inside
 
@@ -95,6 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except EngramError as error:
         _tell(f"{FAILED} {error}")
+        return 1
+    except OSError as error:
+        _tell(f"{FAILED} {explain_error(error)}")
         return 1
     from engram.redaction import redact
 

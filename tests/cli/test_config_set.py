@@ -255,6 +255,16 @@ def test_a_broken_file_is_not_overwritten(home: Home) -> None:
     assert home.config_file.read_text() == "bites = = 2\n"
 
 
+def test_a_file_in_another_encoding_is_named_with_its_line(home: Home) -> None:
+    home.config_file.write_bytes("bites = 2\n# für später\n".encode("latin-1"))
+
+    code, _, errors = invoke(home)
+
+    assert code == 1
+    assert f"{home.config_file} is not in UTF-8 (at line 2). Save it as UTF-8" in errors
+    assert "codec" not in errors
+
+
 @pytest.mark.parametrize(
     ("line", "words", "done"),
     [

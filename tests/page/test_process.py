@@ -134,6 +134,15 @@ def test_a_page_that_cannot_start_says_why(settings: Settings, places: Home) -> 
     assert find_page(places) is None
 
 
+def test_a_page_that_cannot_write_its_lock_names_the_file(settings: Settings, places: Home) -> None:
+    places.page_lock.mkdir()
+
+    done = run_ui(settings, "--no-open")
+
+    assert done.returncode == 1
+    assert f"the page can't start: {places.page_lock}: Is a directory" in done.stderr
+
+
 def test_the_browser_gets_a_file_and_a_terminal_without_one_the_address(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
