@@ -67,8 +67,9 @@ _SPEAKER_AT = lazy_regex(
 )
 #: A name and how long ago that person spoke; a name in angle brackets after the time; the time below a name.
 _SPEAKER_AGO = lazy_regex(
-    r"(?i)\s*@?[^\W\d_][\w.'-]*(?: [\w.'-]+){0,3}\s*[·•|,–—-]?\s*\d{1,3}\s?(?:m|mins?|minutes?|h|hrs?|hours?|d|days?|"
-    r"w|weeks?) ago(?: \|.*)?\s*$|\s*@[\w.-]+\s*[·•|]\s*\d{1,3}\s?[a-z]{1,3}\s*$"
+    r"(?i)\s*@?[^\W\d_][\w.'-]*(?: @?[\w.'-]+){0,3}\s*[·•|,–—-]?\s*\d{1,3}\s?(?:m|mins?|minutes?|h|hrs?|hours?|d|days?|"
+    r"w|weeks?|months?|y|years?) ago(?: \|.*)?\s*$|\s*(?:[^\W\d_][\w.'-]*(?: [\w.'-]+){0,3} )?@[\w.-]+\s*[·•|]\s*"
+    r"\d{1,3}\s?[a-z]{1,3}\s*$"
 )
 _NICK_AT = lazy_regex(rf"\s*[\[(]?{_CLOCK}[\])]?\s*<[@+~&%]?[\w\[\]\\`^{{}}|-]+>\s")
 _MINUTES = r"s|secs?|seconds?|m|mins?|minutes?"
@@ -120,8 +121,8 @@ _LABEL = lazy_regex(
     r"staging"
 )
 _COMMENTED = lazy_regex(
-    r"(?i)\s*@?[\w.-]+(?: [\w.-]+)?\s+(?:\(\w+\)\s+)?(?:commented|opened this|left a comment|added a comment|"
-    r"requested changes|replied|reviewed|wrote|reported|created)\b(?:[^.!?]|\.(?=\w)){0,60}$"
+    r"(?i)\s*[*_]{0,2}@?[\w.-]+(?: [\w.-]+)?[*_]{0,2}\s+(?:\(\w+\)\s+)?(?:commented|opened this|left a "
+    r"comment|added a comment|requested changes|replied|reviewed|wrote|reported|created)\b(?:[^.!?]|\.(?=\w)){0,60}$"
 )
 _MONTH = (
     r"jan|ene|gen|feb|f[ée]v|m[aä]r|apr|abr|avr|ma[iyjg]|jun|juin|giu|jul|juil|lug|aug|ago|ao[uû]t|sep|set|o[ck]t|out|"

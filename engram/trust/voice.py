@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from engram.system.cached import cached_by_text
 from engram.system.lazy_regex import lazy_regex
-from engram.trust.pasted_letters import ENDING, letter_spans
+from engram.trust.pasted_letters import letter_spans
+from engram.trust.relayed import relayed_in
 
 #: A line with more characters than this counts as pasted.
 MAX_TYPED_LINE_CHARS = 1_200
@@ -158,97 +159,6 @@ _FIRST_PERSON = lazy_regex(
     r"mas)[, ]+)?(?:i|i['’](?:m|d|ve|ll)|my|ich|meine?[rmns]?|je|j['’]\w+|mon|mes|moi|yo|mis?|io|mi[oa]|miei|eu|meus?|"
     r"minhas?)\b(?!\s*[:/.)])"
 )
-#: Owners whose rules are the user's own ("our app's"), words that are no owner ("here's"), and owners that are other
-#: people, even if they are "my vendor".
-_OWN = (
-    r"(?:team|project|repo\w*|company|codebase|app|application|service|backend|frontend|server|site|product|workspace|"
-    r"here|let|it|that|what|there|today)['’]"
-)
-_OTHERS = (
-    r"vendors?|suppliers?|providers?|customers?|clients?|partners?|boss(?:es)?|managers?|chief|c[eto]o|leads?|"
-    r"colleagues?|co-?workers?|teammates?|reviewers?|authors?|maintainers?|contributors?|contractors?|consultants?|"
-    r"auditors?|lawyers?|teachers?|professors?|friends?|employers?|competitors?|upstream|bank|agency|someone|somebody"
-)
-_RULES = r"\s+(?:[\w-]+\s+){0,3}(?:rules?|polic(?:y|ies)|guide(?:lines?)?|conventions?|contract|standards?)\s*:\s"
-_RELAYED = lazy_regex(
-    r"(?i)(?:\b(?:the|this|that|his|her|their|its|my|our|a|an|some)\s+(?:[\w.'-]+\s+){0,4}|\b(?!(?:nobody|"
-    r"none)\b)(?<!\bno )[\w.-]+\s+)(?:says(?! nothing\b)|said|stated|states that|wrote(?=\s+(?:that|to|this|in)\b|"
-    r"\s*[:,])|writes(?=\s+(?:that|this)\b|\s*[:,])|(?:e-?mailed|posted|messaged)(?=\s+(?:that|me|us|this)\b|\s*:)|"
-    r"tells|told(?= (?:me|us|him|her|them|you|everyone|people|\w+ to\b))|claims|claimed|recommends|recommended|"
-    r"suggests|suggested|instructs|instructed|demands|demanded|insists|insisted|advises|advised|mentions that|"
-    r"mentioned that|asks|asked|announced|goes|states?(?=\s*[:,])|reads[\s:,]+[\"'“])\b|\b(?:they|people|"
-    r"docs?(?! say nothing)|guidelines?|rules|colleagues?|developers|maintainers|instructions|comments?|"
-    r"notes?)\s+(?:say|recommend|suggest|state|ask|require|tell|demand|insist)\b|(?<![Uu]pdate the )(?<!fix the "
-    r")(?<!edit the )\b(?:README|CONTRIBUTING|CLAUDE|AGENTS|[\w./-]+\.(?:md|txt|rst|json|ya?ml|toml|py|ts|js|go|"
-    r"rs))\s*:\s|\baccording to (?!(?:our|my|this|your|what i)\b)|\b(?:quote|zitat|citation|cita|citazione|citação|"
-    r"citaat|cytat|цитата)\s?:|\b(?:message|banner|notice|warning|sign|footer) reads\s*:|\bas per (?!(?:our|my|"
-    r"your)\b)|\b(?:from|quoting) (?:the |a |their |his |her )?(?:[\w.-]+ ){0,2}(?:docs?|documentation|readme|wiki|rfc|"
-    r"spec|guide|handbook|manual|e-?mail|ticket|issue|thread|changelog|confluence|"
-    r"slack)(?:,? [\w.-]+){0,3}\s*[:–—-]\s|\b(?:via|per) (?:slack|teams|discord|chat|"
-    r"e-?mail|phone|jira|whatsapp|(?-i:[A-Z])[\w.-]+)\s*:\s|"
-    r"\btl;?dr (?:of|from) [^:\n]{1,40}:\s|\b(?:(?:PEP|RFC|ISO)(?=[ -]?\d| section)|WCAG|OWASP|MISRA)"
-    r"[ -]?[\d.-]*(?: ?section [\d.]+)?\s*:\s|"
-    rf"\b(?:their|his|her|(?!{_OWN})[\w.-]+['’]s)\s+"
-    r"(?:[\w-]+\s+){0,3}(?:advice|motto|opinion|docs|documentation|handbook|manual|spec)\s*:\s|"
-    rf"\b(?:(?:their|his|her)|(?:{_OTHERS})['’]s?){_RULES}|"
-    # Any owner with a name. In lower case and after another word, it is a thing of the user's: "our new app's".
-    rf"(?<![\w.@/-])(?!{_OWN})(?:(?-i:[A-Z])[\w.-]*|(?:(?<!\w\s)(?<!\s\s)|"
-    rf"(?<=\bper )|(?<=\bsee )|(?<=\bby )|(?<=\bfrom )|(?<=\bfollow )|(?<=\band ))[^\W\d_]+)['’]s{_RULES}"
-)
-_SAYERS = (
-    r"readme|wiki|confluence|jira|doku\w*|handbuch|anleitung|richtlinie\w*|ticket|e-?mail|vertrag|chef\w*|kolleg\w+|"
-    r"kund\w+|team|linter|compiler|meldung|banner|doc|documentation|guide|manuel|wiki|chef|patron|collègues?|clients?|"
-    r"équipe|message|règlement|documentación|guía|manual|jef[ea]|compañer[oa]s?|colegas?|clientes?|equipo|mensaje|"
-    r"cartel|documentazione|guida|manuale|capo|collega|colleghi|clienti?|messaggio|documentação|guia|chefe|equipe|"
-    r"equipa|mensagem|aviso|manuale|[\w./-]+\.(?:md|txt|rst)"
-)
-#: A named person or a text says something, in German, French, Spanish, Italian and Portuguese.
-_RELAYED_ELSEWHERE = lazy_regex(
-    rf"(?i)\b(?:{_SAYERS})\b\s+(?:[\w'’-]+\s+){{0,3}}?(?:(?:hat|haben)\s+(?:[\w'’-]+\s+){{0,3}}?(?:gesagt|geschrieben|"
-    r"gemeint|empfohlen|verlangt|gebeten|geschickt)|sag(?:t|te|ten)|schreib(?:t|en)|schrieb(?:en)?|steht|stand|"
-    r"heißt es|meint|meinte|empfiehlt|verlangt|fordert|behauptet|(?:a |ont |m['’]a )?(?:dit|écrit|écrivent|disent|"
-    r"demandé?e?|recommande|exige|conseille)|(?:ha |han )?(?:dice|dicen|dijo|dicho|escribió|escrito|escribe|pide|pidió|"
-    r"recomienda|exige|pone)|(?:ha |hanno )?(?:dice|dicono|detto|scritto|scrive|chiede|chiesto|raccomanda|consiglia)|"
-    r"(?:diz|dizem|disse|escreveu|escreve|pede|pediu|recomenda|exige|mandou))\b|\b(?:laut|gemäß)\s+(?!(?:mir|uns|und|"
-    r"unsere\w*|meine\w*)\b)\w|\b(?:selon|d['’]après)\s+(?!(?:moi|nous|nos|notre|mes|mon|ma)\b)\w|\bsegún\s+(?!(?:yo|"
-    r"nosotros|nuestr\w*|mis?|tú)\b)\w|"
-    rf"\b(?:secondo|segundo)\s+(?:(?:la|il|lo|i|gli|le|o|a|os|as)\s+|l['’])(?:[\w'’-]+\s+){{0,2}}?(?:{_SAYERS})\b"
-)
-#: The same in Dutch, Polish, Russian, Japanese and Chinese.
-_RELAYED_FARTHER = lazy_regex(
-    rf"(?i)\b(?:{_SAYERS}|klant\w*|baas|handleiding|szef\w*|koleg\w+|klient\w*|instrukcja|dokumentacja|"
-    r"начальник|коллега|клиент|заказчик|документация|инструкция)\b\s+(?:[\w'’-]+\s+){0,3}?(?:zegt|zei|schrijft|schreef|"
-    r"meldt|wil|mówi|pisze|napisał\w*|twierdzi|chce|говорит|пишет|написал\w*|сообщает|гласит|требует)\b|\b(?:in (?:de|"
-    r"het)|w|we|в) [\w./-]+ (?:staat|jest napisane|napisano|написано|сказано|говорится)\b|\b(?:volgens (?!(?:mij|ons|"
-    r"onze|mijn)\b)|według (?!(?:mnie|nas)\b)|zdaniem |согласно |по словам )\w|[^。\n]{0,200}(?:によると|"
-    r"と書いて(?:ある|あります|いる)|に書かれて|と言ってい|とのこと)|(?:文档|说明|手册|readme|同事|老板|客户|邮件|工单|"
-    r"规范)[^\n，。]{0,8}(?:写着|写道|说|提到|要求|表示)"
-)
-#: The same with the verb before the speaker: "dice el wiki que …", "…, sagt der Chef".
-_RELAYED_VERB_FIRST = lazy_regex(
-    r"(?i)(?:^|[,.;:(¿¡–—-])\s*(?:(?:sag(?:t|te)|schreibt|schrieb|meint|meinte|findet|empfiehlt|verlangt|fordert|dit|"
-    r"écrit|disent|recommande|exige|dice|dicen|dijo|escribió|escribe|pide|recomienda|pone|dicono|scrive|raccomanda|"
-    r"consiglia|chiede|diz|dizem|disse|escreveu|recomenda|pede)|steht)\s+(?:(?:en|in|im|no|na|nel|nella|dans|"
-    r"auf)\s+)?(?:(?:der|die|das|dem|ein\w*|mein\w*|unser\w*|le|la|les|mon|ma|notre|el|los|las|mi|nuestr[oa]|il|lo|i|"
-    r"gli|o|a|os|as|(?:o )?meu|(?:a )?minha|(?:il )?mio|(?:la )?mia)\s+|l['’])?"
-    rf"(?:[\w'’-]+\s+){{0,2}}?(?:{_SAYERS})\b|"
-    r"^\s*(?:as (?:is )?(?:stated|described|written|noted|explained|specified|required) (?:in|by) (?!our\b|my\b)\w|"
-    r"wie (?:im|in der|in den|in dem) \S+ (?:\w+ )?(?:beschrieben|steht|gefordert|erklärt)|comme (?:indiqué|écrit|"
-    r"décrit|expliqué|précisé|stipulé|le dit)|como (?:se )?(?:dice|indica\w*|pone|indicado|descrito|diz|consta) (?:en|"
-    r"no|na|el|la|o|a) |come (?:indicato|scritto|descritto|richiesto|dice) )|,\s*(?:as (?:they|people|he|she|(?:the|my|"
-    r"our) (?:\w+ ){1,2}) ?(?:say|says|said|puts? it)|wie man (?:so )?sagt|comme on dit|como (?:dicen|se dice|dizem|"
-    r"se diz)|come si dice)[.!]?\s*$|,\s*(?:says|said|writes|wrote|recommends|insists|thinks)\s+(?:(?:the|my|our|a|"
-    r"an|his|"
-    r"her|their|one of)\s+|(?-i:(?=[A-Z])))(?:[\w'’-]+\s+){0,3}[\w'’-]+[.!]?\s*$|[.!?…\"”]\s*(?:[–—~]\s?|-{1,2}(?=\S))"
-    rf"(?!(?:{ENDING}|please|ok(?:ay)?|no|yes|always|never|really|seriously|period|important|urgent|bitte|prego|"
-    rf"por favor)(?:,? claude)?\W*$)"
-    r"(?-i:[A-Z][\w.'-]+(?: [A-Z][\w.'-]+)?)(?:,? (?:from|in|at|of) [\w ]{1,20})?\s*$"
-)
-_SELF = lazy_regex(
-    r"(?i)\b(?:i|we|i've|we've|i'd)\s+(?:\w+\s+)?(?:said|told|asked|mentioned|say|wrote|suggest\w*|recommend\w*|"
-    r"state)\b|\b(?:ich|wir)\s+(?:\w+\s+){0,4}(?:sag\w*|schr\w+|gesagt|geschrieben)\b|\bj['’]ai (?:dit|écrit)\b|"
-    r"\b(?:he|hemos|ho|abbiamo) (?:dicho|escrito|detto|scritto)\b|\beu (?:disse|escrevi)\b"
-)
 _SENTENCE_END = lazy_regex(r"(?<=[.!?])\s+(?=[A-Z\"'“(])")
 #: A quotation on one line; most kinds extend to the end of the line if they aren't closed.
 _QUOTATION = lazy_regex(
@@ -266,6 +176,12 @@ _OPENING = lazy_regex(r"[„“«「『]")
 #: If a quotation would span more lines than this, its quotation mark counts as unpaired.
 _QUOTED_LINES = 60
 _BLOB = lazy_regex(r"[A-Za-z0-9+/=_-]{120,}")
+#: What ``typed_text`` puts in place of the relayed rest of a clause; no sentence ends there, and nobody types it.
+LEFT_OUT = " ⋯"
+_CLAUSE_END = lazy_regex(
+    r"(?i)(?:^|[^\w\s`'\"’*]|\b(?:and|but|or|because|since|as|so|und|oder|aber|weil|denn|et|ou|mais|car|y|o|pero|"
+    r"porque|e|ma|perché|mas|en|of|maar|want|i|ale|bo|и|но))\s*$"
+)
 
 
 def split_typed(text: str) -> list[tuple[str, bool]]:
@@ -298,15 +214,24 @@ def split_typed(text: str) -> list[tuple[str, bool]]:
 def typed_text(text: str) -> str:
     """Return the parts of the prompt that the user typed, each on lines of its own.
 
-    Parts between which whole lines are left out are paragraphs of their own, so that no sentence runs across them.
+    Parts between which whole lines are left out are paragraphs of their own, so that no sentence runs across them. A
+    sentence whose relayed rest is cut off in the middle of a clause ends with ``LEFT_OUT``.
     """
-    typed, gap = "", "\n"
+    typed, gap, before = "", "\n", ""
     for part, is_typed in split_typed(text):
         if not is_typed:
+            if typed and not _is_clause(before) and not _QUOTATION.match(part.lstrip()):
+                typed += LEFT_OUT
             gap = "\n\n" if "\n" in part else gap
         elif part.strip():
             typed, gap = f"{typed}{gap}{part.strip()}" if typed else part.strip(), "\n"
+        before = part
     return typed
+
+
+def _is_clause(part: str) -> bool:
+    """Return True if a text ends where a clause ends: at a line's end, a punctuation mark or a conjunction."""
+    return part.endswith("\n") or _CLAUSE_END.search(part) is not None
 
 
 def _pieces(text: str) -> list[str]:
@@ -446,7 +371,10 @@ def _paste_end(lines: list[str], at: int, ends: _Ends) -> int:
     if fence:
         return _fence_end(lines, at, fence.group(1))
     tag = _TAG.match(line)
-    if tag:
+    if tag and tag[0].endswith("/>"):  # It has no content; the user may write about it: "<Button/> is too big".
+        if not line[tag.end() :].strip():
+            return at + 1
+    elif tag:
         return at + 1 if tag[1] else ends.tags.get(at, len(lines))
     if _FRAME.match(line):
         return next((end + 1 for end in range(at, len(lines)) if _FRAME_END.match(lines[end])), len(lines))
@@ -577,24 +505,15 @@ def _inside(line: str) -> Iterator[tuple[str, bool]]:
 def _sentences(text: str) -> Iterator[tuple[str, bool]]:
     at = 0
     for cut in [m.end() for m in _SENTENCE_END.finditer(text)] + [len(text)]:
-        inverted = _RELAYED_VERB_FIRST.search(text[at:cut])
-        if inverted and not _SELF.search(text, at, cut):
-            # If the attribution begins the sentence, the text after the sentence may be relayed, too; otherwise, only
-            # the sentence itself is.
-            end = cut if inverted.start() else len(text)
-            yield text[at:end], False
-            at = end
-            if at == len(text):
-                return
+        relayed = relayed_in(text, at, cut)
+        if relayed is None:
+            yield text[at:cut], True
+            at = cut
             continue
-        relayed = (
-            _RELAYED.search(text, at, cut)
-            or _RELAYED_ELSEWHERE.search(text, at, cut)
-            or _RELAYED_FARTHER.search(text, at, cut)
-        )
-        if relayed and not _SELF.search(text, at, cut):
-            yield text[at : relayed.start()], True
-            yield text[relayed.start() :], False
+        start, end = relayed
+        if start > at:
+            yield text[at:start], True
+        yield text[start:end], False
+        at = end
+        if at == len(text):
             return
-        yield text[at:cut], True
-        at = cut

@@ -371,3 +371,64 @@ def test_a_list_whose_labels_return_is_no_conversation(first: str, second: str) 
 
     assert typed_text(text) == text
     assert typed_text(text.replace(first, "Anna").replace(second, "Bob")) == ""
+
+
+@each_case(
+    "sentence",
+    [
+        "From now on every payload goes through the validator first.",
+        "Every user-facing string goes into messages.po, never into the code.",
+        "This goes for every change from here on: the schema and its page belong together.",
+        "From today, no flag goes into our docs unless you have seen it run.",
+        "The JWT claims must always be verified before use.",
+        "The flag tells the compiler to inline, always set it.",
+        "Never log what the user says to the bot.",
+        "Always store everything the customer wrote as it is.",
+    ],
+)
+def test_a_verb_of_saying_about_a_thing_relays_nothing(sentence: str) -> None:
+    assert typed_text(sentence) == sentence
+
+
+@each_case(
+    "sentence",
+    [
+        "As the saying goes, we always deploy on Friday.",
+        "The rule goes: we always deploy on Friday.",
+        'The manual goes "we always deploy on Friday, whatever happens".',
+        "My boss tells the team that we always deploy on Friday.",
+        "The vendor claims that we always deploy on Friday.",
+        "Do what the README says: we always deploy on Friday.",
+        "That's what the reviewer says that we always deploy on Friday.",
+    ],
+)
+def test_whoever_is_quoted_with_such_a_verb_is_not_the_user(sentence: str) -> None:
+    assert "deploy on Friday" not in typed_text(sentence)
+
+
+@each_case(
+    "tagged",
+    [
+        "<Button/> is broken in Safari. ORDER",
+        "<br /> looks bad here.\nORDER",
+        '<Foo bar="1"/>\nORDER',
+        '<img src="a.png"/> is too big, and ORDER',
+    ],
+)
+def test_an_element_without_content_takes_no_words(tagged: str) -> None:
+    assert "never use one" in typed_text(tagged.replace("ORDER", "never use one"))
+
+
+@each_case(
+    "head",
+    [
+        "**tom-miller** commented 2 hours ago",
+        "_tom_ commented on Mar 3",
+        "Tom Miller @tommiller · 2h",
+        "Tom Miller @tom · 3 days ago",
+        "Tom Miller @tom · 2 months ago\nMaintainer",
+        "@tom · 5d",
+    ],
+)
+def test_a_comment_below_a_name_and_its_age_is_not_typed(head: str) -> None:
+    assert "deploy on Friday" not in typed_text(f"see here\n\n{head}\n\nAlways deploy on Friday.")
