@@ -168,7 +168,7 @@ _PERIOD = (
 )
 #: Words that limit a sentence to the moment or to the current task.
 MOMENT = any_case(
-    r"\b(?:for now|right now|just now|currently|at the moment|for the time being|"
+    r"\b(?:for now|right now|just now|currently|(?:at|for) the moment|for the time being|until further notice|"
     r"this (?:time|once)|"
     r"(?<!from )(?<!as of )(?<!starting )(?:today|tonight|tomorrow)|(?:in|for|on|during|within|until|as) "
     r"(?:the (?:ticket|spike|hotfix|poc)|(?:this|that|(?:the|your) (?:current|next|following|coming|rest of (?:this|"

@@ -40,7 +40,7 @@ from engram.text.withdrawals import (
 )
 from engram.text.words import content_words, is_unspaced, prefixes
 from engram.transcripts.turns import Turn
-from engram.trust.voice import typed_text
+from engram.trust.voice import LEFT_OUT, typed_text
 
 WEIGHTS = Path(__file__).with_name("rule_weights.json")
 #: Minimum and maximum length of a rule, in words. A longer sentence is a description, and memories are never cut short.
@@ -314,6 +314,9 @@ def _beginning(sentence: str, after: str) -> str:
     lead = words.LEAD.match(sentence)
     if lead and words.OPENS.match(lead["lead"]):
         return _beginning(sentence[lead.end() :], after)
+    everywhere = words.UNIVERSAL.match(sentence) or languages.UNIVERSAL.match(sentence)
+    if everywhere and (rest := sentence[everywhere.end() :].lstrip(" ,:;–—-")):
+        return _beginning(rest, after)
     if replacement_in(sentence) or any(pattern.search(sentence) for pattern in _SURE):
         return "sure"
     begins = (words.UNMISTAKABLE, languages.UNMISTAKABLE, languages.TEAM)
@@ -376,7 +379,7 @@ def _refusal(sentence: str, statement: Statement, after: str) -> RuleRefusal | N
         return RuleRefusal.LIST
     if words.LAUGHS.search(sentence) or words.LAUGHS.search(after):
         return RuleRefusal.JOKE
-    if words.MOMENT.search(sentence):
+    if words.MOMENT.search(sentence) or languages.MOMENT.search(sentence):
         return RuleRefusal.MOMENT
     if words.ELSEWHERE.search(sentence) and not is_for_all_projects(sentence):
         return RuleRefusal.ELSEWHERE
@@ -390,7 +393,7 @@ def _refusal(sentence: str, statement: Statement, after: str) -> RuleRefusal | N
         return RuleRefusal.UNSURE
     if languages.PERHAPS.match(sentence) or words.REPORTS.search(sentence) or words.EXAMPLE.search(sentence):
         return RuleRefusal.UNSURE
-    if words.DANGLING.search(sentence):
+    if words.DANGLING.search(sentence) or LEFT_OUT in sentence:
         return RuleRefusal.DANGLING
     ends = (words.OVER, words.RULE_OVER, words.ALLOWED_AGAIN, words.DISMISSES)
     if any(over.search(sentence) for over in ends) or ended_in(sentence):

@@ -183,3 +183,49 @@ def test_whoever_always_wants_to_be_asked_has_a_rule(sentence: str) -> None:
 )
 def test_whoever_does_not_always_want_to_be_asked_has_none(sentence: str) -> None:
     assert not rules(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "vorerst immer den alten Endpunkt benutzen",
+        "fürs Erste nie auf main pushen",
+        "Bis auf Weiteres nie auf main pushen",
+        "bis zum Release nie auf main mergen",
+        "bis Freitag nie auf main mergen",
+        "Heute nie auf main pushen",
+        "Für diesen PR nie die neue API benutzen",
+        "Pour l'instant, ne jamais pousser sur main",
+        "Jusqu'à vendredi, ne jamais pousser sur main",
+        "Dans ce fichier, toujours utiliser des tabulations",
+        "Por ahora usar siempre la API vieja",
+        "Hasta el viernes nunca hacer merge en main",
+        "Fino a venerdì mai fare merge su main",
+        "Per ora usare sempre la vecchia API",
+        "Por enquanto usar sempre a API antiga",
+        "Nesta branch nunca usar o servidor",
+        "Voorlopig nooit naar main pushen",
+        "Na razie zawsze używaj starego API",
+        "Пока всегда используй старый API",
+        "当面は必ず古いAPIを使ってください",
+        "目前一律使用旧接口",
+        "Until further notice never merge to main.",
+        "For the moment never merge to main.",
+    ],
+)
+def test_what_holds_only_for_the_moment_is_not_a_rule_in_any_language(sentence: str) -> None:
+    assert not rules(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Ab heute nie auf main pushen",
+        "Von heute an immer auf Deutsch antworten",
+        "Immer erst die Tests laufen lassen, bevor du committest",
+        "Ne jamais pousser sur main sans test",
+        "Siempre usar la API nueva",
+    ],
+)
+def test_what_begins_today_or_comes_first_lasts(sentence: str) -> None:
+    assert [found.sentence for found in rules(sentence)] == [sentence]

@@ -1181,3 +1181,36 @@ def test_a_text_or_a_choice_is_not_a_rule(prompt: str) -> None:
 
 def test_a_next_prompt_that_objects_leaves_no_rule() -> None:
     assert rules("remember that our default branch is develop.", following="sorry, mixed that up, go on") == []
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "from now on it says permission denied, no idea why",
+        "Never do it as the README says, that broke twice.",
+        "From now on always use the schema that the API docs require.",
+        "Always use the header their guide recommends.",
+    ],
+)
+def test_the_beginning_of_a_sentence_that_relays_the_rest_is_not_a_rule(prompt: str) -> None:
+    assert not rules(typed_text(prompt))
+
+
+def test_a_rule_with_a_verb_that_may_also_relay_is_kept_whole() -> None:
+    rule = "From now on every animation goes through our useMotion hook, never through the library itself."
+
+    assert [found.sentence for found in rules(typed_text(rule))] == [rule]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "in all my projects: always answer me in german",
+        "in all my projects always answer me in german",
+        "For every project of mine, never add a co-author.",
+        "Across all my repos - never answer with emojis",
+        "In allen meinen Projekten: immer auf Deutsch antworten",
+    ],
+)
+def test_what_follows_words_for_all_projects_is_judged_like_any_rule(rule: str) -> None:
+    assert [(found.sentence, found.scope) for found in rules(rule)] == [(rule, Scope.GLOBAL)]
