@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from engram.redaction.public_labels import is_labelled_public, is_public
-from engram.redaction.values import Span, is_expression, is_placeholder, total_bits
+from engram.redaction.values import Span, has_digit, is_expression, is_placeholder, total_bits
 from engram.system.lazy_regex import lazy_regex
 
 _SYMBOLS = "!@#$%^&*"
@@ -90,6 +90,11 @@ def word_spans(text: str, start: int, end: int) -> Iterator[Span]:
     for token in _SHORT.finditer(text, start, end):
         if is_drawn(token.group()):
             yield Span(token.start(), token.end(), "")
+
+
+def may_be_made_up(word: str) -> bool:
+    """Return False for a word in which neither ``word_spans`` nor ``made_up_places`` finds anything."""
+    return len(word) >= 8 and (has_digit(word) or word.count("-") >= 5)
 
 
 def made_up_places(lines: str) -> Iterator[int]:

@@ -13,7 +13,9 @@ from engram.redaction.public_labels import is_digest, is_labelled_public, is_pub
 from engram.redaction.values import Span, decoded, evidence_bits, is_dummy, is_encoded_prose
 from engram.system.lazy_regex import lazy_regex
 
-_RUN = lazy_regex(r"[A-Za-z0-9_\-+/=.~]{16,}")
+#: Minimum length of a run of characters that may contain a token.
+SHORTEST_RUN = 16
+_RUN = lazy_regex(rf"[A-Za-z0-9_\-+/=.~]{{{SHORTEST_RUN},}}")
 _PIECE = lazy_regex(r"[A-Za-z0-9]+")
 _UUID = lazy_regex(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 #: Ids that stay readable: of messages, tool calls, requests, sessions and Engram's memories.
@@ -98,9 +100,10 @@ def token_places(text: str) -> Iterator[int]:
 @lru_cache(maxsize=4096)
 def _may_hold_token(body: str) -> bool:
     """Return True if any part of the run is random enough for a close look."""
-    if evidence_bits(body) < -4.0 or _HEX_INSIDE.search(body):
+    if evidence_bits(body) < -4.0:
         return True
-    return any(evidence_bits(piece) < -4.0 for piece in _PIECE.findall(body) if len(piece) >= 12)
+    pieces = [piece for piece in _PIECE.findall(body) if len(piece) >= 12]
+    return any(evidence_bits(piece) < -4.0 or _HEX_INSIDE.search(piece) for piece in pieces)
 
 
 def _judge_run(text: str, run: re.Match[str]) -> Iterator[Span]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import string
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import accumulate
+from operator import or_
 
 from engram.redaction.assignments import name_places, named_spans
 from engram.redaction.command_lines import command_spans
-from engram.redaction.composed import composed_spans, made_up_places, placed_spans, word_spans
+from engram.redaction.composed import composed_spans, made_up_places, may_be_made_up, placed_spans, word_spans
 from engram.redaction.config_lines import config_spans
 from engram.redaction.fixed_forms import drop_private, key_blocks, link_spans
 from engram.redaction.known_values import SHORTEST, known_spans
 from engram.redaction.listed_secrets import alike_spans, listed_spans
-from engram.redaction.opaque_tokens import opaque_spans, token_places
+from engram.redaction.opaque_tokens import SHORTEST_RUN, opaque_spans, token_places
 from engram.redaction.phrases import phrase_spans
 from engram.redaction.program_secrets import program_spans
 from engram.redaction.spoken_secrets import spoken_spans
@@ -61,16 +63,9 @@ def places(text: str, low: str) -> tuple[list[tuple[int, int, int]], int, dict[s
     looks = {word: _looks[word] for word in words.difference(new)}
     if new:
         looks |= _judge(new)
-    held = 0
-    opening: dict[str, bool] = {}
-    flagged: dict[str, int] = {}
-    for word, look in looks.items():
-        literals = look >> _ABOVE
-        held |= literals
-        if literals & (OPENS | HINTS):
-            opening[word] = bool(literals & OPENS)
-        if look & (TOKEN | NAME | PASSWORD):
-            flagged[word] = look
+    held = reduce(or_, looks.values(), 0) >> _ABOVE
+    opening = {word: bool(look >> _ABOVE & OPENS) for word, look in looks.items() if look >> _ABOVE & (OPENS | HINTS)}
+    flagged = {word: look for word, look in looks.items() if look & (TOKEN | NAME | PASSWORD)}
     found: list[tuple[int, int, int]] = []
     if len(flagged) > _FEW:
         for match in _WORD.finditer(text):
@@ -88,25 +83,28 @@ def places(text: str, low: str) -> tuple[list[tuple[int, int, int]], int, dict[s
 
 
 def _judge(new: set[str]) -> dict[str, int]:
-    """Return what the words contain, and remember it. All words are examined together, one per line."""
+    """Return what the words contain, and remember it.
+
+    Words are examined together, one per line; the slower rules examine only the few words in which they may find
+    anything.
+    """
     words = list(new)
     lines = "\n".join(words)
     low = lines.lower()
     if len(low) != len(lines):
         return dict.fromkeys(words, -1)
-    looks = [0] * len(words)
-    starts = list(accumulate((len(word) + 1 for word in words), initial=0))
-    for look, at in (
-        *((NAME, at) for at in name_places(lines, low)),
-        *((TOKEN, at) for at in token_places(lines)),
-        *((PASSWORD, span.start) for span in word_spans(lines, 0, len(lines))),
-        *((bit << _ABOVE, at) for at, bit in held_places(low)),
-        *((HINTS << _ABOVE, at) for at in made_up_places(lines)),
-    ):
-        looks[bisect_right(starts, at) - 1] |= look
+    looks = dict.fromkeys(words, 0)
+    _note(looks, words, ((at, NAME) for at in name_places(lines, low)))
+    _note(looks, words, ((at, bit << _ABOVE) for at, bit in held_places(low)))
+    long = [word for word in words if len(word) >= SHORTEST_RUN]
+    _note(looks, long, ((at, TOKEN) for at in token_places("\n".join(long))))
+    mixed = [word for word in words if may_be_made_up(word)]
+    lines = "\n".join(mixed)
+    _note(looks, mixed, ((span.start, PASSWORD) for span in word_spans(lines, 0, len(lines))))
+    _note(looks, mixed, ((at, HINTS << _ABOVE) for at in made_up_places(lines)))
     for number, bit in openings(low):
-        looks[number] |= bit << _ABOVE
-    held = {word: look for word, look in zip(words, looks, strict=True) if look}
+        looks[words[number]] |= bit << _ABOVE
+    held = {word: look for word, look in looks.items() if look}
     if len(_plain) + len(_looks) > _MAX_REMEMBERED:
         _plain.clear()
         _looks.clear()
@@ -114,6 +112,13 @@ def _judge(new: set[str]) -> dict[str, int]:
     _plain.update(new.difference(held, long))
     _looks.update((word, held[word]) for word in held.keys() - long)
     return held
+
+
+def _note(looks: dict[str, int], words: Sequence[str], found: Iterable[tuple[int, int]]) -> None:
+    """Add what was found to the words that contain it: position in the words, which are one per line, and bits."""
+    starts = list(accumulate((len(word) + 1 for word in words), initial=0))
+    for at, look in found:
+        looks[words[bisect_right(starts, at) - 1]] |= look
 
 
 def places_of(text: str, opening: Mapping[str, bool]) -> dict[int, bool]:

@@ -95,6 +95,11 @@ _PAIRED = lazy_regex(r" (\d{1,4})(?![\w%:/-]|[.,]\d| (?:%|ms|px|mb|gb|kb))")
 _NO_PHRASE = lazy_regex(r"[/(=\\{}<>\[\]]|:\s")
 
 
+def is_cjk(char: str) -> bool:
+    """Return True for one of the characters in ``CJK``. It is asked about few, so no expression is compiled for it."""
+    return char >= CJK[0] and any(first <= char <= last for first, last in zip(CJK[::3], CJK[2::3], strict=True))
+
+
 class Candidate(NamedTuple):
     """A part of a text that may be a secret."""
 

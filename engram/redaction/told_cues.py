@@ -278,20 +278,23 @@ def openings(words: str) -> Iterator[tuple[int, int]]:
     lines = words.split("\n")
     holds_inner = any(inner in words for inner in _INNER)
     for number, word in enumerate(lines):
+        if len(word) > _LONGEST_OPENER:
+            continue
         bare = word.strip(_AROUND)
         may_hold = holds_inner or bare[:_SHORTEST] in _OPENING_BEGINNINGS or not bare.isalnum()
-        if may_hold and len(word) <= _LONGEST_OPENER and (bit := _opens(bare)):
+        if may_hold and (bit := _opens(bare)):
             yield number, bit
-    if not words.isascii() and _IS_CJK.search(words):
-        for number, word in enumerate(lines):
-            if not word.isascii() and any(part in word for part in _OPENING_PARTS):
-                yield number, OPENS
+    if words.isascii():
+        return
+    numbers = [n for n, word in enumerate(lines) if not word.isascii() and any(map(word.__contains__, _OPENING_PARTS))]
+    if numbers and _IS_CJK.search(words):
+        yield from ((number, OPENS) for number in numbers)
 
 
 def _opens(bare: str) -> int:
     if bare.isalnum():
         return _bit_of(bare)
-    if _HEADINGS.fullmatch(bare):
+    if ("," in bare or ";" in bare) and _HEADINGS.fullmatch(bare):
         return HINTS if any(map(_bit_of, _COMMA.split(bare))) else 0
     if not _JOINED_WORD.fullmatch(bare):
         return 0

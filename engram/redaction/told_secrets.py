@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from engram.redaction.told_candidates import CJK, Candidate, candidates, group_of, is_document, is_wrapped
+from engram.redaction.told_candidates import Candidate, candidates, group_of, is_cjk, is_document, is_wrapped
 from engram.redaction.told_cues import FUNCTION_WORDS, Cue, cues_in, kind_of, may_open
 from engram.redaction.values import Span, has_digit, total_bits
 from engram.system.lazy_regex import lazy_regex
@@ -30,7 +30,6 @@ LONGEST = 2_000
 #: A control character that separates parts that are read together.
 BETWEEN = "\x1e"
 _WORD = lazy_regex(r"[^\W_]+(?:['’][^\W_]+)?")
-_IS_CJK = lazy_regex(rf"[{CJK}]")
 _NO_LETTER = lazy_regex(r"\W")
 _SENTENCE_END = lazy_regex(r"[.!?;](?=\s|$)|[。！？；]")
 _SIGNS = lazy_regex(r"[{}();=<>\\|$]")
@@ -259,12 +258,12 @@ class _Scene:
         before = [word for begin, stop, word in self.words[max(0, at - 8) : at] if begin >= first and stop <= start]
         gap_at = max(first, self.words[at - 1][1] if at and self.words[at - 1][1] <= start else first)
         gap = text[max(gap_at, start - 6) : start].strip(" \t")[-2:]
-        if _IS_CJK.search(low, max(first, start - 2), start):
+        if any(map(is_cjk, low[max(first, start - 2) : start])):
             tail = _NO_LETTER.sub("", low[max(first, start - 5) : start])
             before = [*before[:-1], tail[-2:], tail[-1:]]
         at = bisect_left(self.starts, end)
         after = [word for begin, _, word in self.words[at : at + 6] if begin < last]
-        if _IS_CJK.search(low, end, min(last, end + 2)):
+        if any(map(is_cjk, low[end : min(last, end + 2)])):
             head = _NO_LETTER.sub("", low[end : min(last, end + 4)])
             after = [head[:1], head[:2], *after[1:]]
         gap = gap if start > first else "line"

@@ -320,9 +320,8 @@ _LOOP_MARK = lazy_regex(r"<<[\w-]{1,60}>>")
 #: The beginning of an automation's prompt, as written by Codex's app.
 _AUTOMATION = lazy_regex(r"Automation: [^\n]{0,300}\nAutomation ID: \S")
 #: The sentences that Claude Code puts before and after a message of another session.
-_BEFORE_PEER = lazy_regex(
-    r"^Another Claude session sent a message(?: while you were working)?:[ \t]*\n\s*", re.MULTILINE
-)
+_PEER_SENTENCE = "Another Claude session sent a message"
+_BEFORE_PEER = lazy_regex(rf"^{_PEER_SENTENCE}(?: while you were working)?:[ \t]*\n\s*", re.MULTILINE)
 _AFTER_PEER = lazy_regex(
     r"^(?:This came from another Claude session|That [\"“]other Claude session[\"”] is)\b[^\n]*(?:\n[^\n]+)*",
     re.MULTILINE,
@@ -470,7 +469,7 @@ def _without_peers(text: str) -> str:
 
     Everything up to the last such sentence counts as a message, because a message may imitate such a sentence.
     """
-    before = _BEFORE_PEER.search(text)
+    before = _BEFORE_PEER.search(text) if _PEER_SENTENCE in text else None
     if before is None:
         return text
     stop = max((after.end() for after in _AFTER_PEER.finditer(text, before.end())), default=0)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 import string
+from collections.abc import Iterable
 from types import ModuleType
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.redaction import redact, redact_parts, redactor
+from engram.redaction import composed, redact, redact_parts, redactor
+from engram.redaction.opaque_tokens import SHORTEST_RUN, token_places
 from engram.redaction.values import MARK
 from tests.each_case import each_case
 
@@ -77,6 +79,43 @@ def test_a_rule_whose_literals_are_in_no_word_of_a_text_would_find_nothing(
     monkeypatch.setattr(redactor, "places", lambda text, low: (places(text, low)[0], -1, places(text, low)[2]))
 
     assert [redact(text) for text in texts] == redacted
+
+
+def assert_unread_words_hold_nothing(words: Iterable[str]) -> None:
+    for word in words:
+        found = [*composed.word_spans(word, 0, len(word)), *composed.made_up_places(word)]
+        assert composed.may_be_made_up(word) or not found, word
+        assert len(word) >= SHORTEST_RUN or not [*token_places(word)], word
+
+
+def test_a_slow_rule_would_find_nothing_in_the_real_words_that_it_does_not_read(
+    corpus_texts: list[str], rule_texts: ModuleType, shared_cases: ModuleType, other_kinds: ModuleType
+) -> None:
+    texts = [
+        *corpus_texts,
+        *rule_texts.units(),
+        *(text for _, _, text, _ in shared_cases.positives()),
+        *(text for _, text, _ in other_kinds.cases(12)),
+    ]
+
+    assert_unread_words_hold_nothing({word for text in texts for word in text.split()})
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.sampled_from(["-", "!", "#", "WIFI:", "٣", "²", "aB3", "Zq7~", "é", "=", "_"]),
+            st.text(alphabet=ALNUM + "+/=_-.!@#~٣", min_size=1, max_size=20),
+            st.text(alphabet=string.ascii_lowercase, min_size=6, max_size=8).map(lambda group: f"{group}-" * 6 + group),
+            st.text(alphabet=ALNUM[26:], min_size=4, max_size=6).map(lambda group: f"{group}-" * 4 + group),
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_a_slow_rule_would_find_nothing_in_made_up_words_that_it_does_not_read(parts: list[str]) -> None:
+    assert_unread_words_hold_nothing(["".join(parts)])
 
 
 def test_redacting_made_up_secrets_twice_changes_nothing_more(other_kinds: ModuleType) -> None:

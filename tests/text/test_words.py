@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -9,7 +10,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engram.text.splitting import MAX_PASSAGE_WORDS, sentence_spans, split_passages
-from engram.text.words import MIN_STEM_CHARS, content_words, coverage_stem, prefixes, same_words, stems, topic_words
+from engram.text.words import (
+    MIN_STEM_CHARS,
+    UNSPACED_LETTERS,
+    content_words,
+    coverage_stem,
+    in_pairs,
+    prefixes,
+    same_words,
+    stems,
+    topic_words,
+)
+
+
+def test_every_letter_of_a_script_without_spaces_is_indexed_apart() -> None:
+    every = "".join(map(chr, (*range(0xD800), *range(0xE000, 0x110000))))
+    letters = re.findall(f"[{UNSPACED_LETTERS}]", every)
+
+    assert len(letters) > 100_000
+    assert [letter for letter in letters if in_pairs(f"a{letter}b") != f"a {letter} b"] == []
+
+
+def test_accents_symbols_and_emoji_stay_where_they_are() -> None:
+    text = "Größe → 5 µm — „ja“ ✓ 🎉 ❤\ufe0f é\ue0b0"
+
+    assert in_pairs(text) == text
 
 
 @pytest.mark.parametrize(

@@ -450,7 +450,7 @@ REPLACED = "replace evidence"
 
 def link_evidence(tx: Tx, session_id: str) -> None:
     """Link a session's evidence to turns that were stored after it, as happens with recovered memories."""
-    memory_writes.link_evidence(tx, tables.Evidence.session_id == session_id)
+    memory_writes.link_evidence(tx, memory_writes.unlinked_of_session(session_id))
 
 
 def unlink_evidence(tx: Tx, turn_id: int) -> None:

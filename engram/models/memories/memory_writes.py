@@ -9,7 +9,15 @@ from operator import attrgetter
 from peewee import ColumnBase, Query, fn
 
 from engram.models import tables
-from engram.models.engine.statement import entry_key, in_json_list, pack_text, pack_uuid, prepared, unpack_uuid
+from engram.models.engine.statement import (
+    Statement,
+    entry_key,
+    in_json_list,
+    pack_text,
+    pack_uuid,
+    prepared,
+    unpack_uuid,
+)
 from engram.models.engine.transaction import Reader, Tx, Value
 from engram.models.memories.memory_index import index_memories, index_memory, unindex_memory
 from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Evidence, Memory, evidence_of
@@ -131,23 +139,37 @@ def insert_evidence(tx: Tx, row_id: int, evidence: Sequence[Evidence]) -> int:
     first_seq = int(tx.fetch_value(_next_evidence_seq(row_id)))
     tx.insert_many(tables.Evidence, [_evidence_row(row_id, seq, entry) for seq, entry in enumerate(new, first_seq)])
     if any(entry.turn_id is None for entry in new):
-        link_evidence(tx, tables.Evidence.memory == row_id)
+        link_evidence(tx, unlinked_of_memory(row_id))
     return len(new)
 
 
-def link_evidence(tx: Tx, which: ColumnBase) -> None:
-    """Link evidence that matches a condition and has no turn yet to the turns that contain its entries.
+@prepared
+def unlinked_of_memory(row_id: int) -> Query:
+    """Return a memory's evidence that has no turn yet, for ``link_evidence``."""
+    return _unlinked(tables.Evidence.memory == row_id)
+
+
+@prepared
+def unlinked_of_session(session_id: str) -> Query:
+    """Return a session's evidence that has no turn yet, for ``link_evidence``."""
+    return _unlinked(tables.Evidence.session_id == session_id)
+
+
+def _unlinked(which: ColumnBase) -> Query:
+    """Return the evidence that matches a condition and has no turn yet.
 
     Evidence without a session was extracted on another machine. It stays unlinked, so that the local extractor, which
     may be worse, does not archive its memory.
     """
-    evidence, entry, turn = tables.Evidence, tables.Entry, tables.Turn
+    evidence = tables.Evidence
     is_unlinked = evidence.turn_id.is_null() & evidence.uuid.is_null(False) & (evidence.session_id != "")
-    columns = (evidence.memory.alias("episode_ref"), evidence.seq, evidence.uuid)
-    names = {
-        (row.episode_ref, row.seq): unpack_uuid(bytes(row.uuid))
-        for row in tx.fetch(evidence.select(*columns).where(which & is_unlinked))
-    }
+    return evidence.select(evidence.memory.alias("episode_ref"), evidence.seq, evidence.uuid).where(which & is_unlinked)
+
+
+def link_evidence(tx: Tx, unlinked: Statement) -> None:
+    """Link evidence to the turns that contain its entries, as far as these are stored."""
+    evidence, entry, turn = tables.Evidence, tables.Entry, tables.Turn
+    names = {(row.episode_ref, row.seq): unpack_uuid(bytes(row.uuid)) for row in tx.fetch(unlinked)}
     if not names:
         return
     by_entry = entry.select(entry.key, entry.turn_id).where(in_json_list(entry.key, [*map(entry_key, names.values())]))

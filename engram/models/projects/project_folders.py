@@ -15,7 +15,7 @@ from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
-from engram.models.engine.statement import in_json_list
+from engram.models.engine.statement import in_json_list, prepared
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories.memory_changes import listeners, move_memories
 from engram.models.memories.tombstones import project_forgotten_ms
@@ -410,9 +410,8 @@ class ProjectHints:
 
 
 def list_hints(store: Reader) -> list[ProjectHints]:
-    table, project = tables.ProjectFolder, tables.Project
     folders: dict[int, list[str]] = {}
-    for folder in store.fetch(table.select(table.project_id, table.root).order_by(table.root)):
+    for folder in store.fetch(_folders()):
         folders.setdefault(folder.project_id, []).append(folder.root)
     return [
         ProjectHints(
@@ -422,8 +421,19 @@ def list_hints(store: Reader) -> list[ProjectHints]:
             read_at_ms=row.hints_at_ms,
             folders=tuple(folders.get(row.id, ())),
         )
-        for row in store.fetch(project.select().order_by(project.name))
+        for row in store.fetch(_projects())
     ]
+
+
+@prepared
+def _folders() -> Query:
+    table = tables.ProjectFolder
+    return table.select(table.project_id, table.root).order_by(table.root)
+
+
+@prepared
+def _projects() -> Query:
+    return tables.Project.select().order_by(tables.Project.name)
 
 
 def identities_of_project(store: Reader, project: ProjectRow) -> list[str]:

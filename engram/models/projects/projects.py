@@ -14,7 +14,7 @@ from peewee import Query, Value, fn
 
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, prepared
-from engram.models.engine.transaction import Reader, Store, Tx, asks_record, asks_records, asks_rows
+from engram.models.engine.transaction import Reader, Store, Tx, asks_record, asks_records, asks_rows, asks_values
 from engram.models.shown.listed import holds_anything
 from engram.models.work.work import move_pauses, paused_scopes
 from engram.paths import AT_SAME_PATH, path_of, spellings_of
@@ -44,10 +44,15 @@ def keep_name(tx: Tx, project_id: int) -> None:
 
 def is_name_taken(store: Reader, name: str, identities: Collection[str]) -> bool:
     """Return True if a project other than those with these identities has or had the name."""
+    return any(identity not in identities for identity in _identities_named(store, name))
+
+
+@asks_values
+def _identities_named(name: str) -> Query:
+    """Return the identities of the projects that have or had a name."""
     project, former = tables.Project, tables.FormerName
     current = project.select(project.identity).where(project.name == name)
-    earlier = former.select(former.identity).where(former.name == name)
-    return any(identity not in identities for identity in store.fetch_values(current | earlier))
+    return current | former.select(former.identity).where(former.name == name)
 
 
 def project_id_of_name(store: Reader, name: str) -> int | None:
@@ -184,11 +189,16 @@ def _rank(claim: Claim) -> tuple[bool, bool, bool]:
 
 def repository_begun_in(store: Reader, cwd: str) -> ProjectRow | None:
     """Return the only repository to which sessions that began in a folder belong; None if there is not exactly one."""
+    found = _repositories_begun_in(store, cwd)
+    return found[0] if len(found) == 1 else None
+
+
+@asks_records(PROJECTS)
+def _repositories_begun_in(cwd: str) -> Query:
+    """Return up to two repositories to which sessions that began in a folder belong."""
     project, session = tables.Project, tables.Session
     begun = PROJECTS.select().join(session, on=session.project == project.id).where(session.cwd == cwd).distinct()
-    is_repository = (project.remote != "") | (project.first_commit != "")
-    found = store.fetch_records(PROJECTS, begun.where(is_repository).limit(2))
-    return found[0] if len(found) == 1 else None
+    return begun.where((project.remote != "") | (project.first_commit != "")).limit(2)
 
 
 def plain_until_ms(store: Reader, project: ProjectRow) -> int | None:

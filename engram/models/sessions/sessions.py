@@ -122,10 +122,15 @@ def set_session_title(tx: Tx, session: SessionRow, title: Title) -> None:
     session_ref: int | None = session.id
     if title.entry:
         turn_id = turn_of_entry(tx, title.entry)
-        session_ref = tx.fetch_value(tables.Turn.select(tables.Turn.session).where(tables.Turn.id == turn_id))
+        session_ref = tx.fetch_value(_session_of_turn(turn_id))
     if session_ref is not None:
         text = " ".join(title.text.split())[:MAX_TITLE_CHARACTERS]
         tx.run(_entitle(session_ref, text, title.rank.value))
+
+
+@prepared
+def _session_of_turn(turn_id: int | None) -> Query:
+    return tables.Turn.select(tables.Turn.session).where(tables.Turn.id == turn_id)
 
 
 def session_titles(store: Reader, sessions: Iterable[SessionRow]) -> dict[str, str]:

@@ -206,7 +206,7 @@ def _reported_commit(action: Action, report: object) -> str:
     """Return the commit that a command made according to Claude Code: its hash, and the subject from the command."""
     commit = object_in(object_in(object_in(report).get("gitOperation")).get("commit"))
     sha = storable_text(commit.get("sha"))
-    if not _SHA.fullmatch(sha):
+    if not sha or not _SHA.fullmatch(sha):
         return ""
     message = read_message(action.command)[0]
     return f"{sha[:_SHA_CHARS]} {message}".strip()[: MAX_ERROR_CHARS * READ_AHEAD]
