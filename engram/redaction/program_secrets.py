@@ -105,13 +105,14 @@ _STORES: tuple[tuple[Gate, tuple[tuple[str, re.Pattern[str]], ...]], ...] = tupl
 _SETS = lazy_regex(
     r"(?<![\w.-])(?:(?P<environment>env[ :]set|(?:functions:)?config:set|(?:railway|gh|glab) variables? (?:set|--set))|"
     r"(?:functions:)?secrets?[ :](?:set|add|put|create)|chamber write \S{1,60})(?=[ \"'])"
-    r"(?P<arguments>[^\n;|&<]{2,2000})"
+    r"(?P<arguments>(?:\"[^\"\n]{0,500}\"|'[^'\n]{0,500}'|[^\n;|&<]){2,2000})"
 )
 _SET = Gate("secret", "env set", "env:set", "config:set", "variable set", "variables ", "chamber write")
 #: One of these values: with its name, after the name, or of an option.
 _SET_VALUE = lazy_regex(
     rf"(?:(?<=[ \"'])[A-Za-z_][\w.]{{0,80}}=|(?<= )--(?:value|body)[= ]|"
-    rf"^(?: --?[\w-]{{1,40}}(?:=\S{{1,80}})?){{0,3}} [A-Za-z_][\w.-]{{0,80}} (?!-)){VALUE}"
+    rf"^(?: --?[\w-]{{1,40}}(?:=\S{{1,80}})?){{0,3}} (?!(?:in|by|on|at|as|to|for|from|of|via|with|up|the|an?|and|or|is|"
+    rf"was)\s)[A-Za-z_][\w.-]{{0,80}} (?!-|[A-Za-z_][\w.]{{0,80}}=[^\s=])){VALUE}"
 )
 #: Names of secrets in commands that print only a secret, and the line below such a command, in lower case.
 _PRINTS = lazy_regex(
@@ -159,6 +160,11 @@ _MANIFEST = lazy_regex(
 _ENTRY = lazy_regex(
     r"\n[ ]{1,20}[\w.-]{1,64}:[ ]{1,4}([\"']?)(?P<value>[^\s\"'|>{&*][^\s\"']{3,255})\1[ ]{0,4}(?=\n|$)"
 )
+#: A line of YAML: its indentation, the beginning of an item of a list, its key and the value.
+_YAML_LINE = lazy_regex(
+    r"(?m)^(?P<indent> *+)(?P<item>- )?+(?P<key>[^\s:][^\n:]*+)(?:: *+[\"']?+(?P<value>[^\n\"']*+))?+"
+)
+_KIND_SECRET = lazy_regex(r"kind: Secret(?!\w)")
 _SECRETS_OF_MANIFESTS = Gate("kind: secret", "stringdata")
 #: Calls that take a key, and the arguments before it.
 _KEYED_CALL = lazy_regex(
@@ -233,15 +239,38 @@ def program_spans(text: str, low: str, held: int) -> Iterator[Span]:
 
 def _manifests(text: str) -> Iterator[Span]:
     """Yield the values in Kubernetes' manifests of secrets, whose names may say nothing about them."""
+    kinds = _kinds_of_data(text)
     for document in re.finditer(r"(?s)(?:^|\n---).*?(?=\n---|$)", text):
-        is_secret = "kind: Secret" in document.group()
+        is_secret = _KIND_SECRET.search(document.group()) is not None
         for found in _MANIFEST.finditer(text, *document.span()):
-            if found.group("kind") == "data" and not is_secret:
+            kind = kinds.get(found.start("kind"), "")
+            # If its own object has no kind, it may still be a part of a secret.
+            if found.group("kind") == "data" and not (kind == "Secret" or (is_secret and not kind)):
                 continue
             for entry in _ENTRY.finditer(text, *found.span("entries")):
                 value = entry.group("value")
                 if is_mixed(value, 4) and not (_is_plain(value) or is_expression(value)):
                     yield Span(*entry.span("value"), "password")
+
+
+def _kinds_of_data(text: str) -> dict[int, str]:
+    """Return the kinds of the objects to which the ``data:`` in YAML belong, by the position of the word."""
+    # Each object has an indentation, a kind and positions. The objects that may go on are last.
+    going_on: list[tuple[int, list[str], list[int]]] = []
+    objects = []
+    for line in _YAML_LINE.finditer(text):
+        key = line["key"]
+        indent = -1 if key == "---" else len(line["indent"]) + 2 * bool(line["item"])
+        while going_on and going_on[-1][0] >= indent + (not line["item"]):
+            going_on.pop()
+        if not going_on or going_on[-1][0] != indent:
+            going_on.append((indent, [], []))
+            objects.append(going_on[-1])
+        if key == "kind":
+            going_on[-1][1].append((line["value"] or "").strip())
+        elif key == "data":
+            going_on[-1][2].append(line.start("key"))
+    return {at: kind for _, kinds, places in objects for kind in kinds[:1] for at in places}
 
 
 def _is_plain(value: str) -> bool:

@@ -427,3 +427,35 @@ def test_what_only_looks_like_it_stays(text: str) -> None:
 @pytest.mark.parametrize(("text", "secret"), PRIVATE, ids=range(len(PRIVATE)))
 def test_what_is_private_goes_where_public_values_stand(text: str, secret: str) -> None:
     assert secret not in redact(text)
+
+
+@each_case(
+    "text",
+    [
+        "kind: List\nitems:\n- kind: ConfigMap\n  data:\n    zone: Prod2East9x\n- kind: Secret\n  data: {}\n",
+        "items:\n- data:\n    zone: Prod2East9x\n  kind: ConfigMap\n- data: {}\n  kind: Secret\nkind: List\n",
+        "kind: ConfigMap\n# not kind: Secret\ndata:\n  zone: Prod2East9x\n",
+        "kind: SecretStore\nspec:\n  data:\n    zone: Prod2East9x\n",
+        "The secret set in Production2 is old.",
+        "A secret set by Terraform0.14 is fine.",
+    ],
+)
+def test_data_of_another_kind_and_prose_are_no_secrets(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_every_part_of_a_list_of_manifests_is_judged_by_its_own_kind() -> None:
+    secret = "- data:\n    cfg: Zk39dkfLq2Xx8u\n  kind: Secret\n"
+    config = "- data:\n    zone: Prod2East9x\n  kind: ConfigMap\n"
+
+    masked = redact(f"items:\n{config}{secret}{config}kind: List\n")
+
+    assert "Zk39dkfLq2Xx8u" not in masked
+    assert masked.count("Prod2East9x") == 2
+
+
+def test_a_value_with_an_ampersand_hides_no_later_value_and_an_option_takes_no_name() -> None:
+    assert redact('fly secrets set CFG="ab&cd;ef9Kx2" B=Xk29dlZq0') == (
+        'fly secrets set CFG="[secret:password]" B=[secret:password]'
+    )
+    assert redact("fly secrets set -a app DB_PASS=Zk39dkfLq2Xx").endswith("DB_PASS=[secret:password]")
