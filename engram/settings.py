@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import re
 import stat
 import tomllib
 import typing
@@ -356,7 +357,8 @@ def _from_user_home(name: str, value: Any) -> Any:
 
 
 def _below_home(folder: str) -> str:
-    return folder if folder.startswith(("/", "~")) else f"~/{folder}"
+    folder = re.sub(r"^\$(HOME|\{HOME\})(?=/|$)", "~", folder.strip())
+    return folder if not folder or folder.startswith(("/", "~")) else f"~/{folder}"
 
 
 def _set_by(name: str, source: str) -> str:
@@ -427,6 +429,8 @@ def _as_type(name: str, value: Any, wanted: Any) -> Any:
         if wanted is Path:
             if not isinstance(value, str | Path):
                 raise ValueError("it must be a string")
+            if value == "":
+                raise ValueError("it must name a folder")
             return absolute_path(str(value))
         if wanted in (int, float):
             return _as_number(value, wanted)

@@ -245,6 +245,24 @@ def test_a_relative_folder_in_the_file_begins_at_the_home_folder(
     assert f'{name} = "{tmp_path}/mine"' in home.config_file.read_text()
 
 
+@pytest.mark.parametrize("written", ["$HOME/work", "${HOME}/work", " ~/work "])
+def test_the_home_folder_may_be_named_as_in_a_shell(home: Home, monkeypatch: pytest.MonkeyPatch, written: str) -> None:
+    monkeypatch.setenv("HOME", "/home/anna")
+    home.config_file.write_text(f'claude_folder = "{written}"\n')
+
+    assert invoke(home, "claude_folder")[:2] == (0, "/home/anna/work\n")
+
+
+@pytest.mark.parametrize("written", ["", " "])
+def test_an_empty_folder_in_the_file_is_not_the_home_folder(home: Home, written: str) -> None:
+    home.config_file.write_text(f'claude_folder = "{written}"\n')
+
+    code, _, errors = invoke(home, "claude_folder")
+
+    assert code == 1
+    assert "it must name a folder" in errors
+
+
 def test_a_broken_file_is_not_overwritten(home: Home) -> None:
     home.config_file.write_text("bites = = 2\n")
 
