@@ -449,6 +449,8 @@ KEEPS = any_case(
 HASH = lazy_regex(r"\s*+#{1,3}\s*+(?=[^\s#][^\n]*+\s*+$)")
 #: "1. … 2. …" within a paragraph.
 ENUMERATION = any_case(r"^(?>.*?(?:^|\s)\(?(?:1|a)[.)]\s).*\s\(?(?:2|b)[.)]\s")
+#: Words in quotation marks.
+QUOTED = lazy_regex(r"\"[^\"\n]{1,60}\"|[“„«「『][^”“»」』\n]{1,60}[”“»」』]")
 #: A remark in parentheses. A question mark in it doesn't make the sentence a question.
 PARENTHESIS = lazy_regex(r"\([^()]{0,300}\)")
 #: Headings of a list of rules.

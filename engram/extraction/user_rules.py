@@ -379,7 +379,9 @@ def _refusal(sentence: str, statement: Statement, after: str) -> RuleRefusal | N
         return RuleRefusal.LIST
     if words.LAUGHS.search(sentence) or words.LAUGHS.search(after):
         return RuleRefusal.JOKE
-    if words.MOMENT.search(sentence) or languages.MOMENT.search(sentence):
+    # Words in quotation marks are only named: “never write "for now" in the docs”.
+    unquoted = words.QUOTED.sub("", sentence)
+    if words.MOMENT.search(unquoted) or languages.is_for_the_moment(unquoted):
         return RuleRefusal.MOMENT
     if words.ELSEWHERE.search(sentence) and not is_for_all_projects(sentence):
         return RuleRefusal.ELSEWHERE

@@ -477,33 +477,51 @@ def _reminded_for_now(language: Language) -> str:
 
 #: An order to remember something that is only true at the moment.
 REMINDS_FOR_NOW = any_case("|".join(_reminded_for_now(one) for one in LANGUAGES.values()))
-#: Names of things that end soon, so that a sentence about "this" one holds only for the moment, and of the days.
+#: Names of things that end soon, so that a sentence about "this" one holds only for the moment, and of the days. They
+#: may not be part of a longer name: "this ticket-system".
 _PASSING_THING = (
     r"(?:[pm]rs?|pull[- ]request|branch|zweig|datei|commit|ticket|aufgabe|änderung|sitzung|session|sprint|demo|test|"
     r"funktion|branche|fichier|tâche|rama|archivo|fichero|tarea|sesión|ramo|file|sessione|attività|arquivo|"
-    r"ficheiro|tarefa|sessão|bestand|taak|sessie)(?!\w)"
+    r"ficheiro|tarefa|sessão|bestand|taak|sessie)(?![\w-])"
 )
-_DAY = (
+_WEEKDAY = (
     r"(?:montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag|lundi|mardi|mercredi|jeudi|vendredi|samedi|"
     r"dimanche|lunes|martes|miércoles|jueves|viernes|sábado|domingo|luned[iì]|marted[iì]|mercoled[iì]|gioved[iì]|"
     r"venerd[iì]|sabato|domenica|segunda|terça|quarta|quinta|sexta|maandag|dinsdag|woensdag|donderdag|vrijdag|"
-    r"zaterdag|zondag|morgen|übermorgen|demain|mañana|domani|amanhã|"
-    r"(?:release|rilascio|livraison|lanzamiento|lançamento|launch|demo|démo|freeze|deadline|wochenende|"
-    r"week-?end|sprint\w*|go-live|abnahme|urlaub\w*))(?!\w)"
+    r"zaterdag|zondag)"
 )
-#: Words that limit a sentence to the moment, or to the current task.
-MOMENT = any_case(
+_DAY = (
+    rf"(?:{_WEEKDAY}|morgen|übermorgen|demain|mañana|domani|amanhã|release|rilascio|livraison|lanzamiento|lançamento|"
+    r"launch|demo|démo|freeze|deadline|wochenende|week-?end|sprint\w*|go-live|abnahme|urlaub\w*)(?![\w-])"
+)
+_UNTIL = r"(?:bis|tot|jusqu['’]|hasta|fino|até)"
+_MOMENT = any_case(
     r"(?<!\w)(?:vorerst|vorläufig|einstweilen|fürs erste|bis auf weiteres|(?<!ab )(?<!von )(?<!seit )heute(?! an\b)|"
     r"pour l['’]instant|pour le moment|jusqu['’]à nouvel ordre|(?:de|por el) momento|por ahora|hasta nuevo aviso|"
     r"per ora|per adesso|per il momento|fino a nuovo ordine|por enquanto|por ora|até (?:novo aviso|segunda ordem)|"
     r"voorlopig|voor nu|tot nader order|na razie|póki co|пока что|на данный момент)(?!\w)|"
-    r"^\W*(?:пока(?! не )|erst ?mal (?:immer|nie(?:mals)?))(?!\w)|当面|とりあえず|今のところ|暂时|目前|당분간|"
-    rf"(?<!\w)(?:bis|tot|jusqu['’]|hasta|fino|até) ?(?:(?:zu[mr]?|nach de[mr]|nächsten|nächste|kommenden|ende|au?x?|à|"
-    rf"l[aeo]s?|el|al|alla|ad?|o|de|het|volgende) ){{0,2}}{_DAY}|"
+    r"^\W*(?:erst ?mal (?:immer|nie(?:mals)?)|пока (?:всегда|никогда))(?!\w)|"
+    r"当面|とりあえず|今のところ|暂时|目前|당분간|"
     rf"(?<!\w)(?:für|in|auf|bei|pour|dans|sur|para|por|en|per|su|em|op|voor) (?:(?:dies|jen)\w{{1,2}}|(?:dem|den) "
     rf"aktuellen|c(?:e|et|ette)|est[ae]|quest[oa]|dit|deze) {_PASSING_THING}|"
-    rf"(?<!\w)n?est[ae] {_PASSING_THING}"
+    rf"(?<!\w)nest[ae] {_PASSING_THING}"
 )
+_UNTIL_DAY = any_case(
+    rf"(?<!\w){_UNTIL} ?(?:(?:zu[mr]?|nach de[mr]|nächsten|nächste|kommenden|ende|au?x?|à|"
+    rf"l[aeo]s?|el|al|alla|ad?|o|de|het|volgende) ){{0,2}}{_DAY}"
+)
+#: Days that are a part of every week ("Monday until Thursday"), and verbs of waiting: "never wait until the release".
+_ANY_DAY = any_case(
+    rf"(?<!\w)(?:{_WEEKDAY} {_UNTIL}|(?:wart(?:en?|e[st]?)|attend(?:s|re|ez|ons)|esper(?:ar|es?|a|en|emos)|"
+    r"aspett(?:are|a|ate|iamo)|wacht(?:en)?)(?!\w))"
+)
+
+
+def is_for_the_moment(sentence: str) -> bool:
+    """Return True if words in another language than English limit a sentence to the moment or the current task."""
+    return bool(_MOMENT.search(sentence) or (_UNTIL_DAY.search(sentence) and not _ANY_DAY.search(sentence)))
+
+
 #: "Perhaps" at the beginning of a sentence or after a lead-in, where it marks the sentence as a guess.
 PERHAPS = any_case(
     r"^(?:[^:]{0,40}:)?\W*(?:(?:maybe|perhaps|possibly|vielleicht|eventuell|evtl|peut-être|quizás?|tal vez|"

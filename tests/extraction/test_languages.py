@@ -229,3 +229,22 @@ def test_what_holds_only_for_the_moment_is_not_a_rule_in_any_language(sentence: 
 )
 def test_what_begins_today_or_comes_first_lasts(sentence: str) -> None:
     assert [found.sentence for found in rules(sentence)] == [sentence]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Nie bis zum Release warten, immer sofort mergen.",
+        "Ne jamais attendre jusqu'à la release pour écrire le changelog.",
+        "Mai aspettare fino al rilascio per scrivere le note.",
+        "Wacht nooit tot vrijdag met mergen.",
+        "Immer nur Montag bis Donnerstag deployen.",
+        'Nie "vorerst" oder "vorläufig" in Commit-Nachrichten schreiben.',
+        "Niemals das Wort „vorläufig“ in der Doku benutzen.",
+        'Never use the word "currently" in docs.',
+        "Greife nie auf dieses Ticket-System zu.",
+        "Nunca toques este archivo.",
+    ],
+)
+def test_a_day_or_a_word_for_the_moment_may_stand_in_a_lasting_rule(sentence: str) -> None:
+    assert [found.sentence for found in rules(sentence)] == [sentence]
