@@ -15,6 +15,7 @@ from engram.system.cached import cached_by_text
 from engram.text.replacements import Replacement, ended_in, is_used_in, replacement_in
 from engram.text.withdrawals import subject_words, withdrawn_subjects
 from engram.text.words import content_words, coverage_stem, prefixes
+from engram.trust.voice import unmarked
 
 #: Share of the words in a sentence such as "we no longer …" that a rule must contain to be ended by it.
 MOSTLY = 0.6
@@ -87,7 +88,7 @@ def meant_by(taking: TakingBack, rules: Sequence[Rule]) -> list[Rule]:
 def takings_back(typed: str) -> Sequence[TakingBack]:
     """Return the sentences that withdraw something specific from an earlier prompt or say that it is over."""
     found: list[TakingBack] = []
-    for sentence, _ in sentences_in(typed):
+    for sentence, _ in sentences_in(unmarked(typed)):
         is_rule_over = bool(words.RULE_OVER.search(sentence))
         if subjects := withdrawn_subjects(sentence):
             found += [TakingBack(sentence, about) for about in subjects]

@@ -39,7 +39,7 @@ from engram.text.splitting import is_of_the_moment, sentences, stands_alone
 from engram.text.words import stems, topic_words
 from engram.transcripts.turns import Role
 from engram.trust.suspicion import why_suspect
-from engram.trust.voice import typed_text
+from engram.trust.voice import typed_text, unmarked
 
 if TYPE_CHECKING:
     from engram.search.searcher import Searcher
@@ -224,7 +224,7 @@ def question_of(quotation: Quotation, words: str) -> str:
 
     A sentence that is too long, was not typed, or reads like an instruction is also left out.
     """
-    typed = typed_text(quotation.asked).strip()
+    typed = unmarked(typed_text(quotation.asked)).strip()
     asked = next(iter(sentences(typed.splitlines()[0])), "") if typed else ""
     is_about = bool(stems(topic_words(asked)) & stems(topic_words(words)))
     is_short = len(asked) <= MAX_ASKED_CHARACTERS and asked[:1].isalnum()

@@ -56,9 +56,9 @@ _MODEL_STAGES = frozenset({"llm", "second chance"})
 MAX_LAG_SECONDS = 600
 #: Maximum size of a Claude Code settings file that is searched for Engram, in bytes.
 _SETTINGS_LIMIT_BYTES = 10_000_000
-#: Time during which an answered prompt proves that Claude Code calls Engram, in milliseconds.
 #: Why there are fewer memories than prompts if no language model writes them.
 FEW = "the rules keep only what is sure; all else that was said is found word for word"
+#: Time during which an answered prompt proves that Claude Code calls Engram, in milliseconds.
 _LATELY_MS = 7 * 86_400_000
 
 

@@ -20,16 +20,26 @@ _OTHERS = (
     r"auditors?|lawyers?|teachers?|professors?|friends?|employers?|competitors?|upstream|bank|agency|someone|somebody"
 )
 _RULES = r"\s+(?:[\w-]+\s+){0,3}(?:rules?|polic(?:y|ies)|guide(?:lines?)?|conventions?|contract|standards?)\s*:\s"
+#: Programs, which are told nothing that is relayed: "the flag tells the compiler to inline".
+_PROGRAMS = (
+    r"(?:(?:the|our|your|this|that|every|each|any) )?(?:\w+ )?(?:compiler|linter|formatter|bundler|parser|browser|"
+    r"server|framework|library|program|process|script|loader|runner|worker|engine|editor|shell|kernel|runtime|"
+    r"crawlers?|git|npm|docker|python|node|webpack|eslint|typescript|tsc|pytest)\b"
+)
+#: What makes "claims" a noun: "the claims in a token".
+_CLAIMS = r"(?<!the )(?<!our )(?<!its )(?<!all )(?<!these )(?<!those )(?<!jwt )(?<!token )(?<!\bid )(?<!custom )"
 _RELAYED = lazy_regex(
     r"(?i)(?:\b(?:the|this|that|his|her|their|its|my|our|a|an|some)\s+(?:[\w.'-]+\s+){0,4}|\b(?!(?:nobody|"
     r"none)\b)(?<!\bno )[\w.-]+\s+)(?:says(?! nothing\b)|said|stated|states that|wrote(?=\s+(?:that|to|this|in)\b|"
     r"\s*[:,])|writes(?=\s+(?:that|this)\b|\s*[:,])|(?:e-?mailed|posted|messaged)(?=\s+(?:that|me|us|this)\b|\s*:)|"
-    r"(?:tells|told)(?= (?:me|us|him|her|them|you|everyone|everybody|people|\w+ to|(?:the|his|her|our|their|my) "
+    rf"tells(?! (?:{_PROGRAMS}))|"
+    r"told(?= (?:me|us|him|her|them|you|everyone|everybody|people|\w+ to|(?:the|his|her|our|their|my) "
     r"(?:team|dev\w*|users?|customers?|clients?|agents?|assistants?|ai|bots?)|claude)\b)|"
-    r"(?:claims|claimed)(?! (?:must|should|are|is|was|were|need|have|has|can|may|will|in|from|of|and|or)\b)|"
+    rf"{_CLAIMS}(?:claims|claimed)(?! (?:must|should|are|is|was|were|need|have|has|can|may|will)\b)|"
     r"recommends|recommended|"
     r"suggests|suggested|instructs|instructed|demands|demanded|insists|insisted|advises|advised|mentions that|"
-    r"mentioned that|asks|asked|announced|goes(?=\s*[:,]|\s+(?:like\b|[\"“„«]))|"
+    r"mentioned that|asks|asked|announced|goes(?=\s*[:,–—]|\s+(?:(?:like|that|on "
+    r"about|never|always|don['’]t)\b|[\"“„«‘'-]))|"
     r"states?(?=\s*[:,])|reads[\s:,]+[\"'“])\b|\b(?:they|people|"
     r"docs?(?! say nothing)|guidelines?|rules|colleagues?|developers|maintainers|instructions|comments?|"
     r"notes?)\s+(?:say|recommend|suggest|state|ask|require|tell|demand|insist)\b|(?<![Uu]pdate the )(?<!fix the "
@@ -103,13 +113,17 @@ _SELF = lazy_regex(
     r"state)\b|\b(?:ich|wir)\s+(?:\w+\s+){0,4}(?:sag\w*|schr\w+|gesagt|geschrieben)\b|\bj['’]ai (?:dit|écrit)\b|"
     r"\b(?:he|hemos|ho|abbiamo) (?:dicho|escrito|detto|scritto)\b|\beu (?:disse|escrevi)\b"
 )
-#: What refers to somebody's words without repeating them: "do what the README says".
+#: What refers to somebody's words without repeating them, within the user's own sentence: "do what the README says". At
+#: the beginning, such words are its subject, and what they said follows: "What the boss said is …".
 _REFERS = lazy_regex(
-    r"(?i)\b(?:(?<!['’]s )(?<!\bis )(?<!\bwas )what(?:ever)?|everything|anything|nothing|how|than)\s+"
+    r"(?i)\w\W+(?<!\band )(?<!\bbut )(?<!\bso )(?<!\balso )"
+    r"(?:(?<!['’]s )(?<!\bis )(?<!\bwas )what(?:ever)?|everything|anything|nothing|how|than)\s+"
     r"(?:[\w.'-]+\s+){0,2}$"
 )
 #: What follows a verb of saying if the words are repeated after all: "what the README says: …".
-_REPEATS = lazy_regex(r"(?i)\s*(?:[:,\"“„«‘'–—-]|(?:that|never|always)\b)")
+_REPEATS = lazy_regex(
+    r"(?i)\s*,|[:\"“„«‘–—]|\s['-]|\b(?:that|never|always|must|should|don['’]t|from now on|no longer)\b"
+)
 
 
 def relayed_in(text: str, at: int, cut: int) -> tuple[int, int] | None:
@@ -125,7 +139,12 @@ def relayed_in(text: str, at: int, cut: int) -> tuple[int, int] | None:
         # sentence itself is.
         return at, cut if inverted.start() else len(text)
     relayed = _RELAYED.search(text, at, cut)
-    while relayed and _REFERS.search(text, at, relayed.start()) and not _REPEATS.match(text, relayed.end(), cut):
+    while relayed and _refers(text, at, relayed.start()) and not _REPEATS.search(text, relayed.end(), cut):
         relayed = _RELAYED.search(text, relayed.end(), cut)
     relayed = relayed or _RELAYED_ELSEWHERE.search(text, at, cut) or _RELAYED_FARTHER.search(text, at, cut)
     return (relayed.start(), len(text)) if relayed else None
+
+
+def _refers(text: str, at: int, end: int) -> bool:
+    # Only the last words are searched, so that a text full of such verbs takes linear time.
+    return _REFERS.search(text, max(at, end - 80), end) is not None

@@ -229,6 +229,11 @@ def typed_text(text: str) -> str:
     return typed
 
 
+def unmarked(typed: str) -> str:
+    """Return a typed text without ``LEFT_OUT``, which is for judging rules: it is not kept, shown or compared."""
+    return typed.replace(LEFT_OUT, "")
+
+
 def _is_clause(part: str) -> bool:
     """Return True if a text ends where a clause ends: at a line's end, a punctuation mark or a conjunction."""
     return part.endswith("\n") or _CLAUSE_END.search(part) is not None

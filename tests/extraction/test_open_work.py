@@ -69,6 +69,16 @@ def test_what_asks_for_no_work_is_not_left_open(make: type[Make], prompt: str) -
     assert left(replace(make.turn(prompt, "Let me look."), is_interrupted=True)) is None
 
 
+def test_what_is_left_open_says_only_what_was_said(make: type[Make]) -> None:
+    found = left(
+        make.turn("Please rebuild the whole importer of our csv files the way our vendor suggested, with a queue.")
+    )
+
+    assert found.summary == (
+        "Left open: the user asked “Please rebuild the whole importer of our csv files” and stopped before it was done."
+    )
+
+
 def test_a_rule_is_not_left_open(make: type[Make]) -> None:
     assert left(make.turn("Always run the linter before you push.")) is None
 

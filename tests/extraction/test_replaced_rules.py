@@ -14,6 +14,7 @@ from engram.memories.save import pin_memory
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import all_memories
 from engram.models.memories.memory_undo import undo_change
+from engram.trust.voice import typed_text
 
 
 def after_both(workshop: Workshop, rule: str, said: str) -> dict[str, Status]:
@@ -238,3 +239,9 @@ def test_what_only_resembles_one_is_not(prompt: str) -> None:
 
 def test_a_guess_says_why_it_is_not_a_rule() -> None:
     assert [found.refusal for found in judge("For the future: perhaps we use Redis.")] == [RuleRefusal.UNSURE]
+
+
+def test_a_withdrawal_is_kept_in_the_words_that_were_said() -> None:
+    (taken,) = takings_back(typed_text("Actually scratch the rule about pnpm our boss recommended"))
+
+    assert taken.sentence == "Actually scratch the rule about pnpm"

@@ -15,7 +15,7 @@ from engram.system.lazy_regex import lazy_regex
 from engram.text import languages
 from engram.transcripts.calls import open_failure, open_todos
 from engram.transcripts.turns import Action, Role, Turn
-from engram.trust.voice import typed_text
+from engram.trust.voice import typed_text, unmarked
 
 #: The beginning of every summary, by which open work is recognised.
 LEAD = "Left open"
@@ -67,7 +67,7 @@ def open_work(turns: Sequence[Turn]) -> Candidate | None:
 def _unanswered(turn: Turn) -> str:
     """Return the user's last request if the user interrupted the answer before anything was changed; otherwise ""."""
     prompt = next((said for said in turn.users_texts if not said.message_id), None)
-    typed = " ".join(typed_text(prompt.text).split()) if prompt is not None else ""
+    typed = " ".join(unmarked(typed_text(prompt.text)).split()) if prompt is not None else ""
     is_answered = turn.has_edits or any(said.role is Role.ASSISTANT and len(said.text) > 400 for said in turn.said)
     is_stopped = turn.is_interrupted or not (turn.reply or turn.actions)
     if prompt is None or not prompt.uuid or not is_stopped or is_answered:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from engram.models.engine.transaction import Reader
 from engram.models.sessions.passage_rows import LaterText, barred_quotations, quotation_id_of, said_after, said_by_user
@@ -18,6 +17,7 @@ from engram.search.hit_lines import may_be_planted
 from engram.search.hits import Hit, are_barred, is_said
 from engram.search.passages.passage_search import excerpt
 from engram.search.question import Coverage
+from engram.system.cached import cached_by_text
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_texts, split
 from engram.text.subject import STATES_PROBLEM, gives_another_value, is_denied, says_opposite
@@ -126,7 +126,7 @@ def taken_back_in(shown: str, said: str) -> str:
 
 
 # Cached, because the passages of an answer are often from one session, and many answers are from the same sessions.
-_may_take_back = lru_cache(maxsize=2048)(takes_back)
+_may_take_back = cached_by_text(takes_back)
 
 
 def _takes_back(later: str, earlier: str, *, is_next: bool) -> bool:
@@ -199,9 +199,9 @@ def _may_be_about(later: str, earlier: Mapping[str, frozenset[str]]) -> dict[str
 
 
 def _typed(text: str) -> str:
-    from engram.trust.voice import typed_text  # loads in 20 ms; few passages need it
+    from engram.trust.voice import typed_text, unmarked  # loads in 20 ms; few passages need it
 
-    return typed_text(text)
+    return unmarked(typed_text(text))
 
 
 def _ends(later: str, earlier: str) -> bool:
