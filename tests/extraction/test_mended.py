@@ -138,6 +138,14 @@ def test_a_cause_that_is_taken_back_in_a_later_turn_is_not_kept(make: type[Make]
     "words",
     [
         "I was wrong about the colour of the button.",
+        "I was wrong about the clock; the key of the cache is the cause.",
+        "I was wrong: the real cause is the key of the cache.",
+        "It failed not because of the clock but because of the branch in the key.",
+        "The failure of the cache was not because of the clock.",
+        "The test was not because of the clock: it was the key of the cache.",
+        "The cache key was not the only thing in the way.",
+        "The cache key is not the problem any more.",
+        "I was wrong: the other test does not use the branch fixture at all.",
         "The README was not the latest one.",
         "The key of the cache is built from the branch now.",
         "I was wrong.",
@@ -523,7 +531,7 @@ def undone_by(make: type[Make], *commands: str) -> list[str]:
     [
         "git revert --no-edit HEAD",
         "git revert abc1234567 --no-edit",
-        "cd app && git -C . revert HEAD~0",
+        "git -C . revert HEAD~0",
         "git reset --hard HEAD~1",
         "git log --oneline -3 && git reset -q --hard @^",
     ],
@@ -547,6 +555,16 @@ def test_a_commit_that_the_session_undid_is_not_a_memory(make: type[Make], comma
         ("git reset --hard HEAD~1", "git cherry-pick abc1234"),
         ("git stash",),
         ("git stash pop",),
+        ("git -C other reset --hard HEAD~1",),  # another repository, another worktree
+        ("cd ../other && git reset --hard HEAD~1",),
+        ("cd ../other && ls", "git reset --hard HEAD~1"),
+        ("git checkout main", "git reset --hard HEAD~1"),
+        ("git commit -F message.txt", "git reset --hard HEAD~1"),  # the last commit has no known message
+        ("git revert --no-edit HEAD", "git revert --no-edit HEAD"),
+        ("git revert --no-edit HEAD", "git reset --hard HEAD~1"),
+        ("git revert --no-edit abc1234", "git revert --no-edit def5678"),
+        ("git reset --hard HEAD~1", "git reset --hard ORIG_HEAD"),
+        ("git reset --hard HEAD~1", "git reset --hard 'HEAD@{1}'"),
     ],
 )
 def test_a_commit_that_may_still_be_in_force_stays_a_memory(make: type[Make], commands: tuple[str, ...]) -> None:

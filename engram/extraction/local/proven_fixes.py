@@ -15,6 +15,7 @@ from engram.extraction.local.sentences import ended, excerpt, fitting, points_ba
 from engram.extraction.user_rules import typed_prompt
 from engram.system.lazy_regex import any_case, lazy_regex
 from engram.text.shell import (
+    entered_folders,
     git_calls,
     hides_status,
     normal_command,
@@ -97,16 +98,27 @@ _UNMENDED = any_case(
     r"^\W*(?:no|nope|that'?s not|that is not|wrong|not quite|revert|undo)\b|\b(?:still (?:fail\w*|broken|not|doesn'?t|"
     r"the same|getting|see\w*)|(?:does|did)(?:n'?t| not) (?:work|help|fix)|same (?:error|issue|problem))\b"
 )
-#: A sentence that takes back a cause that was stated before, if it names it.
+#: Words that take back a cause that was stated before, if their sentence names it.
 _TAKES_BACK = any_case(
     r"\b(?:i was (?:wrong|mistaken)|i mis(?:read|diagnosed|understood)|my mistake|(?:diagnosis|explanation|theory|"
     r"conclusion|assumption) (?:was|is) (?:wrong|incorrect|mistaken)|(?:is|was|were|are)(?:n['’]t| not| never) "
-    r"(?:actually |really )?(?:the )?(?:real |actual |root )?(?:cause|culprit|problem|issue|reason|to blame)\b|"
-    r"(?:had|has|have) nothing to do with|(?:was|were)(?:n['’]t| not) (?:actually |really )?"
-    r"(?:the|because|due|caused)\b)"
+    r"(?:actually |really )?(?:the )?(?:real |actual |root )?(?:cause|culprit|problem|issue|reason|to blame)\b"
+    r"(?! (?:here |now )?(?:any ?more|any longer|now|yet)\b)|(?:had|has|have) nothing to do with|"
+    r"(?:was|were)(?:n['’]t| not) (?:actually |really )?(?:the(?! (?:only|whole|first|last|same))|because|due|"
+    r"caused)\b)"
 )
+#: A part of such a sentence that names the cause in its place.
+_IN_ITS_PLACE = any_case(
+    r"\b(?:because|due to|caused by|(?:cause|culprit|problem|issue|reason) (?:is|was)|(?:is|was|were|are) (?:really |"
+    r"actually )?(?:the (?:real |actual |root )?(?:cause|culprit|problem|issue|reason)|to blame)|"
+    r"it(?:['’]s| is| was))\b"
+)
+_PART_ENDS = any_case(r"[,;:—–]|\bbut\b|\band\b|\binstead\b")
 #: Words of such a sentence that don't name a cause.
-_TAKING_BACK = content_words("wrong mistaken mistake diagnosis explanation theory conclusion assumption cause issue")
+_TAKING_BACK = content_words(
+    "because wrong mistaken mistake diagnosis explanation theory conclusion assumption cause issue problem reason "
+    "culprit real actual earlier first turns out never part failure failing error bug test"
+)
 #: Words that mark a sentence in a commit's body as a reason: something fails or is impossible, or the change is
 #: interim. What the change ensures, enables or does instead is not a reason.
 _REASON = any_case(
@@ -158,9 +170,11 @@ _IDLE_SUBJECT = any_case(
     r"^release v?\d|^\w+ (?:[\w-]+ ){0,2}(?:tests?\b|Test[A-Z_]\w+|comments?\b|docs\b|readme\b|changelog\b)"
 )
 _REFERS_TO_LIST = lazy_regex(r"(?::|(?:^|[:;,.] )\(?\d+[.)])$")
-#: A commit by its distance from the last one, and calls of git after which ``HEAD`` is the same commit.
-_HEAD_NAME = lazy_regex(r"(?:HEAD|@)(?:~(?P<number>\d+)|(?P<signs>[~^]{0,20}))")
-_KEEP_HEAD = frozenset("add commit diff log show status rm mv config blame grep ls-files rev-parse".split())
+#: Calls of git after which ``HEAD`` is the same commit, and calls that may bring back a commit that was undone.
+_KEEP_HEAD = frozenset("add diff log show status rm mv config blame grep ls-files rev-parse".split())
+_MAY_RESTORE = frozenset("revert cherry-pick merge rebase pull am".split())
+#: Names of the last commit and of the one before it.
+_HEAD, _BEFORE_HEAD = {"HEAD", "@", "HEAD~0"}, {"HEAD~1", "HEAD~", "HEAD^", "HEAD^1", "@~1", "@~", "@^"}
 #: The type of a conventional commit; its scope is kept.
 _TYPE = lazy_regex(r"^(?P<type>[a-z]+)(?:\((?P<scope>[^)]+)\))?!?:\s+")
 
@@ -227,7 +241,7 @@ def fixes(turns: Sequence[Turn]) -> Iterator[Candidate]:
         if said is None or cause in told or _is_denied(turns, memory, places):
             continue
         passed, words = places.get(memory.passed.uuid, (memory.turn, 0)), prefixes(content_words(cause))
-        if any(place > passed and named & words for place, named in takings_back):
+        if any(place > passed and 2 * len(named & words) > len(named) for place, named in takings_back):
             continue
         told.add(cause)
         yield _fix(turns[memory.turn], memory, said, _LABEL.sub("", cause))
@@ -252,10 +266,17 @@ def _takings_back(
                 continue
             text = typed_text(said.text) if said.role is Role.USER else said.text
             for sentence in sentences(plain(text)):
-                if _TAKES_BACK.search(sentence):
-                    named = prefixes(content_words(sentence) - _TAKING_BACK)
+                if named := _taken_back_in(sentence):
                     found.append((places.get(said.uuid, (number, 0)), named))
     return found
+
+
+def _taken_back_in(sentence: str) -> frozenset[str]:
+    """Return the words that name the cause that a sentence takes back; empty if it takes back none."""
+    if not _TAKES_BACK.search(sentence):
+        return frozenset()
+    parts = [part for part in _PART_ENDS.split(sentence) if _TAKES_BACK.search(part) or not _IN_ITS_PLACE.search(part)]
+    return prefixes(content_words(" ".join(parts)) - _TAKING_BACK)
 
 
 def _fix(turn: Turn, memory: FixMemory, said: TextBlock, cause: str) -> Candidate:
@@ -376,46 +397,38 @@ def _has_passed(action: Action) -> bool:
     return action.is_error is False and not action.is_refused
 
 
-def _undone_commits(actions: Iterable[Action]) -> set[str]:
-    """Return the ids of the calls whose commits the session later reverted, or discarded by a hard reset.
+def _undone_commits(actions: Iterable[Action]) -> frozenset[str]:
+    """Return the ids of the calls whose commits the session reverted, or discarded by a hard reset.
 
-    ``HEAD`` is known only while nothing but commits and calls that change no history have followed. A commit that is
-    named again after it was undone may be back.
+    A commit is meant if its id is named, or if it was the last one and nothing in between moved ``HEAD`` or entered
+    another folder. A later call that may have brought such commits back counts as having done so.
     """
-    latest: list[set[str]] = []
-    named: dict[str, str] = {}
-    undone: set[str] = set()
-    for action in actions:
-        if "git" not in action.command:
-            continue
-        passed = list(git_calls(part_with_known_status(action.command))) if _has_passed(action) else []
-        for words in git_calls(action.command):
-            if words[0] in _KEEP_HEAD:
+    named: dict[str, frozenset[str]] = {}
+    undone, latest, folders = frozenset[str](), frozenset[str](), list[str]()
+    for action in (action for action in actions if action.command):
+        calls = list(git_calls(action.command)) if "git" in action.command else []
+        entered = [name for name in (action.place, *entered_folders(action.command)) if name not in ("", ".")]
+        if entered != folders and (entered or calls):
+            latest, folders = frozenset(), entered
+        passed = list(git_calls(part_with_known_status(action.command))) if calls and _has_passed(action) else []
+        for words in calls:
+            if words[0] in _KEEP_HEAD or (words[0] == "commit" and "--amend" in words):
                 continue
-            if words not in passed:
-                latest.clear()
-                continue
-            meant = {uuid for sha, uuid in named.items() if any(word.startswith(sha) for word in words)}
-            before = [back for back in map(_number_before_head, words[1:]) if back is not None]
+            is_hard = words[0] == "reset" and "--hard" in words
+            meant = latest if is_hard and _BEFORE_HEAD & set(words) else frozenset()
             if words[0] == "revert":
-                undone |= meant.union(*(latest[-1 - back] for back in before if back < len(latest)))
-            elif words[0] == "reset" and "--hard" in words and before and 0 < before[0] <= len(latest):
-                undone = undone.union(*latest[-before[0] :])
-            else:
-                undone -= meant
-            latest.clear()
+                ids = (ids for sha, ids in named.items() if any(word.startswith(sha) for word in words))
+                meant = frozenset().union(latest if _HEAD & set(words) else (), *ids)
+            if meant and words in passed:
+                undone |= meant
+            elif is_hard or words[0] in _MAY_RESTORE:
+                undone = frozenset()
+            latest = frozenset()
         if _has_committed(action) and read_message(action.command)[0]:
-            amended = latest.pop() if latest and "--amend" in action.command else set()
-            latest.append(amended | {action.uuid})
+            latest |= {action.uuid}
             if sha := action.commit.partition(" ")[0]:
-                named[sha[:7]] = action.uuid
+                named[sha[:7]] = latest
     return undone
-
-
-def _number_before_head(name: str) -> int | None:
-    """Return how many commits before the last one a name such as ``HEAD~2`` or ``@^`` is; None for other names."""
-    found = _HEAD_NAME.fullmatch(name)
-    return None if found is None else int(found["number"] or len(found["signs"]))
 
 
 def _reasons(body: str) -> list[str]:
