@@ -295,6 +295,19 @@ def test_the_only_answer_is_found_inside_other_values_and_as_a_bare_list(form: s
     assert json_object(text) == {"memories": items}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"memories": [{"summary": "The answer is {\\"memories\\": []}", "evidence": ["e1"]}, {"summary": "keep',
+        '[{"summary": "keep", "evidence": ["e1"], "passages": [{"target": "a"}]}, {"summary": "keep',
+        'Like [{"evidence": ["e1"]}]: {"memories": [{"summary": "keep',
+    ],
+)
+def test_a_part_of_an_answer_that_was_cut_off_is_not_the_answer(text: str) -> None:
+    with pytest.raises((ValueError, Prose)):
+        json_object(text)
+
+
 @pytest.mark.parametrize("text", ["[]", "```json\n[]\n```", '{"result": {"memories": []}}'])
 def test_an_empty_list_is_an_answer_without_memories(text: str) -> None:
     assert json_object(text)["memories"] == []

@@ -5,7 +5,6 @@ Unknown keys are ignored, and missing ones are filled in if that is safe.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Mapping
 from itertools import islice
@@ -183,15 +182,22 @@ def _find_object(text: str, after: int = -1) -> tuple[dict[str, Any] | None, Exc
 
 
 def _wrapped_answer(text: str) -> dict[str, Any] | None:
-    """Return the only answer in a text that is inside another value or a bare list; None if there are more or none."""
+    """Return the only answer in a text that is inside another value or a bare list; None if there are more or none.
+
+    If an object can't be decoded, the text may have been cut off, and then what is found in it may be only a part.
+    """
     if _NO_MEMORIES.fullmatch(text):
         return {"memories": []}
     decoder, found, end = json.JSONDecoder(), list[dict[str, Any]](), 0
     for start in islice(_VALUE_STARTS.finditer(text), _MAX_STARTS):
         if start.start() < end:
             continue
-        with contextlib.suppress(ValueError, RecursionError):
+        try:
             value, end = decoder.raw_decode(text, start.start())
+        except (ValueError, RecursionError):
+            if start[0] == "{":
+                return None
+        else:
             found += _answers_in(value)
     return found[0] if len(found) == 1 else None
 
