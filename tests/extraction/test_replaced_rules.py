@@ -100,6 +100,10 @@ def test_a_rule_in_favour_of_what_was_left_is_over(workshop: Workshop, rule: str
         ("必ず TypeScript で書いてください。", "Python のルールはもう要らない"),
         ("必ず TypeScript で書いてください。", "TypeScript のルールは必要ですか"),
         ("항상 TypeScript로 작성하세요.", "Python 규칙은 이제 필요 없어요"),
+        ("항상 TypeScript로 작성하세요.", "TypeScript 규칙을 잊어버리지 마"),
+        ("항상 TypeScript로 작성하세요.", "TypeScript 규칙을 취소하지 마세요"),
+        ("항상 TypeScript로 작성하세요.", "TypeScript 규칙은 폐기하지 말아줘"),
+        ("항상 TypeScript로 작성하세요.", "TypeScript 규칙을 취소하면 안돼"),
         # What this project left is still used in the others.
         ("In all my projects always use npm.", "we moved from npm to pnpm"),
         # Sorry for something else.

@@ -51,6 +51,8 @@ RULES = [
     "For every new endpoint always add an integration test.",
     "In every component never use inline styles.",
     "With each new table always add an index.",
+    "Always write docstrings for those functions that are public.",
+    "Never use mocks in those tests which cover the database.",
     # A statement before it says what "it" is.
     "remember: the staging db is shared, so never truncate it",
     "Our cache is tiny, never fill it.",
