@@ -118,9 +118,9 @@ def detached_relay_command(script: Path) -> str:
 def _in_background(interpreter: str, arguments: str) -> str:
     """Return the command that runs an interpreter in the background; both parts are already quoted."""
     run = f'"$P" {arguments} <&3 3<&-'
-    # Without ``command``, a shell whose standard input is closed exits with status 2, which blocks Claude.
-    given = "{ command exec 3<&0 || command exec 3</dev/null; } 2>/dev/null"
-    return f'P={interpreter}; [ -x "$P" ] && {given} && ( {run} & ) >/dev/null 2>&1; exit 0'
+    # If ``exec 3<&0`` fails because standard input is closed, the shell exits with status 2, which blocks Claude.
+    given = "{ true 3<&0 || exec </dev/null; } 2>/dev/null"
+    return f'P={interpreter}; [ -x "$P" ] && {{ {given}; exec 3<&0; ( {run} & ) >/dev/null 2>&1; }}; exit 0'
 
 
 def link_interpreter(home: Home) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import Iterator
@@ -83,10 +84,15 @@ def test_a_detached_hook_leaves_no_process_behind_whatever_is_broken(hooks: Hook
     holder.close()
 
 
-def test_a_detached_hook_whose_input_is_closed_exits_with_zero(hooks: Hooks, waiting: Any) -> None:
+@pytest.mark.parametrize("input_is", ["", "exec <&-\n"])
+@pytest.mark.parametrize("shell", [shell for shell in ("sh", "bash", "dash", "ksh", "zsh") if shutil.which(shell)])
+def test_a_detached_hook_whose_input_may_be_closed_exits_with_zero(
+    hooks: Hooks, waiting: Any, shell: str, input_is: str
+) -> None:
     """Claude Code takes exit code 2 for a refusal: a Stop hook would then not let it stop."""
     hook = subprocess.Popen(
-        ["/bin/sh", "-c", f"exec <&-\n{hooks.commands['Stop']}"],
+        [shell, "-c", f"{input_is}{hooks.commands['Stop']}"],
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env=hooks.environment | {"CLAUDE_CODE_SESSION_ID": SESSION},
