@@ -83,6 +83,8 @@ class Resolution:
     calls: int
     #: Uuids of the entries from the failing to the passing call.
     between: frozenset[str]
+    #: Id of the call that passed.
+    passed: str
 
 
 def find_resolution(turns: Sequence[Turn], failed: Action) -> Resolution | None:
@@ -114,6 +116,7 @@ def find_resolution(turns: Sequence[Turn], failed: Action) -> Resolution | None:
             files=tuple(dict.fromkeys(edits)),
             calls=calls,
             between=frozenset(_entries_between(passed, failed, action)),
+            passed=action.result_uuid or action.uuid,
         )
     return None
 
@@ -493,14 +496,14 @@ def _fixes_of_failures(store: Store, keys: Sequence[int], project_id: int) -> li
     """Return what made earlier commands with the same error pass."""
     earlier = sorted(earlier_failures(store, project_id, keys), key=lambda call: -len(call.shared_keys)) if keys else []
     fixes: list[PastFix] = []
-    spans: list[frozenset[str]] = []
+    successes: set[str] = set()
     for call in earlier[:MAX_EARLIER]:
         match = len(call.shared_keys) / len(keys)
         for turns, resolution in resolutions_of(store, call):
             # Two failures on the way to the same success have one fix.
-            if any(resolution.between <= span or span <= resolution.between for span in spans):
+            if resolution.passed in successes:
                 continue
-            spans.append(resolution.between)
+            successes.add(resolution.passed)
             fixes += _fixes_of(store, turns, resolution, turns[0].turn.actions[call.seq].command, match)
     return fixes
 

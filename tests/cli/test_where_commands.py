@@ -187,6 +187,25 @@ def test_the_same_fix_is_shown_once(at_work: Workshop) -> None:
     assert [fix["id"] for fix in run_json("fix", FAILED)["fixes"]] == [memory.episode_id]
 
 
+def test_the_same_error_of_two_commands_has_two_fixes(at_work: Workshop) -> None:
+    """One of them failed and passed while the other still failed."""
+    at_work.work(
+        "feat/x",
+        "Run the tests",
+        bash("make test", FAILED, failed=True),
+        bash("npm run check", FAILED, failed=True),
+        edit(at_work.repository.root / "package.json"),
+        bash("npm run check", "ok"),
+        edit(at_work.repository.root / "registry.py"),
+        bash("make test", "ok"),
+    )
+
+    told = " ".join(fix["text"] for fix in run_json("fix", FAILED)["fixes"])
+
+    assert "package.json" in told
+    assert "registry.py" in told
+
+
 def test_fix_shows_how_a_reported_error_was_answered_and_names_recall_otherwise(at_work: Workshop) -> None:
     session = at_work.work(
         "feat/x",
