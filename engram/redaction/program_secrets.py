@@ -105,7 +105,7 @@ _STORES: tuple[tuple[Gate, tuple[tuple[str, re.Pattern[str]], ...]], ...] = tupl
 _SETS = lazy_regex(
     r"(?<![\w.-])(?:(?P<environment>env[ :]set|(?:functions:)?config:set|(?:railway|gh|glab) variables? (?:set|--set))|"
     r"(?:functions:)?secrets?[ :](?:set|add|put|create)|chamber write \S{1,60})(?=[ \"'])"
-    r"(?P<arguments>(?:\"[^\"\n]{0,500}\"|'[^'\n]{0,500}'|[^\n;|&<]){2,2000})"
+    r"(?P<arguments>(?:\"[^\"\n]{0,500}\"|'[^'\n]{0,500}'|\\\n|[^\n;|&<]){2,2000})"
 )
 _SET = Gate("secret", "env set", "env:set", "config:set", "variable set", "variables ", "chamber write")
 #: One of these values: with its name, after the name, or of an option.

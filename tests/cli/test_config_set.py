@@ -138,6 +138,7 @@ def test_every_type_of_value_comes_back_as_it_was_meant(home: Home, name: str, t
         ("colour", "red", "no setting 'colour'"),
         ("bites", "many", "bites = 'many'"),
         ("bites", "-1", "must not be negative"),
+        ("claude_folder", "", "must name a folder"),
         ("llm_dollars_per_day", "nan", "must be a number"),
         ("llm_dollars_per_day", "inf", "must be a number"),
         ("claude_timeout_seconds", "1e999", "must be a number"),
