@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import os
 import re
@@ -301,7 +302,7 @@ def load(
         HomeError: the path of the memory folder can't be resolved.
     """
     environ = os.environ if environ is None else environ
-    names = typing.get_type_hints(Settings)
+    names = _types()
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
 
@@ -345,6 +346,11 @@ def load(
     return Loaded(Settings(**values), sources)
 
 
+@functools.cache
+def _types() -> dict[str, Any]:
+    return typing.get_type_hints(Settings)
+
+
 def _from_user_home(name: str, value: Any) -> Any:
     """Return a value of config.toml with its relative folders below the user's home folder.
 
@@ -352,7 +358,7 @@ def _from_user_home(name: str, value: Any) -> Any:
     """
     if name in FOLDER_LISTS and isinstance(value, str | list):
         return [_below_home(folder) for folder in _as_list(value)]
-    is_folder = typing.get_type_hints(Settings).get(name) is Path
+    is_folder = _types().get(name) is Path
     return _below_home(value) if is_folder and isinstance(value, str) else value
 
 
@@ -413,7 +419,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 def parse_value(name: str, value: Any) -> Any:
     """Return the value of a setting, given as text or parsed from config.toml. Raises SettingsError if invalid."""
-    wanted = typing.get_type_hints(Settings).get(name)
+    wanted = _types().get(name)
     if wanted is None:
         raise SettingsError(f"unknown setting {name!r}")
     parsed = _as_type(name, value, wanted)
