@@ -303,9 +303,8 @@ def _judge(store: Reader, searcher: Searcher, query: Query, found: _Found, chose
         return True, True
     closest = sorted(chosen.hits, key=lambda hit: -chosen.closeness[hit.id])[:MAX_CHECKED]
     cosines, asked_for = [hit.cosine for hit in closest], found.asks.coverage
-    is_unanswered = searcher.is_unanswered(found.passages, cosines)
-    if not is_unanswered and searcher.is_name_unknown(query, asked_for, cosines):
-        is_unanswered = True
+    is_unknown = searcher.is_name_unknown(query, asked_for, cosines)
+    is_unanswered = is_unknown or searcher.is_unanswered(found.passages, cosines)
     since = relative_time(query.text, query.now_ms or store.now_ms())
     first = (*chosen.memories[:1], *chosen.passages[: MAX_DOUBTFUL_HITS - 1])
     if since is not None and not found.logs and all(since.distance_days(hit.created_at_ms) > 1 for hit in first):
@@ -314,11 +313,12 @@ def _judge(store: Reader, searcher: Searcher, query: Query, found: _Found, chose
     if not found.passages:
         # Without passages, as in a store with only saved memories, it is unknown how rare the question's words are.
         asked_for = coverage_of_words(query.text)
-    shares = (asked_for.share_of_all(asked_for.stems_in(_whole_text(hit))) for hit in closest)
-    share = max(shares, default=0.0)
+    texts = [_whole_text(hit) for hit in closest]
+    share = max((asked_for.share_of_all(asked_for.stems_in(text)) for text in texts), default=0.0)
     if found.is_literal or share >= MIN_SAID_SHARE:
         return None if is_unanswered is None else False, True
-    return is_unanswered, is_unanswered or bool(found.logs) or not searcher.is_unsure(found.passages, cosines, share)
+    is_unsure = searcher.is_unsure(found.passages, cosines, share, searcher.unknown_names(query, asked_for, texts))
+    return is_unanswered, is_unanswered or bool(found.logs) or not is_unsure
 
 
 def _fit(

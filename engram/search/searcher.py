@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
@@ -36,7 +36,7 @@ from engram.search.ranking import MemoryCandidates, Ranking, best_places, build_
 from engram.search.support import Floor, Support, evidence_cosines, rarity_of_words, text_support, usual_cosine
 from engram.search.vectors.loaded_vectors import Floats, VectorCache
 from engram.settings import Settings
-from engram.text.words import QUESTION_STOP_WORDS, is_unspaced, question_words_of, terms_of
+from engram.text.words import QUESTION_STOP_WORDS, is_unspaced, question_words_of, terms_of, topic_words
 from engram.transcripts.agents import PullRequest
 from engram.transcripts.project import is_excluded
 from engram.trust.display import one_line
@@ -385,17 +385,21 @@ class Searcher:
             return None
         return is_unanswered(_support_of(passages), max(known, default=0.0), self._relevance_floor)
 
-    def is_unsure(self, passages: Sequence[Hit], cosines: Sequence[float | None], share: float) -> bool:
+    def is_unsure(
+        self, passages: Sequence[Hit], cosines: Sequence[float | None], share: float, unknown_names: Collection[str]
+    ) -> bool:
         """Return True if there is too little support to be sure that the hits answer a question.
 
         Args:
             passages, cosines: as for ``is_unanswered``.
-            share: the largest share of the question's words in a hit; it decides alone while vectors are missing.
+            share: the largest share of the question's words in a hit.
+            unknown_names: the question's proper names that nothing contains. They and ``share`` decide alone while
+                vectors are missing.
         """
         known = [cosine for cosine in cosines if cosine is not None]
         is_unknown = len(known) < len(cosines) and is_far(max(known, default=0.0), self._relevance_floor)
         if self._embedder is None or is_unknown:
-            return share < MIN_WORDS_SHARE
+            return bool(unknown_names) or share < MIN_WORDS_SHARE
         return is_unsupported(_support_of(passages))
 
     def is_name_unknown(self, query: Query, coverage: Coverage, cosines: Sequence[float | None]) -> bool:
@@ -405,8 +409,13 @@ class Searcher:
             cosines: as for ``is_unanswered``; None values are ignored, but at least one cosine must be known.
         """
         known = [cosine for cosine in cosines if cosine is not None]
-        is_unknown = any(name in coverage.unknown_terms for name in self._parse(query).proper_names)
-        return is_unknown and bool(known) and is_far(max(known), self._relevance_floor)
+        is_none_near = bool(known) and is_far(max(known), self._relevance_floor)
+        return is_none_near and bool(self.unknown_names(query, coverage))
+
+    def unknown_names(self, query: Query, coverage: Coverage, texts: Iterable[str] = ()) -> frozenset[str]:
+        """Return the question's proper names, in lower case, that neither a passage nor one of the texts contains."""
+        names = coverage.unknown_terms.intersection(self._parse(query).proper_names)
+        return names.difference(topic_words("\n".join(texts).lower())) if names else names
 
     @property
     def _relevance_floor(self) -> float:

@@ -173,6 +173,7 @@ def test_where_nothing_answers_that_is_said_first_with_a_few_of_the_closest(
         ("does the keeper write the invoices of the baker?", UNSURE),
         ("Which headers does the walrus proxy drop?", ""),
         ('"on time unless the"', ""),
+        ("which hour does the Zanzibar keeper write into the log?", UNSURE),
     ],
 )
 def test_where_only_a_few_words_match_that_is_said_first(
@@ -196,6 +197,17 @@ def test_a_saved_memory_with_the_words_of_the_question_answers_it_in_a_store_wit
     hits = answer_question(store, Searcher(store, settings), Query("where does the cache live")).hits
 
     assert [hit.text for hit in hits] == ["The cache lives in SQLite."]
+    assert doubt_about(hits) == ""
+
+
+def test_a_name_that_only_a_saved_memory_contains_is_known(store: Store, settings: Settings) -> None:
+    for number, text in enumerate(TOLD):
+        tell(store, f"t{number}", text)
+    save_memory(store, "Redis expires the cache.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
+
+    hits = answer_question(store, Searcher(store, settings), Query("how does Redis light the lantern")).hits
+
+    assert hits[0].text == "Redis expires the cache."
     assert doubt_about(hits) == ""
 
 
