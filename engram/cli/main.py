@@ -142,6 +142,7 @@ GUESSES: Mapping[str, str] = {
     **dict.fromkeys(("start", "stop", "restart", "daemon", "worker", "watcher"), "service"),
     **dict.fromkeys(("tidy", "dedupe", "clean", "gc"), "consolidate"),
     **dict.fromkeys(("backup", "dump"), "export"),
+    "version": "--version",
 }
 
 
@@ -150,6 +151,9 @@ _REFUSALS = frozenset(
     getattr(errno, name)
     for name in "ENOSPC EDQUOT EROFS EACCES EPERM EIO EMFILE ENFILE EFBIG ENAMETOOLONG EISDIR ENOTDIR ENOENT".split()
 )
+
+#: Key of what was typed after the command, in the ``meta`` of its context.
+_TYPED = "engram.typed"
 
 #: Packages of this program; an import that fails in one of them is a bug.
 _OWN_PACKAGES = frozenset({"engram", "engram_hooks", "engram_mcp"})
@@ -176,6 +180,7 @@ class CommandGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that the first word names; an earlier version's word still works, with a note."""
         word, *rest = args
+        ctx.meta[_TYPED] = rest
         if word == "help" and not ctx.resilient_parsing:
             if not rest:
                 click.echo(ctx.get_help())
@@ -264,7 +269,7 @@ def _suggestion(word: str) -> str:
 
     near = [GUESSES[word]] if word in GUESSES else nearest_names(word, (*SETTINGS, *COMMANDS), 3)
     near = near or [name for name in COMMANDS if word and name.startswith(word.lower())][:3]
-    near = [name if name in COMMANDS else f"config set {name}" for name in near]
+    near = [name if name in COMMANDS or name.startswith("-") else f"config set {name}" for name in near]
     meant = f"Did you mean {' or '.join(f'`engram {name}`' for name in near)}? " if near else ""
     return f"{meant}`engram --help` lists all commands."
 
@@ -429,8 +434,7 @@ def _message_of(error: click.ClickException) -> str:
     dashes = ""
     if isinstance(error, click.NoSuchOption):
         error = click.NoSuchOption(error.option_name, possibilities=_near_options(error), ctx=error.ctx)
-        takes_text = error.ctx is not None and any(isinstance(one, click.Argument) for one in error.ctx.command.params)
-        if takes_text and not error.possibilities and error.ctx is not None:
+        if error.ctx is not None and not error.possibilities and _lacks_text(error.ctx):
             text = as_arguments(error.option_name)
             dashes = f" If it is a text and not an option, write: {error.ctx.command_path} {text}"
     message = error.format_message()
@@ -456,7 +460,15 @@ def _message_of(error: click.ClickException) -> str:
         return f"{message.removesuffix('.')}. Write: {usage}; {advice}."
     if isinstance(error, click.BadParameter):  # says itself what can be given
         return message
-    return f"{message} `{error.ctx.command_path} --help` shows its options.{dashes}"
+    shows = "lists its commands" if isinstance(error.ctx.command, click.Group) else "shows its options"
+    return f"{message} `{error.ctx.command_path} --help` {shows}.{dashes}"
+
+
+def _lacks_text(ctx: click.Context) -> bool:
+    """Return True if a command takes a free text, and none was typed: what looks like an option may be the text."""
+    arguments = [one for one in ctx.command.params if isinstance(one, click.Argument)]
+    takes_text = any(not isinstance(one.type, click.Choice) for one in arguments)
+    return takes_text and all(word.startswith("-") for word in ctx.meta.get(_TYPED, ()))
 
 
 def _near_options(error: click.NoSuchOption) -> list[str]:

@@ -216,8 +216,9 @@ def _print_places(places: Sequence[EvidencePlace]) -> None:
 
 def _print_history(history: Sequence[Change], extractor: str = "") -> None:
     for change in history:
-        changed = f"changed: {', '.join(changed_in(change))}" if change.before else ""
-        told = [done_of(change), f"by {who_changed(change, extractor)}", reason_of(change), changed]
+        told = [done_of(change), f"by {who_changed(change, extractor)}", reason_of(change)]
+        changed = [name for name in changed_in(change) if name not in told]
+        told += [f"changed: {', '.join(changed)}"] if changed else []
         print_facts([(when(change.at_ms), " · ".join(filter(None, told)))])
     if not history:
         say("No history.")
@@ -456,7 +457,8 @@ def undo(workspace: Workspace, episode_id: str, dry_run: bool, as_json: bool) ->
 
 def _print(plan: UndoPlan, is_dry: bool, why_not: str) -> None:
     change = plan.change
-    what = f"“{done_of(change)}”" + (f" ({reason_of(change)})" if change.reason else "")
+    reason = reason_of(change)
+    what = f"“{done_of(change)}”" + (f" ({reason})" if reason else "")
     who = who_changed(change, "")
     say(f"{'Would undo' if is_dry else 'Undid'}: {what}, {when(change.at_ms)}, {who}")
     lines = plan.lines()

@@ -224,6 +224,8 @@ FIELDS: Mapping[str, str] = {
 }
 #: The reason of an undo, which begins with what was undone, and the line of a run for it.
 _UNDONE = lazy_regex(r"((?:the undo: |redo: )*)([a-z ]+?)(?:: (.*))?", re.DOTALL)
+#: The reason that is stored if none is given, alone or after what was withdrawn or undone.
+_NO_REASON = lazy_regex(r"(?:\A|: )by hand\Z")
 _UNDO_LINE = lazy_regex(r"(undo|redo) (the undo|[a-z ]+) of (ep_[0-9a-f]{12})")
 
 
@@ -234,10 +236,14 @@ def changed_in(change: Change) -> list[str]:
 
 
 def reason_of(change: Change) -> str:
-    """Return the reason of a step; that of an undo names what was undone as ``done_of`` does."""
-    undone = _UNDONE.fullmatch(change.reason) if change.action in (UNDO, REDO) else None
+    """Return the reason of a step; that of an undo names what was undone as ``done_of`` does.
+
+    A reason that nobody gave is stored as "by hand" and left out.
+    """
+    reason = _NO_REASON.sub("", change.reason)
+    undone = _UNDONE.fullmatch(reason) if change.action in (UNDO, REDO) else None
     if undone is None or undone[2] not in ACTIONS:
-        return change.reason
+        return reason
     return f"“{ACTIONS[undone[2]]}”" + (f", {undone[3]}" if undone[3] else "")
 
 

@@ -110,7 +110,7 @@ def test_each_change_is_confirmed_in_a_sentence(filled: Store, run: Run, run_jso
         f"{made} is judged wrong. `engram feedback {made} --off` reverts this. It is no longer shown to Claude.\n"
         in judged
     )
-    assert "Undid: “judged wrong” (by hand)" in run("undo", made).stdout.splitlines()[0]
+    assert run("undo", made).stdout.startswith("Undid: “judged wrong”, 20")
     assert "judged wrong" in run("expand", made, "--why").stdout
     hasty = run_json("save", "Anchors are made of tin.")["id"]
     assert "It is now not shown to Claude: " in run("undo", hasty).stdout
@@ -141,6 +141,24 @@ def test_a_history_and_an_undo_are_told_in_words_however_many_steps_there_are(
     assert f"  {first}: the undo was undone" in run("undo", second).stdout.splitlines()
     told = "the undo was undone · by user · “saved”, replaced by hand"
     assert told in run("expand", second, "--why").stdout
+
+
+def test_a_step_of_a_history_says_things_once(run: Run, run_json: RunJson) -> None:
+    made = run_json("save", "Ropes are made of hemp.")["id"]
+    run("pin", made)
+    run("feedback", made, "wrong")
+    run("feedback", made, "--off")
+    run("edit", made, "--summary", "Ropes are made of nylon.")
+
+    told = run("expand", made, "--why").stdout
+    lines = [line.partition("  ")[2] for line in told.splitlines() if " · by user" in line]
+    assert lines == [
+        "saved · by user",
+        "pinned · by user",
+        "judged wrong · by user",
+        "judgement withdrawn · by user · judged wrong",
+        "edited · by user · changed: what Claude is shown, full text",
+    ]
 
 
 def test_the_path_of_a_transcript_is_a_line_that_can_be_copied(
