@@ -261,14 +261,41 @@ def _largest_of(name: str) -> int:
 def _fault_of(name: str, value: Any) -> str:
     """Return why a value of the right type is invalid for a setting; "" if it is valid."""
     if value not in CHOICES.get(name, (value,)):
-        return f"the setting {name} = {value!r} must be one of {', '.join(CHOICES[name])}"
+        return f"the setting {name} = {_as_written(value)} must be one of {', '.join(CHOICES[name])}"
     if any("\0" in str(part) for part in (value if isinstance(value, tuple) else (value,))):
         return f"the setting {name} contains a NUL character"
     if isinstance(value, int | float) and value < 0:
-        return f"the setting {name} = {value!r} must not be negative"
-    if isinstance(value, int | float) and value > (largest := _largest_of(name)):
-        return f"the setting {name} = {value!r} is too large: it may be at most {largest:,}"
+        return f"the setting {name} = {_as_written(value)} must not be negative"
     return ""
+
+
+class _TooLargeError(SettingsError):
+    """A number is larger than the largest possible one of its setting."""
+
+    def __init__(self, name: str, value: int | float, largest: int | float) -> None:
+        super().__init__(f"the setting {name} = {_as_written(value)} is too large: it may be at most {largest:,.0f}")
+        self.largest = largest
+
+
+#: Maximum number of characters of a value in a message.
+_SHOWN_CHARS = 80
+
+
+def _as_written(value: Any) -> str:
+    """Return a value for a message, approximately as it is written in config.toml."""
+    if isinstance(value, bool):
+        shown = str(value).lower()
+    elif isinstance(value, list | tuple):
+        shown = f"[{', '.join(_as_written(part) for part in value)}]"
+    elif isinstance(value, str | Path):
+        shown = repr(str(value))
+    elif isinstance(value, dict):
+        shown = "{…}"
+    elif isinstance(value, int) and value.bit_length() > _SHOWN_CHARS:
+        shown = hex(value)  # Python prints no number of thousands of decimal digits
+    else:
+        shown = str(value)
+    return shown if len(shown) <= _SHOWN_CHARS else f"{shown[: _SHOWN_CHARS - 1]}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +309,8 @@ class ConfigFault(NamedTuple):
     #: The setting; "" for the whole file.
     name: str
     text: str
+    #: True if no process starts until it is corrected.
+    stops: bool = True
 
 
 def load(
@@ -309,13 +338,21 @@ def load(
     def lay(name: str, value: Any, source: str) -> None:
         if name in sources:
             return
+        is_stored = source == "config.toml"
         try:
-            values[name] = parse_value(name, _from_user_home(name, value) if source == "config.toml" else value)
-            sources[name] = source
+            values[name] = parse_value(name, _from_user_home(name, value) if is_stored else value)
         except SettingsError as error:
-            if faults is None or source != "config.toml":
+            if is_stored and isinstance(error, _TooLargeError):
+                # Earlier versions accepted it, and the largest number means the same to the user.
+                values[name] = error.largest
+                if faults is not None:
+                    faults.append(ConfigFault(name, f"{error}, which is used", stops=False))
+            elif is_stored and faults is not None:
+                faults.append(ConfigFault(name, str(error)))
+                return
+            else:
                 raise SettingsError(f"{error}{_set_by(name, source)}") from error
-            faults.append(ConfigFault(name, str(error)))
+        sources[name] = source
 
     for name, value in (flags or {}).items():
         if value is not None:
@@ -338,7 +375,7 @@ def load(
     for name, value in stored.items():
         if name in WITHDRAWN:
             if faults is not None:
-                faults.append(ConfigFault(name, f"the setting {name} no longer has any effect"))
+                faults.append(ConfigFault(name, f"the setting {name} no longer has any effect", stops=False))
         elif name != "home":
             lay(name, value, "config.toml")
     for name in names:
@@ -410,11 +447,15 @@ def read_config(path: Path) -> dict[str, Any]:
         raise SettingsError(f"{path} is larger than {_CONFIG_LIMIT_BYTES} bytes")
     try:
         return tomllib.loads(data.decode("utf-8-sig"))
+    except RecursionError as error:
+        raise SettingsError(f"{path} is not valid: its lists are nested too deeply. Correct it in an editor") from error
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise SettingsError(f"{path} is not in UTF-8 (at line {line}). Save it as UTF-8 in an editor") from error
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{path} is not valid TOML: {error}. Correct it in an editor") from error
+    except ValueError as error:  # Python parses no number of thousands of digits
+        raise SettingsError(f"{path} contains a number that is too long. Correct it in an editor") from error
 
 
 def parse_value(name: str, value: Any) -> Any:
@@ -425,6 +466,8 @@ def parse_value(name: str, value: Any) -> Any:
     parsed = _as_type(name, value, wanted)
     if fault := _fault_of(name, parsed):
         raise SettingsError(fault)
+    if wanted in (int, float) and parsed > (largest := wanted(_largest_of(name))):
+        raise _TooLargeError(name, parsed, largest)
     return parsed
 
 
@@ -449,7 +492,7 @@ def _as_type(name: str, value: Any, wanted: Any) -> Any:
             return tuple(part if part.startswith("~") else str(absolute_path(part)) for part in parts)
         return parts
     except (TypeError, ValueError, OverflowError) as error:
-        raise SettingsError(f"the setting {name} = {value!r} is invalid: {error}") from error
+        raise SettingsError(f"the setting {name} = {_as_written(value)} is invalid: {error}") from error
 
 
 def _as_number(value: Any, wanted: type[int] | type[float]) -> int | float:
@@ -479,5 +522,8 @@ def _as_bool(value: Any) -> bool:
 def _as_list(value: Any) -> tuple[str, ...]:
     if not isinstance(value, str | list | tuple):
         raise ValueError("it must be a list")
+    if not all(isinstance(part, str | Path) for part in value):
+        # An exclusion in a list of its own would match nothing.
+        raise ValueError("it must be a list of strings")
     parts = value.replace("\n", ",").split(",") if isinstance(value, str) else value
     return tuple(str(part).strip() for part in parts if str(part).strip())

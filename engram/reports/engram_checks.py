@@ -109,12 +109,13 @@ class Check:
 
 
 def check_config(path: Path, faults: Iterable[ConfigFault]) -> Iterator[Check]:
-    for name, text in faults:
+    for name, text, stops in faults:
         line = line_of(path, name) if name else 0
         command = f"engram config unset {as_arguments(name)}" if name else ""
         detail = f"line {line} of {path}: {text}" if line else text
-        if name in WITHDRAWN:
-            yield Check("config.toml", State.WARN, detail, command=command, public="an outdated setting")
+        if not stops:
+            public = "an outdated setting" if name in WITHDRAWN else "a setting is too large"
+            yield Check("config.toml", State.WARN, detail, command=command, public=public)
             continue
         mend = f"correct the line, or run: {command}" if name else "correct the file, or move it away"
         yield Check(

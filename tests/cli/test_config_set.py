@@ -574,6 +574,49 @@ def test_a_number_has_an_upper_limit(home: Home, name: str, largest: int) -> Non
     assert f"is too large: it may be at most {largest:,}" in said
 
 
+@pytest.mark.parametrize(
+    ("line", "used"), [("live_seconds = 9999999999", "3153600000"), ("llm_dollars_per_day = 1e9", "1000000.0")]
+)
+def test_a_number_in_the_file_that_is_too_large_is_reduced_and_stops_nothing(home: Home, line: str, used: str) -> None:
+    """Earlier versions accepted it."""
+    home.config_file.write_text(f"{line}\n")
+    name = line.partition(" ")[0]
+
+    code, printed, _ = invoke(home, name)
+    doctor = CliRunner().invoke(engram, ["--home", str(home.root), "doctor", "--json"]).output
+    finding = next(one for one in json.loads(doctor)["checks"] if one["name"] == "config.toml")
+
+    assert (code, printed) == (0, f"{used}\n")
+    assert finding["state"] == "warn"
+    assert "is too large: it may be at most" in finding["detail"]
+    assert finding["command"] == f"engram config unset {name}"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("exclude = [1]", "exclude = [1] is invalid: it must be a list of strings"),
+        ('exclude = [["/secret"]]', "exclude = [['/secret']] is invalid: it must be a list of strings"),
+        ("exclude = [2026-01-02]", "exclude = [2026-01-02] is invalid: it must be a list of strings"),
+        ("bites = 2026-01-02", "bites = 2026-01-02 is invalid: it must be a number"),
+        ("bites = true", "bites = true is invalid: it must be a number"),
+        ("bites = {a = 1}", "bites = {…} is invalid: it must be a number"),
+        (f"bites = '{'x' * 100_000}'", "xxx… is invalid: it must be a whole number"),
+        (f"bites = {'1' * 5000}", "contains a number that is too long"),
+        (f"embedding_model = 0x{'f' * 5000}", "fff… is invalid: it must be a string"),
+        (f"exclude = {'[' * 5000}", "its lists are nested too deeply"),
+    ],
+)
+def test_a_value_in_the_file_of_another_type_is_named_as_it_is_written(home: Home, line: str, reason: str) -> None:
+    home.config_file.write_text(f"{line}\n")
+
+    code, _, errors = invoke(home)
+
+    assert code == 1
+    assert reason in errors
+    assert len(errors) < 500
+
+
 def test_every_number_is_far_below_its_upper_limit_by_default() -> None:
     numbers = {
         known.name: known.default

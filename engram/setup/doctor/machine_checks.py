@@ -211,7 +211,7 @@ def check_interpreters(machine: Machine) -> Iterator[Check]:
 def check_service(machine: Machine) -> Iterator[Check]:
     """Check that something starts the processes, using this installation and these folders."""
     status = machine.service.status()
-    is_config_readable = all(name for name, _ in machine.faults)
+    is_config_readable = all(fault.name for fault in machine.faults)
     if is_in_other_container(machine.around.places):
         yield Check("service", State.OK, "the worker and the watcher run in another container", public="elsewhere")
     elif not status.is_installed and is_config_readable:
