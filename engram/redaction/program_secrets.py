@@ -165,7 +165,16 @@ _YAML_LINE = lazy_regex(
     r"(?m)^(?P<indent> *+)(?P<item>- )?+(?P<key>[^\s:][^\n:]*+)(?:: *+[\"']?+(?P<value>[^\n\"']*+))?+"
 )
 _KIND_SECRET = lazy_regex(r"kind: Secret(?!\w)")
-_SECRETS_OF_MANIFESTS = Gate("kind: secret", "stringdata")
+#: In JSON, or YAML with braces: a kind, or the entries and the kind that directly follows, as in kubectl's output.
+_BRACED = lazy_regex(
+    r"\bkind[\"']?\s{0,4}:\s{0,4}[\"']?(?P<kind>\w{1,64}+)|"
+    r"\b(?P<data>stringData|data)[\"']?\s{0,4}:\s{0,4}\{(?P<entries>[^{}]{1,8000}+)\}"
+    r"(?:\s{0,40},\s{0,40}[\"']?kind[\"']?\s{0,4}:\s{0,4}[\"']?(?P<next>\w{1,64}+))?"
+)
+_BRACED_ENTRY = lazy_regex(
+    r"[\"']?[\w.-]{1,64}[\"']?\s{0,4}:\s{0,4}([\"']?)(?P<value>[^\s\"'|>,&*][^\s\"',]{3,255})\1\s{0,40}(?=,|$)"
+)
+_SECRETS_OF_MANIFESTS = Gate("kind: secret", '"kind": "secret', '"kind":"secret', "stringdata")
 #: Calls that take a key, and the arguments before it.
 _KEYED_CALL = lazy_regex(
     r"(?i:(?:createhmac|create(?:de)?cipheriv|hash_hmac|pgp_sym_(?:en|de)crypt|aes_(?:en|de)crypt|openssl_(?:en|de)crypt|"
@@ -247,10 +256,19 @@ def _manifests(text: str) -> Iterator[Span]:
             # If its own object has no kind, it may still be a part of a secret.
             if found.group("kind") == "data" and not (kind == "Secret" or (is_secret and not kind)):
                 continue
-            for entry in _ENTRY.finditer(text, *found.span("entries")):
-                value = entry.group("value")
-                if is_mixed(value, 4) and not (_is_plain(value) or is_expression(value)):
-                    yield Span(*entry.span("value"), "password")
+            yield from _entries(_ENTRY.finditer(text, *found.span("entries")))
+    kind = ""
+    for found in _BRACED.finditer(text):
+        kind = found["kind"] or kind
+        if found["data"] == "stringData" or (found["data"] and (found["next"] or kind) == "Secret"):
+            yield from _entries(_BRACED_ENTRY.finditer(text, *found.span("entries")))
+
+
+def _entries(found: Iterable[re.Match[str]]) -> Iterator[Span]:
+    for entry in found:
+        value = entry.group("value")
+        if is_mixed(value, 4) and not (_is_plain(value) or is_expression(value)):
+            yield Span(*entry.span("value"), "password")
 
 
 def _kinds_of_data(text: str) -> dict[int, str]:
