@@ -108,7 +108,7 @@
   // Times are shown in the time zone of the browser: they are rewritten, in the same forms, if the server's is different.
   const DAY = { day: "numeric", month: "short" }, YEAR = { ...DAY, year: "numeric" }, CLOCK = { hour: "2-digit", minute: "2-digit" };
   function localTime(at, form, serverDay) {
-    const say = (options) => at.toLocaleString("en-GB", options);
+    const say = (options) => at.toLocaleString("en-GB", options).replace(/Sept\b/, "Sep");
     const now = new Date(), isThisYear = at.getFullYear() === now.getFullYear();
     const daysAgo = Math.round((new Date(now).setHours(12, 0, 0) - new Date(at).setHours(12, 0, 0)) / 864e5);
     if (form === "date") return say(YEAR);
