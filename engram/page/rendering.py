@@ -203,7 +203,9 @@ def title_and_rest(memory: Memory) -> tuple[str, str]:
         return title, memory.summary
     if rest and rest[0] not in _ENDS:
         return f"{title}…", memory.summary
-    return title, rest.lstrip(_ENDS).strip()
+    told = rest.lstrip(_ENDS).strip()
+    # What goes on with the title's sentence is not understood without it.
+    return title, memory.summary if rest[:1] in (":", ";") and told[:1].islower() else told
 
 
 def to_line(text: str, limit: int = MAX_LINE_CHARACTERS) -> str:
@@ -236,7 +238,7 @@ def day(at_ms: int | None) -> str:
     ago = (datetime.date(*now[:3]) - datetime.date(*then[:3])).days
     if ago in (0, 1):
         return ("Today", "Yesterday")[ago]
-    return time.strftime("%A, %-d %B" if then[0] == now[0] else "%-d %B %Y", then)
+    return time.strftime("%A %-d %B" if then[0] == now[0] else "%-d %B %Y", then)
 
 
 def month(at_ms: int) -> str:
@@ -295,10 +297,11 @@ _FENCE = lazy_regex(
     rf"|^((?:[ \t{_MARK}{_END}]*\|[^\n]*\|[ \t{_MARK}{_END}]*(?:\n|\Z)){{2,}})",
     re.MULTILINE | re.DOTALL,
 )
-#: Code in backticks, even if the end was cut off; words between double asterisks; and, in text that was put on
-#: one line, the fences of code blocks, which are left out: a pair, or one whose other half was cut off. Any other run
-#: of backticks is part of the text.
+#: The marks of a heading; code in backticks, even if the end was cut off; words between double asterisks; and, in
+#: text that was put on one line, the fences of code blocks, which are left out: a pair, or one whose other half was
+#: cut off. Any other run of backticks is part of the text.
 _INLINE = lazy_regex(
+    r"\A#{1,6}[ \t]+|"
     r"(?P<fence>`{3,}+)(?P<fenced>[^\n]*?[^`\n])(?P=fence)(?!`)|\A`{3,}|`{3,}+(?=[^`\n]*…$)|(?P<run>`{3,})|"
     r"``(?P<two>[^\n]+?)``|`(?P<one>[^`\n]+)`|`(?P<cut>[^`\n]*…)$|\*\*(?P<bold>\S(?:[^*\n]*\S)?)\*\*"
 )

@@ -538,7 +538,8 @@ def test_numbers_are_those_of_the_commands(
     status, healthy = command("status"), page.see("health").text
     for number, name in ((status["turns"], "turns read"), (status["episodes"], "memories kept")):
         assert f"<b>{number}</b><span>{name}</span>" in healthy
-    assert f"{status['missing_vectors']} texts are found by their words only" in healthy
+    assert f"{status['missing_vectors']} texts to prepare for the search by meaning" in healthy
+    assert "Everything is up to date" not in healthy
     for name, stage in status["stages"].items():
         figure = '<td class="figure"[^>]*>([\\d,]+)</td>'
         cells = re.search(rf'<th scope="row">{STAGE_NAMES.get(name, name)}</th>{figure}{figure}', healthy)

@@ -86,6 +86,7 @@ def test_code_that_was_cut_off_is_code_and_a_fence_in_a_line_is_left_out() -> No
     assert spans == [("Run ", ""), ("make te…", "code")]
     assert [span.text for span in inline_spans("and `…")] == ["and ", "…"]
     assert "".join(span.text for span in inline_spans("So: ``` make ``` it")) == "So:  make  it"
+    assert [span.text for span in inline_spans("## Summary It works, see # 3.")] == ["Summary It works, see # 3."]
 
 
 @pytest.mark.parametrize(
@@ -212,6 +213,9 @@ def test_a_list_shows_the_summary_with_its_title_first() -> None:
     assert title_and_rest(cut) == (headline(cut)[0], "It passed.")
     endless = memory("word " * 60)
     assert title_and_rest(endless) == (f"{headline(endless)[0]}…", endless.summary)
+    goes_on = "Always run the browser tests in a headless shell; never open a window on the build machine."
+    assert title_and_rest(memory(goes_on)) == ("Always run the browser tests in a headless shell", goes_on)
+    assert title_and_rest(memory(crane))[1] == "Ask the harbour."
     asked = "Asked “Which cache do we use? It must be small.” the user chose: Redis."
     assert title_and_rest(memory(asked)) == ("Chosen: Redis", asked)
     assert content_beyond(memory(asked, content="Which cache do we use? It must be small. → Redis")) == ""

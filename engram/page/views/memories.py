@@ -46,6 +46,8 @@ KINDS: Mapping[str, str] = {
 }
 #: States of memories that no longer count.
 PAST = (State.REPLACED, State.ARCHIVED)
+#: State → its name in the list.
+STATES = {state: "held back" if state is State.SUSPECT else state.value for state in State}
 #: Role of a text → who said it.
 WHO: Mapping[str, str] = {"user": "you said", "assistant": "{} said"}
 #: Minimum length of a question, in characters.
@@ -119,6 +121,7 @@ def _list_values(request: PageRequest, selection: Selection) -> dict[str, Any]:
         "kind": selection.kind,
         "state": selection.state.value if selection.state else "",
         "kinds": KINDS,
+        "state_names": STATES,
         "memories": memories,
         "uses": usefulness_of(request.store, [memory.episode_id for memory in memories]),
         "facets": facets,
@@ -133,8 +136,11 @@ def _list_values(request: PageRequest, selection: Selection) -> dict[str, Any]:
 
 def _is_question(text: str, is_found: bool) -> bool:
     """Return True unless the text is too short, or a single word that memories contain, which is looked up."""
-    is_word = len(text.split()) == 1 and not is_unspaced(text)
-    return len(text) >= MIN_ASKED_CHARACTERS and not (is_word and is_found)
+    return len(text) >= MIN_ASKED_CHARACTERS and not (_is_word(text) and is_found)
+
+
+def _is_word(text: str) -> bool:
+    return len(text.split()) == 1 and not is_unspaced(text)
 
 
 def _counted(values: dict[str, Any]) -> dict[str, Any]:
@@ -143,11 +149,14 @@ def _counted(values: dict[str, Any]) -> dict[str, Any]:
     rest = [memory for memory in values["memories"] if memory.episode_id not in told]
     above = len(values["memories"]) - len(rest)
     has_no_answer = values.get("is_missing") is False and not values["hits"] and not values["folded"]
-    filters = [f"{values['kind']}: {KINDS[values['kind']]}" if values["kind"] else "", values["state"]]
+    filters = [f"{values['kind']}: {KINDS[values['kind']]}" if values["kind"] else ""]
+    filters += [STATES[State(values["state"])]] if values["state"] else []
     if values["facets"] is None:
         counted = f"More than {MAX_COUNTED:,} match: the latest of them"
     elif values["asked"]:
-        counted = say_found(values["facets"].total, len(rest), above, has_no_answer=has_no_answer)
+        counted = say_found(
+            values["facets"].total, len(rest), above, is_word=_is_word(values["asked"]), has_no_answer=has_no_answer
+        )
     else:
         past = 0 if any(filters) else values["past"]
         counted = number_of(values["facets"].total - past, "memory", "memories")
@@ -155,7 +164,7 @@ def _counted(values: dict[str, Any]) -> dict[str, Any]:
     return values | {"memories": rest, "counted": " · ".join(filter(None, [counted, *filters]))}
 
 
-def say_found(total: int, listed: int, above: int, *, has_no_answer: bool) -> str:
+def say_found(total: int, listed: int, above: int, *, has_no_answer: bool, is_word: bool = False) -> str:
     """Return how many memories have the words of a search, and where they are; "" if the answer says that none has.
 
     Args:
@@ -163,14 +172,18 @@ def say_found(total: int, listed: int, above: int, *, has_no_answer: bool) -> st
         listed: number of memories in the list: if none has all of the words, those with some of them.
         above: number of memories that are in the answer and therefore not in the list.
         has_no_answer: True if the answer is that nothing was found.
+        is_word: True if a single word was searched for.
     """
     if total:
-        told = number_of(total, "memory with these words", "memories with these words")
+        words = "this word" if is_word else "these words"
+        told = number_of(total, f"memory with {words}", f"memories with {words}")
         return told + (f", {f'{above:,} of them ' if listed else ''}in the answer above" if above else "")
     some = " and ".join(filter(None, ["the answer above" if above else "", "these" if listed else ""]))
+    none = "No memory has this word" if is_word else "No memory has all of these words"
     if not some:
-        return "" if has_no_answer else "No memory has all of these words"
-    return f"No memory has all of these words; {some} {'have' if listed else 'has'} some of them"
+        return "" if has_no_answer else none
+    part = "a part of it" if is_word else "some of them"
+    return f"{none}; {some} {'have' if listed else 'has'} {part}"
 
 
 def _answer_values(request: PageRequest, selection: Selection) -> dict[str, Any]:
@@ -225,7 +238,7 @@ def _found(store: Store, hit: Mapping[str, Any], limit: int) -> Found | None:
         path, what = ("m", memory.episode_id), memory.kind.value
         title, text = title_and_rest(memory)
         doubt = memory.suspect or hit["stale"] or hit["contradicted_by"] or ""
-        doubt = "suspect: " + doubt if memory.suspect else doubt and f"may no longer hold: {doubt}"
+        doubt = "held back: " + doubt if memory.suspect else doubt and f"may no longer hold: {doubt}"
     elif str(hit["id"]).startswith("q_"):
         path = ("m", hit["id"])
     elif hit["kind"] == "session":
