@@ -339,7 +339,7 @@ def import_existing(workspace: Workspace, existing: Existing, *, has_service: bo
         return {}
     # The rules make memories from all sessions in a minute. A language model improves them later, within its cap.
     flags = {"extractor": "local"} if workspace.settings.extractor in MODEL_EXTRACTORS else {}
-    also = "" if has_service else f" and preparing them for the search by meaning (about {_minutes(existing)})"
+    also = "" if has_service else f" and preparing the search by meaning (about {_minutes(existing)})"
     say_unless(is_quiet, f"• Reading your {number_of(existing.number, 'transcript')}{also}")
     try:
         return run_once(
