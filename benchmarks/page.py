@@ -94,7 +94,8 @@ def _add_outcomes(store: Store) -> None:
     for start in range(0, OUTCOMES, 1_000):
         outcomes, bites = [], []
         for number in range(start, start + 1_000):
-            at_ms, session, episode_id = now - (OUTCOMES - number) * 250_000, sessions[number % 200], ids[number]
+            at_ms = now - (OUTCOMES - number) * 250_000
+            session, episode_id = sessions[number % len(sessions)], ids[number % len(ids)]
             is_shown = number % 3 == 0
             candidate = Candidate(
                 place=0,
