@@ -13,7 +13,7 @@ from engram.cli.output import print_json, print_table, say, when
 from engram.cli.sync_commands import ask_phrase, hold_rounds, raise_errors, refuse_vault, sync_now, sync_once
 from engram.cli.workspace import Workspace, advise, pass_workspace
 from engram.enums import Actor
-from engram.errors import BadRequest, HubError, NotFound
+from engram.errors import BadRequest, NotFound
 from engram.hub.client.folder_files import folder_of, is_folder
 from engram.hub.client.membership import (
     Keyring,
@@ -37,7 +37,6 @@ from engram.models.projects.project_folders import check_merge, merge_projects
 from engram.models.projects.projects import PLACEHOLDER
 from engram.reports.hub_report import HubReport, report_hubs
 from engram.trust.display import number_of
-from engram.version import install_command
 
 if TYPE_CHECKING:
     from engram.hub.server.hub_database import Database
@@ -187,11 +186,9 @@ def _member_json(row: Any) -> dict[str, Any]:
 
 @contextmanager
 def _opened(dsn: str) -> Iterator[Database]:
-    """Yield the hub's open database. Raises HubError if the ``hub`` extra is not installed."""
-    try:
-        from engram.hub.server.hub_database import Database
-    except ImportError as error:
-        raise HubError(f"the hub needs {error.name}, which is missing; run: {install_command('hub')}") from error
+    """Yield the hub's open database. Raises HubError."""
+    from engram.hub.server.hub_database import Database
+
     database = Database(dsn).open()
     try:
         yield database

@@ -483,13 +483,10 @@ def _near_options(error: click.NoSuchOption) -> list[str]:
 
 def _advise_packages(error: ImportError) -> str:
     """Return what to run if a package is missing or too old, such as after updating a checkout in place."""
-    from engram.version import update_command
+    from engram.version import install_command, update_command
 
     if (error.name or "").partition(".")[0] in _HUB_PACKAGES:
-        return (
-            "Error: a hub's server needs packages that are not installed. In a checkout of Engram, run: "
-            "uv tool install '.[hub]' (or: pip install '.[hub]')"
-        )
+        return f"Error: a hub's server needs packages that are not installed; run: {install_command('hub')}"
     if (error.name or "").partition(".")[0] in _OWN_PACKAGES:
         return (
             f"Error: Engram's own code is incomplete: {error.name} is missing, such as after half an update. "

@@ -33,7 +33,7 @@ from engram.setup.doctor import machine_checks
 from engram.setup.services import service_plan
 from engram.system.process_lock import ProcessLock
 from engram.vaults import Vault, write_vault
-from engram.version import code_version
+from engram.version import code_version, install_command
 from engram.watcher import watch as watcher
 from engram.worker.memory_file import open_or_set_aside, upgrade_memory
 from tests.cli.conftest import Run
@@ -425,7 +425,7 @@ def test_a_package_of_the_hub_is_said_to_be_an_extra(
     with pytest.raises(SystemExit):
         main.main(["hub", "members"])
 
-    assert "'.[hub]'" in capsys.readouterr().err
+    assert f"run: {install_command('hub')}\n" in capsys.readouterr().err
 
 
 def test_a_setting_of_a_vault_is_written_where_it_is_read(run: Run, home: Home) -> None:

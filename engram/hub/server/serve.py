@@ -14,15 +14,16 @@ from typing import Any
 
 import huey.storage
 import psycopg
+import uvicorn
 from huey import PostgresHuey, crontab
 from huey.consumer import Consumer
 
 from engram.errors import HubError
-from engram.system.clock import SYSTEM_CLOCK, Clock
-from engram.version import install_command
+from engram.hub.server.app import Service, make_app
+from engram.hub.server.hub_database import Database
 
 
-def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
+def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False) -> None:
     """Serve until a signal arrives, reporting the start and the end on standard error.
 
     Args:
@@ -31,21 +32,14 @@ def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clo
         is_pooled: True if a pooler in transaction mode is in front of the database.
 
     Raises:
-        HubError: the database or the address can't be used, or the ``hub`` extra is not installed.
+        HubError: the database or the address can't be used.
     """
-    try:
-        import uvicorn
-
-        from engram.hub.server.app import Service, make_app
-        from engram.hub.server.hub_database import Database
-    except ImportError as error:
-        raise HubError(f"the hub needs {error.name}, which is missing; run: {install_command('hub')}") from error
     log_to_stdout()
     with _listening(host, port) as listener:
         database = Database(dsn, is_pooled=is_pooled).open()
         try:
             config = uvicorn.Config(
-                make_app(Service(database, clock)),
+                make_app(Service(database)),
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -102,13 +96,8 @@ def _tell(line: str) -> None:
 
 def run_chores(dsn: str) -> None:
     """Run the hub's maintenance tasks until a signal arrives. Raises HubError."""
-    try:
-        from engram.hub.server.hub_database import Database
-    except ImportError as error:
-        raise HubError(f"the hub needs {error.name}, which is missing; run: {install_command('hub')}") from error
     log_to_stdout()
-    database = Database(dsn).open()
-    database.close()
+    Database(dsn).open().close()
     _tell("Running the hub's maintenance tasks. Ctrl-C stops them.")
     with contextlib.suppress(KeyboardInterrupt):
         # One worker, so that the tasks run one at a time.
