@@ -33,7 +33,6 @@ from engram.models.memories.memory_records import (
     Memory,
     evidence_of,
     find_memory,
-    memories_of_turn,
     memories_of_turns,
     memory_by_slot,
     new_memory_id,
@@ -270,7 +269,7 @@ class Keeper:
         ended = 0
         for stored in turns:
             is_gone = stored.turn.key not in standing
-            for memory in memories_of_turn(self._tx, stored.id):
+            for memory in memories_of_turns(self._tx, [stored.id]):
                 is_users = memory.voice in (Voice.USER, Voice.CHOSEN) and self._lead_turn(memory) == stored.id
                 if is_users and (memory.is_current if is_gone else memory.status is Status.ARCHIVED):
                     ended += self._end_rewound(memory) if is_gone else self._restore_rewound(memory)

@@ -12,10 +12,17 @@ from pathlib import Path
 
 from engram.enums import Actor
 from engram.errors import BrokenDatabase, ForeignDatabase, OlderSchema, StoreError
-from engram.models.engine.database import CACHE_KB, free_name, move_aside, using_database
+from engram.models.engine.database import (
+    ASIDE_NAME,
+    CACHE_KB,
+    UNINSTALLED_NAME,
+    free_name,
+    move_aside,
+    using_database,
+)
 from engram.models.engine.meta import drop_meta, get_meta
 from engram.models.engine.migrations import TOMBSTONES_DUE
-from engram.models.engine.transaction import ASIDE_NAME, LISTENER_MODULES, UNINSTALLED_NAME, Store
+from engram.models.engine.transaction import LISTENER_MODULES, Store
 from engram.paths import Home
 from engram.system.atomic import locked_folder
 from engram.system.clock import SYSTEM_CLOCK, Clock

@@ -25,7 +25,7 @@ from engram.models.work.task_runs import (
     interrupt_task_runs,
     note_failure,
 )
-from engram.models.work.work import drop_lease, fail, find_work, lease_owners, note_crash
+from engram.models.work.work import drop_lease, fail, find_work, lease_owners
 from engram.redaction import redact
 from engram.settings import MODEL_EXTRACTORS, Settings, config_state
 from engram.system import process_limits
@@ -468,7 +468,7 @@ def recover_from_crash(store: Store) -> None:
         work = find_work(store, run.kind, run.key)
         if work is not None:
             reason = "the worker was killed or crashed during this work"
-            note_crash(store, work, reason, free=FREE_CRASHES, max_attempts=MAX_CRASHES)
+            fail(store, work, reason, free=FREE_CRASHES, max_attempts=MAX_CRASHES)
 
 
 def is_owner_gone(owner: str) -> bool:

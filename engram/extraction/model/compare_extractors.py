@@ -35,7 +35,7 @@ from engram.extraction.model.second_chance import (
 )
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.transaction import Reader, Store
-from engram.models.memories.memory_records import Memory, evidence_of, memories_of_turn
+from engram.models.memories.memory_records import Memory, evidence_of, memories_of_turns
 from engram.models.projects.projects import project_by_id
 from engram.models.sessions.sessions import SessionRow, session_titles, sessions_of
 from engram.models.sessions.stored_turns import LOCAL_PREFIX, StoredTurn, waiting_sessions
@@ -323,7 +323,7 @@ def _kept_locally(store: Reader, turns: Sequence[StoredTurn]) -> list[Memory]:
     """Return the current memories that the local extractor took from these turns, in the order of the turns."""
     kept: dict[int, Memory] = {}
     for turn in turns:
-        for memory in memories_of_turn(store, turn.id):
+        for memory in memories_of_turns(store, [turn.id]):
             evidence = evidence_of(store, memory.id)
             is_local = memory.source == Source.AUTO and memory.extractor.startswith(LOCAL_PREFIX)
             if is_local and memory.is_current and not memory.suspect and evidence[0].turn_id == turn.id:

@@ -21,7 +21,7 @@ from engram.models.memories.memory_records import (
     evidence_of,
     find_memory,
     memories_of_session,
-    memories_of_turn,
+    memories_of_turns,
 )
 from engram.models.memories.watermarks import undone
 from engram.models.sessions.sessions import DISTILLED_AGAIN, SessionRow, find_session, set_rolling_summary
@@ -257,7 +257,7 @@ class SecondChance:
         put_back = undone(tx)
         replaceable = []
         for turn in turns:
-            for memory in memories_of_turn(tx, turn.id):
+            for memory in memories_of_turns(tx, [turn.id]):
                 evidence = evidence_of(tx, memory.id)
                 is_undone = any((action, memory.episode_id) in put_back for action in ("supersede", "archive"))
                 is_lead = bool(evidence) and evidence[0].turn_id == turn.id

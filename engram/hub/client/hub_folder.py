@@ -510,7 +510,6 @@ class Folder(Transport):
         if not self._own_folder.is_dir():
             return 0
         drop_leftovers(self._own_folder, 3_600)
-        kept: dict[str, tuple[Row, ...]] = {}
         newest: dict[tuple[int, bytes], tuple[int, str]] = {}
         files, _ = list_files(self._own_folder)
         names = sorted(name for name in state.own if name in files)
@@ -549,13 +548,12 @@ class Folder(Transport):
             first, upto = upto + 1, numbers_of(group[-1])[1]
             if not (must & set(group) or (is_crowded and len(group) > 1)):
                 continue
-            kept = {}
+            rows: list[Row] = []
             for name in group:
                 segment = self._open(f"{self.device:016x}", name, files[name])
                 if segment is None:
                     return went
-                kept[name] = tuple(r for r, is_dead in zip(segment.rows, dead[name], strict=True) if not is_dead)
-            rows = [row for name in group for row in kept[name]]
+                rows += [row for row, is_dead in zip(segment.rows, dead[name], strict=True) if not is_dead]
             self._write(first, upto, self._new_push_id(self.device), rows)
             for name in group:
                 del state.own[name]

@@ -22,14 +22,14 @@ from engram.hub.client.folder_files import (
 )
 from engram.hub.client.git_folder import GitFolder
 from engram.hub.client.membership import Joined, Keyring
-from engram.hub.protocol.frames import WrongKey, key_id_of, new_key
-from engram.hub.protocol.requests import SpaceFacts, key_of, phrase_of
+from engram.hub.protocol.frames import WrongKey, new_key
+from engram.hub.protocol.requests import key_of, phrase_of
 from engram.models.engine.transaction import Reader, Store
 from engram.models.hub.outgoing_statements import begin_enqueuing
 from engram.models.hub.spaces import (
     Space,
-    add_hub_space,
     add_server,
+    add_space,
     change_server,
     list_spaces,
     private_space,
@@ -42,9 +42,9 @@ from engram.transcripts.git_files import read_branch
 
 def uses_git(store: Reader, with_git: bool | None) -> bool:
     """Return whether rounds fetch, commit and push: ``with_git``, or the current behaviour if ``with_git`` is None."""
-    own = private_space(store)
     if with_git is not None:
         return with_git
+    own = private_space(store)
     return own is not None and server_of(store, own).url.startswith(GIT)
 
 
@@ -121,10 +121,10 @@ def join_folder(
     keyring.add_key(url, ns_id, key)
     keyring.become_device(url, keyring.pending_token(url))
     name = (device_name or platform.node())[:60]
-    facts = SpaceFacts(ns_id, "private", "private", "keeper", True, key_id_of(key), 0)
     with store.transaction() as tx:
         server = add_server(tx, url, MEMBER_ID, name, device_id_of(keyring.token(url)))
-        begin_enqueuing(tx, add_hub_space(tx, server, facts).id)
+        space = add_space(tx, server.id, ns_id, "private", kind="private", role="keeper", is_sealed=True)
+        begin_enqueuing(tx, space.id)
         change_state(tx, server.id, branch=branch)
     return Joined(server, tuple(list_spaces(store, server.id)), "" if phrase else phrase_of(key))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import hmac
 import json
@@ -80,58 +81,54 @@ class Keyring:
 
     def token(self, url: str) -> str:
         """Return the token of a hub. Raises HubError if there is none."""
-        token = self._hubs.get(url, {}).get("token", "")
+        token = self._hub(url).get("token", "")
         if not token:
             raise HubError(f"{self._path.name} has no token for {url}: run `engram hub leave`, then join again")
         return str(token)
 
     def drop_token(self, url: str) -> None:
         """Delete a hub's token, but not its keys."""
-        with self._changing() as hubs:
-            kept = hubs.get(url, {})
-            kept.pop("token", None)
-            kept.pop("device", None)
+        with self._changing(url) as hub:
+            hub.pop("token", None)
+            hub.pop("device", None)
 
     # -- one device
 
     def pending_token(self, url: str) -> str:
         """Return the token with which this machine asks to become a device. It is kept until the request is settled."""
-        token = self._hubs.get(url, {}).get("pending_token", "")
-        if not token:
-            token = secrets.token_urlsafe(32)
-            with self._changing() as hubs:
-                token = hubs.setdefault(url, {}).setdefault("pending_token", token)
-        return str(token)
+        if not self._hub(url).get("pending_token"):
+            with self._changing(url) as hub:
+                hub.setdefault("pending_token", secrets.token_urlsafe(32))
+        return str(self._hub(url)["pending_token"])
 
     def drop_pending(self, url: str) -> None:
         """Delete the pending token, because it can no longer become a device's token."""
-        with self._changing() as hubs:
-            hubs.get(url, {}).pop("pending_token", None)
+        with self._changing(url) as hub:
+            hub.pop("pending_token", None)
 
     def become_device(self, url: str, token: str) -> None:
         """Store the token of a new device that has no confirmed id yet."""
-        with self._changing() as hubs:
-            kept = hubs.setdefault(url, {})
-            kept["token"] = token
-            kept.setdefault("secret", secrets.token_hex(16))
-            kept.pop("pending_token", None)
-            kept.pop("device", None)
+        with self._changing(url) as hub:
+            hub["token"] = token
+            hub.setdefault("secret", secrets.token_hex(16))
+            hub.pop("pending_token", None)
+            hub.pop("device", None)
 
     def device(self, url: str) -> int:
         """Return the id of this machine at a hub; 0 until the hub has accepted something from it under that id."""
-        return int(self._hubs.get(url, {}).get("device", 0))
+        return int(self._hub(url).get("device", 0))
 
     def settle_device(self, url: str, device_id: int) -> None:
         """Record the id under which a hub accepted something from this machine."""
         if self.device(url) != device_id:
-            with self._changing() as hubs:
-                hubs.setdefault(url, {})["device"] = device_id
+            with self._changing(url) as hub:
+                hub["device"] = device_id
 
     def new_push_id(self, url: str, device_id: int) -> bytes:
         """Return a new push id: sixteen bytes that only this machine, or a copy of it, could have made."""
-        if not self._hubs.get(url, {}).get("secret"):
-            with self._changing() as hubs:
-                hubs.setdefault(url, {}).setdefault("secret", secrets.token_hex(16))
+        if not self._hub(url).get("secret"):
+            with self._changing(url) as hub:
+                hub.setdefault("secret", secrets.token_hex(16))
         chosen = secrets.token_bytes(8)
         return chosen + self._proof(url, device_id, chosen)
 
@@ -141,12 +138,12 @@ class Keyring:
         Also return True if that can't be checked yet, because the machine joined with an earlier version of Engram and
         has not pushed with this one.
         """
-        if not self._hubs.get(url, {}).get("secret"):
+        if not self._hub(url).get("secret"):
             return True
         return hmac.compare_digest(push_id[8:], self._proof(url, device_id, push_id[:8]))
 
     def _proof(self, url: str, device_id: int, chosen: bytes) -> bytes:
-        key = bytes.fromhex(self._hubs[url]["secret"])
+        key = bytes.fromhex(self._hub(url)["secret"])
         data = device_id.to_bytes(8) + chosen
         return hashlib.blake2b(data, key=key, digest_size=8, person=b"engram push").digest()
 
@@ -154,19 +151,19 @@ class Keyring:
 
     def keys(self, url: str, ns_id: int) -> Mapping[bytes, bytes]:
         """Return key id → key for a space, newest last."""
-        hub = self._hubs.get(url, {})
+        hub = self._hub(url)
         stored = [*hub.get("next", {}).get(str(ns_id), []), *hub.get("keys", {}).get(str(ns_id), [])]
         keys = [bytes.fromhex(text) for text in stored]
         return {key_id_of(key): key for key in keys}
 
     def add_key(self, url: str, ns_id: int, key: bytes) -> None:
         """Store a key as the newest key of a space."""
-        with self._changing() as hubs:
-            keys = hubs.setdefault(url, {}).setdefault("keys", {}).setdefault(str(ns_id), [])
+        with self._changing(url) as hub:
+            keys = hub.setdefault("keys", {}).setdefault(str(ns_id), [])
             if key.hex() in keys:
                 keys.remove(key.hex())
             keys.append(key.hex())
-            coming = hubs[url].get("next", {})
+            coming = hub.get("next", {})
             if key.hex() in coming.get(str(ns_id), []):
                 del coming[str(ns_id)]
 
@@ -184,25 +181,25 @@ class Keyring:
 
     def add_next_key(self, url: str, ns_id: int, key: bytes) -> None:
         """Store a key that the hub has been asked to accept. It is not used for sealing until the hub reports it."""
-        with self._changing() as hubs:
-            hubs.setdefault(url, {}).setdefault("next", {}).setdefault(str(ns_id), []).append(key.hex())
+        with self._changing(url) as hub:
+            hub.setdefault("next", {}).setdefault(str(ns_id), []).append(key.hex())
 
     def is_next_key(self, url: str, ns_id: int, key_id: bytes) -> bool:
         """Return True for a key that the hub has been asked to accept, even if the hub has not reported it yet."""
-        stored = self._hubs.get(url, {}).get("next", {}).get(str(ns_id), [])
+        stored = self._hub(url).get("next", {}).get(str(ns_id), [])
         return any(key_id_of(bytes.fromhex(text)) == key_id for text in stored)
 
     def drop_key(self, url: str, ns_id: int, key: bytes) -> None:
         """Delete a key that the hub did not accept for a space."""
-        with self._changing() as hubs:
+        with self._changing(url) as hub:
             for kind in ("keys", "next"):
-                keys = hubs.get(url, {}).get(kind, {}).get(str(ns_id), [])
+                keys = hub.get(kind, {}).get(str(ns_id), [])
                 if key.hex() in keys:
                     keys.remove(key.hex())
 
     def export_keys(self, url: str) -> bytes:
         """Return all keys of a hub's spaces, for another machine of the same person."""
-        return json.dumps(self._hubs.get(url, {}).get("keys", {})).encode()
+        return json.dumps(self._hub(url).get("keys", {})).encode()
 
     def import_keys(self, url: str, data: bytes) -> None:
         """Store keys that another machine exported."""
@@ -211,13 +208,13 @@ class Keyring:
 
     def move(self, url: str, to_url: str) -> None:
         """Also store a folder's token and keys under its new address."""
-        with self._changing() as hubs:
-            hubs[to_url] = dict(hubs.get(url, {}))
+        with self._changing(to_url):
+            self._hubs[to_url] = dict(self._hub(url))
 
     def drop(self, url: str) -> None:
         """Delete a hub's token and keys."""
-        with self._changing() as hubs:
-            hubs.pop(url, None)
+        with self._changing(url):
+            del self._hubs[url]
 
     def _read(self) -> dict[str, dict[str, Any]]:
         data = read_whole(self._path, _MAX_BYTES)
@@ -232,11 +229,16 @@ class Keyring:
             )
         return hubs
 
+    def _hub(self, url: str) -> dict[str, Any]:
+        """Return what is stored about a hub, for reading."""
+        return self._hubs.get(url, {})
+
     @contextlib.contextmanager
-    def _changing(self) -> Iterator[dict[str, dict[str, Any]]]:
+    def _changing(self, url: str) -> Iterator[dict[str, Any]]:
+        """Yield what is stored about a hub, as read again from the file; it is written at the end."""
         with locked_folder(self._path.parent):
             self._hubs = self._read()
-            yield self._hubs
+            yield self._hubs.setdefault(url, {})
             write_atomic(self._path, json.dumps(self._hubs, indent=1).encode())
 
 
@@ -260,10 +262,7 @@ def connect(
         raise HubError(
             f"the key of {folder_of(server.url)} is missing: run `engram hub leave`, then `engram sync` again"
         )
-
-    def new_push_id(device: int) -> bytes:
-        return keyring.new_push_id(server.url, device)
-
+    new_push_id = functools.partial(keyring.new_push_id, server.url)
     return Folder(store, server, token, keys, new_push_id, limits=limits, is_asked=is_asked)
 
 

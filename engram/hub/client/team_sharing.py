@@ -15,7 +15,7 @@ from engram.hub.client.connection import Connection, reading
 from engram.hub.client.membership import Keyring
 from engram.hub.client.push_and_pull import learn_members
 from engram.hub.protocol.frames import WrongKey, key_id_of, new_key, unwrap_keys, wrap_keys
-from engram.hub.protocol.requests import ROLES, HelloRequest, SpaceFacts, code_hash, code_text, new_code, split_code
+from engram.hub.protocol.requests import ROLES, HelloRequest, code_hash, code_text, new_code, split_code
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.hub.incoming_statements import mute_member, remove_received, unmute_member
 from engram.models.hub.memory_statements import SaidMemory, said_in_space, said_of_memory
@@ -36,6 +36,7 @@ from engram.models.hub.spaces import (
     Server,
     Space,
     add_hub_space,
+    add_space,
     change_space,
     drop_space,
     list_members,
@@ -368,11 +369,8 @@ def make_team(store: Store, places: Home, server: Server, name: str, *, is_seale
         ns_id = int(made["ns"])
     if is_sealed:
         keyring.add_key(server.url, ns_id, key)
-    facts = SpaceFacts(
-        ns_id=ns_id, name=str(made["name"]), kind="team", role="keeper", is_sealed=is_sealed, key_id=key_id, head=0
-    )
     with store.transaction() as tx:
-        return add_hub_space(tx, server, facts)
+        return add_space(tx, server.id, ns_id, str(made["name"]), kind="team", role="keeper", is_sealed=is_sealed)
 
 
 def invite(store: Store, places: Home, space: Space, role: str) -> str:

@@ -255,6 +255,10 @@ UNCLEAN_NAME = ".set-aside-unclean"
 _RECORD_NAME = "swap.json"
 #: The file that was replaced.
 REPLACED_NAME = "memory.replaced.db"
+#: Name under which another program's memory.db is set aside; and the name that Engram's own memory.db gets when it is
+#: uninstalled and the other program's file is restored.
+ASIDE_NAME = "memory.v2.db"
+UNINSTALLED_NAME = "memory.uninstalled.db"
 #: The log is moved before the database, because a database without its log would lose the log's contents.
 _SUFFIXES = ("-wal", "-shm", "-journal", "")
 _RETRY_SECONDS = 0.02

@@ -240,6 +240,18 @@ class RecordReader(Generic[R]):
         return list(map(self.record, *values))
 
 
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return key → its values, both in the order of the pairs."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
 # -- Compressed column values: text, the facts of tool calls, a turn's entries, UUIDs.
 
 #: Text shorter than this, in characters, is stored uncompressed.

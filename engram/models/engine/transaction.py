@@ -36,7 +36,15 @@ from engram.models.engine.database import (
     words_of_error,
 )
 from engram.models.engine.migrations import migrate
-from engram.models.engine.statement import RecordReader, Statement, compile_query, insertion, prepared, row_change
+from engram.models.engine.statement import (
+    RecordReader,
+    Statement,
+    compile_query,
+    grouped,
+    insertion,
+    prepared,
+    row_change,
+)
 from engram.system.atomic import FILE_MODE, FOLDER_MODE, behind_rollback, explain_disk, locked_folder
 from engram.system.clock import SYSTEM_CLOCK, Clock
 
@@ -99,10 +107,7 @@ class Reader:
     def fetch_records_by(self, records: RecordReader[R], query: Query) -> dict[Any, list[R]]:
         """Map each owner to its records, in the order of the query. The query must come from ``select_by``."""
         rows, _ = self._fetch_all(query)
-        found: dict[Any, list[R]] = {}
-        for (owner, *_), record in zip(rows, records.read([row[1:] for row in rows]), strict=True):
-            found.setdefault(owner, []).append(record)
-        return found
+        return grouped(zip((row[0] for row in rows), records.read([row[1:] for row in rows]), strict=True))
 
     def fetch_record(self, records: RecordReader[R], query: Query) -> R | None:
         found = self.fetch_records(records, query)
@@ -349,10 +354,6 @@ LOG_LIMIT_BYTES = 8_000_000
 #: seconds to try again.
 LOG_WAIT_MS = 400
 LOG_AGAIN_SECONDS = 1.0
-#: Name under which another program's memory.db is set aside; and the name that Engram's own memory.db gets when it is
-#: uninstalled and the other program's file is restored.
-ASIDE_NAME = "memory.v2.db"
-UNINSTALLED_NAME = "memory.uninstalled.db"
 
 #: Modules whose ``LISTENER`` is notified of every change to a memory. They are listed by name rather than imported,
 #: because most processes that open memory.db don't change it.

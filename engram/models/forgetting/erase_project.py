@@ -9,8 +9,8 @@ from peewee import EXCLUDED, ColumnBase, Query, Select, fn
 
 from engram.enums import Actor, Scope, Source
 from engram.models import tables
-from engram.models.engine.statement import in_json_list, prepared
-from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.engine.statement import in_json_list
+from engram.models.engine.transaction import Reader, Store, Tx, writes
 from engram.models.forgetting.erase_entries import clean_sessions, invalidate_readers
 from engram.models.forgetting.forget_memories import clean_runs, drop_all_notes, memories_resting_on
 from engram.models.memories.judgements import is_settled_by_hand
@@ -52,7 +52,9 @@ def contents_of_project(store: Reader, project: ProjectRow, until_ms: int | None
     is_early = memory.created_at_ms <= limit
     own = select_memories(store, (memory.project == project.id) & is_early)
     is_foreign = fn.coalesce(memory.project, 0) != project.id
-    resting = select_memories(store, is_foreign & is_early & _rests_on_project(project.id))
+    evidence = tables.Evidence
+    supporting = evidence.select(evidence.memory).where(_is_from_project(project.id))
+    resting = select_memories(store, is_foreign & is_early & memory.id.in_(supporting))
     return ProjectContents(
         project=project,
         session_ids=tuple(store.fetch_values(sessions)),
@@ -64,19 +66,14 @@ def contents_of_project(store: Reader, project: ProjectRow, until_ms: int | None
     )
 
 
-def _rests_on_project(project_id: int) -> ColumnBase:
-    memory, evidence, session, turn = tables.Memory, tables.Evidence, tables.Session, tables.Turn
-    of_sessions = (
-        evidence.select(1)
-        .join(session, on=session.session_id == evidence.session_id)
-        .where((evidence.memory == memory.id) & evidence.turn_id.is_null() & (session.project == project_id))
-    )
-    of_turns = (
-        evidence.select(1)
-        .join(turn, on=turn.id == evidence.turn_id)
-        .where((evidence.memory == memory.id) & (turn.project == project_id))
-    )
-    return fn.EXISTS(of_sessions) | fn.EXISTS(of_turns)
+def _is_from_project(project_id: int) -> ColumnBase:
+    """Return the condition that evidence comes from a project: by its turn or, if that is unknown, by its session."""
+    evidence, session, turn = tables.Evidence, tables.Session, tables.Turn
+    sessions = session.select(session.session_id).where(session.project == project_id)
+    turns = turn.select(turn.id).where(turn.project == project_id)
+    of_session = evidence.turn_id.is_null() & evidence.session_id.in_(sessions)
+    condition: ColumnBase = of_session | evidence.turn_id.in_(turns)
+    return condition
 
 
 # -- tombstones of projects
@@ -89,7 +86,7 @@ def note_forgotten_project(tx: Tx, project: ProjectRow) -> int:
     """
     until_ms = tx.now_ms()
     for identity in identities_of_project(tx, project):
-        tx.run(_mark_forgotten(identity.encode(), until_ms))
+        _mark_forgotten(tx, identity.encode(), until_ms)
     transcript = tables.Transcript
     query = transcript.update(generation=transcript.generation + 1)
     tx.run(query.where(transcript.session.in_(_sessions_of(project.id))))
@@ -126,7 +123,7 @@ def carry_forgotten_projects(
         identity = key.decode("utf-8", "replace")
         if kind != TombstoneKind.PROJECT.value or until_ms <= (project_forgotten_ms(tx, identity) or -1):
             continue
-        tx.run(_mark_forgotten(key, until_ms))
+        _mark_forgotten(tx, key, until_ms)
         project = find_project_of_identity(tx, identity)
         if project is not None:
             erased += _erase_project(tx, contents_of_project(tx, project, until_ms), clean_note, actor)
@@ -172,12 +169,8 @@ def erase_memories(tx: Tx, memories: Sequence[Memory], *, actor: Actor) -> None:
 def release_memories(tx: Tx, contents: ProjectContents, *, actor: Actor) -> None:
     """Remove a project's text from the memories that are kept."""
     reason = "its evidence was forgotten"
-    evidence, session, turn, project_id = tables.Evidence, tables.Session, tables.Turn, contents.project.id
-    sessions = session.select(session.session_id).where(session.project == project_id)
-    turns = turn.select(turn.id).where(turn.project == project_id)
-    of_project = (evidence.turn_id.is_null() & evidence.session_id.in_(sessions)) | evidence.turn_id.in_(turns)
     for memory in (*contents.released, *contents.supported):
-        forget_evidence(tx, memory, of_project, reason, actor=actor)
+        forget_evidence(tx, memory, _is_from_project(contents.project.id), reason, actor=actor)
     for memory in contents.released:
         erase_fields(
             tx,
@@ -210,7 +203,7 @@ def _sessions_of(project_id: int) -> Select:
     return tables.Session.select(tables.Session.id).where(was_in_project(project_id))
 
 
-@prepared
+@writes
 def _mark_forgotten(key: bytes, until_ms: int) -> Query:
     """Store a project's tombstone; if it was forgotten before, the later time applies."""
     tombstone = tables.Tombstone

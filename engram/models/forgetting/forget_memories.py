@@ -29,6 +29,8 @@ from engram.models.sessions.turn_changes import delete_turn
 from engram.models.work.task_runs import clear_task_errors
 
 _INDEXES = ("passage_fts", "episode_fts", "note_fts")
+#: Kinds of tombstones of entries whose words must not be stored.
+_ERASED_KINDS = (TombstoneKind.WORDS.value, TombstoneKind.ENTRY.value)
 
 
 def turn_ids_of(store: Reader, memory: Memory) -> list[int]:
@@ -111,8 +113,7 @@ def apply_tombstones(tx: Tx, *, actor: Actor) -> int:
     is_named = (tombstone.kind == TombstoneKind.TURN.value) & (tombstone.key == turn.key.cast("BLOB"))
     turn_ids = tx.fetch_values(turn.select(turn.id).join(tombstone, on=is_named))
     resting = memories_resting_on(tx, turn_ids)
-    kinds = [TombstoneKind.WORDS.value, TombstoneKind.ENTRY.value]
-    erased = tx.fetch_values(tombstone.select(tombstone.key).where(tombstone.kind.in_(kinds)))
+    erased = tx.fetch_values(tombstone.select(tombstone.key).where(tombstone.kind.in_(_ERASED_KINDS)))
     done = delete_forgotten(
         tx,
         Forgotten(
@@ -134,11 +135,10 @@ def _is_named_by_tombstone() -> ColumnBase:
             tombstone.select(1).where((tombstone.kind == kind.value) & (tombstone.key == key.cast("BLOB")))
         )
 
-    kinds = [TombstoneKind.WORDS.value, TombstoneKind.ENTRY.value]
     barred = (
         evidence.select(1)
         .join(tombstone, on=tombstone.key == evidence.uuid)
-        .where((evidence.memory == memory.id) & tombstone.kind.in_(kinds))
+        .where((evidence.memory == memory.id) & tombstone.kind.in_(_ERASED_KINDS))
     )
     is_barred = (memory.source == Source.AUTO.value) & fn.EXISTS(barred)
     return is_there(TombstoneKind.MEMORY, memory.episode_id) | is_there(TombstoneKind.SLOT, memory.slot) | is_barred
@@ -153,7 +153,8 @@ def drop_notes(tx: Tx, paths: Sequence[str]) -> None:
 
 def drop_all_notes(tx: Tx) -> None:
     """Empty the index of notes; it is rebuilt from the files later."""
-    drop_notes(tx, tx.fetch_values(tables.Note.select(tables.Note.path)))
+    for source in tx.fetch_values(tables.Note.select(tables.Note.source)):
+        drop_note(tx, source)
 
 
 def clean_runs(
@@ -301,7 +302,7 @@ def purge_memories(tx: Tx, run_id: int, some: Sequence[Memory], *, actor: Actor)
     Tombstones keep extractors from recreating the memories.
     """
     table, history = tables.Run, tables.History
-    report = json.loads(tx.fetch_value(table.select(table.report).where(table.id == run_id)) or "{}")
+    report = json.loads(tx.fetch_value(table.select(table.report).where(table.id == run_id)))
     runs = set(report.get("touched_runs", []))
     for one in some:
         of_memory = (history.episode_id == one.episode_id) & history.run_id.is_null(False)

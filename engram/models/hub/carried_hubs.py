@@ -7,7 +7,7 @@ import json
 from engram.models import tables
 from engram.models.engine.transaction import Reader, Tx, Value
 from engram.models.hub.incoming_statements import mute_member, unmute_member
-from engram.models.hub.memory_statements import SaidMemory, find_said, said_in_space
+from engram.models.hub.memory_statements import add_said, find_said, said_in_space
 from engram.models.hub.outgoing_statements import begin_enqueuing
 from engram.models.hub.shares import list_rules, take_back
 from engram.models.hub.spaces import (
@@ -94,11 +94,7 @@ def _carry_withdrawn(tx: Tx, source: Reader, space: Space, into: Space, member_i
             continue
         known = find_said(tx, into.id, said.author, said.memory_id)
         if known is None:
-            tx.insert_many(tables.HubMemory, [_forgotten_row(into, said, version=int(is_waiting))])
+            columns: dict[str, Value] = {"is_forgotten": 1, "version": int(is_waiting)}
+            add_said(tx, into.id, said.author, said.memory_id, said.episode_id, **columns)
         elif not known.is_forgotten:
             take_back(tx, into, known)
-
-
-def _forgotten_row(space: Space, said: SaidMemory, *, version: int) -> dict[str, Value]:
-    row: dict[str, Value] = {"space_id": space.id, "author": said.author, "memory_id": said.memory_id}
-    return row | {"episode_id": said.episode_id, "is_forgotten": 1, "version": version}

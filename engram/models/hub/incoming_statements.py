@@ -14,7 +14,7 @@ from engram.enums import Actor, Importance, Kind, Scope, Source, Status, Voice
 from engram.hub.protocol.frames import Row
 from engram.hub.protocol.statements import EXTRACTED, TEXT, Register, Stamp, Statement, join, stamp_of, time_of
 from engram.models import tables
-from engram.models.engine.statement import in_json_list, pack_uuid, prepared, without_index
+from engram.models.engine.statement import grouped, in_json_list, pack_uuid, prepared, without_index
 from engram.models.engine.transaction import Reader, Tx, Value, writes
 from engram.models.hub.memory_statements import (
     SYNC,
@@ -464,15 +464,12 @@ def _only_new(store: Reader, space: Space, statements: Sequence[Incoming]) -> li
 
 def _names_of(space: Space, incoming: Incoming) -> set[tuple[str, Any]]:
     """Return every name by which a statement's memory may already be known."""
-    birth = incoming.statement.birth
     row = incoming.row
     names: set[tuple[str, Any]] = {("memory", (row.author, row.memory_id)), ("episode", _id_of(space, incoming))}
     if incoming.origin:
         return names
-    names.add(("stable", row.memory_id.hex()))
-    if birth.get("sl"):
-        names.add(("slot", str(birth["sl"])))
-    return names
+    slot = _slot_of(incoming)
+    return names | {("stable", row.memory_id.hex())} | ({("slot", slot)} if slot else set())
 
 
 def _known_ids(store: Reader, space: Space, statements: Sequence[Incoming]) -> set[tuple[str, Any]]:
@@ -480,9 +477,7 @@ def _known_ids(store: Reader, space: Space, statements: Sequence[Incoming]) -> s
 
     This uses raw SQL, because the ids are bytes, which a JSON list can't contain.
     """
-    by_author: dict[int, list[bytes]] = {}
-    for incoming in statements:
-        by_author.setdefault(incoming.row.author, []).append(incoming.row.memory_id)
+    by_author = grouped((incoming.row.author, incoming.row.memory_id) for incoming in statements)
     sql = "SELECT author, memory_id FROM hub_memory WHERE space_id = ? AND author = ? AND memory_id IN"
     known: set[tuple[str, Any]] = {
         ("memory", (author, bytes(memory_id)))
@@ -504,12 +499,11 @@ def _known_ids(store: Reader, space: Space, statements: Sequence[Incoming]) -> s
 
 
 def _tombstone_keys(space: Space, incoming: Incoming) -> list[bytes]:
-    birth = incoming.statement.birth
-    texts = [_id_of(space, incoming)]
+    episode_id = _id_of(space, incoming).encode()
     if incoming.origin:
-        return [texts[0].encode()]
-    texts.append(str(birth.get("sl") or ""))
-    return [*(text.encode() for text in texts), *(pack_uuid(str(uuid)) for uuid in birth.get("e", ()))]
+        return [episode_id]
+    uuids = incoming.statement.birth.get("e", ())
+    return [episode_id, (_slot_of(incoming) or "").encode(), *(pack_uuid(str(uuid)) for uuid in uuids)]
 
 
 def _make_all(tx: Tx, space: Space, new: Sequence[tuple[Incoming, str, str | None]]) -> list[Memory]:

@@ -19,7 +19,7 @@ from engram.enums import Actor, Importance, Scope, Status
 from engram.hub.protocol.statements import EXTRACTED, TEXT, Register, clock_of, next_clock
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, prepared
-from engram.models.engine.transaction import Reader, Tx, Value, asks_record, asks_records
+from engram.models.engine.transaction import Reader, Tx, Value, asks_record, asks_records, asks_rows
 from engram.models.hub.spaces import Space, change_space, private_space, server_of, space_by_id
 from engram.models.memories.memory_changes import ChangeListener
 from engram.models.memories.memory_history import ERASE, Change, history_of
@@ -89,8 +89,15 @@ def fields_of_text(text: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def said_in_space(store: Reader, space_id: int) -> list[SaidMemory]:
-    return store.fetch_records(SAID, SAID.select().where(tables.HubMemory.space == space_id))
+@asks_records(SAID)
+def said_in_space(space_id: int) -> Query:
+    return SAID.select().where(tables.HubMemory.space == space_id)
+
+
+def add_said(tx: Tx, space_id: int, author: int, memory_id: bytes, episode_id: str = "", **columns: Value) -> None:
+    """Store the statement about a memory in a space, unless there is one."""
+    row = {"space_id": space_id, "author": author, "memory_id": memory_id, "episode_id": episode_id, **columns}
+    tx.insert_many(tables.HubMemory, [row], or_ignore=True)
 
 
 def change_said(tx: Tx, memory: SaidMemory, **changes: Value) -> None:
@@ -116,10 +123,9 @@ def is_said(space_id: int, author: int, memory_id: bytes) -> ColumnBase:
     return is_it
 
 
-def id_of_stable(store: Reader, stable_id: str) -> str | None:
-    memory = tables.Memory
-    found: str | None = store.fetch_value(memory.select(memory.episode_id).where(memory.stable_id == stable_id))
-    return found
+@asks_rows(lambda rows: str(rows[0].episode_id) if rows else None)
+def id_of_stable(stable_id: str) -> Query:
+    return tables.Memory.select(tables.Memory.episode_id).where(tables.Memory.stable_id == stable_id)
 
 
 class Clock:
@@ -220,11 +226,8 @@ class SaidListener(ChangeListener):
         """Send the statements about memories that are moving to another project again."""
         memory = tables.HubMemory
         if private_space(tx) is not None:
-            tx.run(
-                memory.update(version=memory.version + 1).where(
-                    memory.episode_id.in_(episode_ids) & (memory.version > 0) & (memory.is_forgotten == 0)
-                )
-            )
+            is_said = memory.episode_id.in_(episode_ids) & (memory.version > 0) & (memory.is_forgotten == 0)
+            tx.run(memory.update(version=memory.version + 1).where(is_said))
 
     def deleted(self, tx: Tx, memory: Memory, *, is_purge: bool) -> None:
         """State that a memory was forgotten, in every space in which its text is the user's. A purge is local.
@@ -341,10 +344,9 @@ def _own_text(memory: Memory, steps: Sequence[Change]) -> tuple[dict[str, Any] |
     return text_of_fields(now | rewritten), is_by_hand
 
 
-def _stable_id(tx: Tx, episode_id: str) -> str | None:
-    memory = tables.Memory
-    value = tx.fetch_value(memory.select(memory.stable_id).where(memory.episode_id == episode_id))
-    return None if value is None else str(value)
+@asks_rows(lambda rows: str(rows[0].stable_id) if rows else None)
+def _stable_id(episode_id: str) -> Query:
+    return tables.Memory.select(tables.Memory.stable_id).where(tables.Memory.episode_id == episode_id)
 
 
 def _decided(tx: Tx, before: Memory, after: Memory, clock: Clock) -> dict[str, list[Any]]:
@@ -370,18 +372,18 @@ def _is_share(tx: Tx, memory: SaidMemory) -> bool:
     return space is not None and space.is_team and server_of(tx, space).member_id == memory.author
 
 
-def said_privately(tx: Tx, episode_id: str) -> SaidMemory | None:
+def said_privately(tx: Reader, episode_id: str) -> SaidMemory | None:
     """Return the private space's statement about the user's own memory; None if it is missing or forgotten."""
     own = _own(tx, episode_id)
     return None if own is None else own[0]
 
 
-def _own(tx: Tx, episode_id: str) -> tuple[SaidMemory, Space] | None:
+def _own(tx: Reader, episode_id: str) -> tuple[SaidMemory, Space] | None:
     """Return the private space and its statement about the user's own memory; None if one is missing."""
     space = private_space(tx)
     if space is None:
         return None
-    known = [memory for memory in said_of_memory(tx, episode_id) if memory.space_id == space.id]
+    known = (memory for memory in said_of_memory(tx, episode_id) if memory.space_id == space.id)
     return next(((memory, space) for memory in known if not memory.is_forgotten), None)
 
 

@@ -12,7 +12,7 @@ from engram.enums import Actor, Importance, Scope, Source, Status
 from engram.hub.protocol.statements import Stamp, Statement, clock_of
 from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
-from engram.models.engine.statement import in_json_list, prepared, unpack_uuid, without_index
+from engram.models.engine.statement import grouped, in_json_list, prepared, unpack_uuid, without_index
 from engram.models.engine.transaction import Reader, Store, Tx, asks_records
 from engram.models.hub.memory_statements import (
     SAID,
@@ -24,12 +24,7 @@ from engram.models.hub.memory_statements import (
     registers_of,
     text_of,
 )
-from engram.models.hub.spaces import (
-    SetAside,
-    Space,
-    change_space,
-    drop_set_aside,
-)
+from engram.models.hub.spaces import SetAside, Space, change_space, drop_set_aside
 from engram.models.memories.memory_history import histories_of
 from engram.models.memories.memory_records import MEMORIES, Memory, memories_of_ids, query_memories
 from engram.models.projects.project_folders import identities_of_project, link_folder, merge_in, merge_projects
@@ -248,10 +243,8 @@ def _evidence_of(store: Reader, row_ids: Iterable[int]) -> dict[int, list[str]]:
     table = tables.Evidence
     listed = in_json_list(table.memory, row_ids)
     query = table.select(table.memory.alias("row_id"), table.uuid).where(listed & table.uuid.is_null(False))
-    by_row: dict[int, list[str]] = {}
-    for row in store.fetch(query.order_by(table.memory, table.seq)):
-        by_row.setdefault(row.row_id, []).append(unpack_uuid(row.uuid))
-    return by_row
+    rows = store.fetch(query.order_by(table.memory, table.seq))
+    return grouped((row.row_id, unpack_uuid(row.uuid)) for row in rows)
 
 
 def mark_pushed(tx: Tx, space_id: int, pushed: Iterable[tuple[int, bytes, int]]) -> None:
@@ -375,11 +368,8 @@ def forgotten_in_space(store: Reader, space_id: int) -> set[tuple[int, bytes]]:
 def count_statements(store: Reader, space_id: int) -> Mapping[str, int]:
     """Return how many memories of a space this machine has, and how many of them were forgotten."""
     memory = tables.HubMemory
-    row = store.fetch_first(
-        memory.select(fn.COUNT(SQL("*")).alias("all"), fn.COALESCE(fn.SUM(memory.is_forgotten), 0).alias("gone")).where(
-            memory.space == space_id
-        )
-    )
+    gone = fn.COALESCE(fn.SUM(memory.is_forgotten), 0).alias("gone")
+    row = store.fetch_first(memory.select(fn.COUNT(SQL("*")).alias("all"), gone).where(memory.space == space_id))
     return {"memories": row.all - row.gone, "forgotten": row.gone}
 
 

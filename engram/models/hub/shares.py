@@ -25,6 +25,7 @@ from engram.models.hub.memory_statements import (
     SYNC,
     Clock,
     SaidMemory,
+    add_said,
     change_said,
     find_said,
     id_of_stable,
@@ -32,6 +33,7 @@ from engram.models.hub.memory_statements import (
     memory_id_of,
     registers_of,
     said_of_memory,
+    said_privately,
 )
 from engram.models.hub.spaces import Space, list_spaces, private_space, server_of
 from engram.models.memories.memory_changes import MOVE, RELEASE, ChangeListener
@@ -95,7 +97,7 @@ def add_share(tx: Tx, space: Space, memory: Memory, text: Mapping[str, Any], pro
             # It was withdrawn and is shared again, so for everyone else it is a different memory.
             memory_id = memory_id_of(f"share {space.ns_id} {memory.stable_id} {tx.now_ms()}")
         said_text = json.dumps({TEXT: clock.stamp()[:2]})
-        _add(tx, space, author, memory_id, memory.episode_id, version=1, said=said_text, own_text=own_text)
+        add_said(tx, space.id, author, memory_id, memory.episode_id, version=1, said=said_text, own_text=own_text)
     clock.store()
     return True
 
@@ -103,9 +105,7 @@ def add_share(tx: Tx, space: Space, memory: Memory, text: Mapping[str, Any], pro
 def shares_of(store: Reader, episode_id: str) -> list[Share]:
     if private_space(store) is None:
         return []
-    memory = tables.HubMemory
-    query = SAID.select().where((memory.episode_id == episode_id) & (memory.is_forgotten == SQL("0")))
-    memories = store.fetch_records(SAID, query)
+    memories = [said for said in said_of_memory(store, episode_id) if not said.is_forgotten]
     spaces = {space.id: space for space in list_spaces(store) if space.is_team} if memories else {}
     return [
         Share(spaces[said.space_id], said)
@@ -115,13 +115,9 @@ def shares_of(store: Reader, episode_id: str) -> list[Share]:
 
 
 def list_shares(store: Reader, space: Space) -> list[Share]:
-    server = server_of(store, space)
-    memory = tables.HubMemory
-    is_standing = (memory.author == server.member_id) & (memory.is_forgotten == 0)
-    return [
-        Share(space, said)
-        for said in store.fetch_records(SAID, SAID.select().where((memory.space == space.id) & is_standing))
-    ]
+    memory, author = tables.HubMemory, server_of(store, space).member_id
+    is_standing = (memory.space == space.id) & (memory.author == author) & (memory.is_forgotten == 0)
+    return [Share(space, said) for said in store.fetch_records(SAID, SAID.select().where(is_standing))]
 
 
 def take_back(tx: Tx, space: Space, said: SaidMemory) -> None:
@@ -135,12 +131,7 @@ def take_back(tx: Tx, space: Space, said: SaidMemory) -> None:
 def bar_share(tx: Tx, space: Space, memory: Memory) -> None:
     """Keep rules from sharing a memory with a space. The hub is not notified."""
     author = server_of(tx, space).member_id
-    _add(tx, space, author, copy_id(space.ns_id, memory.stable_id), memory.episode_id, is_forgotten=1)
-
-
-def _add(tx: Tx, space: Space, author: int, memory_id: bytes, episode_id: str, **columns: Value) -> None:
-    row = {"space_id": space.id, "author": author, "memory_id": memory_id, "episode_id": episode_id, **columns}
-    tx.insert_many(tables.HubMemory, [row], or_ignore=True)
+    add_said(tx, space.id, author, copy_id(space.ns_id, memory.stable_id), memory.episode_id, is_forgotten=1)
 
 
 def build_shares(memories: Sequence[SaidMemory]) -> dict[bytes, Statement]:
@@ -167,8 +158,9 @@ def take_share(tx: Tx, space: Space, row: Row, statement: Statement, text: Mappi
         stable_id = str(statement.birth.get("o") or "")
         episode_id = id_of_stable(tx, stable_id) if stable_id else None
         waits_for = None if episode_id or not stable_id else memory_id_of(stable_id)
-        columns = {"waits_for": waits_for, "said": json.dumps(said), "own_text": own_text}
-        _add(tx, space, row.author, row.memory_id, episode_id or "", **columns, version=version, pushed=version)
+        columns: dict[str, Value] = {"waits_for": waits_for, "said": json.dumps(said), "own_text": own_text}
+        columns |= {"version": version, "pushed": version}
+        add_said(tx, space.id, row.author, row.memory_id, episode_id or "", **columns)
         added = find_said(tx, space.id, row.author, row.memory_id)
         if added is not None and waits_for is not None and _is_original_forgotten(tx, waits_for):
             take_back(tx, space, added)
@@ -326,11 +318,10 @@ def candidates(store: Reader, rule: Rule) -> list[Candidate]:
 
 def _last_said_ms(store: Reader, memory: Memory) -> int:
     """Return the time of the last statement about a memory; 0 if this machine has made none yet."""
-    private = private_space(store)
-    for said in said_of_memory(store, memory.episode_id):
-        if private is not None and said.space_id == private.id and not said.is_forgotten:
-            return max(memory.kept_at_ms, *(time_of(int(register[0])) for register in said.said.values()))
-    return 0
+    said = said_privately(store, memory.episode_id)
+    if said is None:
+        return 0
+    return max(memory.kept_at_ms, *(time_of(int(register[0])) for register in said.said.values()))
 
 
 LISTENER = ShareListener()

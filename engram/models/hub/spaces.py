@@ -13,7 +13,7 @@ from engram.hub.protocol.requests import SpaceFacts
 from engram.models import tables
 from engram.models.engine.meta import drop_meta, get_meta, put_meta
 from engram.models.engine.statement import RecordReader, without_index
-from engram.models.engine.transaction import Reader, Store, Tx, asks_number, asks_record, asks_records
+from engram.models.engine.transaction import Reader, Store, Tx, Value, asks_number, asks_record, asks_records
 
 #: Key in ``meta`` of the teams that a hub lists, and the maximum number of teams that are stored.
 _OFFERS, MAX_OFFERS = "hub_offers", 20
@@ -118,18 +118,14 @@ def list_spaces(store: Reader, server_id: int | None = None) -> list[Space]:
 
 def find_space(store: Reader, name: str) -> Space | None:
     """Return the space with a name, the oldest if there are several."""
-    return store.fetch_record(
-        _SPACES, _SPACES.select().where(tables.HubSpace.name == name).order_by(tables.HubSpace.id)
-    )
+    space = tables.HubSpace
+    return store.fetch_record(_SPACES, _SPACES.select().where(space.name == name).order_by(space.id))
 
 
 def add_server(tx: Tx, url: str, member_id: int, member_name: str, device_id: int) -> Server:
     """Store a hub that this machine has just joined."""
-    row_id = tx.insert(
-        tables.HubServer.insert(
-            url=url, member_id=member_id, member_name=member_name, device_id=device_id, joined_at_ms=tx.now_ms()
-        )
-    )
+    facts: dict[str, Value] = {"url": url, "member_id": member_id, "member_name": member_name, "device_id": device_id}
+    row_id = tx.insert_row(tables.HubServer, facts | {"joined_at_ms": tx.now_ms()})
     server = server_by_id(tx, row_id)
     assert server is not None
     return server
@@ -192,9 +188,8 @@ def change_space(tx: Tx, space_id: int, **changes: Any) -> None:
 def raise_clock(tx: Tx, space_id: int, hlc: int) -> None:
     """Advance a space's clock, and the value that its hub has seen, to at least ``hlc``."""
     space = tables.HubSpace
-    tx.run(
-        space.update(clock=fn.MAX(space.clock, hlc), published=fn.MAX(space.published, hlc)).where(space.id == space_id)
-    )
+    raised = space.update(clock=fn.MAX(space.clock, hlc), published=fn.MAX(space.published, hlc))
+    tx.run(raised.where(space.id == space_id))
 
 
 def drop_space(tx: Tx, space_id: int) -> None:
@@ -245,17 +240,9 @@ def set_aside(
     tx: Tx, space_id: int, direction: str, author: int, memory_id: bytes, *, seq: int = 0, reason: str = ""
 ) -> None:
     """Set a row aside, so that it doesn't delay the others."""
-    tx.run(
-        tables.HubSetAside.insert(
-            space=space_id,
-            direction=direction,
-            author=author,
-            memory_id=memory_id,
-            seq=seq,
-            reason=reason[:300],
-            at_ms=tx.now_ms(),
-        ).on_conflict_replace()
-    )
+    row = {"space": space_id, "direction": direction, "author": author, "memory_id": memory_id}
+    row |= {"seq": seq, "reason": reason[:300], "at_ms": tx.now_ms()}
+    tx.run(tables.HubSetAside.insert(**row).on_conflict_replace())
 
 
 def drop_set_aside(tx: Tx, space_id: int, direction: str, rows: Sequence[tuple[int, bytes]]) -> None:

@@ -9,7 +9,7 @@ from peewee import JOIN, Query, fn
 
 from engram.enums import BranchState, Kind, Scope, Source
 from engram.models import tables
-from engram.models.engine.statement import RecordReader, in_json_list, prepared, unpack_facts
+from engram.models.engine.statement import RecordReader, grouped, in_json_list, prepared, unpack_facts
 from engram.models.engine.transaction import Reader, Tx, asks_records
 from engram.models.memories.memory_records import Memory, select_memories
 from engram.models.tables.memory_tables import IS_CURRENT
@@ -50,7 +50,7 @@ class BranchUse:
     commit: str
 
 
-_BRANCHES = RecordReader(BranchRow, tables.Branch, readers={"state": BranchState.from_stored, "has_commits": bool})
+_BRANCHES = RecordReader(BranchRow, tables.Branch, readers={"state": BranchState.from_stored})
 
 
 def branches_used_since(store: Reader, project_id: int, since_ms: int) -> list[BranchUse]:
@@ -100,13 +100,11 @@ def unmerged_branch(store: Reader, episode_ref: int, asked_on: str) -> str:
 
 def branches_of_memories(store: Reader, memory_refs: Collection[int]) -> dict[int, set[str]]:
     """Map the row id of each memory to the branches of its turns; "" means a turn outside a repository."""
-    branches: dict[int, set[str]] = {}
     evidence, turn = tables.Evidence, tables.Turn
     query = evidence.select(evidence.memory.alias("episode_ref"), turn.branch).distinct()
     query = query.join(turn, on=turn.id == evidence.turn_id).where(in_json_list(evidence.memory, memory_refs))
-    for row in store.fetch(query):
-        branches.setdefault(row.episode_ref, set()).add(row.branch)
-    return branches
+    found = grouped((row.episode_ref, row.branch) for row in store.fetch(query))
+    return {episode_ref: set(branches) for episode_ref, branches in found.items()}
 
 
 def memories_on_branch(store: Reader, project_id: int, name: str) -> list[Memory]:

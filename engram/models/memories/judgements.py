@@ -113,11 +113,15 @@ CONTRADICTIONS = RecordReader(Contradiction, tables.Contradiction, left_out=("ru
 def note_contradiction(tx: Tx, older_id: str, newer_id: str, reason: str) -> int:
     """Record that two memories contradict each other; return the contradiction's number, or 0 if it is known."""
     table = tables.Contradiction
-    pair = [older_id, newer_id]
-    known = table.select(table.id).where(table.older_id.in_(pair) & table.newer_id.in_(pair))
-    if tx.fetch_first(known) is not None:
+    if is_noted(tx, [older_id, newer_id]):
         return 0
     return tx.insert(table.insert(older_id=older_id, newer_id=newer_id, reason=reason, made_at_ms=tx.now_ms()))
+
+
+def is_noted(store: Reader, pair: Sequence[str]) -> bool:
+    """Return True if a contradiction of two memories is known, whichever of them is the older one."""
+    table = tables.Contradiction
+    return store.has_any(table.select(table.id).where(table.older_id.in_(pair) & table.newer_id.in_(pair)))
 
 
 def open_contradictions(store: Reader, episode_id: str | None = None, number: int | None = None) -> list[Contradiction]:

@@ -151,11 +151,8 @@ def history_of(episode_id: str) -> Query:
 def histories_of(store: Reader, episode_ids: Sequence[str]) -> dict[str, list[Change]]:
     """Return id → history, the oldest step first, for memories that have one."""
     history = tables.History
-    listed = in_json_list(history.episode_id, episode_ids)
-    histories: dict[str, list[Change]] = {}
-    for step in store.fetch_records(_CHANGES, _CHANGES.select().where(listed).order_by(history.id)):
-        histories.setdefault(step.episode_id, []).append(step)
-    return histories
+    query = _CHANGES.select_by(history.episode_id).where(in_json_list(history.episode_id, episode_ids))
+    return store.fetch_records_by(_CHANGES, query.order_by(history.id))
 
 
 #: The fields of a memory that history records, in order.
@@ -174,15 +171,9 @@ def snapshot(memory: Memory) -> dict[str, Any]:
 
 def fields_of_snapshot(kept: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields of a memory from a result of ``snapshot`` that has been stored as JSON."""
-    fields: dict[str, Any] = {}
-    for name, value in kept.items():
-        if name in ENUM_FIELDS:
-            fields[name] = ENUM_FIELDS[name].from_stored(value)
-        elif name in LIST_FIELDS:
-            fields[name] = tuple(value)
-        else:
-            fields[name] = value
-    return fields
+    enums = {name: ENUM_FIELDS[name].from_stored(value) for name, value in kept.items() if name in ENUM_FIELDS}
+    lists = {name: tuple(value) for name, value in kept.items() if name in LIST_FIELDS}
+    return {**kept, **enums, **lists}
 
 
 # -- Runs: begin, resume, list and find them, and store their results.
@@ -242,11 +233,11 @@ def add_run(tx: Tx, kind: str, report: Mapping[str, Any] | None = None) -> int:
 def close_run(tx: Tx, run_id: int, lines: Sequence[str]) -> None:
     """Store the results of a run. A run that changed nothing is deleted from the log."""
     table, history = tables.Run, tables.History
-    if tx.fetch_first(history.select(history.id).where(history.run_id == run_id).limit(1)) is None:
-        tx.run(table.delete().where(table.id == run_id))
-    else:
+    if tx.has_any(history.select(history.id).where(history.run_id == run_id).limit(1)):
         report = _report_text(tx, {"lines": list(lines)})
         tx.run(table.update(report=report, ended_at_ms=tx.now_ms()).where(table.id == run_id))
+    else:
+        tx.run(table.delete().where(table.id == run_id))
 
 
 def find_run(store: Reader, run_id: int, kinds: Sequence[str] = UNDOABLE_KINDS) -> Run | None:

@@ -12,7 +12,7 @@ from engram.models import tables
 from engram.models.engine.statement import in_json_list
 from engram.models.engine.transaction import Reader, Tx
 from engram.models.memories import memory_writes
-from engram.models.memories.judgements import CONTRADICTIONS, Contradiction
+from engram.models.memories.judgements import CONTRADICTIONS, Contradiction, is_noted
 from engram.models.memories.memory_changes import ADDED, RELEASE, RESTORE, dates_of
 from engram.models.memories.memory_history import IMPORT, Change, add_history, history_of
 from engram.models.memories.memory_records import Evidence, Memory, memories_superseded_by
@@ -72,8 +72,7 @@ def carry_contradiction(tx: Tx, contradiction: Contradiction) -> None:
     table, memory = tables.Contradiction, tables.Memory
     pair = [contradiction.older_id, contradiction.newer_id]
     present = tx.fetch_value(memory.select(fn.COUNT(memory.id)).where(memory.episode_id.in_(pair)))
-    known = tx.has_any(table.select(table.id).where(table.older_id.in_(pair) & table.newer_id.in_(pair)))
-    if present == 2 and not known:
+    if present == 2 and not is_noted(tx, pair):
         fields = dataclasses.asdict(contradiction)
         del fields["id"]
         tx.run(table.insert(**fields))

@@ -222,19 +222,13 @@ def memories_beginning_with(store: Reader, beginning: str, limit: int) -> list[M
 
 def all_memories(store: Reader) -> list[Memory]:
     """Return every memory, oldest first."""
-    return store.fetch_records(MEMORIES, query_memories().order_by(tables.Memory.id))
+    return select_memories(store, SQL("1"))
 
 
 @asks_records(MEMORIES)
 def memories_of_session(session_id: str) -> Query:
     """Return the memories that came from a session, oldest first."""
     return query_memories().where(tables.Session.session_id == session_id).order_by(tables.Memory.id)
-
-
-@asks_records(MEMORIES)
-def memories_of_turn(turn_id: int) -> Query:
-    resting = tables.Evidence.select(tables.Evidence.memory).where(tables.Evidence.turn_id == turn_id)
-    return query_memories().where(tables.Memory.id.in_(resting)).order_by(tables.Memory.id)
 
 
 @asks_records(MEMORIES)
@@ -317,10 +311,9 @@ def may_see_context(memory: Memory, project_id: int) -> bool:
 
 def memories_resting_on_turns(store: Reader, turn_ids: Sequence[int]) -> list[tuple[Memory, frozenset[str]]]:
     """Return the memories that rest on entries of these turns, newest first, each with the ids of its entries."""
-    evidence = tables.Evidence
-    row_ids = store.fetch_values(evidence.select(evidence.memory).where(in_json_list(evidence.turn_id, turn_ids)))
-    memories = memories_by_row(store, row_ids).values()
+    memories = memories_of_turns(store, turn_ids)
+    evidence = evidence_by_row(store, [memory.id for memory in memories])
     return [
-        (memory, frozenset(entry.uuid for entry in evidence_of(store, memory.id)))
+        (memory, frozenset(entry.uuid for entry in evidence[memory.id]))
         for memory in sorted(memories, key=lambda memory: -memory.created_at_ms)
     ]

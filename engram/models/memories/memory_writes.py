@@ -18,7 +18,7 @@ from engram.models.engine.statement import (
     prepared,
     unpack_uuid,
 )
-from engram.models.engine.transaction import Reader, Tx, Value
+from engram.models.engine.transaction import Reader, Tx, Value, asks_number, writes
 from engram.models.memories.memory_index import index_memories, index_memory, unindex_memory
 from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Evidence, Memory, evidence_of
 
@@ -99,10 +99,10 @@ def update_memory(tx: Tx, memory: Memory, changed: Collection[str]) -> None:
         unindex_memory(tx, memory.id)
     tx.update_row(tables.Memory, memory.id, columns)
     if is_text_changed or _VISIBILITY_FIELDS & set(changed):
-        tx.run(_delete_vectors(memory.id))
+        _delete_vectors(tx, memory.id)
     if is_text_changed:
         index_memory(tx, memory.id)
-        tx.run(_delete_entity_links(memory.id))
+        _delete_entity_links(tx, memory.id)
         _link_entities(tx, {memory.id: memory.entities})
 
 
@@ -115,14 +115,11 @@ def delete_memory_rows(tx: Tx, memory: Memory) -> None:
     for table in (tables.History, tables.Injection, tables.OutcomeCandidate):
         tx.run(table.delete().where(table.episode_id == memory.episode_id))
     contradiction = tables.Contradiction
-    tx.run(
-        contradiction.delete().where(
-            (contradiction.older_id == memory.episode_id) | (contradiction.newer_id == memory.episode_id)
-        )
-    )
-    tx.run(_delete_vectors(memory.id))
+    is_part = (contradiction.older_id == memory.episode_id) | (contradiction.newer_id == memory.episode_id)
+    tx.run(contradiction.delete().where(is_part))
+    _delete_vectors(tx, memory.id)
     tx.run(tables.Evidence.delete().where(tables.Evidence.memory == memory.id))
-    tx.run(_delete_entity_links(memory.id))
+    _delete_entity_links(tx, memory.id)
     tx.run(tables.Memory.delete().where(tables.Memory.id == memory.id))
     delete_unused_entities(tx)
 
@@ -136,7 +133,7 @@ def insert_evidence(tx: Tx, row_id: int, evidence: Sequence[Evidence]) -> int:
     """Add evidence to a memory, skipping entries that it already has; return how many were added."""
     known = {entry.uuid for entry in evidence_of(tx, row_id)}
     new = [entry for entry in dict.fromkeys(evidence) if not entry.uuid or entry.uuid not in known]
-    first_seq = int(tx.fetch_value(_next_evidence_seq(row_id)))
+    first_seq = _next_evidence_seq(tx, row_id)
     tx.insert_many(tables.Evidence, [_evidence_row(row_id, seq, entry) for seq, entry in enumerate(new, first_seq)])
     if any(entry.turn_id is None for entry in new):
         link_evidence(tx, unlinked_of_memory(row_id))
@@ -208,11 +205,8 @@ def set_packed_content(tx: Tx, row_id: int, content: Value, packed_content: byte
 def set_accessed(tx: Tx, episode_id: str, at_ms: int, *, is_use: bool) -> None:
     """Record when a memory was last accessed; with ``is_use``, count the access."""
     memory = tables.Memory
-    tx.run(
-        memory.update({memory.accessed_at_ms: at_ms, memory.access_count: memory.access_count + int(is_use)}).where(
-            memory.episode_id == episode_id
-        )
-    )
+    accessed = memory.update(accessed_at_ms=at_ms, access_count=memory.access_count + int(is_use))
+    tx.run(accessed.where(memory.episode_id == episode_id))
 
 
 def _stored_value(memory: Memory, name: str) -> Value:
@@ -233,19 +227,19 @@ def _row_of_session(session_id: str) -> Query:
     return tables.Session.select(tables.Session.id).where(tables.Session.session_id == session_id)
 
 
-@prepared
+@asks_number
 def _next_evidence_seq(row_id: int) -> Query:
     evidence = tables.Evidence
     return evidence.select(fn.coalesce(fn.max(evidence.seq), -1) + 1).where(evidence.memory == row_id)
 
 
-@prepared
+@writes
 def _delete_vectors(row_id: int) -> Query:
     vector = tables.Vector
     return vector.delete().where((vector.owner == "e") & (vector.owner_id == row_id))
 
 
-@prepared
+@writes
 def _delete_entity_links(row_id: int) -> Query:
     return tables.MemoryEntity.delete().where(tables.MemoryEntity.memory == row_id)
 

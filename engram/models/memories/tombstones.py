@@ -10,8 +10,8 @@ from enum import StrEnum
 from peewee import SQL, Query, fn
 
 from engram.models import tables
-from engram.models.engine.statement import pack_uuid, prepared, unpack_uuid
-from engram.models.engine.transaction import Reader, Tx, asks_rows
+from engram.models.engine.statement import pack_uuid, unpack_uuid
+from engram.models.engine.transaction import Reader, Tx, asks_any, asks_rows
 from engram.models.work.work import Span
 from engram.paths import may_be_of
 
@@ -90,7 +90,7 @@ def are_words_forgotten(store: Reader) -> bool:
 
 def forgotten_words(store: Reader, keys: Collection[bytes]) -> set[bytes]:
     """Return the keys (``said_key``) whose words were forgotten."""
-    return _keys_among(store, keys, [TombstoneKind.SAID.value]) if keys else set()
+    return _keys_among(store, keys, [TombstoneKind.SAID.value])
 
 
 def is_memory_gone(store: Reader, episode_id: str, *, with_purged: bool = True) -> bool:
@@ -99,9 +99,7 @@ def is_memory_gone(store: Reader, episode_id: str, *, with_purged: bool = True) 
 
 def forgotten_memories(store: Reader, episode_ids: Collection[str]) -> set[str]:
     used = _used(store, (TombstoneKind.MEMORY,)) if episode_ids else []
-    return (
-        {key.decode() for key in _keys_among(store, [name.encode() for name in episode_ids], used)} if used else set()
-    )
+    return {key.decode() for key in _keys_among(store, [name.encode() for name in episode_ids], used)}
 
 
 def is_slot_gone(store: Reader, slot: str, *, with_purged: bool = True) -> bool:
@@ -113,8 +111,7 @@ def is_turn_forgotten(store: Reader, key: str) -> bool:
 
 
 def named_by_any(store: Reader, keys: Collection[bytes]) -> set[bytes]:
-    used = _used(store, TombstoneKind) if keys else []
-    return _keys_among(store, keys, used) if used else set()
+    return _keys_among(store, keys, _used(store, TombstoneKind) if keys else [])
 
 
 def forgotten_entries(store: Reader, uuids: Collection[str]) -> set[str]:
@@ -153,7 +150,7 @@ def count_tombstones(store: Reader, kinds: Collection[TombstoneKind]) -> list[To
 
 
 def _has_any(store: Reader, kinds: Sequence[TombstoneKind], key: str) -> bool:
-    return any(store.fetch_first(_select_tombstone(kind.value, key.encode())) is not None for kind in kinds)
+    return any(_has_tombstone(store, kind.value, key.encode()) for kind in kinds)
 
 
 def project_forgotten_ms(store: Reader, identity: str) -> int | None:
@@ -175,13 +172,13 @@ def forgotten_span(store: Reader, identity: str | None) -> list[Span]:
     return [] if until_ms is None else [(0, until_ms + 1)]
 
 
-@prepared
-def _select_tombstone(kind: str, key: bytes) -> Query:
+@asks_any
+def _has_tombstone(kind: str, key: bytes) -> Query:
     table = tables.Tombstone
     return table.select(table.at_ms).where((table.kind == kind) & (table.key == key))
 
 
-@prepared
+@asks_any
 def _any_of_kind(kind: str) -> Query:
     table = tables.Tombstone
     return table.select(table.at_ms).where(table.kind == kind).limit(1)
@@ -189,14 +186,12 @@ def _any_of_kind(kind: str) -> Query:
 
 def _among(store: Reader, uuids: Collection[str], kinds: Sequence[TombstoneKind]) -> set[str]:
     used = _used(store, kinds) if uuids else []
-    if not used:
-        return set()
     return {unpack_uuid(key) for key in _keys_among(store, [pack_uuid(uuid) for uuid in uuids if uuid], used)}
 
 
 def _used(store: Reader, kinds: Iterable[TombstoneKind]) -> list[str]:
     """Return the kinds for which there are tombstones. Most databases have none at all."""
-    return [kind.value for kind in kinds if store.has_any(_any_of_kind(kind.value))]
+    return [kind.value for kind in kinds if _any_of_kind(store, kind.value)]
 
 
 def _keys_among(store: Reader, keys: Collection[bytes], used: Sequence[str]) -> set[bytes]:
@@ -204,5 +199,7 @@ def _keys_among(store: Reader, keys: Collection[bytes], used: Sequence[str]) -> 
 
     This uses raw SQL, because keys are bytes, which a JSON list can't contain.
     """
+    if not used:
+        return set()
     sql = f"SELECT key FROM tombstone WHERE kind IN ({', '.join('?' * len(used))}) AND key IN"
     return {bytes(key) for (key,) in store.rows_among(sql, list(keys), used)}

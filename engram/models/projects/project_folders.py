@@ -15,18 +15,12 @@ from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
-from engram.models.engine.statement import in_json_list, prepared
+from engram.models.engine.statement import grouped, in_json_list
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories.memory_changes import listeners, move_memories
 from engram.models.memories.tombstones import project_forgotten_ms
 from engram.models.projects.notes import drop_daily_logs
-from engram.models.projects.projects import (
-    MAX_NAME_CHARACTERS,
-    ProjectRow,
-    is_name_taken,
-    keep_name,
-    project_by_id,
-)
+from engram.models.projects.projects import MAX_NAME_CHARACTERS, ProjectRow, is_name_taken, keep_name, project_by_id
 from engram.models.sessions.turn_changes import (
     SORTED,
     join_in,
@@ -336,7 +330,7 @@ def undo_sorting(store: Store, *, actor: Actor) -> Sorting:
 def _move_part_back(tx: Tx, part: dict[str, Any], actor: Actor) -> None:
     session, turn, outcome = tables.Session, tables.Turn, tables.Outcome
     reason, sessions = "a sorting was undone", part["sessions"]
-    keep_apart(tx, [*(f"session {one}" for one in part["sessions"]), *(f"turn {one}" for one in part["turns"])])
+    keep_apart(tx, [*(f"session {one}" for one in sessions), *(f"turn {one}" for one in part["turns"])])
     from_id, to_id = (_row_of_project(tx, part[end]) for end in ("from", "to"))
     if from_id is None or to_id is None or from_id == to_id:
         return
@@ -410,9 +404,9 @@ class ProjectHints:
 
 
 def list_hints(store: Reader) -> list[ProjectHints]:
-    folders: dict[int, list[str]] = {}
-    for folder in store.fetch(_folders()):
-        folders.setdefault(folder.project_id, []).append(folder.root)
+    folder = tables.ProjectFolder
+    rows = store.fetch(folder.select(folder.project_id, folder.root).order_by(folder.root))
+    folders = grouped((row.project_id, row.root) for row in rows)
     return [
         ProjectHints(
             project=ProjectRow(row.id, row.identity, row.name, row.root),
@@ -421,19 +415,8 @@ def list_hints(store: Reader) -> list[ProjectHints]:
             read_at_ms=row.hints_at_ms,
             folders=tuple(folders.get(row.id, ())),
         )
-        for row in store.fetch(_projects())
+        for row in store.fetch(tables.Project.select().order_by(tables.Project.name))
     ]
-
-
-@prepared
-def _folders() -> Query:
-    table = tables.ProjectFolder
-    return table.select(table.project_id, table.root).order_by(table.root)
-
-
-@prepared
-def _projects() -> Query:
-    return tables.Project.select().order_by(tables.Project.name)
 
 
 def identities_of_project(store: Reader, project: ProjectRow) -> list[str]:

@@ -110,18 +110,13 @@ PROJECTS = RecordReader(ProjectRow, tables.Project, is_whole=False)
 
 def find_project(store: Reader, name_or_identity: str) -> ProjectRow | None:
     """Return a project by its display name, its identity, or the identity of a folder joined to it."""
-    project = store.fetch_record(PROJECTS, _of_name_or_identity(name_or_identity))
-    return project or store.fetch_record(PROJECTS, _of_joined_folder(name_or_identity))
+    return _of_name_or_identity(store, name_or_identity) or _of_joined_folder(store, name_or_identity)
 
 
 def find_project_of_identity(store: Reader, identity: str) -> ProjectRow | None:
     """Return a project by its identity, or by that of a folder joined to it."""
-    for stored in _stored_forms(identity):
-        project = store.fetch_record(PROJECTS, _of_identity(stored))
-        project = project or store.fetch_record(PROJECTS, _of_joined_folder(stored))
-        if project is not None:
-            return project
-    return None
+    found = (_of_identity(store, stored) or _of_joined_folder(store, stored) for stored in _stored_forms(identity))
+    return next(filter(None, found), None)
 
 
 def name_of_scope(store: Reader, scope: str) -> str:
@@ -271,7 +266,7 @@ def find_or_await(store: Reader, identity: str, remote: str) -> ProjectRow | Non
     known = find_project_of_identity(store, identity)
     if known is not None or not is_shareable(remote):
         return known
-    awaiting = store.fetch_record(PROJECTS, _of_identity(PLACEHOLDER + remote))
+    awaiting = _of_identity(store, PLACEHOLDER + remote)
     return None if awaiting is None or awaiting.identity in paused_scopes(store) else awaiting
 
 
@@ -377,23 +372,22 @@ def _at_path(identity: str, from_identity: str, to_identity: str) -> Query:
     return own.union_all(joined.where(folder.identity == identity))
 
 
-@prepared
+@asks_record(PROJECTS)
 def _of_name_or_identity(name_or_identity: str) -> Query:
     project = tables.Project
     return PROJECTS.select().where((project.name == name_or_identity) | (project.identity == name_or_identity))
 
 
-@prepared
+@asks_record(PROJECTS)
 def _of_identity(identity: str) -> Query:
     return PROJECTS.select().where(tables.Project.identity == identity)
 
 
-@prepared
+@asks_record(PROJECTS)
 def _of_joined_folder(identity: str) -> Query:
     folder = tables.ProjectFolder
-    return PROJECTS.select().where(
-        tables.Project.id == folder.select(folder.project_id).where(folder.identity == identity)
-    )
+    joined = folder.select(folder.project_id).where(folder.identity == identity)
+    return PROJECTS.select().where(tables.Project.id == joined)
 
 
 @asks_record(PROJECTS)

@@ -12,7 +12,7 @@ from pathlib import Path
 from peewee import AutoField, ForeignKeyField
 
 from engram.models import tables
-from engram.models.engine.meta import get_meta
+from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories.memory_index import index_memory
 from engram.models.projects.projects import ProjectRow, ensure_project, find_project_of_identity
@@ -140,9 +140,8 @@ def _is_copied(tx: Tx, project_id: int) -> bool:
 
 def take_over_salt(target: Store, source: Reader) -> None:
     """Copy another database's salt to a new one, so that a value from an ``.env`` file has the same hash in both."""
-    value = get_meta(source, "salt")
     with target.transaction() as tx:
-        tx.run("UPDATE meta SET value = ? WHERE key = 'salt'", (value,))
+        put_meta(tx, "salt", get_meta(source, "salt") or "")
 
 
 def drop_project_rows(tx: Tx, project: ProjectRow) -> None:

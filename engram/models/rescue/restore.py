@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -234,8 +233,7 @@ def put_copy_back(path: Path, copy: Path) -> Path:
     """
     try:
         with owning_database(path), preparing_replacement(path) as new:
-            shutil.copyfile(copy, new, follow_symlinks=False)
-            os.chmod(new, 0o600)
+            copy_files(copy, new)
             aside = free_name(path, REPLACED_NAME)
             swap_in(path, aside)
     except OSError as error:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Concatenate, ParamSpec, TypeAlias
 
 from peewee import JOIN, SQL, ModelSelect, Query, fn
 
 from engram.enums import Importance, Scope, Status
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, Statement, in_json_list, prepared
-from engram.models.engine.transaction import Reader, Store, asks_keyed
+from engram.models.engine.transaction import Reader, Store, asks_keyed, asks_rows
 from engram.models.memories.memory_index import rebuild_memory_index
 from engram.models.memories.memory_records import GLOBAL_SQL, IS_OF_PROJECT
 from engram.system.clock import noon_of
@@ -21,6 +21,7 @@ from engram.text.words import UNSPACED_LETTERS, asked_in_pairs, in_pairs
 
 # -- Full-text search with FTS5. Every term is quoted, so that the user's text is never treated as syntax.
 
+P = ParamSpec("P")
 _WORD = lazy_regex(r"\w+", re.UNICODE)
 #: One letter of a script without spaces, or a word in another script.
 _WORD_OR_LETTER = lazy_regex(rf"[{UNSPACED_LETTERS}]|[^\W{UNSPACED_LETTERS}]+")
@@ -33,6 +34,8 @@ COUNTED_ROWS = 20_000
 MAX_PHRASE_WORDS = 8
 #: Weights of the columns of a memory: summary, content, and names with questions.
 MEMORY_WEIGHTS = (1.0, 0.4, 0.8)
+#: Weights of the columns of a note chunk: heading and text.
+_NOTE_WEIGHTS = (0.6, 1.0)
 #: Maximum number of terms that are counted by one statement.
 _COUNTED_AT_ONCE = 50
 
@@ -70,9 +73,7 @@ def search_passages(
 ) -> list[tuple[int, float]]:
     """Return ``(passage id, BM25)`` of the best passages, limited to a project if given; higher is better."""
     expression = match_expression(terms)
-    if not expression:
-        return []
-    return _best_passages(store, expression, weights, limit, project_id)
+    return _best_passages(store, expression, weights, limit, project_id) if expression else []
 
 
 def search_memories(
@@ -83,8 +84,9 @@ def search_memories(
     if not expression:
         return []
     if project_id is None:
-        return _scores(store, _memories(expression, *MEMORY_WEIGHTS, limit))
-    return _scores(store, _memories_of_project(expression, project_id, limit))
+        return _memories(store, expression, limit)
+    rows = store.fetch(_memories_of_project(expression, project_id, limit))
+    return [(row.rowid, row.score) for row in rows]
 
 
 def search_notes(
@@ -92,9 +94,7 @@ def search_notes(
 ) -> list[tuple[int, float]]:
     """Return ``(note chunk id, BM25)`` of the best chunks, limited to what a project may see; higher is better."""
     expression = match_expression(terms)
-    if not expression:
-        return []
-    return _best_notes(store, expression, (0.6, 1.0), limit, project_id)
+    return _best_notes(store, expression, limit, project_id) if expression else []
 
 
 def passages_with_phrase(store: Reader, phrase: str, limit: int, *, project_id: int | None = None) -> list[int]:
@@ -120,28 +120,22 @@ def has_all_words(store: Reader, words: Sequence[str], *, project_id: int | None
     if not together:
         return True
     found = _best_passages(store, f"own : {together}", (1.0, 0.0, 0.0), 1, project_id)
-    return bool(found or _best_notes(store, together, (1.0, 1.0), 1, project_id))
+    return bool(found or _best_notes(store, together, 1, project_id))
 
 
 def _best_passages(
     store: Reader, expression: str, weights: tuple[float, float, float], limit: int, project_id: int | None
 ) -> list[tuple[int, float]]:
     if project_id is None:
-        return _scores(store, _passages(expression, *weights, limit))
-    return _scores(store, _passages_of_project(expression, project_id, *weights, limit))
+        return _passages(store, expression, *weights, limit)
+    return _passages_of_project(store, expression, project_id, *weights, limit)
 
 
-def _best_notes(
-    store: Reader, expression: str, weights: tuple[float, float], limit: int, project_id: int | None
-) -> list[tuple[int, float]]:
+def _best_notes(store: Reader, expression: str, limit: int, project_id: int | None) -> list[tuple[int, float]]:
     """Return the best note chunks for an expression, limited to what a project may see if given."""
     if project_id is None:
-        return _scores(store, _notes(expression, *weights, limit))
-    return _scores(store, _notes_of_project(expression, project_id, *weights, limit))
-
-
-def _scores(store: Reader, query: Statement) -> list[tuple[int, float]]:
-    return [(row.rowid, row.score) for row in store.fetch(query)]
+        return _notes(store, expression, limit)
+    return _notes_of_project(store, expression, project_id, limit)
 
 
 def document_counts(store: Reader, table: str, terms: Sequence[str], total: int) -> dict[str, int]:
@@ -178,6 +172,11 @@ def rebuild_indexes(store: Store) -> None:
 # -- queries
 
 
+def _asks_scores(build: Callable[P, Query]) -> Callable[Concatenate[Reader, P], list[tuple[int, float]]]:
+    """Make a function that builds a query for the best rows of a text index run it and return ``(row id, BM25)``."""
+    return asks_rows(lambda rows: [(row.rowid, row.score) for row in rows])(build)
+
+
 def _ranked(index: Any, expression: str, weights: Sequence[Any], limit: int) -> ModelSelect[Any]:
     """Return a query for the best rows of a text index with their BM25; higher is better."""
     score = fn.BM25(index._meta.entity, *weights) * -1
@@ -185,12 +184,12 @@ def _ranked(index: Any, expression: str, weights: Sequence[Any], limit: int) -> 
     return query.order_by(SQL("score").desc()).limit(limit)
 
 
-@prepared
+@_asks_scores
 def _passages(expression: str, own: float, before: float, after: float, limit: int) -> Query:
     return _ranked(tables.PassageIndex, expression, (own, before, after), limit)
 
 
-@prepared
+@_asks_scores
 def _passages_of_project(
     expression: str, project_id: int, own: float, before: float, after: float, limit: int
 ) -> Query:
@@ -199,20 +198,20 @@ def _passages_of_project(
     return query.join(passage, on=passage.id == index.rowid).where(passage.project_id == project_id)
 
 
-@prepared
-def _memories(expression: str, summary: float, content: float, entities: float, limit: int) -> Query:
-    return _ranked(tables.MemoryIndex, expression, (summary, content, entities), limit)
+@_asks_scores
+def _memories(expression: str, limit: int) -> Query:
+    return _ranked(tables.MemoryIndex, expression, MEMORY_WEIGHTS, limit)
 
 
-@prepared
-def _notes(expression: str, heading: float, text: float, limit: int) -> Query:
-    return _ranked(tables.NoteIndex, expression, (heading, text), limit)
+@_asks_scores
+def _notes(expression: str, limit: int) -> Query:
+    return _ranked(tables.NoteIndex, expression, _NOTE_WEIGHTS, limit)
 
 
-@prepared
-def _notes_of_project(expression: str, project_id: int, heading: float, text: float, limit: int) -> Query:
+@_asks_scores
+def _notes_of_project(expression: str, project_id: int, limit: int) -> Query:
     index, owner = tables.NoteIndex, tables.NoteChunkProject
-    query = _ranked(index, expression, (heading, text), limit).join(owner, on=owner.id == index.rowid)
+    query = _ranked(index, expression, _NOTE_WEIGHTS, limit).join(owner, on=owner.id == index.rowid)
     return query.where(owner.project.is_null() | (owner.project == project_id))
 
 

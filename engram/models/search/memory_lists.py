@@ -303,7 +303,7 @@ def prefix_expression(store: Reader, text: str) -> str | None:
     *words, last = _WORD.findall(text) or [""]
     whole = [phrase for phrase in map(quoted, words) if phrase]
     if is_unspaced(last):
-        expression = " AND ".join([*whole, *filter(None, [quoted(last)])])
+        expression = " AND ".join(filter(None, [*whole, quoted(last)]))
         return expression if expression and _count_matches(store, expression) else None
     if len(last) < MIN_PREFIX_CHARACTERS:
         expression = " AND ".join(whole)
@@ -324,7 +324,7 @@ def _facets(sorts: Sequence[Any], selection: Selection) -> Facets:
     for row in sorts:
         in_project = selection.project_id is None or row.project_id == selection.project_id
         in_kind = not selection.kind or row.kind == selection.kind
-        own = [state for state in State if _is_in(state, row)]
+        own = _states_of(row)
         in_state = selection.state is None or selection.state in own
         total += row.number if in_project and in_kind and in_state else 0
         kinds[row.kind] += row.number if in_project and in_state else 0
@@ -340,16 +340,16 @@ def _facets(sorts: Sequence[Any], selection: Selection) -> Facets:
     )
 
 
-def _is_in(state: State, row: Any) -> bool:
-    holds: dict[State, bool] = {
+def _states_of(row: Any) -> list[State]:
+    is_in = {
         State.CURRENT: row.status in _CURRENT,
         State.REPLACED: row.status == Status.SUPERSEDED,
         State.ARCHIVED: row.status == Status.ARCHIVED,
-        State.PINNED: bool(row.is_pinned),
-        State.WRONG: bool(row.is_lowered),
-        State.SUSPECT: bool(row.is_suspect),
+        State.PINNED: row.is_pinned,
+        State.WRONG: row.is_lowered,
+        State.SUSPECT: row.is_suspect,
     }
-    return holds[state]
+    return [state for state, holds in is_in.items() if holds]
 
 
 #: The SQL condition for memories in a state.

@@ -9,9 +9,9 @@ from typing import Any
 from peewee import JOIN, Query
 
 from engram.models import tables
-from engram.models.engine.statement import in_json_list, is_same, prepared, unpack_facts
-from engram.models.engine.transaction import Reader, Tx, Value, asks_rows
-from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
+from engram.models.engine.statement import grouped, in_json_list, is_same, prepared, unpack_facts
+from engram.models.engine.transaction import Reader, Tx, Value, asks_rows, asks_values
+from engram.models.sessions.stored_turns import StoredTurn, turns_by_row
 from engram.text.shell import programs_of
 from engram.transcripts.agents import PullRequest
 from engram.transcripts.calls import read_message
@@ -79,9 +79,8 @@ def failed_programs(project_id: int, but_session: str) -> Query:
 
 def turns_from(store: Reader, turn_id: int, limit: int) -> list[StoredTurn]:
     """Return a turn and the turns of its project that follow it in its session, in the order of the transcript."""
-    ids = store.fetch_values(_following(turn_id, limit))
-    turns = (load_turn_row(store, int(following_id)) for following_id in ids)
-    return [turn for turn in turns if turn is not None]
+    ids = _following(store, turn_id, limit)
+    return sorted(turns_by_row(store, ids), key=lambda turn: ids.index(turn.id))
 
 
 def _failure_of(action: Mapping[str, object] | Action) -> tuple[Sequence[str], Sequence[int]]:
@@ -109,7 +108,7 @@ def _with_keys(project_id: int, keys: Collection[int]) -> Query:
     return query.order_by(turn.started_at_ms.desc(), call.turn.desc(), call.seq.desc()).limit(MAX_ROWS)
 
 
-@prepared
+@asks_values
 def _following(turn_id: int, limit: int) -> Query:
     turn, first = tables.Turn, tables.Turn.alias()
     query = turn.select(turn.id).join(
@@ -140,14 +139,14 @@ class Commit:
     project: str = ""
 
 
-def last_commits_of(store: Reader, turn_ids: Iterable[int]) -> Mapping[int, str]:
+@asks_rows(
+    lambda rows: {
+        int(row.id): commit.sha for row in rows for fact in unpack_facts(row.actions) if (commit := _commit_of(fact))
+    }
+)
+def last_commits_of(turn_ids: Iterable[int]) -> Query:
     """Return turn id → hash of the last commit that the turn made; turns without a commit are left out."""
-    commits = {}
-    for row in store.fetch(_actions_of(turn_ids)):
-        for fact in unpack_facts(row.actions):
-            if commit := _commit_of(fact):
-                commits[row.id] = commit.sha
-    return commits
+    return tables.Turn.select(tables.Turn.id, tables.Turn.actions).where(in_json_list(tables.Turn.id, turn_ids))
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +209,6 @@ def _turns_in_projects(turn_ids: Iterable[int]) -> Query:
     return turn.select(*columns).where(in_json_list(turn.id, turn_ids) & turn.project.is_null(False))
 
 
-@prepared
-def _actions_of(turn_ids: Iterable[int]) -> Query:
-    return tables.Turn.select(tables.Turn.id, tables.Turn.actions).where(in_json_list(tables.Turn.id, turn_ids))
-
-
 def _turns_between(project_id: int | None, start_ms: int, stop_ms: int) -> Query:
     turn, project = tables.Turn, tables.Project
     # The list of all projects lets SQLite use the index on project and time.
@@ -245,16 +239,9 @@ def add_pull_requests(tx: Tx, session_ref: int, links: Iterable[PullRequest]) ->
         tx.run(tables.PullRequest.insert(session=session_ref, url=link.url, at_ms=link.at_ms).on_conflict_ignore())
 
 
-def pull_requests_of(store: Reader, session_ids: Iterable[str]) -> Mapping[str, Sequence[PullRequest]]:
+@asks_rows(lambda rows: grouped((str(row.session_id), PullRequest(row.at_ms, row.url)) for row in rows))
+def pull_requests_of(session_ids: Iterable[str]) -> Query:
     """Return session id → its pull requests, earliest first; sessions without any are left out."""
-    links: dict[str, list[PullRequest]] = {}
-    for row in store.fetch(_links_of(session_ids)):
-        links.setdefault(row.session_id, []).append(PullRequest(row.at_ms, row.url))
-    return links
-
-
-@prepared
-def _links_of(session_ids: Iterable[str]) -> Query:
     session, link = tables.Session, tables.PullRequest
     named = link.select(session.session_id, link.at_ms, link.url).join(session)
     return named.where(in_json_list(session.session_id, session_ids)).order_by(link.at_ms, link.url)

@@ -9,7 +9,7 @@ are stored in the history, like those on memories.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -28,7 +28,7 @@ from engram.models.engine.statement import (
     unpack_entries,
     unpack_uuid,
 )
-from engram.models.engine.transaction import Reader, Tx, asks_keyed, asks_rows
+from engram.models.engine.transaction import Reader, Tx, asks_keyed, asks_rows, asks_values
 from engram.models.memories.judgements import judgement_of, standing_judgements
 from engram.models.memories.memory_history import add_history, drop_history, history_of
 from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
@@ -230,8 +230,7 @@ def said_after(store: Reader, row_id: int, limit: int) -> list[LaterText]:
     place = store.fetch_first(_moment_of(row_id))
     if place is None:
         return []
-    rows = store.fetch(_texts_after(place.session_ref, place.at_ms, place.said_id, limit))
-    return [LaterText(row.role, row.text) for row in rows]
+    return _texts_after(store, place.session_ref, place.at_ms, place.said_id, limit)
 
 
 @asks_rows(lambda rows: [str(row.text) for row in rows])
@@ -255,7 +254,7 @@ def _moment_of(row_id: int) -> Query:
     return query.where(passage.id == row_id)
 
 
-@prepared
+@asks_rows(lambda rows: [LaterText(row.role, row.text) for row in rows])
 def _texts_after(session_ref: int, at_ms: int, said_id: int, limit: int) -> Query:
     block, turn, said_at_ms = tables.TextBlock, tables.Turn, _said_at_ms()
     is_later = (said_at_ms > at_ms) | ((said_at_ms == at_ms) & (block.id > said_id))
@@ -340,24 +339,22 @@ class EvidencePlace:
 def places_of(store: Reader, uuids: Iterable[str]) -> list[EvidencePlace]:
     """Return the location of each entry, in the given order. Unknown entries have no file."""
     asked = list(uuids)
+    wanted = frozenset(asked)
     rows = store.fetch(_turns_of_keys([entry_key(uuid) for uuid in asked])) if asked else []
-    turns = {row.id: row for row in rows}
-    places = {place.uuid: place for row in turns.values() for place in _places_in(row, frozenset(asked))}
+    places = {
+        entry.uuid: EvidencePlace(
+            session_id=turn.session_id,
+            uuid=entry.uuid,
+            path=os.fsdecode(bytes(turn.path)),
+            line=entry.line,
+            part=turn.part,
+            position=entry.offset,
+        )
+        for turn in {row.id: row for row in rows}.values()
+        for entry in unpack_entries(bytes(turn.entries))
+        if entry.uuid in wanted
+    }
     return [places.get(uuid, EvidencePlace.unread(uuid)) for uuid in asked]
-
-
-def _places_in(turn: Any, uuids: Set[str]) -> Iterator[EvidencePlace]:
-    """Yield the locations of the given entries that belong to a turn."""
-    for entry in unpack_entries(bytes(turn.entries)):
-        if entry.uuid in uuids:
-            yield EvidencePlace(
-                session_id=turn.session_id,
-                uuid=entry.uuid,
-                path=os.fsdecode(bytes(turn.path)),
-                line=entry.line,
-                part=turn.part,
-                position=entry.offset,
-            )
 
 
 @prepared
@@ -460,8 +457,7 @@ def _passage_at(
     store: Reader, quotation_id: str, stored: StoredTurn, source: str, said_id: int, position: int
 ) -> Quotation | None:
     """Return the passage of a text block that contains a position, or the last one that begins before it."""
-    row_id = store.fetch_value(_passage_before(said_id, position))
-    row = None if row_id is None else passage_rows(store, [int(row_id)]).get(int(row_id))
+    row = next(iter(passage_rows(store, _passage_before(store, said_id, position)).values()), None)
     if row is None:
         return None
     return Quotation(quotation_id, stored, row.id, source, Role(row.role), row.text, row.at_ms)
@@ -473,7 +469,7 @@ def note_quotation_judgement(tx: Tx, quotation_id: str, action: str, reason: str
 
 
 def judged_quotations(store: Reader) -> dict[str, Judgement]:
-    standing = {name: standing_judgements(history_of(store, name)) for name in store.fetch_values(_judged_ids())}
+    standing = {name: standing_judgements(history_of(store, name)) for name in _judged_ids(store)}
     return {name: judgement_of(changes[-1]) for name, changes in standing.items() if changes}
 
 
@@ -512,14 +508,14 @@ def _blocks_of(turn_id: int) -> Query:
     return query.where(block.turn == turn_id).order_by(block.seq)
 
 
-@prepared
+@asks_values
 def _passage_before(said_id: int, position: int) -> Query:
     passage = tables.Passage
     query = passage.select(passage.id).where((passage.text_block == said_id) & (passage.start <= position))
     return query.order_by(passage.start.desc()).limit(1)
 
 
-@prepared
+@asks_values
 def _judged_ids() -> Query:
     history = tables.History
     return history.select(history.episode_id).distinct().where(history.episode_id.between(PREFIX, AFTER_PREFIX))

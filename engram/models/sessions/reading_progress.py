@@ -14,7 +14,7 @@ from peewee import Query, fn
 from engram.errors import Conflict
 from engram.models import tables
 from engram.models.engine.meta import drop_meta, get_meta, metas_beginning_with, put_meta
-from engram.models.engine.statement import RecordReader, prepared
+from engram.models.engine.statement import RecordReader, grouped, prepared
 from engram.models.engine.transaction import Reader, Store, Tx, Value, asks_any, asks_rows, writes
 from engram.models.memories.tombstones import forgotten_entries, is_turn_forgotten
 from engram.models.sessions.sessions import find_session
@@ -315,7 +315,7 @@ def session_of_file(store: Reader, path: Path) -> str:
 def is_known_file(store: Reader, path: Path) -> bool:
     """Return True if any part of a file has been read."""
     table = tables.Transcript
-    return store.fetch_value(table.select(table.id).where(table.path == os.fsencode(path)).limit(1)) is not None
+    return store.has_any(table.select(table.id).where(table.path == os.fsencode(path)).limit(1))
 
 
 def known_uuids(store: Reader, uuids: Sequence[str]) -> set[str]:
@@ -373,10 +373,7 @@ def unknown_elements(store: Reader) -> dict[str, list[int]]:
     turn = tables.Turn
     name = fn.json_extract(turn.extra, "$.element")
     query = turn.select(turn.id, name.alias("name")).where(turn.extra.contains('"element"') & name.is_null(False))
-    found: dict[str, list[int]] = {}
-    for row in store.fetch(query.order_by(turn.id)):
-        found.setdefault(str(row.name), []).append(int(row.id))
-    return found
+    return grouped((str(row.name), int(row.id)) for row in store.fetch(query.order_by(turn.id)))
 
 
 def _path(stored: bytes) -> str:

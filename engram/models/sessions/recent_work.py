@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from peewee import ColumnBase, Query, fn
+from peewee import Query, fn
 
 from engram.enums import Status
 from engram.models import tables
-from engram.models.engine.statement import in_json_list, prepared, unpack_calls, unpack_facts
+from engram.models.engine.statement import in_json_list, unpack_calls, unpack_facts
 from engram.models.engine.transaction import Reader, asks_number, asks_records, asks_rows, asks_values
 from engram.models.memories.memory_records import IS_GLOBAL, Memory, select_memories
 from engram.models.sessions.sessions import SESSIONS
 from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
 from engram.models.shown.listed import was_in_project
+from engram.models.tables.session_tables import IS_MAIN, IS_PROMPT
 from engram.transcripts.turns import Action, Opening, Role
 
 
 def latest_turn(store: Reader, session_id: str) -> StoredTurn | None:
     """Return the latest of a session's turns that began with a prompt."""
-    row_id = store.fetch_value(_latest_turn_of(session_id))
-    return None if row_id is None else load_turn_row(store, int(row_id))
+    row_id = _latest_turn_of(store, session_id)
+    return load_turn_row(store, row_id) if row_id else None
 
 
 @asks_rows(lambda rows: [call for row in rows for call in unpack_calls(row.actions)])
@@ -70,8 +71,8 @@ def prompts_until(turn_id: int, limit: int) -> Query:
     own = turn.alias("own")
     query = block.select(block.text).join(turn).join_from(turn, own, on=own.session == turn.session)
     query = query.where((own.id == turn_id) & (turn.started_at_ms <= own.started_at_ms))
-    query = query.where((block.role == Role.USER.value) & (block.message_id == ""))
-    return query.order_by(turn.started_at_ms.desc(), turn.id.desc(), block.seq).limit(limit)
+    query = query.where(IS_PROMPT).order_by(turn.started_at_ms.desc(), turn.id.desc(), block.seq)
+    return query.limit(limit)
 
 
 @asks_rows(lambda rows: [call for row in rows for call in unpack_calls(row.actions)])
@@ -119,8 +120,8 @@ def prompt_near(session_id: str, at_ms: int) -> Query:
     """Return the prompt of a session that was sent nearest to a time; "" if there is none within ten seconds."""
     block, turn, session = tables.TextBlock, tables.Turn, tables.Session
     distance = fn.ABS(turn.started_at_ms - at_ms)
-    is_prompt = (session.session_id == session_id) & (block.role == Role.USER.value) & (block.message_id == "")
-    query = block.select(block.text).join(turn).join(session).where(is_prompt & (distance <= 10_000))
+    is_near = (session.session_id == session_id) & (distance <= 10_000)
+    query = block.select(block.text).join(turn).join(session).where(is_near & IS_PROMPT)
     return query.order_by(distance, block.seq).limit(1)
 
 
@@ -129,8 +130,7 @@ def latest_prompts(session_ref: int, project_id: int, limit: int) -> Query:
     """Return a session's latest prompts in a project, latest first."""
     turn, block = tables.Turn, tables.TextBlock
     of_session = (turn.session == session_ref) & (turn.project == project_id)
-    is_prompt = (block.role == Role.USER.value) & (block.message_id == "")
-    query = block.select(block.text).join(turn).where(of_session & is_prompt)
+    query = block.select(block.text).join(turn).where(of_session & IS_PROMPT)
     return query.order_by(turn.started_at_ms.desc(), block.id.desc()).limit(limit)
 
 
@@ -149,11 +149,12 @@ def recent_files(store: Reader, project_id: int, turns: int = 12) -> list[str]:
 def pinned_memories(store: Reader, project_id: int, limit: int = 100) -> list[Memory]:
     """Return the active pinned memories of a project and the global ones, newest first."""
     memory = tables.Memory
-    condition = (memory.is_pinned == 1) & _is_active_in(project_id)
+    is_active = (memory.status == Status.ACTIVE) & (IS_GLOBAL | (memory.project == project_id))
+    condition = is_active & (memory.is_pinned == 1)
     return select_memories(store, condition, memory.created_at_ms.desc(), memory.id.desc(), limit=limit)
 
 
-@prepared
+@asks_number
 def _latest_turn_of(session_id: str) -> Query:
     turn, session = tables.Turn, tables.Session
     query = turn.select(fn.MAX(turn.id)).join(session)
@@ -167,7 +168,7 @@ def latest_sessions_on(project_id: int, branch: str, limit: int) -> Query:
     visits = turn.select(turn.session).where((turn.project == project_id) & (turn.branch == branch))
     is_on = (session.project == project_id) & (session.branch == branch)
     is_visit = session.project.is_null() | (session.project != project_id)
-    is_own = (is_on | (is_visit & session.id.in_(visits))) & ~session.session_id.contains(".")
+    is_own = (is_on | (is_visit & session.id.in_(visits))) & IS_MAIN
     return SESSIONS.select().where(is_own).order_by(session.last_at_ms.desc(), session.id.desc()).limit(limit)
 
 
@@ -175,7 +176,7 @@ def latest_sessions_on(project_id: int, branch: str, limit: int) -> Query:
 def latest_sessions_of(project_id: int, limit: int) -> Query:
     """Return the sessions of a project on any branch, latest first, except those of subagents."""
     session = tables.Session
-    is_own = was_in_project(project_id) & ~session.session_id.contains(".")
+    is_own = was_in_project(project_id) & IS_MAIN
     return SESSIONS.select().where(is_own).order_by(session.last_at_ms.desc(), session.id.desc()).limit(limit)
 
 
@@ -185,7 +186,7 @@ def start_of_late_sessions(store: Reader, project_id: int, number: int, but_sess
     The time is in milliseconds since 1970. Sessions of subagents and ``but_session`` don't count.
     """
     session = tables.Session
-    is_own = (session.project == project_id) & ~session.session_id.contains(".") & (session.session_id != but_session)
+    is_own = (session.project == project_id) & IS_MAIN & (session.session_id != but_session)
     query = session.select(session.first_at_ms).where(is_own).order_by(session.first_at_ms.desc()).limit(number)
     begun = store.fetch_values(query)
     return int(begun[-1]) if len(begun) == number else 0
@@ -203,10 +204,3 @@ def last_turn_before_ms(before_ms: int) -> Query:
     """Return when the last turn of any project before a time began, in milliseconds since 1970; 0 if there is none."""
     turn = tables.Turn
     return turn.select(fn.COALESCE(fn.MAX(turn.started_at_ms), 0)).where(turn.started_at_ms < before_ms)
-
-
-def _is_active_in(project_id: int) -> ColumnBase:
-    """Return the condition that a memory is active and visible in a project."""
-    memory = tables.Memory
-    condition: ColumnBase = (memory.status == Status.ACTIVE) & (IS_GLOBAL | (memory.project == project_id))
-    return condition

@@ -18,6 +18,7 @@ from engram.models import tables
 from engram.models.engine.statement import (
     RecordReader,
     entry_key,
+    grouped,
     in_json_list,
     prepared,
     unpack_actions,
@@ -57,13 +58,11 @@ class StoredTurn:
 
 
 def load_turn(store: Reader, key: str) -> StoredTurn | None:
-    row = store.fetch_first(_by_key(key))
-    return None if row is None else _stored_turns(store, [row])[0]
+    return next(iter(_stored_turns(store, store.fetch(_by_key(key)))), None)
 
 
 def load_turn_row(store: Reader, turn_id: int) -> StoredTurn | None:
-    row = store.fetch_first(_by_row_id(turn_id))
-    return None if row is None else _stored_turns(store, [row])[0]
+    return next(iter(turns_by_row(store, [turn_id])), None)
 
 
 @asks_values
@@ -117,11 +116,9 @@ def projects_of_sessions(store: Reader, session_refs: Sequence[int]) -> dict[int
     """Return row id of a session → sorted row ids of the projects of its turns."""
     turn = tables.Turn
     of_sessions = in_json_list(turn.session, session_refs) & turn.project.is_null(False)
-    projects: dict[int, list[int]] = {}
     query = turn.select(turn.session, turn.project).distinct().where(of_sessions)
-    for row in store.fetch(query.order_by(turn.session, turn.project)):
-        projects.setdefault(row.session_ref, []).append(row.project_id)
-    return projects
+    rows = store.fetch(query.order_by(turn.session, turn.project))
+    return grouped((row.session_ref, row.project_id) for row in rows)
 
 
 class WorkedIn(NamedTuple):
@@ -166,7 +163,7 @@ def count_unmoved(store: Reader, turns: Sequence[tuple[int, int]]) -> int:
 
 def _stored_turns(store: Reader, rows: Sequence[Any]) -> list[StoredTurn]:
     """Return the turns for rows of ``_turns``, reading their text blocks with one query."""
-    said = store.fetch_records_by(_BLOCKS, _blocks_of([row.id for row in rows]))
+    said = store.fetch_records_by(_BLOCKS, _blocks_of([row.id for row in rows])) if rows else {}
     return [_stored_turn(row, said.get(row.id, ())) for row in rows]
 
 
@@ -216,11 +213,6 @@ def _turns() -> ModelSelect[tables.Turn]:
 @prepared
 def _by_key(key: str) -> Query:
     return _turns().where(tables.Turn.key == key)
-
-
-@prepared
-def _by_row_id(turn_id: int) -> Query:
-    return _turns().where(tables.Turn.id == turn_id)
 
 
 @prepared
@@ -274,8 +266,7 @@ def _blocks_of(turn_ids: Sequence[int]) -> Query:
 
 def turn_of_entry(store: Reader, uuid: str) -> int | None:
     """Return the row id of the turn that an entry belongs to; None if it is unknown."""
-    turn_id = store.fetch_value(_turn_of_key(entry_key(uuid)))
-    return None if turn_id is None else int(turn_id)
+    return next(iter(_turns_of_key(store, entry_key(uuid))), None)
 
 
 @asks_rows(lambda rows: unpack_entries(bytes(rows[0].entries)) if rows else ())
@@ -287,7 +278,7 @@ def entries_of_turn(turn_id: int) -> Query:
 def claimed_entries(store: Reader, uuids: Sequence[str]) -> set[str]:
     """Return the entries that already belong to a turn."""
     by_key = {entry_key(uuid): uuid for uuid in uuids}
-    return {by_key[key] for key in store.fetch_values(_known_keys(by_key))}
+    return {by_key[key] for key in _known_keys(store, by_key)}
 
 
 def claim_entries(tx: Tx, turn_id: int, entries: Sequence[EntryRef]) -> None:
@@ -306,22 +297,17 @@ def claim_entries(tx: Tx, turn_id: int, entries: Sequence[EntryRef]) -> None:
 def free_entries(tx: Tx, turn_id: int) -> None:
     """Release a turn's entries, so that another turn may claim them."""
     keys = [entry_key(entry.uuid) for entry in entries_of_turn(tx, turn_id)]
-    tx.run(_delete_keys(keys))
+    tx.run(tables.Entry.delete().where(in_json_list(tables.Entry.key, keys)))
 
 
-@prepared
-def _turn_of_key(key: int) -> Query:
+@asks_values
+def _turns_of_key(key: int) -> Query:
     return tables.Entry.select(tables.Entry.turn_id).where(tables.Entry.key == key)
 
 
-@prepared
+@asks_values
 def _known_keys(keys: Iterable[int]) -> Query:
     return tables.Entry.select(tables.Entry.key).where(in_json_list(tables.Entry.key, keys))
-
-
-@prepared
-def _delete_keys(keys: Sequence[int]) -> Query:
-    return tables.Entry.delete().where(in_json_list(tables.Entry.key, keys))
 
 
 # -- Which turns a language model has read, and which sessions it may read again after the local extractor.
@@ -429,9 +415,8 @@ def _waiting() -> Query:
 @asks_any
 def has_due_turns(session_ref: int) -> Query:
     turn = tables.Turn
-    return (
-        turn.select(turn.id).where((turn.session == session_ref) & (turn.extracted_revision < turn.revision)).limit(1)
-    )
+    is_due = (turn.session == session_ref) & (turn.extracted_revision < turn.revision)
+    return turn.select(turn.id).where(is_due).limit(1)
 
 
 @asks_values

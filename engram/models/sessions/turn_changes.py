@@ -22,10 +22,10 @@ from engram.models.engine.statement import (
     row_change,
     unpack_entries,
 )
-from engram.models.engine.transaction import Reader, Tx, writes
+from engram.models.engine.transaction import Reader, Tx, asks_number, asks_values, writes
 from engram.models.engine.transaction import Value as StoredValue
 from engram.models.memories.memory_changes import change_memory, link_evidence, move_memories, unlink_evidence
-from engram.models.memories.memory_records import evidence_of, memories_of_turn
+from engram.models.memories.memory_records import evidence_of, memories_of_turns
 from engram.models.memories.tombstones import TombstoneKind, add_tombstones
 from engram.models.sessions.failures_and_commits import replace_failed_calls
 from engram.models.sessions.passage_rows import drop_quotation_records
@@ -67,7 +67,7 @@ def move_turns(tx: Tx, turn_ids: Sequence[int], project_id: int | None, reason: 
     tx.run(tables.Turn.update(project=project_id).where(in_json_list(tables.Turn.id, turn_ids)))
     tx.run(tables.Passage.update(project_id=project_id).where(in_json_list(tables.Passage.turn_id, turn_ids)))
     _renumber(tx, "p", tables.Passage.select(tables.Passage.id).where(in_json_list(tables.Passage.turn_id, turn_ids)))
-    _renumber(tx, "e", tables.Memory.select(tables.Memory.id).where(tables.Memory.id.in_(row_ids)))
+    _renumber(tx, "e", tables.Memory.select(tables.Memory.id).where(in_json_list(tables.Memory.id, row_ids)))
     return [row.episode_id for row in memories]
 
 
@@ -215,7 +215,7 @@ def _write_blocks(tx: Tx, blocks: Sequence[tuple[int, int, TextBlock]]) -> list[
 
     Row ids can be assigned here, because no other process can write at the same time.
     """
-    first_id = int(tx.fetch_value(_last_block()) or 0) + 1 if blocks else 0
+    first_id = _last_block(tx) + 1 if blocks else 0
     rows: list[dict[str, StoredValue]] = [
         {
             "id": row_id,
@@ -238,15 +238,14 @@ def close_turn(tx: Tx, key: str) -> None:
 
 def withdraw_turn(tx: Tx, key: str) -> None:
     """Delete a turn that turned out not to be one of its own, so that another turn may claim its entries."""
-    turn_id = tx.fetch_value(_id_of(key))
-    if turn_id is not None:
-        drop_passages(tx, int(turn_id))
-        _delete_rows(tx, int(turn_id))
+    for turn_id in _ids_of(tx, key):
+        drop_passages(tx, turn_id)
+        _delete_rows(tx, turn_id)
 
 
 def withdraw_memories(tx: Tx, turn_id: int) -> None:
     """Archive the memories from a queued prompt that turned out not to be a turn of its own."""
-    for memory in memories_of_turn(tx, turn_id):
+    for memory in memories_of_turns(tx, [turn_id]):
         is_automatic = memory.source == Source.AUTO and memory.is_current
         if is_automatic and not memory.is_pinned and evidence_of(tx, memory.id)[0].turn_id == turn_id:
             change_memory(tx, memory, "archive", PROMPT_MOVED, status=Status.ARCHIVED, actor=Actor.TIDYING)
@@ -254,13 +253,11 @@ def withdraw_memories(tx: Tx, turn_id: int) -> None:
 
 def clear_turn(tx: Tx, key: str) -> None:
     """Empty a stored turn that is about to be rewritten with different words; its row and revision are kept."""
-    turn_id = tx.fetch_value(_id_of(key))
-    if turn_id is None:
-        return
-    drop_passages(tx, int(turn_id))
-    free_entries(tx, int(turn_id))
-    tx.run(tables.TextBlock.delete().where(tables.TextBlock.turn == turn_id))
-    tx.update_row(tables.Turn, int(turn_id), {"entries": b""})
+    for turn_id in _ids_of(tx, key):
+        drop_passages(tx, turn_id)
+        free_entries(tx, turn_id)
+        tx.run(tables.TextBlock.delete().where(tables.TextBlock.turn == turn_id))
+        tx.update_row(tables.Turn, turn_id, {"entries": b""})
 
 
 def delete_turn(tx: Tx, turn_id: int) -> list[str]:
@@ -354,7 +351,7 @@ def _stored_blocks(turn_id: int) -> Query:
     return block.select(fn.COUNT(block.id).alias("count"), next_seq.alias("next_seq")).where(block.turn == turn_id)
 
 
-@prepared
+@asks_number
 def _last_block() -> Query:
     return tables.TextBlock.select(fn.MAX(tables.TextBlock.id))
 
@@ -366,12 +363,11 @@ def close_turns(session_ref: int) -> Query:
     return turn.update(is_closed=True).where((turn.session == session_ref) & (turn.is_closed == 0))
 
 
-@prepared
-def _id_of(key: str) -> Query:
+@asks_values
+def _ids_of(key: str) -> Query:
+    """Return the row id of the turn with a key, if there is one."""
     return tables.Turn.select(tables.Turn.id).where(tables.Turn.key == key)
 
-
-# -- Passages of turns and their text index.
 
 # -- Passages and their text index. A passage is indexed with the words of its neighbours, so adding or deleting one
 # requires reindexing its neighbours.
@@ -385,34 +381,31 @@ def add_passages(
     Args:
         projects: row id of a turn → row id of its project.
     """
-    rows: list[dict[str, StoredValue]] = []
-    texts: list[str] = []
-    for turn_id, row_id, block in blocks:
-        for start, stop in split_passages(block.text):
-            rows.append(
-                {
-                    "said_id": row_id,
-                    "turn_id": turn_id,
-                    "session_ref": session_ref,
-                    "project_id": projects[turn_id],
-                    "role": block.role.value,
-                    "start": start,
-                    "stop": stop,
-                }
-            )
-            texts.append(block.text[start:stop])
-    if not rows:
+    parts = [(*block, start, stop) for block in blocks for start, stop in split_passages(block[2].text)]
+    if not parts:
         return
-    last = int(tx.fetch_value(_last_of_session(session_ref)) or 0)
+    rows: list[dict[str, StoredValue]] = [
+        {
+            "said_id": row_id,
+            "turn_id": turn_id,
+            "session_ref": session_ref,
+            "project_id": projects[turn_id],
+            "role": block.role.value,
+            "start": start,
+            "stop": stop,
+        }
+        for turn_id, row_id, block, start, stop in parts
+    ]
+    last = _last_of_session(tx, session_ref)
     if last:
         _unindex(tx, [last])
     tx.insert_many(tables.Passage, rows)
-    new = tx.fetch_values(_after(session_ref, last))
+    new = _after(tx, session_ref, last)
     before = ""
     if last:
         _index(tx, [last])
         before = str(tx.fetch_value(_text_of(last)) or "")
-    _index_new(tx, new, texts, before)
+    _index_new(tx, new, [block.text[start:stop] for _, _, block, start, stop in parts], before)
 
 
 def drop_passages(tx: Tx, turn_id: int) -> None:
@@ -430,8 +423,8 @@ def _drop(tx: Tx, ids: Sequence[int]) -> None:
         return
     neighbours = _neighbours(tx, ids)
     _unindex(tx, [*ids, *neighbours])
-    tx.run(_delete_vectors(ids))
-    tx.run(_delete(ids))
+    _delete_vectors(tx, ids)
+    _delete(tx, ids)
     _index(tx, neighbours)
 
 
@@ -491,12 +484,12 @@ def _words(store: Reader, ids: Sequence[int]) -> list[tuple[StoredValue, ...]]:
 # -- queries
 
 
-@prepared
+@asks_number
 def _last_of_session(session_ref: int) -> Query:
     return tables.Passage.select(fn.MAX(tables.Passage.id)).where(tables.Passage.session_ref == session_ref)
 
 
-@prepared
+@asks_values
 def _after(session_ref: int, row_id: int) -> Query:
     passage = tables.Passage
     query = passage.select(passage.id).where((passage.session_ref == session_ref) & (passage.id > row_id))
@@ -528,12 +521,12 @@ def _beside(session_ref: int, row_id: int) -> Query:
     return Select(columns=[before.alias("before"), after.alias("after")])
 
 
-@prepared
+@writes
 def _delete(ids: Sequence[int]) -> Query:
     return tables.Passage.delete().where(in_json_list(tables.Passage.id, ids))
 
 
-@prepared
+@writes
 def _delete_vectors(ids: Sequence[int]) -> Query:
     vector = tables.Vector
     return vector.delete().where((vector.owner == "p") & in_json_list(vector.owner_id, ids))

@@ -19,9 +19,10 @@ from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.shown.injections import AT_START, WAS_SHOWN
 from engram.models.shown.listed import has_sessions, has_turns, holds_anything, was_in_project
 from engram.models.tables.memory_tables import IS_CURRENT
+from engram.models.tables.session_tables import IS_PROMPT
 from engram.models.work.work import WorkState
 from engram.system.clock import day_of
-from engram.transcripts.turns import Opening, Role
+from engram.transcripts.turns import Opening
 
 # -- Use since a time: turns read, and memories kept, shown and opened.
 
@@ -241,8 +242,8 @@ def count_agents(store: Reader) -> dict[str, int]:
     """Return name of an agent → number of its sessions."""
     session = tables.Session
     query = session.select(session.agent, fn.COUNT(session.id).alias("sessions")).where(has_turns())
-    query = query.group_by(session.agent)
-    return {row.agent: row.sessions for row in store.fetch(query.order_by(session.agent))}
+    rows = store.fetch(query.group_by(session.agent).order_by(session.agent))
+    return {row.agent: row.sessions for row in rows}
 
 
 def count_of_agent(store: Reader, agent: str, project_id: int | None = None) -> tuple[int, int]:
@@ -251,7 +252,7 @@ def count_of_agent(store: Reader, agent: str, project_id: int | None = None) -> 
     is_of_project = turn.project == project_id if project_id is not None else SQL("1")
     query = turn.select(fn.COUNT(turn.session.distinct()).alias("sessions"), fn.COUNT(turn.id).alias("prompts"))
     row = store.fetch_first(query.join(session).where((session.agent == agent) & is_of_project))
-    return (0, 0) if row is None else (row.sessions, row.prompts)
+    return row.sessions, row.prompts
 
 
 def _count_rows(store: Reader, table: type[tables.Table], condition: ColumnBase | None = None) -> int:
@@ -510,8 +511,7 @@ def latest_turn_prompts(store: Reader) -> list[LatestPrompt]:
     text = fn.SUBSTR(block.text, 1, MAX_PROMPT_CHARACTERS).alias("text")
     query = turn.select(turn.id.alias("turn_id"), session.session_id, turn.started_at_ms.alias("at_ms"), text)
     query = query.join(session).join_from(turn, block, on=(block.turn == turn.id) & (block.seq == 0))
-    is_prompt = (block.role == Role.USER.value) & (block.message_id == "")
-    query = query.where(turn.id.in_(latest) & is_prompt).order_by(turn.id.desc())
+    query = query.where(turn.id.in_(latest) & IS_PROMPT).order_by(turn.id.desc())
     return [LatestPrompt(row.turn_id, row.session_id, row.at_ms or 0, row.text) for row in store.fetch(query)]
 
 

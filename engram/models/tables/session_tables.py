@@ -91,6 +91,8 @@ class Session(Table):
     title_rank = IntegerField(default=0)
 
 
+#: The condition that a session is not a subagent's, whose ids contain the parent's id and a dot.
+IS_MAIN = ~Session.session_id.contains(".")
 #: Column values of a session with forgotten words: the agent's title may mention them, so it must not come back.
 NO_TITLE = {"title": "", "title_rank": TitleRank.FORGOTTEN.value}
 
@@ -304,6 +306,9 @@ class TextBlock(Table):
         indexes = ((("turn", "seq"), True),)
         constraints = (one_of("role", tuple(role.value for role in Role)),)
 
+
+#: The condition that a text is a prompt, or a part of one.
+IS_PROMPT = (TextBlock.role == Role.USER.value) & (TextBlock.message_id == "")
 
 # -- Failed commands, by hashes of their errors.
 

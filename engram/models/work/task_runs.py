@@ -13,7 +13,7 @@ from peewee import EXCLUDED, Query, fn
 from engram.errors import StoreError
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, in_json_list, prepared
-from engram.models.engine.transaction import Reader, Store, Tx, Value, asks_any
+from engram.models.engine.transaction import Reader, Store, Tx, Value, asks_any, asks_records
 from engram.models.work.work import MAX_ERROR_CHARS
 
 # -- Runs of tasks: what is running, what ran recently, how long it took, and why it failed.
@@ -98,12 +98,12 @@ def _merge_with_previous(tx: Tx, run_id: int, kind: str) -> None:
 
 def running_task_runs(store: Reader, is_alive: Callable[[int], bool]) -> list[TaskRun]:
     """Return the runs that are in progress, oldest first. A run counts only if its process ``is_alive``."""
-    return [run for run in store.fetch_records(_RUN, _in_state(RunState.RUNNING.value)) if is_alive(run.pid)]
+    return [run for run in _running(store) if is_alive(run.pid)]
 
 
 def interrupt_task_runs(store: Store, is_alive: Callable[[int], bool]) -> list[TaskRun]:
     """Record the end of runs whose process is no longer alive, and return them."""
-    runs = [run for run in store.fetch_records(_RUN, _in_state(RunState.RUNNING.value)) if not is_alive(run.pid)]
+    runs = [run for run in _running(store) if not is_alive(run.pid)]
     if runs:
         with store.transaction() as tx:
             outcome = "the worker was killed or crashed during this run"
@@ -144,9 +144,9 @@ def clear_task_errors(tx: Tx) -> None:
     tx.run(tables.Stage.update(last_error=_FORGOTTEN_ERROR).where(may_quote))
 
 
-@prepared
-def _in_state(state: str) -> Query:
-    return _RUN.select().where(tables.TaskRun.state == state).order_by(tables.TaskRun.id)
+@asks_records(_RUN)
+def _running() -> Query:
+    return _RUN.select().where(tables.TaskRun.state == RunState.RUNNING.value).order_by(tables.TaskRun.id)
 
 
 @prepared

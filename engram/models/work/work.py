@@ -15,7 +15,7 @@ from peewee import EXCLUDED, Case, Expression, Query, fn
 from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.statement import RecordReader, prepared
-from engram.models.engine.transaction import Reader, Store, Tx, asks_record
+from engram.models.engine.transaction import Reader, Store, Tx, asks_record, asks_rows, writes
 from engram.paths import may_be_of, spellings_of
 
 #: Maximum number of pauses that are stored; the oldest are dropped first.
@@ -62,10 +62,10 @@ def is_paused(store: Reader, identity: str) -> bool:
 
 def current_pauses(store: Reader) -> dict[str, int]:
     """Return scope → end of its pause, in milliseconds since 1970, sorted by scope."""
-    return {row.scope: row.until_ms for row in store.fetch(_pauses_at(store.now_ms()))}
+    return _pauses_at(store, store.now_ms())
 
 
-@prepared
+@asks_rows(lambda rows: {str(row.scope): int(row.until_ms) for row in rows})
 def _pauses_at(now_ms: int) -> Query:
     pause = tables.Pause
     return pause.select(pause.scope, pause.until_ms).where(pause.until_ms > now_ms).order_by(pause.scope)
@@ -197,7 +197,7 @@ def make_due(tx: Tx, kind: str, key: str, due_at_ms: int, reason: str = "") -> N
     Raises:
         ValueError: the kind is not a ``WorkKind``.
     """
-    tx.run(_make_due(WorkKind(kind).value, key, due_at_ms, reason, tx.now_ms()))
+    _make_due(tx, WorkKind(kind).value, key, due_at_ms, reason, tx.now_ms())
 
 
 def postpone(tx: Tx, kind: str, key: str, due_at_ms: int) -> None:
@@ -237,25 +237,26 @@ def finish(tx: Tx, work: Work) -> bool:
     return tx.run(done.where((tables.Work.id == work.id) & (tables.Work.version == work.version))) == 1
 
 
-def fail(store: Store, work: Work, error: str, *, max_attempts: int = 0) -> WorkState:
-    """Record a failure of due work. It is due again after a delay, or dead after ``max_attempts`` (0: never)."""
-    attempts = work.attempts + 1
-    state = WorkState.DEAD if max_attempts and attempts >= max_attempts else WorkState.DUE
-    wait = BACK_OFF_SECONDS[min(attempts, len(BACK_OFF_SECONDS)) - 1]
-    _try_again(store, work, state, error, wait)
-    return state
+def fail(store: Store, work: Work, error: str, *, max_attempts: int = 0, free: int = 0) -> WorkState:
+    """Count a failed attempt, if the work is still due.
 
-
-def note_crash(store: Store, work: Work, error: str, *, free: int, max_attempts: int) -> None:
-    """Record that the process died during this work.
-
-    The work is due again immediately for the first ``free`` crashes, then after a delay, and dead after
-    ``max_attempts``.
+    The work is due again immediately for the first ``free`` failures, then after a delay, and dead after
+    ``max_attempts`` (0: never).
     """
     attempts = work.attempts + 1
-    state = WorkState.DEAD if attempts >= max_attempts else WorkState.DUE
-    wait = 0 if attempts <= free else BACK_OFF_SECONDS[min(attempts - free, len(BACK_OFF_SECONDS)) - 1]
-    _try_again(store, work, state, error, wait)
+    state = WorkState.DEAD if max_attempts and attempts >= max_attempts else WorkState.DUE
+    wait_seconds = 0 if attempts <= free else BACK_OFF_SECONDS[min(attempts - free, len(BACK_OFF_SECONDS)) - 1]
+    with store.transaction() as tx:
+        now = tx.now_ms()
+        query = tables.Work.update(
+            state=state.value,
+            attempts=attempts,
+            last_error=error[:MAX_ERROR_CHARS],
+            due_at_ms=now + wait_seconds * 1000,
+            updated_at_ms=now,
+        )
+        tx.run(query.where((tables.Work.id == work.id) & (tables.Work.state == WorkState.DUE.value)))
+    return state
 
 
 def retry(store: Store, work_id: int) -> bool:
@@ -294,21 +295,7 @@ def put_back(store: Store, before: Work, *, version: int) -> bool:
         return tx.run(query.where((table.id == before.id) & is_untouched)) == 1
 
 
-def _try_again(store: Store, work: Work, state: WorkState, error: str, wait_seconds: int) -> None:
-    """Count a failed attempt, if the work is still due, and set when the next one is due."""
-    with store.transaction() as tx:
-        now = tx.now_ms()
-        query = tables.Work.update(
-            state=state.value,
-            attempts=work.attempts + 1,
-            last_error=error[:MAX_ERROR_CHARS],
-            due_at_ms=now + wait_seconds * 1000,
-            updated_at_ms=now,
-        )
-        tx.run(query.where((tables.Work.id == work.id) & (tables.Work.state == WorkState.DUE.value)))
-
-
-@prepared
+@writes
 def _make_due(kind: str, key: str, due_at_ms: int, reason: str, now_ms: int) -> Query:
     work = tables.Work
     is_waiting = work.state == WorkState.DUE.value

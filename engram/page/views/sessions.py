@@ -10,7 +10,7 @@ from engram.enums import Channel, Verdict
 from engram.errors import BadRequest, NotFound
 from engram.models.engine.meta import made_at_ms
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Memory, memories_of_turn
+from engram.models.memories.memory_records import Memory, memories_of_turns
 from engram.models.projects.projects import find_project, project_by_id
 from engram.models.sessions.prompt_outcomes import count_outcomes_since, outcomes_of_session
 from engram.models.sessions.sessions import find_session, list_sessions, session_titles
@@ -209,7 +209,7 @@ def _with_kept(store: Store, moments: Sequence[Moment]) -> Iterator[tuple[Moment
     """Yield each prompt with the memories kept from its turn, except those yielded with an earlier one."""
     listed: set[str] = set()
     for moment in moments:
-        of_turn = [] if moment.turn_id is None else memories_of_turn(store, moment.turn_id)
+        of_turn = [] if moment.turn_id is None else memories_of_turns(store, [moment.turn_id])
         yield moment, [memory for memory in of_turn if memory.episode_id not in listed]
         listed |= {memory.episode_id for memory in of_turn}
 

@@ -11,8 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engram.errors import StoreError
-from engram.models.engine.database import APPLICATION_ID, free_name, move_aside, owning_database
-from engram.models.engine.transaction import ASIDE_NAME, UNINSTALLED_NAME
+from engram.models.engine.database import (
+    APPLICATION_ID,
+    ASIDE_NAME,
+    UNINSTALLED_NAME,
+    free_name,
+    move_aside,
+    owning_database,
+)
 from engram.models.rescue.foreign_database import ForeignDatabase, reading_foreign
 from engram.notes.note_index import earlier_notes
 from engram.paths import Home, absolute_path

@@ -22,7 +22,7 @@ def test_a_memory_is_found_by_all_that_names_it(store: Store, keep: Callable[...
     (loaded,) = memory_records.memories_of_session(store, "s1")
 
     assert (loaded.episode_id, loaded.summary, loaded.session_id) == (kept.episode_id, "a memory", "s1")
-    assert memory_records.memories_of_turn(store, turn_id) == [loaded]
+    assert memory_records.memories_of_turns(store, [turn_id]) == [loaded]
     assert memory_records.find_memory(store, kept.episode_id) == memory_records.memory_by_slot(store, slot) == loaded
     assert memory_records.memories_by_row(store, [99, kept.id]) == {kept.id: loaded}
     assert memory_records.find_memory(store, "ep_000000000000") is None

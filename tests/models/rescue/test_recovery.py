@@ -19,7 +19,7 @@ from engram.models.hub.spaces import drop_server, list_servers
 from engram.models.memories import memory_changes
 from engram.models.memories.judgements import note_contradiction
 from engram.models.memories.memory_imports import contradictions_of
-from engram.models.memories.memory_records import Evidence, Memory, all_memories, evidence_of, memories_of_turn
+from engram.models.memories.memory_records import Evidence, Memory, all_memories, evidence_of, memories_of_turns
 from engram.models.memories.tombstones import is_memory_gone
 from engram.models.memories.watermarks import keep_undone, load_undone, mark_unjoined, unjoined_rows
 from engram.models.open_memory import open_store
@@ -262,4 +262,4 @@ def test_a_memory_of_a_queued_prompt_still_knows_its_prompt(store: Store, new: S
     (recovered,) = all_memories(new)
     assert sources_of(new, recovered) == ["q:1"]
     assert [entry.turn_id for entry in evidence_of(new, recovered.id)] == [turn_id]
-    assert memories_of_turn(new, turn_id) == [recovered]
+    assert memories_of_turns(new, [turn_id]) == [recovered]
