@@ -292,6 +292,29 @@ def test_a_rule_that_is_dropped_during_a_round_shares_nothing(
     assert list_shares(ada.store, space) == []
 
 
+def test_reports_of_two_members_who_imported_the_same_file_are_told_apart(
+    hub: Hub, team: tuple[Person, Person, Person]
+) -> None:
+    ada, bob, cyd = team
+    texts = {person: f"The shop of {person.places.root.name} opens at nine." for person in (ada, bob)}
+    for person, text in texts.items():
+        memory = person.save(text)
+        with person.store.transaction() as tx:
+            # An import keeps a memory's id, so the shares of two people who imported it have the same id.
+            tx.run("UPDATE episode SET stable_id = 'from a file' WHERE episode_id = ?", [memory.episode_id])
+        person.share(memory)
+    cyd.machine.sync()
+    for memory in cyd.theirs():
+        team_sharing.report_memory(cyd.store, cyd.places, memory.episode_id, "wrong")
+    ada.machine.sync()
+
+    reported = team_sharing.list_reported(ada.store, ada.places, ada.team)
+    assert {one.summary for one in reported} == set(texts.values())
+    (of_bob,) = (one.episode_id for one in reported if one.summary == texts[bob])
+    (left,) = team_sharing.list_reported(ada.store, ada.places, ada.team, settle=of_bob)
+    assert left.summary == texts[ada]
+
+
 def test_a_keeper_erases_mutes_and_expels_and_a_report_reaches_them(
     hub: Hub, team: tuple[Person, Person, Person], make_machine: Make
 ) -> None:

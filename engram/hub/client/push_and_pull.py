@@ -369,8 +369,8 @@ def push_space(link: SpaceLink, hub_ms: int, pushed: Pushed, tried_before: Set[t
             sender.send(some, pushed)
         sender.settle_faulty(pushed)
         gone = [(memory.author, memory.memory_id, memory.version) for memory in memories]
-        sent = {row.memory_id for row in page}
-        lost = [key for key in gone if key[1] not in sent]
+        sent = {(row.author, row.memory_id) for row in page}
+        lost = [key for key in gone if key[:2] not in sent]
         if lost:
             # The memory no longer exists, although it was not forgotten. It was purged, and a purge is local.
             with store.transaction() as tx:
@@ -403,7 +403,7 @@ class _Sender:
         """Return the rows for the pending statements, except of memories that were deleted without being forgotten."""
         rows = []
         for memory in memories:
-            statement = statements.get(memory.memory_id)
+            statement = None if memory.is_forgotten else statements.get(memory.memory_id)
             if statement is None and not memory.is_forgotten:
                 continue
             row = Row(

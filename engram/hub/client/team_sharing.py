@@ -543,7 +543,8 @@ def report_memory(store: Store, places: Home, episode_id: str, reason: str) -> S
 def list_reported(store: Store, places: Home, space: Space, *, settle: str = "") -> list[Reported]:
     """Return the memories reported to a team's keepers, after closing the reports of the memory ``settle``."""
     request: dict[str, Any] = {"ns": space.ns_id}
-    memories = {said.memory_id.hex(): said for said in said_in_space(store, space.id)}
+    # Shares of two members who imported the same memory have the same id.
+    memories = {(said.author, said.memory_id.hex()): said for said in said_in_space(store, space.id)}
     if settle:
         fitting = [said for said in memories.values() if settle in (said.episode_id, said.memory_id.hex())]
         if not fitting:
@@ -555,7 +556,7 @@ def list_reported(store: Store, places: Home, space: Space, *, settle: str = "")
         change_space(tx, space.id, reports=len({(row["author"], row["memory"]) for row in told}))
     reported = []
     for row in told:
-        said = memories.get(str(row["memory"]))
+        said = memories.get((int(row["author"]), str(row["memory"])))
         memory = None if said is None else find_memory(store, said.episode_id)
         reported.append(
             Reported(
