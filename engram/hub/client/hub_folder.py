@@ -136,8 +136,12 @@ class Folder(Transport):
         return device_id_of(self.token)
 
     @property
+    def _own_name(self) -> str:
+        return f"{self.device:016x}"
+
+    @property
     def _own_folder(self) -> Path:
-        return self._folder / f"{self.device:016x}"
+        return self._folder / self._own_name
 
     # -- requests
 
@@ -241,7 +245,7 @@ class Folder(Transport):
             if "remove" in value:
                 self._remove(f"{int(value['remove']):016x}")
             seen = {name: newest_ms(files) for name, files, _ in self._devices()}
-        own = f"{self.device:016x}"
+        own = self._own_name
         seen[own] = self._store.now_ms()  # like a hub, which has just been asked by it
         names = self._state.names | {own: self._server.member_name}
         devices = [
@@ -283,7 +287,7 @@ class Folder(Transport):
 
         Return the id of a push that a copy of this machine made; b"" if there is none.
         """
-        state, device = self._state, f"{self.device:016x}"
+        state, device = self._state, self._own_name
         files, others = list_files(self._own_folder)
         for name in state.planned:
             # The process was killed between planning a file and recording it. A new file is accepted; one that was to
@@ -338,7 +342,7 @@ class Folder(Transport):
         self._pending = []
         present = set[str]()
         for device, files, _ in self._devices():
-            if int(device, 16) == self.device:
+            if device == self._own_name:
                 continue
             present.add(device)
             read = state.read.setdefault(device, {})
@@ -411,10 +415,9 @@ class Folder(Transport):
         for device, (gap, since_ms, said) in state.gaps.items():
             if since_ms <= before_ms:
                 follows = "this machine resends what it had read" if gap == said else "they will be sent again soon"
-                number = int(device, 16)
-                gone = f"; if that machine is gone for good, run `engram hub devices --remove {number}`"
+                gone = f"; if that machine is gone for good, run `engram hub devices --remove {int(device, 16)}`"
                 notes.append(
-                    f"files from {self._name(device)} are missing: {follows}{gone if number != self.device else ''}"
+                    f"files from {self._name(device)} are missing: {follows}{gone if device != self._own_name else ''}"
                 )
         notes += notes_of_spaces(folder_of(self.url), self._folder.name, with_git=self._git is not None)
         if len(state.read) + 1 > MAX_DEVICES:
@@ -440,11 +443,11 @@ class Folder(Transport):
         return True
 
     def _name(self, device: str) -> str:
-        return "this machine" if int(device, 16) == self.device else self._state.names.get(device) or device
+        return "this machine" if device == self._own_name else self._state.names.get(device) or device
 
     def _remove(self, device: str) -> None:
         """Delete a removed machine's folder once all of it has been read; this machine then sends that data."""
-        if int(device, 16) == self.device:
+        if device == self._own_name:
             raise HubRefused("that is this machine; to leave the folder, run `engram hub leave`")
         found = {name: files for name, files, _ in self._devices()}
         if device not in found:
@@ -515,7 +518,7 @@ class Folder(Transport):
         names = sorted(name for name in state.own if name in files)
         counts: dict[str, list[tuple[tuple[int, bytes], int, bool, int]]] = {}
         for name in names:
-            segment = self._open(f"{self.device:016x}", name, files[name])
+            segment = self._open(self._own_name, name, files[name])
             if segment is None:
                 return 0
             counts[name] = [((r.author, r.memory_id), r.version, r.is_forgotten, len(r.body)) for r in segment.rows]
@@ -550,7 +553,7 @@ class Folder(Transport):
                 continue
             rows: list[Row] = []
             for name in group:
-                segment = self._open(f"{self.device:016x}", name, files[name])
+                segment = self._open(self._own_name, name, files[name])
                 if segment is None:
                     return went
                 rows += [row for row, is_dead in zip(segment.rows, dead[name], strict=True) if not is_dead]

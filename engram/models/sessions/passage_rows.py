@@ -400,13 +400,9 @@ def find_quotation(store: Reader, quotation_id: str) -> Quotation | None:
     turn_ids = turns_of_cut_keys(store, f"{key:012x}") or [
         row.id for row in store.fetch(queued) if cut_key(row.key) == key
     ]
-    for turn_id in turn_ids:
-        stored = load_turn_row(store, turn_id)
-        if stored is None:
-            continue
-        for source, row, start in _texts_of(store, stored):
-            if cut_key(source) == key and start <= position < start + row.length:
-                return _passage_at(store, quotation_id, stored, source, row.id, position - start)
+    for stored, source, row, start in _texts_of(store, turn_ids):
+        if cut_key(source) == key and start <= position < start + row.length:
+            return _passage_at(store, quotation_id, stored, source, row.id, position - start)
     return None
 
 
@@ -417,32 +413,35 @@ def quotations_beginning_with(store: Reader, beginning: str, limit: int) -> list
     """
     quotations: list[Quotation] = []
     passage = tables.Passage
-    for turn_id in turns_of_cut_keys(store, beginning.removeprefix(PREFIX)):
-        stored = load_turn_row(store, turn_id)
-        if stored is None:
+    for stored, source, row, offset in _texts_of(store, turns_of_cut_keys(store, beginning.removeprefix(PREFIX))):
+        if not quotation_prefix(source).startswith(beginning):
             continue
-        for source, row, offset in _texts_of(store, stored):
-            if not quotation_prefix(source).startswith(beginning):
-                continue
-            starts = passage.select(passage.start).where(passage.text_block == row.id).order_by(passage.start)
-            for start in store.fetch_values(starts):
-                name = quotation_id_of(source, offset + int(start))
-                found = _passage_at(store, name, stored, source, row.id, int(start))
-                if found is not None:
-                    quotations.append(found)
-                if len(quotations) == limit:
-                    return quotations
+        starts = passage.select(passage.start).where(passage.text_block == row.id).order_by(passage.start)
+        for start in store.fetch_values(starts):
+            name = quotation_id_of(source, offset + int(start))
+            found = _passage_at(store, name, stored, source, row.id, int(start))
+            if found is not None:
+                quotations.append(found)
+            if len(quotations) == limit:
+                return quotations
     return quotations
 
 
-def _texts_of(store: Reader, stored: StoredTurn) -> Iterator[tuple[str, Any, int]]:
-    """Yield (source, row, offset) for each text block of a turn; the source is the entry's id or the turn's key."""
-    before: dict[str, int] = {}
-    for row in store.fetch(_blocks_of(stored.id)):
-        source = unpack_uuid(row.uuid) or stored.turn.key
-        start = before.get(source, 0)
-        before[source] = start + row.length + 1
-        yield source, row, start
+def _texts_of(store: Reader, turn_ids: Iterable[int]) -> Iterator[tuple[StoredTurn, str, Any, int]]:
+    """Yield (turn, source, row, offset) for each text block of turns.
+
+    The source is the entry's id, or the turn's key; the offset is that of the text in the source, in characters.
+    """
+    for turn_id in turn_ids:
+        stored = load_turn_row(store, turn_id)
+        if stored is None:
+            continue
+        before: dict[str, int] = {}
+        for row in store.fetch(_blocks_of(turn_id)):
+            source = unpack_uuid(row.uuid) or stored.turn.key
+            start = before.get(source, 0)
+            before[source] = start + row.length + 1
+            yield stored, source, row, start
 
 
 def require_quotation(store: Reader, quotation_id: str) -> Quotation:

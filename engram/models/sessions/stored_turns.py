@@ -345,12 +345,7 @@ def is_replaceable(memory: Memory, history: Sequence[Change]) -> bool:
     """Return True for a current memory of the local extractor that was not changed, judged or pinned by hand."""
     is_local = memory.source == Source.AUTO and memory.extractor.startswith(LOCAL_PREFIX)
     is_free = not (memory.is_pinned or memory.is_lowered or memory.suspect or memory.graduated_at_ms)
-    return (
-        is_local
-        and memory.is_current
-        and is_free
-        and not any(change.action in KEPT_ACTIONS or change.is_by_hand for change in history)
-    )
+    return is_local and memory.is_current and is_free and not any(change.action in KEPT_ACTIONS for change in history)
 
 
 def waiting_sessions(store: Reader) -> list[str]:
