@@ -277,10 +277,13 @@ def _print_report(report: ImportReport, *, changes_known: bool) -> None:
     counts = {outcome.value: count for outcome, count in report.counts.items()}
     verb = "Would add" if report.is_dry else "Added"
     unusable = number_of(counts.get("bad", 0), f"unusable {'line' if report.format == 'jsonl' else 'part'}")
-    say(
-        f"{verb} {number_of(counts.get('added', 0), 'memory')}. Skipped: {counts.get('known', 0)} existing, "
-        f"{counts.get('forgotten', 0)} forgotten, {unusable}."
-    )
+    if report.counts or report.tombstones:
+        say(
+            f"{verb} {number_of(counts.get('added', 0), 'memory')}. Skipped: {counts.get('known', 0)} existing, "
+            f"{counts.get('forgotten', 0)} forgotten, {unusable}."
+        )
+    else:
+        say(f"There are no memories in {report.name}.")
     rows = [
         (name or "(no project)", count, "new" if name in report.new_projects else "")
         for name, count in sorted(report.projects.items())
