@@ -19,7 +19,6 @@ from engram.cli.workspace import Workspace, advise
 from engram.models.engine.transaction import Reader
 from engram.models.memories.memory_records import Memory
 from engram.models.projects.projects import name_of_scope, project_by_id
-from engram.models.sessions.sessions import sessions_of
 from engram.models.work.work import FOREVER_MS, current_pauses
 from engram.paths import current_folder
 from engram.search.hit_lines import NOT_RESUMABLE, pull_request_of, remarks_of
@@ -318,6 +317,8 @@ def resuming(resume: str, folder: str) -> str:
 
 def folders_of(store: Reader, session_ids: Iterable[str]) -> dict[str, str]:
     """Return the folder in which each session began."""
+    from engram.models.sessions.sessions import sessions_of  # most commands that ask the worker don't need it
+
     return {name: session.cwd for name, session in sessions_of(store, set(session_ids)).items()}
 
 

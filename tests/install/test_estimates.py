@@ -328,7 +328,7 @@ def test_claude_is_recommended_only_where_it_can_be_used_at_once(
     settings.claude_folder.mkdir(parents=True, exist_ok=True)
     if has_login:
         (settings.claude_folder / ".credentials.json").write_text("{}")
-    monkeypatch.setattr(install_commands.click, "prompt", lambda text, default, **rest: default)
+    monkeypatch.setattr(install_commands.options, "choose", lambda text, answers, default: default)
     claude = ClaudeCode("/usr/bin/claude" if has_command else None, "2.1.332")
 
     answer = install_commands.ask_extractor(settings, claude, CostEstimate(0, 0))

@@ -255,9 +255,9 @@ def test_a_failure_without_a_fix_elsewhere_loads_no_turn(
     own = new_session().prompt("test it").run("make test", f"Exit code 2\n{LOCKED}").edit("/dev/lab/proj/cache.py")
     read(memory, own.run("make test"))
     loaded: list[int] = []
-    load = failures_and_commits.load_turn_row
+    load = failures_and_commits.turns_by_row
     monkeypatch.setattr(
-        failures_and_commits, "load_turn_row", lambda store, row_id: (loaded.append(row_id), load(store, row_id))[1]
+        failures_and_commits, "turns_by_row", lambda store, row_ids: (loaded.extend(row_ids), load(store, row_ids))[1]
     )
 
     assert fail(memory, "make test", f"Exit code 2\n{LOCKED}", session=own.path.stem) == ""
