@@ -29,11 +29,13 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
+#: Without what the make that runs these tests was given.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if "MAKE" not in name and name != "ARGS"}
+
+
 def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    # Without what a make around these tests hands down.
-    environment = {name: value for name, value in os.environ.items() if "MAKE" not in name and name != "ARGS"}
     return subprocess.run(
-        ["make", *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False, env=environment
+        ["make", *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False, env=ENVIRONMENT
     )
 
 
@@ -99,7 +101,9 @@ def test_a_signal_to_make_reaches_what_it_runs(checkout: Path, arguments: tuple[
     """make passes a signal on to its own child only, so that no shell may stand between them."""
     (checkout / ".venv" / "bin" / "engram").write_text("#!/bin/sh\necho parent=$PPID\n")
 
-    with subprocess.Popen(["make", "run", *arguments], cwd=checkout, stdout=subprocess.PIPE, text=True) as started:
+    with subprocess.Popen(
+        ["make", "run", *arguments], cwd=checkout, stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
+    ) as started:
         said, _ = started.communicate(timeout=60)
 
     assert f"parent={started.pid}" in said
