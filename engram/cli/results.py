@@ -28,7 +28,7 @@ from engram.text.markdown import LineKind, paragraphs_of, readable_lines
 from engram.text.splitting import sentences
 from engram.text.titles import in_words, with_short_question
 from engram.transcripts.turns import Role
-from engram.trust.display import number_of, visible
+from engram.trust.display import capitalised, number_of, visible
 
 #: Maximum number of results printed unless ``--limit`` or ``-v`` says otherwise.
 MAX_RESULTS = 5
@@ -334,10 +334,6 @@ def _is_only_prompt(hit: PublicHit) -> bool:
     return hit.role == Role.USER and hit.session_id.startswith(PREFIX)
 
 
-def _at_start(name: str) -> str:
-    return name[:1].upper() + name[1:]
-
-
 def _title_and_text(hit: PublicHit, about: Sequence[str]) -> tuple[str, str]:
     """Return the title of a hit, and its text without what the title already says."""
     followed = f"(then {hit.followed})" if hit.followed else ""
@@ -349,7 +345,7 @@ def _title_and_text(hit: PublicHit, about: Sequence[str]) -> tuple[str, str]:
         return "Committed that day", text
     assistant = hit.origin.assistant
     if hit.names_speakers:
-        text = NAMED_SPEAKER.sub(lambda found: f"{_at_start(speaker_of(_ROLES[found[1]], assistant))}: ", text)
+        text = NAMED_SPEAKER.sub(lambda found: f"{capitalised(speaker_of(_ROLES[found[1]], assistant))}: ", text)
     if hit.memory is None:
         return hit.title, text
     if hit.written_title:

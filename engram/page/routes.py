@@ -37,7 +37,6 @@ from engram.page.view import (
     Redirect,
     Route,
     View,
-    begun,
     changes,
     frame_values,
     name_memories,
@@ -46,6 +45,7 @@ from engram.page.view import (
 from engram.page.views import VIEWS
 from engram.paths import Home, absolute_path, default_home
 from engram.settings import Loaded
+from engram.trust.display import capitalised
 from engram.vaults import load_inside
 from engram.worker.worker_client import wake_worker
 
@@ -241,12 +241,12 @@ class Frame:
         """Return a page with one sentence or, if htmx requested a part of a page, a notice."""
         sentence = as_typed(self.page.environment, sentence)
         sentence += "" if sentence.endswith((".", "!", "?")) else "."
-        values = self._bare() | {"told": [(begun(sentence), None)], "status": status}
+        values = self._bare() | {"told": [(capitalised(sentence), None)], "status": status}
         # Without a frame after a server error, which the frame may have caused, or if the memory can't be opened.
         if status < 500:
             with contextlib.suppress(EngramError), self.page.memory() as (store, loaded):
                 (first, _), *rest = name_memories(store, [sentence])[0]
-                values["told"] = [(begun(first), None), *rest]
+                values["told"] = [(capitalised(first), None), *rest]
                 values["frame"] = None if self.is_fragment else frame_values(store, loaded.settings)
         if self.is_fragment:
             html = self._render("failed.html", values, "sentence")

@@ -28,7 +28,7 @@ from engram.reports.health import Trouble, Vitals, is_unconnected, take_vitals
 from engram.settings import Settings
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.registry import assistant_of
-from engram.trust.display import number_of
+from engram.trust.display import capitalised, number_of
 from engram.vaults import own_vault
 
 _ID = lazy_regex(r"(ep_[0-9a-f]{12})")
@@ -193,7 +193,7 @@ def list_needs(store: Store, vitals: Vitals, settings: Settings, *, with_folders
     if is_unconnected(store, settings):
         needs.append(Need("Claude Code is not connected: Claude is shown nothing", "health", 1, True, INSTALL))
     needs += [
-        Need(f"{said(trouble)}. {begun(trouble.advice)}", "health", 1, True)
+        Need(f"{said(trouble)}. {capitalised(trouble.advice)}", "health", 1, True)
         for trouble in troubles
         if not is_process(trouble)
     ]
@@ -250,12 +250,7 @@ def repair_of(store: Store, vitals: Vitals, settings: Settings) -> str:
 def said(trouble: Trouble) -> str:
     """Return a problem as one string, with a colon between a stage and its error message."""
     is_sentence = trouble.text.startswith(("not ", "is "))
-    return f"{begun(trouble.about)}{'' if is_sentence else ':'} {trouble.text}"
-
-
-def begun(text: str) -> str:
-    """Return text with its first letter capitalised."""
-    return text[:1].upper() + text[1:]
+    return f"{capitalised(trouble.about)}{'' if is_sentence else ':'} {trouble.text}"
 
 
 @dataclass(frozen=True, slots=True)

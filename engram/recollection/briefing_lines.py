@@ -21,6 +21,7 @@ from engram.text.splitting import is_of_the_moment, standing_part, whole_sentenc
 from engram.text.subject import agrees
 from engram.text.words import content_words, prefixes, same_words, stems, topic_words
 from engram.transcripts.turns import Role
+from engram.trust.display import capitalised
 from engram.trust.voice import typed_text
 
 # -- Decide whether the user's statements back a memory that a language model worded.
@@ -196,7 +197,7 @@ def text_of(memory: Memory) -> str:
     if memory.voice == Voice.USER:
         rule = whole_sentences(_FILLER.sub("", summary), MAX_TEXT_CHARACTERS)
         # A rule may name what a report names: "never merge unless the tests pass".
-        return rule[:1].upper() + rule[1:] if is_rule(rule) and "…" not in rule else ""
+        return capitalised(rule) if is_rule(rule) and "…" not in rule else ""
     # A commit message reads like a task, although the work is done.
     return "" if _tells_a_commit(memory) else standing_part(summary, MAX_TEXT_CHARACTERS)
 

@@ -190,3 +190,8 @@ def span(seconds: float | None) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {name}"
     return f"{seconds:.0f} s"
+
+
+def capitalised(text: str) -> str:
+    """Return text with its first letter capitalised."""
+    return text[:1].upper() + text[1:]

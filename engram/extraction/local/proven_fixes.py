@@ -27,6 +27,7 @@ from engram.text.splitting import Block, plain, sentences, split
 from engram.text.words import content_words, prefixes
 from engram.transcripts.calls import read_message
 from engram.transcripts.turns import Action, Role, TextBlock, Turn
+from engram.trust.display import capitalised
 from engram.trust.suspicion import why_suspect
 from engram.trust.voice import typed_text
 
@@ -461,7 +462,7 @@ def _with_reasons(subject: str, reasons: Sequence[str]) -> str:
     """Return the subject of a commit followed by as many reasons as fit, in order; "" if not even one fits."""
     kind = _TYPE.match(subject)
     head = _TYPE.sub("", subject)
-    head = ended(f"{kind['scope']}: {head}" if kind and kind["scope"] else head[:1].upper() + head[1:])
+    head = ended(f"{kind['scope']}: {head}" if kind and kind["scope"] else capitalised(head))
     starts = (number for number, text in enumerate(reasons) if not number or _gives_reason(text))
     return next((told for start in starts if (told := fitting([head, *reasons[start:]])) != head), "")
 

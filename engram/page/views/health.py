@@ -17,7 +17,6 @@ from engram.page.view import (
     Route,
     View,
     ask_command,
-    begun,
     is_process,
     list_troubles,
     name_memories,
@@ -30,7 +29,7 @@ from engram.reports.health import STAGE_NAMES, Health, StageHealth, take_health,
 from engram.reports.hub_report import report_hubs
 from engram.reports.memory_report import ACTIONS, undo_in_words
 from engram.reports.use_report import REPORT_DAYS, late_of_days
-from engram.trust.display import number_of
+from engram.trust.display import capitalised, number_of
 
 #: Maximum number of runs listed, and of lines shown per run.
 MAX_RUNS, MAX_LINES = 12, 60
@@ -135,19 +134,19 @@ def list_fixes(checks: Sequence[Mapping[str, str]], told: Collection[str]) -> li
         ordered = sorted(some, key=lambda check: check["state"] != State.BAD)
         first = ordered[0]
         before, command, after = first["advice"].partition(first["command"] or "\0")
-        advice = (begun(before.strip()), command, "" if len(some) > 1 else begun(after.strip(" .;,")))
+        advice = (capitalised(before.strip()), command, "" if len(some) > 1 else capitalised(after.strip(" .;,")))
         found = tuple((_title(check), _detail(check)) for check in ordered)
         fixes.append(Fix(State(first["state"]), found, advice, WHERE.get(first["name"])))
     return fixes
 
 
 def _title(check: Mapping[str, str]) -> str:
-    return TITLES.get(check["name"], begun(check["name"]))
+    return TITLES.get(check["name"], capitalised(check["name"]))
 
 
 def _detail(check: Mapping[str, str]) -> str:
     detail, effect = check["detail"], EFFECTS.get(check["name"], "")
-    return begun(f"{effect} {detail}" if effect and check["state"] == State.BAD else detail)
+    return capitalised(f"{effect} {detail}" if effect and check["state"] == State.BAD else detail)
 
 
 def preview(request: PageRequest) -> Answer:
@@ -157,14 +156,14 @@ def preview(request: PageRequest) -> Answer:
 
 def _named(store: Store, lines: Sequence[str]) -> list[list[tuple[str, Memory | None]]]:
     """Return at most ``MAX_LINES`` lines of a report, split into texts and, in place of ids, memories."""
-    return name_memories(store, [_begun(line) for line in lines[:MAX_LINES]])
+    return name_memories(store, [_capitalised(line) for line in lines[:MAX_LINES]])
 
 
-def _begun(line: str) -> str:
+def _capitalised(line: str) -> str:
     """Return a line of a report with the action in words."""
     line = undo_in_words(line)
     action, _, rest = line.partition(" ")
-    return f"{begun(ACTIONS[action])}: {rest}" if action in ACTIONS else line
+    return f"{capitalised(ACTIONS[action])}: {rest}" if action in ACTIONS else line
 
 
 def show_run(request: PageRequest) -> Answer:
@@ -230,7 +229,7 @@ def show(request: PageRequest, notice: Notice | None = None) -> Answer:
         "health": health,
         "flow": flow_of(health),
         "troubles": [
-            (trouble, said(trouble), *((start, "") if is_process(trouble) else ("", begun(trouble.advice))))
+            (trouble, said(trouble), *((start, "") if is_process(trouble) else ("", capitalised(trouble.advice))))
             for trouble in list_troubles(health)
         ],
         "stage_names": STAGE_NAMES,

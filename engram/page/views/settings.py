@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import attrgetter
 
 from engram.page.rendering import number
-from engram.page.view import Answer, PageRequest, Route, View, begun
+from engram.page.view import Answer, PageRequest, Route, View
 from engram.reports.settings_report import (
     ExplainedSetting,
     explained_settings,
@@ -18,7 +18,7 @@ from engram.reports.settings_report import (
     shown_value,
 )
 from engram.settings import Settings
-from engram.trust.display import span
+from engram.trust.display import capitalised, span
 
 #: Source of a value → how the page names it; ``{}`` is the setting in capitals.
 SOURCES = {
@@ -72,7 +72,7 @@ def list_groups(settings: Settings, sources: Mapping[str, str], words: str = "")
         found = [one for one in members if _has_words(one, words)]
         rows = tuple(_row(one, values[one.name], sources.get(one.name, "default")) for one in found)
         if rows:
-            groups.append(Group(title, begun(found[0].about), rows))
+            groups.append(Group(title, capitalised(found[0].about), rows))
     return groups
 
 
