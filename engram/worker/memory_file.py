@@ -125,8 +125,8 @@ def open_or_set_aside(
 ) -> Store:
     """Open memory.db; if it is damaged, move it to ``memory.broken.db`` and create a new one. Hold the worker's lock.
 
-    The transcripts are then read again. Memories that were saved, pinned, edited or forgotten by hand are carried over
-    from the backups and the readable part of the damaged file.
+    The transcripts are then read again. Memories that were saved, pinned, edited or forgotten by hand, and those whose
+    transcripts are gone, are carried over from the backups and the readable part of the damaged file.
 
     Raises:
         OlderSchema: an earlier version wrote the file, and that version's watcher does not stop.
@@ -163,6 +163,9 @@ def _note_rebuilt(backups: list[Backup], store: Store, aside: Path, carried: Rec
         missing += (
             "; the damaged file could not be read to its end, so that what you kept since the backup may be missing"
         )
+    if carried.gone_turns:
+        turns = number_of(carried.gone_turns, "turn")
+        missing += f"; {turns}, whose transcripts are gone, can't be read again"
     backup = "there is no backup"
     if backups:
         newest = backups[0]
@@ -172,8 +175,8 @@ def _note_rebuilt(backups: list[Backup], store: Store, aside: Path, carried: Rec
         note_rescue(
             tx,
             aside,
-            f"memory.db was damaged and is now {aside.name}; the transcripts are read again, {kept} kept by hand came "
-            f"back{missing}; {backup}",
+            f"memory.db was damaged and is now {aside.name}; the transcripts are read again, {kept} came back "
+            f"that were kept by hand or whose transcripts are gone{missing}; {backup}",
         )
 
 

@@ -2,6 +2,7 @@
 
 A change is carried over if a person or an agent made it, whether or not the new database has the memory. The work of
 extractors and consolidation is not carried over: it is redone from the transcripts, or a restore is meant to undo it.
+Memories whose transcripts are gone are carried over as well, because nothing would make them again.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ from engram.models.projects.projects import ProjectRow, carry_names, find_projec
 from engram.models.rescue.clean_copies import carry_tombstones, is_named_by_tombstone, read_tombstones
 from engram.models.rescue.soundness import UNREADABLE, opened_source
 from engram.models.sessions import sessions
-from engram.models.sessions.reading_progress import read_missing_again
+from engram.models.sessions.reading_progress import gone_sessions, read_missing_again
 from engram.models.work.spend import carry_spending, projects_with_spending
 from engram.models.work.task_runs import carry_lost_writes
 from engram.models.work.work import carry_pauses
@@ -69,6 +70,8 @@ logger = logging.getLogger(__name__)
 _PEOPLE = (Actor.USER, Actor.AGENT)
 #: Steps that are only a consequence of something else, even if a person did that.
 _EFFECTS = (MOVE, RELEASE, ERASE, RETURN)
+#: Why a memory is carried over that a person or an agent kept.
+_BY_HAND_REASON = "by hand"
 
 
 def _quoted(names: Iterable[str]) -> str:
@@ -113,6 +116,8 @@ class Recovered:
     tombstones: int = 0
     #: Memories kept by hand that could not be read in any source.
     lost: int = 0
+    #: Turns that only a damaged file has, because their transcripts no longer exist.
+    gone_turns: int = 0
     #: False if the newest source could not be read completely, so data that only it had may be missing.
     is_complete: bool = True
 
@@ -173,8 +178,10 @@ def recover_by_hand(
                     read_missing_again(tx, source)
                 with _skipping_damage(source, "news"):
                     _carry_news(store, source)
-    unread = {name for name in unread if not _is_there(store, name)}
-    unread -= _automatic(store, sources, unread)
+    # Another source had them, or they were forgotten.
+    there = {name for name in unread if memory_records.find_memory(store, name) is not None}
+    there |= {name for name in unread if is_named_by_tombstone(store, name, None, (), Source.MANUAL)}
+    unread -= there | _automatic(store, sources, unread)
     with store.transaction() as tx:
         apply_tombstones(tx, actor=Actor.TIDYING)
         memory_changes.restore_orphans(tx, actor=Actor.TIDYING)
@@ -239,11 +246,8 @@ def _is_whole(source: Store) -> bool:
 def _projects_missing_in(store: Reader, source: Store) -> tuple[int, ...]:
     """Return the source's row ids of projects that ``store`` doesn't have."""
     with _skipping_damage(source, "new projects"):
-        return tuple(
-            project.id
-            for project in projects.list_projects(source)
-            if find_project_of_identity(store, project.identity) is None
-        )
+        found = projects.list_projects(source)
+        return tuple(one.id for one in found if find_project_of_identity(store, one.identity) is None)
     return ()
 
 
@@ -298,14 +302,16 @@ def _carry_memories(
     unjoined: list[int] = []
     with _skipping_damage(source, "memories to compare"):
         unjoined = unjoined_rows(source)
-    for row_id, name in (by_hand | _rows_of_projects(source, new_projects)).items():
+    of_projects = _rows_of(source, tables.Memory.project, new_projects)
+    for row_id, name in (by_hand | of_projects | _rows_of_gone_sessions(source)).items():
         try:
             for memory in memory_records.select_memories(source, tables.Memory.id == row_id):
-                copy = sound.get((memory.episode_id, memory.revision))
-                if copy is not None and not _says_the_same(copy, memory):
+                copy = sound.get((memory.episode_id, memory.revision), memory)
+                if (copy.kind, copy.summary, copy.content) != (memory.kind, memory.summary, memory.content):
                     continue  # the text is damaged, but an older source has it
-                action = "recover" if row_id in by_hand else RETURN
-                memories += _carry(store, source, memory, action, actor, is_unjoined=row_id in unjoined)
+                why = "its project was missing" if row_id in of_projects else "its transcript is gone"
+                reason = _BY_HAND_REASON if row_id in by_hand else why
+                memories += _carry(store, source, memory, reason, actor, is_unjoined=row_id in unjoined)
         except DiskFull:
             raise
         except (EngramError, *_UNREADABLE) as error:
@@ -325,23 +331,31 @@ def _memories_of(store: Store, paths: Sequence[Path]) -> dict[tuple[str, int], M
     return memories
 
 
-def _says_the_same(first: Memory, second: Memory) -> bool:
-    return (first.kind, first.summary, first.content) == (second.kind, second.summary, second.content)
-
-
 def memories_to_carry(source: Store, identities: Set[str]) -> set[str]:
     """Return the ids of the memories that a restore would carry over, given the projects that the backup has."""
-    found = projects.list_projects(source)
-    new_projects = [project.id for project in found if identities.isdisjoint(spellings_of(project.identity))]
-    return {*_rows_by_hand(source).values(), *_rows_of_projects(source, new_projects).values()}
+    new_projects = [
+        project.id
+        for project in projects.list_projects(source)
+        if identities.isdisjoint(spellings_of(project.identity))
+    ]
+    of_projects = _rows_of(source, tables.Memory.project, new_projects)
+    return set((_rows_by_hand(source) | of_projects | _rows_of_gone_sessions(source)).values())
 
 
-def _rows_of_projects(source: Store, row_ids: Collection[int]) -> dict[int, str]:
-    """Return row id → memory id, for every memory in some of a source's projects."""
+def _rows_of_gone_sessions(source: Store) -> dict[int, str]:
+    """Return row id → memory id, for every memory of a session whose transcripts no longer exist."""
+    with _skipping_damage(source, "gone transcripts"):
+        return _rows_of(source, tables.Memory.session, gone_sessions(source))
+    return {}
+
+
+def _rows_of(source: Store, reference: peewee.Field, row_ids: Collection[int]) -> dict[int, str]:
+    """Return row id → memory id, for every memory that refers to one of the rows."""
     memory = tables.Memory
-    query = memory.select(memory.id, memory.episode_id).where(memory.project.in_(list(row_ids))).order_by(memory.id)
-    with _skipping_damage(source, "memories of new projects"):
-        return {int(row.id): str(row.episode_id) for row in (source.fetch(query) if row_ids else ())}
+    query = memory.select(memory.id, memory.episode_id, reference).order_by(memory.id)
+    with _skipping_damage(source, f"memories by {reference.name}"):
+        rows = source.fetch(query) if row_ids else ()
+        return {int(row_id): str(name) for row_id, name, referred in rows if referred in row_ids}
     return {}
 
 
@@ -378,27 +392,20 @@ def _indexed_rows(source: Store) -> dict[int, str]:
         return {row_id: f"row {row_id}" for row_id in range(1, last + 1)}
 
 
-def _is_there(store: Reader, name: str) -> bool:
-    """Return True if the memory isn't missing, because another source had it or it was forgotten."""
-    return memory_records.find_memory(store, name) is not None or is_named_by_tombstone(
-        store, name, None, (), Source.MANUAL
-    )
-
-
 def _automatic(store: Store, sources: Sequence[Path], names: Set[str]) -> set[str]:
     """Return the memories that were not kept by hand according to a source. Reading the transcripts restores them."""
     sql = f"SELECT 1 FROM episode e WHERE e.episode_id = ? AND NOT ({_BY_HAND})"
     found: set[str] = set()
     for path in sources if names else ():
         with opened_source(store, path) as source:
-            for name in names - found:
+            for name in names - found - set(_rows_of_gone_sessions(source).values()):
                 with contextlib.suppress(EngramError, *_UNREADABLE):
                     if source.row(sql, (name,)) is not None:
                         found.add(name)
     return found
 
 
-def _carry(store: Store, source: Store, one: Memory, action: str, actor: Actor, *, is_unjoined: bool) -> bool:
+def _carry(store: Store, source: Store, one: Memory, reason: str, actor: Actor, *, is_unjoined: bool) -> bool:
     """Add a memory with its history, unless it exists or was forgotten; return True if it was added."""
     if not memory_records.is_memory_id(one.episode_id):
         raise BrokenDatabase(f"{one.episode_id[:40]!r} is not the id of a memory")
@@ -425,7 +432,7 @@ def _carry(store: Store, source: Store, one: Memory, action: str, actor: Actor, 
         carry_history(
             tx, one.episode_id, [dataclasses.replace(step, undoes=places.get(step.undoes or 0)) for step in history]
         )
-        reason = "by hand" if action == "recover" else "its project was missing"
+        action = "recover" if reason == _BY_HAND_REASON else RETURN
         added = memory_changes.add_memory(tx, made, evidence, action=action, reason=reason, actor=actor)
         if is_unjoined:
             mark_unjoined(tx, added.id)

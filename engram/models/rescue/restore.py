@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import peewee
@@ -31,7 +31,8 @@ from engram.models.forgetting.forget_memories import wipe_free_space
 from engram.models.rescue.backup import drop_database
 from engram.models.rescue.carry_over import RESCUE, CarryMore, Recovered, memories_to_carry, recover_by_hand
 from engram.models.rescue.clean_copies import Tombstone, delete_named_in_copy, read_tombstones
-from engram.models.rescue.soundness import UNREADABLE, find_unreadable, mend_indexes
+from engram.models.rescue.soundness import UNREADABLE, find_unreadable, mend_indexes, opened_source
+from engram.models.sessions.reading_progress import count_turns_of, gone_sessions
 from engram.system.atomic import explain_error, read_regular
 from engram.system.failpoint import reach
 
@@ -123,7 +124,8 @@ class Missing:
     turns: int
     #: How many of these turns can't be read again, because their transcripts no longer exist.
     gone_turns: int
-    #: Memories that were saved or changed by hand, or whose project the backup lacks. They are carried over.
+    #: Memories that were saved or changed by hand, whose project the backup lacks, or whose transcripts are gone. They
+    #: are carried over.
     carried_memories: int
     #: All other memories. They will be made again from the turns.
     other_memories: int
@@ -272,6 +274,7 @@ def rebuild_memory(
             with Store(new, driver=driver) as store:
                 former = [path] if is_file(path) else []
                 carried = recover_by_hand(store, [*former, *sources], actor=Actor.TIDYING, carry_more=carry_more)
+                carried = replace(carried, gone_turns=_count_gone_turns(store, former))
                 reach("restore.carried")
                 aside = free_name(path, aside_name)
                 note(store, aside, carried)
@@ -283,6 +286,14 @@ def rebuild_memory(
         raise StoreError(f"the damaged memory.db was not set aside: {explain_error(error)}") from error
     clean_set_aside(path, driver, tombstones)
     return aside, carried
+
+
+def _count_gone_turns(store: Store, former: Sequence[Path]) -> int:
+    """Return how many turns of a damaged file can't be read again; 0 if the file does not say."""
+    for path in former:
+        with opened_source(store, path) as source, contextlib.suppress(EngramError, *UNREADABLE):
+            return count_turns_of(source, gone_sessions(source))
+    return 0
 
 
 def require_database(backup: Path) -> None:

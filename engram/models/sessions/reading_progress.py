@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -156,6 +157,18 @@ def all_seen(store: Reader) -> dict[Place, Seen]:
         Place(Path(os.fsdecode(bytes(row.path))), row.part): Seen(row.stamp, row.bytes_read, bool(row.is_gone))
         for row in rows
     }
+
+
+def gone_sessions(store: Reader) -> set[int]:
+    """Return the row ids of the sessions that were read and of which no file exists any more."""
+    table, exists = tables.Transcript, defaultdict[int, bool](bool)
+    for session, path in store.fetch(table.select(table.session, table.path).where(table.session.is_null(False))):
+        exists[session] |= os.path.lexists(os.fsdecode(bytes(path)))
+    return {session for session, is_there in exists.items() if not is_there}
+
+
+def count_turns_of(store: Reader, sessions: Collection[int]) -> int:
+    return sum(session in sessions for session in store.fetch_values(tables.Turn.select(tables.Turn.session)))
 
 
 def is_changed(source: Source, seen: Seen | None) -> bool:
