@@ -28,12 +28,15 @@ class Rollout:
     turn: int = 0
     calls: int = 0
     lines: list[dict[str, Any]] = field(default_factory=list)
+    #: Id of this file, if it continues an earlier one of the session.
+    rollout: str = ""
 
     @property
     def path(self) -> Path:
         """The file, by the date of the session."""
         day = self.folder / "sessions" / "2026" / "06" / "26"
-        return day / f"rollout-2026-06-26T12-00-00-{self.session}.jsonl"
+        end = f"_{self.rollout}" if self.rollout else ""
+        return day / f"rollout-2026-06-26T12-00-00-{self.session}{end}.jsonl"
 
     def write(self, type_: str, payload: dict[str, Any]) -> None:
         """Append a line."""
@@ -59,10 +62,10 @@ class Rollout:
             self.message("user", text)
         return self
 
-    def begin(self) -> None:
+    def begin(self, **fields: Any) -> None:
         """Codex begins to work on a prompt."""
         self.turn += 1
-        self.event("task_started", turn_id=self.turn_id)
+        self.event("task_started", turn_id=self.turn_id, **fields)
         self.write("turn_context", {"turn_id": self.turn_id, "cwd": self.cwd})
 
     @property

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from engram.errors import TranscriptError
 from engram.settings import Settings
 from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import Cursor, EntryTime, Reading, Source, StoredTurns
 from engram.transcripts.codex import AGENT
-from engram.transcripts.codex.discover import SUFFIXES, find_rollouts, head_of, rollouts_at, session_folders
-from engram.transcripts.codex.entry import RECORDS, Entry, Kind, parse_line
-from engram.transcripts.codex.turn_builder import (
-    Built,
-    Identified,
-    ReaderState,
-    TurnBuilder,
-    dump_cursor,
-    identify,
-    load_cursor,
+from engram.transcripts.codex.discover import (
+    SUFFIXES,
+    find_rollouts,
+    head_of,
+    rollout_named,
+    rollouts_at,
+    session_folders,
 )
-from engram.transcripts.growing_file import Position, holds_prefix
-from engram.transcripts.json_values import storable_text
+from engram.transcripts.codex.entry import RECORDS, Entry, Kind, parse_line
+from engram.transcripts.codex.state import Identified, ReaderState, dump_cursor, identify, load_cursor
+from engram.transcripts.codex.turn_builder import Built, TurnBuilder
+from engram.transcripts.growing_file import Position, holds_prefix, read_chunk
+from engram.transcripts.json_values import object_in, storable_id, storable_text
 from engram.transcripts.line_parsing import chunk_of, parse_lines, reading_of, too_long_lines
 from engram.transcripts.speaker import Speaker, codex_speaker
 from engram.transcripts.transcript_files import Skipped, Walk
@@ -29,6 +31,8 @@ from engram.transcripts.turns import Role, TextBlock
 
 #: Maximum delay between a text and its copy in the other log, in milliseconds.
 MAX_APART_MS = 10_000
+#: Maximum number of earlier rollouts of a session to follow.
+_MAX_BASES = 100
 #: Placeholder in stored text for a secret that is still present in the file.
 PLACEHOLDER = lazy_regex(r"\[(?:secret|opaque):")
 
@@ -78,6 +82,8 @@ class Codex:
         parsed, unreadable = parse_lines(chunk.lines, parse_line, RECORDS)
         if not position.offset and stored.is_session_known():
             state.is_reread = True
+        if not position.offset:
+            state.standing = _standing_before(source.path, source.session_id)
         known_as = StoredIds(stored).find if state.is_reread else None
         entries = list(identify(parsed, source.session_id, state.naming, known_as))
         environment: list[str] = []
@@ -119,6 +125,31 @@ def _build(
     for entry in entries:
         builder.add(entry)
     return builder.finish()
+
+
+def _standing_before(path: Path, session_id: str, depth: int = 0) -> list[str]:
+    """Return the keys of a session's prompts that a rollout continues, in order; [] for a session's first rollout.
+
+    If the user goes back, Codex begins a new rollout for the same session. Its head names the earlier one and how much
+    of that still counts. A fork names a rollout of another session.
+    """
+    base = object_in(head_of(path).get("history_base"))
+    found = rollout_named(storable_id(base.get("thread_id")), path) if base and depth < _MAX_BASES else None
+    end = base.get("end_byte_offset")
+    if found is None or found[1] != session_id.rpartition(".")[2] or not isinstance(end, int):
+        return []
+    state = ReaderState(standing=_standing_before(found[0], session_id, depth + 1))
+    position = Position()
+    builder = TurnBuilder(session_id, state=state, resume={})
+    with contextlib.suppress(TranscriptError):
+        while (chunk := read_chunk(found[0], position)).position != position:
+            position = chunk.position
+            parsed, _ = parse_lines((line for line in chunk.lines if line.offset < end), parse_line, RECORDS)
+            for entry in identify(parsed, session_id, state.naming):
+                builder.add(entry)
+            if position.offset >= end or not chunk.has_more:
+                break
+    return state.standing
 
 
 class StoredIds:

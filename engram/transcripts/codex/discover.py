@@ -28,7 +28,8 @@ SUFFIXES = (".jsonl", ".jsonl.zst")
 #: The folders of sessions in Codex's folder: one divided by year, month and day, and one for archived sessions.
 FOLDERS = ("sessions", "archived_sessions")
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-_ROLLOUT = lazy_regex(rf"rollout-[\dT-]{{10,30}}-({_UUID})\.jsonl(?:\.zst)?")
+#: The name contains the session and, if the user went back in it, the id of the new file.
+_ROLLOUT = lazy_regex(rf"rollout-[\dT-]{{10,30}}-({_UUID})(?:_({_UUID}))?\.jsonl(?:\.zst)?")
 _BARE = lazy_regex(rf"({_UUID})\.jsonl(?:\.zst)?")
 #: Folders below ``sessions``: year, month, day.
 _MAX_DEPTH = 4
@@ -69,6 +70,17 @@ def rollouts_at(path: Path) -> Iterator[Source]:
         is_named = _ROLLOUT.fullmatch(file.name) is not None
         if is_named or (_BARE.fullmatch(file.name) and head_of(file)):
             yield from _source(walk, file, with_subagents=True)
+
+
+def rollout_named(rollout_id: str, beside: Path) -> tuple[Path, str] | None:
+    """Return the rollout with an id in the folders that contain another one, and its session; None if there is none."""
+    home = next((folder.parent for folder in beside.parents if folder.name in FOLDERS), None)
+    folders = (beside.parent,) if home is None else session_folders(home)
+    for path in (path for folder in folders for path in files_below(Walk(folder), folder, _MAX_DEPTH)):
+        match = _ROLLOUT.fullmatch(path.name) or _BARE.fullmatch(path.name)
+        if match is not None and match[match.lastindex or 1] == rollout_id:
+            return path, match[1]
+    return None
 
 
 def _source(walk: Walk, path: Path, *, with_subagents: bool) -> Iterator[Source]:
@@ -131,5 +143,5 @@ def _first_line(path: str, device: int, number: int) -> str:
     payload = data.get("payload")
     if not isinstance(payload, dict) or data.get("type") != "session_meta":
         return ""
-    kept = ("source", "thread_source", "parent_thread_id", "session_id", "id", "originator")
+    kept = ("source", "thread_source", "parent_thread_id", "session_id", "id", "originator", "history_base")
     return json.dumps({key: payload[key] for key in kept if key in payload})
