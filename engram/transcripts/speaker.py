@@ -286,6 +286,7 @@ _HARNESS_BEGINNINGS = (
     "Base directory for this skill: ",
     "Stop hook feedback:",
     "UserPromptSubmit operation blocked by hook",
+    "Operation stopped by hook",
     "A session-scoped Stop hook is now active with condition: ",
     "Your response was cut off because it exceeded the output token limit",
     "[Cross-session delivery notice]",

@@ -207,6 +207,7 @@ def test_what_programs_insert_before_behind_and_between_is_cut(blocks: list[str]
         "Stop hook feedback:\n- [lint.sh]: Always run the linter before you stop.",
         "Base directory for this skill: /x/skills/release\n\n# Release\nAlways tag first.",
         "UserPromptSubmit operation blocked by hook:\nNever say that.",
+        "Operation stopped by hook: Another session is open here.\nAlways resume the other one.",
         "Unknown skill: rebase",
         "[Image: source: /tmp/a.png]",
         "[Image: original 2000x1000, displayed at 1000x500. Multiply coordinates by 2.00.]",
