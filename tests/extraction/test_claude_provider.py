@@ -513,11 +513,11 @@ def test_a_call_whose_end_nobody_saw_counts_in_full(propose: Propose, store: Sto
 def test_a_cost_that_is_not_an_amount_counts_as_the_most_that_a_call_may_cost(
     propose: Propose, store: Store, cost: str
 ) -> None:
-    usage = '"modelUsage": {"m": {"inputTokens": 0, "outputTokens": 0}}'
+    usage = '"modelUsage": {"m": {"inputTokens": 900, "outputTokens": 60}}'
 
     assert [candidate.extractor for candidate in propose(f'{{"total_cost_usd": {cost}, {usage}}}')] == [""]
 
-    assert ledger(store) == [("claude:haiku", "spent", 0, 0, 0.2)]
+    assert ledger(store) == [("claude:haiku", "spent", 900, 60, 0.2)]
 
 
 def test_tokens_that_no_call_can_take_leave_the_estimate(propose: Propose, store: Store) -> None:

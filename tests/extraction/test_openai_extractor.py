@@ -316,8 +316,8 @@ def test_an_empty_list_is_an_answer_without_memories(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "error", "why"),
     [
-        ('{"a": {"memories": []}, "b": {"memories": []}}', ValueError, "wrong shape"),
-        ('[{"colour": "red"}]', ValueError, "wrong shape"),
+        ('{"a": {"memories": []}, "b": {"memories": []}}', Prose, "wrong shape"),
+        ('[{"colour": "red"}]', Prose, "wrong shape"),
         ("Nothing to keep: []", Prose, "not JSON"),
         ("Use {x}, I can't.", Prose, "not JSON"),
         ('<think>{"memories": []}</think>{"memories": [{"su', ValueError, "incomplete"),
@@ -325,8 +325,8 @@ def test_an_empty_list_is_an_answer_without_memories(text: str) -> None:
         ("", Prose, "not JSON"),
         ('Use {x}: {"memories": [{"summary": "keep"}, {"su', ValueError, "incomplete"),
         ('{"memories": [{"summary": "keep"}, {"su', ValueError, "incomplete"),
-        ('{"memories": "none"} {"memories": {}}', ValueError, "wrong shape"),
-        ("[1]", ValueError, "wrong shape"),
+        ('{"memories": "none"} {"memories": {}}', Prose, "wrong shape"),
+        ("[1]", Prose, "wrong shape"),
         ('{"a":' * 50_000, ValueError, "incomplete"),
     ],
 )
@@ -637,9 +637,10 @@ def test_an_answer_in_parts_and_with_braces_after_it_is_read(bench: Bench) -> No
 
 
 @pytest.mark.parametrize("content", [None, ""])
-def test_an_answer_among_the_thoughts_is_read(bench: Bench, content: str | None) -> None:
+@pytest.mark.parametrize("key", ["reasoning_content", "reasoning"])
+def test_an_answer_among_the_thoughts_is_read(bench: Bench, content: str | None, key: str) -> None:
     said = json.dumps(answer(memory("The cache number 1 is kept in sqlite", "e1")))
-    message = {"role": "assistant", "content": content, "reasoning_content": said}
+    message = {"role": "assistant", "content": content, key: said}
     bench.server.reply = lambda _: http(json.dumps({"id": "x", "choices": [{"index": 0, "message": message}]}))
 
     assert [one.extractor for one in bench.propose(turn(1))] != ["local-test"]
@@ -728,8 +729,9 @@ def test_one_poisonous_turn_is_set_aside_and_the_others_are_still_asked_for(benc
     assert "t5" in bench.trouble()
 
 
-def test_a_server_that_only_babbles_is_not_asked_for_every_turn(bench: Bench) -> None:
-    bench.server.reply = lambda body: chat("hm")
+@pytest.mark.parametrize("text", ["hm", "{}", '{"memories": null}', '{"memories": [{"text": "The cache"}]}', "[5]"])
+def test_a_server_that_only_babbles_is_not_asked_for_every_turn(bench: Bench, text: str) -> None:
+    bench.server.reply = lambda body: chat(text)
 
     found = bench.propose(*(turn(n) for n in range(60)))
 
@@ -816,6 +818,17 @@ def test_at_a_cap_nothing_is_sent_the_local_extractor_continues_and_status_says_
     assert len(bench.server.received) == 2
     assert [len(one) for one in found] == [0, 0, 1, 1]
     assert "calls an hour has been reached; the local extractor is used instead" in bench.trouble()
+
+
+@pytest.mark.parametrize("tokens", [(0, 0), (900, 0), (0, 60), (-5, -1), (10**12, 60)])
+def test_a_usage_that_no_answer_can_have_leaves_the_estimate(bench: Bench, tokens: tuple[int, int]) -> None:
+    bench.server.reply = lambda body: chat(answer(), tokens=tokens)
+
+    bench.propose(turn(1))
+
+    calls, counted = bench.spent()
+    assert calls == 1
+    assert counted > 8_000
 
 
 def test_a_server_elsewhere_is_taken_to_cost_money_and_one_at_home_is_not(tmp_path: Path) -> None:

@@ -31,8 +31,9 @@ Shape = TypeVar("Shape")
 MAX_ANSWER_TOKENS = 8_000
 #: Number of times that a request is sent if its answer breaks off; after that, the answer counts as unreadable.
 MAX_BROKEN_OFF = 3
-#: Number of consecutive prose answers after which a model is not asked for a while: for a model that has never used the
-#: requested form, and for one that has. A text that leads the model astray is found by halving the request.
+#: Number of consecutive answers in prose or another form after which a model is not asked for a while: for a model that
+#: has never used the requested form, and for one that has. A text that leads the model astray is found by halving the
+#: request.
 MAX_PROSE_AT_FIRST, MAX_PROSE = 2, 6
 #: Number of answers that are cached, so that a repeated question is not paid for twice.
 MAX_CACHED_ANSWERS = 128
@@ -68,7 +69,7 @@ class LanguageModel:
         self._breaker = Breaker(budget.store.clock)
         self._answers: OrderedDict[str, Any] = OrderedDict()
         self._broken_off: dict[str, int] = {}
-        #: Number of prose answers since the last one in the requested form.
+        #: Number of answers in prose or another form since the last one in the requested form.
         self._prose = 0
 
     def ask(self, question: Question[Shape], text: str, project_id: int | None = None) -> Shape:
@@ -155,7 +156,7 @@ class LanguageModel:
         self._prose += 1
         if self._prose >= (MAX_PROSE if self.answers else MAX_PROSE_AT_FIRST):
             self._prose = 0
-            why = f"the model {self.provider.model} answers in prose instead of JSON: choose another model"
+            why = f"the model {self.provider.model} answers in prose or in another form: choose another model"
             self._trouble(ModelUnavailable(why), UNAVAILABLE_SECONDS)
 
     def _trouble(self, error: ExtractionError, seconds: float = 0.0) -> ExtractionError:
@@ -169,9 +170,17 @@ def request_key(request: ModelRequest) -> str:
 
 
 def _note_usage(usage: Usage, reply: ModelReply) -> None:
-    """Fill in the usage that the provider reports; the estimate is kept if it reports nothing usable."""
-    tokens = (reply.input_tokens, reply.output_tokens)
-    if all(isinstance(count, int) and 0 <= count <= MAX_CALL_TOKENS for count in tokens):
-        usage.input_tokens, usage.output_tokens = int(tokens[0] or 0), int(tokens[1] or 0)
+    """Fill in the usage that the provider reports; the estimate is kept if it reports nothing usable.
+
+    Some servers report zero tokens for every call, but a request has some, and so has an answer with a text.
+    """
+    read, written = reply.input_tokens, reply.output_tokens
+    if _is_count(read, 1) and _is_count(written, 1 if reply.text else 0):
+        usage.input_tokens, usage.output_tokens = int(read or 0), int(written or 0)
     if reply.dollars is not None and 0 <= reply.dollars <= MAX_CALL_DOLLARS:
         usage.dollars = reply.dollars
+
+
+def _is_count(tokens: object, least: int) -> bool:
+    """Return True for a plausible number of tokens."""
+    return isinstance(tokens, int) and least <= tokens <= MAX_CALL_TOKENS

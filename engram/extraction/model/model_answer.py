@@ -118,13 +118,14 @@ def read_answer(text: str) -> ModelOutput:
     Memories with the wrong shape are left out.
 
     Raises:
-        ValueError: there is no output, or none of its memories can be parsed.
+        Prose: there is no output, or none of its memories has the right shape.
+        ValueError: it is incomplete.
     """
     answer = json_object(text)
     proposed = answer["memories"][:MAX_ANSWER_MEMORIES]
     memories = [memory for memory in map(_memory, proposed) if memory is not None]
     if proposed and not memories:
-        raise ValueError("no memory in the answer has the right shape")
+        raise Prose("no memory in the answer has the right shape")
     summary = answer.get("rolling_summary")
     return ModelOutput(
         memories=memories,
@@ -144,8 +145,8 @@ def json_object(text: str) -> dict[str, Any]:
     It may also be the only one inside other objects, such as ``{"result": …}``, or be written as a bare list.
 
     Raises:
-        Prose: there is no such object, not even a partial one.
-        ValueError: it is incomplete or has the wrong shape.
+        Prose: there is no such object, not even a partial one; another request may get no better answer.
+        ValueError: it is incomplete.
     """
     thoughts, mark, rest = text.rpartition("</think>")
     answer, failure = _find_object(rest)
@@ -157,7 +158,7 @@ def json_object(text: str) -> dict[str, Any]:
         return answer
     text = rest
     if failure is None:
-        raise ValueError("the answer has the wrong shape")
+        raise Prose("the answer has the wrong shape")
     if '"memories"' in text or text.lstrip().startswith("{"):
         raise ValueError("the answer is incomplete") from failure
     raise Prose("the answer is not JSON") from failure

@@ -117,6 +117,9 @@ _UNFIT = (400, 413, 422)
 _HOPELESS = (401, 402, 403, 404, 405)
 #: Name of the limit on an answer's length in chat completions, and its name for models that think.
 _LIMIT, _NEW_LIMIT = "max_tokens", "max_completion_tokens"
+#: Keys of a message that may contain the answer, best first. A server that separates a model's thoughts, under a name
+#: that depends on the server and its version, may take an answer that follows a schema for thoughts.
+_TEXT_KEYS = ("content", "reasoning_content", "reasoning")
 _NO_COMPLETION = "it isn't a completion; the address of an OpenAI-compatible API, llm_base_url, usually ends in /v1"
 #: Effort of a reasoning model; reasoning is paid for as output and counts towards the maximum length of an answer.
 EFFORT = "low"
@@ -277,8 +280,7 @@ class OpenAIProvider:
             raise BrokenOff(_NO_COMPLETION if isinstance(completion, str) else "it contains no completion")
         message = choices[0].message
         return ModelReply(
-            # A server that separates a model's thoughts may take an answer that follows a schema for one.
-            text=_text_of(message.content) or _text_of(getattr(message, "reasoning_content", None)),
+            text=next(filter(None, (_text_of(getattr(message, key, None)) for key in _TEXT_KEYS)), ""),
             model=self.model,
             input_tokens=getattr(completion.usage, "prompt_tokens", None),
             output_tokens=getattr(completion.usage, "completion_tokens", None),

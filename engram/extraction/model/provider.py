@@ -275,7 +275,7 @@ class Unfit(ValueError):
 
 
 class Prose(ValueError):
-    """The model answered in prose instead of the requested form.
+    """The model answered in prose, or in another form than the requested one.
 
     A single text may have led it astray. A model that has never used the requested form is not asked again for a while.
     """
