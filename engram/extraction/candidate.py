@@ -15,7 +15,8 @@ from engram.transcripts.turns import Turn
 
 # -- The candidate for a memory that an extractor proposes, with the text and the entries on which it rests.
 
-#: Maximum length of a summary, in words; the summary is what is injected.
+#: Maximum length of a summary that a language model is asked for, in words, with some tolerance; the summary is what is
+#: injected.
 MAX_SUMMARY_WORDS = 40
 #: Maximum length of a candidate's summary, in characters.
 MAX_CANDIDATE_SUMMARY_CHARACTERS = 400
@@ -28,7 +29,7 @@ class Candidate:
     """A memory proposed from one or more turns. Its text is redacted and contains no tool output."""
 
     kind: Kind
-    #: The text of the bite: one line, at most ``MAX_SUMMARY_WORDS`` words, without web addresses.
+    #: The text of the bite: one line of at most ``MAX_CANDIDATE_SUMMARY_CHARACTERS`` characters.
     summary: str
     #: The words on which it rests, verbatim, most informative first; at most ``MAX_CONTENT_CHARACTERS`` characters.
     content: str

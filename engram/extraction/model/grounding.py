@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from engram.enums import Importance, Kind, Refusal, Scope, Status, Voice
 from engram.extraction.candidate import (
     MAX_CANDIDATE_SUMMARY_CHARACTERS,
-    MAX_SUMMARY_WORDS,
     Candidate,
     ExtractionContext,
     NearMemory,
@@ -30,6 +29,7 @@ from engram.extraction.user_rules import lays_down_for_all_projects, only_asks, 
 from engram.redaction import redact
 from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import hides_status
+from engram.text.splitting import whole_sentences
 from engram.text.titles import clean_questions, clean_title
 from engram.text.words import content_words, prefixes
 from engram.transcripts.turns import Action, Role, TextBlock, Turn
@@ -56,8 +56,12 @@ _ABOUT_THE_SPEAKERS = frozenset(
 )
 #: Roles that speak for the user.
 _USERS = (Role.USER, Role.CHOSEN)
+#: Roles of texts that neither the user nor the assistant wrote.
+_RELAYED = (Role.CONTEXT, Role.PROGRAM)
 #: The short ids in a text such as "[e1], c3".
 _SHORTS = lazy_regex(r"[^\s,;\[\]]+")
+#: A quotation inside a summary.
+_QUOTED = lazy_regex(r"\"[^\"]+\"|“[^”]+”")
 _ELLIPSIS = lazy_regex(r"\s*(?:\[…\]|…|\.\.\.|\[\.\.\.\])\s*")
 
 
@@ -145,8 +149,9 @@ class _Grounding:
         if not evidence.said and not evidence.actions:
             return Refusal.NO_EVIDENCE
         quotes = _quotes(proposed, evidence)
-        summary = " ".join(redact(cleaned(proposed.summary)).split()[:MAX_SUMMARY_WORDS])
-        summary = summary[:MAX_CANDIDATE_SUMMARY_CHARACTERS]
+        summary = _fitting(" ".join(redact(cleaned(proposed.summary)).split()))
+        if not evidence.said:
+            summary = _without_quoted_output(summary, evidence)
         target = self._ids.memories.get(_short(proposed.target or ""))
         if target is not None and not _is_about(target, summary, evidence):
             target = None
@@ -177,6 +182,8 @@ class _Grounding:
         the text only asks, because a question states nothing.
         """
         words = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
+        if not evidence.said and (refusal := _why_not_proven(words, evidence)):
+            return refusal
         cited = prefixes(
             _words_there(evidence) | (content_words(target.summary) if target is not None else frozenset())
         )
@@ -186,7 +193,7 @@ class _Grounding:
             return Refusal.NOT_SAID
         if not words & cited or (len(words & cited) < MIN_CITED_SHARE * len(words) and not is_short):
             return Refusal.NOT_CITED
-        return None if evidence.said else _why_not_proven(words, evidence)
+        return None
 
 
 def _says_in_short(text: str) -> bool:
@@ -207,10 +214,32 @@ def _why_not_proven(words: frozenset[str], evidence: _Evidence) -> Refusal | Non
     """
     if all(action.is_error is None or _hides_end(action) for _, action in evidence.actions):
         return Refusal.UNPROVEN
-    printed = prefixes(word for _, action in evidence.actions for word in content_words(action.error_line))
+    return Refusal.OUTPUT if words & _only_printed(evidence) else None
+
+
+def _only_printed(evidence: _Evidence) -> frozenset[str]:
+    """Return the words, as prefixes, that the cited commands printed and nobody said or ran."""
+    lines = " ".join(action.error_line for _, action in evidence.actions)
+    printed = prefixes(content_words(lines) - _ABOUT_THE_SPEAKERS)
     named = (" ".join((action.command, *action.files)) for _, action in evidence.actions)
     said = (text.text for turn in evidence.turns for text in turn.said)
-    return Refusal.OUTPUT if words & printed - prefixes(content_words("\n".join((*named, *said)))) else None
+    return printed - prefixes(content_words("\n".join((*named, *said))))
+
+
+def _without_quoted_output(summary: str, evidence: _Evidence) -> str:
+    """Return a summary with an ellipsis in place of what it quotes from the output of the cited commands."""
+    printed = _only_printed(evidence)
+    return _QUOTED.sub(lambda quoted: "“…”" if prefixes(content_words(quoted[0])) & printed else quoted[0], summary)
+
+
+def _fitting(summary: str) -> str:
+    """Return a summary or, if it is too long, its first whole sentences or a visibly cut beginning."""
+    if len(summary) <= MAX_CANDIDATE_SUMMARY_CHARACTERS:
+        return summary
+    beginning = summary[: MAX_CANDIDATE_SUMMARY_CHARACTERS - 2]
+    return (
+        whole_sentences(summary, MAX_CANDIDATE_SUMMARY_CHARACTERS) or f"{beginning.rpartition(' ')[0] or beginning} …"
+    )
 
 
 def session_summary_of(output: ModelOutput, turns: Iterable[Turn], before: str) -> str:
@@ -244,7 +273,8 @@ def _candidate(
     quotes: list[tuple[str, TextBlock]],
     context: ExtractionContext,
 ) -> Candidate:
-    users = [said for _, said in evidence.said if said.role in _USERS and _claims(said, summary)]
+    is_relayed = any(said.role in _RELAYED for _, said in evidence.said)
+    users = [said for _, said in evidence.said if said.role in _USERS and _claims(said, summary, is_relayed=is_relayed)]
     if proposed.kind == Kind.PREFERENCE and any(said.role in _USERS for _, said in quotes):
         quotes = [(quote, said) for quote, said in quotes if said.role in _USERS]
     sources = [said for _, said in quotes] or [said for _, said in evidence.said]
@@ -279,7 +309,8 @@ def _candidate(
     voice = Voice.USER if is_user else Voice.CHOSEN if is_chosen else Voice.ASSISTANT
     voice = Voice.PROGRAM if is_programs else voice
     title = clean_title(redact(cleaned(proposed.title)))
-    if not _has_words_of(title, content_words(f"{summary}\n{content}")):
+    is_printed = not evidence.said and bool(prefixes(content_words(title)) & _only_printed(evidence))
+    if is_printed or not _has_words_of(title, content_words(f"{summary}\n{content}")):
         title = ""
     return Candidate(
         kind=kind,
@@ -306,10 +337,16 @@ def _candidate(
     )
 
 
-def _claims(said: TextBlock, summary: str) -> bool:
-    """Return False for the user's words if they only ask, or only ask about the content of a summary."""
+def _claims(said: TextBlock, summary: str, *, is_relayed: bool) -> bool:
+    """Return False for the user's words if they only ask, or only ask about the content of a summary.
+
+    Args:
+        is_relayed: someone else's text is cited too. Then words that have nothing in common with the summary, such as
+            "read this", assent to nothing.
+    """
     claimed = without_questions(said.text)
-    return said.role is not Role.USER or _plain(claimed) == _plain(said.text) or _has_word_of(claimed, summary)
+    may_assent = _plain(claimed) == _plain(said.text) and not is_relayed
+    return said.role is not Role.USER or may_assent or _has_word_of(claimed, summary)
 
 
 def _is_claimed(summary: str, quotes: list[tuple[str, TextBlock]], sources: list[TextBlock]) -> bool:
@@ -390,12 +427,13 @@ def _words_there(evidence: _Evidence) -> frozenset[str]:
 
 
 def _words_of(turns: Iterable[Turn]) -> frozenset[str]:
+    """Return the words that were said, run or committed in turns; what a command printed may be anybody's."""
     there: set[str] = set()
     for turn in turns:
         for said in turn.said:
             there |= content_words(said.text)
         for action in turn.actions:
-            there |= content_words(" ".join((action.command, action.error_line, action.commit, *action.files)))
+            there |= content_words(" ".join((action.command, action.commit, *action.files)))
     return frozenset(there)
 
 
