@@ -49,6 +49,7 @@ def ingest_source(
     redact: Redact,
     close: bool = False,
     max_bytes: int = PORTION_BYTES,
+    goes_on: Callable[[], bool] = lambda: True,
 ) -> IngestResult:
     """Read new content from a source and store it; any number of readers may do so at the same time.
 
@@ -61,6 +62,7 @@ def ingest_source(
             redacted text.
         close: whether to close the session's open turn at the end (after Stop, a flush, or silence).
         max_bytes: approximately how many bytes of the source go into one transaction.
+        goes_on: called between two portions; if it returns False, the rest is left to the next read.
 
     Raises:
         StoreError: the database cannot be written; the cursor has not moved.
@@ -91,6 +93,8 @@ def ingest_source(
             return replace(result, skipped="unreadable")
         if not has_more:
             break
+        if not goes_on():
+            return result
     if result.skipped == "excluded":
         note_kept_out(store, source)
     if close and not result.skipped:

@@ -126,6 +126,15 @@ _JOIN_SECONDS = 2.0
 _LIMITS = {errno.EMFILE: "fs.inotify.max_user_instances", errno.ENOSPC: "fs.inotify.max_user_watches"}
 
 
+#: Handles the events of a folder that is watched only to try it.
+_IGNORED = FileSystemEventHandler()
+
+
+def _explain(error: OSError | RuntimeError) -> str:
+    limit = _LIMITS.get(error.errno or 0) if isinstance(error, OSError) else None
+    return f"{error}; raise the limit {limit} (sysctl)" if limit else str(error)
+
+
 class Events:
     """Watches the folders of all agents. ``keep_up`` starts watching, and restarts it if it failed."""
 
@@ -149,6 +158,16 @@ class Events:
     def error_of_present_folders(self) -> str:
         """Why events are missing from folders that exist; an agent that is not installed has no folder."""
         return "; ".join(folder.error for folder in self._folders if folder.error and not is_missing(folder.folder))
+
+    def find_limit(self, spare: Path) -> str:
+        """Return the limit that keeps further folders from being watched; "" if there is none.
+
+        The library ignores it for every folder but the topmost, so changes in the others would go unnoticed.
+
+        Args:
+            spare: an existing folder that is not watched.
+        """
+        return next((folder.find_limit(spare) for folder in self._folders if not folder.error), "")
 
     def stop(self) -> None:
         """Stop watching."""
@@ -212,14 +231,22 @@ class FolderEvents(FileSystemEventHandler):
             with contextlib.suppress(OSError, RuntimeError):
                 if observer is not None:
                     observer.stop()
-            limit = _LIMITS.get(error.errno or 0) if isinstance(error, OSError) else None
-            refused = f"{error}; raise the limit {limit} (sysctl)" if limit else str(error)
+            refused = _explain(error)
             if self.error != refused:
                 logger.warning("action=watch folder=%s error=%s", self.folder, refused)
             self.error = refused
             return False
         self._observer, self._watched, self.error = observer, identity, ""
         return True
+
+    def find_limit(self, spare: Path) -> str:
+        """Watch a spare folder for a moment; return why that is refused, or ""."""
+        try:
+            watch = self._observer.schedule(_IGNORED, str(spare), event_filter=[FileMovedEvent])
+            self._observer.unschedule(watch)
+        except (OSError, RuntimeError) as error:
+            return _explain(error)
+        return ""
 
     def stop(self) -> None:
         """Stop watching."""
@@ -250,7 +277,7 @@ class Watcher:
     """Reads sources that an event reported (``step``) or that have changed since they were read (``sweep``)."""
 
     def __init__(self, settings: Settings, store: Store, *, beat: Callable[[], None] = lambda: None) -> None:
-        """Create a watcher for an open memory; the queue must be bound. ``beat`` is called after each step."""
+        """Create a watcher for an open memory; the queue must be bound. ``beat`` is called after each portion."""
         self._beat = beat
         self.settings = settings
         self.store = store
@@ -294,7 +321,14 @@ class Watcher:
         with self._edge("ingest", item if isinstance(item, Path) else item.path):
             if isinstance(item, Path):
                 return ingest_path(self.store, item, settings=self.settings, redact=redact)
-            result = ingest_source(self.store, item, settings=self.settings, redact=redact, max_bytes=PORTION_BYTES)
+            result = ingest_source(
+                self.store,
+                item,
+                settings=self.settings,
+                redact=redact,
+                max_bytes=PORTION_BYTES,
+                goes_on=self._goes_on,
+            )
         if result is None or isinstance(item, Path):
             return []
         if result.skipped in MUST_NOT_BE_READ:
@@ -305,6 +339,11 @@ class Watcher:
         if result.bytes_read >= LARGE_BYTES:
             give_back_memory()
         return [result]
+
+    def _goes_on(self) -> bool:
+        """Record that a portion was read, as a large source takes minutes; return False if the loop must stop."""
+        self._beat()
+        return not self._is_stopping
 
     def _enqueue(self, result: IngestResult) -> None:
         """Enqueue the work that results from a read; if the queue cannot be written, the next sweep enqueues it."""
@@ -415,9 +454,11 @@ class Watcher:
             self.step()
 
     def _note_events(self) -> None:
-        error = self.events.error_of_present_folders
+        error, lack = self.events.error_of_present_folders, "no events"
+        if not error:
+            error, lack = self.events.find_limit(self.settings.home), "no events from new folders"
         if error:
-            self._note_failure("watch", f"no events, a sweep every {self.settings.sweep_seconds} s: {error}")
+            self._note_failure("watch", f"{lack}, a sweep every {self.settings.sweep_seconds} s: {error}")
         else:
             with contextlib.suppress(StoreError):
                 note_success(self.store, "watch", seen=1, done=1)
@@ -435,7 +476,7 @@ class Watcher:
             os.write(self._pipe[1], b"!")
 
     def stop(self) -> None:
-        """Stop the loop after the current transcript; may be called from a signal handler."""
+        """Stop the loop after the current portion; may be called from a signal handler."""
         self._is_stopping = True
         self._wake()
 

@@ -350,6 +350,48 @@ def test_without_events_the_sweep_continues_and_the_status_says_so(
     assert "inotify watch limit reached; raise the limit fs.inotify.max_user_watches (sysctl)" in stages["watch"]
 
 
+def test_a_limit_that_the_library_ignores_in_subfolders_is_said(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The topmost folder is still watched; the sweep reads what happens in the others."""
+    desk.watcher._turn()
+    assert [stage.last_error for stage in list_stages(desk.store) if stage.name == "watch"] == [""]
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(28, "inotify watch limit reached")
+
+    monkeypatch.setattr("watchdog.observers.api.BaseObserver.schedule", refuse)
+    desk.talk("s1", 2)
+    desk.watcher._next_sweep = 0.0
+    desk.watcher._turn()
+
+    assert desk.turns() == 1
+    stages = {stage.name: stage.last_error for stage in list_stages(desk.store)}
+    assert stages["watch"].startswith("no events from new folders, a sweep every")
+    assert "fs.inotify.max_user_watches" in stages["watch"]
+
+
+def test_a_source_of_many_portions_beats_after_each_and_can_be_stopped_between_two(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "PORTION_BYTES", 1000)
+    desk.watcher.hint(desk.talk("s1", 40))
+    beats: list[int] = []
+
+    def beat() -> None:
+        beats.append(desk.turns())
+        if len(beats) == 3:
+            desk.watcher.stop()
+
+    monkeypatch.setattr(desk.watcher, "_beat", beat)
+    desk.watcher.step()
+    assert 0 < beats[0] < beats[1] < beats[2] < 20
+
+    later = Watcher(desk.settings, desk.store)
+    later.sweep()
+    later.step()
+    later.close()
+    assert desk.turns() == 20
+
+
 @pytest.mark.parametrize(
     "place", ["{id}/planted.jsonl", "{id}/tool-results/more.jsonl", "{id}/subagents/agent-x.jsonl"]
 )
