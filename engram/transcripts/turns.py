@@ -23,8 +23,9 @@ MAX_TODO_CHARS, MAX_TODOS = 200, 30
 FOLDERS, MAX_FOLDERS = "folders", 20
 #: Key in ``Turn.extra`` of a prompt that was queued and then moved back into the input field.
 UNSENT = "unsent"
-#: Key in ``Turn.extra`` of the entry or turn that a prompt follows in the conversation, and its value for a first
-#: prompt.
+#: Key in ``Turn.extra`` of the entry or turn that a prompt follows in the conversation, and its value for a prompt that
+#: follows nothing. Where an agent always knows what a prompt follows, that value is the session's id: a second prompt
+#: that follows nothing then replaces the first one, even if no other prompt follows anything.
 BEHIND, AT_START = "behind", "start"
 
 

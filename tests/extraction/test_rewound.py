@@ -190,15 +190,16 @@ def test_what_somebody_kept_by_hand_stays_when_the_user_goes_back(
 
 
 @pytest.mark.parametrize("is_read_before", [False, True])
-@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("count", [1, 2, 3])
 def test_a_thread_of_codex_was_rolled_back(settings: Settings, read: Read, count: int, *, is_read_before: bool) -> None:
     rollout = Rollout(settings.codex_folder).head()
-    for prompt in ("Never push to main.", "Always use npm for the shop.", "Always sort the imports.")[-count - 1 :]:
+    prompts = ("Never push to main.", "Always use npm for the shop.", "Always sort the imports.")[-count - 1 :]
+    for prompt in prompts:
         rollout.user(prompt)
         rollout.says("Understood.")
         rollout.end()
         rollout.begin()
-    first = "Never push to main." if count == 2 else "Always use npm for the shop."
+    first = [] if count == 3 else ["Never push to main." if count == 2 else "Always use npm for the shop."]
     if is_read_before:
         assert set(read(rollout.path).values()) == {Status.ACTIVE}
     rollout.event("thread_rolled_back", num_turns=count)
@@ -209,9 +210,28 @@ def test_a_thread_of_codex_was_rolled_back(settings: Settings, read: Read, count
     kept = read(rollout.path)
 
     assert {rule for rule, status in kept.items() if status is Status.ACTIVE} == {
-        first,
+        *first,
         "Always use pnpm for the shop.",
     }
+
+
+@pytest.mark.parametrize("is_read_before", [False, True])
+def test_the_only_prompt_of_a_thread_of_codex_was_replaced(
+    settings: Settings, read: Read, *, is_read_before: bool
+) -> None:
+    rollout = Rollout(settings.codex_folder).head()
+    rollout.user("Always use npm for the shop.")
+    rollout.end()
+    if is_read_before:
+        read(rollout.path)
+    rollout.begin()
+    rollout.event("thread_rolled_back", num_turns=1)
+    rollout.user("Always use pnpm for the shop.")
+    rollout.end()
+
+    kept = read(rollout.path)
+
+    assert [rule for rule, status in kept.items() if status is Status.ACTIVE] == ["Always use pnpm for the shop."]
 
 
 @pytest.mark.parametrize("is_read_before", [False, True])

@@ -40,7 +40,6 @@ from engram.transcripts.codex.state import COPIED, MAX_RUNNING, MAX_STANDING, Id
 from engram.transcripts.json_values import object_in, storable_id, storable_text
 from engram.transcripts.speaker import Speaker, codex_speaker
 from engram.transcripts.turns import (
-    AT_START,
     BEHIND,
     Action,
     Draft,
@@ -211,7 +210,7 @@ class TurnBuilder:
 
     def _stand(self, key: str) -> str:
         """Add a prompt to those that the user did not undo by going back, and return the one that it follows."""
-        behind = next((other for other in reversed(self._state.standing) if other != key), AT_START)
+        behind = next((other for other in reversed(self._state.standing) if other != key), self._session_id)
         if key not in self._state.standing:
             self._state.standing = [*self._state.standing, key][-MAX_STANDING:]
         return behind

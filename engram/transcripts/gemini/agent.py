@@ -25,7 +25,7 @@ from engram.transcripts.line_parsing import BLANK, Records, parse_lines
 from engram.transcripts.message_turns import Call, Message, path_texts, whole_turns
 from engram.transcripts.speaker import Speaker, judge
 from engram.transcripts.transcript_files import MAX_HEADS, Skipped, Walk, read_head
-from engram.transcripts.turns import AT_START, Role
+from engram.transcripts.turns import Role
 
 # -- Find the chats on disk.
 
@@ -250,7 +250,7 @@ class Chat:
                 at_ms=parse_time_ms(record.get("timestamp")),
                 position=position,
                 calls=tuple(_calls(record)),
-                behind=self._id_of(self._behind[name]) if self._behind[name] else AT_START,
+                behind=self._id_of(self._behind[name]) if self._behind[name] else self._session_id,
             )
 
     def _id_of(self, name: str) -> str:

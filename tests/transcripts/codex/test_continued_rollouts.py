@@ -104,6 +104,15 @@ def test_the_user_goes_back_again_and_again(first: Rollout, read: Read) -> None:
     assert standing(turns) == ["Weigh the seal.", "Weigh the walrus.", "Weigh the sea."]
 
 
+def test_the_only_prompt_is_replaced(rollout: Rollout, read: Read) -> None:
+    rollout.head()
+    end = size(rollout)
+    said(rollout, "Always weigh it twice.")
+    said(continued(rollout, end, SECOND), "Weigh the crate.")
+
+    assert standing(read(SESSION)) == ["Weigh the crate."]
+
+
 def test_files_that_name_each_other_end(first: Rollout, read: Read) -> None:
     second = continued(first, 10**9, SECOND)
     third = Rollout(first.folder, rollout=THIRD)
