@@ -331,25 +331,25 @@ def _compare(root: Path, base: str, tip: str, main: str) -> BranchState:
     theirs = _changes(root, base, main)
     if not changed or ours is None or theirs is None:
         return BranchState.UNKNOWN
-    wanted = dict(changed[0])
-    if len(wanted) > MAX_FILES:
+    at_tip = dict(changed[0])
+    if len(at_tip) > MAX_FILES:
         return BranchState.UNKNOWN
     versions = {change for commit in ours for change in commit}
-    left, is_partly_there, touched = dict(wanted), False, set[str]()
+    unmerged, is_partly_there, touched = dict(at_tip), False, set[str]()
     for commit in theirs:
         for path, content in commit:
-            if path not in wanted:
+            if path not in at_tip:
                 continue
             touched.add(path)
             is_partly_there |= (path, content) in versions
-            if wanted[path] == content:
-                left.pop(path, None)
+            if at_tip[path] == content:
+                unmerged.pop(path, None)
             else:
-                left[path] = wanted[path]
-        if not left:
+                unmerged[path] = at_tip[path]
+        if not unmerged:
             return BranchState.MERGED
     is_complete = len(theirs) < MAX_COMMITS and len(ours) < MAX_COMMITS
-    return BranchState.OPEN if is_complete and not is_partly_there and touched != set(wanted) else BranchState.UNKNOWN
+    return BranchState.OPEN if is_complete and not is_partly_there and touched != set(at_tip) else BranchState.UNKNOWN
 
 
 def _changes(root: Path, base: str, tip: str, *, only_ends: bool = False) -> list[list[tuple[str, str]]] | None:
