@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engram.system.cached import cached_by_text
+from engram.redaction import redact, redactor
+from engram.system.cached import cached_by_text, empty_text_caches, lru_cache_by_text
 
+ENGRAM = Path(__file__).resolve().parent.parent / "engram"
+#: Functions with a cache that is not emptied with those of texts, because their first argument is no text of a session.
+NO_TEXTS = {
+    "_compiled": "patterns of this program",
+    "_first_line": "the path of a file of an agent",
+    "_read": "the path of a vault",
+    "_session_id": "the path of a file of an agent",
+    "_tracked_folders": "the path of a repository",
+    "_warn_once": "the name of a class",
+    "cut_key": "the id of an entry",
+    "entry_key": "the id of an entry",
+    "is_of_project": "a path, during one request",
+    "pack_uuid": "the id of an entry",
+}
 LONG = "From now on use kilograms. " * 200
 TOO_LONG = LONG * 20
 
 
 @cached_by_text
 def judged(text: str, *, following: str = "", said_before: frozenset[str] = frozenset()) -> object:
+    return object()
+
+
+@lru_cache_by_text(8)
+def weighed(word: str) -> object:
     return object()
 
 
@@ -43,3 +65,28 @@ def test_texts_give_way_to_later_ones_before_they_take_too_much_memory() -> None
         assert judged(f"{LONG}kept") is kept
 
     assert judged(LONG) is not first
+
+
+def test_emptied_caches_keep_no_text() -> None:
+    found, word = judged("a prompt"), weighed("word")
+    redact("a sentence with the word quokkafied")
+    assert (judged("a prompt"), weighed("word")) == (found, word)
+    assert "quokkafied" in redactor._plain
+
+    empty_text_caches()
+
+    assert judged("a prompt") is not found
+    assert weighed("word") is not word
+    assert not redactor._plain
+
+
+def test_every_cache_of_texts_can_be_emptied() -> None:
+    kept = set()
+    for file in ENGRAM.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.args.args:
+                caches = {ast.unparse(decorator).split("(")[0].rpartition(".")[2] for decorator in node.decorator_list}
+                if caches & {"cache", "lru_cache"} and ast.unparse(node.args.args[0].annotation or node) == "str":
+                    kept.add(node.name)
+
+    assert kept == NO_TEXTS.keys()

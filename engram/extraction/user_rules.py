@@ -15,13 +15,13 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 
 from engram.enums import Kind, Scope
 from engram.extraction import rule_words as words
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS
-from engram.system.cached import cached_by_text
+from engram.system.cached import cached_by_text, lru_cache_by_text
 from engram.text import languages
 from engram.text.linear_model import LinearModel, features, load_model
 from engram.text.replacements import ended_in, replacement_in
@@ -205,7 +205,7 @@ def is_same_order(first: str, second: str) -> bool:
     return denies == also and bool(mine and theirs) and len(mine & theirs) >= SAME_SHARE * len(mine | theirs)
 
 
-@lru_cache(maxsize=4096)  # Each rule is compared with many others.
+@lru_cache_by_text(4096)  # Each rule is compared with many others.
 def _content(order: str) -> tuple[frozenset[str], bool]:
     """Return the prefixes of an order's content words, and whether it contains a negation."""
     return prefixes(content_words(order)), bool(words.NEGATION.search(order))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 from engram.redaction.values import Span, is_dummy, is_mixed, is_placeholder, total_bits
+from engram.system.cached import lru_cache_by_text
 from engram.system.lazy_regex import any_case, lazy_regex
 
 # -- Secrets that span lines: key blocks with a header, and text that the user put between private tags.
@@ -232,7 +232,7 @@ def provider_spans(text: str, start: int, end: int) -> Iterator[Span]:
         at = span.end if span else match.start() + 1
 
 
-@lru_cache(maxsize=4096)
+@lru_cache_by_text(4096)
 def may_be_issued(run: str) -> bool:
     """Return True if any part of a run of token characters begins like a token with a known format."""
     return bool(_BY_PREFIX.search(run) or _JWT.search(run) or _KEY_UUID.search(run))

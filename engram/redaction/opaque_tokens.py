@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 from engram.redaction.composed import is_drawn
 from engram.redaction.fixed_forms import may_be_issued, provider_spans
 from engram.redaction.public_labels import is_digest, is_labelled_public, is_public
 from engram.redaction.values import Span, decoded, evidence_bits, is_dummy, is_encoded_prose
+from engram.system.cached import lru_cache_by_text
 from engram.system.lazy_regex import lazy_regex
 
 #: Minimum length of a run of characters that may contain a token.
@@ -97,7 +97,7 @@ def token_places(text: str) -> Iterator[int]:
             yield run.start()
 
 
-@lru_cache(maxsize=4096)
+@lru_cache_by_text(4096)
 def _may_hold_token(body: str) -> bool:
     """Return True if any part of the run is random enough for a close look."""
     if evidence_bits(body) < -4.0:

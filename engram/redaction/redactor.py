@@ -23,6 +23,7 @@ from engram.redaction.spoken_secrets import spoken_spans
 from engram.redaction.told_cues import HINTS, OPENS, openings
 from engram.redaction.told_secrets import told_spans
 from engram.redaction.values import Span, held_places, hide_marks, merge, outside_placeholders, replace
+from engram.system.cached import empty_with_texts
 from engram.system.lazy_regex import lazy_regex
 
 # -- Find the words of a text that need a close look. Every distinct word is judged once, and most words are plain.
@@ -43,6 +44,8 @@ _OF_TWO_WORDS = ("session key", "connection string", "login with", "invite code"
 #: Words that contain nothing of interest, and what each of the others may contain.
 _plain: set[str] = set()
 _looks: dict[str, int] = {}
+empty_with_texts(_plain.clear)
+empty_with_texts(_looks.clear)
 
 #: Bits for what a word may contain; the bits of literals are shifted to lie above these.
 TOKEN, NAME, PASSWORD = 1, 2, 4
@@ -59,9 +62,8 @@ def places(text: str, low: str) -> tuple[list[tuple[int, int, int]], int, dict[s
         low: the text in lower case.
     """
     words = set(text.split()).difference(_plain)
-    new = words.difference(_looks)
-    looks = {word: _looks[word] for word in words.difference(new)}
-    if new:
+    looks = {word: look for word in words if (look := _looks.get(word)) is not None}
+    if new := words.difference(looks):
         looks |= _judge(new)
     held = reduce(or_, looks.values(), 0) >> _ABOVE
     opening = {word: bool(look >> _ABOVE & OPENS) for word, look in looks.items() if look >> _ABOVE & (OPENS | HINTS)}

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
+from engram.system.cached import lru_cache_by_text
 from engram.system.lazy_regex import lazy_regex
 
 #: Stems that name a password anywhere in a word.
@@ -255,7 +255,7 @@ class Cue(NamedTuple):
     kind: str
 
 
-@lru_cache(maxsize=8_192)
+@lru_cache_by_text(8_192)
 def _stem_of(word: str) -> str:
     """Return the stem of a lower-case word that has a meaning; "" if there is none."""
     if word in _WHOLE:
@@ -266,7 +266,7 @@ def _stem_of(word: str) -> str:
     return next((stem for stem in _STEMS_BY_BEGINNING.get(word[:_SHORTEST], ()) if word.startswith(stem)), "")
 
 
-@lru_cache(maxsize=8_192)
+@lru_cache_by_text(8_192)
 def kind_of(word: str) -> str:
     """Return the meaning of a lower-case word; "" if it has none."""
     stem = _stem_of(word)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from engram.redaction.told_candidates import Candidate, candidates, group_of, is_cjk, is_document, is_wrapped
 from engram.redaction.told_cues import FUNCTION_WORDS, Cue, cues_in, kind_of, may_open
 from engram.redaction.values import Span, has_digit, total_bits
+from engram.system.cached import lru_cache_by_text
 from engram.system.lazy_regex import lazy_regex
 from engram.text.linear_model import Features, LinearModel, hashed, load_model
 
@@ -361,7 +362,7 @@ class _Scene:
         return _STRENGTH.get(self.groups[one], 0) + bool(one.quote)
 
 
-@lru_cache(maxsize=8_192)
+@lru_cache_by_text(8_192)
 def _class_of(word: str) -> str:
     """Return what a word means, or else what kind of word it is."""
     return kind_of(word) or ("common" if word in FUNCTION_WORDS else "number" if word.isdigit() else word and "other")
@@ -385,7 +386,7 @@ def _shape(value: str) -> str:
     return re.sub(r"(.)\1+", r"\1", kinds)[:9]
 
 
-@lru_cache(maxsize=8_192)
+@lru_cache_by_text(8_192)
 def _form_of(value: str, quote: str, how: str) -> tuple[int, ...]:
     """Return the features of a candidate itself."""
     return tuple(hashed(set(_own(value, quote, how))))

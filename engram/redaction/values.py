@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from engram.system.cached import lru_cache_by_text
 from engram.system.lazy_regex import any_case, lazy_regex
 
 # -- Estimate whether a run of characters is random or was written by a person.
@@ -76,7 +77,7 @@ def _kind(char: str) -> str:
 _PAIR_BITS = _pair_bits()
 
 
-@lru_cache(maxsize=8192)
+@lru_cache_by_text(8192)
 def evidence_bits(piece: str) -> float:
     """Return the bits of evidence that `piece` (ASCII letters and digits) was written by a person; negative if random.
 
@@ -401,7 +402,7 @@ _SIGN = lazy_regex(r"[!@#$%^&*]")
 _REMEMBERED = 2_048
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache_by_text(_REMEMBERED)
 def is_placeholder(value: str) -> bool:
     """Return True if a value is only a placeholder for a secret: `<your token>`, `$VAR`, `xxx`, `None`, an example."""
     if _PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_INSIDE.search(value) or _REFERENCE.fullmatch(value):
@@ -421,7 +422,7 @@ def _is_template(value: str) -> bool:
     return not _SECRET_NAMES.isdisjoint(others) or (bool(others) and _SECRET_WORDS.issuperset(others))
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache_by_text(_REMEMBERED)
 def is_dummy(value: str) -> bool:
     """Return True if a token is a dummy: mostly a single character, only the digits in order, or "…EXAMPLE"."""
     return max(map(value.count, set(value)), default=0) * 2 >= len(value) or bool(_DUMMY.fullmatch(value))
@@ -515,7 +516,7 @@ def has_sign(value: str) -> bool:
     return bool(_SIGN.search(value))
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache_by_text(_REMEMBERED)
 def total_bits(value: str) -> float:
     """Return the evidence from all alphanumeric pieces of the value, in bits; negative means random."""
     return sum(
@@ -550,7 +551,7 @@ def is_hex(value: str) -> bool:
     return bool(_HEX.fullmatch(value)) and not value.isdigit() and not value.isalpha()
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache_by_text(_REMEMBERED)
 def is_mixed(value: str, least: int = 6) -> bool:
     """Return True if the value looks like a password: long enough, and with several character classes."""
     if len(value) < least:

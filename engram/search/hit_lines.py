@@ -6,12 +6,12 @@ Pure, with few imports, since the MCP server loads it at startup.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 from engram.enums import Scope, Status
 from engram.models.memories.branches import branch_remark
 from engram.models.sessions.passage_rows import is_quotation_id
 from engram.search.hits import PublicHit
+from engram.system.cached import lru_cache_by_text
 from engram.system.clock import day_of
 from engram.system.lazy_regex import lazy_regex
 from engram.text.titles import MAX_TITLE_CHARACTERS
@@ -85,7 +85,7 @@ def remarks_of(hit: PublicHit, *, is_foreign: bool = False) -> list[str]:
 
 
 #: Cached because a hit's words may be counted several times before it fits the budget.
-@lru_cache(maxsize=64)
+@lru_cache_by_text(64)
 def may_be_planted(text: str) -> bool:
     """Return True if text from a transcript reads like a planted instruction."""
     # Imported here because the rules load slowly, and the MCP server's first answer does not need them.
@@ -204,7 +204,7 @@ def session_line(hit: PublicHit, label: str) -> str:
     return f"{label}{named}: {resume}"
 
 
-@lru_cache(maxsize=256)
+@lru_cache_by_text(256)
 def _named(session_title: str) -> str:
     title = one_line(session_title, MAX_TITLE_CHARACTERS)
     return f" ({title})" if title and not may_be_planted(title) else ""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engram.models.engine.transaction import Store
 from engram.models.sessions.passage_rows import passages_of_evidence
 from engram.search.hits import Hit
 from engram.search.question import TermCounts
+from engram.system.cached import lru_cache_by_text
 from engram.text.words import stem_forms, stems, topic_words
 
 if TYPE_CHECKING:  # so that a process without vectors does not load numpy
@@ -97,7 +97,7 @@ def stems_of(hit: Hit) -> frozenset[str]:
     return said | stems_of_text(" ".join(hit.memory.entities)) if hit.memory is not None else said
 
 
-@lru_cache(maxsize=1024)
+@lru_cache_by_text(1024)
 def stems_of_text(text: str) -> frozenset[str]:
     """Return the stems of a text's informative words; cached, since each prompt needs them several times."""
     return stems(topic_words(text))

@@ -1,4 +1,4 @@
-"""A cache for functions of a text, for texts that are examined repeatedly.
+"""Caches for functions of a text, for texts that are examined repeatedly; they can be emptied when one is forgotten.
 
 Each extraction examines all prompts of its session. In a session of thousands of prompts, nearly all are known.
 """
@@ -20,6 +20,30 @@ _FIXED = 500
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_emptied: list[Callable[[], None]] = []
+
+
+def empty_with_texts(empty: Callable[[], None]) -> None:
+    """Call ``empty``, in any thread, whenever the caches of texts are emptied. The caches below do so already."""
+    _emptied.append(empty)
+
+
+def empty_text_caches() -> None:
+    """Remove every text, and what was found in it, from the caches of this process."""
+    for empty in _emptied:
+        empty()
+
+
+def lru_cache_by_text(max_calls: int) -> Callable[[Callable[..., T]], functools._lru_cache_wrapper[T]]:
+    """Cache the most recently used results of a pure function of short texts, up to a number of calls."""
+
+    def cached(function: Callable[..., T]) -> functools._lru_cache_wrapper[T]:
+        call = functools.lru_cache(maxsize=max_calls)(function)
+        empty_with_texts(call.cache_clear)
+        return call
+
+    return cached
+
 
 def cached_by_text(
     function: Callable[Concatenate[str, P], T],
@@ -31,6 +55,12 @@ def cached_by_text(
     results: OrderedDict[object, tuple[T, int]] = OrderedDict()
     lock = threading.Lock()
     total = 0
+
+    def empty() -> None:
+        nonlocal total
+        with lock:
+            results.clear()
+            total = 0
 
     @functools.wraps(function)
     def call(text: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -51,6 +81,7 @@ def cached_by_text(
                     total -= results.popitem(last=False)[1][1]
         return result
 
+    empty_with_texts(empty)
     return call
 
 

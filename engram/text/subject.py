@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 
+from engram.system.cached import lru_cache_by_text
 from engram.system.lazy_regex import any_case, lazy_regex
 from engram.text.splitting import plain, split
 from engram.text.words import STOP_WORDS, stem, stems, topic_words
@@ -194,7 +194,7 @@ def _is_contiguous(some: Sequence[_Token], among: Sequence[_Token]) -> bool:
 
 
 # Cached, because the same few sentences are compared again and again.
-@lru_cache(maxsize=1024)
+@lru_cache_by_text(1024)
 def _telling(text: str) -> tuple[_Token, ...]:
     """Return the informative words of the main clause, without units and words that only indicate a change."""
     return tuple(t for t in _tokens(_main_clause(text)) if t.text not in _UNITS and not _CHANGES.fullmatch(t.text))

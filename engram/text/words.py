@@ -6,6 +6,7 @@ import functools
 import re
 from collections.abc import Collection, Iterable, Sequence
 
+from engram.system.cached import lru_cache_by_text
 from engram.system.lazy_regex import lazy_regex
 
 # -- Scripts that don't show where a word ends: Chinese, Japanese, Korean, Thai and the like.
@@ -157,7 +158,7 @@ def _parts(word: str) -> tuple[tuple[str, str], ...]:
 
 
 # Cached, because a question is compared with dozens of memories, which share most of their words in a project.
-_known_parts = functools.lru_cache(maxsize=8192)(_parts)
+_known_parts = lru_cache_by_text(8192)(_parts)
 
 
 def stems(words: Iterable[str]) -> frozenset[str]:
@@ -193,7 +194,7 @@ STOP_WORDS = frozenset(_SUMMARY_STOP_TEXT.split())
 
 
 # Cached, because consolidation compares a summary with many others.
-@functools.lru_cache(maxsize=4096)
+@lru_cache_by_text(4096)
 def words_of(text: str) -> frozenset[str]:
     """Return the stemmed words of a summary without stop words; numbers count."""
     words = (word.lower() for word in _SUMMARY_WORD.findall(text))
@@ -232,7 +233,7 @@ def topic_words(text: str) -> list[str]:
     return list(dict.fromkeys(word for word in words if len(word) > 1 and word.lower() not in _EMPTY))
 
 
-@functools.lru_cache(maxsize=4096)
+@lru_cache_by_text(4096)
 def topic_stems(sentence: str) -> frozenset[str]:
     """Return the stems of the words of a sentence that say something about its topic."""
     return stems(topic_words(sentence))

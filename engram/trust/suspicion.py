@@ -14,11 +14,12 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from functools import cache, lru_cache
+from functools import cache
 from itertools import chain
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from engram.system.cached import lru_cache_by_text
 from engram.system.lazy_regex import has_one, lazy_regex
 from engram.trust.addressed import directs
 from engram.trust.conduct import order_in
@@ -279,7 +280,7 @@ def why_any_suspect(texts: Iterable[str], names: Iterable[str] = (), *, is_assis
 
 
 #: Cached, because memories mention the same files and tools again and again.
-@lru_cache(maxsize=4_096)
+@lru_cache_by_text(4_096)
 def why_name_suspect(name: str) -> str | None:
     """Return why a name that reads like an order must not be shown; None if it may be shown.
 

@@ -34,6 +34,7 @@ from engram.ingest.write_portion import IngestResult
 from engram.log import start_logging
 from engram.models.engine.database import using_database
 from engram.models.engine.transaction import Store
+from engram.models.forgetting.forget_memories import drop_forgotten_texts
 from engram.models.open_memory import open_store
 from engram.models.sessions.reading_progress import Seen, all_seen, is_changed, note_gone
 from engram.models.work.task_runs import note_damage, note_failure, note_lost_writes, note_success
@@ -364,6 +365,7 @@ class Watcher:
 
     def sweep(self) -> int:
         """Find every source, however old, that has changed since it was read; return how many. ``step`` reads them."""
+        drop_forgotten_texts(self.store)
         if not self.settings.capture:
             return 0
         seen = self._seen()

@@ -21,6 +21,7 @@ from engram.ingest.read_sources import ingest_source
 from engram.ingest.session_project import vault_of
 from engram.models.engine.database import using_database
 from engram.models.engine.transaction import Store
+from engram.models.forgetting.forget_memories import drop_forgotten_texts
 from engram.models.projects.projects import NO_PROJECT, project_by_id
 from engram.models.sessions.reading_progress import load_progress
 from engram.models.sessions.sessions import find_session
@@ -124,6 +125,7 @@ class _OpenVault:
         runtime.recollection.tidy()
         drain(runtime, with_consolidation=True)
         runtime.refresh_index()
+        drop_forgotten_texts(runtime.store)
         self._backup.run_if_due()
 
     def _is_changed(self, source: Source) -> bool:

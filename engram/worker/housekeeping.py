@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engram.errors import BrokenDatabase, EngramError, HomeError, StoreError
+from engram.models.forgetting.forget_memories import drop_forgotten_texts
 from engram.models.hub.spaces import Server, count_outgoing, list_servers, list_spaces, server_by_id
 from engram.models.shown.usage import count_sessions
 from engram.models.work.task_runs import is_damage_noted, note_damage
@@ -366,7 +367,7 @@ class Housekeeper:
             logger.warning("action=memory rss_mb=%s warn_mb=%d", used_mb, settings.warn_rss_mb)
 
     def _check_work(self) -> None:
-        """Enqueue due work; load new vectors if the database has changed; truncate its log after six quiet checks.
+        """Enqueue due work; follow changes of the database; truncate its log after six checks without one.
 
         Changes are copied from the log into the file soon, so that a power failure, a deleted log, or a copy of the
         file alone loses only the last seconds.
@@ -385,6 +386,7 @@ class Housekeeper:
             if is_damage_noted(store):
                 self._runtime.is_damaged.set()
             self._runtime.refresh_index()
+            drop_forgotten_texts(store)
         enqueue_due(store, self._runtime.settings)
 
 

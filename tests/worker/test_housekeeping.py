@@ -14,10 +14,12 @@ import pytest
 from planting import plant
 
 from engram.embedding.hashed import HashedEmbedder
-from engram.enums import Actor
+from engram.enums import Actor, Scope
+from engram.forgetting.forget import forget_memory
 from engram.forgetting.whole_project import move_into_vault
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
+from engram.models.forgetting import forget_memories
 from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ensure_project
@@ -27,11 +29,17 @@ from engram.recollection.recollection_service import RecollectionService
 from engram.redaction import redact
 from engram.search.searcher import Searcher
 from engram.settings import Settings
+from engram.system.cached import lru_cache_by_text
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
 from engram.worker import housekeeping
 from engram.worker.housekeeping import Housekeeper
 from engram.worker.socket_server import RecallServer
+
+
+@lru_cache_by_text(8)
+def weighed(word: str) -> object:
+    return object()
 
 
 class Office:
@@ -113,6 +121,23 @@ def test_above_the_limit_the_worker_is_to_stop(
     office.housekeeper.step()
 
     assert bool(office.reasons) is stops
+
+
+def test_words_that_another_process_forgot_leave_the_caches_of_the_worker(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, places = office.runtime.store, office.runtime.settings.places
+    saved = save_memory(store, "The vault code is under the mat.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
+    forget_memory(store, places, saved.episode_id, actor=Actor.USER)
+    judged = [weighed("mat")]
+    monkeypatch.setattr(forget_memories, "_dropped", {})  # as in a process that did not forget it itself
+
+    for _ in range(2):
+        office.housekeeper.step()
+        judged.append(weighed("mat"))
+
+    assert judged[0] is not judged[1]
+    assert judged[1] is judged[2]
 
 
 def test_a_large_index_raises_the_limit(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:

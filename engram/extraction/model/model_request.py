@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC
-from functools import lru_cache
 
 from engram.extraction.candidate import MAX_NEAR_MEMORIES, MAX_SUMMARY_WORDS, ExtractionContext, NearMemory, is_own
 from engram.redaction import redact
+from engram.system.cached import lru_cache_by_text
 from engram.system.clock import moment_of
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentences
@@ -134,7 +134,7 @@ def sent_text(said: TextBlock) -> str:
     return _sent_text(said.text, said.role)
 
 
-@lru_cache(maxsize=512)
+@lru_cache_by_text(512)
 def _sent_text(text: str, role: Role) -> str:
     text = redact(text)
     if len(text) <= MAX_PASTED_CHARACTERS or role in (Role.ASSISTANT, Role.CHOSEN):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from peewee import ColumnBase, fn
 
 from engram.enums import Actor, Source
 from engram.models import tables
+from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.statement import in_json_list, pack_uuid, unpack_uuid
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.forgetting.erase_entries import (
@@ -27,6 +29,7 @@ from engram.models.projects.notes import drop_note, forget_standing_lines
 from engram.models.sessions.stored_turns import entries_of_turn, turn_of_entry
 from engram.models.sessions.turn_changes import delete_turn
 from engram.models.work.task_runs import clear_task_errors
+from engram.system.cached import empty_text_caches
 
 _INDEXES = ("passage_fts", "episode_fts", "note_fts")
 #: Kinds of tombstones of entries whose words must not be stored.
@@ -252,7 +255,26 @@ def wipe_free_space(store: Store) -> None:
     with store.transaction() as tx:
         for table in _INDEXES:
             tx.run(f"INSERT INTO {table}({table}) VALUES ('optimize')")
+        put_meta(tx, _WIPED_AT, str(tx.now_ms()))
     store.checkpoint("TRUNCATE")
+    drop_forgotten_texts(store)
+
+
+#: Key in ``meta`` of the time at which something was last forgotten, in milliseconds since 1970.
+_WIPED_AT = "wiped_at_ms"
+#: Path of a memory.db → that time, when its texts were last dropped from this process.
+_dropped: dict[Path, str | None] = {}
+
+
+def drop_forgotten_texts(store: Store) -> None:
+    """Empty this process's caches of texts if anything was forgotten, in any process, since the last call.
+
+    Processes that live for days call this from time to time.
+    """
+    wiped_at = get_meta(store, _WIPED_AT)
+    if wiped_at != _dropped.get(store.path):
+        empty_text_caches()
+        _dropped[store.path] = wiped_at
 
 
 # -- Purge archived memories: which ones can be deleted, their size, and the log of purges.
