@@ -187,8 +187,8 @@ def _describe(settings: Settings, offer: Offer) -> None:
     prompts = f"{'its' if offer.is_whole else 'its first'} {offer.prompts} prompts"
     rows = {
         "Session": f"“{offer.title}” ({place}), {prompts} with their answers",
-        "Sent": f"once, to {_receiver(settings, offer)}: what was said there, with secrets masked; the commands, with "
-        "how they ended and the first line of an error; and sentences of similar memories. No files.",
+        "Sent": f"once, to {receiver(settings, offer.provider)}: what was said there, with secrets masked; the "
+        "commands, with how they ended and the first line of an error; and sentences of similar memories. No files.",
         "Price": price_text(settings, offer),
         "Kept": "nothing, unless you then let the model write your memories.",
     }
@@ -313,8 +313,9 @@ def _writer(provider: str) -> str:
     return "Claude" if provider == "claude" else "the language model"
 
 
-def _receiver(settings: Settings, offer: Offer) -> str:
-    if offer.provider == "claude":
+def receiver(settings: Settings, provider: str) -> str:
+    """Return to whom a provider sends the words of sessions."""
+    if provider == "claude":
         return f"Anthropic, by your own Claude Code with your login (model {settings.claude_model})"
     return f"{settings.llm_base_url or 'OpenAI, with your key'} (model {settings.llm_model})"
 
@@ -339,15 +340,16 @@ def report(workspace: Workspace, days: int, as_json: bool) -> None:
     """
     with workspace.store() as store:
         usage = report_of_days(store, days)
+        costs = report_costs(store, workspace.settings, days * DAY_SECONDS)
         if as_json:
-            facts = {"days": days, **dataclasses.asdict(usage)}
+            facts = {"days": days, **dataclasses.asdict(usage), "model_calls": costs.calls, "dollars": costs.dollars}
             print_json({**facts, "comparison": comparison_json(workspace, store)})
             return
-        _print(usage, days)
+        _print(usage, costs, days)
         offer_comparison(workspace, store)
 
 
-def _print(usage: Usage, days: int) -> None:
+def _print(usage: Usage, costs: CostReport, days: int) -> None:
     used = usage.most_used
     earlier = (counted(usage.earlier_sessions, "session"), counted(usage.earlier_prompts, "prompt"))
     also = ", including earlier sessions" if usage.memories and usage.earlier_prompts else ""
@@ -367,6 +369,7 @@ def _print(usage: Usage, days: int) -> None:
             ("opened", counted(usage.opened, "memory") or "no memory"),
             ("came too late", late_text(usage.late)),
             ("not kept of the model's", refused_text(usage.refused)),
+            ("spent on the model", f"${costs.dollars:.4f} in {counted(costs.calls, 'call')}" if costs.rows else ""),
             ("used most", most),
         ]
     )
@@ -424,16 +427,17 @@ def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
         )
         if any(row.task == "reconcile" for row in report.rows):
             say_wrapped("extract: writing memories. reconcile: comparing two that may contradict each other.")
-    say_wrapped(_cost_from_now(workspace.settings, report))
+    say_wrapped(cost_from_now(workspace.settings))
 
 
-def _cost_from_now(settings: Settings, report: CostReport) -> str:
+def cost_from_now(settings: Settings) -> str:
     """Return who writes the memories from now on, and the most that this can cost."""
     if settings.extractor == "off":
         return "No memories are made (extractor = off)."
     if settings.extractor not in MODEL_EXTRACTORS:
         return "Rules on this machine write the memories (extractor = local), which costs nothing."
-    caps = f"at most ${report.caps['day']:.2f} in 24 hours and ${report.caps['hour']:.2f} in an hour"
+    hour = settings.llm_dollars_per_hour
+    caps = f"at most ${settings.llm_dollars_per_day:.2f} in 24 hours and ${hour:.2f} in an hour"
     from engram.extraction.model.claude_provider import who_pays
 
     plan = f" {who_pays()}"

@@ -29,7 +29,7 @@ from engram.reports.engram_checks import find_missing
 from engram.reports.health import home_bytes
 from engram.reports.processes import is_held
 from engram.reports.settings_report import default_of, explained_settings, plain_settings, plain_value, shown_value
-from engram.settings import FOLDER_LISTS, Loaded, Settings, load
+from engram.settings import FOLDER_LISTS, MODEL_EXTRACTORS, Loaded, Settings, load
 from engram.setup.agents.plugin import other_files
 from engram.setup.agents.registered import (
     MARKETPLACE,
@@ -504,6 +504,19 @@ def _note_missing(workspace: Workspace, setting: str) -> None:
             missing = find_missing(Workspace(workspace.flags).settings)
             if missing is not None:
                 advise(f"Note: {missing.detail}. {missing.advice[0].upper()}{missing.advice[1:]}", err=True)
+            elif setting == "extractor":
+                _note_costs(Workspace(workspace.flags).settings)
+
+
+def _note_costs(settings: Settings) -> None:
+    """Print who is sent the words of sessions from now on, and the most that this costs; nothing without a model."""
+    if settings.extractor not in MODEL_EXTRACTORS:
+        return
+    from engram.cli.report_commands import cost_from_now, receiver  # only for this setting
+
+    to = receiver(settings, settings.extractor)
+    say(f"What is said in your sessions is sent to {to}, with secrets masked.", err=True)
+    say(f"{cost_from_now(settings)} `engram config unset extractor` ends it.", err=True)
 
 
 #: Settings that choose who writes the memories.

@@ -85,6 +85,10 @@ class CostReport:
     caps: dict[str, float]
 
     @property
+    def calls(self) -> int:
+        return sum(row.calls for row in self.rows)
+
+    @property
     def dollars(self) -> float:
         return sum(row.dollars for row in self.rows)
 

@@ -71,7 +71,12 @@ def test_a_model_that_lacks_something_is_chosen_with_what_it_lacks(
     home.env_file.write_text("OPENAI_API_KEY=sk-made-up-for-a-test\n")
     home.env_file.chmod(0o600)
     if extractor == "openai":
-        assert invoke(home, "set", "extractor", "openai")[2] == ""
+        said = " ".join(invoke(home, "set", "extractor", "openai")[2].split())
+        assert "Note:" not in said
+        assert "is sent to OpenAI, with your key (model gpt-4.1-nano), with secrets masked." in said
+        assert "at most $1.00 in 24 hours and $0.50 in an hour" in said
+        assert "`engram config unset extractor` ends it." in said
+        assert invoke(home, "set", "extractor", "openai", "--json")[1].startswith("{")
 
 
 @pytest.mark.parametrize(

@@ -596,6 +596,9 @@ def test_cost_adds_up_what_was_spent(run: Run, run_json: RunJson, filled: Store)
     assert "$0.5000 at list price in the last 30 days, $0.2500 of it in the last 24 hours." in said
     assert "reconcile: comparing two that may contradict" in said
     assert "With a subscription nothing is billed" in " ".join(said.split())
+    used = run_json("report")
+    assert (used["model_calls"], used["dollars"]) == (2, 0.5)
+    assert "spent on the model $0.5000 in 2 calls" in " ".join(run("report").stdout.split())
     # What was spent in a day is no part of what was spent in two hours.
     spend(10, "extract")
     assert "$0.2500 at list price in the last 2 h, $0.5000 in the last 24 hours." in run("cost", "--since", "2h").stdout
