@@ -25,6 +25,7 @@ from engram.hub.client.membership import (
     leave_hub,
     list_unknown,
     make_code,
+    move_hub,
     require_server,
     require_space,
     rotate_key,
@@ -269,6 +270,24 @@ def leave(workspace: Workspace, url: str | None, yes: bool, as_json: bool) -> No
         is_erased = leave_hub(store, workspace.places, server)
     note = " Its files there were deleted: no other machine had written to that space." if is_erased else ""
     tell(as_json, {"left": server.url, "erased": is_erased}, f"Left {place}.{note}")
+
+
+@hub.command("move")
+@click.argument("url")
+@click.option(
+    "--from", "from_url", metavar="URL", default=None, help="Address of the hub so far (default: the only one)."
+)
+@json_command
+def move(workspace: Workspace, url: str, from_url: str | None, as_json: bool) -> None:
+    """Continue with a hub that has a new address. Its token is sent there, and nothing has to be joined again.
+
+    Example: engram hub move https://memory.example.org
+    """
+    with workspace.store() as store:
+        server = require_server(store, from_url)
+        moved = move_hub(store, workspace.places, server, url)
+    workspace.wake_worker()
+    tell(as_json, {"hub": moved.url, "before": server.url}, f"{server.url} is now {moved.url}.")
 
 
 @hub.command("status", short_help="Show the hubs and spaces, and what is still to be sent.")

@@ -132,7 +132,8 @@ class HubReport:
 
     def line(self) -> str:
         """Return the report in one line, for ``engram status``."""
-        state = f"failing: {self.error}" if self.error else "in step" if not self.waiting else f"{self.waiting} to send"
+        rest = f"{self.waiting} to send" if self.waiting else "in step" if self.spaces else "none of its spaces is used"
+        state = f"failing: {self.error}" if self.error else rest
         problems = [f"{space.name}: {space.error}" for space in self.spaces if space.error]
         aside = sum(len(space.set_aside) for space in self.spaces)
         teams = [space.line() for space in self.spaces if space.kind == "team"]

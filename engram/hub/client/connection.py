@@ -25,6 +25,7 @@ from engram.errors import BadRequest, HubRefused, HubUnreachable
 from engram.hub.protocol.frames import PROTOCOL, Answers, Page, Push, pack_push, unpack_answers, unpack_page
 from engram.hub.protocol.requests import REQUEST_HEADER, HelloAnswer, HelloRequest, Membership, from_bytes, to_bytes
 from engram.models.engine.transaction import Tx
+from engram.trust.display import one_line, visible
 
 #: How long a long poll waits for a change, in seconds.
 WAIT_SECONDS = 50.0
@@ -303,8 +304,17 @@ class Connection(Transport):
         if response.status >= 500:
             self.close()
             raise HubUnreachable(f"{self.url} answered {response.status}: {_reason(data) or response.reason}")
+        if location := response.getheader("Location"):
+            # Never followed: the request has the token, and may have memories.
+            self.close()
+            raise HubRefused(
+                f"{self.url} refers to another address, {visible(location)[:200]}; check the hub's address"
+            )
         if response.status != 200:
             raise HubRefused(_reason(data) or f"{self.url} answered {response.status}", response.status)
+        if response.getheader(REQUEST_HEADER) is None:
+            self.close()
+            raise HubUnreachable(f"what answers at {self.url} is not a hub; does this network ask for a login first?")
         if response.getheader(REQUEST_HEADER) != asked:
             # A response to a different request, such as one from a cache or a replay.
             self.close()
@@ -399,5 +409,5 @@ def reading() -> Iterator[None]:
 
 def _reason(data: bytes) -> str:
     with contextlib.suppress(BadRequest):
-        return str(from_bytes(data[:10_000]).get("error", ""))[:300]
+        return one_line(str(from_bytes(data[:10_000]).get("error", "")), 300)
     return ""

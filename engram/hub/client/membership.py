@@ -40,6 +40,7 @@ from engram.models.hub.spaces import (
     Space,
     add_hub_space,
     add_server,
+    change_server,
     change_space,
     drop_server,
     find_server,
@@ -48,6 +49,7 @@ from engram.models.hub.spaces import (
     list_spaces,
     private_space,
     server_by_id,
+    server_of,
 )
 from engram.paths import Home
 from engram.system.atomic import locked_folder, read_whole, write_atomic
@@ -207,7 +209,7 @@ class Keyring:
             self.add_keys(url, int(ns_id), [bytes.fromhex(key) for key in keys])
 
     def move(self, url: str, to_url: str) -> None:
-        """Also store a folder's token and keys under its new address."""
+        """Also store a hub's token and keys under its new address."""
         with self._changing(to_url):
             self._hubs[to_url] = dict(self._hub(url))
 
@@ -311,6 +313,7 @@ def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: st
         member = _ask_in(connection, keyring, url, {"code": hub_half, "name": device_name or platform.node()})
         try:
             _check_spaces(member, connection.hello(HelloRequest((), {})))
+            _check_address(store, keyring, url, member)
             left_keys = {facts.ns_id: keyring.keys(url, facts.ns_id) for facts in member.spaces}
             if key_half and member.bundle:
                 keyring.import_keys(url, unwrap_keys(key_half, member.bundle))
@@ -360,6 +363,15 @@ def _check_spaces(member: Membership, told: HelloAnswer) -> None:
         raise HubRefused("the hub gave contradictory information about this machine and its spaces: try again")
     if any(facts.kind == "private" and not facts.is_sealed for facts in member.spaces):
         raise HubRefused("the hub lists a private space that is not sealed: it could read this machine's memories")
+
+
+def _check_address(store: Store, keyring: Keyring, url: str, member: Membership) -> None:
+    """Raise BadRequest if this is a new address of the hub that has this machine's private space."""
+    if (own := private_space(store)) is None:
+        return
+    before = server_of(store, own).url
+    if any(facts.ns_id == own.ns_id and facts.key_id in keyring.keys(before, own.ns_id) for facts in member.spaces):
+        raise BadRequest(f"this is the hub that was joined at {before}: `engram hub move {url}` continues with it")
 
 
 def _take_key(
@@ -414,6 +426,30 @@ def leave_hub(store: Store, places: Home, server: Server) -> bool:
         drop_server(tx, server.id)
     keyring.drop(server.url)
     return bool(answer.get("erased"))
+
+
+def move_hub(store: Store, places: Home, server: Server, to_url: str) -> Server:
+    """Continue to use a hub that has a new address, as the same device. Its token is sent there: only a user gives it.
+
+    Raises:
+        BadRequest: the address can't be used, or is that of another hub; nothing was changed.
+        HubError: nothing answers there, or what answers doesn't know this machine.
+    """
+    url, keyring = check_url(to_url), Keyring(places.hub_keys)
+    if is_folder(server.url):
+        raise BadRequest(f"{folder_of(server.url)} is a folder: `engram sync DIR` continues with it in another place")
+    if find_server(store, url) is not None:
+        raise BadRequest(f"{url} has already been joined; `engram hub status` shows it")
+    own = {space.ns_id for space in list_spaces(store, server.id)}
+    with Connection(url, keyring.token(server.url)) as connection:
+        told = connection.hello(HelloRequest((), {}))
+    if told.device_id != server.device_id or not own <= {facts.ns_id for facts in told.spaces}:
+        raise BadRequest(f"{url} is another hub than {server.url}; nothing was changed")
+    keyring.move(server.url, url)
+    with store.transaction() as tx:
+        change_server(tx, server.id, url=url, failures=0, retry_at_ms=0, last_error="")
+    keyring.drop(server.url)
+    return server_by_id(store, server.id) or server
 
 
 def list_unknown(store: Reader, places: Home) -> dict[str, str]:
