@@ -147,3 +147,13 @@ class BadRequest(EngramError):
 
 class AlreadyRunning(EngramError):
     """Another process is already running."""
+
+
+#: Appended to a message about a damaged memory.db.
+SEE_DOCTOR = ". Run `engram doctor` to see what to do"
+
+
+def told_with_advice(error: EngramError) -> str:
+    """Return an error's message, with the command that says what to do about a damaged memory.db."""
+    is_damaged = isinstance(error, BrokenDatabase) and "memory.db" in str(error)
+    return f"{error}{SEE_DOCTOR if is_damaged else ''}"

@@ -17,7 +17,7 @@ import click
 from engram.cli import options
 from engram.cli.output import is_plain, say
 from engram.cli.workspace import Workspace, as_called_here, flags_from
-from engram.errors import BadRequest, BrokenDatabase, EngramError, HomeError
+from engram.errors import SEE_DOCTOR, BadRequest, EngramError, HomeError, told_with_advice
 from engram.paths import Home, absolute_path, check_private, default_home
 from engram.system.lazy_regex import lazy_regex
 from engram.trust.display import as_arguments, nearest_names, visible
@@ -233,8 +233,7 @@ class CommandGroup(click.Group):
         try:
             return super().invoke(ctx)
         except EngramError as error:
-            advice = _SEE_DOCTOR if isinstance(error, BrokenDatabase) and "memory.db" in str(error) else ""
-            raise click.ClickException(as_called_here(visible(f"{error}{advice}"))) from error
+            raise click.ClickException(as_called_here(visible(told_with_advice(error)))) from error
         except BrokenPipeError:
             raise
         except (OSError, *_DAMAGE_SIGNS) as error:
@@ -274,8 +273,6 @@ def _suggestion(word: str) -> str:
     return f"{meant}`engram --help` lists all commands."
 
 
-#: Appended to the message about a damaged memory.db.
-_SEE_DOCTOR = ". Run `engram doctor` to see what to do"
 #: Exceptions that reading a damaged memory.db can raise.
 _DAMAGE_SIGNS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 
@@ -305,7 +302,7 @@ def _find_cause(ctx: click.Context, error: Exception) -> str:
         return str(worse)
     except _DAMAGE_SIGNS:
         return ""
-    return f"memory.db is damaged: {damage}{_SEE_DOCTOR}" if damage else ""
+    return f"memory.db is damaged: {damage}{SEE_DOCTOR}" if damage else ""
 
 
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from engram.enums import Actor, Importance, Judgement, Kind, Scope, Source, Status, Voice
-from engram.errors import BadRequest, NotFound
+from engram.errors import BadRequest, Conflict, NotFound
 from engram.extraction.user_rules import RuleRefusal, judge
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories import memory_changes, memory_records, watermarks
@@ -235,15 +236,20 @@ def edit_memory(
     content: str | None = None,
     importance: Importance | None = None,
     scope: Scope | None = None,
+    seen: str | None = None,
 ) -> Memory:
     """Change a memory's text, importance or scope; its history records the old values.
 
     The summary and the content are kept consistent: if new content doesn't contain the summary, its first sentence
     becomes the summary; a new summary replaces the old one in the content.
 
+    Args:
+        seen: the ``edit_stamp`` of the memory that the user edited; None if it can't have changed since.
+
     Raises:
         NotFound: there is no such memory.
         BadRequest: there is nothing to change, or a value can't be used.
+        Conflict: the values have changed since the user saw them.
     """
     changes: dict[str, Any] = {
         "summary": None if summary is None else clean_summary(summary, redact),
@@ -256,12 +262,22 @@ def edit_memory(
         raise BadRequest("say what to change: the summary, content, importance or scope")
     with store.transaction() as tx:
         memory = require_memory(store, episode_id)
+        if seen is not None and seen != edit_stamp(memory):
+            raise Conflict(
+                "the memory has changed since the form was opened. Nothing was saved: copy your text, and edit again"
+            )
         if memory.origin and changes.keys() & {"summary", "content"}:
             raise BadRequest(f"it is {memory.origin}'s: `engram correct {episode_id}` replaces it with your own words")
         if changes.get("scope") == Scope.PROJECT and memory.project_id is None:
             raise BadRequest("this memory does not belong to a project, so its scope remains global")
         changes = _in_step(memory, changes)
         return memory_changes.change_memory(tx, memory, "edit", "by hand", **changes, actor=actor)
+
+
+def edit_stamp(memory: Memory) -> str:
+    """Return a short text that identifies the values that an edit can change; it differs if one of them does."""
+    values = (memory.summary, memory.content, memory.importance.value, memory.scope.value)
+    return hashlib.sha256("\0".join(values).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _in_step(memory: Memory, changes: dict[str, Any]) -> dict[str, Any]:

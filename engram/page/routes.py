@@ -24,7 +24,7 @@ from starlette.routing import Route as HttpRoute
 from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from engram.errors import EngramError, NotFound
+from engram.errors import EngramError, NotFound, told_with_advice
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_memory
 from engram.models.projects.projects import ProjectRow, find_project
@@ -33,6 +33,7 @@ from engram.page.rendering import ASSETS, as_typed, make_environment, make_link,
 from engram.page.view import (
     Activity,
     Answer,
+    Checked,
     PageRequest,
     Redirect,
     Route,
@@ -86,6 +87,7 @@ class Page:
     environment: Environment
     views: Sequence[View]
     activity: Activity
+    checked: Checked
     limiter: anyio.CapacityLimiter
     command_limiter: anyio.CapacityLimiter
 
@@ -143,11 +145,12 @@ class Page:
                     is_fragment=is_fragment,
                     target=request.headers.get("hx-target", "").rpartition("#")[2],
                     project=project,
+                    checked=self.checked,
                 )
                 return frame.respond(route.handler(asked), asked)
         except EngramError as error:
             # The advice in the message of NotFound is about commands, so it is left out.
-            sentence = str(error).partition("; ")[0] if isinstance(error, NotFound) else str(error)
+            sentence = str(error).partition("; ")[0] if isinstance(error, NotFound) else told_with_advice(error)
             return frame.respond_error(sentence, 404 if isinstance(error, NotFound) else 400)
         except Exception as error:
             logger.error("action=page view=%s fault=%s", view.name, type(error).__name__, exc_info=error)
@@ -225,7 +228,9 @@ class Frame:
             told = name_memories(asked.store, [answer.notice.text])[0]
             html += self._render("parts/notice.html", {**values, "notice": answer.notice, "told": told})
         if answer.block and answer.is_change:
-            html += self._render("parts/changed.html", values | {"frame": frame_values(asked.store, asked.settings)})
+            html += self._render(
+                "parts/changed.html", values | {"frame": frame_values(asked.store, asked.settings, self.page.checked)}
+            )
         response = HTMLResponse(html)
         if answer.is_change:
             response.background = BackgroundTask(wake_worker, self.page.places)
@@ -247,7 +252,7 @@ class Frame:
             with contextlib.suppress(EngramError), self.page.memory() as (store, loaded):
                 (first, _), *rest = name_memories(store, [sentence])[0]
                 values["told"] = [(capitalised(first), None), *rest]
-                values["frame"] = None if self.is_fragment else frame_values(store, loaded.settings)
+                values["frame"] = None if self.is_fragment else frame_values(store, loaded.settings, self.page.checked)
         if self.is_fragment:
             html = self._render("failed.html", values, "sentence")
             return HTMLResponse(html, status_code=status, headers={"HX-Retarget": "#notice", "HX-Reswap": "innerHTML"})
@@ -266,7 +271,11 @@ class Frame:
 
     def _values(self, asked: PageRequest) -> dict[str, Any]:
         values = self._bare() | {"link": self._link(asked.project), "project": asked.project}
-        return values if self.is_fragment else values | {"frame": frame_values(asked.store, asked.settings)}
+        return (
+            values
+            if self.is_fragment
+            else values | {"frame": frame_values(asked.store, asked.settings, self.page.checked)}
+        )
 
     def _render(self, template: str, values: Mapping[str, Any], block: str = "") -> str:
         return render(self.page.environment, template, values, block=block, views=self.page.views)
@@ -298,6 +307,7 @@ def build_page(
         environment=make_environment() if environment is None else environment,
         views=VIEWS,
         activity=activity,
+        checked=Checked(),
         limiter=anyio.CapacityLimiter(MAX_THREADS),
         command_limiter=anyio.CapacityLimiter(MAX_COMMANDS),
     )

@@ -41,6 +41,18 @@ def number_in(text: str) -> int | None:
     return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else None
 
 
+@dataclass(slots=True)
+class Checked:
+    """What the last check of everything found that ``list_needs`` doesn't find itself.
+
+    The checks take seconds, so only Health runs them. The result is kept while the page runs: every view then says the
+    same, until Health is opened again.
+    """
+
+    #: Number of things that are not working.
+    broken: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class PageRequest:
     store: Store
@@ -59,6 +71,8 @@ class PageRequest:
     target: str
     #: The project that the person chose; None for all.
     project: ProjectRow | None
+    #: What the last check of everything found.
+    checked: Checked
 
     @property
     def project_id(self) -> int | None:
@@ -178,13 +192,16 @@ class Need:
     repair: str = ""
 
 
-def list_needs(store: Store, vitals: Vitals, settings: Settings, *, with_folders: bool = False) -> list[Need]:
+def list_needs(
+    store: Store, vitals: Vitals, settings: Settings, checked: Checked, *, with_folders: bool = False
+) -> list[Need]:
     """Return everything that needs the user's attention, malfunctions first; all views get their counts from this list.
 
     Memories that the user's files contradict are left out, because comparing them for every view would take too long.
 
     Args:
         vitals: the state of processes, stages and work.
+        checked: what the last check of everything found besides.
         with_folders: also check the disk for projects that may have moved.
     """
     troubles = list_troubles(vitals)
@@ -197,6 +214,10 @@ def list_needs(store: Store, vitals: Vitals, settings: Settings, *, with_folders
         for trouble in troubles
         if not is_process(trouble)
     ]
+    if checked.broken:
+        more = "more " if needs else ""
+        told = number_of(checked.broken, f"{more}thing is not working", f"{more}things are not working")
+        needs.append(Need(told, "health", checked.broken, True))
     dead = sum(work.dead or 0 for work in vitals.work)
     moves = find_moves(store) if with_folders else []
     both, orders = "that can't both be true", "like an instruction"
@@ -209,6 +230,11 @@ def list_needs(store: Store, vitals: Vitals, settings: Settings, *, with_folders
         if number:
             needs.append(Need(number_of(number, one, many), path, number, is_trouble=path == "tasks"))
     return needs
+
+
+def count_broken(needs: Sequence[Need]) -> int:
+    """Return how many things are not working, as Health says in its heading."""
+    return sum(need.number for need in needs if need.path == "health")
 
 
 #: Command that connects Claude Code.
@@ -272,20 +298,22 @@ class FrameValues:
     def sentence(self) -> str:
         if not self.troubles:
             return "Engram is running"
-        more = f" (and {len(self.troubles) - 1} more)" if len(self.troubles) > 1 else ""
-        return f"{self.troubles[0].text.split(': ')[0].split('. ')[0]}{more}"
+        first, *others = self.troubles
+        more = f" (and {sum(need.number for need in others)} more)" if others else ""
+        return f"{first.text.split(': ')[0].split('. ')[0]}{more}"
 
     def waiting(self, path: str) -> int:
         """Return how many items need attention in the view at ``path``."""
         return sum(need.number for need in self.needs if need.path == path)
 
 
-def frame_values(store: Store, settings: Settings) -> FrameValues:
+def frame_values(store: Store, settings: Settings, checked: Checked) -> FrameValues:
     """Collect the values of a view's frame, in a few milliseconds for a memory of any size."""
+    vitals = take_vitals(store, settings, with_files=False)
     late = sum(late_since(store, day_spans(store.now_ms(), 1)[0][0]).values())
     return FrameValues(
         projects=tuple(list_held_projects(store)),
-        needs=tuple(list_needs(store, take_vitals(store, settings, with_files=False), settings)),
+        needs=tuple(list_needs(store, vitals, settings, checked)),
         late=f"{number_of(late, 'answer')} came too late today" if late else "",
         now_ms=store.now_ms(),
         has_letters=settings.page_letters,

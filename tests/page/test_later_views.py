@@ -299,9 +299,11 @@ def test_work_on_a_session_is_named_by_the_title_of_the_session(page: ServedPage
 
     shown = page.see("tasks").text
 
-    assert re.search(rf'href="[^"]*/s/{session_id}">Round the VAT of invoices</a>', shown)
-    (number,) = re.findall(r'href="[^"]*/tasks/(\d+)"', shown)
-    assert "<h1>Make memories: Round the VAT of invoices</h1>" in page.see("tasks", number).text
+    (number,) = re.findall(r'href="[^"]*/tasks/(\d+)">Make memories: Round the VAT of invoices</a>', shown)
+    assert f"/s/{session_id}" not in shown
+    task = page.see("tasks", number).text
+    assert "<h1>Make memories: Round the VAT of invoices</h1>" in task
+    assert re.search(rf'href="[^"]*/s/{session_id}">Round the VAT of invoices</a>', task)
 
 
 def test_a_kind_of_task_lists_only_work_that_is_not_done(page: ServedPage, store: Store) -> None:
@@ -391,6 +393,27 @@ def test_checks_previews_and_purges_are_those_of_the_commands(
     assert "engram purge --archived 0 --yes" in purge
     assert command("purge", "--archived", "0")["count"] == 1
     assert page.see("gone", "purge", days="many").status == 400
+
+
+def test_every_view_says_how_many_things_the_checks_found_broken(page: ServedPage, keep: Keep) -> None:
+    def told(text: str) -> tuple[int, int]:
+        """The numbers in the navigation and in the sentence below it."""
+        (badge,) = re.findall(r'id="waiting-health"[^>]*>(\d*)<', text)
+        (sentence,) = re.findall(r'id="running"[^>]*>(.*?)</p>', text, re.DOTALL)
+        (others,) = re.findall(r"Watcher and worker not running(?: \(and (\d+) more\))?", sentence)
+        return int(badge), 1 + int(others or 0)
+
+    assert told(page.see("costs").text) == (1, 1)
+    assert ">1 thing is not working</h1>" in page.see("health").text
+    checks = page.see("health", "checks").text
+    (number,) = map(int, re.findall(r">(\d+) things are not working</h1>", checks))
+
+    assert number == 1 + len(re.findall(r'<li><span class="bad"', checks)) > 1
+    for text in (checks, *(page.see(view).text for view in ("", "health", "costs"))):
+        assert told(text) == (number, number)
+    assert f">{number} things are not working</h1>" in page.see("health").text
+    keep("The walrus host listens on port 7070.")
+    assert f"{number - 1} more things are not working" in page.see("").text
 
 
 def test_what_is_archived_comes_back_and_what_was_forgotten_is_a_number(

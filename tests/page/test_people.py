@@ -129,9 +129,9 @@ def test_what_does_it_know(person: Person, house: House) -> None:
 
 def test_why_was_it_shown(person: Person) -> None:
     person.click(re.compile("How do we round"))
-    person.sees("20 found → 1 shown")
-    person.click("20 found → 1 shown ▸", role="button")
+    person.click("20 considered ▸", role="button")
     person.sees("rare words in common")
+    person.sees("and 18 more, less relevant")
 
 
 def test_why_was_it_silent(person: Person) -> None:
@@ -150,7 +150,7 @@ def test_what_would_be_shown(person: Person, house: House) -> None:
     person.tab.get_by_label("Prompt", exact=True).focus()
     person.type(PROMPT)
     person.click("Try it", role="button")
-    person.sees(" found · ")
+    person.sees(" considered · ")
     assert wrong_for_people(person.tab) == []
 
 

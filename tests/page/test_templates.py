@@ -90,7 +90,12 @@ def test_a_block_is_rendered_alone(environment: Environment) -> None:
 
 def test_what_was_considered_and_is_gone_is_not_named_by_its_id(environment: Environment) -> None:
     candidate = Candidate(0, "ep_0123456789ab", Verdict.SHOWN, 0.7, 0.2)
-    values = {"considered": [(candidate, "", [])], "reasons": REASONS, "link": rendering.make_link("/r", "")}
+    values = {
+        "considered": [(candidate, "", [])],
+        "others": 0,
+        "reasons": REASONS,
+        "link": rendering.make_link("/r", ""),
+    }
 
     shown = render(environment, "parts/candidates.html", values)
 

@@ -16,7 +16,7 @@ from processes import WAIT_SECONDS, wait_for
 
 from engram.enums import Actor, Importance, Kind, Scope, Status, Verdict
 from engram.memories.correct import correct_memory
-from engram.memories.save import save_memory
+from engram.memories.save import edit_stamp, save_memory
 from engram.models.engine.meta import put_meta
 from engram.models.engine.migrations import MADE_AT
 from engram.models.engine.transaction import Store
@@ -45,6 +45,8 @@ from tests.page.test_later_views import give_work
 
 #: Largest answer of a view, in bytes.
 MAX_HTML_BYTES = 20_000
+#: The field by which the form of a memory tells whether that has changed since.
+_SEEN = re.compile(r'name="seen" value="(\w+)"')
 
 
 @pytest.fixture
@@ -155,7 +157,7 @@ def test_a_session_shows_for_each_prompt_what_was_shown_or_why_nothing(page: Ser
     text = page.see("s", SESSION).text
 
     assert text.index(PROMPT) < text.index("● shown") + 200
-    assert "20 found → 1 shown" in text
+    assert "20 considered" in text
     assert QUIET in text
     assert "it has no topic to search for" in text
     (outcome,) = re.findall(rf"/s/{SESSION}/at/(\d+)", text)
@@ -181,6 +183,16 @@ def test_an_error_is_a_sentence_in_the_layout_of_every_page(page: ServedPage, li
         assert 'class="notice' not in reply.text
         assert "recall" not in reply.text
         assert re.search(r"<h1>Not found</h1>\n<p>[A-Z].*\.</p>", reply.text), path
+
+
+def test_a_damaged_memory_is_told_with_what_to_do(page: ServedPage, store: Store) -> None:
+    store.close()
+    damaged = page.settings.places.memory_db.read_bytes()[:4096].ljust(80_000, b"\xff")
+    page.settings.places.memory_db.write_bytes(damaged)
+
+    for shown in (page.see("health"), page.see("m"), page.ask(f"{page.access.root}/m", hx_request="true")):
+        assert shown.status == 400
+        assert re.search(r"memory.db is damaged: .*engram doctor</code> to see what to do", shown.text)
 
 
 def test_no_notice_names_a_memory_by_its_id(page: ServedPage, lived: Lived, store: Store) -> None:
@@ -246,7 +258,7 @@ def test_each_change_stands_in_history_as_the_users_and_is_undone(page: ServedPa
         "supersede": ({"successor": lived.other.episode_id}, (*before[:6], Status.SUPERSEDED)),
     }
     for name, (form, after) in changes.items():
-        changed = page.do("m", memory, name, **form)
+        changed = page.do("m", memory, name, **form, seen=edit_stamp(lived.fix))
         assert changed.status == 200, changed.text
         assert now() == after, name
         step = history_of(store, memory)[-1]
@@ -258,6 +270,44 @@ def test_each_change_stands_in_history_as_the_users_and_is_undone(page: ServedPa
         again = page.do("m", memory, "undo", str(step.id))
         assert again.status == 400
         assert "has been changed since" in again.text
+
+
+def test_a_form_that_was_opened_earlier_takes_no_other_change_back(
+    page: ServedPage, lived: Lived, store: Store
+) -> None:
+    fix, (first, second) = lived.fix, [page.see("m", lived.fix.episode_id, "edit").text for _ in range(2)]
+    form = {"summary": fix.summary, "content": fix.content, "scope": "project", "importance": "normal"}
+    seen = {"seen": _SEEN.findall(first)[0]}
+
+    assert page.do("m", fix.episode_id, "edit", **form | seen | {"summary": "Round up."}).status == 200
+    late = page.do("m", fix.episode_id, "edit", **form | seen | {"importance": "high"})
+
+    assert _SEEN.findall(second) == [seen["seen"]]
+    assert late.status == 400
+    assert "Nothing was saved" in late.text
+    kept = find_memory(store, fix.episode_id)
+    assert kept is not None
+    assert (kept.summary, kept.importance) == ("Round up.", Importance.NORMAL)
+    assert page.do("m", fix.episode_id, "edit", **form | {"seen": edit_stamp(kept), "importance": "high"}).status == 200
+
+
+@pytest.mark.parametrize("name", ["pin", "wrong"])
+def test_a_button_does_what_it_says_although_another_tab_was_first(
+    page: ServedPage, lived: Lived, store: Store, name: str
+) -> None:
+    memory = lived.fix.episode_id
+    for wanted, is_on in (("yes", True), ("no", False)):
+        assert f"/{name}?on={wanted}" in page.see("m", memory).text
+        first, second = (
+            page.ask(f"{page.access.root}/m/{memory}/{name}?on={wanted}", method="POST", form={}) for _ in range(2)
+        )
+
+        assert "/undo/" in first.text
+        assert second.status == 200
+        assert "/undo/" not in second.text
+        kept = find_memory(store, memory)
+        assert kept is not None
+        assert (kept.is_pinned if name == "pin" else kept.is_lowered) is is_on
 
 
 def test_nothing_is_changed_by_a_form_that_changes_nothing(page: ServedPage, lived: Lived, store: Store) -> None:

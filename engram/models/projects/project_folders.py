@@ -31,7 +31,7 @@ from engram.models.sessions.turn_changes import (
 )
 from engram.models.shown.listed import has_turns
 from engram.models.tables.memory_tables import IS_CURRENT
-from engram.models.tables.session_tables import NO_TITLE
+from engram.models.tables.session_tables import NO_TITLE, PROJECTS_BY_NAME
 from engram.models.work.work import LOG_IS_DUE, make_due, move_pauses, paused_scopes
 from engram.system.clock import day_of
 
@@ -415,7 +415,7 @@ def list_hints(store: Reader) -> list[ProjectHints]:
             read_at_ms=row.hints_at_ms,
             folders=tuple(folders.get(row.id, ())),
         )
-        for row in store.fetch(tables.Project.select().order_by(tables.Project.name))
+        for row in store.fetch(tables.Project.select().order_by(*PROJECTS_BY_NAME))
     ]
 
 

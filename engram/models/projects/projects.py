@@ -16,6 +16,7 @@ from engram.models import tables
 from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Store, Tx, asks_record, asks_records, asks_rows, asks_values
 from engram.models.shown.listed import holds_anything
+from engram.models.tables.session_tables import PROJECTS_BY_NAME
 from engram.models.work.work import move_pauses, paused_scopes
 from engram.paths import AT_SAME_PATH, path_of, spellings_of
 from engram.transcripts.git_files import DETACHED
@@ -220,12 +221,12 @@ def lose_folder(tx: Tx, project_id: int) -> None:
 @asks_records(PROJECTS)
 def list_projects() -> Query:
     """Return every project, by name, including empty ones."""
-    return PROJECTS.select().order_by(tables.Project.name)
+    return PROJECTS.select().order_by(*PROJECTS_BY_NAME)
 
 
 def list_held_projects(store: Reader) -> list[ProjectRow]:
     """Return the projects that contain anything, by name."""
-    return store.fetch_records(PROJECTS, PROJECTS.select().where(holds_anything()).order_by(tables.Project.name))
+    return store.fetch_records(PROJECTS, PROJECTS.select().where(holds_anything()).order_by(*PROJECTS_BY_NAME))
 
 
 @asks_rows(

@@ -19,7 +19,7 @@ from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.shown.injections import AT_START, WAS_SHOWN
 from engram.models.shown.listed import has_sessions, has_turns, holds_anything, was_in_project
 from engram.models.tables.memory_tables import IS_CURRENT
-from engram.models.tables.session_tables import IS_PROMPT
+from engram.models.tables.session_tables import IS_PROMPT, PROJECTS_BY_NAME
 from engram.models.work.work import WorkState
 from engram.system.clock import day_of
 from engram.transcripts.turns import Opening
@@ -103,7 +103,7 @@ def _projects_with_none(store: Reader, since_ms: int) -> tuple[str, ...]:
     prompts = turn.select(turn.id).where((turn.project == project.id) & _is_prompt_since(since_ms))
     is_kept = IS_CURRENT & (memory.kept_at_ms >= since_ms)
     memories = memory.select(memory.id).where((memory.project == project.id) & is_kept)
-    query = project.select(project.name).where(fn.EXISTS(prompts) & ~fn.EXISTS(memories)).order_by(project.name)
+    query = project.select(project.name).where(fn.EXISTS(prompts) & ~fn.EXISTS(memories)).order_by(*PROJECTS_BY_NAME)
     return tuple(store.fetch_values(query))
 
 
@@ -274,7 +274,9 @@ class ProjectTotals:
 def count_projects(store: Reader) -> list[ProjectTotals]:
     """Return the figures of each project that contains anything, by name; last, under "", those without a project."""
     project = tables.Project
-    query = project.select(project.name, *_project_figures(project.id)).where(holds_anything()).order_by(project.name)
+    query = (
+        project.select(project.name, *_project_figures(project.id)).where(holds_anything()).order_by(*PROJECTS_BY_NAME)
+    )
     totals = [ProjectTotals(**row._asdict()) for row in store.fetch(query)]
     row = store.fetch_first(Select(columns=[Value("").alias("name"), *_project_figures(None)]))
     rest = ProjectTotals(**row._asdict())

@@ -32,6 +32,10 @@ class Project(Table):
     hints_at_ms = IntegerField(default=0)
 
 
+#: The order in which people look for a project: capital letters make no difference.
+PROJECTS_BY_NAME = (Project.name.collate("NOCASE"), Project.name)
+
+
 class ProjectFolder(Table):
     identity = TextField(primary_key=True)
     #: No foreign key, because two projects may be merged in either order.

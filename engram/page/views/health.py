@@ -12,12 +12,16 @@ from engram.models.memories import memory_history
 from engram.models.memories.memory_records import Memory
 from engram.page.view import (
     Answer,
+    Checked,
     Notice,
     PageRequest,
     Route,
     View,
     ask_command,
+    count_broken,
+    frame_values,
     is_process,
+    list_needs,
     list_troubles,
     name_memories,
     number_in,
@@ -108,14 +112,26 @@ def show_checks(request: PageRequest) -> Answer:
     vitals = take_vitals(request.store, request.settings)
     told = {name for trouble in vitals.troubles() for name in (trouble.about, f"stage {trouble.about}")}
     fixes = list_fixes(checks, told)
+    bad = [fix for fix in fixes if fix.state is State.BAD]
+    troubles = len(list_troubles(vitals))
+    request.checked.broken = max(0, troubles + len(bad) - _count_quickly(request))
+    frame = frame_values(request.store, request.settings, request.checked)
     values = {
-        "bad": [fix for fix in fixes if fix.state is State.BAD],
+        "frame": frame,
+        "broken": count_broken(frame.needs),
+        "bad": bad,
         "doubtful": [fix for fix in fixes if fix.state is State.WARN],
         "settled": [fix for fix in fixes if fix.state is State.NOTE],
         "fine": [(_title(check), check["detail"]) for check in checks if check["state"] == State.OK],
-        "troubles": len(list_troubles(vitals)),
+        "troubles": troubles,
     }
     return Answer("parts/checks.html", values)
+
+
+def _count_quickly(request: PageRequest) -> int:
+    """Return how many things every view finds broken without the checks."""
+    vitals = take_vitals(request.store, request.settings, with_files=False)
+    return count_broken(list_needs(request.store, vitals, request.settings, Checked()))
 
 
 def list_fixes(checks: Sequence[Mapping[str, str]], told: Collection[str]) -> list[Fix]:
@@ -224,13 +240,17 @@ def show(request: PageRequest, notice: Notice | None = None) -> Answer:
     health = take_health(request.store, request.settings)
     late, prompts = late_of_days(request.store)
     runs = memory_history.list_runs(request.store, MAX_RUNS)
+    quickly, troubles = _count_quickly(request), list_troubles(health)
+    # Unread files are counted here alone.
+    request.checked.broken = max(request.checked.broken, len(troubles) - quickly)
     start = start_of(request.store, health, request.settings)
     values = {
         "health": health,
+        "broken": quickly + request.checked.broken,
         "flow": flow_of(health),
         "troubles": [
             (trouble, said(trouble), *((start, "") if is_process(trouble) else ("", capitalised(trouble.advice))))
-            for trouble in list_troubles(health)
+            for trouble in troubles
         ],
         "stage_names": STAGE_NAMES,
         "late": list(late.items()),

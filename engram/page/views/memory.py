@@ -11,7 +11,7 @@ from engram.errors import BadRequest
 from engram.forgetting.forget import forget_memory
 from engram.forgetting.forget_plan import preview_forget
 from engram.memories.correct import judge_memory, supersede_memory, take_back_judgement
-from engram.memories.save import edit_memory, pin_memory, require_memory
+from engram.memories.save import edit_memory, edit_stamp, pin_memory, require_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.branches import branch_remark
 from engram.models.memories.memory_history import Change
@@ -38,11 +38,16 @@ FORGET_SECONDS = 6
 
 
 def ask_edit(request: PageRequest) -> Answer:
-    return _detail(request, _memory(request), form="edit")
+    memory = _memory(request)
+    return _detail(request, memory, form="edit", seen=edit_stamp(memory))
 
 
 def edit(request: PageRequest) -> Answer:
-    """Change the fields that differ: text, importance or scope."""
+    """Change the fields that differ: text, importance or scope.
+
+    The form has every field as it was when the form was opened. If the memory has changed since, nothing is saved: the
+    fields that the user left alone would take that change back.
+    """
     memory, form = _memory(request), request.form
     summary, content = form.get("summary", "").strip(), form.get("content", "").replace("\r\n", "\n").strip()
     importance, scope = Importance.parse(form.get("importance", "")), Scope.parse(form.get("scope", ""))
@@ -54,19 +59,25 @@ def edit(request: PageRequest) -> Answer:
     }
     if all(value is None for value in changes.values()):
         return _detail(request, memory, notice=Notice("Nothing was changed."))
-    changed = edit_memory(request.store, memory.episode_id, redact, actor=Actor.USER, **changes)
+    changed = edit_memory(
+        request.store, memory.episode_id, redact, actor=Actor.USER, seen=form.get("seen", ""), **changes
+    )
     return _changed(request, changed, "Edited.")
 
 
 def pin(request: PageRequest) -> Answer:
-    memory = _memory(request)
-    changed = pin_memory(request.store, memory.episode_id, actor=Actor.USER, is_pinned=not memory.is_pinned)
-    return _changed(request, changed, "Pinned: every briefing begins with it." if changed.is_pinned else "Unpinned.")
+    memory, is_wanted = _memory(request), _is_wanted(request)
+    if memory.is_pinned == is_wanted:
+        return _changed(request, memory, "It is pinned." if is_wanted else "It is not pinned.", is_new=False)
+    changed = pin_memory(request.store, memory.episode_id, actor=Actor.USER, is_pinned=is_wanted)
+    return _changed(request, changed, "Pinned: every briefing begins with it." if is_wanted else "Unpinned.")
 
 
 def judge_wrong(request: PageRequest) -> Answer:
     """Judge a memory wrong, or withdraw that judgement."""
-    memory = _memory(request)
+    memory, is_wanted = _memory(request), _is_wanted(request)
+    if memory.is_lowered == is_wanted:
+        return _changed(request, memory, "It is marked wrong." if is_wanted else "It isn't marked wrong.", is_new=False)
     if memory.is_lowered:
         changed, _ = take_back_judgement(request.store, memory.episode_id, actor=Actor.USER)
         return _changed(request, changed, "It may be shown again.")
@@ -124,14 +135,23 @@ def forget(request: PageRequest) -> Answer | Redirect:
     return Answer("parts/forgetting.html", values, block="gone", is_change=True)
 
 
+def _is_wanted(request: PageRequest) -> bool:
+    """Return what the button asked for. It doesn't switch: another tab may have done the same before."""
+    return request.query.get("on") != "no"
+
+
 def _memory(request: PageRequest) -> Memory:
     return require_memory(request.store, request.path["episode_id"])
 
 
-def _changed(request: PageRequest, memory: Memory, sentence: str) -> Answer:
-    """Return the view of a memory after a change, with a notice that offers to undo the change."""
-    step = plan_undo(request.store, memory).change.id
-    notice = Notice(sentence, undo=("m", memory.episode_id, "undo", str(step)), target=request.target)
+def _changed(request: PageRequest, memory: Memory, sentence: str, *, is_new: bool = True) -> Answer:
+    """Return the view of a memory after a change, with a notice that offers to undo the change.
+
+    Args:
+        is_new: False if the memory was as wanted already, so that there is nothing to undo.
+    """
+    undo = ("m", memory.episode_id, "undo", str(plan_undo(request.store, memory).change.id)) if is_new else ()
+    notice = Notice(sentence, undo=undo, target=request.target)
     if request.target == "detail":
         return _detail(request, memory, notice=notice, is_change=True)
     return Answer("memory.html", {"memory": memory}, block="actions", notice=notice, is_change=True)

@@ -112,6 +112,7 @@ def show_candidates(request: PageRequest) -> Answer:
     ]
     values = {
         "considered": considered,
+        "others": max(0, outcome.candidates - len(considered)),
         "reasons": CANDIDATE_REASONS,
         "session_id": session_id,
         "session_title": _title(request.store, session_id),

@@ -76,7 +76,7 @@ def show(request: PageRequest) -> Answer:
             "shown_chart": day_chart(days, shown_by_day(store, days, project_id)),
             "days": [(at_ms, list(some)) for at_ms, some in groupby(events, lambda event: _noon_of(event.at_ms))],
             "more_kept": counts.kept - sum(event.kept is not None and event.at_ms >= today_ms for event in events),
-            "needs": list_needs(store, vitals, request.settings, with_folders=True),
+            "needs": list_needs(store, vitals, request.settings, request.checked, with_folders=True),
             "start": repair_of(store, vitals, request.settings) if is_empty else "",
             "claude_folder": str(request.settings.projects_folder),
             "has_files": bool(list_standing_files(store)),

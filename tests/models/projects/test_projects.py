@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engram.models.engine.transaction import Store
-from engram.models.projects.project_folders import link_folder, rename_project
+from engram.models.projects.project_folders import link_folder, list_hints, rename_project
 from engram.models.projects.projects import (
     ensure_project,
     find_project,
@@ -26,6 +26,16 @@ def test_a_project_is_made_once_and_found_by_name_identity_and_row(store: Store)
     assert find_project(store, "harbor") == find_project(store, "/dev/harbor") == project_by_id(store, made.id) == made
     assert find_project(store, "pier") is None
     assert list_projects(store) == [made]
+
+
+def test_projects_are_listed_as_people_sort_names(store: Store) -> None:
+    with store.transaction() as tx:
+        for name in ("pier", "Harbor", "anchor", "Mole"):
+            ensure_project(tx, f"/dev/{name}", name)
+
+    names = ["anchor", "Harbor", "Mole", "pier"]
+    assert [project.name for project in list_projects(store)] == names
+    assert [hints.project.name for hints in list_hints(store)] == names
 
 
 def test_a_name_is_not_an_identity(store: Store) -> None:
