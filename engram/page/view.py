@@ -24,6 +24,7 @@ from engram.models.projects.projects import ProjectRow, list_held_projects, proj
 from engram.models.search.memory_lists import suspect_memories
 from engram.models.sessions.sessions import list_sessions, sessions_of
 from engram.models.shown.usage import late_since
+from engram.models.work.work import TASKS_SCOPE, current_pauses
 from engram.reports.health import Trouble, Vitals, is_unconnected, take_vitals
 from engram.settings import Settings
 from engram.system.lazy_regex import lazy_regex
@@ -285,6 +286,10 @@ class FrameValues:
     needs: tuple[Need, ...]
     #: How many of today's answers arrived after their hook had exited, in words; "" for none.
     late: str
+    #: Whether Engram is running or paused, in words.
+    state: str
+    #: True if it is paused.
+    is_paused: bool
     #: When the page was rendered, in milliseconds since 1970; later items are news.
     now_ms: int
     #: True if single letters act as keyboard shortcuts.
@@ -297,7 +302,7 @@ class FrameValues:
     @property
     def sentence(self) -> str:
         if not self.troubles:
-            return "Engram is running"
+            return self.state
         first, *others = self.troubles
         more = f" (and {sum(need.number for need in others)} more)" if others else ""
         return f"{first.text.split(': ')[0].split('. ')[0]}{more}"
@@ -307,14 +312,25 @@ class FrameValues:
         return sum(need.number for need in self.needs if need.path == path)
 
 
+def state_of(store: Store) -> tuple[str, bool]:
+    """Return whether Engram is running or paused, in words, and True if it is paused; a project's pause is its own."""
+    pauses = current_pauses(store)
+    if "" in pauses:
+        return "Engram is paused", True
+    return ("The worker is paused", True) if TASKS_SCOPE in pauses else ("Engram is running", False)
+
+
 def frame_values(store: Store, settings: Settings, checked: Checked) -> FrameValues:
     """Collect the values of a view's frame, in a few milliseconds for a memory of any size."""
     vitals = take_vitals(store, settings, with_files=False)
     late = sum(late_since(store, day_spans(store.now_ms(), 1)[0][0]).values())
+    state, is_paused = state_of(store)
     return FrameValues(
         projects=tuple(list_held_projects(store)),
         needs=tuple(list_needs(store, vitals, settings, checked)),
         late=f"{number_of(late, 'answer')} came too late today" if late else "",
+        state=state,
+        is_paused=is_paused,
         now_ms=store.now_ms(),
         has_letters=settings.page_letters,
     )

@@ -28,12 +28,12 @@ from engram.models.sessions.sessions import set_session_title
 from engram.models.work import work
 from engram.models.work.spend import Caps, reserve, settle
 from engram.models.work.task_runs import RunState, begin_task_run, end_task_run
-from engram.models.work.work import TASKS_SCOPE, WorkState, find_work, make_due, paused_scopes
+from engram.models.work.work import FOREVER_MS, TASKS_SCOPE, WorkState, find_work, make_due, paused_scopes
 from engram.notes.user_files import read_standing_files
 from engram.page.views import decide, health
 from engram.page.views.health import TITLES, list_fixes
 from engram.redaction import redact
-from engram.reports.health import STAGE_NAMES
+from engram.reports.health import STAGE_NAMES, Vitals
 from engram.reports.settings_report import explained_settings
 from engram.settings import Settings
 from engram.transcripts.agents import Title, TitleRank
@@ -393,6 +393,18 @@ def test_checks_previews_and_purges_are_those_of_the_commands(
     assert "engram purge --archived 0 --yes" in purge
     assert command("purge", "--archived", "0")["count"] == 1
     assert page.see("gone", "purge", days="many").status == 400
+
+
+def test_every_view_says_that_it_is_paused(page: ServedPage, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Vitals, "troubles", lambda _: [])
+    for scope, told in (("", "Engram is paused"), (TASKS_SCOPE, "The worker is paused")):
+        work.pause(store, scope, FOREVER_MS)
+        assert f"⏸</span> {told}</a>" in page.see("costs").text
+        assert f">{told}</h1>" in page.see("health").text
+        work.resume(store, scope)
+    work.pause(store, "/dev/harbor", FOREVER_MS)
+    assert "✓</span> Engram is running</a>" in page.see("costs").text
+    assert ">Engram is running</h1>" in page.see("health").text
 
 
 def test_every_view_says_how_many_things_the_checks_found_broken(page: ServedPage, keep: Keep) -> None:

@@ -80,6 +80,14 @@ def test_own_assets_load_nothing_from_elsewhere_and_vendored_ones_are_as_publish
     assert sum(len(asset.read()) for asset in ASSETS.values()) <= 70_000
 
 
+def test_no_output_of_a_macro_is_escaped_twice() -> None:
+    """It is markup: ``line`` would take it for plain text, and show ``R&amp;D``."""
+    macros = re.findall(r"{% macro (\w+)", (TEMPLATES / "parts/macros.html").read_text(encoding="utf-8"))
+    called = re.compile(rf"\b(?:{'|'.join(macros)})\([^(){{}}]*\)\|line")
+
+    assert not [name for name in ALL if called.search((TEMPLATES / name).read_text(encoding="utf-8"))]
+
+
 def test_a_block_is_rendered_alone(environment: Environment) -> None:
     values = {"told": [("No <b>.", None)], "nonce": "n", "link": rendering.make_link("/r", "")}
 

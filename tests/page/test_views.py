@@ -291,6 +291,23 @@ def test_a_form_that_was_opened_earlier_takes_no_other_change_back(
     assert page.do("m", fix.episode_id, "edit", **form | {"seen": edit_stamp(kept), "importance": "high"}).status == 200
 
 
+def test_a_form_keeps_the_hidden_characters_of_a_text_that_nobody_touched(
+    page: ServedPage, store: Store, keep: Callable[..., Memory]
+) -> None:
+    memory = keep("The \u202ehost\u202c is down \U0001f469\u200d\U0001f4bb today.", content="It\u200b broke.\r\nTwice.")
+    text = page.see("m", memory.episode_id, "edit").text
+    shown = [html.unescape(field) for field in re.findall(r"<textarea[^>]*>(.*?)</textarea>", text, re.DOTALL)]
+    form = {"summary": shown[0], "content": shown[1], "scope": memory.scope, "seen": edit_stamp(memory)}
+
+    reply = page.do("m", memory.episode_id, "edit", **form, importance="high")
+
+    assert "⟨U+202E⟩" in shown[0]
+    assert reply.status == 200, reply.text
+    kept = find_memory(store, memory.episode_id)
+    assert kept is not None
+    assert (kept.summary, kept.content, kept.importance) == (memory.summary, memory.content, Importance.HIGH)
+
+
 @pytest.mark.parametrize("name", ["pin", "wrong"])
 def test_a_button_does_what_it_says_although_another_tab_was_first(
     page: ServedPage, lived: Lived, store: Store, name: str

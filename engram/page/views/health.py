@@ -27,6 +27,7 @@ from engram.page.view import (
     number_in,
     said,
     start_of,
+    state_of,
 )
 from engram.reports.engram_checks import State
 from engram.reports.health import STAGE_NAMES, Health, StageHealth, take_health, take_vitals
@@ -247,6 +248,7 @@ def show(request: PageRequest, notice: Notice | None = None) -> Answer:
     values = {
         "health": health,
         "broken": quickly + request.checked.broken,
+        "state": state_of(request.store)[0],
         "flow": flow_of(health),
         "troubles": [
             (trouble, said(trouble), *((start, "") if is_process(trouble) else ("", capitalised(trouble.advice))))

@@ -19,7 +19,7 @@ from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.sessions.passage_rows import is_quotation_id, require_quotation
 from engram.models.sessions.prompt_outcomes import Outcome
 from engram.models.sessions.recent_work import prompt_near
-from engram.page.rendering import feature_bars, title_and_rest
+from engram.page.rendering import feature_bars, spell_hidden, title_and_rest
 from engram.page.view import Answer, Notice, PageRequest, Redirect, Route, View, assistants_of, name_memories, number_in
 from engram.recollection.why import why_memory
 from engram.redaction import redact
@@ -49,11 +49,13 @@ def edit(request: PageRequest) -> Answer:
     fields that the user left alone would take that change back.
     """
     memory, form = _memory(request), request.form
+    # The form shows hidden characters spelled out; a text that nobody touched keeps them.
+    shown_summary, shown_content = spell_hidden(memory.summary).strip(), spell_hidden(memory.content).strip()
     summary, content = form.get("summary", "").strip(), form.get("content", "").replace("\r\n", "\n").strip()
     importance, scope = Importance.parse(form.get("importance", "")), Scope.parse(form.get("scope", ""))
     changes: dict[str, Any] = {
-        "summary": summary if summary != memory.summary else None,
-        "content": content if content != memory.content.strip() else None,
+        "summary": summary if summary != shown_summary else None,
+        "content": content if content != shown_content else None,
         "importance": importance if importance is not memory.importance else None,
         "scope": scope if scope is not memory.scope else None,
     }
