@@ -239,6 +239,33 @@ def test_a_copy_of_the_hub_that_is_put_back_twenty_times_heals(hub: Hub, make_ma
     assert third.said() == laptop.said() == desktop.said()
 
 
+def test_a_machine_that_was_away_until_the_hub_dropped_its_mark_brings_nothing_back(
+    hub: Hub, make_machine: Make
+) -> None:
+    laptop, desktop = make_machine("laptop"), make_machine("desktop")
+    laptop.join(hub, hub.invite("Ada"))
+    kept, gone, pinned = (laptop.save(text) for text in ("Kept.", "Forgotten.", "Forgotten, too."))
+    laptop.sync()
+    desktop.join(hub, laptop.code())
+    desktop.sync()
+    desktop.edit(gone.episode_id, "Edited while away.")
+    pin_memory(desktop.store, pinned.episode_id, actor=Actor.USER)
+    desktop.save("Said while away.")
+    for memory in (gone, pinned):
+        laptop.forget(memory.episode_id)
+    laptop.edit(kept.episode_id, "Kept, and edited.")
+    laptop.sync()
+    with hub.database.service() as connection:
+        connection.execute(b"DELETE FROM hub.mark WHERE seq < (SELECT max(seq) FROM hub.mark)")
+
+    for machine in (desktop, laptop, desktop):
+        machine.sync()
+
+    assert laptop.said() == desktop.said()
+    assert laptop.texts() == {"Kept, and edited.", "Said while away."}
+    assert len(hub.rows("SELECT 1 FROM hub.device")) == 2
+
+
 def test_what_another_machine_sealed_with_the_former_key_reaches_a_machine_that_has_only_the_new_one(
     hub: Hub, make_machine: Make
 ) -> None:

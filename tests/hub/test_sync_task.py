@@ -42,7 +42,7 @@ def test_one_process_makes_a_round_at_a_time_and_a_hub_that_is_down_is_named(hub
     with hub.database.service() as connection:
         connection.execute("UPDATE hub.device SET gone_at = now()")
     outcome, has_changed = sync_under_lease(runtime, is_forced=True)
-    assert "join the hub again" in outcome
+    assert "run `engram hub leave`, then join the hub again" in outcome
     assert not has_changed
     assert any("join the hub again" in stage.last_error for stage in list_stages(laptop.store) if stage.name == "hub")
 

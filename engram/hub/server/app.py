@@ -381,7 +381,8 @@ async def _answer(service: Service, request: Request, what: str) -> tuple[int, b
             return 200, to_bytes(await run_in_threadpool(_JSON[what], service, asker, from_bytes(body))), device
         raise NotFound("there is no such request")
     except Unknown:
-        return 401, _error("the hub does not know this machine, or has shut it out: join the hub again"), device
+        told = "the hub does not know this machine, or has shut it out"
+        return 401, _error(f"{told}: run `engram hub leave`, then join the hub again"), device
     except RequestRefused as error:
         return error.status, _error(str(error)), device
     except IsCopy:
