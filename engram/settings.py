@@ -179,8 +179,8 @@ class Settings:
         "gpt-5-nano=0.05/0.40",
         "gpt-5-mini=0.25/2.00",
     )
-    #: Seconds without data after which a call to OpenAI or a compatible server is given up.
-    llm_timeout_seconds: float = 30.0
+    #: Seconds without data after which a call to OpenAI or a compatible server is given up; an answer is sent whole.
+    llm_timeout_seconds: float = 180.0
 
     # Other machines: how changes arrive from the machines that share this memory.
     #: Keep a request open at each joined hub, so that changes on other machines arrive at once. If false, the worker

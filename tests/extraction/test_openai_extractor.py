@@ -448,14 +448,28 @@ def test_a_request_that_is_too_large_for_the_server_is_split(bench: Bench) -> No
     assert [one.turn_keys for one in bench.propose(turn(1), turn(2))] == [("t1",), ("t2",)]
 
 
-def test_a_server_that_knows_no_schema_is_asked_in_a_simpler_way_from_then_on(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    ("body", "state"),
+    [
+        ("{}", "400 Bad Request"),
+        # As llama.cpp refused it once.
+        (
+            '{"error": {"message": "response_format type must be one of \\"text\\"", "type": "server_error"}}',
+            "500 Oops",
+        ),
+    ],
+)
+def test_a_server_that_knows_no_schema_is_asked_in_a_simpler_way_from_then_on(
+    bench: Bench, body: str, state: str
+) -> None:
+    refusal = http(body, state)
     formats: list[str | None] = []
     efforts: list[str | None] = []
 
     def reply(body: dict[str, Any]) -> bytes:
         formats.append((body.get("response_format") or {}).get("type"))
         efforts.append(body.get("reasoning_effort"))
-        return http("{}", "400 Bad Request") if formats[-1] else chat(answer())
+        return refusal if formats[-1] else chat(answer())
 
     bench.server.reply = reply
     bench.propose(turn(1))
@@ -549,6 +563,22 @@ def test_a_call_whose_time_is_over_before_it_is_sent_is_tried_again(bench: Bench
 
     with pytest.raises(RetryLater):
         bench.propose(turn(1))
+
+
+@pytest.mark.parametrize(("seconds", "total"), [(180.0, 360.0), (250.0, 500.0), (1_000.0, 600.0)])
+def test_a_slow_server_of_ones_own_is_waited_for_as_long_as_is_set(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, seconds: float, total: float
+) -> None:
+    limits = []
+    real = openai_provider.ending
+    monkeypatch.setattr(openai_provider, "ending", lambda http, limit: limits.append(limit) or real(http, limit))
+    bench.made = bench.extractor(llm_timeout_seconds=seconds)
+
+    bench.propose(turn(1))
+
+    assert limits == [total]
+    assert bench.made.model.provider._client[1].timeout.read == seconds  # type: ignore[attr-defined]
+    assert bench.made.model.provider._client[1].timeout.connect == 30.0  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("part", ["head", "body"])

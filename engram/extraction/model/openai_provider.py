@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 #: Maximum size of an answer, in bytes.
 MAX_ANSWER_BYTES = 8_000_000
 #: Maximum duration of a call, in seconds, regardless of the settings.
-MAX_CALL_SECONDS = 60.0
+MAX_CALL_SECONDS = 600.0
+#: Maximum wait for a connection, in seconds.
+MAX_CONNECT_SECONDS = 30.0
 
 
 def make_client(
@@ -48,7 +50,8 @@ def make_client(
     """Return a client that follows no redirects and stops reading an endless answer.
 
     Args:
-        wait_seconds: maximum wait for a connection, and for the next bytes.
+        wait_seconds: maximum wait for the next bytes, and for a connection if that is shorter than
+            ``MAX_CONNECT_SECONDS``.
         total_seconds: maximum time from the answer's first byte to its last; ``ending`` bounds the whole call.
         transport: makes the connections; None to use the proxies of the environment.
     """
@@ -59,12 +62,18 @@ def make_client(
         response.stream = _bounded_stream(response.stream, total_seconds)
 
     return httpx2.Client(
-        timeout=httpx2.Timeout(wait_seconds),
+        timeout=_timeout(wait_seconds),
         follow_redirects=False,
         transport=transport,
         headers={"accept-encoding": "identity"},
         event_hooks={"response": [bound]},
     )
+
+
+def _timeout(wait_seconds: float) -> httpx2.Timeout:
+    import httpx2
+
+    return httpx2.Timeout(wait_seconds, connect=min(wait_seconds, MAX_CONNECT_SECONDS))
 
 
 def _bounded_stream(inner: httpx2.SyncByteStream, total_seconds: float) -> httpx2.SyncByteStream:
@@ -113,6 +122,8 @@ def ending(client: httpx2.Client, total_seconds: float) -> Iterator[threading.Ev
 _OPENAI = "https://api.openai.com/v1"
 #: HTTP status codes for which a smaller request may succeed.
 _UNFIT = (400, 413, 422)
+#: Names of the optional parts of a request. Some servers answer 500 to a part that they don't support.
+_PARTS = lazy_regex(r"\b(?:response_format|json_schema|json_object|grammar|reasoning_effort)\b")
 #: HTTP status codes for a wrong key, model or address.
 _HOPELESS = (401, 402, 403, 404, 405)
 #: Name of the limit on an answer's length in chat completions, and its name for models that think.
@@ -162,8 +173,8 @@ class OpenAIProvider:
             settings: model, server and time limit.
             api_key: the key; "" for servers that need none.
             transport: for tests; None uses the network.
-            total_seconds: maximum duration of a call; by default, twice the time limit in the settings, but at most 60
-                s.
+            total_seconds: maximum duration of a call; by default, twice the time limit in the settings, but at most
+                ``MAX_CALL_SECONDS``.
         """
         self._settings = settings
         total = total_seconds or min(2 * settings.llm_timeout_seconds, MAX_CALL_SECONDS)
@@ -311,7 +322,7 @@ def _refusal(error: Any) -> Exception:
     """Return the error for an HTTP status other than 200."""
     state = int(error.status_code)
     reason, said = f"the model's server answered {state}", _said(error.body)
-    if state in _UNFIT:
+    if state in _UNFIT or (state >= 500 and _PARTS.search(said)):
         return Unfit(reason + said)
     if 300 <= state < 400:
         place = "".join(filter(str.isprintable, error.response.headers.get("location", "")))
@@ -361,7 +372,7 @@ def _openai_client(
         base_url=settings.llm_base_url or _OPENAI,
         organization="",
         project="",
-        timeout=settings.llm_timeout_seconds,
+        timeout=_timeout(settings.llm_timeout_seconds),
         max_retries=0,
         http_client=http,
     )
