@@ -33,8 +33,9 @@ from engram.models.sessions.stored_turns import LOCAL_PREFIX, StoredTurn, load_t
 from engram.models.sessions.turn_changes import take_for_prompt
 from engram.system import process_limits
 from engram.text.words import content_words, prefixes
+from engram.transcripts.message_elements import is_persons_element, persons_elements, typed_words
 from engram.transcripts.registry import speaker_at
-from engram.transcripts.speaker import Speaker, is_persons_element, persons_elements, typed_words
+from engram.transcripts.speaker import Speaker
 from engram.transcripts.turns import Role, Turn
 from engram.trust.display import number_of
 from engram.trust.voice import typed_text

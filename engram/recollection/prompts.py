@@ -23,8 +23,8 @@ from engram.settings import Settings
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import MAX_QUERY_CHARS, overlap, stems, topic_words
 from engram.transcripts.json_values import PICTURE
+from engram.transcripts.message_elements import is_interruption, typed_words
 from engram.transcripts.project import is_excluded
-from engram.transcripts.speaker import is_interruption, typed_words
 from engram.vaults import is_excluded_by_vault
 
 if TYPE_CHECKING:

@@ -201,6 +201,9 @@ class StoredTurns(Protocol):
     def is_stored(self, session_id: str) -> bool:
         """Return True if anything from the given session, which need not be the one being read, is stored."""
 
+    def project_folders(self) -> Sequence[str]:
+        """Return the folders of all known projects."""
+
     def prompt_times(self, from_ms: int, to_ms: int) -> Sequence[int]:
         """Return the times of the stored prompts of other sessions within a span, including both ends."""
 

@@ -111,7 +111,18 @@ _MAIL_FOOTER = lazy_regex(
 )
 _SIGNATURE_MARK = lazy_regex(r"--\s*$")
 #: "Anna: …" is a conversation if a name occurs twice; words that serve as headings are not names.
-_SPEAKER = lazy_regex(r"\s*@?(?P<name>[^\W\d_a-z][\w.'-]{0,20}(?: [^\W\d_a-z][\w.'-]{1,20})?):\s+\S")
+_SPEAKER = lazy_regex(r"\s*@?(?P<name>[^\W\d_a-z][\w.'-]{0,20}(?: [^\W\d_a-z][\w.'-]{1,20})?)\s?(?::\s+|：\s*)\S")
+#: A request about what several people said, next to a conversation in which each of them speaks only once.
+_ABOUT_TALK = lazy_regex(
+    r"(?i).{0,60}(?:\b(?:summari[sz]e|sum (?:\w+ )?up|tl;?dr|who(?:['’]s| is| are) right|what do you (?:think|say)|"
+    r"agree\?|your (?:take|opinion|view)|what \w+ said|(?:discussion|conversation|chat)\W*$|"
+    r"fass\w*\b.*\bzusammen|was (?:meinst|sagst|hältst) du|wer hat recht|deine meinung|"
+    r"résum\w+|qu['’]en penses|qui a raison|ton avis|resum\w+|qué (?:opinas|piensas|te parece)|quién tiene razón|"
+    r"riassum\w+|(?:che|cosa) ne pensi|chi ha ragione|o que (?:achas|você acha)|quem tem razão|"
+    r"vat\b.*\bsamen|wat vind je|wie heeft gelijk|podsumuj|co (?:sądzisz|myślisz)|kto ma rację|"
+    r"подытож\w*|резюмируй|обобщи|что (?:скажешь|думаешь)|кто прав)(?!\w)|要約|まとめて|どう思|总结|怎么看|"
+    r"你觉得|谁对|요약|어떻게 생각)"
+)
 #: The same with names in any case, as in chats with nicknames.
 _NAMED = lazy_regex(r"@?(?P<name>[^\W\d_][\w.-]{1,20}):\s+\S")
 _LABEL = lazy_regex(
@@ -244,7 +255,18 @@ def _speakers(lines: Sequence[str]) -> set[int]:
     named = [(number, match["name"]) for number, line in enumerate(lines) if (match := _SPEAKER.match(line))]
     named = [(number, name) for number, name in named if not _LABEL.fullmatch(name)]
     names = [name for _, name in named]
-    return {number for number, _ in named} if len(set(names)) < len(names) else _answered(lines)
+    if len(set(names)) < len(names):
+        return {number for number, _ in named}
+    return _answered(lines) or _asked_about([number for number, _ in named], lines)
+
+
+def _asked_about(named: Sequence[int], lines: Sequence[str]) -> set[int]:
+    """Return consecutive lines with a name each if the next line with text above or below them asks about them."""
+    if len(named) < 2 or named[-1] - named[0] != len(named) - 1:
+        return set()
+    above = next((line for line in reversed(lines[: named[0]]) if line.strip()), "")
+    below = next((line for line in lines[named[-1] + 1 :] if line.strip()), "")
+    return set(named) if _ABOUT_TALK.match(above) or _ABOUT_TALK.match(below) else set()
 
 
 def _answered(lines: Sequence[str]) -> set[int]:

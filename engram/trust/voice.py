@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import NamedTuple
 
 from engram.system.cached import cached_by_text
 from engram.system.lazy_regex import lazy_regex
+from engram.trust.lead_ins import asks_about, begins_in_first_person, introduces, is_correspondence
 from engram.trust.pasted_letters import letter_spans
+from engram.trust.pasted_shapes import begins_sentence, is_markup, shape_end
 from engram.trust.relayed import relayed_in
 
 #: A line with more characters than this counts as pasted.
@@ -43,7 +45,9 @@ _LOG = lazy_regex(
     r"are|never|always|stays?|go(?:es)?)\b)|(?:WARN(?:ING)?|ERROR|FATAL|FAILED|PASSED)(?:\s{2,}| \S+[/:.])\S)|(?:info|"
     r"warn|warning|error|debug|fatal|trace|notice|panic|exception|failed|fail|err!?)\b\s*[:\[(|]|"
     r"(?:uncaught (?:\(in promise\) )?)?[\w.$]*(?:error|exception|warning)\b\s*:|\d+ (?:passed|"
-    r"failed)(?:, \d+ \w+)* in \d[\d.]* ?s|npm (?:err|warn)|traceback \(most|caused by|file \"[^\"]*\", line \d|"
+    r"failed)(?:, \d+ \w+)* in \d[\d.]* ?s|npm (?:err|warn)|traceback \(most|caused by|exception in thread\b|"
+    r"unhandled (?:exception|(?:promise )?rejection)\b\.?[ :]|(?:php )?(?:fatal|parse) error:|commit [0-9a-f]{12,40}\b|"
+    r"(?-i:(?:Normal|Warning)\s{2,}\S)|file \"[^\"]*\", line \d|"
     r"at [\w$.<>\[\] /]+\s?\(|at (?:async )?\S+:\d+|goroutine \d|\S+\.(?:py|js|mjs|ts|tsx|jsx|go|rs|java|c|cc|cpp|h|"
     r"rb|php|cs|swift|kt|ex|exs|vue):\d+|\S+\.go:\d|e\s{3}|={3,}|-{4,}|_{4,}|\*{4,}|[✓✗✘✔✖❌✅☐☑☒●⎿⏺✻✽✶✢✦❯›│┌└├╭╰|])"
 )
@@ -69,96 +73,6 @@ _SENT = lazy_regex(r"(?i)\s*\[(?:[^\]\n]{0,80}\bsent to claude\b|review comment 
 _VALUES = lazy_regex(r"\s*[^\s,;\t][^,;\t\n]*(?:[,;\t][^\s,;\t][^,;\t\n]*)+\s*$")
 _TABLE_ROWS = 3
 _HEADING = lazy_regex(r"#{1,6} \S|[=-]{3,}\s*$|\s{0,6}(?:[-*+]\s+|\d+[.)]\s+)?\*\*[^*\n]{2,80}\*\*")
-#: A lead-in that states a purpose, such as "to understand:", and so introduces no paste.
-_PURPOSE = lazy_regex(
-    r"(?i)\b(?:to|please|and)\s+(?:understand|know|do|ensure|check|verify|make|add|change|fix|implement|create|"
-    r"update|consider)(?:\s+(?:the following|this|it|that|sure))?\s*:\s*$"
-)
-#: A request about a text that follows, on several lines.
-_REQUEST = lazy_regex(
-    r"(?i)[^\n]{0,40}\b(?:summari[sz]e|review|explain|translate|rewrite|proofread|improve|convert|parse|format|"
-    r"analy[sz]e|check|read|look at|what does|what is|what do you|thoughts on|opinion on|is|are|about|have|got|"
-    r"found)\b[^\n]{0,60}\b(?:this|these|below|following|attached)\b[^\n]{0,40}$"
-)
-#: A lead-in to a text whose unquoted lines answer the quoted ones.
-_CORRESPONDENCE = lazy_regex(r"(?i)\b(?:e-?mail|mail|message|reply|answer|thread|letter|nachricht|antwort)")
-#: A separator line, and a request whose text may follow below it.
-_SEPARATOR = lazy_regex(r"\s{0,3}([-=_*~])\1{2,}\s*$")
-_SEPARATED = lazy_regex(
-    r"(?i)(?:[^\n]{0,80}\b(?:please|can you|could you|you to|help me)(?: \w+)? |\W*)(?:summari[sz]e|review|explain|"
-    r"translate|proofread|analy[sz]e|answer|reply to) (?:this|that|these|it)\b(?! (?:before|when))"
-)
-_REQUESTED_LINES = 3  # with fewer lines of text after it, such a request does not introduce pasted text
-#: A request about a text that follows, however short: "translate to German".
-_TEXT_REQUEST = lazy_regex(
-    r"(?i)\s*(?:(?:please|pls|can you|could you) )*(?:translate|proofread|paraphrase|rephrase|reword|tl;?dr|eli5|"
-    r"(?:check|fix) (?:the )?(?:grammar|spelling))(?: (?:this|it|that|please|for me))*(?: (?:in)?to \w+| in \w+)?"
-    r"(?: please)?\s*[?:.!]{0,3}\s*$"
-)
-_POINTS = lazy_regex(r"(?i)\b(?:this|it|that)\b|:\s*$")  # words in such a request that point to the text
-#: Beginnings of rules. A rule directly below such a request is the user's own unless the request points to the text.
-_BEGINS_RULE = lazy_regex(
-    r"(?i)\s*(?:[-*+]\s+)?(?:(?:and|also|please|ok(?:ay)?|important|note)[,:]?\s+)*(?:from (?:now|here|today)|"
-    r"(?:going|moving) forward|in (?:the )?future|always|never|remember|do(?:n['’]t| not)|(?:every|each) time|whenever|"
-    r"(?:our|my) \w+|ab (?:jetzt|sofort|heute)|künftig|immer|nie(?:mals)?|à partir de|désormais|dorénavant|toujours|"
-    r"jamais|a partir de|(?:de|desde) ahora|siempre|nunca|d['’]ora in|sempre|vanaf nu|altijd|nooit)\b"
-)
-_LEAD_IN = lazy_regex(
-    r"(?i)(?:\b(?:here(?:'s|’s| is| are| comes)(?! (?:my|our) (?:rules?|preferences?|conventions?|requirements?|"
-    r"wishes)| (?:what|how|the way) (?:i|we)(?:['’]d)? (?:want|need|expect|like|prefer|work|do)\b)|below(?: is| are)?|"
-    r"attached|pasted?|quot(?:e|ing)|forwarded|copied|for reference|fyi|gives?|shows?|prints?|returns?|contains?|"
-    r"reads?|outputs?|i (?:get|got|see|found)|what i (?:get|got|see)|context|contents?)\b[^\n]{0,120}|\b(?:files?|"
-    r"outputs?|logs?|errors?|messages?|e-?mails?|issue|ticket|comments?|readme|docs?|documentation|page|response|reply|"
-    r"transcript|trace|stack ?trace|stack ?overflow|text|snippet|code|review|feedback|spec|plan|diff|patch|excerpt|"
-    r"passage|contract|clause|article|post|thread|slack|config|description|report|results?|"
-    r"(?:notes?|paragraphs?|chapters?|handbook|manual|minutes) (?:from|of|in|by)|(?:has|have) this paragraph|"
-    r"instructions? (?:from|of|in|by)|policy|guide|prompt|rules? (?:from|of|in|by)|claude\.md|agents\.md)\b[^\n]{0,60}|"
-    r"\b(?:says?|said|wrote|writes|replied|answered|told (?:me|us)|suggest(?:s|ed)|recommend(?:s|ed)|asks?|asked|"
-    r"wants)\b[^\n]{0,40}):\s*$"
-)
-#: The user's own wishes ("meine Regeln"); a line that introduces them is not a lead-in.
-_OWN_WISHES = lazy_regex(
-    r"(?i)\b(?:meine?r?|unsere?|mes|nos|mis|nuestr[oa]s|(?:le )?mie|(?:i )?miei|nostr[ei]|(?:as )?minhas|(?:os )?meus|"
-    r"noss[oa]s)\s+(?:regeln|wünsche|vorgaben|règles|souhaits|préférences|reglas|preferencias|regole|preferenze|"
-    r"regras|preferências)\b"
-)
-#: Lead-ins in German, French, Spanish, Italian and Portuguese.
-_LEAD_IN_ELSEWHERE = lazy_regex(
-    r"(?i)(?:\b(?:hier(?: (?:ist|sind|kommt|kommen|der|die|das|ein|eine))?|anbei|unten|folgendes|voici|voilà|"
-    r"ci-dessous|aquí|abajo|ecco|qui|di seguito|aqui|abaixo|segue|eis)\b[^\n]{0,120}|\b(?:readme|wiki|doku\w*|handbuch|"
-    r"anleitung|fehler\w*|ausgabe|meldung|nachricht|e-?mail|ticket|kommentar\w*|protokoll|antwort|seite|text|"
-    r"beschreibung|vertrag|fichier|erreur|sortie|message|courriel|commentaires?|réponse|page|texte|consigne|auszug|"
-    r"zitat|extrait|citation|contrat|extracto|cita|contrato|trecho|excerto|estratto|brano|citazione|contratto|archivo|"
-    r"fichero|salida|mensaje|correo|comentarios?|respuesta|página|texto|documento|errore|messaggio|commento|risposta|"
-    r"pagina|testo|arquivo|ficheiro|erro|mensagem|comentários?|resposta)\b[^\n]{0,60}|\b(?:sagt|sagte|schreibt|schrieb|"
-    r"steht|meint|geschrieben|geschickt|gesendet|dit|écrit|envoyé|dice|dijo|escribió|escrito|pone|mandó|envió|enviado|"
-    r"scrive|scritto|detto|mandato|inviato|diz|disse|escreveu|mandou|enviou)\b[^\n]{0,40})\s?:\s*$"
-)
-#: The same in Dutch, Polish, Russian, Japanese and Chinese.
-_LEAD_IN_FARTHER = lazy_regex(
-    r"(?i)^[^\n]{0,40}(?:\b(?:hieronder|hier is|bericht|mail|e-mail|ticket|reactie|wiadomość|oto|poniżej|komentarz|"
-    r"zgłoszenie|переслано|сообщение|письмо|вот|ниже|комментарий|тикет)\b|転送|メール|メッセージ|以下|引用|チケット|"
-    r"コメント|转发|转自|以下|邮件|消息|工单|评论|引用)[^\n]{0,60}[:：]\s*$"
-)
-#: A separate line that names the origin of a text: "a colleague sent me this".
-_HANDED_ON = lazy_regex(
-    r"(?i)[^\n]{0,80}\b(?:(?:this|that|it|these) (?:is|comes?|was|are) (?:taken |copied |quoted )?from|"
-    r"(?:copied|pasted|got|took|have) (?:this|it|that|these) (?:\w+ )?from|"
-    r"(?:sent|gave|forwarded|wrote|posted|mailed) (?:(?:me|us|to me|to us) )?(?:this|the following|that)(?: \w+)?"
-    r"(?:[.:]?|,[^\n?]{0,60}\?)$|(?:das|dies) (?:ist|stammt|kommt|steht) (?:aus|von|im|in)|"
-    r"(?:(?:mir|uns) )?(?:das|dies|folgendes) (?:\w+ )?(?:geschickt|geschrieben|gesendet|weitergeleitet)|"
-    r"(?:m'a|nous a|m’a) (?:envoyé|écrit|transmis)|(?:ceci|ça|cela) vient (?:de|du)|"
-    r"(?:me|nos) (?:ha |han )?(?:enviado|enviaron|envió|mandó|mandaron|escribió) (?:esto|lo siguiente)|"
-    r"esto (?:es|viene) del?|mi ha(?:nno)? (?:mandato|inviato|scritto) (?:questo|quanto)|questo (?:è|viene) d[ae]\w*|"
-    r"(?:me )?(?:mandou|enviou|escreveu|mandaram)(?:-me)? (?:isto|isso|o seguinte)|isto (?:é|vem) d[aoe])"
-    r"[^\n.!?]{0,60}[.:]?\s*$"
-)
-#: Beginnings of lines after a blank one that show that the user is speaking again.
-_FIRST_PERSON = lazy_regex(
-    r"(?i)\s*(?:(?:so|now|and|but|please|ok(?:ay)?|also|und|nun|jetzt|aber|et|maintenant|y|ahora|pero|e|ora|ma|agora|"
-    r"mas)[, ]+)?(?:i|i['’](?:m|d|ve|ll)|my|ich|meine?[rmns]?|je|j['’]\w+|mon|mes|moi|yo|mis?|io|mi[oa]|miei|eu|meus?|"
-    r"minhas?)\b(?!\s*[:/.)])"
-)
 _SENTENCE_END = lazy_regex(r"(?<=[.!?])\s+(?=[A-Z\"'“(])")
 #: A quotation on one line; most kinds extend to the end of the line if they aren't closed.
 _QUOTATION = lazy_regex(
@@ -189,12 +103,12 @@ def split_typed(text: str) -> list[tuple[str, bool]]:
 
     Joined, the segments are equal to the prompt.
 
-    These count as not typed: code fences, quoted lines, tags and their content, diffs, logs, stack traces, shell
-    sessions, code, indented blocks, e-mail and chat headers, tickets, documents with headings, very long lines,
-    sentences that relay someone else's words ("the README says …"), long quotations, and the text after a line such as
-    "here is the output:", up to a blank line after which the user writes in the first person. Relaying, lead-ins and
-    quotation marks are recognised in English, German, French, Spanish, Italian, Portuguese, Dutch, Polish, Russian,
-    Japanese and Chinese.
+    These count as not typed: code fences, quoted lines, tags and their content (if a tag is never closed, all that
+    follows), diffs, logs, stack traces, shell sessions, code, indented blocks, e-mail and chat headers, tickets,
+    documents with headings, very long lines, sentences that relay someone else's words ("the README says …"), long
+    quotations, and the text after a line such as "here is the output:", up to a blank line after which the user writes
+    in the first person. Relaying, lead-ins and quotation marks are recognised in English, German, French, Spanish,
+    Italian, Portuguese, Dutch, Polish, Russian, Japanese and Chinese.
     """
     lines = _pieces(text)
     typed = _judge_lines(lines)
@@ -308,7 +222,7 @@ def _judge_lines(lines: list[str]) -> list[bool]:
             end = max(end, at + 1)
             typed[at:end] = [False] * (end - at)
             at = end
-        elif at + 1 < len(lines) and (_introduces(lines[at].rstrip()) or _asks_about(lines, at)):
+        elif at + 1 < len(lines) and (introduces(lines[at].rstrip()) or asks_about(lines, at)):
             at = _after_lead_in(lines, at, typed, ends)
         else:
             at += 1
@@ -320,26 +234,6 @@ def _judge_lines(lines: list[str]) -> list[bool]:
     return typed
 
 
-def _introduces(line: str) -> bool:
-    if _LEAD_IN.search(line) and not _PURPOSE.search(line):
-        return True
-    elsewhere = _LEAD_IN_ELSEWHERE.search(line) or _LEAD_IN_FARTHER.search(line) or _HANDED_ON.match(line)
-    return bool(elsewhere) and not _OWN_WISHES.search(line)
-
-
-def _asks_about(lines: list[str], at: int) -> bool:
-    """Return True if the line asks about text that follows. Most requests count only if a blank line comes next."""
-    if _TEXT_REQUEST.match(lines[at].rstrip()):
-        is_own = _BEGINS_RULE.match(lines[at + 1]) and not _POINTS.search(lines[at])
-        return not is_own and any(lines[number].strip() for number in range(at + 1, len(lines)))
-    if _SEPARATOR.match(lines[at + 1]) and _SEPARATED.match(lines[at]):
-        return True
-    if lines[at + 1].strip() or not _REQUEST.match(lines[at].rstrip()):
-        return False
-    following = (number for number in range(at + 1, len(lines)) if lines[number].strip())
-    return sum(1 for _ in islice(following, _REQUESTED_LINES)) == _REQUESTED_LINES
-
-
 def _after_lead_in(lines: list[str], at: int, typed: list[bool], ends: _Ends) -> int:
     """Mark the text after a lead-in such as "here is the file:" as pasted, and return where it ends.
 
@@ -349,7 +243,7 @@ def _after_lead_in(lines: list[str], at: int, typed: list[bool], ends: _Ends) ->
     end = len(lines)
     if following < len(lines) and (_FENCE.match(lines[following]) or _TAG.match(lines[following])):
         end = _paste_end(lines, following, ends)
-    elif following < len(lines) and _QUOTE.match(lines[following]) and not _CORRESPONDENCE.search(lines[at]):
+    elif following < len(lines) and _QUOTE.match(lines[following]) and not is_correspondence(lines[at]):
         end = next((n for n in range(following, len(lines)) if not _QUOTE.match(lines[n])), len(lines))
         end = end if end < len(lines) and not lines[end].strip() else len(lines)
     if end == len(lines):
@@ -361,7 +255,7 @@ def _after_lead_in(lines: list[str], at: int, typed: list[bool], ends: _Ends) ->
 def _first_person(lines: list[str], at: int, ends: _Ends) -> int:
     """Return the first line from `at` on that follows a blank line, begins in the first person, and isn't pasted."""
     while at < len(lines):
-        if at and not lines[at - 1].strip() and _FIRST_PERSON.match(lines[at]):
+        if at and not lines[at - 1].strip() and begins_in_first_person(lines[at]):
             return at
         at = max(at + 1, _paste_end(lines, at, ends))
     return len(lines)
@@ -380,6 +274,9 @@ def _paste_end(lines: list[str], at: int, ends: _Ends) -> int:
         if not line[tag.end() :].strip():
             return at + 1
     elif tag:
+        if not tag[1] and at not in ends.tags and is_markup(tag[2]):
+            # A page or component whose code is cut off. Its text is followed by the user's only where "I" shows it.
+            return at if begins_sentence(line[tag.end() :]) else _first_person(lines, at + 1, ends)
         return at + 1 if tag[1] else ends.tags.get(at, len(lines))
     if _FRAME.match(line):
         return next((end + 1 for end in range(at, len(lines)) if _FRAME_END.match(lines[end])), len(lines))
@@ -401,6 +298,8 @@ def _paste_end(lines: list[str], at: int, ends: _Ends) -> int:
         rows += 1
     if rows - at >= _TABLE_ROWS:
         return rows
+    if (end := shape_end(lines, at)) > at:
+        return end
     # A one-line prompt that begins with "#" is a note to remember, as it used to be in Claude Code; text pasted from a
     # root shell has more lines.
     if _LOG.match(line) or (_SHELL.match(line) and not (len(lines) == 1 and line.startswith("#"))):

@@ -33,7 +33,7 @@ from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import load_turn, turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.transcripts import speaker
+from engram.transcripts import message_elements, speaker
 from engram.transcripts.codex import turn_builder as codex_turns
 
 Keep = Callable[..., Memory]
@@ -235,7 +235,7 @@ def test_words_in_an_element_become_a_prompt_once_it_is_known_for_a_persons(
         return [turn.users_prompt for turn in turns], list(unknown_elements(store))
 
     assert told() == ([""], [name])
-    monkeypatch.setitem(speaker._USES, name, speaker._Use.PERSON)
+    monkeypatch.setitem(message_elements._USES, name, message_elements._Use.PERSON)
     preview = consolidate(store, settings, is_forced=True, is_dry=True)
     assert f"treat 1 text in <{name}> as a person's words" in "\n".join(preview.lines)
     assert list(unknown_elements(store)) == [name]

@@ -8,7 +8,8 @@ import pytest
 
 from engram.transcripts.claude_code.entry import Entry, Kind, queued_words, words_of
 from engram.transcripts.json_values import PICTURE
-from engram.transcripts.speaker import Speaker, Words, judge
+from engram.transcripts.message_elements import judge
+from engram.transcripts.speaker import Speaker, Words
 from tests.each_case import each_case
 
 

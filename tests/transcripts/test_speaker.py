@@ -10,8 +10,9 @@ from turn_memory import Memory, Script
 
 from engram.recollection.prompts import filter_prompt
 from engram.redaction import redact
-from engram.transcripts import speaker
-from engram.transcripts.speaker import Speaker, Words, claude_code_speaker, codex_speaker, judge, typed_words
+from engram.transcripts import message_elements
+from engram.transcripts.message_elements import judge, typed_words
+from engram.transcripts.speaker import Speaker, Words, claude_code_speaker, codex_speaker
 from engram.transcripts.turns import Opening, Role
 from tests.each_case import each_case
 
@@ -588,7 +589,7 @@ def test_tags_that_are_never_closed_are_searched_for_once(text: str) -> None:
     """Otherwise, a pasted log of a megabyte would occupy the reader for minutes."""
     words: list[Words] = []
 
-    searches = calls_of(lambda: words.append(judge([text * 500], Speaker.PERSON)), speaker._close_of.__code__)
+    searches = calls_of(lambda: words.append(judge([text * 500], Speaker.PERSON)), message_elements._close_of.__code__)
 
     assert searches <= 4
     assert words[0].is_prompt

@@ -16,7 +16,7 @@ from engram.errors import Conflict
 from engram.models import tables
 from engram.models.engine.meta import drop_meta, get_meta, metas_beginning_with, put_meta
 from engram.models.engine.statement import RecordReader, grouped, prepared
-from engram.models.engine.transaction import Reader, Store, Tx, Value, asks_any, asks_rows, writes
+from engram.models.engine.transaction import Reader, Store, Tx, Value, asks_any, asks_rows, asks_values, writes
 from engram.models.memories.tombstones import forgotten_entries, is_turn_forgotten
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import (
@@ -405,6 +405,11 @@ _FILES = RecordReader(
 # -- Facts about stored turns that an agent's reader may query.
 
 
+@asks_values
+def _folders_of_projects() -> peewee.Query:
+    return tables.Project.select(tables.Project.root).where(tables.Project.root != "")
+
+
 @dataclass(slots=True)
 class TurnsInStore:
     """``StoredTurns`` from memory.db, for one portion of a source. Results for entries are cached."""
@@ -457,6 +462,9 @@ class TurnsInStore:
 
     def is_stored(self, session_id: str) -> bool:
         return find_session(self.store, session_id) is not None
+
+    def project_folders(self) -> list[str]:
+        return [str(root) for root in _folders_of_projects(self.store)]
 
     def prompt_times(self, from_ms: int, to_ms: int) -> list[int]:
         return times_of_prompts(self.store, from_ms, to_ms, self.session_id)

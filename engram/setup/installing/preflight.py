@@ -37,7 +37,7 @@ from engram.tasks.runtime import Runtime, make_runtime
 from engram.transcripts import registry
 from engram.transcripts.agents import Source
 from engram.transcripts.claude_code import AGENT
-from engram.transcripts.speaker import written_beginnings
+from engram.transcripts.message_elements import written_beginnings
 from engram.version import SOURCE
 
 #: Free space that an installation needs, in bytes.

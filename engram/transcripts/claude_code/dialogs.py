@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from engram.system.lazy_regex import any_case, lazy_regex
 from engram.transcripts.claude_code.entry import Entry
 from engram.transcripts.json_values import object_in, objects_in, storable, storable_text, texts_in
-from engram.transcripts.speaker import Speaker, judge
+from engram.transcripts.message_elements import judge
+from engram.transcripts.speaker import Speaker
 from engram.transcripts.turns import ARROW, Action, Role, TextBlock
 
 QUESTION_TOOL = "AskUserQuestion"

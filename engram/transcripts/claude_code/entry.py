@@ -13,15 +13,8 @@ from engram.transcripts.agents import PullRequest, Title, TitleRank, Unreadable
 from engram.transcripts.growing_file import Line
 from engram.transcripts.json_values import PICTURE, object_in, objects_in, storable_id, storable_text, texts_in
 from engram.transcripts.line_parsing import BLANK, Records, record_in
-from engram.transcripts.speaker import (
-    Speaker,
-    Words,
-    came_by_messenger,
-    claude_code_speaker,
-    declares_person,
-    judge,
-    without_inserted,
-)
+from engram.transcripts.message_elements import judge, without_inserted
+from engram.transcripts.speaker import Speaker, Words, came_by_messenger, claude_code_speaker, declares_person
 
 _SCALARS = rb'\s*+\{(?:(?!"(?:type|attachment)":)"\w++":(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|true|false|null|-?\d++),)*+'
 #: Finds the type of a line whose first keys are plain scalars, without parsing the rest.

@@ -22,8 +22,9 @@ from engram.system.lazy_regex import lazy_regex
 from engram.transcripts.agents import Cursor, EntryTime, Reading, Source, StoredTurns
 from engram.transcripts.claude_code.discover import HISTORY, SUFFIX, projects_folder
 from engram.transcripts.json_values import parse_json, storable, storable_text
+from engram.transcripts.message_elements import is_engrams, judge
 from engram.transcripts.message_turns import Message, whole_turns
-from engram.transcripts.speaker import Speaker, is_engrams, judge
+from engram.transcripts.speaker import Speaker
 from engram.transcripts.transcript_files import Skipped, facts_of, read_head, stamp_of
 from engram.transcripts.turns import Role, TurnUpdate
 

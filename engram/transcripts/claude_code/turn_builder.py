@@ -38,7 +38,8 @@ from engram.transcripts.claude_code.entry import NO_WORDS, Entry, Kind, queued_w
 from engram.transcripts.claude_code.open_turns import OpenTurns
 from engram.transcripts.claude_code.state import Queue, ReaderState, Waiting, link_of
 from engram.transcripts.json_values import storable, storable_id, storable_text
-from engram.transcripts.speaker import Speaker, Words, claude_code_speaker, is_interruption, session_fields
+from engram.transcripts.message_elements import is_interruption
+from engram.transcripts.speaker import Speaker, Words, claude_code_speaker, session_fields
 from engram.transcripts.turns import (
     AT_START,
     BEHIND,

@@ -18,7 +18,8 @@ from engram.transcripts.agents import Unreadable
 from engram.transcripts.growing_file import Line
 from engram.transcripts.json_values import PICTURE, objects_in, storable, storable_text, texts_in
 from engram.transcripts.line_parsing import BLANK, Records, record_in
-from engram.transcripts.speaker import Speaker, Words, judge, without_inserted
+from engram.transcripts.message_elements import judge, without_inserted
+from engram.transcripts.speaker import Speaker, Words
 
 # -- Separate what a person typed in a Codex user message from what Codex added. Pure.
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,9 @@ from engram.transcripts.gemini import AGENT
 from engram.transcripts.growing_file import Line
 from engram.transcripts.json_values import object_in, objects_in, parse_json, storable_id, storable_text
 from engram.transcripts.line_parsing import BLANK, Records, parse_lines
+from engram.transcripts.message_elements import judge
 from engram.transcripts.message_turns import Call, Message, path_texts, whole_turns
-from engram.transcripts.speaker import Speaker, judge
+from engram.transcripts.speaker import Speaker
 from engram.transcripts.transcript_files import MAX_HEADS, Skipped, Walk, read_head
 from engram.transcripts.turns import Role
 
@@ -70,11 +71,15 @@ def chats_at(path: Path) -> Iterator[Source]:
     yield from _chats_in(walk, [folder for folder in folders if folder.name == "chats"], with_subagents=True)
 
 
-def project_of(chat: Path) -> str:
+def project_of(chat: Path, known_folders: Callable[[], Iterable[str]]) -> str:
     """Return the project folder of a chat; "" if unknown.
 
     Newer versions write it into ``.project_root`` next to ``chats`` and into ``projects.json``. Older versions named
-    the folder by the SHA-256 of the project's path, which is compared with the paths that Gemini CLI has recorded.
+    the folder by the SHA-256 of the project's path, which is compared with the paths that Gemini CLI has recorded, and
+    then with those of known projects.
+
+    Args:
+        known_folders: returns the folders of known projects.
     """
     folder = next((parent.parent for parent in chat.parents if parent.name == "chats"), None)
     if folder is None:
@@ -85,9 +90,18 @@ def project_of(chat: Path) -> str:
     gemini = folder.parent.parent
     known = object_in(_read_object(gemini / "projects.json").get("projects"))
     for path in (*known, *_read_object(gemini / "trustedFolders.json")):
-        if known.get(path) == folder.name or hashlib.sha256(os.fsencode(path)).hexdigest() == folder.name:
+        if known.get(path) == folder.name or _hash_of(path) == folder.name:
             return storable_text(path)
-    return ""
+    is_hash = len(folder.name) == _HASH_DIGITS
+    return next((path for path in known_folders() if _hash_of(path) == folder.name), "") if is_hash else ""
+
+
+#: Number of hexadecimal digits of a SHA-256 hash.
+_HASH_DIGITS = 64
+
+
+def _hash_of(path: str) -> str:
+    return hashlib.sha256(os.fsencode(path)).hexdigest()
 
 
 def _chats_in(walk: Walk, folders: Iterable[Path], *, with_subagents: bool) -> Iterator[Source]:
@@ -381,7 +395,7 @@ class Gemini:
             chat.add_document(data)
         else:
             chat.add_lines(data)
-        messages, cwd = list(chat.messages()), project_of(source.path)
+        messages, cwd = list(chat.messages()), project_of(source.path, stored.project_folders)
         environment: list[str] = []
         return Reading(
             cursor=after,

@@ -273,9 +273,9 @@ def test_a_transcript_of_claude_code_with_the_name_of_a_chat_is_not_a_chat(
     assert store.rows("SELECT agent FROM turn") == [("claude-code",)]
 
 
-@pytest.mark.parametrize("how", ["registry", "hash", "unknown"])
-def test_the_project_of_an_older_chat_is_found_by_what_gemini_knows(
-    settings: Settings, read: Callable[[], list[Turn]], how: str
+@pytest.mark.parametrize("how", ["registry", "hash", "another agent", "unknown"])
+def test_the_project_of_an_older_chat_is_found_by_what_gemini_or_this_memory_knows(
+    store: Store, settings: Settings, read: Callable[[], list[Turn]], how: str
 ) -> None:
     name = "harbour" if how == "registry" else hashlib.sha256(PROJECT.encode()).hexdigest()
     folder = settings.gemini_folder / "tmp" / name / "chats"
@@ -285,6 +285,10 @@ def test_the_project_of_an_older_chat_is_found_by_what_gemini_knows(
         (settings.gemini_folder / "projects.json").write_text(json.dumps({"projects": {"/a": "b", PROJECT: name}}))
     elif how == "hash":
         (settings.gemini_folder / "trustedFolders.json").write_text(json.dumps({PROJECT: "TRUST_FOLDER"}))
+    elif how == "another agent":
+        other = settings.projects_folder / "-work-harbour" / "11111111-2222-4333-8444-555555555555.jsonl"
+        transcript_lines.say(other, "user", "Moor the ship.", cwd=PROJECT)
+        ingest_path(store, other, settings=settings, redact=redact)
 
     assert {turn.cwd for turn in read()} == {"" if how == "unknown" else PROJECT}
 
