@@ -4,8 +4,9 @@
 
 ``answers/rules`` has one file per writer, with prompts and the sentences in them that are rules for later, and with
 prompts that only resemble such prompts or are ordinary. Each writer's prompts are judged by a model that was fitted on
-the other writers' prompts. A sentence counts as found if it is kept; a prompt without a rule counts as wrong if any of
-its sentences is kept. ``--misses`` prints both kinds of errors. ``--write`` fits on everything and writes
+the other writers' prompts. A rule counts as found if a kept sentence says all of it, and as cut if one says only a
+part, such as the half before a semicolon; a prompt without a rule counts as wrong if any of its sentences is kept.
+``--misses`` prints both kinds of errors. ``--write`` fits on everything and writes
 ``engram/extraction/rule_weights.json``.
 """
 
@@ -29,6 +30,8 @@ ANSWERS = Path(__file__).parent / "answers" / "rules"
 BY_CONTEXT = ("list", "taken-back")
 #: Maximum share of prompts that only resemble rules and from which something may be kept.
 MAX_KEPT = 0.03
+#: Minimum share of a rule's letters in a sentence that says all of it; only a word such as "hey" may be missing.
+NEARLY_ALL = 0.9
 #: The floors to try.
 FLOORS = [step / 4 for step in range(-8, 17)]
 #: How far below a rule's floor these may score: a sentence that begins like a rule, an order that becomes a rule when
@@ -117,31 +120,38 @@ def measure(prompts: Sequence[Prompt], weights: dict[str, Weights], floor: float
     for prompt in prompts:
         judged = judge(prompt.text, following=prompt.following, model=models[prompt.writer])
         kept = [one for one in judged if one.refusal is None]
-        found = [rule for rule in prompt.rules if any(_alike(rule, one.sentence) for one in kept)]
+        alike = [rule for rule in prompt.rules if any(_alike(rule, one.sentence) for one in kept)]
+        found = [rule for rule in alike if any(_says_all(rule, one.sentence) for one in kept)]
         others = [one.sentence for one in kept if not prompt.is_rule(one.sentence)]
         for name in (prompt.writer, f"kind: {prompt.kind}", "all"):
             count = counts.setdefault(name, Counter())
             count["rules"] += len(prompt.rules)
             count["found"] += len(found)
+            count["cut"] += len(alike) - len(found)
             count["others"] += not prompt.rules
             count["wrong"] += bool(others)
             count["orders"] += any(one.refusal is RuleRefusal.ORDER for one in judged)
         if shows_misses:
             for rule in prompt.rules:
                 if rule not in found:
-                    print(f"missed  {rule}")
+                    print(f"{'cut' if rule in alike else 'missed':6}  {rule}")
             for sentence in others:
                 print(f"wrong   {prompt.kind}: {sentence}")
-    print(f"floor {floor:.2f}\n{'':24}{'rules':>7}{'found':>9}{'others':>8}{'wrong':>8}{'orders':>8}")
+    print(f"floor {floor:.2f}\n{'':24}{'rules':>7}{'found':>9}{'cut':>6}{'others':>8}{'wrong':>8}{'orders':>8}")
     for name, count in counts.items():
         share = f"{100 * count['found'] / count['rules']:.0f} %" if count["rules"] else ""
         wrong = f"{100 * count['wrong'] / count['others']:.1f} %" if count["others"] else f"{count['wrong']}"
-        print(f"{name:24}{count['rules']:7}{share:>9}{count['others']:8}{wrong:>8}{count['orders']:8}")
+        print(f"{name:24}{count['rules']:7}{share:>9}{count['cut']:6}{count['others']:8}{wrong:>8}{count['orders']:8}")
 
 
 def _alike(rule: str, sentence: str) -> bool:
     wanted, said = _bare(rule), _bare(sentence)
     return bool(said) and (wanted in said or said in wanted)
+
+
+def _says_all(rule: str, sentence: str) -> bool:
+    wanted, said = _bare(rule), _bare(sentence)
+    return wanted in said or (said in wanted and len(said) >= NEARLY_ALL * len(wanted))
 
 
 def _bare(text: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from engram.extraction import ending_words as endings
 from engram.extraction import rule_words as words
 from engram.extraction.user_rules import is_for_all_projects, sentences_in
 from engram.system.cached import cached_by_text
@@ -49,11 +50,11 @@ class TakingBack:
         if self.replaced and (self.replaced.new - self.about & said or not self._leaves(rule, self.replaced)):
             return 0
         shared = len(self.about & said)
-        does = words.WHAT_IT_DOES.search(rule)
+        does = endings.WHAT_IT_DOES.search(rule)
         if self.is_name and shared == 1 and not (does and self.about & _forms([does["verb"].lower()])):
             return 0
-        is_either = self.of_prohibitions is None or bool(words.DEMANDS.search(rule))
-        is_other = not is_either and self.of_prohibitions != bool(words.DENIES.search(rule))
+        is_either = self.of_prohibitions is None or bool(endings.DEMANDS.search(rule))
+        is_other = not is_either and self.of_prohibitions != bool(endings.DENIES.search(rule))
         return 0 if is_other or shared < self.least * len(self.about) else shared
 
     def _leaves(self, rule: str, replaced: Replacement) -> bool:
@@ -89,16 +90,16 @@ def takings_back(typed: str) -> Sequence[TakingBack]:
     """Return the sentences that withdraw something specific from an earlier prompt or say that it is over."""
     found: list[TakingBack] = []
     for sentence, _ in sentences_in(unmarked(typed)):
-        is_rule_over = bool(words.RULE_OVER.search(sentence))
+        is_rule_over = bool(endings.RULE_OVER.search(sentence))
         if subjects := withdrawn_subjects(sentence):
             found += [TakingBack(sentence, about) for about in subjects]
         elif replaced := replacement_in(sentence):
             found.append(TakingBack(sentence, replaced.old, 1.0, of_prohibitions=False, replaced=replaced))
         elif about := ended_in(sentence):
             found.append(TakingBack(sentence, about, 1.0))
-        elif is_rule_over or words.OVER.search(sentence) or words.ALLOWED_AGAIN.search(sentence):
-            about = prefixes(map(coverage_stem, subject_words(sentence) - words.OVER_WORDS))
+        elif is_rule_over or endings.OVER.search(sentence) or endings.ALLOWED_AGAIN.search(sentence):
+            about = prefixes(map(coverage_stem, subject_words(sentence) - endings.OVER_WORDS))
             if about and not (words.QUESTION.search(sentence) or words.MOMENT.search(sentence)):
-                forbids = None if is_rule_over else not words.OVER.search(sentence)
+                forbids = None if is_rule_over else not endings.OVER.search(sentence)
                 found.append(TakingBack(sentence, about, MOSTLY, of_prohibitions=forbids, is_name=is_rule_over))
     return found

@@ -1,14 +1,13 @@
-"""Patterns for rules in English: how rules begin, what they always contain, and what ends them.
+"""Patterns for rules in English: how rules begin, what they always contain, and what speaks against them.
 
-What takes back the sentence before it is in ``engram.text.withdrawals``, and other languages in
-``engram.text.languages``. ``user_rules.py`` combines them.
+What ends a rule is in ``ending_words.py``, what takes back the sentence before it in ``engram.text.withdrawals``, and
+other languages are in ``engram.text.languages``. ``user_rules.py`` combines them.
 """
 
 from __future__ import annotations
 
 from engram.system.lazy_regex import any_case, lazy_regex
 from engram.text.languages import NOT_MADE
-from engram.text.words import content_words
 
 # --- Words of a rule --------------------------------------------------------------------------------------------------
 
@@ -102,6 +101,8 @@ REMIND_OF_IT = any_case(
 STATES = any_case(
     rf"^(?!\W*(?:this|that|it|so|do|i|you|he|she|they|if|when)\b)(?!.*[?？])(?=.{{12}}).*\b(?:{_IS}|we)\b"
 )
+#: A condition, and what must always or never be done then.
+SAYS_WHEN = any_case(r"^\W*(?:if|when|whenever|once)\b(?!.*[?？]).{4,},? (?:always|never) \w")
 #: Any order to remember something, and any note for later.
 REMINDS = any_case(rf"{_START}(?:{_REMEMBER}|{_FOR_LATER})\b|{_REMEMBER_THAT}")
 #: A sentence that begins like this is usually meant to last.
@@ -144,6 +145,11 @@ UNIVERSAL = any_case(
 )
 #: Wordings that mention this project only to include others: "not just here".
 NOT_ONLY_HERE = any_case(r"\bnot (?:just|only)?(?: in| for)? ?(?:here|this (?:repo\w*|project|one|app))\b")
+#: Wordings that mention the moment or one thing only to include others: "not only for these files".
+NOT_ONLY = any_case(
+    r"\bnot (?:just|only|merely) (?:(?:for|in|on|during|until) )?(?:now|here|today|(?:this|that|these|those) [\w-]+)"
+    r"(?: (?:file|branch|request|test|change)s?)?\b"
+)
 #: Words that cancel words for all projects: "not in all my projects", "in every project of the solution".
 NOT_UNIVERSAL = any_case(
     rf"\b(?:not|n'?t|hardly|except|but|unlike|other than|apart from)(?: \w+)? {_EVERYTHING}|"
@@ -172,14 +178,15 @@ MOMENT = any_case(
     r"this (?:time|once)|"
     r"(?<!from )(?<!as of )(?<!starting )(?:today|tonight|tomorrow)|(?:in|for|on|during|within|until|as) "
     r"(?:the (?:ticket|spike|hotfix|poc)|(?:this|that|(?:the|your) (?:current|next|following|coming|rest of (?:this|"
-    r"the))) (?:one|file|branch|test|commit|pr|pull request|change|task|step|function|session|chat|conversation|"
-    r"answer|reply|response|message|run|screenshot|draft|ticket|issue|refactor(?:ing)?|rewrite|rename|fix|bug|feature|"
+    r"the))) (?:one|file|branch|test|commit|pr|pull request|change|task|step|function|script|class|module|session|"
+    r"chat|conversation|answer|reply|response|message|run|screenshot|draft|ticket|issue|refactor(?:ing)?|rewrite|rename|fix|bug|feature|"
     r"migration|clean-?up|sprint|release|demo|week|meeting)\b(?! (?:config\w*|trackers?|"
     r"templates?|suites?|process\w*|pipelines?|workflows?|folders?|"
     r"director(?:y|ies)|formats?|reports?|helpers?|names?)\b)|(?:these|those) (?:\w+ ){0,2}?(?:ones|files|branches|"
     r"tests|commits|prs|pull requests|changes|tasks|steps|functions|modules|classes|scripts|components|runs|"
     r"screenshots|drafts|tickets|issues|bugs|features|migrations)\b(?! (?:that|which|who|where|with|without|in|under|"
     r"you|we)\b)))\b|"
+    r"\b(?:for|in|within|during|over) the next (?:[\w-]+ ){0,3}?(?:minutes?|hours?|days?|weeks?|months?)\b|"
     r"\bduring (?:the|this|our) (?:\w+ )?(?:freeze|launch|demo|rollout|audit|holidays?|sprint|outage|incident|move|"
     r"transition|trial|pilot)\b|"
     rf"\bfrom now on until\b|(?:nothing|\bnot|n['’]t)\b.{{0,40}}\byet\W*$|decided nothing\b|"
@@ -257,6 +264,7 @@ REPORTS = any_case(
     r"(?:heard|read|learn(?:ed|t)|(?:was|am|got) told)\b"
     r"(?: (?:somewhere|once|online|recently|yesterday))?(?: that| to)? (?:you|one|we|people|it|they|nobody|everybody|"
     r"always|never|not|don'?t)\b|"
+    r"^\W*never(?: [\w'’-]+){0,6}? (?:have|had|did|has) (?:i|we|he|she|they|it)\b|"
     r"(?<!get )(?<!got )(?<!is )(?<!are )(?<!am )(?<!be )(?<!'re )(?<!'m )\bused to \w"
     r"(?!.*\b(?:but|so|now)\b)"
 )
@@ -398,8 +406,6 @@ DANGLING = any_case(
     r"\b(?:(?:like|as) (?:that|this|so|it)|(?:that|this|the same) way|do(?:ing)? (?:it|that|so))"
     r"(?: (?:again|please|ever|from now on|always|in future))*\W*$"
 )
-#: A dismissal that begins like a prohibition.
-DISMISSES = any_case(r"^\W*(?:(?:ok(?:ay)?|please|oh|and|but|so|well)[, ]+)*never ?mind\b")
 LAUGHS = any_case(r"\b(?:lo+l|(?:ha){2,}h?|lmao|rofl)\b|(?:^|\s)/s(?=\W*$)|[🤦🤷😅🙄😂🤣😜😉😏🤡🙃]")
 QUESTION = any_case(
     r"[?？][^\w?？]*$|^(?:(?:and|but|so|ok(?:ay)?|hey|hi)[, ]+)*"
@@ -467,73 +473,13 @@ OPTIONS_HEADING = any_case(
 
 #: A request to judge or process the items of a list.
 JUDGES = any_case(r"\b(?:compare|rank|rate|review|explain|summari[sz]e|translate|check|evaluate)\b")
+#: A short sentence that names an alternative to the one before it, in several languages: "Or Deno."
+OFFERS_ANOTHER = any_case(r"^\W*(?:or|oder|ou|o|of|или)\b(?! else\b)(?:\W+[\w'’.-]+){1,4}\W*$")
 #: A choice between always and never.
 CHOICE = any_case(r"\b(?:always|never)\b.*\bor (?:always|never)\b|\bpick one\b")
 
-# --- Ending a rule ----------------------------------------------------------------------------------------------------
+# --- Where a rule applies, and where a sentence ends ------------------------------------------------------------------
 
-#: The beginning of an objection, in any of the languages; it casts doubt on what was said last.
-OBJECTS = any_case(
-    r"^\W*(?:(?:ok(?:ay|é)?|ah|oh|uh|hm+|ugh|wait)[,. ]+)*(?:(?:no|nope|nah|nee|nein|non|não|stop|стоп|sorry|oops|oeps|"
-    r"ups|hoppla|esquece|не|нет)(?=\s?[,.!;:…–-]|\W*$)|いや、|不对|等等|아니,)"
-)
-#: Wordings that end an earlier rule if they mention it.
-LIFTS = any_case(
-    r"^(?:(?:ok(?:ay)?|please|actually|well|now|and|but)[, ]+)*(?:stop \w+ing|no need to|no longer|(?:you|we) (?:may|"
-    r"can) \w+ .*\b(?:again|after all|anyway|as well|of course|too)|you don'?t (?:have|need) to)\b|^actually,? "
-    r"(?:you (?:may|can)|it'?s (?:ok|okay|fine))\b"
-)
-#: A permission ("ORMs are fine"). "The tests are fine" describes the state of particular things instead.
-PERMITS = any_case(
-    r"(?:^|[,.;:–—]\s*|\b(?:so|but|and|because|then) )(?!(?:the|this|that|these|those|your|my|our|it|all|everything)\b)"
-    r"(?P<about>[^,.;:–—]+?) (?:is|are|was|were) (?:actually |totally |perfectly |just |also )?(?:fine|ok(?:ay)?|"
-    r"allowed|acceptable|good enough)\b"
-)
-#: A statement that something was better than what a rule demands.
-WAS_BETTER = any_case(r"(?:^|[,.;:–—]\s*)(?P<about>[^,.;:–—]+) were better\W*$")
-#: A statement that something is better than what a rule demands.
-IS_BETTER = any_case(r"\b(?:is|are|was|were) better (?:\w+ ){0,3}?than (?P<about>(?:[\w-]+ ){0,2}[\w-]+)\W*$")
-#: Wordings that say that something no longer applies, whenever it was stipulated.
-OVER = any_case(
-    r"\b(?:we|you|i) (?:no longer|(?:don'?t|do not) (?:\w+ ){1,12}?(?:any ?more|any longer)|(?:(?:have |'ve )?"
-    r"(?:stopped|given up|gave up|quit) \w+ing|(?:have |'ve )?(?:got rid of|moved away from|said goodbye to)))\b|"
-    r"\b(?:there is |there'?s )?no (?:longer a )?need (?:to|for) .*(?:any ?more|any longer)\b"
-)
-_RULE = r"(?:rule|convention|policy|requirement)"
-_A_NAMED_RULE = rf"(?:the|our|my|that) (?:(?!(?:of|from|in)\b)[\w'’-]+ ){{1,4}}{_RULE}"
-#: Wordings that say that a named rule no longer applies.
-RULE_OVER = any_case(
-    rf"\b(?:we|i)(?: have|'ve)? (?:dropped|lifted|abolished|retired|scrapped|abandoned|revoked) {_A_NAMED_RULE}"
-    r"(?=\W*$|[,.;!]| (?:about|on|for|that|now|any ?more|again|last|since|because|as|and|so)\b)|"
-    rf"^\W*(?:please )?ignore {_A_NAMED_RULE}\W*$|\b{_A_NAMED_RULE} (?:is|was) (?:gone|over|history|obsolete|off|void|"
-    rf"dropped|lifted|withdrawn|cancelled)\b|\b{_RULE} (?:no longer|doesn'?t|does not) (?:hold|appl\w+|count)"
-)
-#: The verb by which a rule can be called: "always squash the merges" is "the squash rule".
-WHAT_IT_DOES = any_case(r"\b(?:always|never) (?P<verb>\w+)")
-#: Wordings that say that something is no longer forbidden.
-ALLOWED_AGAIN = any_case(
-    r"\b(?:you|we) (?:may|can|are allowed to) (?:now )?(?:\w+ ){1,8}?again\b|"
-    r"\bit(?:'?s| is) (?:ok|okay|fine|allowed) (?:now )?to (?:\w+ ){1,8}?again\b|"
-    r"\b(?:you|we) (?:may|can|are allowed to) (?:[\w-]+ ){1,8}?from now on\b|"
-    r"\bfrom now on,? (?:(?:you|we) (?:may|can|are allowed to)|(?:[\w-]+ ){1,8}?(?:is|are) (?:ok|okay|fine|allowed))\b|"
-    r"\b(?:is|are) allowed (?:again|from now on)\b|"
-    # "The mapping is fine again" describes a state; "mapping by hand is fine again" permits something.
-    r"^\W*(?:(?:ok(?:ay)?|so|and|but)[, ]+)*(?:(?P<actually>actually),? )?[a-z-]+ing (?:[\w-]+ ){1,6}?(?:is|are) "
-    r"(?:ok|okay|fine) (?:again|from now on|(?(actually)now|(?!)))\b"
-)
-#: Words that only say that something no longer applies, without naming a subject.
-OVER_WORDS = content_words(
-    "no longer anymore any more stopped using used use need needs have given gave quit rid moved away want allowed "
-    "dropped lifted abolished retired scrapped abandoned revoked ignore gone over history obsolete off void withdrawn "
-    "cancelled hold holds apply applies count counts requirement policy "
-    "again may can now okay fine said goodbye actually from"
-)
-#: A rule that forbids something, or one thing in favour of another.
-DENIES = any_case(
-    r"\b(?:not|never|no|avoid|stop|don'?t|doesn'?t|won'?t|mustn'?t|without|instead of|rather than|in place of)\b"
-)
-#: A rule that demands one thing by forbidding another without it.
-DEMANDS = any_case(r"\b(?:never|no|not|don'?t)\b.*\bwithout\b")
 #: Text that ties a sentence to this code base: symbols, paths, "this", "our", "here".
 LOCAL = lazy_regex(
     r"`[^`]+`|\b\w+/\w|\b\w+\.[a-z]{1,4}\b|\b[a-z]+[A-Z]\w*|\b\w+_\w+|"
@@ -553,5 +499,8 @@ PLAIN_LINE = lazy_regex(r"^(?!\s*+(?:[-*+•|>#]|\d{1,3}[.)]\s|```|~~~)).*+(?<=[
 CLAUSE_END = lazy_regex(r"\s*(?:[,;:、，；：]|\s[–—-](?=\s))\s*")
 #: Number of characters at the end of a text that are checked for an abbreviation.
 LONGEST_ABBREVIATION = 10
-ABBREVIATION = any_case(r"\b(?:e\.g|i\.e|vs|etc|cf|approx|resp|bzw|z\.b|d\.h|p\.ej)\.$")
+ABBREVIATION = any_case(
+    r"\b(?:e\.g|i\.e|vs|etc|cf|approx|resp|incl|excl|min|max|esp|bzw|inkl|exkl|ggf|evtl|mind|ca|z\.b|d\.h|u\.a|p\.ej|"
+    r"p\. ?ex|máx|mín|np|tzn|т\.е|напр|макс|мин|bijv|d\.w\.z)\.$"
+)
 NEGATION = any_case(r"\b(?:not|never|no|avoid|stop|don'?t|nicht|kein\w*|nie|nunca)\b")

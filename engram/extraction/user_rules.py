@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 
 from engram.enums import Kind, Scope
+from engram.extraction import ending_words as endings
 from engram.extraction import rule_words as words
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS
 from engram.system.cached import cached_by_text, lru_cache_by_text
@@ -151,11 +152,14 @@ def judge(
         found = _judge(sentence, statement, after, project, model)
         if found is not None and statement.group == dictated and found.refusal in (None, RuleRefusal.ORDER):
             found = replace(found, refusal=RuleRefusal.TEXT)
-        if found is not None and (ANNOUNCES.search(before) or QUESTIONED.search(after)):
+        is_asked = ANNOUNCES.search(before) or QUESTIONED.search(after) or words.OFFERS_ANOTHER.match(after)
+        if found is not None and is_asked:
             found = replace(found, refusal=RuleRefusal.QUESTION)
         is_option = statement.block is Block.BULLET and words.OPTIONS_HEADING.search(lead)
         if found is not None and found.refusal is None and (is_option or statement.group in enumerated):
             found = replace(found, refusal=RuleRefusal.LIST)
+        if found is not None and found.refusal is None and languages.EXCEPTS.match(after):
+            found = _with_exception(found, after)
         if found is not None:
             if is_dictated and found.refusal in (None, RuleRefusal.ORDER):
                 found = replace(found, refusal=RuleRefusal.PART)
@@ -309,7 +313,7 @@ def _beginning(sentence: str, after: str) -> str:
     both = f"{sentence} {after}"
     if words.DOUBTFUL.search(both) or languages.DOUBTFUL.search(both):
         return "rule"
-    if words.REMIND_OF_IT.search(after) and words.STATES.search(sentence):
+    if words.REMIND_OF_IT.search(after) and (words.STATES.search(sentence) or words.SAYS_WHEN.search(sentence)):
         return "sure"
     lead = words.LEAD.match(sentence)
     if lead and words.OPENS.match(lead["lead"]):
@@ -380,8 +384,10 @@ def _refusal(sentence: str, statement: Statement, after: str) -> RuleRefusal | N
     if words.LAUGHS.search(sentence) or words.LAUGHS.search(after):
         return RuleRefusal.JOKE
     # Words in quotation marks are only named: “never write "for now" in the docs”.
-    unquoted = words.QUOTED.sub("", sentence)
+    unquoted = words.NOT_ONLY.sub("", words.QUOTED.sub("", sentence))
     if words.MOMENT.search(unquoted) or languages.is_for_the_moment(unquoted):
+        return RuleRefusal.MOMENT
+    if _limits(after):
         return RuleRefusal.MOMENT
     if words.ELSEWHERE.search(sentence) and not is_for_all_projects(sentence):
         return RuleRefusal.ELSEWHERE
@@ -397,7 +403,7 @@ def _refusal(sentence: str, statement: Statement, after: str) -> RuleRefusal | N
         return RuleRefusal.UNSURE
     if words.DANGLING.search(sentence) or LEFT_OUT in sentence:
         return RuleRefusal.DANGLING
-    ends = (words.OVER, words.RULE_OVER, words.ALLOWED_AGAIN, words.DISMISSES)
+    ends = (endings.OVER, endings.RULE_OVER, endings.ALLOWED_AGAIN, endings.DISMISSES)
     if any(over.search(sentence) for over in ends) or ended_in(sentence):
         return RuleRefusal.TAKEN_BACK
     if DISAGREES.search(sentence) or DISAGREES.search(after):
@@ -405,6 +411,18 @@ def _refusal(sentence: str, statement: Statement, after: str) -> RuleRefusal | N
     if len(sentence) > MAX_CANDIDATE_SUMMARY_CHARACTERS or not MIN_WORDS <= languages.word_count(sentence) <= MAX_WORDS:
         return RuleRefusal.LENGTH
     return None
+
+
+def _with_exception(rule: Judgement, exception: str) -> Judgement:
+    """Return a rule with the exception that the next sentence makes, because a rule is never kept without it."""
+    whole = f"{rule.sentence} {exception}"
+    is_whole = LEFT_OUT not in exception and len(whole) <= MAX_CANDIDATE_SUMMARY_CHARACTERS
+    return replace(rule, sentence=whole) if is_whole else replace(rule, refusal=RuleRefusal.LENGTH)
+
+
+def _limits(sentence: str) -> bool:
+    """Return True if a sentence only limits the one before it, in any of the languages."""
+    return bool(endings.LIMITS.match(sentence) or languages.LIMITS.match(sentence))
 
 
 def _enumerated(sentences: Sequence[tuple[str, Statement]]) -> frozenset[int]:
@@ -449,23 +467,23 @@ def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], fo
             _refuse(judged, at, sentence, within=1, with_own=is_own)
     last = len(sentences) - 1
     for number, sentence in enumerate(after):
-        objects = number == 0 and (DISAGREES.search(sentence) or words.OBJECTS.match(sentence))
+        objects = number == 0 and (DISAGREES.search(sentence) or endings.OBJECTS.match(sentence) or _limits(sentence))
         if takes_back(sentence) or objects:
             _refuse(judged, last + 1, sentence, within=last + 1)
         elif number == 0 and (correction := correction_in(sentence)) and not correction.start():
             _refuse(judged, last + 1, sentence, within=1)
             _refuse(judged, last + 1, sentence, within=last + 1, only_shared=True)
-        elif number == 0 and words.LIFTS.search(sentence):
+        elif number == 0 and endings.LIFTS.search(sentence):
             _refuse(judged, last + 1, sentence, within=last + 1, only_shared=True)
-        elif number == 0 and (permits := words.PERMITS.search(sentence)):
+        elif number == 0 and (permits := endings.PERMITS.search(sentence)):
             _refuse(judged, last + 1, permits["about"], within=last + 1, only_shared=True, forbids=True)
-        elif number == 0 and (better := words.WAS_BETTER.search(sentence) or words.IS_BETTER.search(sentence)):
+        elif number == 0 and (better := endings.WAS_BETTER.search(sentence) or endings.IS_BETTER.search(sentence)):
             _refuse(judged, last + 1, better["about"], within=last + 1, only_shared=True, forbids=False)
 
 
 def _forbids(rule: str) -> bool:
     """Return True if a rule forbids something. "Never … without …" is a demand instead."""
-    return bool(words.DENIES.search(rule)) and not words.DEMANDS.search(rule)
+    return bool(endings.DENIES.search(rule)) and not endings.DEMANDS.search(rule)
 
 
 def _refuse(
@@ -528,7 +546,8 @@ def _parts_of(text: str) -> Iterator[str]:
         start = 0
         for end in words.SOFT_END.finditer(sentence):
             last = sentence[max(start, end.start() - words.LONGEST_ABBREVIATION) : end.start()]
-            if not words.ABBREVIATION.search(last):
+            is_in_code = sentence.count("`", start, end.start()) % 2
+            if not (is_in_code or words.ABBREVIATION.search(last)):
                 yield sentence[start : end.start()].strip()
                 start = end.end()
         if sentence[start:].strip():

@@ -11,6 +11,7 @@ import re
 
 from engram.system.lazy_regex import any_case, lazy_regex
 from engram.text import languages
+from engram.text.language_cues import LANGUAGES
 from engram.text.words import content_words, prefixes
 
 # --- What takes back what was said ------------------------------------------------------------------------------------
@@ -94,7 +95,7 @@ _SUBJECT = any_case(
 #: apart, because "o" introduces a subject in Polish but is an article in Portuguese.
 _IN_OTHER_LANGUAGES = [
     (languages.pattern_of(each, each.takes_back), languages.pattern_of(each, each.about, _SUBJECT_TEXT))
-    for each in languages.LANGUAGES.values()
+    for each in LANGUAGES.values()
     if each.about
 ]
 #: What specifies the subject further, after a comma or a colon: ", the one about …".
