@@ -37,14 +37,18 @@ class Transcript:
         return self.add({"type": "user", "message": {"role": "user", "content": text}} | fields)
 
     def says(self, text: str, **fields: Any) -> str:
-        message = {"id": f"m{self.number}", "content": [{"type": "text", "text": text}]}
+        message = {"id": self._message_id(), "content": [{"type": "text", "text": text}]}
         return self.add({"type": "assistant", "message": message} | fields)
 
     def calls(self, tool: str, result: str, *, is_error: bool = False, **given: Any) -> None:
         block = {"type": "tool_use", "id": f"t{self.number}", "name": tool, "input": given}
-        self.add({"type": "assistant", "message": {"id": f"m{self.number}", "content": [block]}})
+        self.add({"type": "assistant", "message": {"id": self._message_id(), "content": [block]}})
         done = {"type": "tool_result", "tool_use_id": block["id"], "content": result, "is_error": is_error}
         self.user([done])
+
+    def _message_id(self) -> str:
+        """No two sessions share one: a turn with the same messages in another session is a copy."""
+        return f"{self.path.stem}-m{self.number}"
 
     def queue(self, operation: str, content: str | None = None) -> None:
         self.add({"type": "queue-operation", "operation": operation, "content": content, "uuid": None})

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from engram.errors import TranscriptError
+from engram.ingest.copied_turns import ends_of, originals_of
 from engram.ingest.redact_turns import Cleaner, Redact
 from engram.ingest.session_project import (
     TurnPlaces,
@@ -27,6 +28,7 @@ from engram.models.memories.tombstones import (
     forgotten_words,
     said_key,
 )
+from engram.models.projects.projects import find_project_of_identity
 from engram.models.sessions.reading_progress import (
     Progress,
     TurnsInStore,
@@ -300,6 +302,7 @@ class Step:
         pauses = pauses_for(self.store, session, project)
         places = places_of(self.store, session, project, self.settings, reading.cwd)
         portion = replace(self._portion(before, reading, pauses, places), project=project)
+        portion = self._without_copied_turns(portion, session)
         written = write_portion(self.store, portion, self.settings)
         bytes_read = max(0, reading.bytes_read - before.bytes_read)
         result = result.plus(written, bytes_read=bytes_read, bad_lines=len(reading.unreadable))
@@ -368,6 +371,32 @@ class Step:
             pull_requests=self._pull_requests(reading, cleaner, pauses),
             titles=self._titles(reading, cleaner, pauses),
             copied=self._copied(reading),
+        )
+
+    def _without_copied_turns(self, portion: Portion, session: SessionRow | None) -> Portion:
+        """Return a portion without the turns that another session in their project already has.
+
+        Those that are stored, because their end had not been read, are withdrawn.
+        """
+        if not portion.updates:
+            return portion
+        projects = [*portion.projects.values(), *([portion.project] if portion.project else [])]
+        rows = (find_project_of_identity(self.store, project.identity) for project in projects if project.identity)
+        project_ids = {row.id for row in rows if row is not None}
+        if session is not None and session.project_id is not None:
+            project_ids.add(session.project_id)
+        originals = originals_of(self.store, portion.updates, project_ids, self.source.session_id)
+        if not originals:
+            return portion
+        until = dict(portion.copied)
+        for name, end_ms in ends_of(originals.values()).items():
+            until[name] = max(until.get(name, 0), end_ms)
+        copies = [update for update in portion.updates if update.turn.key in originals]
+        return replace(
+            portion,
+            updates=tuple(update for update in portion.updates if update.turn.key not in originals),
+            withdrawn=(*portion.withdrawn, *(update.turn.key for update in copies if not update.is_new)),
+            copied=tuple(until.items()),
         )
 
     def _cleaned(

@@ -73,6 +73,14 @@ def times_of_prompts(from_ms: int, to_ms: int, without_session: str) -> Query:
     return query.where(turn.started_at_ms.between(from_ms, to_ms))
 
 
+@asks_values
+def turns_begun_at(times: Sequence[int], project_ids: Sequence[int], without_session: str) -> Query:
+    """Return the row ids of turns of these projects, except one session's, that began at any of these times."""
+    turn, session = tables.Turn, tables.Session
+    query = turn.select(turn.id).join(session).where(session.session_id != without_session)
+    return query.where(in_json_list(turn.project, project_ids) & in_json_list(turn.started_at_ms, times))
+
+
 def turns_by_row(store: Reader, turn_ids: Sequence[int]) -> list[StoredTurn]:
     return _stored_turns(store, store.fetch(_by_row_ids(turn_ids)))
 
