@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -25,6 +26,10 @@ from engram.system.clock import Clock, FixedClock
 from tests.branch_sessions import Workshop
 from tests.empty_memory import open_empty
 from tests.repositories import Repository
+
+if TYPE_CHECKING:
+    from tests.hub.machines import Hub
+    from tests.hub.postgres import Postgres
 
 # The tests start hundreds of processes: without bytecode each would compile Engram anew, and each run all assertions.
 sys.dont_write_bytecode = False
@@ -119,6 +124,25 @@ def bundled(bundled_folder: Path) -> Embedder:
     from engram.embedding.load_model import load_embedder
 
     return load_embedder("bundled")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A running PostgreSQL, the wheel's or else Debian's; skips the test where none is installed."""
+    pytest.importorskip("psycopg", reason="the extra hub is not installed")
+    from tests.hub.postgres import first_postgres, running_postgres
+
+    with running_postgres(first_postgres()) as server:
+        yield server
+
+
+@pytest.fixture
+def hub(postgres: Postgres) -> Iterator[Hub]:
+    """A hub that serves an empty database on this machine."""
+    from tests.hub.machines import Hub
+
+    with Hub.running(postgres.make_database()) as hub:
+        yield hub
 
 
 @pytest.fixture

@@ -4,46 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import socket
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from engram.cli.main import engram
-
-REPO = Path(__file__).resolve().parents[2]
-PAGE = (REPO / "docs" / "hub.md").read_text(encoding="utf-8")
-
-pytest.importorskip("psycopg", reason="the extra hub is not installed")
-
-from tests.hub.machines import Hub  # noqa: E402
-from tests.hub.postgres import first_postgres, running_postgres  # noqa: E402
-
-Run = Callable[..., Result]
-
-
-@pytest.fixture(scope="module")
-def hub() -> Iterator[Hub]:
-    with running_postgres(first_postgres()) as server, Hub.running(server.make_database()) as hub:
-        yield hub
-
-
-def type_command(home: Path, line: str, **options: Any) -> Result:
-    """Type a command on the machine of a home."""
-    program, *arguments = shlex.split(line)
-    assert program == "engram"
-    return CliRunner().invoke(engram, ["--home", str(home), *arguments], **options)
-
-
-def walk(place: str) -> list[str]:
-    """The commands that the page gives for a machine."""
-    match = re.search(rf"<!-- walk: {place} -->\n```sh\n(.*?)```", PAGE, re.DOTALL)
-    assert match is not None, f"the page has no walk for {place}"
-    return match[1].splitlines()
+from tests.cli.walks import type_command, walk
+from tests.hub.machines import Hub
 
 
 def test_the_walk_of_the_page_leads_from_nothing_to_two_machines(
@@ -52,7 +19,7 @@ def test_the_walk_of_the_page_leads_from_nothing_to_two_machines(
     monkeypatch.setenv("ENGRAM_HUB_DATABASE", hub.database.dsn)
     code, told = "", ""
     for place in ("server", "laptop", "desktop"):
-        for line in walk(place):
+        for line in walk("hub.md", place):
             typed = line.replace("https://hub.example.org", hub.url).replace("CODE", code)
             done = type_command(tmp_path / place, typed)
             assert done.exit_code == 0, f"{typed}: {done.output}"

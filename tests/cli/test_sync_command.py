@@ -5,43 +5,23 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from engram.cli import sync_commands
-from engram.cli.main import engram
 from engram.hub.client import push_and_pull
 from engram.hub.protocol.requests import phrase_of
 from engram.models.open_memory import open_store
 from engram.models.work.work import release_lease, take_lease
 from engram.paths import Home
 from engram.system.process_lock import ProcessLock
-
-REPO = Path(__file__).resolve().parents[2]
-PAGE = (REPO / "docs" / "sync.md").read_text(encoding="utf-8")
-
+from tests.cli.walks import type_command, walk
 
 PHRASE = re.compile(r"(?:[a-z]{5} ){16}[a-z]{5}")
-
-
-def type_command(home: Path, line: str, **options: Any) -> Result:
-    """Type a command on the machine of a home."""
-    program, *arguments = shlex.split(line)
-    assert program == "engram"
-    return CliRunner().invoke(engram, ["--home", str(home), *arguments], **options)
-
-
-def walk(place: str) -> list[str]:
-    """The commands that the page gives for a machine."""
-    match = re.search(rf"<!-- walk: {place} -->\n```sh\n(.*?)```", PAGE, re.DOTALL)
-    assert match is not None, f"the page has no walk for {place}"
-    return match[1].splitlines()
 
 
 def test_the_walk_of_the_page_leads_to_two_machines(tmp_path: Path) -> None:
@@ -50,7 +30,7 @@ def test_the_walk_of_the_page_leads_to_two_machines(tmp_path: Path) -> None:
     type_command(tmp_path / "laptop", 'engram save --global "The staging database is called heron."')
     phrase, told = "", ""
     for place in ("laptop", "desktop"):
-        for line in walk(place):
+        for line in walk("sync.md", place):
             typed = line.replace("~/Sync/engram", str(synced))
             if typed.startswith("mkdir"):
                 synced.mkdir()

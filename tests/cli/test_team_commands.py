@@ -7,27 +7,14 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from click.testing import CliRunner, Result
 
 from engram.cli.main import engram
-
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "teams.md").read_text(encoding="utf-8")
-
-pytest.importorskip("psycopg", reason="the extra hub is not installed")
-
-from tests.hub.machines import Hub  # noqa: E402
-from tests.hub.postgres import first_postgres, running_postgres  # noqa: E402
-
-
-@pytest.fixture(scope="module")
-def hub() -> Iterator[Hub]:
-    with running_postgres(first_postgres()) as server, Hub.running(server.make_database()) as hub:
-        yield hub
+from tests.cli.walks import walk
+from tests.hub.machines import Hub
 
 
 class Desk:
@@ -65,18 +52,12 @@ class Desk:
         return json.loads(self.type(f"{line} --json", code=code))
 
 
-def walk(place: str) -> list[str]:
-    match = re.search(rf"<!-- walk: {place} -->\n```sh\n(.*?)```", PAGE, re.DOTALL)
-    assert match is not None, f"the page has no walk for {place}"
-    return match[1].splitlines()
-
-
 def test_the_walk_of_the_page_leads_from_nothing_to_a_shared_memory(hub: Hub, tmp_path: Path) -> None:
     desks = {name: Desk(tmp_path / name, hub) for name in ("ada", "bob")}
     ada, bob = desks["ada"], desks["bob"]
     code = memory = told = ""
     for place in ("ada", "bob", "ada shares", "bob reads"):
-        for line in walk(place):
+        for line in walk("teams.md", place):
             typed = line.replace("CODE", code).replace("MEMORY", memory)
             told = desks[place.split()[0]].type(typed, input="y\n")
             if found := re.search(r"\b(?:[2-9A-Z]{4}-){2,6}[2-9A-Z]{2,4}\b", told):

@@ -1,9 +1,8 @@
-"""Fixtures of the hub: a PostgreSQL, a hub's database, the service on a port, machines that join it."""
+"""Fixtures of the hub: a second PostgreSQL, machines that join it, and a proxy before it."""
 
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,8 @@ import pytest
 pytest.importorskip("psycopg", reason="the extra hub is not installed")
 
 from tests.hub.machines import Hub, Machine
-from tests.hub.postgres import Postgres, first_postgres, free_port, running_postgres, system_folder, wheel_folder
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
-    """A running PostgreSQL; skips the test where none is installed."""
-    with running_postgres(first_postgres()) as server:
-        yield server
+from tests.hub.postgres import Postgres, running_postgres, system_folder, wheel_folder
+from tests.hub.proxy import Proxy
 
 
 @pytest.fixture(scope="session")
@@ -34,13 +27,6 @@ def older_postgres() -> Iterator[Postgres]:
 
 
 @pytest.fixture
-def hub(postgres: Postgres) -> Iterator[Hub]:
-    """A hub that serves an empty database on this machine."""
-    with Hub.running(postgres.make_database()) as hub:
-        yield hub
-
-
-@pytest.fixture
 def make_machine(tmp_path: Path) -> Iterator[Callable[..., Machine]]:
     """Makes machines, each with its own home."""
     with contextlib.ExitStack() as stack:
@@ -51,4 +37,19 @@ def make_machine(tmp_path: Path) -> Iterator[Callable[..., Machine]]:
         yield make
 
 
-__all__ = ["free_port", "threading"]
+@pytest.fixture
+def pair(hub: Hub, make_machine: Callable[..., Machine]) -> tuple[Machine, Machine]:
+    """Two machines of one person, in step."""
+    laptop, desktop = make_machine("laptop"), make_machine("desktop")
+    laptop.join(hub, hub.invite("Ada"))
+    laptop.sync()
+    desktop.join(hub, laptop.code())
+    desktop.sync()
+    return laptop, desktop
+
+
+@pytest.fixture
+def proxy(hub: Hub) -> Iterator[Proxy]:
+    """A proxy before the hub, which does what a test tells it to."""
+    with Proxy.before(hub.url) as proxy:
+        yield proxy

@@ -26,8 +26,7 @@ from engram.hub.client.connection import Connection
 from engram.hub.client.membership import Keyring, leave_hub
 from engram.hub.server.accounts import Unknown, find_asker
 from engram.models.hub.carried_hubs import carry_hubs
-from engram.models.hub.outgoing_statements import enqueue_all, load_outgoing
-from engram.models.hub.spaces import list_servers, private_space
+from engram.models.hub.spaces import list_servers
 from engram.models.rescue.backup import list_backups, make_backup
 from engram.models.rescue.restore import restore_backup
 from engram.redaction import redact
@@ -77,13 +76,11 @@ class History(Steps):
         proxy: Proxy | None = None,
     ) -> None:
         self.proxy = proxy
-        super().__init__(clock, seed)
+        super().__init__(clock, seed, folder)
         self.hub = hub
-        self.folder = folder
         self._stack = stack
         self._name = f"member {seed}"
         self.with_hub_put_back = True
-        self._backups: dict[int, Path] = {}
         self._hub_copy: HubCopy | None = None
         self._add_machine()
         self.machines[0].join(hub, hub.invite(self._name), url=self._url)
@@ -163,27 +160,11 @@ class History(Steps):
 
     # -- what befalls machines and the hub
 
-    def _back_up(self, number: int) -> None:
-        machine = self.machines[number]
-        target = self.folder / f"backup {number}"
-        shutil.rmtree(target, ignore_errors=True)
-        machine.store.checkpoint("TRUNCATE")
-        shutil.copytree(machine.places.root, target)
-        self._backups[number] = target
-
     def _put_back(self, number: int) -> None:
-        if number not in self._backups:
-            return
-        machine = self.machines[number]
-        lost_ids, forgotten_ids = self._unsaid(machine)
-        machine.store.close()
-        shutil.rmtree(machine.places.root)
-        shutil.copytree(self._backups[number], machine.places.root)
-        self.may_be_lost |= lost_ids
-        self.may_return |= forgotten_ids | self._untold.pop(number, set())
-        if self._is_shut_out(machine):
+        super()._put_back(number)
+        if number in self._backups and self._is_shut_out(self.machines[number]):
             # Its device was removed when the machine left the hub, after the backup.
-            self._join_anew(machine)
+            self._join_anew(self.machines[number])
 
     def _back_up_daily(self, number: int) -> None:
         make_backup(self.machines[number].store, self.machines[number].places.backups, keep=1)
@@ -205,19 +186,6 @@ class History(Steps):
         except Unknown:
             return True
         return False
-
-    def _unsaid(self, machine: Machine) -> tuple[set[str], set[str]]:
-        """Memories, and forgotten ones, of which the hub does not know from this machine yet."""
-        space = private_space(machine.store)
-        if space is None:
-            return set(), set()
-        # A machine that just joined notes at its next round what it has to say.
-        enqueue_all(machine.store, space)
-        dirty = load_outgoing(machine.store, space.id, 1 << 31)
-        return (
-            {memory.memory_id.hex() for memory in dirty if not memory.is_forgotten},
-            {memory.memory_id.hex() for memory in dirty if memory.is_forgotten},
-        )
 
     def _clone(self, number: int) -> None:
         if len(self.machines) >= 6:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import shutil
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from engram.hub.client.rounds import sync_all
 from engram.memories.correct import judge_memory
 from engram.memories.save import edit_memory, pin_memory
 from engram.models.hub.memory_statements import said_of_memory
-from engram.models.hub.outgoing_statements import load_outgoing
+from engram.models.hub.outgoing_statements import enqueue_all, load_outgoing
 from engram.models.hub.spaces import private_space
 from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_records import Memory, all_memories
@@ -30,8 +31,9 @@ from tests.hub.machines import Machine
 class Steps:
     """The steps that need no hub, by the number of the machine that they are taken on."""
 
-    def __init__(self, clock: FixedClock, seed: int) -> None:
+    def __init__(self, clock: FixedClock, seed: int, folder: Path) -> None:
         self.random = random.Random(seed)
+        self.folder = folder
         self.true_clock = clock
         self.counts: Counter[str] = Counter()
         self._number = 0
@@ -40,6 +42,8 @@ class Steps:
         self.may_return: set[str] = set()
         #: Machine → what it forgot between joining and its first round: it says so when it meets the memory again.
         self._untold: dict[int, set[str]] = {}
+        #: Machine → a copy of its home.
+        self._backups: dict[int, Path] = {}
         self.saved: set[str] = set()
         self.forgotten: set[str] = set()
         self.machines: list[Machine] = []
@@ -110,6 +114,38 @@ class Steps:
 
     def _jump(self, number: int) -> None:
         self.clocks[number].advance(self.random.choice((-86_400, -400, 400, 5_000, 90_000, 31_536_000)))
+
+    def _back_up(self, number: int) -> None:
+        machine = self.machines[number]
+        target = self.folder / f"backup {number}"
+        shutil.rmtree(target, ignore_errors=True)
+        machine.store.checkpoint("TRUNCATE")
+        shutil.copytree(machine.places.root, target)
+        self._backups[number] = target
+
+    def _put_back(self, number: int) -> None:
+        if number not in self._backups:
+            return
+        machine = self.machines[number]
+        lost_ids, forgotten_ids = self._unsaid(machine)
+        machine.store.close()
+        shutil.rmtree(machine.places.root)
+        shutil.copytree(self._backups[number], machine.places.root)
+        self.may_be_lost |= lost_ids
+        self.may_return |= forgotten_ids | self._untold.pop(number, set())
+
+    def _unsaid(self, machine: Machine) -> tuple[set[str], set[str]]:
+        """Memories, and forgotten ones, that this machine has still to tell the others."""
+        space = private_space(machine.store)
+        if space is None:
+            return set(), set()
+        # A machine that just joined notes at its next round what it has to say.
+        enqueue_all(machine.store, space)
+        dirty = load_outgoing(machine.store, space.id, 1 << 31)
+        return (
+            {memory.memory_id.hex() for memory in dirty if not memory.is_forgotten},
+            {memory.memory_id.hex() for memory in dirty if memory.is_forgotten},
+        )
 
     def compare(self, states: list[dict[str, Any]]) -> None:
         """Fail where the machines say different things, or something is lost, came back or still waits."""

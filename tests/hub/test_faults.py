@@ -29,11 +29,11 @@ from engram.redaction import redact
 from engram.system.clock import DAY_MS, SYSTEM_CLOCK, FixedClock
 from tests.hub.machines import Hub, Machine
 from tests.hub.postgres import Postgres
-from tests.hub.test_rounds import pair
 from tests.hub.test_service import Device
 from tests.hub.test_teams import Person, make_person, make_team, team
 
 Make = Callable[..., Machine]
+Pair = tuple[Machine, Machine]
 __all__ = ["make_person", "team"]
 
 
@@ -44,9 +44,9 @@ def error_of(machine: Machine) -> str:
 
 
 def test_a_copy_that_pulled_while_the_other_pushed_sees_what_that_said(
-    hub: Hub, make_machine: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pair: Pair, make_machine: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    laptop, desktop = pair(hub, make_machine)
+    laptop, desktop = pair
     laptop.save("Said before the disk was copied.")
     laptop.sync()
     laptop.store.checkpoint("TRUNCATE")
@@ -130,10 +130,8 @@ def test_invalid_numbers_are_not_a_statement() -> None:
         decode(zlib.compress(b'{"v":1,"b":{"cf":NaN},"f":{}}'))
 
 
-def test_a_hub_that_answers_something_else_ends_the_round(
-    hub: Hub, make_machine: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    laptop, desktop = pair(hub, make_machine)
+def test_a_hub_that_answers_something_else_ends_the_round(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    laptop, desktop = pair
     laptop.save("Said on the laptop.")
     with monkeypatch.context() as patch:
         patch.setattr(Connection, "push", lambda self, push: Answers((), 9, bytes(16)))

@@ -13,10 +13,10 @@ from engram.memories.save import pin_memory
 from engram.models.hub.spaces import list_servers
 from engram.models.memories.memory_changes import change_memory
 from tests.hub.machines import Hub, Machine
-from tests.hub.test_rounds import pair
 from tests.hub.test_teams import Person, make_person, team
 
 Make = Callable[..., Machine]
+Pair = tuple[Machine, Machine]
 __all__ = ["make_person", "team"]
 
 
@@ -32,8 +32,8 @@ def join_again(hub: Hub, laptop: Machine, desktop: Machine) -> None:
         machine.sync()
 
 
-def test_a_pin_made_while_away_undoes_no_edit_of_the_other_machine(hub: Hub, make_machine: Make) -> None:
-    laptop, desktop = pair(hub, make_machine)
+def test_a_pin_made_while_away_undoes_no_edit_of_the_other_machine(pair: Pair, hub: Hub) -> None:
+    laptop, desktop = pair
     memory = laptop.save("Version zero.")
     laptop.sync()
     desktop.sync()
@@ -50,8 +50,8 @@ def test_a_pin_made_while_away_undoes_no_edit_of_the_other_machine(hub: Hub, mak
         assert (found.summary, found.is_pinned) == ("Version one.", True)
 
 
-def test_what_was_unpinned_while_away_is_unpinned_everywhere(hub: Hub, make_machine: Make) -> None:
-    laptop, desktop = pair(hub, make_machine)
+def test_what_was_unpinned_while_away_is_unpinned_everywhere(pair: Pair, hub: Hub) -> None:
+    laptop, desktop = pair
     memory = laptop.save("Pinned for a while.", is_pinned=True)
     laptop.sync()
     desktop.sync()
@@ -67,9 +67,9 @@ def test_what_was_unpinned_while_away_is_unpinned_everywhere(hub: Hub, make_mach
 
 
 def test_what_the_other_machine_edited_and_ended_remains_so_and_reaches_a_third_one(
-    hub: Hub, make_machine: Make
+    pair: Pair, hub: Hub, make_machine: Make
 ) -> None:
-    laptop, desktop = pair(hub, make_machine)
+    laptop, desktop = pair
     edited, ended = laptop.save("Version zero."), laptop.save("The freeze is on.")
     laptop.sync()
     desktop.sync()
@@ -92,8 +92,8 @@ def test_what_the_other_machine_edited_and_ended_remains_so_and_reaches_a_third_
         assert machine.find(ended.episode_id).status == Status.ARCHIVED
 
 
-def test_an_edit_pulled_before_leaving_is_not_taken_back_on_joining_again(hub: Hub, make_machine: Make) -> None:
-    laptop, desktop = pair(hub, make_machine)
+def test_an_edit_pulled_before_leaving_is_not_taken_back_on_joining_again(pair: Pair, hub: Hub) -> None:
+    laptop, desktop = pair
     memory = laptop.save("Version zero.")
     laptop.sync()
     desktop.sync()
@@ -105,10 +105,8 @@ def test_an_edit_pulled_before_leaving_is_not_taken_back_on_joining_again(hub: H
     assert laptop.find(memory.episode_id).summary == desktop.find(memory.episode_id).summary == "Version one."
 
 
-def test_an_edit_that_was_not_sent_yet_is_newer_than_an_older_one_that_arrived_later(
-    hub: Hub, make_machine: Make
-) -> None:
-    laptop, desktop = pair(hub, make_machine)
+def test_an_edit_that_was_not_sent_yet_is_newer_than_an_older_one_that_arrived_later(pair: Pair, hub: Hub) -> None:
+    laptop, desktop = pair
     memory = laptop.save("Version zero.")
     laptop.sync()
     desktop.sync()

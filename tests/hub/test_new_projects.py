@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,8 @@ from engram.ingest.session_project import named_project, scope_of_folder
 from engram.models.projects.projects import ProjectRow, ensure_project, find_or_await, list_projects
 from engram.models.work.work import pause
 from engram.settings import Settings
-from tests.hub.machines import Hub, Machine
+from tests.hub.machines import Machine
 
-Make = Callable[..., Machine]
 REMOTE = "https://git.example.org/acme/shop.git"
 
 
@@ -51,16 +49,6 @@ class Checkout:
             "SELECT DISTINCT p.identity FROM episode e JOIN project p ON p.id = e.project_id ORDER BY p.identity"
         )
         return [identity for (identity,) in rows]
-
-
-@pytest.fixture
-def pair(hub: Hub, make_machine: Make) -> tuple[Machine, Machine]:
-    laptop, desktop = make_machine("laptop"), make_machine("desktop")
-    laptop.join(hub, hub.invite("Ada"))
-    laptop.sync()
-    desktop.join(hub, laptop.code())
-    desktop.sync()
-    return laptop, desktop
 
 
 @pytest.mark.parametrize("order", ["laptop first", "desktop first", "both before a pull"])

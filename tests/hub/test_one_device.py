@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -30,12 +30,6 @@ from tests.hub.test_service import Device
 from tests.hub.test_sync_task import runtime_of
 
 Make = Callable[..., Machine]
-
-
-@pytest.fixture
-def proxy(hub: Hub) -> Iterator[Proxy]:
-    with Proxy.before(hub.url) as proxy:
-        yield proxy
 
 
 @pytest.fixture

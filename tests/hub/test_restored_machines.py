@@ -15,10 +15,9 @@ from engram.models.memories.memory_records import Memory
 from engram.models.rescue.backup import make_backup
 from engram.models.rescue.restore import restore_backup
 from tests.hub.machines import Hub, Machine
-from tests.hub.test_rounds import pair
 from tests.hub.test_teams import Person, make_person, make_team, team
 
-Make = Callable[..., Machine]
+Pair = tuple[Machine, Machine]
 __all__ = ["make_person", "team"]
 
 
@@ -41,10 +40,8 @@ def restore(machine: Machine, backup: Path) -> None:
 
 @pytest.mark.parametrize("is_pulled", [True, False])
 @pytest.mark.parametrize("is_in_backup", [True, False])
-def test_a_later_edit_on_another_machine_outlasts_a_restore(
-    hub: Hub, make_machine: Make, is_pulled: bool, is_in_backup: bool
-) -> None:
-    laptop, desktop = pair(hub, make_machine)
+def test_a_later_edit_on_another_machine_outlasts_a_restore(pair: Pair, is_pulled: bool, is_in_backup: bool) -> None:
+    laptop, desktop = pair
     memory, backup = save_and_back_up(laptop, is_in_backup=is_in_backup)
     laptop.edit(memory.episode_id, "Version one.")
     laptop.sync()
@@ -61,10 +58,8 @@ def test_a_later_edit_on_another_machine_outlasts_a_restore(
 
 
 @pytest.mark.parametrize("is_in_backup", [True, False])
-def test_an_edit_that_was_not_sent_before_a_restore_reaches_the_other_machine(
-    hub: Hub, make_machine: Make, is_in_backup: bool
-) -> None:
-    laptop, desktop = pair(hub, make_machine)
+def test_an_edit_that_was_not_sent_before_a_restore_reaches_the_other_machine(pair: Pair, is_in_backup: bool) -> None:
+    laptop, desktop = pair
     memory, backup = save_and_back_up(laptop, is_in_backup=is_in_backup)
     laptop.sync()
     desktop.sync()

@@ -14,16 +14,7 @@ from engram.redaction import redact
 from tests.hub.machines import Hub, HubCopy, Machine
 
 Make = Callable[..., Machine]
-
-
-def pair(hub: Hub, make_machine: Make) -> tuple[Machine, Machine]:
-    """Two machines of one person."""
-    laptop, desktop = make_machine("laptop"), make_machine("desktop")
-    laptop.join(hub, hub.invite("Ada"))
-    laptop.sync()
-    desktop.join(hub, laptop.code())
-    desktop.sync()
-    return laptop, desktop
+Pair = tuple[Machine, Machine]
 
 
 def test_what_was_there_before_joining_and_what_is_saved_later_is_found_on_the_other_machine(
@@ -46,8 +37,8 @@ def test_what_was_there_before_joining_and_what_is_saved_later_is_found_on_the_o
     assert laptop.said() == desktop.said()
 
 
-def test_a_memory_is_found_by_its_questions_on_the_other_machine(hub: Hub, make_machine: Make) -> None:
-    laptop, desktop = pair(hub, make_machine)
+def test_a_memory_is_found_by_its_questions_on_the_other_machine(pair: Pair) -> None:
+    laptop, desktop = pair
     asked = laptop.save("We deploy with blue-green switches.")
     questions = ("How do releases reach users?",)
     with laptop.store.transaction() as tx:
@@ -72,8 +63,8 @@ def test_a_memory_is_found_by_its_questions_on_the_other_machine(hub: Hub, make_
     )
 
 
-def test_fields_are_joined_one_by_one_and_the_later_of_two_values_counts(hub: Hub, make_machine: Make) -> None:
-    laptop, desktop = pair(hub, make_machine)
+def test_fields_are_joined_one_by_one_and_the_later_of_two_values_counts(pair: Pair) -> None:
+    laptop, desktop = pair
     memory = laptop.save("The release branch is cut on Tuesdays.")
     laptop.sync()
     desktop.sync()
@@ -94,9 +85,9 @@ def test_fields_are_joined_one_by_one_and_the_later_of_two_values_counts(hub: Hu
 
 
 def test_a_memory_that_is_forgotten_on_one_machine_is_gone_from_the_other_and_from_the_hub(
-    hub: Hub, make_machine: Make, tmp_path: Path
+    pair: Pair, hub: Hub, tmp_path: Path
 ) -> None:
-    laptop, desktop = pair(hub, make_machine)
+    laptop, desktop = pair
     memory = laptop.save("The canary word is quixotically-canary for the forget of two machines.")
     pin_memory(laptop.store, memory.episode_id, actor=Actor.USER)
     laptop.sync()
@@ -117,8 +108,8 @@ def test_a_memory_that_is_forgotten_on_one_machine_is_gone_from_the_other_and_fr
     assert [row.is_forgotten for row in hub.rows("SELECT is_forgotten FROM hub.statement")] == [True]
 
 
-def test_a_change_that_comes_after_the_forget_brings_nothing_back(hub: Hub, make_machine: Make) -> None:
-    laptop, desktop = pair(hub, make_machine)
+def test_a_change_that_comes_after_the_forget_brings_nothing_back(pair: Pair) -> None:
+    laptop, desktop = pair
     memory = laptop.save("The build runs on the machine called otter.")
     laptop.sync()
     desktop.sync()
@@ -132,8 +123,8 @@ def test_a_change_that_comes_after_the_forget_brings_nothing_back(hub: Hub, make
     assert laptop.texts() == desktop.texts() == set()
 
 
-def test_what_replaces_a_memory_replaces_it_everywhere_in_any_order_of_arrival(hub: Hub, make_machine: Make) -> None:
-    laptop, desktop = pair(hub, make_machine)
+def test_what_replaces_a_memory_replaces_it_everywhere_in_any_order_of_arrival(pair: Pair) -> None:
+    laptop, desktop = pair
     old = laptop.save("We use npm in every project of ours.")
     laptop.sync()
     desktop.sync()
@@ -154,9 +145,9 @@ def test_what_replaces_a_memory_replaces_it_everywhere_in_any_order_of_arrival(h
 
 
 def test_a_copy_of_a_machine_becomes_a_separate_device_and_nothing_is_lost(
-    hub: Hub, make_machine: Make, tmp_path: Path
+    pair: Pair, hub: Hub, make_machine: Make, tmp_path: Path
 ) -> None:
-    laptop, desktop = pair(hub, make_machine)
+    laptop, desktop = pair
     laptop.save("Known before the disk was cloned.")
     laptop.sync()
     waiting = laptop.save("Not pushed when the disk was cloned.")
@@ -178,8 +169,10 @@ def test_a_copy_of_a_machine_becomes_a_separate_device_and_nothing_is_lost(
     assert len(hub.rows("SELECT device_id FROM hub.device")) == 3
 
 
-def test_a_hub_that_was_put_back_to_an_older_copy_gets_everything_again(hub: Hub, make_machine: Make) -> None:
-    laptop, desktop = pair(hub, make_machine)
+def test_a_hub_that_was_put_back_to_an_older_copy_gets_everything_again(
+    pair: Pair, hub: Hub, make_machine: Make
+) -> None:
+    laptop, desktop = pair
     early = laptop.save("Said before the hub's backup.")
     laptop.sync()
     desktop.sync()

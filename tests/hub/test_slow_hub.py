@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,12 +21,6 @@ from tests.hub.proxy import FAULTS, IMPATIENT, Proxy
 from tests.hub.test_sync_task import runtime_of
 
 Make = Callable[..., Machine]
-
-
-@pytest.fixture
-def proxy(hub: Hub) -> Iterator[Proxy]:
-    with Proxy.before(hub.url) as proxy:
-        yield proxy
 
 
 @pytest.fixture

@@ -24,7 +24,6 @@ from engram.hub.client.membership import Keyring
 from engram.hub.client.rounds import sync_all
 from engram.hub.protocol.frames import open_segment
 from engram.models.hub.memory_statements import said_in_space
-from engram.models.hub.outgoing_statements import enqueue_all, load_outgoing
 from engram.models.hub.spaces import list_servers, private_space
 from engram.redaction import redact
 from engram.system.clock import FixedClock
@@ -42,11 +41,9 @@ class FolderHistory(Steps):
     """One random history."""
 
     def __init__(self, seed: int, folder: Path, stack: contextlib.ExitStack) -> None:
-        super().__init__(FixedClock(), seed)
-        self.folder = folder
+        super().__init__(FixedClock(), seed, folder)
         self.synced = SyncedFolder(folder / "synced", self.random)
         self._stack = stack
-        self._backups: dict[int, Path] = {}
         #: What a machine that was put back had known and no machine knows any more: id, and whether it was forgotten.
         self._only_in_files: set[tuple[str, bool]] = set()
         #: Name of a whole file → what it says.
@@ -150,26 +147,11 @@ class FolderHistory(Steps):
     def _put_folder_back(self, number: int) -> None:
         self.synced.put_back()
 
-    def _back_up(self, number: int) -> None:
-        machine = self.machines[number]
-        target = self.folder / f"backup {number}"
-        shutil.rmtree(target, ignore_errors=True)
-        machine.store.checkpoint("TRUNCATE")
-        shutil.copytree(machine.places.root, target)
-        self._backups[number] = target
-
     def _put_back(self, number: int) -> None:
-        if number not in self._backups:
-            return
-        machine = self.machines[number]
-        lost_ids, forgotten_ids = self._unsaid(machine)
-        known = self._known([machine])
-        machine.store.close()
-        shutil.rmtree(machine.places.root)
-        shutil.copytree(self._backups[number], machine.places.root)
-        self.may_be_lost |= lost_ids
-        self.may_return |= forgotten_ids | self._untold.pop(number, set())
-        self._only_in_files |= known - self._known(self.machines)
+        known = self._known([self.machines[number]])
+        super()._put_back(number)
+        if number in self._backups:
+            self._only_in_files |= known - self._known(self.machines)
 
     def _look_for_lost(self) -> None:
         """Expect no more what was in files alone, after a machine was put back, and then went with damaged files."""
@@ -208,17 +190,6 @@ class FolderHistory(Steps):
                 self._rows[stem[1]] = {(row.memory_id.hex(), row.is_forgotten) for row in rows}
             said |= self._rows[stem[1]]
         return said
-
-    def _unsaid(self, machine: Machine) -> tuple[set[str], set[str]]:
-        """Memories, and forgotten ones, that are not in the folder from this machine yet."""
-        space = private_space(machine.store)
-        assert space is not None
-        enqueue_all(machine.store, space)
-        dirty = load_outgoing(machine.store, space.id, 1 << 31)
-        return (
-            {memory.memory_id.hex() for memory in dirty if not memory.is_forgotten},
-            {memory.memory_id.hex() for memory in dirty if memory.is_forgotten},
-        )
 
     def _clone(self, number: int) -> None:
         """Copy a machine with its disk: the copy has a replica of its own, or uses the same share."""
