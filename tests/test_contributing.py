@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -147,16 +148,21 @@ def test_every_name_in_code_font_stands_in_the_code(page: str) -> None:
     """Names that can only be code: with an underscore, or with a capital inside."""
     text = (REPO / page).read_text(encoding="utf-8")
     names = set(re.findall(r"`(\w*[a-z]\w*_\w+|\w*_\w*[a-z]\w*|[A-Z][a-z]+[A-Z]\w*)`", text))
-    folders = [REPO / name for name in ("engram", "hooks", "mcp_server", "tests")]
-    source = "\n".join(
-        path.read_text(encoding="utf-8")
-        for folder in folders
-        for path in folder.rglob("*.*")
-        if path.suffix in (".py", ".sh")
-    )
 
     assert names
-    assert names - set(re.findall(r"\w+", source)) == set()
+    assert names - words_of_code() == set()
+
+
+@functools.cache
+def words_of_code() -> frozenset[str]:
+    """Every word of the program and of its tests."""
+    return frozenset(
+        word
+        for name in ("engram", "hooks", "mcp_server", "tests")
+        for path in (REPO / name).rglob("*.*")
+        if path.suffix in (".py", ".sh")
+        for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))
+    )
 
 
 def test_a_column_that_is_shown_takes_at_most_five_files() -> None:
