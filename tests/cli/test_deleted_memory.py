@@ -4,8 +4,6 @@ asks.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from engram.models.open_memory import open_store
 from engram.models.rescue.backup import drop_database, list_backups, make_backup
 from engram.paths import Home
 from tests.cli.conftest import Run
+from tests.forked import run_command
 
 
 @pytest.fixture
@@ -52,8 +51,7 @@ def test_no_command_makes_a_new_memory_in_place_of_one_that_was_deleted(
 
 @pytest.mark.parametrize("command", [("work",), ("watch",), ("service", "run")], ids=" ".join)
 def test_what_a_service_runs_ends_well_so_that_it_is_not_started_again(deleted: Path, command: tuple[str, ...]) -> None:
-    program = [sys.executable, "-m", "engram.cli.main", *command]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
+    done = run_command(*command)
 
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr

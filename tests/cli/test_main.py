@@ -22,6 +22,7 @@ from engram.paths import Home, absolute_path
 from tests.forked import run_command
 
 Run = Callable[..., Result]
+CANNOT_BE_WRITTEN = "Error: the output can't be written: No space left on device\n"
 
 
 def engram(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -210,25 +211,30 @@ def test_every_command_ends_quietly_if_nobody_reads_on(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("is_unbuffered", [False, True])
 @pytest.mark.parametrize("words", ["--help", "config", "status --json", "timeline --help"])
 def test_an_output_that_cannot_be_written_is_one_line(
-    home: Home, monkeypatch: pytest.MonkeyPatch, words: str, unbuffered: str
+    home: Home, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], words: str, is_unbuffered: bool
 ) -> None:
     home.prepare()
-    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        full.reconfigure(write_through=is_unbuffered)
+        monkeypatch.setattr(sys, "stdout", full)
+        with pytest.raises(SystemExit) as ended:
+            main(words.split())
+        monkeypatch.undo()
 
-    done = subprocess.run(
-        f"{sys.executable} -m engram.cli.main {words} > /dev/full",
-        shell=True,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    assert ended.value.code == 1
+    assert capfd.readouterr().err == CANNOT_BE_WRITTEN
 
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
-    assert done.stderr == "Error: the output can't be written: No space left on device\n"
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_nothing_is_left_to_be_written_when_the_interpreter_ends(home: Home) -> None:
+    home.prepare()
+    command = f"{sys.executable} -m engram.cli.main config > /dev/full"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stderr) == (1, CANNOT_BE_WRITTEN)
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,8 @@ def test_a_limit_of_files_or_of_the_disk_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
 def test_a_file_that_belongs_to_another_user_is_named_with_what_to_type(tmp_path: Path) -> None:
-    for name in ("memory.db", "memory.db-wal", "memory.db-shm", "worker.lock", "logs/worker.log"):
+    names = ("memory.db", "memory.db-wal", "memory.db-shm", "worker.lock", "logs/worker.log")
+    for name in names:
         home = tmp_path / name.replace("/", ".")
         (home / "logs").mkdir(parents=True)
         (home / name).write_bytes(b"")
@@ -166,22 +167,26 @@ def test_a_file_that_belongs_to_another_user_is_named_with_what_to_type(tmp_path
             os.chown(path, NOBODY, NOBODY)
         os.chown(home / name, 0, 0)
         (home / name).chmod(0o600)
-        code = (
-            "import os\n"
-            "from pathlib import Path\n"
-            "from engram.settings import Settings\n"
-            "from engram.setup.doctor.machine_checks import Machine, check_writable\n"
-            "from engram.system.atomic import closed_files, explain_closed, explain_disk\n"
-            f"os.setuid({NOBODY})\n"
-            "here = Path('.')\n"
-            "print(*map(explain_closed, closed_files(here)))\n"
-            "print(explain_disk(here / 'memory.db'))\n"
-            "print(*(check.command for check in check_writable(Machine(Settings(home=here), Path('/')))))\n"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", code], cwd=home, capture_output=True, text=True, timeout=60, check=True
-        )
-        closed, disk, command = done.stdout.splitlines()
+    code = (
+        "import os, sys\n"
+        "from pathlib import Path\n"
+        "from engram.settings import Settings\n"
+        "from engram.setup.doctor.machine_checks import Machine, check_writable\n"
+        "from engram.system.atomic import closed_files, explain_closed, explain_disk\n"
+        "homes = [os.open(home, os.O_RDONLY) for home in sys.argv[1:]]\n"
+        f"os.setuid({NOBODY})\n"
+        "here = Path('.')\n"
+        "for home in homes:\n"
+        "    os.fchdir(home)\n"
+        "    print(*map(explain_closed, closed_files(here)))\n"
+        "    print(explain_disk(here / 'memory.db'))\n"
+        "    print(*(check.command for check in check_writable(Machine(Settings(home=here), Path('/')))))\n"
+    )
+    homes = [str(tmp_path / name.replace("/", ".")) for name in names]
+    done = subprocess.run([sys.executable, "-c", code, *homes], capture_output=True, text=True, timeout=60, check=True)
+
+    said = iter(done.stdout.splitlines())
+    for name, closed, disk, command in zip(names, said, said, said, strict=True):
         folder = Path(name).parent
         cause = f"the file {name} belongs to another user. Run: sudo chown -R {NOBODY} {folder}"
         assert closed == cause
