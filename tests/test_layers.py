@@ -77,6 +77,7 @@ FLOORS = {
 SEARCH_FLOORS = {
     "engram.search.edited_since": 0,
     "engram.search.hits": 0,
+    "engram.search.named_times": -1,
     "engram.search.question": 0,
     "engram.search.quoted_phrases": 0,
     "engram.search.vectors": 0,

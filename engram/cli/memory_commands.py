@@ -60,7 +60,7 @@ from engram.reports.memory_report import (
     whole_id,
 )
 from engram.search.hits import in_folder
-from engram.search.question import DAYS, end_of_day
+from engram.search.named_times import DAYS, end_of_day
 from engram.system.clock import impossible_day, iso_or_none, parse_time_ms
 from engram.text.splitting import end_of_list
 from engram.transcripts.git_files import read_branch

@@ -26,10 +26,11 @@ from engram.search.hit_lines import (
     text_of,
 )
 from engram.search.hits import MAX_HITS, Hit, Part, PublicHit, Standing, is_said, stems_said, without_said
+from engram.search.named_times import parse_date_range, relative_time
 from engram.search.passages.answering import WORTH, Wanted, answered, worth_of
 from engram.search.passages.followed import MAX_FOLLOWED_CHARACTERS, ends_of_turns, what_followed
 from engram.search.passages.passage_search import excerpt
-from engram.search.question import Coverage, Query, coverage_of_words, parse_date_range, relative_time
+from engram.search.question import Coverage, Query, coverage_of_words
 from engram.search.quoted_phrases import find_phrases, only_name, phrases_of
 from engram.search.searcher import Searcher, public_hits
 from engram.system.lazy_regex import lazy_regex
@@ -243,15 +244,7 @@ def _find(store: Reader, searcher: Searcher, query: Query, *, with_passages: boo
     if query.max_hits:
         found, worth = answered(store, found, asks)
     misses_time = not has_time and asks_only_time(query.text, named)
-    return _Found(
-        memories=candidates,
-        passages=found,
-        logs=logs,
-        is_literal=is_literal,
-        misses_time=misses_time,
-        asks=asks,
-        worth=worth,
-    )
+    return _Found(candidates, found, logs, is_literal, misses_time, asks, worth)
 
 
 def _literal(question: str) -> tuple[str, ...]:

@@ -14,7 +14,8 @@ from engram.models.engine.transaction import Reader
 from engram.models.sessions.failures_and_commits import Commit, commits_between
 from engram.search.hit_lines import COMMIT_CHARACTERS, count_words
 from engram.search.hits import Hit, PublicHit
-from engram.search.question import DateRange, Query, parse_date_range
+from engram.search.named_times import DateRange, parse_date_range
+from engram.search.question import Query
 from engram.system.clock import DAY_MS, day_of
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import stems, topic_words

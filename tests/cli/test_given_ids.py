@@ -21,7 +21,7 @@ from engram.models.memories import memory_records
 from engram.models.sessions.passage_rows import find_quotation, quotations_beginning_with
 from engram.models.sessions.sessions import list_sessions
 from engram.reports.memory_report import whole_id
-from engram.search.question import end_of_day
+from engram.search.named_times import end_of_day
 from tests.each_case import each_case
 
 Run = Callable[..., Result]
@@ -152,6 +152,12 @@ NOW = datetime(2026, 11, 26, 12, 0)
         ("3 days ago", "2026-11-23"), ("7d", "2026-11-19"), ("2 weeks ago", "2026-11-12"), ("2w", "2026-11-12"),
         ("2026-11-05", "2026-11-05"), ("november 5", "2026-11-05"), ("5 nov 2025", "2025-11-05"),
         ("march 2026", "2026-03-31"), ("last month", "2026-10-31"), ("in march 2026", "2026-03-31"),
+        ("last july", "2026-07-31"), ("last november", "2025-11-30"), ("this monday", "2026-11-23"),
+        ("last year", "2025-12-31"), ("day before yesterday", "2026-11-24"), ("2026-07", "2026-07-31"),
+        ("gestern", "2026-11-25"), ("letzte Woche", "2026-11-22"), ("letzten Montag", "2026-11-23"),
+        ("am Dienstag", "2026-11-24"), ("im Juli", "2026-07-31"), ("Mai 2026", "2026-05-31"),
+        ("vor 3 Tagen", "2026-11-23"),
+        ("vor 2 Wochen", "2026-11-12"), ("5. November 2026", "2026-11-05"), ("05.11.2026", "2026-11-05"),
         ("until the 5th of november", "2026-11-05"), ("end of october", "2026-10-31"), ("March", "2026-03-31"),
     ],
 )  # fmt: skip

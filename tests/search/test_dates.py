@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from engram.search.question import parse_date_range
+from engram.search.named_times import parse_date_range
 
 NOW = int(datetime(2026, 2, 20, 12).timestamp() * 1000)
 
@@ -33,6 +33,9 @@ def at(*parts: int) -> int:
         ("on march 5", at(2025, 3, 5, 9), at(2025, 3, 7, 9)),
         ("the crash of may 12", at(2025, 5, 12, 9), at(2025, 5, 14, 9)),
         ("what changed in may 2025?", at(2025, 5, 30), at(2025, 6, 3)),
+        ("Was haben wir gestern gemacht?", at(2026, 2, 19, 9), at(2026, 2, 17)),
+        ("vor zwei Dingen, vor einer Woche", at(2026, 2, 13, 9), at(2026, 2, 9)),
+        ("Was war am 5. Januar 2026?", at(2026, 1, 5, 9), at(2026, 1, 7)),
     ],
 )
 def test_a_time_holds_its_days_and_not_others(text: str, inside: int, outside: int) -> None:
@@ -43,7 +46,7 @@ def test_a_time_holds_its_days_and_not_others(text: str, inside: int, outside: i
     assert date_range.distance_days(outside) > 0.9
 
 
-@pytest.mark.parametrize("text", ["", "may we use tabs?", "the 5 may fail", "march on", "version 2.1"])
+@pytest.mark.parametrize("text", ["", "may we use tabs?", "the 5 may fail", "march on", "version 2.1", "am 2.1."])
 def test_what_names_no_time_has_none(text: str) -> None:
     assert parse_date_range(text, NOW) is None
 

@@ -14,7 +14,8 @@ from engram.search.answer import answer_question
 from engram.search.day_commits import MAX_DAY_WORDS, day_logs, of_named_time
 from engram.search.hit_lines import answer_text
 from engram.search.hits import Hit
-from engram.search.question import Query, parse_date_range
+from engram.search.named_times import parse_date_range
+from engram.search.question import Query
 from engram.search.searcher import Searcher
 from engram.settings import Settings
 from engram.system.clock import day_of, noon_of
