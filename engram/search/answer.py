@@ -27,7 +27,7 @@ from engram.search.hit_lines import (
 )
 from engram.search.hits import MAX_HITS, Hit, Part, PublicHit, Standing, is_said, stems_said, without_said
 from engram.search.named_times import parse_date_range, relative_time
-from engram.search.passages.answering import WORTH, Wanted, answered, worth_of
+from engram.search.passages.answering import WORTH, Wanted, answered, with_introduced, worth_of
 from engram.search.passages.followed import MAX_FOLLOWED_CHARACTERS, ends_of_turns, what_followed
 from engram.search.passages.passage_search import excerpt
 from engram.search.question import Coverage, Query, coverage_of_words
@@ -243,6 +243,7 @@ def _find(store: Reader, searcher: Searcher, query: Query, *, with_passages: boo
     worth: dict[str, float] = {}
     if query.max_hits:
         found, worth = answered(store, found, asks)
+    found = [*with_introduced(store, found[:MAX_PASSAGES], asks), *found[MAX_PASSAGES:]]
     misses_time = not has_time and asks_only_time(query.text, named)
     return _Found(candidates, found, logs, is_literal, misses_time, asks, worth)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from engram.search.hits import Part, are_barred
-from engram.search.passages.answering import Wanted, answering, worth_of
+from engram.search.passages.answering import Wanted, answering, complete_part, worth_of
 from engram.search.question import coverage_of_words
 from engram.text.splitting import end_of_list
 from engram.transcripts.turns import Role, TextBlock
+from tests.each_case import each_case
 
 PROMPT = "The harbour bell counts up when a boat comes in, but the counter does not go down when one leaves."
 LOOK = "Let me check how the bell counts boats before picking a fix."
@@ -318,3 +319,47 @@ def test_a_list_with_numbers_of_its_own_is_another(below: str) -> None:
 @pytest.mark.parametrize("text", [f"The pier is closed to {BOLLARDS * 4}.", f"The pier is closed:\n- {BOLLARDS * 4}"])
 def test_a_text_that_is_whole_is_not_said_to_go_on(text: str) -> None:
     assert shown("what of the pier", turn((Role.ASSISTANT, text)), text) == text
+
+
+def completed(part: str, *said: str) -> str:
+    """Return what a hit shows of a turn whose assistant said this, of which the search found ``part``."""
+    blocks = turn(*((Role.ASSISTANT, text) for text in said))
+    (found,) = parts_of(blocks, part)
+    question = "why did the bell ring twice"
+    wanted = Wanted.by(question, coverage_of_words(question))
+    return complete_part(found, blocks, wanted).text
+
+
+@each_case(
+    ("part", "message", "shown_text"),
+    [
+        (
+            "The bell rang twice because:",
+            "The bell rang twice because:\n\n1. Both pilots hold a key.\n2. The rope is worn.",
+            "The bell rang twice because:\n1. Both pilots hold a key.\n2. The rope is worn.",
+        ),
+        (
+            "It rang at noon. **The reasons are as follows:**",
+            "It rang at noon. **The reasons are as follows:**\n```sh\nring --twice\n```\n",
+            "It rang at noon. **The reasons are as follows:**\nring --twice",
+        ),
+        (
+            "The bell rang.\n\n## Reasons",
+            "The bell rang.\n\n## Reasons\n\nWind.",
+            "The bell rang.\n\n## Reasons\nWind.",
+        ),
+        ("The bell rang twice.\nHere is why:", "The bell rang twice.\nHere is why:", "The bell rang twice."),
+        ("The bell rang.\nThe cause:", "The bell rang.\nThe cause:\nLet me look.", "The bell rang."),
+        ("Here is why:", "Here is why:", ""),
+    ],
+)
+def test_no_part_ends_at_an_introduction(part: str, message: str, shown_text: str) -> None:
+    assert completed(part, message) == shown_text
+
+
+def test_only_the_beginning_of_a_long_text_that_is_introduced_is_shown() -> None:
+    text = completed("The reason is this:", f"The reason is this:\n\n{'wind and rain ' * 40}")
+
+    assert text.startswith("The reason is this:\nwind and rain")
+    assert text.endswith(" …")
+    assert len(text.split()) < 50

@@ -341,3 +341,28 @@ def test_a_model_that_fails_at_a_question_leaves_the_search_by_words(store: Stor
     assert "brake is worn" in answer_question(store, searcher, Query("crane brake worn")).hits[0].text
     assert searcher.search(Query("crane brake worn"))
     assert searcher.quotable(Query("crane brake worn"))[0] == []
+
+
+LOG = "harbour bell rope failed: bell tower rope torn\n" * 6
+
+
+@pytest.mark.parametrize("max_hits", [1, None])
+def test_a_pasted_log_is_shown_with_what_claude_replied(store: Store, searcher: Searcher, max_hits: int | None) -> None:
+    add_turn(store, "t1", LOG, "Splice it with hemp of 12 mm, and order a spare in Lisbon.")
+    fill(store, searcher)
+
+    answer = answer_question(store, searcher, Query("harbour bell rope failed bell tower rope torn", max_hits=max_hits))
+
+    assert any("hemp" in f"{hit.text}{hit.outcome}" for hit in answer.hits[:1])
+
+
+def test_an_answer_goes_on_where_a_passage_ends_at_an_introduction(store: Store, searcher: Searcher) -> None:
+    filler = " ".join(f"Pier {number} was quiet, and nobody was there at night." for number in range(30))
+    reply = f"{filler}\n\nThe harbour bell rang twice because:\n\n1. Both pilots hold a key.\n2. The clock was changed."
+    add_turn(store, "t1", "Look at the log.", reply)
+    fill(store, searcher)
+
+    (hit, *_) = answer_question(store, searcher, Query("harbour bell rang twice")).hits
+
+    assert "rang twice because:" in hit.text
+    assert "Both pilots hold a key" in hit.text

@@ -337,6 +337,82 @@ def worth_of(parts: Sequence[Part], wanted: Wanted) -> float:
     return wanted.coverage.share(wanted.coverage.stems_in("\n".join(part.text for part in parts)))
 
 
+# -- Let no hit end at an introduction, such as "because:", whose list or sentence was cut off.
+
+#: Maximum number of words that are shown of one sentence of what an introduction introduces.
+MAX_INTRODUCED_WORDS = 40
+
+
+def is_introduction(sentence: str) -> bool:
+    """Return True if a sentence or line only introduces what follows: it ends with a colon, or is a heading."""
+    return sentence.rstrip("* _\n").endswith(":") or _HEADING.match(sentence) is not None
+
+
+def without_introduction(text: str) -> str:
+    """Return a text without the introductions at its end; "" if it contains nothing else."""
+    spans = sentence_spans(text)
+    while spans and is_introduction(text[slice(*spans[-1])]):
+        spans.pop()
+    return text[: spans[-1][1]] if spans else ""
+
+
+def with_introduced(store: Reader, found: Sequence[Hit], wanted: Wanted) -> list[Hit]:
+    """Return passages in whose parts no introduction is last.
+
+    A part is extended by the beginning of what it introduces. If nothing follows in its message, as before a tool call,
+    it ends before the introduction, unless the hit says nothing else.
+    """
+    cut = [hit.turn_id for hit in found if hit.turn_id and any(map(_ends_open, hit.parts_of_turn))]
+    turns = texts_of_turns(store, cut)
+    return [_completed(hit, turns[hit.turn_id], wanted) if hit.turn_id in turns else hit for hit in found]
+
+
+def _ends_open(part: Part) -> bool:
+    return any(is_introduction(part.text[slice(*span)]) for span in sentence_spans(part.text)[-1:])
+
+
+def _completed(hit: Hit, turn: Turn, wanted: Wanted) -> Hit:
+    parts = [complete_part(part, turn.said, wanted) if _ends_open(part) else part for part in hit.parts_of_turn]
+    kept = [part for part in parts if part.text] or list(hit.parts_of_turn)
+    text = text_of_parts(kept)
+    if may_be_planted(text) and not may_be_planted(hit.text):
+        return hit
+    return replace(hit, text=text, role=role_of_parts(kept), parts_of_turn=tuple(kept))
+
+
+def complete_part(part: Part, said: Sequence[TextBlock], wanted: Wanted) -> Part:
+    """Return a part of a turn with the beginning of what its last sentence introduces, or without that sentence.
+
+    Its text is "" if it contains nothing else. ``said`` is what was said in the turn.
+    """
+    spans = sentence_spans(part.text)
+    last = part.text[slice(*spans[-1])]
+    for block in said:
+        at = block.text.rfind(last) if block.uuid == part.uuid else -1
+        if at >= 0 and (told := _introduced(block.text[:MAX_TURN_CHARACTERS], at + len(last), wanted)):
+            return replace(part, text=f"{part.text.rstrip()}\n{told}")
+    return replace(part, text=without_introduction(part.text))
+
+
+def _introduced(text: str, start: int, wanted: Wanted) -> str:
+    """Return the first sentences and lines after a place in a message; "" if only uninformative ones follow."""
+    following = [unit for unit in _units_of(text, wanted) if unit.start >= start]
+    taken: list[_Unit] = []
+    for unit in following:
+        is_full = sum(one.size for one in taken) + unit.size > MAX_REST_WORDS
+        if unit.is_idle or (taken and is_full and not is_introduction(taken[-1].of(text))):
+            break
+        taken.append(unit)
+    while taken and is_introduction(taken[-1].of(text)):
+        taken.pop()
+    lines = [unit.of(text) for unit in taken]
+    words = lines[-1].split() if lines else []
+    is_cut = len(words) > MAX_INTRODUCED_WORDS
+    if is_cut:
+        lines[-1] = " ".join(words[:MAX_INTRODUCED_WORDS])
+    return "\n".join(lines) + (_MORE if lines and (is_cut or len(taken) < len(following)) else "")
+
+
 # -- Extend the best passages of an answer by what their turns say in answer to the question.
 
 #: Number of passages to extend, best first, because a turn may be long.

@@ -246,7 +246,7 @@ def ends_of_turns(
     """Return id → how the turn of a passage ended, for the best passages, leaving out what the passage itself says.
 
     An ending that contains fewer of the question's words than the passage is left out, because the next passage is more
-    likely to answer the question.
+    likely to answer the question; but a passage that only asks is always shown with the ending that answers it.
 
     Args:
         answered: ids of passages that contain what the question asks for. If it is from the turn's last message, the
@@ -264,7 +264,11 @@ def ends_of_turns(
         ):
             continue
         end = end_of_turn(turn, hit.text, wanted, barred)
-        if end and wanted.share(wanted.stems_in(end.text)) >= wanted.share(wanted.stems_in(hit.text)):
+        # What the user asked or pasted contains most of the question's words, but hardly the answer.
+        is_only_asked = hit.role in (Role.USER, Role.CONTEXT, Role.PROGRAM)
+        if end and (
+            is_only_asked or wanted.share(wanted.stems_in(end.text)) >= wanted.share(wanted.stems_in(hit.text))
+        ):
             ends[hit.id] = end.text
     return ends
 
