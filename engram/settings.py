@@ -437,10 +437,12 @@ def read_config(path: Path) -> dict[str, Any]:
     # Anyone who can write it could choose the server to which text is sent, or disable exclusions.
     facts = os.stat(path)
     if facts.st_uid != os.geteuid():
-        raise SettingsError(
-            f"{path} belongs to another user (uid {facts.st_uid}), so it isn't read. Make it your own with chown, or "
-            "delete it"
+        # Nobody is told to take over files in another user's folder.
+        is_in_own_folder = os.stat(path.parent).st_uid == os.geteuid()
+        advice = (
+            "Make it your own with chown, or delete it" if is_in_own_folder else "Set ENGRAM_HOME to your own folder"
         )
+        raise SettingsError(f"{path} belongs to another user (uid {facts.st_uid}), so it isn't read. {advice}")
     if path.is_symlink() and facts.st_mode & stat.S_IWOTH:
         raise SettingsError(f"every user may write {path.resolve()}, so it isn't read. Run: chmod o-w {path.resolve()}")
     if len(data) > _CONFIG_LIMIT_BYTES:

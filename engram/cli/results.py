@@ -118,6 +118,9 @@ def print_lines(text: str, *, indent: str = "", max_lines: int | None = None, **
         lines = list(_wrapped(with_short_question(text, max_lines * width * 9 // 10), width))
     kept = lines if max_lines is None else lines[:max_lines]
     if len(kept) < len(lines):
+        while len(kept) > 1 and kept[-1].rstrip("* _").endswith(":"):
+            # A line that introduces what is left out says nothing.
+            kept = kept[:-1]
         kept[-1] = _cut(f"{kept[-1]} …", width)
     for line in kept:
         click.secho(indent + line if line else "", **style)

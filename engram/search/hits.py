@@ -180,15 +180,16 @@ class Origin:
 def in_folder(command: str, folder: str, here: str) -> str:
     """Return a command that resumes a session in the folder where it began, the only one where the agent finds it.
 
-    A folder that is gone is named after the command.
+    A folder that is gone is made again, so that the whole line can be pasted; another system's folder is only named.
     """
     if not command or not folder or folder == here:
         return command
-    if not os.path.isdir(folder):
-        return f"{command} (its folder {folder} is gone)"
+    if not os.path.isabs(folder):
+        return f"in {folder} on another system: {command}"
     home = os.path.expanduser("~")
     shown = f"~/{shlex.quote(folder[len(home) + 1 :])}" if folder.startswith(f"{home}/") else shlex.quote(folder)
-    return f"cd {shown} && {command}"
+    making = "" if os.path.isdir(folder) else f"mkdir -p {shown} && "
+    return f"{making}cd {shown} && {command}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -315,7 +315,7 @@ def test_search_prints_turns_word_for_word(filled: Store, run_json: RunJson) -> 
 
 
 def test_an_empty_question_is_refused(run: Run) -> None:
-    assert "no words" in run("recall", "  ", code=1).stderr
+    assert "no words" in run("recall", "  ", code=2).stderr
 
 
 def test_expand_shows_why_and_counts_as_a_use(filled: Store, run: Run, run_json: RunJson) -> None:
@@ -433,7 +433,7 @@ def test_a_session_is_shown_with_what_resumes_it_and_what_it_holds(filled: Store
     facts = dict(re.findall(r"^(\w[\w ]*?)  +(.*)$", run("sessions", "5d4d").stdout, re.M))
 
     assert told["resume"] == f"claude --resume {session.session_id}"
-    assert facts["resume"] == f"{told['resume']} (its folder /home/dev/harbor is gone)"
+    assert facts["resume"] == f"mkdir -p /home/dev/harbor && cd /home/dev/harbor && {told['resume']}"
     assert (facts["prompts"], facts["memories"]) == ("2", str(len(told["episode_list"])))
     assert told["episode_list"][0]["id"] in facts
     last = "SELECT MAX(id) FROM turn WHERE session_ref = ?"

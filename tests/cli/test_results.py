@@ -194,7 +194,9 @@ def test_what_resumes_a_session_elsewhere_changes_the_folder_first(
 
     assert in_folder(resume, str(folder), "/srv") == f"cd ~/'my boats' && {resume}"
     assert in_folder(resume, str(folder), str(folder)) == resume
-    assert in_folder(resume, str(tmp_path / "gone"), "/srv") == f"{resume} (its folder {tmp_path}/gone is gone)"
+    assert in_folder(resume, str(tmp_path / "gone"), "/srv") == f"mkdir -p ~/gone && cd ~/gone && {resume}"
+    assert in_folder(resume, "/gone it's", "/srv").startswith("mkdir -p '/gone it'\"'\"'s' && cd '/gone it'")
+    assert in_folder(resume, "D:\\boats", "/srv") == f"in D:\\boats on another system: {resume}"
     assert in_folder("", str(folder), "/srv") == ""
 
 

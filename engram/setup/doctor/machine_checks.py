@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import sys
@@ -91,6 +92,9 @@ def check_writable(machine: Machine) -> Iterator[Check]:
     if isinstance(machine.error, MissingHome):
         return
     home = machine.home
+    with contextlib.suppress(OSError):
+        if home.root.stat().st_uid != os.geteuid():
+            return  # the finding about the folder names its owner; its modes are that user's affair
     probe = home.root / f".doctor.{os.getpid()}.tmp"
     try:
         descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
