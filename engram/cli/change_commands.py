@@ -158,7 +158,7 @@ def feedback(workspace: Workspace, memory_id: str, judgement: str | None, why: s
     Example: engram feedback ep_0123456789ab outdated --why "the server has moved"
     """
     if off == (judgement is not None):
-        raise BadRequest(
+        raise click.UsageError(
             "give a judgement (helpful, wrong or outdated), or only --off, which withdraws the last judgement"
         )
     judged = None if judgement is None else Judgement(judgement)
@@ -425,7 +425,7 @@ def _plan(
 ) -> PurgePlan:
     if ids:
         if project is not None or archived is not None or superseded is not None:
-            raise BadRequest("give IDs or --archived/--superseded, not both")
+            raise click.UsageError("give IDs or --archived/--superseded, not both")
         return plan_named(store, [whole_id(store, given) for given in ids])
     place = find_project(store, workspace.settings, project)
     return plan_purge(

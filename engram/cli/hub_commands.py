@@ -375,7 +375,7 @@ def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None
     Example: engram hub devices --add
     """
     if add and remove is not None:
-        raise BadRequest("--add and --remove can't be combined")
+        raise click.UsageError("--add and --remove can't be combined")
     with workspace.store() as store:
         server = require_server(store, url)
         if not add:

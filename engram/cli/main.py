@@ -20,7 +20,7 @@ from engram.cli.workspace import Workspace, as_called_here, flags_from
 from engram.errors import SEE_DOCTOR, BadRequest, EngramError, HomeError, told_with_advice
 from engram.paths import Home, absolute_path, check_private, default_home
 from engram.system.lazy_regex import lazy_regex
-from engram.trust.display import as_arguments, nearest_names, visible
+from engram.trust.display import as_arguments, nearest_names, shortened, visible
 from engram.vaults import OF_ALL_VAULTS
 from engram.version import VERSION
 
@@ -142,6 +142,9 @@ GUESSES: Mapping[str, str] = {
     **dict.fromkeys(("start", "stop", "restart", "daemon", "worker", "watcher"), "service"),
     **dict.fromkeys(("tidy", "dedupe", "clean", "gc"), "consolidate"),
     **dict.fromkeys(("backup", "dump"), "export"),
+    **dict.fromkeys(("memory", "memories"), "timeline"),
+    **dict.fromkeys(("vault", "vaults"), "projects vault"),
+    **dict.fromkeys(("unvault", "merge", "rename"), "projects"),
     "version": "--version",
 }
 
@@ -267,8 +270,10 @@ def _suggestion(word: str) -> str:
     from engram.config_file import SETTINGS
 
     near = [GUESSES[word]] if word in GUESSES else nearest_names(word, (*SETTINGS, *COMMANDS), 3)
+    # A word that is nearest to a command is hardly meant as a setting, nor the other way round.
+    near = [name for name in near if (name in SETTINGS) == (near[0] in SETTINGS)]
     near = near or [name for name in COMMANDS if word and name.startswith(word.lower())][:3]
-    near = [name if name in COMMANDS or name.startswith("-") else f"config set {name}" for name in near]
+    near = [f"config set {name}" if name in SETTINGS else name for name in near]
     meant = f"Did you mean {' or '.join(f'`engram {name}`' for name in near)}? " if near else ""
     return f"{meant}`engram --help` lists all commands."
 
@@ -389,7 +394,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo(error.format_message())
         sys.exit(error.exit_code)
     except click.ClickException as error:
-        say(f"Error: {_as_called(error)}", err=True)
+        say(f"Error: {shortened(_as_called(error))}", err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as error:
         stopped = error.__cause__ if isinstance(error, click.Abort) else error
@@ -412,8 +417,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 _HUB_PACKAGES = ("psycopg", "psycopg_pool")
 #: Minimum similarity between an unknown option and one that is suggested instead.
 _MIN_LIKENESS = 0.7
-#: A suggestion, and a range, in the form in which click prints it.
+#: A suggestion, an unknown command and a range, in the form in which click prints it.
 _MEANT = lazy_regex(r" \(Did you mean (?:one of: )?([^)]*)\?\)")
+_UNKNOWN_COMMAND = lazy_regex(r"No such command '([^']*)'")
 _RANGE = lazy_regex(r"is not in the range (-?\d+)<=x<=(\d+)")
 
 
@@ -437,7 +443,10 @@ def _message_of(error: click.ClickException) -> str:
     message = error.format_message()
     if not isinstance(error, click.UsageError) or error.ctx is None or "engram --help" in message:
         return message
-    if message.startswith("No such command"):
+    if unknown := _UNKNOWN_COMMAND.match(message):
+        guess = GUESSES.get(unknown[1], "")
+        if isinstance(error.ctx.command, click.Group) and guess in error.ctx.command.commands:
+            message = f"No such command '{unknown[1]}'. (Did you mean '{guess}'?)"
         message = _MEANT.sub(r" Did you mean \1?", message.replace("No such command", "there is no command"))
     message = _RANGE.sub(r"is not between \1 and \2", message).replace(
         "is not a valid integer range", "is not a number"

@@ -11,7 +11,6 @@ from pathlib import Path
 import click
 
 from engram.cli.options import (
-    as_typed,
     end_answer,
     end_with_nothing,
     folder_project_option,
@@ -33,7 +32,7 @@ from engram.cli.results import (
 from engram.cli.why_commands import explain_prompt
 from engram.cli.workspace import Workspace, advise, chosen_project, find_project, project_of_folder
 from engram.enums import Kind, Verdict
-from engram.errors import BadRequest, NotFound
+from engram.errors import NotFound
 from engram.models.memories.branches import branch_place
 from engram.models.projects.projects import list_projects
 from engram.models.sessions.sessions import (
@@ -138,42 +137,47 @@ def _print_last_session(heading: str, last: LastSession) -> None:
 
 @click.command("blame")
 @click.argument("file", type=click.Path())
+@click.option(
+    "--project", metavar="NAME", default=None, help="The project of FILE (default: the one that its folder is in)."
+)
 @limit_option(20, "results")
 @json_command
-def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
+def blame(workspace: Workspace, file: str, project: str | None, limit: int, as_json: bool) -> None:
     """Show which memories and sessions touched a file and why, newest first, with their commits.
 
-    FILE may have been deleted, or may be only the name of a file in any folder of the project; its folder determines
-    the project. Exits with 1 if nothing is known about it.
+    FILE may have been deleted, or may be only the name of a file in any folder of the project. With --project, FILE is
+    in the project's folder. Exits with 1 if nothing is known about it.
 
     Example: engram blame src/cache.py
     """
-    path = Path(os.path.normpath(os.path.join(current_folder() or "/", os.path.expanduser(file))))
     with workspace.store() as store:
+        named = find_project(store, workspace.settings, project)
+        start = current_folder() if named is None else named.root
+        path = Path(os.path.normpath(os.path.join(start or "/", os.path.expanduser(file))))
         folder = str(path.parent)
-        project = project_of_folder(store, workspace.settings, folder)
-        if project is None:  # outside any repository, only the project's folder itself is recorded, not those in it
+        place = named or project_of_folder(store, workspace.settings, folder)
+        if place is None:  # outside any repository, only the project's folder itself is recorded, not those in it
             around = [row for row in list_projects(store) if row.root and path.is_relative_to(row.root)]
-            project = max(around, key=lambda row: len(row.root), default=None)
-        if project is None:
+            place = max(around, key=lambda row: len(row.root), default=None)
+        if place is None:
             raise NotFound(f"{path} is not in any known project; `engram projects` lists those that were read")
-        root = os.path.realpath(project.root) if project.root else folder
+        root = os.path.realpath(place.root) if place.root else folder
         real = Path(os.path.realpath(path))
         relative = real.relative_to(root).as_posix() if real.is_relative_to(root) else real.name
         # A bare name that was typed in another folder means the file of that name anywhere in the project.
         is_end = not real.exists() and not os.path.isabs(os.path.expanduser(file)) and ".." not in file
-        found = blame_file(store, project.id, relative, project.root)
+        found = blame_file(store, place.id, relative, place.root)
         if is_end and not any(touch.kind == "change" for touch in found):
-            found = blame_file(store, project.id, Path(file).as_posix(), project.root, anywhere=True)
+            found = blame_file(store, place.id, Path(file).as_posix(), place.root, anywhere=True)
         touches = found[:limit]
         sessions = sessions_of(store, {touch.session_id for touch in touches})
         titles = session_titles(store, sessions.values())
         folders = {name: session.cwd for name, session in sessions.items()}
     if as_json:
-        print_json({"file": relative, "project": project.name, "touches": [touch.to_json() for touch in touches]})
+        print_json({"file": relative, "project": place.name, "touches": [touch.to_json() for touch in touches]})
         end_answer(is_known=bool(touches))
     if not touches:
-        end_with_nothing(f"Nothing is known about {relative} in {project.name}.")
+        end_with_nothing(f"Nothing is known about {relative} in {place.name}.")
     _print_blame(touches, titles, folders)
     print_rest(len(found), len(touches))
 
@@ -266,7 +270,7 @@ MAX_ERROR_CHARACTERS = 100_000
 
 
 @click.command("fix")
-@click.argument("error", callback=as_typed)
+@click.argument("error")
 @folder_project_option
 @limit_option(5, "results")
 @json_command
@@ -282,7 +286,7 @@ def fix(workspace: Workspace, error: str, project: str | None, is_everywhere: bo
     """
     text = (sys.stdin.read(MAX_ERROR_CHARACTERS) if error == "-" else error)[:MAX_ERROR_CHARACTERS]
     if not text.strip():
-        raise BadRequest("the error is empty: give the message, or its most informative line")
+        raise click.UsageError("the error is empty: give the message, or its most informative line")
     require_alone("is_everywhere", but=("error", "limit"))
     with workspace.store() as store:
         place = None if is_everywhere else chosen_project(store, workspace.settings, project)

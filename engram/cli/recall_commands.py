@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from engram.cli.options import Command, as_typed, end_answer, json_option, project_option
+from engram.cli.options import Command, end_answer, json_option, project_option
 from engram.cli.output import print_json, say
 from engram.cli.results import MAX_RESULTS, hit_result, pause_note, print_results
 from engram.cli.workspace import Workspace, advise, find_project, pass_workspace, vault_note
+from engram.errors import BadRequest
 from engram.models.shown.usage import count_without_vector
 from engram.paths import current_folder
 from engram.search.hit_lines import doubt_about
@@ -52,8 +53,16 @@ def _options(command: Command) -> Command:
     return limit(verbose(explain(project_option(json_option(command)))))
 
 
+def _with_words(ctx: click.Context, param: click.Parameter, query: str) -> str:
+    try:
+        require_words(query)
+    except BadRequest as error:
+        raise click.BadParameter(str(error), ctx, param) from None
+    return query
+
+
 @click.command("recall")
-@click.argument("query", callback=as_typed)
+@click.argument("query", callback=_with_words)
 @_options
 @pass_workspace
 def recall(workspace: Workspace, /, query: str, **chosen: Any) -> None:
@@ -72,7 +81,7 @@ def recall(workspace: Workspace, /, query: str, **chosen: Any) -> None:
 
 
 @click.command("search")
-@click.argument("query", callback=as_typed)
+@click.argument("query", callback=_with_words)
 @_options
 @pass_workspace
 def search(workspace: Workspace, /, query: str, **chosen: Any) -> None:
@@ -104,7 +113,6 @@ def _run(
     explain: bool,
     as_json: bool,
 ) -> None:
-    require_words(query)
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
         request = RecallRequest(

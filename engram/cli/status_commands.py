@@ -17,7 +17,7 @@ from engram.cli.output import fitting_lines, print_facts, print_json, print_tabl
 from engram.cli.results import pauses_in_words
 from engram.cli.workspace import Workspace, advise, as_called_here
 from engram.consolidation.rejudge import Picked, picked_memories
-from engram.errors import BadRequest, HomeError, StoreError
+from engram.errors import HomeError, StoreError
 from engram.log import LOG_KINDS, LogKind, read_records
 from engram.models.rescue.restore import list_rescues
 from engram.models.sessions.stored_turns import SecondChances, second_chances
@@ -362,7 +362,7 @@ def ui(workspace: Workspace, no_open: bool, stop: bool, as_json: bool) -> None:
     Example: engram ui
     """
     if stop and no_open:
-        raise BadRequest("--stop opens nothing: leave out --no-open")
+        raise click.UsageError("--stop opens nothing: leave out --no-open")
     workspace.require_home()
     places = workspace.places.prepare()
     if stop:

@@ -91,7 +91,7 @@ def share(
     elif rule:
         _change_rule(workspace, space, project, after, is_stopped=stop, yes=yes, as_json=as_json)
     elif not episode_ids:
-        raise BadRequest(
+        raise click.UsageError(
             "name the memories to share, or share a whole project with --rule; --list shows what is shared"
         )
     else:

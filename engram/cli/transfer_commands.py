@@ -99,7 +99,7 @@ def export(
         records = export_records(store, is_wanted, with_forgotten=place is None and not only_current)
         if file_format == "markdown":
             if output is None:
-                raise BadRequest("name the folder for the Markdown files: --output DIR")
+                raise click.UsageError("name the folder for the Markdown files: --output DIR")
             count, removed = write_markdown(absolute_path(output), records)
             gone = f" Deleted {number_of(removed, 'file')} from an earlier export." if removed else ""
             say(f"Wrote {number_of(count, 'memory')} to {output}.{gone}", err=True)
@@ -242,9 +242,11 @@ def _source(
 
     if path == "-":
         if file_format not in (None, "jsonl"):
-            raise BadRequest("only an export in JSON lines can be read from standard input")
+            raise click.UsageError("only an export in JSON lines can be read from standard input")
         yield read_json_lines(click.open_file("-", "rb"), "standard input")
         return
+    if path is None and file_format not in ("claude-mem", "earlier"):
+        raise click.MissingParameter(param_hint="'PATH'", param_type="argument")
     file = None if path is None else absolute_path(path)
     with open_source(file, file_format, workspace.settings, has_project=has_project, is_global=is_global) as source:
         yield source
@@ -256,7 +258,7 @@ def _folder_mapping(pairs: tuple[str, ...]) -> Callable[[str], str]:
     for pair in pairs:
         old, equals, new = pair.partition("=")
         if not equals or not old.rstrip("/") or not new:
-            raise BadRequest(f"--map {pair!r} can't be read; write it as OLD=NEW, such as /Users/ann=/home/ann")
+            raise click.UsageError(f"--map {pair!r} can't be read; write it as OLD=NEW, such as /Users/ann=/home/ann")
         mapped.append((old.rstrip("/"), new.rstrip("/")))
 
     def change(folder: str) -> str:

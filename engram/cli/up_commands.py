@@ -143,11 +143,11 @@ def up(
     """
     if not once and (paths or no_memories or as_json):
         given = "a PATH" if paths else "--no-memories" if no_memories else "--json"
-        raise BadRequest(f"{given} needs --once: without it, all transcripts are followed until Ctrl-C")
+        raise click.UsageError(f"{given} needs --once: without it, all transcripts are followed until Ctrl-C")
     if not once and workspace.vault is not None:
         raise BadRequest("`engram up` serves the memory folder with all its vaults: leave out --vault, or add --once")
     if paths and samples_in is not None:
-        raise BadRequest("give a PATH or --samples-in, not both")
+        raise click.UsageError("give a PATH or --samples-in, not both")
     if no_memories:
         from engram.cli.up_once import read_only
 

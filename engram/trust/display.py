@@ -153,6 +153,20 @@ def cut_at_word(text: str, limit: int) -> str:
     return (kept[:blank] if blank > 0 else kept).rstrip() + ELLIPSIS
 
 
+#: Maximum length of an error message, and how much of both ends of a longer one is shown, in characters.
+MAX_MESSAGE, _MESSAGE_HEAD, _MESSAGE_TAIL = 1_000, 500, 300
+
+
+def shortened(message: str) -> str:
+    """Return an error message without the middle of a long text that it quotes, such as a pasted argument.
+
+    What it says about that text, and what to do, stands before and after it.
+    """
+    if len(message) <= MAX_MESSAGE:
+        return message
+    return f"{message[:_MESSAGE_HEAD]} {ELLIPSIS} {message[-_MESSAGE_TAIL:]}"
+
+
 def as_arguments(*values: str) -> str:
     """Return the arguments of a printed command, for use after its options: quoted, and not mistaken for options."""
     return "-- " * any(value.startswith("-") for value in values) + shlex.join(values)

@@ -20,7 +20,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from engram.enums import Actor
 from engram.errors import BadRequest, EngramError
 from engram.redaction import redact
-from engram.trust.display import visible
+from engram.trust.display import shortened, visible
 from engram_mcp import tools
 from engram_mcp.access import Access
 
@@ -137,7 +137,7 @@ def answer(
         text = str(error)
         with contextlib.suppress(EngramError):
             text = access().as_typed(text)
-        return _shown(text), True
+        return _shown(shortened(text)), True
 
 
 def _work(access: Callable[[], Access], name: str, arguments: Mapping[str, Any], actor: Actor) -> str:

@@ -76,7 +76,7 @@ def test_a_named_memory_must_be_archived_and_options_do_not_mix_with_names(
     (active,) = [memory.episode_id for memory in memory_records.all_memories(filled) if memory.status == "active"][:1]
 
     assert "is active" in run("purge", active, "--yes", code=1).stderr
-    assert "not both" in run("purge", archived[0], "--archived", "5", code=1).stderr
+    assert "not both" in run("purge", archived[0], "--archived", "5", code=2).stderr
     assert "no memory" in run("purge", "ep_000000000000", code=1).stderr
     assert "Purged 1 memory" in run("purge", archived[0], "--yes").stdout
     assert archived[0] not in left(filled)

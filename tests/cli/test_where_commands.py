@@ -411,14 +411,16 @@ def test_fix_of_an_unknown_error_exits_with_1(at_work: Workshop) -> None:
 
     shown, empty = run("fix", "TypeError: the parser was given an apple"), run("fix", "  ")
 
-    assert (shown.exit_code, empty.exit_code) == (1, 1)
+    assert (shown.exit_code, empty.exit_code) == (1, 2)
     assert shown.output.startswith("No earlier fix of this error is known in ")
-    assert "the error is empty" in empty.output
+    assert "it is empty" in empty.output
     for_a_script = run("fix", "TypeError: the parser was given an apple", "--json")
     assert (for_a_script.exit_code, json.loads(for_a_script.output)) == (1, {"fixes": []})
 
 
-def test_blame_shows_changes_with_their_reason_and_commits_and_memories(at_work: Workshop) -> None:
+def test_blame_shows_changes_with_their_reason_and_commits_and_memories(
+    at_work: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = at_work.repository.root / "src" / "cache.py"
     at_work.repository.write("src/cache.py", "1\n")
     first = at_work.work("feat/x", "Add a cache", edit(file), session="first")
@@ -440,6 +442,10 @@ def test_blame_shows_changes_with_their_reason_and_commits_and_memories(at_work:
     assert told["touches"][2]["text"] == "Add a cache"
     assert shown.exit_code == 0
     assert "  commit 1234567 let it expire" in shown.stdout
+    # From anywhere else, the project is named.
+    monkeypatch.chdir("/")
+    assert run_json("blame", "src/cache.py", "--project", str(at_work.repository.root)) == told
+    monkeypatch.chdir(at_work.repository.root)
     # A bare name that is no file here is one in any folder.
     assert {touch["session"] for touch in run_json("blame", "cache.py")["touches"]} == {last, third, first}
     assert run("blame", "src/other/cache.py").exit_code == 0

@@ -24,9 +24,9 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("recal",), 2, "Did you mean `engram recall`?"),
     (("recall",), 2, "Write: engram recall"),
     *(
-        ((name, query), 1, "describe in a few words")
+        ((name, query), 2, "describe in a few words")
         for name in ("recall", "search")
-        for query in (" ", "*", '""', "… _")
+        for query in ("", " ", "*", '""', "… _")
     ),
     (("recall", "why", "did", "we"), 2, "put text of several words in quotes"),
     (("recall", "why", "not"), 2, "put text of several words in quotes"),
@@ -50,6 +50,10 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("import", "--from", "claude-mem"), 1, "To import another: engram import FILE"),
     (("import", "--from", "earlier"), 1, "To import another: engram import FILE"),
     (("projects", "vault", "acme", "--apart", "/gone"), 1, "there is no vault for 'acme'; vaults: none"),
+    (("vault", "list"), 2, "Did you mean `engram projects vault`?"),
+    (("memories",), 2, "Did you mean `engram timeline`?"),
+    (("project", "list"), 2, "Did you mean `engram projects`? `engram"),
+    (("projects", "remove", "x"), 2, "there is no command 'remove'. Did you mean 'forget'? `engram projects"),
     (("service", "begin"), 2, "there is no command 'begin'. `engram service --help` lists its commands.\n"),
     (("doctor", "--tide"), 2, "`engram doctor --help` shows its options."),
     (("feedback", "ep_0123456789ab", "good"), 2, "Invalid value for 'JUDGEMENT'"),
@@ -81,7 +85,7 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("--home", "", "status"), 2, "Invalid value for '--home': it is empty."),
     (("save", ""), 2, "Invalid value for 'TEXT': it is empty. Write: engram save [OPTIONS] TEXT"),
     (("restore", "--json"), 1, "there is no backup"),
-    (("feedback", "ep_ffffffffffff"), 1, "(helpful, wrong or outdated), or only --off"),
+    (("feedback", "ep_ffffffffffff"), 2, "(helpful, wrong or outdated), or only --off"),
     (("feedback", "ep_ffffffffffff", "nonsense"), 2, "'helpful', 'wrong', 'outdated'"),
     (("review", "keep", "ep_ffffffffffff"), 1, "recall and timeline print the ids"),
     (("review", "tust"), 2, "engram review --help"),
@@ -102,7 +106,14 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("restore", "--new", "x.db", "--yes"), 2, "--new and FILE can't be combined"),
     (("projects", "sort", "--undo", "--dry-run"), 2, "--undo and --dry-run can't be combined"),
     (("expand", "q_0000000"), 1, "there is no quotation 'q_0000000'; recall and search print the ids"),
-    (("fix", ""), 1, "give the message"),
+    (("fix", ""), 2, "it is empty. Write: engram fix [OPTIONS] ERROR"),
+    (("import",), 2, "Missing argument 'PATH'. Write: engram import [OPTIONS] [PATH]"),
+    (("import", "--from", "notes"), 2, "Missing argument 'PATH'"),
+    (("import", "x.jsonl", "--map", "here"), 2, "write it as OLD=NEW"),
+    (("share",), 2, "name the memories to share"),
+    (("ui", "--stop", "--no-open"), 2, "leave out --no-open"),
+    (("hub", "devices", "--add", "--remove", "1"), 2, "can't be combined"),
+    (("export", "--format", "markdown"), 2, "--output DIR"),
     (("blame", "/etc/passwd"), 1, "`engram projects` lists"),
     (("restore", "nosuch"), 1, "`engram restore --list`"),
     (("export", "out.json"), 2, "Write: engram export [OPTIONS]"),
@@ -140,8 +151,8 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
     (("pause", "--for", "99999999999d"), 2, "longer than a hundred years"),
     (("tasks", "pause", "--for", "9999999999999d"), 2, "longer than a hundred years"),
     (("cost", "--since", "9" * 30 + "d"), 2, "longer than a hundred years"),
-    (("up", "--json"), 1, "needs --once"),
-    (("up", "nosuch"), 1, "needs --once"),
+    (("up", "--json"), 2, "needs --once"),
+    (("up", "nosuch"), 2, "needs --once"),
     (("up", "--once", "nosuch"), 1, "does not exist"),
     (("--claude-folder", "/nosuch", "up", "--once"), 1, "there is no folder /nosuch"),
     (("service", "run", "nosuch"), 2, "'worker', 'watcher'"),
@@ -202,6 +213,26 @@ def test_a_question_that_nobody_can_answer_names_the_option(
     assert ended.value.code == 1
     assert f"there is nobody to answer: {way}, or run it in a terminal" in capfd.readouterr().err
     assert require_memory(filled, with_source.episode_id)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("expand", "TEXT"), ("sessions", "TEXT"), ("timeline", "TEXT"), ("blame", "TEXT"), ("TEXT",)),
+        *(("recall", "why", "TEXT"), ("logs", "TEXT"), ("pause", "--for", "TEXT"), ("config", "set", "TEXT", "1")),
+        *(("--set", "TEXT=1", "status"), ("service", "TEXT"), ("status", "--TEXT"), ("setup", "model", "TEXT")),
+    ],
+)
+def test_an_error_never_repeats_a_long_argument_in_full(
+    filled: Store, capfd: pytest.CaptureFixture[str], words: tuple[str, ...]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([word.replace("TEXT", "tide " * 20_000) for word in words])
+
+    message = capfd.readouterr().err
+    assert message.startswith("Error: ")
+    assert len(message) < 1_100
+    assert not message.rstrip().endswith("tide")
 
 
 def test_a_group_that_lists_by_default_takes_the_options_of_the_list(
