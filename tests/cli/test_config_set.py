@@ -429,12 +429,15 @@ def test_a_config_of_another_user_is_refused_by_every_reader_and_writer(
     owner = home.config_file.stat().st_uid
     monkeypatch.setattr("os.geteuid", lambda: owner + 1)
 
-    with pytest.raises(SettingsError, match=rf"belongs to another user \(uid {owner}\)"):
+    with pytest.raises(
+        SettingsError, match=rf"another user \(uid {owner}\), so it isn't read. Set ENGRAM_HOME to your own"
+    ):
         load({"home": str(home.root)}, environ={})
     for change in (("set", "bites", "2"), ("unset", "extractor"), ()):
         code, _, error = invoke(home, *change)
         assert code == 1
         assert "belongs to another user" in error
+        assert "chown" not in error  # the folder is that user's, too
 
     assert home.config_file.read_text() == 'extractor = "openai"\n'
 
