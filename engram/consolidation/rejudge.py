@@ -43,7 +43,7 @@ from engram.trust.voice import typed_text
 #: Earlier extractors, which had different rules. When the rules change a lot, add the previous extractor and increase
 #: the version.
 EARLIER_EXTRACTORS = ("local-1", "local-2")
-JUDGE_VERSION = 6
+JUDGE_VERSION = 7
 #: Key in ``meta`` of the version with which all memories were last judged.
 _JUDGED_BY = "rules_judged_by"
 #: Key in ``meta`` of ``Picked``, as JSON.
