@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engram.enums import Actor
-from engram.errors import BrokenDatabase, ForeignDatabase, OlderSchema, StoreError
+from engram.errors import BrokenDatabase, DiskFull, ForeignDatabase, OlderSchema, StoreError
 from engram.models.engine.database import (
     ASIDE_NAME,
     CACHE_KB,
@@ -59,7 +59,8 @@ def open_store(
 def open_memory(path: Path, *, driver: str, is_made: bool) -> Iterator[Store]:
     """Open memory.db while other processes have it open too; a restore waits until it is closed.
 
-    If rows were lost with a damaged log, that is recorded, so that the worker checks the file thoroughly.
+    If rows were lost with a damaged log, that is recorded, so that the worker checks the file thoroughly. If the disk
+    is full and no process has the file open, it can only be read, and nobody else can open it meanwhile.
 
     Args:
         is_made: create a missing file, and set aside another program's database.
@@ -69,11 +70,8 @@ def open_memory(path: Path, *, driver: str, is_made: bool) -> Iterator[Store]:
         StoreError: the file can't be opened.
     """
     with using_database(path) as damage:
-        make = open_store if is_made else Store
-        store = make(path, driver=driver, may_upgrade=False)
+        store = _open_with_others(path, driver, is_made)
         try:
-            if not is_made:
-                store.open()
             if damage:
                 from engram.models.work.task_runs import note_lost_writes
 
@@ -100,6 +98,17 @@ def open_vaults(home: Home, *, driver: str) -> Iterator[tuple[list[Store], list[
             except StoreError as error:
                 faults.append(f"This was not done in the vault {vault.name}, which can't be opened: {error}")
         yield stores, faults
+
+
+def _open_with_others(path: Path, driver: str, is_made: bool) -> Store:
+    try:
+        if is_made:
+            return open_store(path, driver=driver, may_upgrade=False)
+        return Store(path, driver=driver, may_upgrade=False).open()
+    except DiskFull:
+        if not path.exists():
+            raise
+    return Store(path, driver=driver, may_upgrade=False, is_alone=True).open()
 
 
 def _open_own(store: Store) -> Store:

@@ -178,8 +178,12 @@ _FULL_BYTES = 1_000_000
 _PROBE_BYTES = 64 * 1024
 
 
+#: The end of what ``explain_disk`` says about a full disk.
+IS_FULL = "is full: free up some space"
+
+
 def explain_disk(path: Path, *, is_quick: bool = False) -> str:
-    """Return what prevents writing to ``path``, or to the log that SQLite keeps beside it; "" if no cause is found.
+    """Return what prevents writing to ``path``, or to the files that SQLite keeps beside it; "" if no cause is found.
 
     If ``is_quick``, nothing is written to find out.
     """
@@ -192,10 +196,12 @@ def explain_disk(path: Path, *, is_quick: bool = False) -> str:
         if facts.f_blocks and facts.f_files and not facts.f_favail:
             return f"the file system of {folder} has no inodes left: delete files that you don't need"
         if facts.f_blocks and facts.f_bavail * facts.f_frsize < _FULL_BYTES:
-            return f"the disk of {folder} is full: free up some space"
+            return f"the disk of {folder} {IS_FULL}"
         if not os.access(folder, os.W_OK | os.X_OK):
             return f"the folder {folder} is not writable"
         for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+            if os.path.lexists(file) and not file.is_file():
+                return f"{file} is not a file: move it away"
             if file.is_file() and not os.access(file, os.R_OK | os.W_OK):
                 return explain_closed(file)
         return _explain_growth(folder) if facts.f_blocks and not is_quick else ""

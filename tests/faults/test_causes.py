@@ -90,6 +90,25 @@ def test_a_memory_that_cannot_be_written_is_still_read(tmp_path: Path) -> None:
 
 
 @needs_mounts
+@pytest.mark.parametrize("driver", ["cysqlite", "sqlite3"])
+def test_on_a_full_disk_where_nothing_runs_the_memory_is_still_read(tmp_path: Path, driver: str) -> None:
+    home = tmp_path / "disk" / "home"
+    home.parent.mkdir()
+    option = f"--set sqlite_driver={driver}"
+    asked = ("timeline", "recall mast", "search mast", "export", "status", "save x", "up --once")
+    again = several(home, *(f"{option} {line}" for line in asked))
+    make = engram(home, "save", "--global", "The mast is brown")
+
+    done = on_small_disk(home.parent, "size=4m", f"{make}; head -c 9000000 /dev/zero > {home.parent}/fill; {again}")
+
+    assert done.stdout.count("The mast is brown") >= 3, done.stdout + done.stderr
+    assert "bug in Engram" not in done.stderr
+    refused = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
+    assert ["is full: free up some space" in line for line in refused] == [True, True], done.stderr
+    assert "disk             nothing new is read or kept: the disk of" in done.stdout
+
+
+@needs_mounts
 def test_a_disk_that_became_full_is_named_by_status_and_doctor(tmp_path: Path) -> None:
     home = tmp_path / "disk" / "home"
     home.parent.mkdir()
@@ -125,6 +144,21 @@ def test_a_disk_that_becomes_read_only_is_named(tmp_path: Path) -> None:
 
     assert done.stderr.count("\n") == 1, done.stderr
     assert "read-only" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("suffix", "command"), [("-wal", "recall mast"), ("-wal", "status"), ("-wal", "save x"), ("-shm", "save x")]
+)
+def test_a_folder_where_sqlite_keeps_its_log_is_named(tmp_path: Path, suffix: str, command: str) -> None:
+    home = tmp_path / "home"
+    run_command("--home", str(home), "save", "--global", "The mast is brown")
+    in_the_way = home / f"memory.db{suffix}"
+    in_the_way.mkdir()
+
+    done = run_command("--home", str(home), *command.split())
+
+    assert done.returncode == 1
+    assert f"{in_the_way} is not a file: move it away" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("content", [b"\x7fELF\x02\x01\x01\0\xff\xfe" * 500, b"\xff\xfe{\0}\0", b"\0" * 20_000_000])

@@ -71,16 +71,25 @@ def sqlite_version(driver: str) -> tuple[int, int, int]:
 
 
 def open_database(
-    path: Path, driver: str, *, busy_ms: int = BUSY_MS, cache_kb: int = CACHE_KB, is_damaged: bool = False
+    path: Path,
+    driver: str,
+    busy_ms: int = BUSY_MS,
+    cache_kb: int = CACHE_KB,
+    *,
+    is_damaged: bool = False,
+    is_alone: bool = False,
 ) -> Any:
     """Return a peewee database for ``path``. Each thread's connection is opened when it is first used.
 
     With synchronous NORMAL, a power failure may roll back the newest commits, each of them completely. secure_delete
     removes forgotten data from the file. mmap is off, because an I/O error would raise a signal. With ``is_damaged``,
-    SQLite ignores errors in the file's schema and size, so that as much as possible can be read. In a folder that isn't
-    writable, the file is opened read-only.
+    SQLite ignores errors in the file's schema and size, so that as much as possible can be read. With ``is_alone``, the
+    only connection locks the file, so that SQLite needs no -shm file, for which a full disk has no room. In a folder
+    that isn't writable, the file is opened read-only.
     """
-    pragmas: list[tuple[str, str | int]] = [("writable_schema", 1)] if is_damaged else []
+    # Not later, because the first access creates the -shm file.
+    pragmas: list[tuple[str, str | int]] = [("locking_mode", "exclusive")] if is_alone else []
+    pragmas += [("writable_schema", 1)] if is_damaged else []
     pragmas += [
         ("journal_mode", "wal"),
         ("synchronous", 1),

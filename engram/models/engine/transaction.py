@@ -45,7 +45,7 @@ from engram.models.engine.statement import (
     prepared,
     row_change,
 )
-from engram.system.atomic import FILE_MODE, FOLDER_MODE, behind_rollback, explain_disk, locked_folder
+from engram.system.atomic import FILE_MODE, FOLDER_MODE, IS_FULL, behind_rollback, explain_disk, locked_folder
 from engram.system.clock import SYSTEM_CLOCK, Clock
 
 #: Maximum number of values in one statement.
@@ -203,7 +203,7 @@ class Reader:
             if "locked" in text:
                 raise StoreError(_LOCKED) from met
             cause = explain_disk(self.path) if any(word in text for word in _DISK_WORDS) else ""
-            kind = DiskFull if "full" in text else StoreError
+            kind = DiskFull if "full" in text or cause.endswith(IS_FULL) else StoreError
             raise kind(f"memory.db: {words_of_error(met)}{': ' if cause else ''}{cause}") from met
 
     def _is_inconsistent(self) -> bool:
@@ -374,15 +374,15 @@ class Store(Reader):
         is_damaged: bool = False,
         may_upgrade: bool = True,
         may_start_over: bool = False,
+        is_alone: bool = False,
     ) -> None:
         """Prepare to open the database at ``path``, without touching the file.
 
-        With ``is_damaged``, as much as possible is read from a damaged file. ``open`` migrates the tables of an earlier
-        version only with ``may_upgrade``, and creates a memory.db despite backups of a deleted one only with
-        ``may_start_over``.
+        ``is_damaged`` and ``is_alone`` are those of ``open_database``. ``open`` migrates earlier tables only with
+        ``may_upgrade``, and creates a memory.db despite backups of a deleted one only with ``may_start_over``.
         """
         chosen = choose_driver(driver)
-        database = open_database(path, chosen, busy_ms=busy_ms, cache_kb=cache_kb, is_damaged=is_damaged)
+        database = open_database(path, chosen, busy_ms, cache_kb, is_damaged=is_damaged, is_alone=is_alone)
         super().__init__(database, path, driver=chosen, clock=clock)
         self._busy_ms = busy_ms
         self._may_upgrade = may_upgrade
