@@ -534,8 +534,12 @@ def _fixes_of(
 def _tells_resolution(memory: Memory, resolution: Resolution) -> bool:
     """Return True if a memory of a fix says what the transcript shows, so that both would be the same fix twice."""
     text = " ".join(f"{memory.summary} {memory.content}".split())
-    names = (PurePosixPath(file).name for file in resolution.files)
-    is_told = resolution.words in text if resolution.words else any(name in text for name in names)
+    names = (re.escape(PurePosixPath(file).name) for file in resolution.files)
+    is_told = (
+        resolution.words in text
+        if resolution.words
+        else any(re.search(rf"(?<![\w.+-]){name}(?![\w-]|\.\w)", text) for name in names)
+    )
     return memory.kind is Kind.FIX and is_told
 
 

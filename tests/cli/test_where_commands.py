@@ -187,6 +187,22 @@ def test_the_same_fix_is_shown_once(at_work: Workshop) -> None:
     assert [fix["id"] for fix in run_json("fix", FAILED)["fixes"]] == [memory.episode_id]
 
 
+def test_a_fix_in_a_file_with_a_longer_name_is_another_fix(at_work: Workshop) -> None:
+    at_work.work(
+        "feat/x",
+        "Run the tests",
+        bash("make test", FAILED, failed=True),
+        "Let me look.",
+        edit(at_work.repository.root / "registry.py"),
+        bash("make test", "ok"),
+    )
+    memory = at_work.learn(
+        "`make test` failed: no such backend. It passed after a change of old_registry.py.", kind=Kind.FIX
+    )
+
+    assert {fix["id"] for fix in run_json("fix", FAILED)["fixes"]} == {None, memory.episode_id}
+
+
 def test_the_same_error_of_two_commands_has_two_fixes(at_work: Workshop) -> None:
     """One of them failed and passed while the other still failed."""
     at_work.work(
