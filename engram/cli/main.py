@@ -34,7 +34,7 @@ SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
         ({"recall": "recall_commands"}, "Find what answers a question: memories, then passages"),
         ({"search": "recall_commands"}, "Find exact words in sessions and notes"),
         ({"timeline": "memory_commands"}, "List memories by time, latest first"),
-        ({"sessions": "project_commands"}, "List sessions, or show everything about one"),
+        ({"sessions": "past_commands"}, "List sessions, or show everything about one"),
         ({"expand": "memory_commands"}, "Show a memory in full, or the turn of a quotation"),
         ({"where": "past_commands"}, "Show where the work in this folder stands"),
         ({"fix": "past_commands", "how": "past_commands"}, "Show what fixed an error, or how a tool was run here"),

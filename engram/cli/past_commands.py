@@ -1,4 +1,4 @@
-"""``engram where``, ``fix``, ``how`` and ``blame``: what was done before, and where the work stands."""
+"""``engram where``, ``sessions``, ``fix``, ``how`` and ``blame``: what was done before, and where the work stands."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from engram.cli.options import (
     folder_project_option,
     json_command,
     limit_option,
+    project_option,
     require_alone,
+    tell,
 )
-from engram.cli.output import one_line, print_json, say, say_lines, when
+from engram.cli.output import one_line, print_facts, print_json, print_table, safe, say, say_lines, when
 from engram.cli.results import (
     Result,
     folders_of,
@@ -27,6 +29,7 @@ from engram.cli.results import (
     print_lines,
     print_rest,
     print_results,
+    print_titles,
     resuming,
 )
 from engram.cli.why_commands import explain_prompt
@@ -35,21 +38,23 @@ from engram.enums import Kind, Verdict
 from engram.errors import NotFound
 from engram.models.memories.branches import branch_place
 from engram.models.projects.projects import list_projects
-from engram.models.sessions.sessions import (
-    session_titles,
-    sessions_of,
-)
+from engram.models.sessions.sessions import MAX_ROLLING_SUMMARY_CHARACTERS, list_sessions, session_titles, sessions_of
 from engram.paths import current_folder
 from engram.recollection.blame import ToolHistory, Touch, blame_file, find_runs, fixed_error
-from engram.recollection.branch_state import LastSession, Where, find_branch_state
+from engram.recollection.branch_state import LastSession, Where, find_branch_state, resume_of
 from engram.recollection.past_fixes import PastFix, find_fixes
 from engram.recollection.reported_errors import find_answers
 from engram.redaction import redact
+from engram.reports.session_report import Activity, SessionReport, find_session_row, report_session, summarize_rows
 from engram.search.hits import in_folder
 from engram.text.shell import without_heredocs
+from engram.text.titles import MAX_TITLE_CHARACTERS
+from engram.transcripts.claude_code.agent import ClaudeCode
 from engram.transcripts.git_commands import MAX_STATUS_SECONDS
 from engram.transcripts.git_files import read_branch
-from engram.trust.display import as_arguments, number_of
+from engram.transcripts.registry import title_of
+from engram.transcripts.turns import Opening
+from engram.trust.display import as_arguments, counted, number_of
 
 # -- ``engram where``: the state of the work in this folder.
 
@@ -331,3 +336,132 @@ def _fix_title(fix: PastFix) -> str:
     if not fix.is_proven:
         return "Reported, and answered (not proven)"
     return "Did not work" if fix.kind is Kind.DEAD_END else "Fixed"
+
+
+# -- ``engram sessions``: the sessions that were read; with an ID, everything known about one.
+
+
+@click.command("sessions")
+@click.argument("session_id", metavar="[ID]", required=False)
+@project_option
+@limit_option(30, "sessions")
+@json_command
+def sessions(workspace: Workspace, session_id: str | None, project: str | None, limit: int, as_json: bool) -> None:
+    """List the sessions that were read, latest first; with an ID, show everything that is known about that session.
+
+    A session is active while it grows, idle after `idle_seconds` without growth, and over after `live_seconds`.
+
+    For one session, it shows the command that resumes it, a summary if a language model has read it, the memories made
+    from it, its prompts, what Claude was shown in it, when, and with how many tokens, and how far its files have been
+    read. The beginning of an ID is enough. `engram why ID` explains what was shown, prompt by prompt.
+
+    Example: engram sessions 81d05d22
+    """
+    with workspace.store() as store:
+        if session_id is not None:
+            require_alone("session_id", but=("limit",))
+            session = find_session_row(store, session_id)
+            report, resume = report_session(store, workspace.settings, session), resume_of(store, session)
+            command = resuming(resume, session.cwd)
+            tell(as_json, report.to_json() | {"resume": resume or None}, lambda: _print_session(report, command))
+            return
+        place = find_project(store, workspace.settings, project)
+        project_id = None if place is None else place.id
+        rows = list_sessions(store, project_id=project_id)
+        summaries = summarize_rows(store, workspace.settings, rows[:limit])
+    if as_json:
+        print_json({"sessions": [summary.to_json() for summary in summaries]})
+        return
+    print_titles(
+        [
+            Result(
+                one_line(summary.title, MAX_TITLE_CHARACTERS) or "(no prompt)",
+                [
+                    when(summary.session.last_at_ms),
+                    summary.project,
+                    "" if summary.session.agent == ClaudeCode.name else title_of(summary.session.agent),
+                    "" if summary.activity is Activity.OVER else summary.activity.value,
+                    counted(summary.totals.turns, "turn"),
+                    counted(summary.totals.memories, "memory"),
+                    f"shown {summary.totals.shown}" if summary.totals.shown else "",
+                ],
+                id=summary.session.session_id,
+            )
+            for summary in summaries
+        ],
+        empty="No sessions have been read yet. `engram up --once` reads them now."
+        if place is None
+        else f"No sessions of {place.name} have been read. `engram sessions` lists the existing ones.",
+    )
+    print_rest(len(rows), len(summaries))
+
+
+def _print_session(report: SessionReport, resume: str) -> None:
+    summary = report.summary
+    session = summary.session
+    print_head(summary.title or "(no prompt)", [when(session.last_at_ms), summary.project])
+    asked = [stored.turn for stored in report.turns if stored.turn.opening is not Opening.CONTINUATION]
+    ended = sum(not memory.is_current for memory in report.memories)
+    print_facts(
+        [
+            ("id", session.session_id),
+            ("resume", resume),
+            ("agent", title_of(session.agent)),
+            ("project", ", ".join(filter(None, (summary.project, *summary.other_projects)))),
+            ("folder", session.cwd),
+            ("branch", session.branch),
+            ("began", when(session.first_at_ms)),
+            ("last entry", when(session.last_at_ms)),
+            ("state", summary.activity.value),
+            ("messages", session.message_count),
+            ("prompts", len(asked)),
+            (
+                "memories",
+                f"{summary.totals.memories}" + (f", and {ended} that were replaced or archived" if ended else ""),
+            ),
+            (
+                "shown",
+                f"{number_of(summary.totals.shown, 'memory')}, at the start and later" if summary.totals.shown else "",
+            ),
+            ("at prompts", report.prompts),
+            ("summary", one_line(session.rolling_summary, MAX_ROLLING_SUMMARY_CHARACTERS)),
+        ]
+    )
+    click.echo()
+    waiting = sum(stored.extracted_revision != stored.revision for stored in report.turns)
+    later = f"Memories from {number_of(waiting, 'turn')} will be made later."
+    print_table(
+        ["memory", "kind", "title"],
+        [
+            (
+                memory.episode_id,
+                memory.kind if memory.is_current else f"{memory.kind}, {memory.status.told}",
+                one_line(memory.shown_title),
+            )
+            for memory in report.memories
+        ],
+        empty=later if waiting else "No memory was made from it. Search finds everything that was said.",
+    )
+    if waiting and report.memories:
+        click.echo(later)
+    click.echo()
+    print_table(
+        ["at", "prompt"],
+        [(when(turn.started_at_ms), one_line(turn.prompt, 100)) for turn in asked],
+        empty="No prompts.",
+    )
+    click.echo()
+    shown: list[tuple[object, ...]] = [
+        (when(injection.at_ms), injection.channel, injection.state, injection.episode_id, injection.tokens)
+        for injection in report.injections
+    ]
+    shown += [(when(briefing.at_ms), briefing.what, "shown", "", briefing.tokens) for briefing in report.briefings]
+    print_table(["at", "channel", "state", "memory", "tokens#"], shown, empty="Claude was shown nothing in it.")
+    click.echo()
+    say("read  lines  transcript" if report.files else "No files.", bold=bool(report.files))
+    for file in report.files:
+        share = "all" if file.offset >= file.size else f"{100 * file.offset // max(file.size, 1)} %"
+        # A line that is not wrapped can be copied.
+        click.echo(f"{share:>4}  {file.lines:>5}  {safe(str(file.path))}")
+    if report.prompts:
+        advise(f"\nWhy, prompt by prompt: engram why {session.session_id}")

@@ -1,4 +1,4 @@
-"""``engram projects`` and ``engram sessions``: the known projects, their folders and moves, and their sessions."""
+"""``engram projects``: the known projects, their folders, moves and vaults."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from engram.cli.options import (
     DefaultGroup,
     confirm,
     json_command,
-    limit_option,
-    project_option,
     require_alone,
     tell,
     yes_option,
 )
-from engram.cli.output import one_line, print_facts, print_json, print_table, safe, say, when
-from engram.cli.results import Result, all_memories, memories_in_words, print_head, print_rest, print_titles, resuming
-from engram.cli.workspace import Workspace, advise, find_project
+from engram.cli.output import one_line, print_facts, print_json, print_table, say
+from engram.cli.results import all_memories, memories_in_words
+from engram.cli.workspace import Workspace, advise
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.forgetting.whole_project import (
@@ -48,17 +46,10 @@ from engram.models.projects.project_folders import (
 )
 from engram.models.projects.projects import find_project as find_project_row
 from engram.models.projects.projects import find_project_of_identity
-from engram.models.sessions.sessions import MAX_ROLLING_SUMMARY_CHARACTERS, list_sessions
 from engram.models.shown.usage import count_without_project
 from engram.paths import absolute_path
-from engram.recollection.branch_state import resume_of
-from engram.reports.session_report import Activity, SessionReport, find_session_row, report_session, summarize_rows
 from engram.reports.settings_report import list_project_reports, move_to_json, sorting_to_json
 from engram.system.clock import day_of
-from engram.text.titles import MAX_TITLE_CHARACTERS
-from engram.transcripts.claude_code.agent import ClaudeCode
-from engram.transcripts.registry import title_of
-from engram.transcripts.turns import Opening
 from engram.trust.display import as_arguments, counted, number_of
 from engram.vaults import change_vault, find_vault, list_vaults, own_vault
 
@@ -469,132 +460,3 @@ def _shown(value: object) -> object:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, list) else value
-
-
-# -- ``engram sessions``: the sessions that were read; with an ID, everything known about one.
-
-
-@click.command("sessions")
-@click.argument("session_id", metavar="[ID]", required=False)
-@project_option
-@limit_option(30, "sessions")
-@json_command
-def sessions(workspace: Workspace, session_id: str | None, project: str | None, limit: int, as_json: bool) -> None:
-    """List the sessions that were read, latest first; with an ID, show everything that is known about that session.
-
-    A session is active while it grows, idle after `idle_seconds` without growth, and over after `live_seconds`.
-
-    For one session, it shows the command that resumes it, a summary if a language model has read it, the memories made
-    from it, its prompts, what Claude was shown in it, when, and with how many tokens, and how far its files have been
-    read. The beginning of an ID is enough. `engram why ID` explains what was shown, prompt by prompt.
-
-    Example: engram sessions 81d05d22
-    """
-    with workspace.store() as store:
-        if session_id is not None:
-            require_alone("session_id", but=("limit",))
-            session = find_session_row(store, session_id)
-            report, resume = report_session(store, workspace.settings, session), resume_of(store, session)
-            command = resuming(resume, session.cwd)
-            tell(as_json, report.to_json() | {"resume": resume or None}, lambda: _print_session(report, command))
-            return
-        place = find_project(store, workspace.settings, project)
-        project_id = None if place is None else place.id
-        rows = list_sessions(store, project_id=project_id)
-        summaries = summarize_rows(store, workspace.settings, rows[:limit])
-    if as_json:
-        print_json({"sessions": [summary.to_json() for summary in summaries]})
-        return
-    print_titles(
-        [
-            Result(
-                one_line(summary.title, MAX_TITLE_CHARACTERS) or "(no prompt)",
-                [
-                    when(summary.session.last_at_ms),
-                    summary.project,
-                    "" if summary.session.agent == ClaudeCode.name else title_of(summary.session.agent),
-                    "" if summary.activity is Activity.OVER else summary.activity.value,
-                    counted(summary.totals.turns, "turn"),
-                    counted(summary.totals.memories, "memory"),
-                    f"shown {summary.totals.shown}" if summary.totals.shown else "",
-                ],
-                id=summary.session.session_id,
-            )
-            for summary in summaries
-        ],
-        empty="No sessions have been read yet. `engram up --once` reads them now."
-        if place is None
-        else f"No sessions of {place.name} have been read. `engram sessions` lists the existing ones.",
-    )
-    print_rest(len(rows), len(summaries))
-
-
-def _print_session(report: SessionReport, resume: str) -> None:
-    summary = report.summary
-    session = summary.session
-    print_head(summary.title or "(no prompt)", [when(session.last_at_ms), summary.project])
-    asked = [stored.turn for stored in report.turns if stored.turn.opening is not Opening.CONTINUATION]
-    ended = sum(not memory.is_current for memory in report.memories)
-    print_facts(
-        [
-            ("id", session.session_id),
-            ("resume", resume),
-            ("agent", title_of(session.agent)),
-            ("project", ", ".join(filter(None, (summary.project, *summary.other_projects)))),
-            ("folder", session.cwd),
-            ("branch", session.branch),
-            ("began", when(session.first_at_ms)),
-            ("last entry", when(session.last_at_ms)),
-            ("state", summary.activity.value),
-            ("messages", session.message_count),
-            ("prompts", len(asked)),
-            (
-                "memories",
-                f"{summary.totals.memories}" + (f", and {ended} that were replaced or archived" if ended else ""),
-            ),
-            (
-                "shown",
-                f"{number_of(summary.totals.shown, 'memory')}, at the start and later" if summary.totals.shown else "",
-            ),
-            ("at prompts", report.prompts),
-            ("summary", one_line(session.rolling_summary, MAX_ROLLING_SUMMARY_CHARACTERS)),
-        ]
-    )
-    click.echo()
-    waiting = sum(stored.extracted_revision != stored.revision for stored in report.turns)
-    later = f"Memories from {number_of(waiting, 'turn')} will be made later."
-    print_table(
-        ["memory", "kind", "title"],
-        [
-            (
-                memory.episode_id,
-                memory.kind if memory.is_current else f"{memory.kind}, {memory.status.told}",
-                one_line(memory.shown_title),
-            )
-            for memory in report.memories
-        ],
-        empty=later if waiting else "No memory was made from it. Search finds everything that was said.",
-    )
-    if waiting and report.memories:
-        click.echo(later)
-    click.echo()
-    print_table(
-        ["at", "prompt"],
-        [(when(turn.started_at_ms), one_line(turn.prompt, 100)) for turn in asked],
-        empty="No prompts.",
-    )
-    click.echo()
-    shown: list[tuple[object, ...]] = [
-        (when(injection.at_ms), injection.channel, injection.state, injection.episode_id, injection.tokens)
-        for injection in report.injections
-    ]
-    shown += [(when(briefing.at_ms), briefing.what, "shown", "", briefing.tokens) for briefing in report.briefings]
-    print_table(["at", "channel", "state", "memory", "tokens#"], shown, empty="Claude was shown nothing in it.")
-    click.echo()
-    say("read  lines  transcript" if report.files else "No files.", bold=bool(report.files))
-    for file in report.files:
-        share = "all" if file.offset >= file.size else f"{100 * file.offset // max(file.size, 1)} %"
-        # A line that is not wrapped can be copied.
-        click.echo(f"{share:>4}  {file.lines:>5}  {safe(str(file.path))}")
-    if report.prompts:
-        advise(f"\nWhy, prompt by prompt: engram why {session.session_id}")

@@ -1,4 +1,7 @@
-"""Choose the hits that answer a question within a word budget: memories, sessions, commits of a day, passages."""
+"""Choose the hits that answer a question within a word budget: memories, sessions, commits of a day, passages.
+
+``engram.search.hit_lines`` prints them; commands, tools and benchmarks use both.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from engram.models.engine.transaction import Reader
-from engram.models.memories.judgements import judged_of_session
 from engram.models.sessions.passage_rows import barred_quotations
-from engram.models.sessions.sessions import SessionRow, sessions_of
 from engram.search.day_commits import asks_only_time, day_logs, of_named_time
 from engram.search.hit_lines import (
     DOUBTFUL,
@@ -28,7 +29,7 @@ from engram.search.hit_lines import (
 from engram.search.hits import MAX_HITS, Hit, Part, PublicHit, Standing, is_said, stems_said, without_said
 from engram.search.named_times import parse_date_range, relative_time
 from engram.search.passages.answering import WORTH, Wanted, answered, with_introduced, worth_of
-from engram.search.passages.followed import MAX_FOLLOWED_CHARACTERS, ends_of_turns, what_followed
+from engram.search.passages.followed import MAX_FOLLOWED_CHARACTERS, ends_of_turns, session_summaries, what_followed
 from engram.search.passages.passage_search import excerpt
 from engram.search.question import Coverage, Query, coverage_of_words
 from engram.search.quoted_phrases import find_phrases, only_name, phrases_of
@@ -37,67 +38,9 @@ from engram.system.lazy_regex import lazy_regex
 from engram.text.markdown import without_bullet
 from engram.text.splitting import sentence_texts
 from engram.text.titles import LABEL
-from engram.text.words import terms_of, words_of
+from engram.text.words import terms_of
 from engram.transcripts.turns import Role
 from engram.trust.display import one_line
-from engram.trust.suspicion import why_suspect
-
-# -- The summaries that a language model keeps of the sessions with the best passages.
-#
-# A memory states one thing and a passage contains a few sentences; neither says how a session ended and what it left
-# open. Sessions that no model has processed have no summary.
-
-#: Maximum number of sessions whose summary is shown.
-MAX_SESSIONS = 2
-#: A summary repeats a judged memory if it contains at least this share of the memory's words.
-MIN_REPEATED_SHARE = 0.6
-
-
-def session_summaries(store: Reader, query: Query, passages: Sequence[PublicHit]) -> list[PublicHit]:
-    """Return the summaries of the sessions with the best passages, best first.
-
-    Args:
-        query: the question. Sessions of other projects are left out, as are those whose summary repeats a memory that
-            was judged wrong or outdated.
-    """
-    best: dict[str, PublicHit] = {}
-    for passage in passages:
-        if passage.session_id:
-            best.setdefault(passage.session_id, passage)
-    sessions = sessions_of(store, best)
-    able = (session_id for session_id in best if session_id in sessions and _may_show(sessions[session_id], query))
-    shown = (session_id for session_id in able if not _repeats_judged(store, sessions[session_id]))
-    return [_summary_hit(sessions[session_id], best[session_id]) for session_id in islice(shown, MAX_SESSIONS)]
-
-
-def _repeats_judged(store: Reader, session: SessionRow) -> bool:
-    said = words_of(session.rolling_summary)
-    judged = (words_of(memory.memory.summary) for memory in judged_of_session(store, session.id))
-    return any(len(words & said) >= MIN_REPEATED_SHARE * len(words) for words in judged if words)
-
-
-def _may_show(session: SessionRow, query: Query) -> bool:
-    is_own = query.project_id is None or session.own_project_id == query.project_id
-    # A model wrote the summary from the assistant's messages and command output.
-    text = session.rolling_summary
-    return is_own and bool(text) and why_suspect(text, is_typed=False, is_assistant=True) is None
-
-
-def _summary_hit(session: SessionRow, passage: PublicHit) -> PublicHit:
-    hit = Hit(
-        id=f"session#{session.session_id}",
-        kind="session",
-        text=session.rolling_summary,
-        score=0.0,
-        parts={},
-        project=passage.project,
-        created_at_ms=session.last_at_ms,
-        session_id=session.session_id,
-    )
-    return PublicHit.of(hit, replace(passage.origin, commit=""))
-
-
-# -- Choose the hits of an answer. ``engram.search.hit_lines`` prints them; commands, tools and benchmarks use both.
 
 #: Maximum number of words in an answer, including heading, ids, dates and the commands that resume sessions.
 MAX_ANSWER_WORDS = 400

@@ -13,7 +13,7 @@ ROOT = Path(registry.__file__).parents[1]
 ALLOWED = {
     "transcripts/registry.py": "registers them",
     "recollection/session_briefing.py": "tells once what was recovered from the prompt history of Claude Code",
-    "cli/project_commands.py": "names the agent of a session where it is another one than Claude Code",
+    "cli/past_commands.py": "names the agent of a session where it is another one than Claude Code",
     "exchange/importing.py": "names the agent of memories that an early version exported",
     "exchange/other_programs.py": "names the agent that the earlier Engram read",
     "setup/installing/preflight.py": "counts what Claude Code's sessions would cost",

@@ -1,4 +1,4 @@
-"""Find what a session said later that makes a passage wrong, withdrawn or outdated, and how its turn ended.
+"""Find what a session said after a passage: what makes it wrong or outdated, and how its turn and session ended.
 
 Any code that quotes a passage must call this first: words that the session itself contradicted or superseded must not
 be shown without what followed. Contradictions are recognised by their wording.
@@ -9,14 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from engram.models.engine.transaction import Reader
+from engram.models.memories.judgements import judged_of_session
 from engram.models.sessions.passage_rows import LaterText, barred_quotations, quotation_id_of, said_after, said_by_user
+from engram.models.sessions.sessions import SessionRow, sessions_of
 from engram.models.sessions.stored_turns import texts_of_turns
 from engram.search.hit_lines import may_be_planted
-from engram.search.hits import Hit, are_barred, is_said
+from engram.search.hits import Hit, PublicHit, are_barred, is_said
 from engram.search.passages.passage_search import excerpt
-from engram.search.question import Coverage
+from engram.search.question import Coverage, Query
 from engram.system.cached import cached_by_text
 from engram.system.lazy_regex import lazy_regex
 from engram.text.splitting import sentence_texts, split
@@ -30,8 +33,9 @@ from engram.text.withdrawals import (
     takes_back,
     withdrawn_subject,
 )
-from engram.text.words import content_words, prefixes, stems, topic_stems, topic_words
+from engram.text.words import content_words, prefixes, stems, topic_stems, topic_words, words_of
 from engram.transcripts.turns import Role, Turn
+from engram.trust.suspicion import why_suspect
 
 #: Number of texts after a passage to examine.
 MAX_LATER_TEXTS = 80
@@ -331,3 +335,58 @@ def quotation_in(turn: Turn, number: int, sentence: str) -> str:
     # The text blocks of an entry count as one, with one character between them.
     before = sum(len(earlier.text) + 1 for earlier in turn.said[:number] if earlier.uuid == block.uuid)
     return quotation_id_of(block.uuid or turn.key, before + max(block.text.find(sentence), 0))
+
+
+# -- The summaries that a language model keeps of the sessions with the best passages.
+#
+# A memory states one thing and a passage contains a few sentences; neither says how a session ended and what it left
+# open. Sessions that no model has processed have no summary.
+
+#: Maximum number of sessions whose summary is shown.
+MAX_SESSIONS = 2
+#: A summary repeats a judged memory if it contains at least this share of the memory's words.
+MIN_REPEATED_SHARE = 0.6
+
+
+def session_summaries(store: Reader, query: Query, passages: Sequence[PublicHit]) -> list[PublicHit]:
+    """Return the summaries of the sessions with the best passages, best first.
+
+    Args:
+        query: the question. Sessions of other projects are left out, as are those whose summary repeats a memory that
+            was judged wrong or outdated.
+    """
+    best: dict[str, PublicHit] = {}
+    for passage in passages:
+        if passage.session_id:
+            best.setdefault(passage.session_id, passage)
+    sessions = sessions_of(store, best)
+    able = (session_id for session_id in best if session_id in sessions and _may_show(sessions[session_id], query))
+    shown = (session_id for session_id in able if not _repeats_judged(store, sessions[session_id]))
+    return [_summary_hit(sessions[session_id], best[session_id]) for session_id in islice(shown, MAX_SESSIONS)]
+
+
+def _repeats_judged(store: Reader, session: SessionRow) -> bool:
+    said = words_of(session.rolling_summary)
+    judged = (words_of(memory.memory.summary) for memory in judged_of_session(store, session.id))
+    return any(len(words & said) >= MIN_REPEATED_SHARE * len(words) for words in judged if words)
+
+
+def _may_show(session: SessionRow, query: Query) -> bool:
+    is_own = query.project_id is None or session.own_project_id == query.project_id
+    # A model wrote the summary from the assistant's messages and command output.
+    text = session.rolling_summary
+    return is_own and bool(text) and why_suspect(text, is_typed=False, is_assistant=True) is None
+
+
+def _summary_hit(session: SessionRow, passage: PublicHit) -> PublicHit:
+    hit = Hit(
+        id=f"session#{session.session_id}",
+        kind="session",
+        text=session.rolling_summary,
+        score=0.0,
+        parts={},
+        project=passage.project,
+        created_at_ms=session.last_at_ms,
+        session_id=session.session_id,
+    )
+    return PublicHit.of(hit, replace(passage.origin, commit=""))
