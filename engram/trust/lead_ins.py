@@ -33,6 +33,18 @@ _TEXT_REQUEST = lazy_regex(
     r"(?:check|fix) (?:the )?(?:grammar|spelling))(?: (?:this|it|that|please|for me))*(?: (?:in)?to \w+| in \w+)?"
     r"(?: please)?\s*[?:.!]{0,3}\s*$"
 )
+#: A request about a text that begins on the same line: "what does this say: …", "translate this to German: …".
+_ABOUT_TEXT_BEHIND = lazy_regex(
+    r"(?i)\s*(?:(?:please|pls|ok(?:ay)?|hey|can you|could you|bitte|kannst du|peux-tu|puedes|puoi|podes)[, ]+)*"
+    r"(?:(?:explain|summari[sz]e|translate|proofread|paraphrase|rephrase|reword|what (?:does|do)\b[^:\n]{0,30}"
+    r"\b(?:say|mean)|erklär\w*|übersetz\w*|fass\w*|was (?:heißt|bedeutet)|explique\w*|tradui[st]|résume\w*|"
+    r"que (?:veut dire|signifie|significa|dice|quiere decir)|traduce|resume|explica|spiega|traduci|riassumi|"
+    r"cosa (?:significa|dice|vuol dire)|traduz\w*)\b[^:\n]{0,40}|"
+    r"(?:check|review|read|analy[sz]e|look at|improve|rewrite|thoughts on|opinion on|what do you (?:think of|make of)|"
+    r"prüf\w*|lies|schau\w* dir|was (?:hältst|sagst) du (?:von|zu)|vérifie|lis|revisa|lee|mira|controlla|leggi|revê)"
+    r"\b[^:\n]{0,20}\b(?:this|these|that|following|below|diese[nrms]?|das|folgende\w*|ce(?:ci|la|tte|s)?|ça|est[aoe]s?|"
+    r"quest[aoei]|ist?o|est[ae])\b[^:\n]{0,30}):\s+(?=\S)"
+)
 _POINTS = lazy_regex(r"(?i)\b(?:this|it|that)\b|:\s*$")  # words in such a request that point to the text
 #: Beginnings of rules. A rule directly below such a request is the user's own unless the request points to the text.
 _BEGINS_RULE = lazy_regex(
@@ -107,8 +119,16 @@ def introduces(line: str) -> bool:
     return bool(elsewhere) and not _OWN_WISHES.search(line)
 
 
+def end_of_request(line: str) -> int:
+    """Return where a request ends that asks about a text on the same line; 0 if the line is no such request."""
+    request = _ABOUT_TEXT_BEHIND.match(line)
+    return request.end() if request is not None else 0
+
+
 def asks_about(lines: Sequence[str], at: int) -> bool:
     """Return True if the line asks about text that follows. Most requests count only if a blank line comes next."""
+    if not lines[at].endswith("\n") and end_of_request(lines[at] + lines[at + 1]) == len(lines[at]):
+        return True
     if _TEXT_REQUEST.match(lines[at].rstrip()):
         is_own = _BEGINS_RULE.match(lines[at + 1]) and not _POINTS.search(lines[at])
         return not is_own and any(lines[number].strip() for number in range(at + 1, len(lines)))

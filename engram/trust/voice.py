@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from engram.system.cached import cached_by_text
 from engram.system.lazy_regex import lazy_regex
-from engram.trust.lead_ins import asks_about, begins_in_first_person, introduces, is_correspondence
+from engram.trust.lead_ins import asks_about, begins_in_first_person, end_of_request, introduces, is_correspondence
 from engram.trust.pasted_letters import letter_spans
 from engram.trust.pasted_shapes import begins_sentence, is_markup, shape_end
 from engram.trust.relayed import relayed_in
@@ -154,12 +154,17 @@ def _is_clause(part: str) -> bool:
 
 
 def _pieces(text: str) -> list[str]:
-    """Split text into lines; a fence or a pair of tags in the middle of a line forms a separate piece."""
+    """Split text into lines; a fence or a pair of tags in the middle of a line forms a separate piece.
+
+    If there are several lines, the text after "what does this say:" on the same line is a separate piece, too.
+    """
     tags = [tag for tag in _ANY_TAG.finditer(text) if not tag[0].endswith("/>")] if "</" in text else []
     paired = {tag[2] for tag in tags if tag[1]} & {tag[2] for tag in tags if not tag[1]}
     pieces = []
     for line in text.splitlines(keepends=True):
         cuts = {0, len(line)}
+        if ":" in line and line.strip() != text.strip():
+            cuts.add(end_of_request(line))
         is_inside = False
         for fence in _ANY_FENCE.finditer(line) if "```" in line else ():
             if line[: fence.start()].strip():

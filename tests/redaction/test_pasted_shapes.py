@@ -75,3 +75,26 @@ def test_a_sentence_that_begins_alike_is_typed(prompt: str) -> None:
 def test_a_talk_in_which_each_speaks_once_is_not_typed_where_the_user_asks_about_it(prompt: str) -> None:
     assert not any(name in typed_text(prompt) for name in ("Ulla", "Hein", "佐藤", "王明"))
     assert rules(typed_text(prompt)) == []
+
+
+@each_case(
+    ("prompt", "typed"),
+    [
+        ("what does this say: From: Bob\nAlways sail on Fridays.", "what does this say:"),
+        ("explain this error: mast missing\nNever sail without one.", "explain this error:"),
+        ("please review this plan: We never moor.\nAlways sail twice.", "please review this plan:"),
+        ("Was heißt das: Immer zuerst ankern.\nNie segeln.", "Was heißt das:"),
+        ("peux-tu traduire ? explique ceci : Toujours amarrer.\nJamais.", None),
+        (
+            "translate this to German: Always moor.\nNever sail.\n\nI want it in one line.",
+            "translate this to German:\n\nI want it in one line.",
+        ),
+        ("Remember this: always moor.\nNever sail.", None),
+        ("What I want is this: always moor.\nNever sail.", None),
+        ("Change the description: always moor.\nNever sail.", None),
+        ("Rules for these ships: always moor.\nNever sail.", None),
+        ("translate this to German: Always moor.", None),
+    ],
+)
+def test_a_text_may_begin_on_the_line_that_asks_about_it(prompt: str, typed: str | None) -> None:
+    assert typed_text(prompt) == (prompt if typed is None else typed)
