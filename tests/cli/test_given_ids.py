@@ -28,13 +28,12 @@ Run = Callable[..., Result]
 RunJson = Callable[..., Any]
 
 
-def two_alike(store: Store, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+def two_alike(store: Store) -> tuple[str, str]:
     """Save two memories whose ids begin alike."""
-    ids = iter(["ep_abc000000001", "ep_abc000000002"])
-    monkeypatch.setattr("engram.models.memories.memory_records.new_memory_id", lambda: next(ids))
-    for text in ("Ship the crates on Mondays.", "Paint the buoys red."):
-        save_memory(store, text, str, actor=Actor.USER, project_id=1)
-    return "ep_abc000000001", "ep_abc000000002"
+    first, second = "ep_abc000000001", "ep_abc000000002"
+    save_memory(store, "Ship the crates on Mondays.", str, actor=Actor.USER, project_id=1, episode_id=first)
+    save_memory(store, "Paint the buoys red.", str, actor=Actor.USER, project_id=1, episode_id=second)
+    return first, second
 
 
 def quotations(store: Store) -> list[str]:
@@ -87,8 +86,8 @@ def test_what_every_id_begins_with_is_too_short(filled: Store, run: Run, text: s
     assert f"`engram {command}` prints it" in said
 
 
-def test_several_candidates_are_named_with_their_titles(filled: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = two_alike(filled, monkeypatch)
+def test_several_candidates_are_named_with_their_titles(filled: Store) -> None:
+    first, second = two_alike(filled)
 
     with pytest.raises(BadRequest) as refused:
         whole_id(filled, "ep_abc")
@@ -107,10 +106,8 @@ def test_several_candidates_are_named_with_their_titles(filled: Store, monkeypat
         ("why",), ("timeline",), ("share",), ("pack", "make"), ("save", "--global", "A text.", "--supersedes"),
     ],
 )  # fmt: skip
-def test_every_command_that_takes_an_id_names_the_candidates(
-    filled: Store, run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
-) -> None:
-    two_alike(filled, monkeypatch)
+def test_every_command_that_takes_an_id_names_the_candidates(filled: Store, run: Run, words: tuple[str, ...]) -> None:
+    two_alike(filled)
     commands = 2 if words[0] in ("review", "pack") else len(words) if words[0] == "save" else 1
 
     said = run(*words[:commands], "ep_abc", *words[commands:], code=1).stderr
