@@ -11,9 +11,11 @@ from engram.text.words import content_words
 
 #: A dismissal that begins like a prohibition.
 DISMISSES = any_case(r"^\W*(?:(?:ok(?:ay)?|please|oh|and|but|so|well)[, ]+)*never ?mind\b")
-#: A sentence that only limits the one before it: "Just for this script though."
+#: A sentence that only limits the one before it: "Just for this script though." "Just in case." gives a reason instead.
 LIMITS = any_case(
-    r"^\W*(?:(?:but|and|well|i mean|ok(?:ay)?)[, ]+)*(?:only|just|at least)[, ]+(?:"
+    r"^\W*(?:(?:but|and|well|i mean|ok(?:ay)?)[, ]+)*(?:only|just|at least)[, ]+"
+    r"(?!in (?:case|general|principle)\b|on principle\b|for (?:(?:the|your|good|my own) )?(?:record|measure|"
+    r"information|reference|clarity|consistency|safety|completeness|context)\b)(?:"
     r"(?:for|in|on|until|till|during|while)\b|(?:here|there|now|today)\b|(?:this|that) (?:once|time|one)\b)"
     r"(?:\W+[\w'’./-]+){0,7}\W*$"
 )

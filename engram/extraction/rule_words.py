@@ -264,7 +264,8 @@ REPORTS = any_case(
     r"(?:heard|read|learn(?:ed|t)|(?:was|am|got) told)\b"
     r"(?: (?:somewhere|once|online|recently|yesterday))?(?: that| to)? (?:you|one|we|people|it|they|nobody|everybody|"
     r"always|never|not|don'?t)\b|"
-    r"^\W*never(?: [\w'’-]+){0,6}? (?:have|had|did|has) (?:i|we|he|she|they|it)\b|"
+    r"^\W*never(?: (?:before|once|again|yet|(?:in|on|at|during|since)(?: [\w'’-]+){1,5}?))?,? (?:have|had|did|has) "
+    r"(?:i|we|he|she|they|it)\b|"
     r"(?<!get )(?<!got )(?<!is )(?<!are )(?<!am )(?<!be )(?<!'re )(?<!'m )\bused to \w"
     r"(?!.*\b(?:but|so|now)\b)"
 )
@@ -474,7 +475,7 @@ OPTIONS_HEADING = any_case(
 #: A request to judge or process the items of a list.
 JUDGES = any_case(r"\b(?:compare|rank|rate|review|explain|summari[sz]e|translate|check|evaluate)\b")
 #: A short sentence that names an alternative to the one before it, in several languages: "Or Deno."
-OFFERS_ANOTHER = any_case(r"^\W*(?:or|oder|ou|o|of|или)\b(?! else\b)(?:\W+[\w'’.-]+){1,4}\W*$")
+OFFERS_ANOTHER = any_case(r"^\W*(?:or|oder|ou|o|of|или)\b(?! (?:else|course|so|sea|seja)\b)(?:\W+[\w'’.-]+){1,4}\W*$")
 #: A choice between always and never.
 CHOICE = any_case(r"\b(?:always|never)\b.*\bor (?:always|never)\b|\bpick one\b")
 

@@ -199,9 +199,17 @@ _SOON = any_case(
     rf"(?<!\w)(?:(?:nächsten?|kommenden|prochaine?s|próxim[ao]s|prossim[ei]|komende|volgende) (?:\w+ ){{0,2}}"
     rf"{_NEXT_TIME}|(?:\w+ ){{0,2}}(?:prochaine?s|próxim[ao]s|prossim[ei]) {_NEXT_TIME})(?!\w)"
 )
+#: What gives a reason for the sentence before it instead of limiting it: "Nur für den Fall."
+_IN_CASE = (
+    r"für (?:den fall|alle fälle)|pour (?:être|info|le cas|plus de)|"
+    r"por (?:si|precauci[óo]n|precaução|via das|seguridad)|para (?:estar|garantir|que quede)|"
+    r"per (?:sicurezza|precauzione|essere|chiarezza)|in caso|voor (?:de zekerheid|het geval|de duidelijkheid)|"
+    r"na wszelki|dla (?:pewności|jasności)|на всякий|для (?:уверенности|ясности)"
+)
 #: A sentence that only limits the one before it: "Nur in dieser Datei."
 LIMITS = any_case(
-    r"^\W*(?:(?:aber|und|mais|et|pero|y|ma|e|mas|maar|en|ale|но)[, ]+)?(?:"
+    r"^\W*(?:(?:aber|und|mais|et|pero|y|ma|e|mas|maar|en|ale|но)[, ]+)?"
+    rf"(?![^\W\d_]+ (?:geval )?(?:{_IN_CASE})(?!\w))(?:"
     r"(?:nur|zumindest|jedenfalls) (?:hier|dort|da|jetzt|heute|für|in|bei|bis|solange|dieses mal|diesmal)|"
     r"(?:seulement|uniquement|juste|du moins) (?:ici|là|pour|dans|sur|jusqu|cette fois|aujourd)|"
     r"(?:s[oó]lo|solamente|únicamente|al menos) (?:aquí|ahí|para|por|en|hasta|esta vez|hoy)|"

@@ -29,6 +29,10 @@ _STATEMENT = lazy_regex(
     r"FUNCTION|SCHEMA|DATABASE|TYPE|ROLE|USER|SEQUENCE|EXTENSION)\b|WITH\s+\w+\s+AS\s*\(|TRUNCATE\s+TABLE\b|GRANT\b.*\bON\b|"
     r"PRAGMA\s+\w+)"
 )
+#: A text in quotation marks and a comment of a statement, and what makes the rest of such a line a sentence about SQL:
+#: "DROP TABLE is never allowed".
+_QUOTED_IN_STATEMENT = lazy_regex(r"'[^']*'|\"[^\"]*\"|`[^`]*`|--.*")
+_IS_ABOUT_SQL = lazy_regex(r"\b(?:is|are|must|may|should|shall|needs?|never|always|statements?|queries)\b")
 _STATEMENT_END = lazy_regex(r";\s*(?:--.*)?$")
 #: An ``UPDATE`` without the rest of the statement, which may be part of a sentence, and the line that must follow it.
 _BARE_UPDATE = lazy_regex(r"\s*UPDATE\s+\S+\s*$")
@@ -39,11 +43,13 @@ _RESULT = lazy_regex(
     r"(?:\d+ - \S.*|\S*[./:]\S+(?: [>›] .+)?)(?:\s+\(?[\d.]+ ?m?s\)?)?\s*$"
 )
 #: A line of ``git log --oneline`` or ``git rebase -i``, and a line that begins with the number of a requirement or
-#: ticket. One such line may be typed.
+#: ticket, but not with the name of a standard. One such line may be typed.
 _COMMIT = lazy_regex(
     r"[\s*|\\/]{0,12}(?:(?:pick|squash|fixup|reword|drop|edit) )?(?=\w*\d)[0-9a-f]{7,12} (?:\([^()]*\) )?\S"
 )
-_NUMBERED = lazy_regex(r"\s*(?:[-*]\s)?\[?[A-Z][A-Z\d]{1,9}-\d{1,6}\b\]?[:.)–—-]?\s+\S")
+_NUMBERED = lazy_regex(
+    r"\s*(?:[-*]\s)?\[?(?!(?:AES|ECMA|IEEE|ISO|PEP|RFC|RSA|SHA|TLS|UTF)-)[A-Z][A-Z\d]{1,9}-\d{1,6}\b\]?[:.)–—-]?\s+\S"
+)
 _ROWS = 2
 #: The heading of a scenario for an acceptance test, and its steps.
 _SCENARIO = lazy_regex(r"\s*(?:Feature|Background|Scenario(?: Outline)?):\s*\S?")
@@ -64,9 +70,9 @@ def begins_sentence(behind: str) -> bool:
 def shape_end(lines: Sequence[str], at: int) -> int:
     """Return the line after a pasted text of a fixed shape that begins with line ``at``; ``at`` if none does."""
     line = lines[at]
-    if _STATEMENT.match(line) and (end := _end_of_statement(lines, at)) > at:
+    if _STATEMENT.match(line) and not _is_about_sql(line) and (end := _end_of_statement(lines, at)) > at:
         return end
-    if _RESULT.match(line):
+    if _RESULT.match(line) and len(lines) > 1:  # a prompt such as "ok main.py" is an answer
         return _after_indented(lines, at + 1)
     for rows in (_COMMIT, _NUMBERED):
         end = _end_of_rows(lines, at, rows)
@@ -79,6 +85,11 @@ def shape_end(lines: Sequence[str], at: int) -> int:
             end += 1
         return end
     return at
+
+
+def _is_about_sql(line: str) -> bool:
+    """Return True if a line that begins like a statement is a sentence."""
+    return _IS_ABOUT_SQL.search(_QUOTED_IN_STATEMENT.sub("", line)) is not None
 
 
 def _end_of_statement(lines: Sequence[str], at: int) -> int:
