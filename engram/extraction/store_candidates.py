@@ -51,7 +51,7 @@ from engram.models.sessions.sessions import (
 )
 from engram.models.sessions.stored_turns import StoredTurn
 from engram.settings import Settings
-from engram.transcripts.turns import BEHIND, Opening, standing_turns
+from engram.transcripts.turns import Opening, standing_turns
 
 #: Actions in a memory's history after which no extraction changes the memory.
 _SETTLING_ACTIONS = ("merge", "supersede", "archive", "graduate", "undo", "redo")
@@ -262,7 +262,7 @@ class Keeper:
 
         Return how many memories ended.
         """
-        behind = [stored.turn.extra[BEHIND] for stored in turns if BEHIND in stored.turn.extra]
+        behind = list(filter(None, (stored.turn.behind for stored in turns)))
         if len(set(behind)) == len(behind):
             return 0
         standing = {turn.key for turn in standing_turns([stored.turn for stored in turns])}

@@ -215,6 +215,12 @@ class Turn:
         return UNSENT in self.extra
 
     @property
+    def behind(self) -> str:
+        """What its prompt follows; ``AT_START`` if it follows nothing, "" if that is unknown."""
+        behind = self.extra.get(BEHIND, "")
+        return AT_START if behind == self.session_id else behind
+
+    @property
     def users_prompt(self) -> str:
         """``prompt`` if a person wrote it; otherwise ""."""
         return self.prompt if self.is_by_person else ""
@@ -364,6 +370,12 @@ class Draft:
             self.said = said
             self.is_rewritten = self.is_changed = self.has_grown = True
 
+    def take_back(self) -> None:
+        """Remove the last text, which turned out to be no part of the conversation."""
+        self.said.pop()
+        self.is_rewritten |= len(self.said) < self.said_before
+        self.is_changed = self.has_grown = True
+
     def say_reply(self, block: TextBlock) -> None:
         """Add a text of the assistant; if the last text is a shorter state of it, replace that.
 
@@ -462,8 +474,7 @@ def standing_turns(turns: Sequence[Turn]) -> list[Turn]:
     parents: list[int] = []
     gone: set[int] = set()
     for place, turn in enumerate(turns):
-        behind = turn.extra.get(BEHIND, "")
-        behind = behind if is_linked or behind != AT_START else ""
+        behind = turn.behind if is_linked or turn.behind != AT_START else ""
         parent = owner.get(behind, place - 1)
         replaced = place_of.get(behind)
         if replaced is not None:
@@ -474,7 +485,7 @@ def standing_turns(turns: Sequence[Turn]) -> list[Turn]:
         parents.append(parent)
         while parent in gone:
             gone.remove(parent)
-            if standing := turns[parent].extra.get(BEHIND):
+            if standing := turns[parent].behind:
                 place_of.setdefault(standing, parent)
             parent = parents[parent]
         if behind:

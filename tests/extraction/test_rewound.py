@@ -190,6 +190,30 @@ def test_what_somebody_kept_by_hand_stays_when_the_user_goes_back(
 
 
 @pytest.mark.parametrize("is_read_before", [False, True])
+def test_the_first_prompt_was_read_by_an_earlier_version(
+    store: Store, settings: Settings, read: Read, *, is_read_before: bool
+) -> None:
+    """Earlier versions wrote ``AT_START`` for every agent."""
+    rollout = Rollout(settings.codex_folder).head()
+    rollout.user("Always use npm for the shop.")
+    rollout.end()
+    if is_read_before:
+        read(rollout.path)
+    else:
+        ingest_path(store, rollout.path, settings=settings, redact=redact)
+    with store.transaction() as tx:
+        tx.run("UPDATE turn SET extra = replace(extra, ?, ?)", (rollout.session, AT_START))
+    rollout.begin()
+    rollout.event("thread_rolled_back", num_turns=1)
+    rollout.user("Always use pnpm for the shop.")
+    rollout.end()
+
+    kept = read(rollout.path)
+
+    assert [rule for rule, status in kept.items() if status is Status.ACTIVE] == ["Always use pnpm for the shop."]
+
+
+@pytest.mark.parametrize("is_read_before", [False, True])
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_a_thread_of_codex_was_rolled_back(settings: Settings, read: Read, count: int, *, is_read_before: bool) -> None:
     rollout = Rollout(settings.codex_folder).head()

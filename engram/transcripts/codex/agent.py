@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from engram.errors import TranscriptError
@@ -15,8 +16,8 @@ from engram.transcripts.codex.discover import (
     SUFFIXES,
     find_rollouts,
     head_of,
-    rollout_named,
     rollouts_at,
+    rollouts_beside,
     session_folders,
 )
 from engram.transcripts.codex.entry import RECORDS, Entry, Kind, parse_line
@@ -26,13 +27,11 @@ from engram.transcripts.growing_file import Position, holds_prefix, read_chunk
 from engram.transcripts.json_values import object_in, storable_id, storable_text
 from engram.transcripts.line_parsing import chunk_of, parse_lines, reading_of, too_long_lines
 from engram.transcripts.speaker import Speaker, codex_speaker
-from engram.transcripts.transcript_files import Skipped, Walk
+from engram.transcripts.transcript_files import Skipped, Walk, facts_of
 from engram.transcripts.turns import Role, TextBlock
 
 #: Maximum delay between a text and its copy in the other log, in milliseconds.
 MAX_APART_MS = 10_000
-#: Maximum number of earlier rollouts of a session to follow.
-_MAX_BASES = 100
 #: Placeholder in stored text for a secret that is still present in the file.
 PLACEHOLDER = lazy_regex(r"\[(?:secret|opaque):")
 
@@ -127,29 +126,56 @@ def _build(
     return builder.finish()
 
 
-def _standing_before(path: Path, session_id: str, depth: int = 0) -> list[str]:
-    """Return the keys of a session's prompts that a rollout continues, in order; [] for a session's first rollout.
+def _standing_before(path: Path, session_id: str) -> list[str]:
+    """Return the keys of a session's prompts that a rollout continues, in order; [] for a session's first rollout."""
+    standing: tuple[str, ...] = ()
+    for base, end in reversed(_bases_of(path, session_id.rpartition(".")[2])):
+        if (facts := facts_of(base)) is not None:
+            stamp = (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
+            standing = _standing_at(base, stamp, end, session_id, standing)
+    return list(standing)
+
+
+def _bases_of(path: Path, thread_id: str) -> list[tuple[Path, int]]:
+    """Return the rollouts of the same session that a rollout continues, latest first, and how much of each counts.
 
     If the user goes back, Codex begins a new rollout for the same session. Its head names the earlier one and how much
-    of that still counts. A fork names a rollout of another session.
+    of that still counts, in bytes. A fork names a rollout of another session.
     """
-    base = object_in(head_of(path).get("history_base"))
-    found = rollout_named(storable_id(base.get("thread_id")), path) if base and depth < _MAX_BASES else None
-    end = base.get("end_byte_offset")
-    if found is None or found[1] != session_id.rpartition(".")[2] or not isinstance(end, int):
-        return []
-    state = ReaderState(standing=_standing_before(found[0], session_id, depth + 1))
+    bases: dict[Path, int] = {}
+    named: dict[str, tuple[Path, str]] | None = None
+    while base := object_in(head_of(path).get("history_base")):
+        named = rollouts_beside(path) if named is None else named
+        found, end = named.get(storable_id(base.get("thread_id"))), base.get("end_byte_offset")
+        if found is None or found[1] != thread_id or not isinstance(end, int) or found[0] in bases:
+            break
+        path = found[0]
+        bases[path] = end
+    return list(bases.items())
+
+
+@lru_cache(maxsize=256)  # A session's next rollout continues one that continues the same ones.
+def _standing_at(
+    path: Path, stamp: tuple[int, ...], end: int, session_id: str, standing: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the keys of the prompts that stand after the first bytes of a rollout.
+
+    Args:
+        stamp: changes with the file.
+        standing: the keys of those that stand at its beginning.
+    """
+    state = ReaderState(standing=list(standing))
     position = Position()
     builder = TurnBuilder(session_id, state=state, resume={})
     with contextlib.suppress(TranscriptError):
-        while (chunk := read_chunk(found[0], position)).position != position:
+        while (chunk := read_chunk(path, position)).position != position:
             position = chunk.position
             parsed, _ = parse_lines((line for line in chunk.lines if line.offset < end), parse_line, RECORDS)
             for entry in identify(parsed, session_id, state.naming):
                 builder.add(entry)
             if position.offset >= end or not chunk.has_more:
                 break
-    return state.standing
+    return tuple(state.standing)
 
 
 class StoredIds:

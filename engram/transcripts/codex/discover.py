@@ -72,15 +72,16 @@ def rollouts_at(path: Path) -> Iterator[Source]:
             yield from _source(walk, file, with_subagents=True)
 
 
-def rollout_named(rollout_id: str, beside: Path) -> tuple[Path, str] | None:
-    """Return the rollout with an id in the folders that contain another one, and its session; None if there is none."""
-    home = next((folder.parent for folder in beside.parents if folder.name in FOLDERS), None)
-    folders = (beside.parent,) if home is None else session_folders(home)
-    for path in (path for folder in folders for path in files_below(Walk(folder), folder, _MAX_DEPTH)):
-        match = _ROLLOUT.fullmatch(path.name) or _BARE.fullmatch(path.name)
-        if match is not None and match[match.lastindex or 1] == rollout_id:
-            return path, match[1]
-    return None
+def rollouts_beside(path: Path) -> dict[str, tuple[Path, str]]:
+    """Return id → file and session, for every rollout in the folders that contain another one."""
+    home = next((folder.parent for folder in path.parents if folder.name in FOLDERS), None)
+    folders = (path.parent,) if home is None else session_folders(home)
+    found: dict[str, tuple[Path, str]] = {}
+    for file in (file for folder in folders for file in files_below(Walk(folder), folder, _MAX_DEPTH)):
+        match = _ROLLOUT.fullmatch(file.name) or _BARE.fullmatch(file.name)
+        if match is not None and (file.suffix != COMPRESSED or match[match.lastindex or 1] not in found):
+            found[match[match.lastindex or 1]] = file, match[1]
+    return found
 
 
 def _source(walk: Walk, path: Path, *, with_subagents: bool) -> Iterator[Source]:

@@ -330,10 +330,15 @@ class TurnBuilder:
         self._current.close()
 
     def _drop_summary(self, message: str) -> None:
-        """Remove the summary that a compaction was made from, which the model's log shows like a reply."""
-        said = self._current.said if self._current is not None else []
-        if said and said[-1].role is Role.ASSISTANT and message.endswith(said[-1].text):
-            said.pop()
+        """Remove the summary that a compaction was made from, which the model's log shows like a reply.
+
+        Codex puts a line of its own before the summary.
+        """
+        draft = self._current
+        if draft is None or not draft.said or draft.said[-1].role is not Role.ASSISTANT:
+            return
+        if draft.said[-1].text.strip() in (message.strip(), message.partition("\n")[2].strip()):
+            draft.take_back()
 
     def _is_taken(self, uuid: str) -> bool:
         """Return True for an entry that already belongs to a turn."""

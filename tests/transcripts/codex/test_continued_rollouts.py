@@ -12,6 +12,8 @@ from engram.models.sessions.reading_progress import places_of_session
 from engram.models.sessions.sessions import list_sessions
 from engram.settings import Settings
 from engram.transcripts import registry
+from engram.transcripts.codex import agent
+from engram.transcripts.growing_file import Chunk, Position, read_chunk
 from engram.transcripts.turns import Role, Turn, standing_turns
 from tests.rollouts import SESSION, Rollout
 from tests.transcripts.codex.test_compressed import compress
@@ -113,6 +115,25 @@ def test_the_only_prompt_is_replaced(rollout: Rollout, read: Read) -> None:
     assert standing(read(SESSION)) == ["Weigh the crate."]
 
 
+def test_each_file_is_examined_once_for_all_that_continue_it(
+    first: Rollout, read: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rollout, examined = first, []
+    for number in range(1, 6):
+        rollout = continued(rollout, size(rollout), f"019f03f{number}-321f-7eb2-83cc-b54ecd71be23")
+        said(rollout, f"Weigh crate {number}.")
+
+    def noting(path: Path, position: Position) -> Chunk:
+        if not position.offset:
+            examined.append(path)
+        return read_chunk(path, position)
+
+    monkeypatch.setattr(agent, "read_chunk", noting)
+
+    assert len(standing(read(SESSION))) == 7
+    assert len(examined) == len(set(examined)) == 5
+
+
 def test_files_that_name_each_other_end(first: Rollout, read: Read) -> None:
     second = continued(first, 10**9, SECOND)
     third = Rollout(first.folder, rollout=THIRD)
@@ -163,7 +184,7 @@ def test_who_began_a_turn_is_told_by_its_beginning(
     assert [turn.said[0].role for turn in turns] == [Role.USER, Role.USER, role, Role.USER]
 
 
-@pytest.mark.parametrize("max_bytes", [600, 1_000_000])
+@pytest.mark.parametrize("max_bytes", [1, 600, 1_000_000])
 def test_a_summary_of_a_compaction_is_nobodys_reply(first: Rollout, read: Read, max_bytes: int) -> None:
     summary = "The seal weighs 40 kg, and the walrus is next."
     first.begin()
@@ -175,3 +196,30 @@ def test_a_summary_of_a_compaction_is_nobodys_reply(first: Rollout, read: Read, 
     turns = read(max_bytes=max_bytes)
 
     assert [turn.reply for turn in turns] == ["Done: Weigh the seal.", "Done: Weigh the walrus.", "Done: Go on."]
+
+
+def test_replies_after_a_summary_that_was_already_stored_are_kept(first: Rollout, read: Read) -> None:
+    summary = "The seal weighs 40 kg, and the walrus is next."
+    first.begin()
+    first.user("Weigh the ship.")
+    first.message("assistant", summary)
+    read()
+    first.write("compacted", {"message": f"Another model wrote this summary:\n{summary}", "replacement_history": []})
+    first.says("The ship weighs 4 t.")
+    first.end()
+
+    turns = read()
+
+    assert turns[-1].reply == "The ship weighs 4 t."
+
+
+def test_a_reply_with_which_a_summary_happens_to_end_is_kept(first: Rollout, read: Read) -> None:
+    first.begin()
+    first.user("Weigh the ship.")
+    first.says("Done.")
+    first.write("compacted", {"message": "Another model wrote this summary:\nThe ship is heavy. Done."})
+    first.end()
+
+    turns = read()
+
+    assert turns[-1].reply == "Done."
