@@ -13,7 +13,7 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.branches import MAX_BRANCH_CHARACTERS
 from engram.models.memories.memory_records import Memory
 from engram.models.sessions.recent_work import CitedText, calls_of_evidence, texts_of_evidence
-from engram.recollection.render_bites import FENCE, MAX_OUTPUT_CHARACTERS, branch_note, shown_text
+from engram.recollection.render_bites import FENCE, MAX_BITE_CHARACTERS, MAX_OUTPUT_CHARACTERS, branch_note, shown_text
 from engram.system.clock import day_of
 from engram.system.lazy_regex import lazy_regex
 from engram.text.shell import is_test_command, part_with_known_status
@@ -64,7 +64,8 @@ def may_be_pasted(cited: Sequence[CitedText]) -> bool:
 
 # -- Choose the section and the wording of a memory. Text that is unclear on its own is left out.
 
-#: Maximum length of a line's text, in characters. Sentences are never cut.
+#: Maximum length of a line's text, in characters, unless a language model worded it: the length of its sentences is
+#: limited when they are made. Sentences are never cut.
 MAX_TEXT_CHARACTERS = 300
 #: Maximum age of a state to show, in milliseconds; an older state says nothing about the present.
 MAX_STATE_AGE_MS = 30 * 86_400_000
@@ -187,7 +188,7 @@ def text_of(memory: Memory) -> str:
         return whole_sentences(summary, MAX_TEXT_CHARACTERS) or summary[:MAX_TEXT_CHARACTERS]
     if not memory.is_by_rules:
         # The prompt for language models requires a sentence that is clear on its own.
-        whole = whole_sentences(summary, MAX_TEXT_CHARACTERS)
+        whole = whole_sentences(summary, MAX_BITE_CHARACTERS)
         return "" if memory.kind not in _LASTING_KINDS and is_of_the_moment(whole) else whole
     if memory.voice == Voice.CHOSEN:
         if (refused := _REFUSED.match(summary)) and not is_rule(refused["said"]):
@@ -260,7 +261,7 @@ def title_line(memory: Memory, text: str, branch: str = "") -> str:
     said_by = memory.origin or ("" if memory.voice in _OWN_VOICES else memory.voice.label)
     whose = f", {shown_text(said_by, MAX_BRANCH_CHARACTERS)}" if said_by else ""
     head = f"[{memory.episode_id}] {day_of(memory.created_at_ms)}{whose}{stale}{branch_note(branch)}"
-    return f"- {head}: {shown_text(text, MAX_TEXT_CHARACTERS)}"
+    return f"- {head}: {shown_text(text, MAX_BITE_CHARACTERS)}"
 
 
 @dataclass(frozen=True, slots=True)

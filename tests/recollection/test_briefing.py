@@ -14,6 +14,7 @@ from recollecting import Scene
 from bench.storing import write_turn
 from engram.consolidation.graduation import add_lines
 from engram.enums import Actor, Importance, Kind, Scope, Source, Status, Voice
+from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS
 from engram.extraction.extracting import extract_session
 from engram.extraction.local.local_extractor import LocalExtractor
 from engram.ingest.read_sources import ingest_all, ingest_path
@@ -450,3 +451,11 @@ def test_what_was_said_of_a_refused_call_is_told_if_it_is_a_rule(said: str, is_t
     told = text_of(Memory("ep_0123456789ab", Kind.DECISION, text, text, extractor="local-9", voice=Voice.CHOSEN))
 
     assert bool(told) is is_told
+
+
+def test_the_longest_sentence_that_a_language_model_may_write_is_told_whole() -> None:
+    text = f"The user decided that the {'very ' * 55}old importer of the harbour keeps its own queue for the tides."
+    told = text_of(Memory("ep_0123456789ab", Kind.DECISION, text, text, extractor="openai:gpt", voice=Voice.USER))
+
+    assert 300 < len(text) <= MAX_CANDIDATE_SUMMARY_CHARACTERS
+    assert told == text
