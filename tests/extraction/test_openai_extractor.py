@@ -498,6 +498,20 @@ def test_a_server_in_trouble_is_asked_again_later_at_growing_distances(
     assert len(bench.propose(turn(1))) == 1
 
 
+@pytest.mark.parametrize("has_answered", [True, False])
+@pytest.mark.parametrize("state", ["500 Oops", "503 Down"])
+def test_a_server_in_trouble_that_names_the_form_of_an_answer_is_asked_again_later(
+    bench: Bench, state: str, has_answered: bool
+) -> None:
+    if has_answered:
+        bench.propose(turn(1))
+    error = '{"error": {"message": "overloaded; received: model, messages, response_format"}}'
+    bench.server.reply = lambda body: http(error, state)
+
+    with pytest.raises(RetryLater):
+        bench.propose(turn(2))
+
+
 def test_retry_after_is_obeyed(bench: Bench, clock: FixedClock) -> None:
     bench.server.reply = lambda body: http("{}", "429 Too Many", Retry_After="600")
     with pytest.raises(RetryLater):

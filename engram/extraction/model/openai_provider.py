@@ -204,7 +204,7 @@ class OpenAIProvider:
         try:
             reply = self._call(request)
         except openai.APIStatusError as error:
-            raise _refusal(error) from error
+            raise _refusal(error, can_be_simpler=self._can_be_simpler) from error
         except openai.APIConnectionError as error:
             if isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout):
                 raise NotServed("the model's server cannot be reached") from error
@@ -221,11 +221,15 @@ class OpenAIProvider:
 
         A model may not support reasoning, and a compatible server may not support schemas or JSON.
         """
-        ways = len(_WAYS) if self._settings.llm_base_url else 1 + bool(_THINKS.match(self.model))
-        if self._has_answered or self._way + 1 >= ways:
+        if not self._can_be_simpler:
             return False
         self._way += 1
         return True
+
+    @property
+    def _can_be_simpler(self) -> bool:
+        ways = len(_WAYS) if self._settings.llm_base_url else 1 + bool(_THINKS.match(self.model))
+        return not self._has_answered and self._way + 1 < ways
 
     def close(self) -> None:
         """See ``Provider.close``. A call ends at its own time limit."""
@@ -318,11 +322,16 @@ def _said(body: object) -> str:
     return f": {reason_line(text)}" if text and not text.startswith("<") else ""
 
 
-def _refusal(error: Any) -> Exception:
-    """Return the error for an HTTP status other than 200."""
+def _refusal(error: Any, *, can_be_simpler: bool) -> Exception:
+    """Return the error for an HTTP status other than 200.
+
+    Args:
+        can_be_simpler: False if the server has followed the form, or has been asked in the simplest way. A malfunction
+            that names a part of the request is then no refusal of that part.
+    """
     state = int(error.status_code)
     reason, said = f"the model's server answered {state}", _said(error.body)
-    if state in _UNFIT or (state >= 500 and _PARTS.search(said)):
+    if state in _UNFIT or (state == 500 and can_be_simpler and _PARTS.search(said)):
         return Unfit(reason + said)
     if 300 <= state < 400:
         place = "".join(filter(str.isprintable, error.response.headers.get("location", "")))
