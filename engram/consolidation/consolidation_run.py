@@ -31,7 +31,7 @@ from engram.consolidation.tidying_steps import (
 )
 from engram.embedding.embedder import DUPLICATE_COSINE, Embedder, duplicate_cosine
 from engram.enums import Actor, Status
-from engram.extraction.local.open_work import LEAD
+from engram.extraction.local.local_extractor import LEAD
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_history, watermarks
 from engram.models.memories.branches import branches_of_memories

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from engram.extraction import ending_words as endings
 from engram.extraction import rule_words as words
 from engram.extraction.user_rules import is_for_all_projects, sentences_in
 from engram.system.cached import cached_by_text
+from engram.text import withdrawals
 from engram.text.replacements import Replacement, ended_in, is_used_in, replacement_in
 from engram.text.withdrawals import subject_words, withdrawn_subjects
 from engram.text.words import content_words, coverage_stem, prefixes
@@ -50,11 +50,11 @@ class TakingBack:
         if self.replaced and (self.replaced.new - self.about & said or not self._leaves(rule, self.replaced)):
             return 0
         shared = len(self.about & said)
-        does = endings.WHAT_IT_DOES.search(rule)
+        does = withdrawals.WHAT_IT_DOES.search(rule)
         if self.is_name and shared == 1 and not (does and self.about & _forms([does["verb"].lower()])):
             return 0
-        is_either = self.of_prohibitions is None or bool(endings.DEMANDS.search(rule))
-        is_other = not is_either and self.of_prohibitions != bool(endings.DENIES.search(rule))
+        is_either = self.of_prohibitions is None or bool(withdrawals.DEMANDS.search(rule))
+        is_other = not is_either and self.of_prohibitions != bool(withdrawals.DENIES.search(rule))
         return 0 if is_other or shared < self.least * len(self.about) else shared
 
     def _leaves(self, rule: str, replaced: Replacement) -> bool:
@@ -90,16 +90,16 @@ def takings_back(typed: str) -> Sequence[TakingBack]:
     """Return the sentences that withdraw something specific from an earlier prompt or say that it is over."""
     found: list[TakingBack] = []
     for sentence, _ in sentences_in(unmarked(typed)):
-        is_rule_over = bool(endings.RULE_OVER.search(sentence))
+        is_rule_over = bool(withdrawals.RULE_OVER.search(sentence))
         if subjects := withdrawn_subjects(sentence):
             found += [TakingBack(sentence, about) for about in subjects]
         elif replaced := replacement_in(sentence):
             found.append(TakingBack(sentence, replaced.old, 1.0, of_prohibitions=False, replaced=replaced))
         elif about := ended_in(sentence):
             found.append(TakingBack(sentence, about, 1.0))
-        elif is_rule_over or endings.OVER.search(sentence) or endings.ALLOWED_AGAIN.search(sentence):
-            about = prefixes(map(coverage_stem, subject_words(sentence) - endings.OVER_WORDS))
+        elif is_rule_over or withdrawals.OVER.search(sentence) or withdrawals.ALLOWED_AGAIN.search(sentence):
+            about = prefixes(map(coverage_stem, subject_words(sentence) - withdrawals.OVER_WORDS))
             if about and not (words.QUESTION.search(sentence) or words.MOMENT.search(sentence)):
-                forbids = None if is_rule_over else not endings.OVER.search(sentence)
+                forbids = None if is_rule_over else not withdrawals.OVER.search(sentence)
                 found.append(TakingBack(sentence, about, MOSTLY, of_prohibitions=forbids, is_name=is_rule_over))
     return found

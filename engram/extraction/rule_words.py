@@ -1,7 +1,7 @@
 """Patterns for rules in English: how rules begin, what they always contain, and what speaks against them.
 
-What ends a rule is in ``ending_words.py``, what takes back the sentence before it in ``engram.text.withdrawals``, and
-other languages are in ``engram.text.languages``. ``user_rules.py`` combines them.
+What ends a rule, or takes back the sentence before it, is in ``engram.text.withdrawals``, and other languages are in
+``engram.text.languages``. ``user_rules.py`` combines them.
 """
 
 from __future__ import annotations

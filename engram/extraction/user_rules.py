@@ -19,11 +19,10 @@ from functools import cache
 from pathlib import Path
 
 from engram.enums import Kind, Scope
-from engram.extraction import ending_words as endings
 from engram.extraction import rule_words as words
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS
 from engram.system.cached import cached_by_text, lru_cache_by_text
-from engram.text import languages
+from engram.text import languages, withdrawals
 from engram.text.linear_model import LinearModel, features, load_model
 from engram.text.replacements import ended_in, replacement_in
 from engram.text.splitting import Block, Statement, plain, split
@@ -403,7 +402,7 @@ def _refusal(sentence: str, statement: Statement, after: str) -> RuleRefusal | N
         return RuleRefusal.UNSURE
     if words.DANGLING.search(sentence) or LEFT_OUT in sentence:
         return RuleRefusal.DANGLING
-    ends = (endings.OVER, endings.RULE_OVER, endings.ALLOWED_AGAIN, endings.DISMISSES)
+    ends = (withdrawals.OVER, withdrawals.RULE_OVER, withdrawals.ALLOWED_AGAIN, withdrawals.DISMISSES)
     if any(over.search(sentence) for over in ends) or ended_in(sentence):
         return RuleRefusal.TAKEN_BACK
     if DISAGREES.search(sentence) or DISAGREES.search(after):
@@ -422,7 +421,7 @@ def _with_exception(rule: Judgement, exception: str) -> Judgement:
 
 def _limits(sentence: str) -> bool:
     """Return True if a sentence only limits the one before it, in any of the languages."""
-    return bool(endings.LIMITS.match(sentence) or languages.LIMITS.match(sentence))
+    return bool(withdrawals.LIMITS.match(sentence) or languages.LIMITS.match(sentence))
 
 
 def _enumerated(sentences: Sequence[tuple[str, Statement]]) -> frozenset[int]:
@@ -448,8 +447,8 @@ def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], fo
     If there are more than ``MOST_WITHDRAWALS`` withdrawals and corrections, all rules are refused, to bound the time.
     """
     after = [sentence for sentence, _ in sentences_in(following)]
-    withdrawals = sum(takes_back(said) or correction_in(said) is not None for said in (*sentences, *after))
-    if withdrawals > MOST_WITHDRAWALS:
+    count = sum(takes_back(said) or correction_in(said) is not None for said in (*sentences, *after))
+    if count > MOST_WITHDRAWALS:
         judged[:] = [
             (
                 at,
@@ -467,23 +466,27 @@ def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], fo
             _refuse(judged, at, sentence, within=1, with_own=is_own)
     last = len(sentences) - 1
     for number, sentence in enumerate(after):
-        objects = number == 0 and (DISAGREES.search(sentence) or endings.OBJECTS.match(sentence) or _limits(sentence))
+        objects = number == 0 and (
+            DISAGREES.search(sentence) or withdrawals.OBJECTS.match(sentence) or _limits(sentence)
+        )
         if takes_back(sentence) or objects:
             _refuse(judged, last + 1, sentence, within=last + 1)
         elif number == 0 and (correction := correction_in(sentence)) and not correction.start():
             _refuse(judged, last + 1, sentence, within=1)
             _refuse(judged, last + 1, sentence, within=last + 1, only_shared=True)
-        elif number == 0 and endings.LIFTS.search(sentence):
+        elif number == 0 and withdrawals.LIFTS.search(sentence):
             _refuse(judged, last + 1, sentence, within=last + 1, only_shared=True)
-        elif number == 0 and (permits := endings.PERMITS.search(sentence)):
+        elif number == 0 and (permits := withdrawals.PERMITS.search(sentence)):
             _refuse(judged, last + 1, permits["about"], within=last + 1, only_shared=True, forbids=True)
-        elif number == 0 and (better := endings.WAS_BETTER.search(sentence) or endings.IS_BETTER.search(sentence)):
+        elif number == 0 and (
+            better := withdrawals.WAS_BETTER.search(sentence) or withdrawals.IS_BETTER.search(sentence)
+        ):
             _refuse(judged, last + 1, better["about"], within=last + 1, only_shared=True, forbids=False)
 
 
 def _forbids(rule: str) -> bool:
     """Return True if a rule forbids something. "Never … without …" is a demand instead."""
-    return bool(endings.DENIES.search(rule)) and not endings.DEMANDS.search(rule)
+    return bool(withdrawals.DENIES.search(rule)) and not withdrawals.DEMANDS.search(rule)
 
 
 def _refuse(

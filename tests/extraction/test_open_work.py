@@ -9,7 +9,7 @@ import pytest
 from made_turns import Make
 
 from engram.enums import Kind, Status
-from engram.extraction.local.open_work import open_work
+from engram.extraction.local.local_extractor import open_work
 from engram.transcripts.turns import Action, Todo, TodoState, Turn
 
 

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from engram.extraction import ending_words, rule_endings, rule_words, user_rules
+from engram.extraction import rule_endings, rule_words, user_rules
 from engram.text import languages, replacements, withdrawals
 from tests.linear_patterns import given_back
 
 #: Patterns that see texts of any length: those that part a prompt into sentences, and what an order makes.
 OF_ANY_LENGTH = {
     "rule_words": ("STRUCK", "TO_DO", "PLAIN_LINE", "SOFT_END", "ABBREVIATION", "COMMAND", "KEEPS", "HASH"),
-    "ending_words": (),
     "languages": ("_UNSPACED", "_FULL_STOP"),
     "withdrawals": (),
     "replacements": (),
@@ -29,7 +28,7 @@ MOST = 2 * (user_rules.LONGEST + 10)
 
 def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
     """All patterns for rules, by module and name."""
-    for module in (rule_words, ending_words, languages, withdrawals, replacements):
+    for module in (rule_words, languages, withdrawals, replacements):
         for name, value in vars(module).items():
             for one in value if isinstance(value, tuple) else [value]:
                 if hasattr(one, "pattern") and hasattr(one, "finditer"):

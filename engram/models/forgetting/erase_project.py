@@ -22,7 +22,7 @@ from engram.models.projects.projects import ProjectRow, find_project_of_identity
 from engram.models.sessions.prompt_outcomes import drop_outcomes_of_project
 from engram.models.sessions.sessions import SessionRow
 from engram.models.sessions.turn_changes import delete_turn, withdraw_turn
-from engram.models.shown.listed import was_in_project
+from engram.models.tables.session_tables import was_in_project
 from engram.models.work.work import Span
 
 

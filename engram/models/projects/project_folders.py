@@ -29,9 +29,8 @@ from engram.models.sessions.turn_changes import (
     renumber_notes,
     renumber_vectors,
 )
-from engram.models.shown.listed import has_turns
 from engram.models.tables.memory_tables import IS_CURRENT
-from engram.models.tables.session_tables import NO_TITLE, PROJECTS_BY_NAME
+from engram.models.tables.session_tables import NO_TITLE, PROJECTS_BY_NAME, has_turns
 from engram.models.work.work import LOG_IS_DUE, make_due, move_pauses, paused_scopes
 from engram.system.clock import day_of
 

@@ -15,7 +15,7 @@ from peewee import Query, Value, fn
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Store, Tx, asks_record, asks_records, asks_rows, asks_values
-from engram.models.shown.listed import holds_anything
+from engram.models.tables.memory_tables import holds_anything
 from engram.models.tables.session_tables import PROJECTS_BY_NAME
 from engram.models.work.work import move_pauses, paused_scopes
 from engram.paths import AT_SAME_PATH, path_of, spellings_of

@@ -14,8 +14,7 @@ from engram.models.engine.transaction import Reader, asks_number, asks_records, 
 from engram.models.memories.memory_records import IS_GLOBAL, Memory, select_memories
 from engram.models.sessions.sessions import SESSIONS
 from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
-from engram.models.shown.listed import was_in_project
-from engram.models.tables.session_tables import IS_MAIN, IS_PROMPT
+from engram.models.tables.session_tables import IS_MAIN, IS_PROMPT, was_in_project
 from engram.transcripts.turns import Action, Opening, Role
 
 

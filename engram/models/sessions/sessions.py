@@ -15,7 +15,7 @@ from engram.models.engine.transaction import Reader, Tx, Value, asks_keyed, asks
 from engram.models.memories.memory_changes import move_memories_of_session
 from engram.models.sessions.stored_turns import PROMPT_MOVED, turn_of_entry
 from engram.models.shown.injections import AGENT_KEY
-from engram.models.shown.listed import has_turns, was_in_project
+from engram.models.tables.session_tables import has_turns, was_in_project
 from engram.text.titles import MAX_TITLE_CHARACTERS, says_something, title_from
 from engram.transcripts.agents import Title
 from engram.transcripts.turns import OPENING_ROLES

@@ -17,9 +17,8 @@ from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.statement import in_json_list
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.shown.injections import AT_START, WAS_SHOWN
-from engram.models.shown.listed import has_sessions, has_turns, holds_anything, was_in_project
-from engram.models.tables.memory_tables import IS_CURRENT
-from engram.models.tables.session_tables import IS_PROMPT, PROJECTS_BY_NAME
+from engram.models.tables.memory_tables import IS_CURRENT, holds_anything
+from engram.models.tables.session_tables import IS_PROMPT, PROJECTS_BY_NAME, has_sessions, has_turns, was_in_project
 from engram.models.work.work import WorkState
 from engram.system.clock import day_of
 from engram.transcripts.turns import Opening

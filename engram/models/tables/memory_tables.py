@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from peewee import AutoField, BlobField, BooleanField, CompositeKey, FloatField, IntegerField, TextField
+from peewee import AutoField, BlobField, BooleanField, ColumnBase, CompositeKey, FloatField, IntegerField, TextField, fn
 from playhouse.sqlite_ext import AutoIncrementField, FTS5Model, SearchField
 
 from engram.enums import CURRENT_STATUSES, Actor, Importance, Kind, Scope, Source, Status, Voice
 from engram.models.tables.declaring import Table, one_of, reference
 from engram.models.tables.search_tables import TOKENIZER
-from engram.models.tables.session_tables import Project, Session
+from engram.models.tables.session_tables import Project, Session, Turn
 
 
 class Memory(Table):
@@ -218,3 +218,14 @@ class Run(Table):
 
     class Meta:
         constraints = (one_of("state", ("running", "done", "undone")),)
+
+
+def holds_anything() -> ColumnBase:
+    """Return the condition that a project contains a turn or a memory. Lists leave out other projects.
+
+    Projects that contain nothing were forgotten, or are folders in which a session only began.
+    """
+    held = (table.select(table.id).where(table.project == Project.id) for table in (Turn, Memory))
+    turns, memories = map(fn.EXISTS, held)
+    condition: ColumnBase = turns | memories
+    return condition

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from peewee import AutoField, BlobField, BooleanField, CompositeKey, FloatField, IntegerField, TextField
+from peewee import AutoField, BlobField, BooleanField, ColumnBase, CompositeKey, FloatField, IntegerField, TextField, fn
 from playhouse.sqlite_ext import AutoIncrementField
 
 from engram.enums import BranchState, Channel
@@ -419,3 +419,28 @@ class OutcomeCandidate(Table):
         primary_key = CompositeKey("outcome", "place")
         without_rowid = True
         indexes = ((("episode_id",), False),)
+
+
+# -- Conditions that decide which sessions and projects are counted and listed, the same for all lists and figures.
+
+
+def has_turns() -> ColumnBase:
+    """Return the condition that a session has turns. Lists and counts leave out other sessions.
+
+    Sessions without turns were forgotten, had no prompt, or came only with an imported memory.
+    """
+    turn: ColumnBase = fn.EXISTS(Turn.select(Turn.id).where(Turn.session == Session.id))
+    return turn
+
+
+def was_in_project(project_id: int | ColumnBase) -> ColumnBase:
+    """Return the condition that a session began in a project or worked in it."""
+    visits = Turn.select(Turn.session).where(Turn.project == project_id)
+    was_in: ColumnBase = (Session.project == project_id) | Session.id.in_(visits)
+    return was_in
+
+
+def has_sessions() -> ColumnBase:
+    """Return the condition that a project has sessions with turns."""
+    condition: ColumnBase = fn.EXISTS(Session.select(Session.id).where(has_turns(), was_in_project(Project.id)))
+    return condition

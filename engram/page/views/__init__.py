@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from engram.page.view import View
 from engram.page.views import (
-    around,
     costs,
     decide,
     gone,
@@ -31,5 +30,4 @@ VIEWS: tuple[View, ...] = (
     gone.VIEW,
     settings.VIEW,
     memory.VIEW,
-    around.VIEW,
 )

@@ -8,8 +8,10 @@ from functools import cache
 from itertools import groupby
 from operator import attrgetter
 
+from engram.config_file import set_value
+from engram.errors import BadRequest
 from engram.page.rendering import number
-from engram.page.view import Answer, PageRequest, Route, View
+from engram.page.view import Answer, PageRequest, Redirect, Route, View, number_in
 from engram.reports.settings_report import (
     ExplainedSetting,
     explained_settings,
@@ -19,6 +21,7 @@ from engram.reports.settings_report import (
 )
 from engram.settings import Settings
 from engram.trust.display import capitalised, span
+from engram.vaults import config_home
 
 #: Source of a value → how the page names it; ``{}`` is the setting in capitals.
 SOURCES = {
@@ -127,6 +130,34 @@ def show(request: PageRequest) -> Answer:
     return Answer("settings.html", values, block=block or ("main" if request.is_fragment else ""))
 
 
+# -- Actions available in every view: turn off single-letter keys, and pause the news.
+
+
+def switch_letters(request: PageRequest) -> Answer | Redirect:
+    """Turn single-letter keys on or off, on this and every later page."""
+    is_on = request.form.get("letters") == "on"
+    set_value(config_home(request.settings.home), "page_letters", "true" if is_on else "false")
+    return Redirect(("",))
+
+
+def pause_news(request: PageRequest) -> Answer:
+    """Pause or resume the stream of news, without changing the time from which news is counted."""
+    since = number_in(request.query.get("since", ""))
+    if since is None:
+        raise BadRequest("give the time from which to count news")
+    is_paused = request.query.get("paused") == "yes"
+    return Answer("parts/live.html", {"live_view": request.path["name"], "since_ms": since, "is_paused": is_paused})
+
+
 VIEW = View(
-    name="settings", title="Settings", key="x", path="settings", is_more=True, routes=(Route("/settings", show),)
+    name="settings",
+    title="Settings",
+    key="x",
+    path="settings",
+    is_more=True,
+    routes=(
+        Route("/settings", show),
+        Route("/letters", switch_letters, method="POST"),
+        Route("/pause/{name}", pause_news),
+    ),
 )
