@@ -25,7 +25,7 @@ from engram.search.hit_lines import NOT_RESUMABLE, pull_request_of, remarks_of
 from engram.search.hits import NAMED_SPEAKER, SPEAKERS, PublicHit, in_folder
 from engram.system.clock import day_of
 from engram.text.markdown import LineKind, paragraphs_of, readable_lines
-from engram.text.splitting import sentences
+from engram.text.splitting import is_lead_in, sentences
 from engram.text.titles import in_words, with_short_question
 from engram.transcripts.turns import Role
 from engram.trust.display import capitalised, number_of, visible
@@ -118,7 +118,7 @@ def print_lines(text: str, *, indent: str = "", max_lines: int | None = None, **
         lines = list(_wrapped(with_short_question(text, max_lines * width * 9 // 10), width))
     kept = lines if max_lines is None else lines[:max_lines]
     if len(kept) < len(lines):
-        while len(kept) > 1 and kept[-1].rstrip("* _").endswith(":"):
+        while len(kept) > 1 and is_lead_in(kept[-1]):
             # A line that introduces what is left out says nothing.
             kept = kept[:-1]
         kept[-1] = _cut(f"{kept[-1]} …", width)

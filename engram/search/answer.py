@@ -28,9 +28,10 @@ from engram.search.hit_lines import (
 )
 from engram.search.hits import MAX_HITS, Hit, Part, PublicHit, Standing, is_said, stems_said, without_said
 from engram.search.named_times import parse_date_range, relative_time
-from engram.search.passages.answering import WORTH, Wanted, answered, with_introduced, worth_of
+from engram.search.passages.answering import WORTH, answered, with_introduced, worth_of
 from engram.search.passages.followed import MAX_FOLLOWED_CHARACTERS, ends_of_turns, session_summaries, what_followed
 from engram.search.passages.passage_search import excerpt
+from engram.search.passages.wanted import Wanted, without_introduction
 from engram.search.question import Coverage, Query, coverage_of_words
 from engram.search.quoted_phrases import find_phrases, only_name, phrases_of
 from engram.search.searcher import Searcher, public_hits
@@ -494,7 +495,10 @@ def _fitting_passages(
 
 def _cut_hit(hit: PublicHit, wanted: Coverage, max_words: int) -> PublicHit:
     """Return a hit with the sentences that best answer the question; a single sentence that is too long is cut."""
-    return replace(hit, text=_cut(hit.part(excerpt(hit.text, wanted, max_words)), max_words))
+    text = excerpt(hit.text, wanted, max_words)
+    if text != hit.text:
+        text = without_introduction(text) or text  # what it introduces is cut off
+    return replace(hit, text=_cut(hit.part(text), max_words))
 
 
 def _cut(text: str, max_words: int) -> str:

@@ -25,6 +25,11 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
+def is_lead_in(sentence: str) -> bool:
+    """Return True if a sentence or line ends with a colon, so that it says nothing without what follows."""
+    return sentence.rstrip("* _\n").endswith(":")
+
+
 def sentence_texts(text: str) -> list[str]:
     """Return the sentences at ``sentence_spans``, verbatim."""
     return [text[start:stop] for start, stop in sentence_spans(text)]

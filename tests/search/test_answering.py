@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engram.search.hits import Part, are_barred
-from engram.search.passages.answering import Wanted, answering, complete_part, worth_of
+from engram.search.passages.answering import answering, complete_part, worth_of
+from engram.search.passages.wanted import Wanted
 from engram.search.question import coverage_of_words
 from engram.text.splitting import end_of_list
 from engram.transcripts.turns import Role, TextBlock
@@ -351,6 +352,18 @@ def completed(part: str, *said: str) -> str:
         ("The bell rang twice.\nHere is why:", "The bell rang twice.\nHere is why:", "The bell rang twice."),
         ("The bell rang.\nThe cause:", "The bell rang.\nThe cause:\nLet me look.", "The bell rang."),
         ("Here is why:", "Here is why:", ""),
+        ("Good point.\nLet me add a rope:", "Good point.\nLet me add a rope:", ""),
+        ("It rang.\n\n4. **`bell.c`**:", "It rang.\n\n4. **`bell.c`**:", "It rang."),
+        (
+            "The worn clapper has to be removed:",
+            "The worn clapper has to be removed:",
+            "The worn clapper has to be removed:",
+        ),
+        (
+            "The causes:",
+            "The causes:\n\n**B. Wind** (`gust.c`): It blew. It turned.\n\n**C. Rain** (`wet.c`): It fell.",
+            "The causes:\n**B. Wind** (`gust.c`): It blew. It turned.\n\n**C. Rain** (`wet.c`): It fell.",
+        ),
     ],
 )
 def test_no_part_ends_at_an_introduction(part: str, message: str, shown_text: str) -> None:

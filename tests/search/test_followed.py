@@ -129,3 +129,24 @@ def test_a_turn_that_ends_in_a_message_without_a_statement_has_no_end() -> None:
     turn = Turn("key", "session", Opening.PROMPT, said)
 
     assert end_of_turn(turn, "", Coverage(["dock"], {"dock": 1}, 2), ()) is None
+
+
+@pytest.mark.parametrize(
+    ("last", "told"),
+    [
+        ("Now I understand the dock. Let me now write the final plan for the dock.", None),
+        ("Let me now write the final plan for the whole dock.", None),
+        ("Now add the missing planks to the dock and the pier:", None),
+        (
+            "The dock leaks since its planks are loose. Let me mend them next.",
+            "The dock leaks since its planks are loose.",
+        ),
+    ],
+)
+def test_the_end_of_a_turn_is_no_announcement_of_the_next_step(last: str, told: str | None) -> None:
+    said = (TextBlock("a", Role.USER, "Mend it."), TextBlock("b", Role.ASSISTANT, last))
+    turn = Turn("key", "session", Opening.PROMPT, said)
+
+    end = end_of_turn(turn, "", Coverage(["dock"], {"dock": 1}, 2), ())
+
+    assert (None if end is None else end.text) == told

@@ -7,8 +7,7 @@ question asks why, a repair if it asks how something was solved, or a name if it
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from engram.models.engine.transaction import Reader
@@ -18,118 +17,22 @@ from engram.search.hit_lines import may_be_planted
 from engram.search.hits import Hit, Part, are_barred, is_said, role_of_parts, text_of_parts
 from engram.search.passages.followed import quotation_in
 from engram.search.passages.passage_search import excerpt
+from engram.search.passages.wanted import HEADING, MARKER, Wanted, is_introduction, without_introduction
 from engram.search.question import Coverage
 from engram.system.lazy_regex import lazy_regex
-from engram.text.splitting import ListEnd, end_of_list, sentence_spans, sentence_texts
+from engram.text.splitting import ListEnd, end_of_list, is_lead_in, sentence_spans, sentence_texts
 from engram.text.words import stems, topic_words
 from engram.transcripts.turns import Role, TextBlock, Turn
 from engram.trust.display import cut_at_word
 
-# -- What a question asks for, and whether a sentence gives it. Pure.
+# -- Choose which parts of a turn to show. Pure.
 
-_ASKS_WHY = lazy_regex(
-    r"\b(?:why|how come|reasons?|causes?d?|what (?:was|is|were|went|goes) (?:the )?(?:wrong|problem|issue|bug|missing|"
-    r"broken)|warum|wieso|weshalb|pourquoi|por qué|perché)\b"
-)
-_GIVES_REASON = lazy_regex(
-    r"\b(?:because|since|due to|so that|(?:root )?causes?d?|reasons?|otherwise|(?:issue|problem|bug) (?:is|was) "
-    r"(?:that|the|a|in)|missing|lacks?|instead of|rather than|means|only (?:when|if|passed|goes|reads?)|never|cannot|"
-    r"no longer|nothing to|weil|denn|fehlt|wegen|"
-    r"(?:is|was|are|were|do|does|did|has|have|had|can|could|would|will|wo)n['’]t|"
-    r"(?:is|was|are|were|do|does|did) not)\b|→"
-)
-_ASKS_HOW = lazy_regex(
-    r"\b(?:how (?:did|do|does|was|were|can|could|should)|what (?:did (?:we|i|you|claude) do|fixed|solved|helped)|"
-    r"wie (?:wurden?|haben|hat|kann)|repariert|behoben|gelöst)\b"
-)
-_GIVES_REPAIR = lazy_regex(
-    r"\b(?:fix(?:ed|es)?|solved|resolved|now|added|adds|removed|removes|replaced?[sd]?|changed|switch(?:ed|es)?|used?s?|"
-    r"using|wrap(?:ped|s)?|instead|moved|passe?[sd]?|renamed|rewrote|via|run|succeeded|requires|behoben|ersetzt)\b"
-)
-_ASKS_NAME = lazy_regex(
-    r"\b(?:which|called|named?|what(?:['’]s| is| was| are| were)? (?:the )?(?:\w++ ){0,2}(?:flag|function|command|file|"
-    r"path|option|setting|field|port|version|url|branch|variable|method|class|key|table|column)|where|welche[rsnm]?|"
-    r"heißt)\b"
-)
-_SPEAKS = r"(?:correct|clarify|mention|note|say|add that|point out|warn|admit)\b"
-#: The beginning of an announcement of what the assistant is doing or about to do. "Let's Encrypt" is a name.
-_IS_ANNOUNCED = lazy_regex(
-    r"\W*+(?:(?:good|great|perfect|ok(?:ay)?|now|next|first|then|excellent|right|yes|done|and|so|also|wait|but)\b"
-    r"[\s,.!—–:-]*+)*+(?:let me|let['’]s(?! (?-i:[A-Z]))|i['’]ll|i will(?! (?:not|never))|i['’]m going to|"
-    rf"i need to(?! {_SPEAKS})|i should(?! (?:not|have|{_SPEAKS}))|(?P<doing>running|waiting))\b",
-    re.IGNORECASE,
-)
-#: Another such beginning: "Now remove the call".
-_IS_NEXT_STEP = lazy_regex(
-    r"\W*+(?:(?:good|great|perfect|ok(?:ay)?|excellent|right|yes|done|and|so)\b[\s,.!—–:-]*+)*+(?:now|next)\b[\s,:]*+"
-    r"(?:also |i )?(?:add|build|check|clean|commit|create|delete|extract|fix|implement|look|make|move|push|read|"
-    r"refactor|remove|rename|replace|rewrite|simplify|update|verify|wire|write)(?!\w|['’])",
-    re.IGNORECASE,
-)
-#: What makes an announcement informative: a reason, or words after a colon.
-_TELLS = lazy_regex(r"\b(?:because|therefore|weil|denn)\b|:\s++\S++\s++\S++\s++\S", re.IGNORECASE)
-#: "Running the tests" may also be the subject of a statement. It is an announcement if it ends like this or has at most
-#: ``MAX_DOING_WORDS`` words.
-_ENDS_ANNOUNCED = lazy_regex(
-    r"(?:…|\.{3}|:)(?:(?!…|\.{3}|:)\W)*+$|\bto (?:check|confirm|ensure|make sure|see|verify)\b", re.IGNORECASE
-)
-MAX_DOING_WORDS = 6
-#: A sentence that says nothing about its subject, such as "All tests pass."
-_IS_FILLER = lazy_regex(
-    r"\W*+(?:done|fixed|committed|pushed|good|excellent|ok(?:ay)?|good (?:catch|point|question|idea)|great|perfect|"
-    r"you['’]re (?:absolutely )?right|all (?:\d++ )?(?:tests?|checks|clean|green|good)\b.{0,30}|(?:that )?makes sense|"
-    r"summary|sources?|changes made)\W*+"
-)
-_CODE = lazy_regex(r"`[^`\n]*+`")
-_MARKER = lazy_regex(r"\s*+(?:[-*+•>]|\d{1,3}[.)]|#{1,6})\s*+")
-_HEADING = lazy_regex(r"\s*+(?:#{1,6}\s|\*\*[^*]{2,80}\*\*:?\s*+$)")
+_WORD = lazy_regex(r"\S++")
 _FENCE = lazy_regex(r"\s*+(?:```|~~~)")
 #: Maximum number of words by which a list is continued to its end, and the mark for a longer rest.
 MAX_REST_WORDS = 25
 _MORE = " …"
 _USERS = frozenset({Role.USER, Role.CONTEXT, Role.PROGRAM})
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a question asks for."""
-
-    coverage: Coverage
-    #: A pattern for sentences that give a reason or a repair; None if the question asks for neither.
-    form: re.Pattern[str] | None
-    #: True if the question asks for a name, which may follow the sentence with the question's words.
-    asks_name: bool
-    stems: frozenset[str]
-    #: The texts that were judged wrong, normalised (``are_barred``).
-    barred: frozenset[str] = frozenset()
-
-    @classmethod
-    def by(cls, question: str, coverage: Coverage, barred: Collection[str] = ()) -> Wanted:
-        low = question.lower()
-        form = _GIVES_REASON if _ASKS_WHY.search(low) else _GIVES_REPAIR if _ASKS_HOW.search(low) else None
-        asks_name = form is None and _ASKS_NAME.search(low) is not None
-        return cls(coverage, form, asks_name, stems(topic_words(question)), frozenset(barred))
-
-    def is_given_in(self, text: str) -> bool:
-        """Return True if a text outside of quoted code gives the reason or repair that the question asks for."""
-        return self.form is not None and self.form.search(_CODE.sub("", text.lower())) is not None
-
-    def is_idle(self, sentence: str) -> bool:
-        """Return True if a sentence says nothing that could answer the question."""
-        if _IS_FILLER.fullmatch(sentence.lower()):
-            # "All tests pass." is an answer if the question is whether they do.
-            said = stems(word for word in topic_words(sentence) if not word.isdigit())
-            return self.form is not None or self.asks_name or not said or not said <= self.stems
-        announced = _IS_ANNOUNCED.match(sentence)
-        begun = announced or _IS_NEXT_STEP.match(sentence)
-        if begun is None or _TELLS.search(sentence, begun.end()):
-            return False
-        is_short = len(sentence.split()) <= MAX_DOING_WORDS
-        return not (announced and announced["doing"]) or is_short or _ENDS_ANNOUNCED.search(sentence) is not None
-
-
-# -- Choose which parts of a turn to show. Pure.
-
 #: Maximum number of words to show from a turn, from one of its messages, and from the user's words that it answers.
 MAX_WORDS, MAX_PART_WORDS, MAX_ASKED_WORDS = 110, 80, 24
 #: Maximum number of characters to show from the user's words, because a pasted log has long words.
@@ -279,7 +182,7 @@ def _units_of(text: str, wanted: Wanted) -> list[_Unit]:
     """Return the sentences and lines of a message, without fences; a list marker belongs to the text after it."""
     spans: list[tuple[int, int]] = []
     for start, stop in sentence_spans(text):
-        if spans and _MARKER.fullmatch(text[slice(*spans[-1])]) and "\n" not in text[spans[-1][1] : start]:
+        if spans and MARKER.fullmatch(text[slice(*spans[-1])]) and "\n" not in text[spans[-1][1] : start]:
             spans[-1] = (spans[-1][0], stop)
         else:
             spans.append((start, stop))
@@ -291,7 +194,7 @@ def _units_of(text: str, wanted: Wanted) -> list[_Unit]:
             is_code = not is_code
             continue
         is_idle = is_wrong or (not is_code and wanted.is_idle(piece))
-        is_heading = not is_code and _HEADING.match(piece) is not None
+        is_heading = not is_code and HEADING.match(piece) is not None
         units.append(_Unit(start, stop, len(piece.split()), is_idle, is_heading, is_code))
     return units
 
@@ -310,24 +213,29 @@ def _continued(text: str, start: int, stop: int, wanted: Wanted, max_words: int)
         if unit.stop <= start:
             continue
         is_part = unit.start < stop
-        is_led_in = bool(kept) and kept[-1].of(text).rstrip("* ").endswith(":")
+        is_led_in = bool(kept) and is_lead_in(kept[-1].of(text))
         if not is_part and (size + unit.size > max_words or unit.is_idle or (is_given and not is_led_in)):
             break
         if not unit.is_idle:
             kept.append(unit)
             size += unit.size
             is_given = is_given or wanted.is_given_in(unit.of(text))
-    while kept and kept[-1].start >= stop and (kept[-1].is_heading or kept[-1].of(text).rstrip("* ").endswith(":")):
+    while kept and kept[-1].start >= stop and (kept[-1].is_heading or is_lead_in(kept[-1].of(text))):
         kept.pop()
     end, is_open = end_of_list(text, kept[-1].stop) if kept else ListEnd(0, may_go_on=False)
     items = [unit for unit in units if kept and kept[-1].stop <= unit.start < end and not unit.is_idle]
     is_whole = not items or sum(unit.size for unit in items) <= min(max_words - size, MAX_REST_WORDS)
     kept += items if is_whole else []
+    return _joined(text, kept) + (_MORE if is_open or not is_whole else "")
+
+
+def _joined(text: str, units: Sequence[_Unit]) -> str:
+    """Return sentences of a message; adjacent ones keep the white space between them, others are on separate lines."""
     pieces: list[tuple[int, int]] = []
-    for unit in kept:
+    for unit in units:
         is_next = pieces and not text[pieces[-1][1] : unit.start].strip()
         pieces = [*pieces[:-1], (pieces[-1][0], unit.stop)] if is_next else [*pieces, (unit.start, unit.stop)]
-    return "\n".join(text[begin:stop] for begin, stop in pieces) + (_MORE if is_open or not is_whole else "")
+    return "\n".join(text[begin:stop] for begin, stop in pieces)
 
 
 def worth_of(parts: Sequence[Part], wanted: Wanted) -> float:
@@ -341,19 +249,6 @@ def worth_of(parts: Sequence[Part], wanted: Wanted) -> float:
 
 #: Maximum number of words that are shown of one sentence of what an introduction introduces.
 MAX_INTRODUCED_WORDS = 40
-
-
-def is_introduction(sentence: str) -> bool:
-    """Return True if a sentence or line only introduces what follows: it ends with a colon, or is a heading."""
-    return sentence.rstrip("* _\n").endswith(":") or _HEADING.match(sentence) is not None
-
-
-def without_introduction(text: str) -> str:
-    """Return a text without the introductions at its end; "" if it contains nothing else."""
-    spans = sentence_spans(text)
-    while spans and is_introduction(text[slice(*spans[-1])]):
-        spans.pop()
-    return text[: spans[-1][1]] if spans else ""
 
 
 def with_introduced(store: Reader, found: Sequence[Hit], wanted: Wanted) -> list[Hit]:
@@ -383,7 +278,8 @@ def _completed(hit: Hit, turn: Turn, wanted: Wanted) -> Hit:
 def complete_part(part: Part, said: Sequence[TextBlock], wanted: Wanted) -> Part:
     """Return a part of a turn with the beginning of what its last sentence introduces, or without that sentence.
 
-    Its text is "" if it contains nothing else. ``said`` is what was said in the turn.
+    Where nothing follows, a sentence that states something by itself remains. The text is "" if nothing informative is
+    left. ``said`` is what was said in the turn.
     """
     spans = sentence_spans(part.text)
     last = part.text[slice(*spans[-1])]
@@ -391,7 +287,16 @@ def complete_part(part: Part, said: Sequence[TextBlock], wanted: Wanted) -> Part
         at = block.text.rfind(last) if block.uuid == part.uuid else -1
         if at >= 0 and (told := _introduced(block.text[:MAX_TURN_CHARACTERS], at + len(last), wanted)):
             return replace(part, text=f"{part.text.rstrip()}\n{told}")
-    return replace(part, text=without_introduction(part.text))
+    if _says_something(last, wanted):
+        return part
+    rest = without_introduction(part.text)
+    return replace(part, text=rest if any(not unit.is_idle for unit in _units_of(rest, wanted)) else "")
+
+
+def _says_something(introduction: str, wanted: Wanted) -> bool:
+    """Return True for an introduction that is a statement, such as "The line must be removed:" before an edit."""
+    is_blank = HEADING.match(introduction) or wanted.is_idle(introduction)
+    return not is_blank and len(stems(topic_words(introduction)) - wanted.stems) >= MIN_NEW_WORDS
 
 
 def _introduced(text: str, start: int, wanted: Wanted) -> str:
@@ -405,12 +310,11 @@ def _introduced(text: str, start: int, wanted: Wanted) -> str:
         taken.append(unit)
     while taken and is_introduction(taken[-1].of(text)):
         taken.pop()
-    lines = [unit.of(text) for unit in taken]
-    words = lines[-1].split() if lines else []
+    words = list(_WORD.finditer(taken[-1].of(text))) if taken else []
     is_cut = len(words) > MAX_INTRODUCED_WORDS
     if is_cut:
-        lines[-1] = " ".join(words[:MAX_INTRODUCED_WORDS])
-    return "\n".join(lines) + (_MORE if lines and (is_cut or len(taken) < len(following)) else "")
+        taken[-1] = replace(taken[-1], stop=taken[-1].start + words[MAX_INTRODUCED_WORDS - 1].end())
+    return _joined(text, taken) + (_MORE if taken and (is_cut or len(taken) < len(following)) else "")
 
 
 # -- Extend the best passages of an answer by what their turns say in answer to the question.

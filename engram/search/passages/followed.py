@@ -19,10 +19,11 @@ from engram.models.sessions.stored_turns import texts_of_turns
 from engram.search.hit_lines import may_be_planted
 from engram.search.hits import Hit, PublicHit, are_barred, is_said
 from engram.search.passages.passage_search import excerpt
+from engram.search.passages.wanted import is_announcement
 from engram.search.question import Coverage, Query
 from engram.system.cached import cached_by_text
 from engram.system.lazy_regex import lazy_regex
-from engram.text.splitting import sentence_texts, split
+from engram.text.splitting import is_lead_in, sentence_texts, split
 from engram.text.subject import STATES_PROBLEM, gives_another_value, is_denied, says_opposite
 from engram.text.withdrawals import (
     DISAGREES,
@@ -290,6 +291,8 @@ class TurnEnd:
 def end_of_turn(turn: Turn, said: str, wanted: Coverage, barred: Collection[str]) -> TurnEnd | None:
     """Return the statements in a turn's last message that cover most of the question and are not in ``said``.
 
+    What only announces the next step is left out.
+
     None if they don't say enough, or read like an instruction that somebody planted.
 
     Args:
@@ -303,16 +306,17 @@ def end_of_turn(turn: Turn, said: str, wanted: Coverage, barred: Collection[str]
     known = [stems(topic_words(said))]
     told = [statement.text for statement in split(message)]
     is_new = [
-        not is_said(text, known) and not is_wrong for text, is_wrong in zip(told, are_barred(told, barred), strict=True)
+        not (is_said(text, known) or is_wrong or is_announcement(text))
+        for text, is_wrong in zip(told, are_barred(told, barred), strict=True)
     ]
     # A lead-in is left out if what it introduces is.
     statements = [
         text
         for text, is_kept, is_next in zip(told, is_new, (*is_new[1:], False), strict=False)
-        if is_kept and (is_next or not text.rstrip("* ").endswith(":"))
+        if is_kept and (is_next or not is_lead_in(text))
     ]
     kept = excerpt("\n".join(statements), wanted, MAX_OUTCOME_WORDS).splitlines()
-    while kept and kept[-1].rstrip().endswith(":"):
+    while kept and is_lead_in(kept[-1]):
         # A lead-in, such as "Sources:", is left out, since what it introduces is not shown.
         kept.pop()
     words = _as_sentences(kept).split()

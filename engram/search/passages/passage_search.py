@@ -78,8 +78,6 @@ def excerpt(text: str, coverage: Coverage, max_words: int = MAX_EXCERPT_WORDS) -
             if share > best_share + 1e-9:
                 best_share, best_run = share, (first, last)
     first, last = _extend_run(spans, *best_run)
-    while last > first and text[slice(*spans[last])].rstrip("* _").endswith(":"):
-        last -= 1  # what it introduces is not shown
     return text[spans[first][0] : spans[last][1]]
 
 
