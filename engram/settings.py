@@ -248,9 +248,14 @@ _LARGEST = {
     "dollars": 1_000_000,
     "tokens": 1_000_000_000_000,
     "threads": 1024,
+    "recall": 1000,
 }
 #: The largest value of a number without a unit: hits, memories, bites, messages or calls.
 _LARGEST_COUNT = 1_000_000_000
+
+
+#: Setting → its smallest value, where nothing at all makes no sense.
+_SMALLEST = {"recall_limit": 1}
 
 
 def _largest_of(name: str) -> int:
@@ -266,6 +271,8 @@ def _fault_of(name: str, value: Any) -> str:
         return f"the setting {name} contains a NUL character"
     if isinstance(value, int | float) and value < 0:
         return f"the setting {name} = {_as_written(value)} must not be negative"
+    if isinstance(value, int | float) and value < (smallest := _SMALLEST.get(name, 0)):
+        return f"the setting {name} = {_as_written(value)} must be at least {smallest}"
     return ""
 
 

@@ -413,7 +413,7 @@ def test_two_writers_at_once_lose_nothing(home: Home) -> None:
         "import sys; from pathlib import Path; from engram.config_file import set_value\n"
         "for n in range(30): set_value(Path(sys.argv[1]), sys.argv[2], str(n))"
     )
-    names = ("bites", "recall_limit", "archive_days")
+    names = ("bites", "hourly_memories", "archive_days")
     writers = [subprocess.Popen([sys.executable, "-c", program, str(home.root), name]) for name in names]
 
     assert [writer.wait(60) for writer in writers] == [0, 0, 0]
