@@ -227,6 +227,11 @@ def forget(
     """
     with workspace.store() as store:
         episode_id = _whole_target(store, episode_id)
+        if also_source is False and _is_session(episode_id):
+            raise BadRequest(
+                f"{episode_id} is a session, and forgetting it deletes all its turns: leave out --only-memory, or give "
+                f"the id of one of its memories, as `engram sessions {episode_id}` prints it"
+            )
         if dry_run:
             preview = preview_forget(store, workspace.places, episode_id, also_source=bool(also_source))
             if as_json:

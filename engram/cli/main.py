@@ -417,10 +417,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 _HUB_PACKAGES = ("psycopg", "psycopg_pool")
 #: Minimum similarity between an unknown option and one that is suggested instead.
 _MIN_LIKENESS = 0.7
-#: A suggestion, an unknown command and a range, in the form in which click prints it.
+#: A suggestion, an unknown command, a range and a minimum, in the form in which click prints it.
 _MEANT = lazy_regex(r" \(Did you mean (?:one of: )?([^)]*)\?\)")
 _UNKNOWN_COMMAND = lazy_regex(r"No such command '([^']*)'")
 _RANGE = lazy_regex(r"is not in the range (-?\d+)<=x<=(\d+)")
+_LEAST = lazy_regex(r"is not in the range x>=(-?\d+)")
 
 
 def _as_called(error: click.ClickException) -> str:
@@ -448,9 +449,8 @@ def _message_of(error: click.ClickException) -> str:
         if isinstance(error.ctx.command, click.Group) and guess in error.ctx.command.commands:
             message = f"No such command '{unknown[1]}'. (Did you mean '{guess}'?)"
         message = _MEANT.sub(r" Did you mean \1?", message.replace("No such command", "there is no command"))
-    message = _RANGE.sub(r"is not between \1 and \2", message).replace(
-        "is not a valid integer range", "is not a number"
-    )
+    message = _LEAST.sub(r"is less than \1", _RANGE.sub(r"is not between \1 and \2", message))
+    message = message.replace("is not a valid integer range", "is not a number")
     message = message if message.endswith((".", "?", ")")) else f"{message}."
     usage = options.usage_of(error.ctx)
     is_value = isinstance(error, click.BadParameter) and isinstance(error.param, click.Argument)

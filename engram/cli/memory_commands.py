@@ -30,7 +30,7 @@ from engram.consolidation.graduation import explain_graduation
 from engram.consolidation.undo import UndoPlan, plan_undo, undo_last_change
 from engram.enums import Actor, Importance, Kind, Scope
 from engram.errors import BadRequest
-from engram.memories.save import SAVED_KINDS, pin_memory, require_memory, save_memory
+from engram.memories.save import SAVED_KINDS, pin_memory, refuse_session_id, require_memory, save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes
 from engram.models.memories.branches import branch_remark
@@ -309,6 +309,7 @@ def _time_of(store: Store, around: str | None) -> int | None:
         return end_ms
     if day := impossible_day(around):
         raise BadRequest(f"there is no day {day}")
+    refuse_session_id(store, around)
     near = nearest_names(around, ("today", "yesterday", *DAYS))
     meant = f". Did you mean {near[0]}? Write" if near else "; write"
     raise BadRequest(

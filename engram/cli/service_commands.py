@@ -129,7 +129,7 @@ def status(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
         print_facts(
             [
                 ("run by", _run_by(said, up, states)),
-                ("starts automatically", _describe_start(said)),
+                ("starts by itself", _describe_start(said)),
                 *((name, _describe(state)) for name, state in states.items()),
                 (said.system.value, _details(said)),
             ]

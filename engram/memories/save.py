@@ -24,7 +24,7 @@ from engram.models.memories.memory_history import TAKE_BACK, add_run, close_run,
 from engram.models.memories.memory_records import MAX_SUMMARY_CHARACTERS, Evidence, Memory
 from engram.models.memories.memory_undo import restart_ageing
 from engram.models.sessions.passage_rows import is_quotation_id
-from engram.models.sessions.sessions import find_session
+from engram.models.sessions.sessions import find_session, session_ids_beginning_with
 from engram.text.titles import clean_questions
 from engram.text.words import UNSPACED_LETTERS, has_words
 from engram.trust.suspicion import why_any_suspect
@@ -40,6 +40,8 @@ SAVED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_EN
 
 #: Maximum length of the reason for a judgement or a correction, in characters.
 MAX_WHY_CHARACTERS = 500
+#: A text of this many characters is compared with the beginnings of sessions' ids.
+_MIN_BEGINNING = 4
 
 Redact = Callable[[str], str]
 
@@ -325,11 +327,19 @@ def require_memory(store: Reader, episode_id: str) -> Memory:
         raise BadRequest(f"{episode_id} is a quotation: what was said can't be changed. {QUOTATION_VERBS}")
     memory = memory_records.find_memory(store, episode_id) if memory_records.is_memory_id(episode_id) else None
     if memory is None:
-        if (session := find_session(store, episode_id)) is not None:
-            raise BadRequest(f"that is the id of a session; `engram sessions {session.session_id}` shows it")
+        refuse_session_id(store, episode_id)
         what, listed = ("quotation", "search") if episode_id.startswith("q_") else ("memory", "timeline")
         raise NotFound(f"there is no {what} {episode_id[:40]!r}; recall and {listed} print the ids that exist")
     return memory
+
+
+def refuse_session_id(store: Reader, text: str) -> None:
+    """Raise BadRequest if a text is the id of a session, or its beginning of at least ``_MIN_BEGINNING`` characters."""
+    if len(text) < _MIN_BEGINNING:
+        return
+    if session_ids := session_ids_beginning_with(store, text, limit=2):
+        shown = session_ids[0] if len(session_ids) == 1 else text
+        raise BadRequest(f"that is the id of a session; `engram sessions {shown}` shows it")
 
 
 def first_sentence(text: str) -> str:

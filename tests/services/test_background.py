@@ -92,7 +92,7 @@ def test_starts_that_race_make_one_supervisor_and_a_killed_worker_is_back_with_n
     wait_until_gone(*former)
     assert processes_of_home(settings.home) == {}
     assert "not running" in run_service("status", code=1)
-    assert run_service("status", code=1).startswith("run by               nothing; to run both in the background:")
+    assert run_service("status", code=1).startswith("run by            nothing; to run both in the background:")
     assert "supervisor" not in CliRunner().invoke(engram, ["status"]).output
     assert run_service("stop").startswith("Nothing was running.")
 

@@ -526,7 +526,10 @@ def rename_project(store: Store, project: ProjectRow, name: str) -> str:
         raise BadRequest(f"a project's name has 1 to {MAX_NAME_CHARACTERS} characters and no slash")
     with store.transaction() as tx:
         if is_name_taken(tx, name, identities_of_project(tx, project)):
-            raise BadRequest(f"another project is or was named {name!r}")
+            raise BadRequest(
+                f"another project is or was named {name!r}: choose another name, or join the two with "
+                "`engram projects merge`"
+            )
         keep_name(tx, project.id)
         tx.run(tables.Project.update(name=name).where(tables.Project.id == project.id))
     return name

@@ -11,7 +11,17 @@ from engram.enums import Actor, Source
 from engram.models import tables
 from engram.models.engine.meta import get_meta
 from engram.models.engine.statement import RecordReader, entry_key, in_json_list, prepared
-from engram.models.engine.transaction import Reader, Tx, Value, asks_keyed, asks_number, asks_record, asks_rows, writes
+from engram.models.engine.transaction import (
+    Reader,
+    Tx,
+    Value,
+    asks_keyed,
+    asks_number,
+    asks_record,
+    asks_rows,
+    asks_values,
+    writes,
+)
 from engram.models.memories.memory_changes import move_memories_of_session
 from engram.models.sessions.stored_turns import PROMPT_MOVED, turn_of_entry
 from engram.models.shown.injections import AGENT_KEY
@@ -200,6 +210,13 @@ def _entitle(session_ref: int, title: str, rank: int) -> Query:
 @asks_record(SESSIONS)
 def find_session(session_id: str) -> Query:
     return SESSIONS.select().where(tables.Session.session_id == session_id)
+
+
+@asks_values
+def session_ids_beginning_with(text: str, limit: int) -> Query:
+    """Return the ids of sessions that begin with a text."""
+    session_id = tables.Session.session_id
+    return tables.Session.select(session_id).where(fn.INSTR(session_id, text) == 1).order_by(session_id).limit(limit)
 
 
 @writes
