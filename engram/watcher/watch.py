@@ -38,7 +38,7 @@ from engram.models.forgetting.forget_memories import drop_forgotten_texts
 from engram.models.open_memory import open_store
 from engram.models.sessions.reading_progress import Seen, all_seen, is_changed, note_gone
 from engram.models.work.task_runs import note_damage, note_failure, note_lost_writes, note_success
-from engram.models.work.work import paused_scopes
+from engram.models.work.work import move_to_now, paused_scopes
 from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
@@ -370,14 +370,14 @@ class Watcher:
             return 0
         seen = self._seen()
         sources = in_order_of_change(registry.discover(self.settings))
+        move_to_now(self.store)
         count = self._changes.compare(sources, seen, paused_scopes(self.store))
         self._note_gone(seen, {source.place for source in sources})
         self._doubt(sources)
         return count
 
     def _doubt(self, sources: list[Source]) -> None:
-        """Mark some live sources for a full comparison with the content that was read; sweeps cover all of them in
-        turn.
+        """Mark some live sources for a full comparison with what was read; sweeps cover all of them in turn.
 
         Only this comparison notices a change that left the size, the time and the end of a file plausible.
         """

@@ -216,6 +216,21 @@ def test_a_paused_project_is_not_read_until_the_pause_ends(desk: Desk) -> None:
     assert desk.turns() == 1
 
 
+def test_a_pause_ends_in_time_after_a_clock_that_was_ahead_is_set_right(desk: Desk) -> None:
+    desk.clock.advance(365 * 86_400)
+    pause(desk.store, "", desk.clock.now_ms() + 3_600_000)
+    desk.clock.at_ms = NOW_MS
+    desk.sweep()
+    desk.clock.advance(60)
+    desk.say("s1", "user", "said in the pause")
+    desk.clock.advance(3_600)
+
+    desk.say("s1", "user", "said after it")
+    desk.sweep()
+
+    assert desk.turns() == 1
+
+
 def test_an_excluded_session_is_not_opened_again_and_again(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.watcher.settings = dataclasses.replace(desk.settings, exclude=("/secret/*",))
     desk.say("s1", "user", "hush", cwd="/secret/plans")

@@ -6,7 +6,7 @@ Past pauses are kept, so that text from a pause is never read, however late its 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,6 +17,7 @@ from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Store, Tx, asks_record, asks_rows, writes
 from engram.paths import may_be_of, spellings_of
+from engram.system.clock import DAY_MS
 
 #: Maximum number of pauses that are stored; the oldest are dropped first.
 MAX_PAUSES = 2_000
@@ -39,11 +40,46 @@ def pause(store: Store, scope: str, until_ms: int) -> None:
         _save_pauses(tx, [*(pause for pause in pauses if pause not in going_on), (scope, begun, until_ms)])
 
 
+def move_to_now(store: Store) -> None:
+    """Let a current pause begin now if its beginning lies in the future, because the clock was ahead and was set right.
+
+    It lasts as long as was asked for. If the clock was ahead by more than a day, what was said by it in the meantime is
+    not read either, for at most a day.
+    """
+    if any(_not_begun(store)):
+        with store.transaction() as tx:
+            _move_to_now(tx)
+
+
+def _not_begun(store: Reader) -> Iterator[tuple[str, int, int]]:
+    """Yield the latest pause of each paused scope that has none at the present time."""
+    now, pauses = store.now_ms(), _load(store)
+    for scope in current_pauses(store):
+        of_scope = [pause for pause in pauses if pause[0] == scope and now < pause[2]]
+        if of_scope and all(now < begin for _, begin, _ in of_scope):
+            yield max(of_scope, key=lambda pause: pause[1])
+
+
+def _move_to_now(tx: Tx) -> None:
+    now, pauses = tx.now_ms(), _load(tx)
+    for scope, begin, end in list(_not_begun(tx)):
+        until_ms = end if end == FOREVER_MS else now + end - begin
+        pauses.remove((scope, begin, end))
+        by_wrong_clock = [(scope, begin, min(end, begin + DAY_MS))] if begin > now + DAY_MS else []
+        pauses += [*by_wrong_clock, (scope, now, until_ms)]
+        tx.run(tables.Pause.insert(scope=scope, until_ms=until_ms).on_conflict_replace())
+    _save_pauses(tx, pauses)
+
+
 def resume(store: Store, scope: str) -> int:
     """End a pause; return when it would have ended, in milliseconds since 1970, or 0 if there was none."""
     with store.transaction() as tx:
+        _move_to_now(tx)
         now, scopes = tx.now_ms(), spellings_of(scope)
-        ended = [(paused, begin, min(end, now) if paused in scopes else end) for paused, begin, end in _load(tx)]
+        ended = [
+            (paused, begin, min(end, now) if paused in scopes and begin <= now + DAY_MS else end)
+            for paused, begin, end in _load(tx)
+        ]
         _save_pauses(tx, ended)
         ends = [until_ms for paused, until_ms in current_pauses(tx).items() if paused in scopes]
         tx.run(tables.Pause.delete().where(tables.Pause.scope.in_(scopes)))
