@@ -12,12 +12,14 @@ from transcript_lines import say
 
 from engram.enums import Actor
 from engram.forgetting.forget import forget_memory
+from engram.ingest.read_sources import ingest_path
 from engram.models.hub.carried_hubs import carry_hubs
 from engram.models.memories import memory_records
 from engram.models.memories.memory_changes import change_memory
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import Backup, make_backup
 from engram.models.rescue.restore import find_missing, list_rescues, restore_backup
+from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.session_tasks import extract_now, read_and_make_due
 from engram.worker import memory_file
@@ -142,3 +144,30 @@ def test_a_damaged_memory_gives_up_what_nothing_would_make_again_and_says_what_i
 
     assert there.items() >= since.items()
     assert "2 turns, whose transcripts are gone, can't be read again" in said
+
+
+def test_a_memory_whose_transcript_is_gone_survives_every_restore(settings: Settings) -> None:
+    memory_db, driver = settings.places.memory_db, settings.sqlite_driver
+    backup, transcript, since = grown_since_a_backup(settings)
+    transcript.unlink()
+
+    for _ in range(3):
+        restore_backup(memory_db, backup.path, driver=driver, carry_more=carry_hubs)
+        assert since.items() <= read(settings).items()
+
+
+def test_a_memory_survives_of_whose_session_only_another_transcript_exists(settings: Settings) -> None:
+    memory_db, driver = settings.places.memory_db, settings.sqlite_driver
+    backup, transcript, since = grown_since_a_backup(settings)
+    other = settings.projects_folder / "-work-demo-again" / transcript.name
+    say(other, "user", "Explain the tin importer")
+    say(other, "assistant", "Step 1")
+    with open_store(memory_db, driver=driver) as store:
+        ingest_path(store, other, settings=settings, redact=redact)
+    made = "Explain the tin importer It took 1 steps."
+    assert made in read(settings, OTHER)
+    transcript.unlink()
+
+    restore_backup(memory_db, backup.path, driver=driver, carry_more=carry_hubs)
+
+    assert since.items() <= read(settings).items()

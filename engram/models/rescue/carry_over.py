@@ -57,7 +57,7 @@ from engram.models.projects.projects import ProjectRow, carry_names, find_projec
 from engram.models.rescue.clean_copies import carry_tombstones, is_named_by_tombstone, read_tombstones
 from engram.models.rescue.soundness import UNREADABLE, opened_source
 from engram.models.sessions import sessions
-from engram.models.sessions.reading_progress import gone_sessions, read_missing_again
+from engram.models.sessions.reading_progress import gone_sessions, gone_turns, read_missing_again
 from engram.models.work.spend import carry_spending, projects_with_spending
 from engram.models.work.task_runs import carry_lost_writes
 from engram.models.work.work import carry_pauses
@@ -70,8 +70,8 @@ logger = logging.getLogger(__name__)
 _PEOPLE = (Actor.USER, Actor.AGENT)
 #: Steps that are only a consequence of something else, even if a person did that.
 _EFFECTS = (MOVE, RELEASE, ERASE, RETURN)
-#: Why a memory is carried over that a person or an agent kept.
-_BY_HAND_REASON = "by hand"
+#: Why a memory is carried over that a person or an agent kept, and one that can't be made again.
+_BY_HAND_REASON, _GONE_REASON = "by hand", "its transcript is gone"
 
 
 def _quoted(names: Iterable[str]) -> str:
@@ -295,8 +295,7 @@ def _carry_memories(
     store: Store, source: Store, older: Sequence[Path], new_projects: Collection[int], actor: Actor
 ) -> tuple[int, set[str]]:
     """Carry over memories kept by hand, and all those of some projects; return their number and the unreadable ones."""
-    memories = 0
-    unread: set[str] = set()
+    memories, unread = 0, set[str]()
     sound = _memories_of(store, older)
     by_hand = _rows_by_hand(source)
     unjoined: list[int] = []
@@ -309,7 +308,7 @@ def _carry_memories(
                 copy = sound.get((memory.episode_id, memory.revision), memory)
                 if (copy.kind, copy.summary, copy.content) != (memory.kind, memory.summary, memory.content):
                     continue  # the text is damaged, but an older source has it
-                why = "its project was missing" if row_id in of_projects else "its transcript is gone"
+                why = "its project was missing" if row_id in of_projects else _GONE_REASON
                 reason = _BY_HAND_REASON if row_id in by_hand else why
                 memories += _carry(store, source, memory, reason, actor, is_unjoined=row_id in unjoined)
         except DiskFull:
@@ -333,20 +332,21 @@ def _memories_of(store: Store, paths: Sequence[Path]) -> dict[tuple[str, int], M
 
 def memories_to_carry(source: Store, identities: Set[str]) -> set[str]:
     """Return the ids of the memories that a restore would carry over, given the projects that the backup has."""
-    new_projects = [
-        project.id
-        for project in projects.list_projects(source)
-        if identities.isdisjoint(spellings_of(project.identity))
-    ]
-    of_projects = _rows_of(source, tables.Memory.project, new_projects)
+    new = [one.id for one in projects.list_projects(source) if identities.isdisjoint(spellings_of(one.identity))]
+    of_projects = _rows_of(source, tables.Memory.project, new)
     return set((_rows_by_hand(source) | of_projects | _rows_of_gone_sessions(source)).values())
 
 
 def _rows_of_gone_sessions(source: Store) -> dict[int, str]:
-    """Return row id → memory id, for every memory of a session whose transcripts no longer exist."""
+    """Return row id → memory id, for every memory of a session or turn without a transcript, or carried over before."""
+    rows, step = dict[int, str](), tables.History
     with _skipping_damage(source, "gone transcripts"):
-        return _rows_of(source, tables.Memory.session, gone_sessions(source))
-    return {}
+        rows = _rows_of(source, tables.Memory.session, gone_sessions(source))
+        found = memory_records.memories_of_turns(source, sorted(gone_turns(source)))
+        before = step.select(step.episode_id).where((step.action == RETURN) & (step.reason == _GONE_REASON))
+        found += memory_records.select_memories(source, tables.Memory.episode_id.in_(before))
+        rows |= {one.id: one.episode_id for one in found}
+    return rows
 
 
 def _rows_of(source: Store, reference: peewee.Field, row_ids: Collection[int]) -> dict[int, str]:

@@ -32,7 +32,7 @@ from engram.models.rescue.backup import drop_database
 from engram.models.rescue.carry_over import RESCUE, CarryMore, Recovered, memories_to_carry, recover_by_hand
 from engram.models.rescue.clean_copies import Tombstone, delete_named_in_copy, read_tombstones
 from engram.models.rescue.soundness import UNREADABLE, find_unreadable, mend_indexes, opened_source
-from engram.models.sessions.reading_progress import count_turns_of, gone_sessions
+from engram.models.sessions.reading_progress import gone_turns
 from engram.system.atomic import explain_error, read_regular
 from engram.system.failpoint import reach
 
@@ -292,7 +292,7 @@ def _count_gone_turns(store: Store, former: Sequence[Path]) -> int:
     """Return how many turns of a damaged file can't be read again; 0 if the file does not say."""
     for path in former:
         with opened_source(store, path) as source, contextlib.suppress(EngramError, *UNREADABLE):
-            return count_turns_of(source, gone_sessions(source))
+            return len(gone_turns(source))
     return 0
 
 

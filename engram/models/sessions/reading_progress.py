@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -167,8 +167,17 @@ def gone_sessions(store: Reader) -> set[int]:
     return {session for session, is_there in exists.items() if not is_there}
 
 
-def count_turns_of(store: Reader, sessions: Collection[int]) -> int:
-    return sum(session in sessions for session in store.fetch_values(tables.Turn.select(tables.Turn.session)))
+def gone_turns(store: Reader) -> set[int]:
+    """Return the row ids of the turns whose files no longer exist, so that they can't be read again."""
+    turn, exists = tables.Turn, dict[bytes, bool]()
+    gone = set()
+    for row_id, stored in store.fetch(turn.select(turn.id, tables.Transcript.path).join(tables.Transcript)):
+        path = bytes(stored)
+        if path not in exists:
+            exists[path] = os.path.lexists(os.fsdecode(path))
+        if not exists[path]:
+            gone.add(int(row_id))
+    return gone
 
 
 def is_changed(source: Source, seen: Seen | None) -> bool:
