@@ -24,8 +24,10 @@ _MONTH = (
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
 )
 _YEAR = r"(?:,?\s+(?P<year>(?:19|20)\d\d))"
-_ISO_MONTH = lazy_regex(r"\b(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)\b(?!-)")
-_DOTTED = lazy_regex(r"\b(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.\s?(?P<year>(?:19|20)\d\d)\b")
+#: What makes a number with hyphens or dots a version or the number of a document instead of a date.
+_NOT_NUMBER = r"(?<![\w.-])(?<!version )(?<!versions )(?<!release )"
+_ISO_MONTH = lazy_regex(rf"{_NOT_NUMBER}(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)\b(?!-)", re.I)
+_DOTTED = lazy_regex(rf"{_NOT_NUMBER}(?P<day>\d{{1,2}})\.\s?(?P<month>\d{{1,2}})\.\s?(?P<year>(?:19|20)\d\d)\b", re.I)
 _ISO = lazy_regex(r"\b(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)-(?P<day>\d\d)\b")
 _MONTH_DAY = lazy_regex(rf"\b{_MONTH}\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b{_YEAR}?", re.I)
 _DAY_MONTH = lazy_regex(rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?{_MONTH}\b{_YEAR}?", re.I)
@@ -67,13 +69,18 @@ _GERMAN = {
     **{f"tag{ending}": "days" for ending in ("e", "en")},
     **{"woche": "week", "wochen": "weeks", "monat": "month", "monate": "months", "monaten": "months"},
     **{"jahr": "year", "jahre": "years", "jahren": "years"},
-    **{"januar": "january", "februar": "february", "märz": "march", "mai": "may", "juni": "june", "juli": "july"},
+    **{"januar": "january", "februar": "february", "märz": "march", "juni": "june", "juli": "july"},
     **{"oktober": "october", "dezember": "december"},
     **{"montag": "monday", "dienstag": "tuesday", "mittwoch": "wednesday", "donnerstag": "thursday"},
     **{"freitag": "friday", "samstag": "saturday", "sonnabend": "saturday", "sonntag": "sunday"},
 }
 _GERMAN_WORD = lazy_regex(rf"\b(?:{'|'.join(sorted(_GERMAN, key=len, reverse=True))})\b", re.I)
 _GERMAN_AGO = lazy_regex(r"\bvor\s+(\d{1,4}|eine[mnr])\s+(tag|woche|monat|jahr)(?:en?|n)?\b", re.I)
+#: The German name of May where it can't be the Italian word for "never".
+_GERMAN_MAY = lazy_regex(
+    r"^mai$|\b(?:(?P<before>(?:im|ende|anfang|mitte|seit|bis|letzten|diesen|\d{1,2}\.?)\s+)mai\b|mai(?=\s+(?:19|20)\d\d\b))",
+    re.I,
+)
 _UNITS = {"tag": "day", "woche": "week", "monat": "month", "jahr": "year"}
 
 
@@ -87,6 +94,7 @@ def _in_english(text: str) -> str:
         english = _GERMAN[found[0].lower()]
         return english.capitalize() if found[0][0].isupper() else english
 
+    text = _GERMAN_MAY.sub(lambda found: f"{found['before'] or ''}May", text)
     return _GERMAN_WORD.sub(word, _GERMAN_AGO.sub(ago, text))
 
 
@@ -184,6 +192,8 @@ def _range_of_match(match: re.Match[str], this_year: int) -> DateRange | None:
     name = groups["month"]
     # "march 5" is a date, but "5 may" rather a number and a verb.
     is_dated = "day" in groups and (name != "may" or match.start("month") < match.start("day"))
+    if "day" in groups and f"{groups['day']}." in match[0]:
+        is_dated = False  # "3. march on" may be a point of a list
     if name in _AMBIGUOUS_MONTHS and not (groups["year"] or is_dated):
         return None
     month = int(name) if name.isdigit() else _MONTHS.index(name[:3].lower()) + 1

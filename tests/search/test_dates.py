@@ -35,6 +35,9 @@ def at(*parts: int) -> int:
         ("what changed in may 2025?", at(2025, 5, 30), at(2025, 6, 3)),
         ("Was haben wir gestern gemacht?", at(2026, 2, 19, 9), at(2026, 2, 17)),
         ("vor zwei Dingen, vor einer Woche", at(2026, 2, 13, 9), at(2026, 2, 9)),
+        ("was im Mai 2025 geschah", at(2025, 5, 30), at(2025, 6, 3)),
+        ("am 5. Mai", at(2025, 5, 5, 9), at(2025, 5, 7, 9)),
+        ("what was it in 2026-01?", at(2026, 1, 30), at(2026, 2, 3)),
         ("Was war am 5. Januar 2026?", at(2026, 1, 5, 9), at(2026, 1, 7)),
     ],
 )
@@ -46,7 +49,13 @@ def test_a_time_holds_its_days_and_not_others(text: str, inside: int, outside: i
     assert date_range.distance_days(outside) > 0.9
 
 
-@pytest.mark.parametrize("text", ["", "may we use tabs?", "the 5 may fail", "march on", "version 2.1", "am 2.1."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "may we use tabs?", "the 5 may fail", "march on", "version 2.1", "am 2.1.",
+        "step 3. march through the list", "api version 2026-01 fails", "since release 1.02.2026", "CVE-2026-01", "Mai usare npm?",
+    ],
+)  # fmt: skip
 def test_what_names_no_time_has_none(text: str) -> None:
     assert parse_date_range(text, NOW) is None
 
