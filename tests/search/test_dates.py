@@ -53,7 +53,8 @@ def test_a_time_holds_its_days_and_not_others(text: str, inside: int, outside: i
     "text",
     [
         "", "may we use tabs?", "the 5 may fail", "march on", "version 2.1", "am 2.1.",
-        "step 3. march through the list", "api version 2026-01 fails", "since release 1.02.2026", "CVE-2026-01", "Mai usare npm?",
+        "step 3. march through the list", "api version 2026-01 fails", "since release 1.02.2026", "CVE-2026-01",
+        "Mai usare npm?",
     ],
 )  # fmt: skip
 def test_what_names_no_time_has_none(text: str) -> None:
