@@ -49,3 +49,10 @@ def test_an_error_in_such_a_folder_names_the_path(tmp_path: Path, monkeypatch: p
     error = FileNotFoundError(errno.ENOENT, "No such file or directory", str(tmp_path / "x"))
 
     assert explain_error(error) == f"{tmp_path / 'x'}: No such file or directory"
+
+
+def test_a_sound_folder_is_no_cause(tmp_path: Path) -> None:
+    assert explain_disk(tmp_path) == ""
+
+    (tmp_path / "memory.db-wal").mkdir()
+    assert "memory.db-wal is not a file" in explain_disk(tmp_path / "memory.db")

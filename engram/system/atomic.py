@@ -185,7 +185,7 @@ IS_FULL = "is full: free up some space"
 def explain_disk(path: Path, *, is_quick: bool = False) -> str:
     """Return what prevents writing to ``path``, or to the files that SQLite keeps beside it; "" if no cause is found.
 
-    If ``is_quick``, nothing is written to find out.
+    Of a folder, only the folder itself is examined. If ``is_quick``, nothing is written to find out.
     """
     with contextlib.suppress(OSError):
         folder = path if path.is_dir() else path.parent
@@ -199,7 +199,8 @@ def explain_disk(path: Path, *, is_quick: bool = False) -> str:
             return f"the disk of {folder} {IS_FULL}"
         if not os.access(folder, os.W_OK | os.X_OK):
             return f"the folder {folder} is not writable"
-        for file in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        files = () if path == folder else (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm"))
+        for file in files:
             if os.path.lexists(file) and not file.is_file():
                 return f"{file} is not a file: move it away"
             if file.is_file() and not os.access(file, os.R_OK | os.W_OK):
