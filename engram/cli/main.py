@@ -437,6 +437,8 @@ def _message_of(error: click.ClickException) -> str:
     """Return what was wrong and, for a wrong command line, how to write it."""
     dashes = ""
     if isinstance(error, click.NoSuchOption):
+        if before := _written_before(error):
+            return f"{error.option_name} goes before the command. Write: {before}"
         error = click.NoSuchOption(error.option_name, possibilities=_near_options(error), ctx=error.ctx)
         if error.ctx is not None and not error.possibilities and _lacks_text(error.ctx):
             text = as_arguments(error.option_name)
@@ -485,6 +487,19 @@ def _near_options(error: click.NoSuchOption) -> list[str]:
     known = error.ctx.command.params if error.ctx is not None else []
     names = [name for param in known if isinstance(param, click.Option) for name in param.opts if name[:2] == "--"]
     return [name for name in names if SequenceMatcher(None, word, name.lstrip("-")).ratio() >= _MIN_LIKENESS]
+
+
+def _written_before(error: click.NoSuchOption) -> str:
+    """Return how a command is written with an option that goes before it, such as --home; "" for any other option."""
+    if error.ctx is None or error.ctx.parent is None:
+        return ""
+    root = error.ctx.find_root()
+    option = next((one for one in root.command.params if error.option_name in one.opts), None)
+    if not isinstance(option, click.Option):
+        return ""
+    value = "" if option.is_flag else f" {option.make_metavar(root)}"
+    rest = error.ctx.command_path.removeprefix(root.command_path)
+    return f"{root.command_path} {error.option_name}{value}{rest}"
 
 
 def _advise_packages(error: ImportError) -> str:
