@@ -14,9 +14,17 @@ from typing import NamedTuple
 
 from engram.system.cached import cached_by_text
 from engram.system.lazy_regex import lazy_regex
-from engram.trust.lead_ins import asks_about, begins_in_first_person, end_of_request, introduces, is_correspondence
 from engram.trust.pasted_letters import letter_spans
-from engram.trust.pasted_shapes import begins_sentence, is_markup, shape_end
+from engram.trust.pasted_shapes import (
+    asks_about,
+    begins_in_first_person,
+    begins_sentence,
+    end_of_request,
+    introduces,
+    is_correspondence,
+    is_markup,
+    shape_end,
+)
 from engram.trust.relayed import relayed_in
 
 #: A line with more characters than this counts as pasted.
