@@ -11,7 +11,7 @@ import pytest
 
 from engram.errors import BadRequest, HubError
 from engram.hub.client.connection import Connection
-from engram.hub.client.membership import Keyring, leave_hub, move_hub
+from engram.hub.client.membership import Keyring, leave_hub, list_unknown, move_hub
 from engram.models.hub.spaces import list_servers
 from engram.reports.hub_report import report_hubs
 from tests.hub.machines import Hub, Machine
@@ -43,6 +43,22 @@ def test_a_machine_follows_its_hub_to_a_new_address_as_the_same_device(hub: Hub,
     assert len(hub.rows("SELECT 1 FROM hub.device")) == 1
     rows = hub.rows("SELECT 1 FROM hub.statement WHERE memory_id = %s", bytes.fromhex(waiting.stable_id))
     assert len(rows) == 1
+
+
+def test_a_hub_whose_move_was_interrupted_is_not_called_unknown(
+    hub: Hub, laptop: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (server,) = list_servers(laptop.store)
+
+    def end(keyring: Keyring, url: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Keyring, "drop", end)
+    with pytest.raises(KeyboardInterrupt):
+        move_hub(laptop.store, laptop.places, server, new_address(hub))
+
+    assert [known.url for known in list_servers(laptop.store)] == [new_address(hub)]
+    assert list_unknown(laptop.store, laptop.places) == {}
 
 
 def test_a_new_address_is_taken_of_the_same_hub_alone(hub: Hub, laptop: Machine, make_machine: Make) -> None:

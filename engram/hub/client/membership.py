@@ -458,15 +458,15 @@ def list_unknown(store: Reader, places: Home) -> dict[str, str]:
     Returns:
         Place → the command that joins it again, which brings back what was sent there.
     """
-    found = {}
-    for url in Keyring(places.hub_keys).joined():
-        if find_server(store, url) is None:
-            folder = folder_of(url)
+    found, keyring = {}, Keyring(places.hub_keys)
+    known = {keyring.token(url) for url in keyring.joined() if find_server(store, url) is not None}
+    for url in keyring.joined():
+        # An interrupted `move_hub` leaves the former address of a known hub.
+        if find_server(store, url) is None and keyring.token(url) not in known:
+            folder, is_there = folder_of(url), is_folder(url)
             git = " --git" if url.startswith(GIT) else ""
-            is_there = is_folder(url)
-            found[str(folder) if is_there else url] = (
-                f"engram sync {shlex.quote(str(folder))}{git}" if is_there else f"engram hub join {url} CODE"
-            )
+            again = f"engram sync {shlex.quote(str(folder))}{git}" if is_there else f"engram hub join {url} CODE"
+            found[str(folder) if is_there else url] = again
     return found
 
 
