@@ -516,7 +516,7 @@ def _note_costs(settings: Settings) -> None:
 
     to = receiver(settings, settings.extractor)
     say(f"What is said in your sessions is sent to {to}, with secrets masked.", err=True)
-    say(f"{cost_from_now(settings)} `engram config unset extractor` ends it.", err=True)
+    advise(f"{cost_from_now(settings)} `engram config unset extractor` ends it.", err=True)
 
 
 #: Settings that choose who writes the memories.

@@ -33,7 +33,8 @@ from engram.models.sessions.sessions import (
     list_sessions,
 )
 from engram.recollection.choose_bites import why_not_in_force
-from engram.recollection.why import Explanation, MemoryWhy, Moment, SessionWhy, explain, why_memory, why_session
+from engram.recollection.dry_run import Explanation, explain
+from engram.recollection.why import MemoryWhy, Moment, SessionWhy, why_memory, why_session
 from engram.reports.memory_report import whole_id
 from engram.reports.session_report import REASONS, candidate_to_json, find_session_row
 from engram.settings import Settings

@@ -1,10 +1,9 @@
-"""List the outcomes of a session's prompts and the events at which a memory was considered, or try a prompt now."""
+"""List the outcomes of a session's prompts, and the events at which a memory was considered."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from engram.enums import Channel, Verdict
@@ -13,15 +12,12 @@ from engram.extraction.user_rules import MIN_WORDS, Judgement, RuleRefusal, judg
 from engram.models.engine.meta import made_at_ms
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import find_memory, memories_of_session
-from engram.models.projects.projects import ProjectRow
 from engram.models.sessions import prompt_outcomes
 from engram.models.sessions.passage_rows import find_quotation, is_quotation_id
-from engram.models.sessions.prompt_outcomes import SAME_MOMENT_MS, Candidate, Outcome
+from engram.models.sessions.prompt_outcomes import SAME_MOMENT_MS, Outcome
 from engram.models.sessions.sessions import SessionRow
 from engram.models.sessions.stored_turns import StoredTurn, turns_of_session
-from engram.recollection.choose_bites import to_candidate
 from engram.recollection.prompts import digest_of, filter_prompt
-from engram.recollection.recollection_service import RecollectionService
 from engram.reports.session_report import REASONS, SHOWN_VERDICTS, outcome_to_json
 from engram.system.clock import iso_or_none
 from engram.text.languages import word_count
@@ -222,92 +218,3 @@ def _summaries(store: Store, memory_ids: Iterable[str]) -> dict[str, str]:
         elif (memory := find_memory(store, memory_id)) is not None:
             summaries[memory_id] = memory.summary
     return summaries
-
-
-# -- How a prompt would be answered now: a dry run of the decision made for hooks.
-
-#: Maximum number of memories and quotations that an explanation lists, most relevant first.
-MAX_LISTED = 10
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainedMemory:
-    candidate: Candidate
-    summary: str
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    verdict: Verdict
-    #: The redacted text that was searched for; "" for none.
-    text: str
-    #: Display name of the project; "" for none.
-    project: str
-    #: Number of memories and quotations considered.
-    candidates: int
-    #: Relevance of the memory that decided the outcome, and the minimum it had to reach; None if none was considered.
-    score: float | None
-    floor: float | None
-    #: True if the search had no embedding model.
-    is_text_only: bool
-    duration_ms: int
-    #: Most relevant first.
-    memories: tuple[ExplainedMemory, ...]
-    #: The text that Claude would be shown; "" for none.
-    shown: str
-
-    def to_json(self) -> dict[str, Any]:
-        memories = [
-            asdict(memory.candidate) | {"id": memory.candidate.episode_id, "summary": memory.summary}
-            for memory in self.memories
-        ]
-        facts = asdict(self) | {"text_only": self.is_text_only, "memories": memories}
-        del facts["is_text_only"]
-        return facts
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Explanation:
-        """Return the explanation that ``to_json`` wrote.
-
-        Raises:
-            KeyError: a key is missing, for example because another version wrote the JSON.
-        """
-        memories = [
-            ExplainedMemory(
-                Candidate(**_known_to(Candidate, {**memory, "episode_id": memory["id"]})), memory["summary"]
-            )
-            for memory in values["memories"]
-        ]
-        facts = _known_to(cls, {**values, "is_text_only": values["text_only"]})
-        return cls(**facts | {"memories": tuple(memories)})
-
-
-def explain(
-    service: RecollectionService, prompt: str, project: ProjectRow | None = None, *, session_id: str = ""
-) -> Explanation:
-    """Explain which answer a prompt would get now, without changing anything."""
-    answer = service.explain(prompt, project=project, session_id=session_id)
-    outcome = answer.outcome
-    output = json.loads(answer.output)["hookSpecificOutput"]["additionalContext"] if answer.output else ""
-    return Explanation(
-        verdict=outcome.verdict,
-        text=answer.text,
-        project="" if project is None else project.name,
-        candidates=outcome.candidates,
-        score=outcome.score,
-        floor=outcome.floor,
-        is_text_only=outcome.is_text_only,
-        duration_ms=outcome.duration_ms,
-        memories=tuple(
-            ExplainedMemory(to_candidate(rated_hit), rated_hit.hit.text)
-            for rated_hit in sorted(answer.selection.rated, key=lambda rated: -rated.score)[:MAX_LISTED]
-        ),
-        shown=str(output),
-    )
-
-
-def _known_to(record: type[Candidate | Explanation], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return only the values of a record's own fields. Raises KeyError if one is missing."""
-    return {field.name: values[field.name] for field in fields(record)} | {
-        "verdict": Verdict.from_stored(values["verdict"])
-    }

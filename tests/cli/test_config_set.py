@@ -75,7 +75,7 @@ def test_a_model_that_lacks_something_is_chosen_with_what_it_lacks(
         assert "Note:" not in said
         assert "is sent to OpenAI, with your key (model gpt-4.1-nano), with secrets masked." in said
         assert "at most $1.00 in 24 hours and $0.50 in an hour" in said
-        assert "`engram config unset extractor` ends it." in said
+        assert f"`engram --home {home.root} config unset extractor` ends it." in said
         assert invoke(home, "set", "extractor", "openai", "--json")[1].startswith("{")
 
 
