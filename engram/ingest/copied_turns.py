@@ -66,9 +66,13 @@ def originals_of(
     }
 
 
-def ends_of(copied: Iterable[Turn]) -> dict[str, int]:
-    """Return session → the time of the last word that was copied from it, in milliseconds."""
-    ends: dict[str, int] = {}
+def ends_of(copied: Iterable[Turn], known: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Return session → the time of the last word that was copied from it, in milliseconds.
+
+    Args:
+        known: the same for entries that were copied under their own ids.
+    """
+    ends = dict(known)
     for original in copied:
         until = original.ended_at_ms or original.started_at_ms or 0
         ends[original.session_id] = max(ends.get(original.session_id, 0), until)

@@ -388,15 +388,12 @@ class Step:
         originals = originals_of(self.store, portion.updates, project_ids, self.source.session_id)
         if not originals:
             return portion
-        until = dict(portion.copied)
-        for name, end_ms in ends_of(originals.values()).items():
-            until[name] = max(until.get(name, 0), end_ms)
         copies = [update for update in portion.updates if update.turn.key in originals]
         return replace(
             portion,
             updates=tuple(update for update in portion.updates if update.turn.key not in originals),
             withdrawn=(*portion.withdrawn, *(update.turn.key for update in copies if not update.is_new)),
-            copied=tuple(until.items()),
+            copied=tuple(ends_of(originals.values(), portion.copied).items()),
         )
 
     def _cleaned(

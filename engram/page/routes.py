@@ -228,9 +228,7 @@ class Frame:
             told = name_memories(asked.store, [answer.notice.text])[0]
             html += self._render("parts/notice.html", {**values, "notice": answer.notice, "told": told})
         if answer.block and answer.is_change:
-            html += self._render(
-                "parts/changed.html", values | {"frame": frame_values(asked.store, asked.settings, self.page.checked)}
-            )
+            html += self._render("parts/changed.html", values | {"frame": asked.frame_values()})
         response = HTMLResponse(html)
         if answer.is_change:
             response.background = BackgroundTask(wake_worker, self.page.places)
@@ -271,11 +269,7 @@ class Frame:
 
     def _values(self, asked: PageRequest) -> dict[str, Any]:
         values = self._bare() | {"link": self._link(asked.project), "project": asked.project}
-        return (
-            values
-            if self.is_fragment
-            else values | {"frame": frame_values(asked.store, asked.settings, self.page.checked)}
-        )
+        return values if self.is_fragment else values | {"frame": asked.frame_values()}
 
     def _render(self, template: str, values: Mapping[str, Any], block: str = "") -> str:
         return render(self.page.environment, template, values, block=block, views=self.page.views)

@@ -83,6 +83,10 @@ class PageRequest:
         """Return a number from the query string; 0 if there is none."""
         return number_in(self.query.get(name, "")) or 0
 
+    def frame_values(self) -> FrameValues:
+        """Return what the frame of every page shows."""
+        return frame_values(self.store, self.settings, self.checked)
+
     def answer(self, template: str, values: Mapping[str, Any], notice: Notice | None = None) -> Answer:
         """Return an answer that renders a template, or only its main block for htmx. A notice marks it as a change."""
         block = "main" if self.is_fragment else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -161,23 +160,21 @@ def all_seen(store: Reader) -> dict[Place, Seen]:
 
 def gone_sessions(store: Reader) -> set[int]:
     """Return the row ids of the sessions that were read and of which no file exists any more."""
-    table, exists = tables.Transcript, defaultdict[int, bool](bool)
-    for session, path in store.fetch(table.select(table.session, table.path).where(table.session.is_null(False))):
-        exists[session] |= os.path.lexists(os.fsdecode(bytes(path)))
-    return {session for session, is_there in exists.items() if not is_there}
+    table, gone = tables.Transcript, _gone_files(store)
+    rows = store.fetch(table.select(table.id, table.session).where(table.session.is_null(False)))
+    return {session for _, session in rows} - {session for file, session in rows if file not in gone}
 
 
 def gone_turns(store: Reader) -> set[int]:
     """Return the row ids of the turns whose files no longer exist, so that they can't be read again."""
-    turn, exists = tables.Turn, dict[bytes, bool]()
-    gone = set()
-    for row_id, stored in store.fetch(turn.select(turn.id, tables.Transcript.path).join(tables.Transcript)):
-        path = bytes(stored)
-        if path not in exists:
-            exists[path] = os.path.lexists(os.fsdecode(path))
-        if not exists[path]:
-            gone.add(int(row_id))
-    return gone
+    turn, gone = tables.Turn, _gone_files(store)
+    return {int(row_id) for row_id, file in store.fetch(turn.select(turn.id, turn.transcript)) if file in gone}
+
+
+def _gone_files(store: Reader) -> set[int]:
+    """Return the row ids of the transcripts whose files no longer exist."""
+    rows = store.fetch(tables.Transcript.select(tables.Transcript.id, tables.Transcript.path))
+    return {int(row_id) for row_id, path in rows if not os.path.lexists(_path(path))}
 
 
 def is_changed(source: Source, seen: Seen | None) -> bool:

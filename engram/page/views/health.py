@@ -19,7 +19,6 @@ from engram.page.view import (
     View,
     ask_command,
     count_broken,
-    frame_values,
     is_process,
     list_needs,
     list_troubles,
@@ -116,7 +115,7 @@ def show_checks(request: PageRequest) -> Answer:
     bad = [fix for fix in fixes if fix.state is State.BAD]
     troubles = len(list_troubles(vitals))
     request.checked.broken = max(0, troubles + len(bad) - _count_quickly(request))
-    frame = frame_values(request.store, request.settings, request.checked)
+    frame = request.frame_values()
     values = {
         "frame": frame,
         "broken": count_broken(frame.needs),

@@ -79,9 +79,8 @@ class Codex:
         if chunk.position.offset == position.offset and not chunk.is_damaged:
             return reading_of(chunk, cursor, has_more=False)
         parsed, unreadable = parse_lines(chunk.lines, parse_line, RECORDS)
-        if not position.offset and stored.is_session_known():
-            state.is_reread = True
         if not position.offset:
+            state.is_reread |= stored.is_session_known()
             state.standing = _standing_before(source.path, source.session_id)
         known_as = StoredIds(stored).find if state.is_reread else None
         entries = list(identify(parsed, source.session_id, state.naming, known_as))
