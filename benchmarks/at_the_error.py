@@ -314,9 +314,7 @@ class Replay:
         self._settings.places.prepare()
         self._clock = FixedClock()
         self._store: Store = open_store(self._settings.places.memory_db, clock=self._clock)
-        self._service = RecollectionService(
-            self._store, Searcher(self._store, self._settings), self._settings, redact=lambda text, _: redact(text)
-        )
+        self._service = RecollectionService(self._store, Searcher(self._store, self._settings), self._settings)
         self._lines = {path: path.read_text(encoding="utf-8", errors="replace").split("\n") for path in paths_of(calls)}
         self._times = {path: times_of(lines) for path, lines in self._lines.items()}
         self._written = dict.fromkeys(self._lines, 0)

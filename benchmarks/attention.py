@@ -138,7 +138,7 @@ class Replay:
         turns: Sequence[Turn],
         cwd: str,
     ) -> Iterator[dict[str, Any]]:
-        service = RecollectionService(store, searcher, settings, redact=redact, embedder=self.embedder)
+        service = RecollectionService(store, searcher, settings, embedder=self.embedder)
         clock.at_ms = session.first_at_ms
         payloads: list[tuple[str, dict[str, Any], str]] = [("start", {"source": "startup"}, said_next(turns[:1]))]
         for number, turn in enumerate(turns if self.embedder is not None else ()):

@@ -33,7 +33,7 @@ from engram.models.sessions.sessions import (
     list_sessions,
 )
 from engram.recollection.choose_bites import why_not_in_force
-from engram.recollection.dry_run import Explanation, explain
+from engram.recollection.recollection_service import Explanation, explain
 from engram.recollection.why import MemoryWhy, Moment, SessionWhy, why_memory, why_session
 from engram.reports.memory_report import whole_id
 from engram.reports.session_report import REASONS, candidate_to_json, find_session_row
@@ -121,7 +121,7 @@ def why(
         if prompt is not None:
             _explain(workspace, store, prompt, project, as_json)
         elif what is None:
-            _print_last_prompt(workspace, store, chosen_project(store, workspace.settings, project), as_json)
+            _print_last_prompt(store, chosen_project(store, workspace.settings, project), as_json)
         elif (given := whole_id(store, what)).startswith(("ep_", "q_")):
             why_it = why_memory(store, given, limit if as_json else None)
             _print_memory(why_it, find_memory(store, given), limit, as_json)
@@ -130,7 +130,7 @@ def why(
             _print_session(why_session(store, session_id, session), limit, as_json)
 
 
-def _print_last_prompt(workspace: Workspace, store: Store, place: ProjectRow | None, as_json: bool) -> None:
+def _print_last_prompt(store: Store, place: ProjectRow | None, as_json: bool) -> None:
     """Print the outcome of the last prompt in a project, or in any project, and what else can be asked."""
     rows = list_sessions(store, _LATEST, project_id=None if place is None else place.id)
     session = next((row for row in rows if "." not in row.session_id), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -18,7 +19,6 @@ from engram.errors import BadRequest, NotFound
 from engram.exchange.exchange_records import (
     Incoming,
     IncomingMemory,
-    IncomingTombstones,
     Unusable,
     is_proven,
     with_project_ids,
@@ -281,10 +281,7 @@ def import_memories(
     report = ImportReport(source.format, source.name, is_dry, remarks=source.remarks)
     importer = _Importer(store, redact, places, report, is_mine, is_global)
     while batch := list(islice(source.items, BATCH)):
-        if is_dry:
-            importer.preview(batch)
-        else:
-            importer.add(batch)
+        importer.take(batch, is_dry=is_dry)
     if not is_dry:
         importer.finish()
     return report
@@ -302,34 +299,28 @@ class _Importer:
     _new_project_ids: list[int] = field(default_factory=list)
     _contradictions: list[Any] = field(default_factory=list)
 
-    def preview(self, batch: Iterable[Incoming]) -> None:
-        """Count the outcomes that adding a batch from the file would have."""
-        for item in batch:
-            if isinstance(item, IncomingMemory):
-                clean = self._clean(self._as_received(item))
-                outcome = self._outcome(clean)
-                self._report.counts[outcome] += 1
-                if outcome is Outcome.ADDED:
-                    self._report.suspects += bool(clean.memory.suspect)
-                    self._count_place(self._places.find(clean))
-            elif isinstance(item, Unusable):
-                self._note_problem(item)
-
-    def add(self, batch: Iterable[Incoming]) -> None:
-        """Add a batch from the file in one transaction."""
+    def take(self, batch: Iterable[Incoming], *, is_dry: bool) -> None:
+        """Add a batch from the file in one transaction, or only count the outcomes that this would have."""
         cleaned = [self._clean(self._as_received(item)) if isinstance(item, IncomingMemory) else item for item in batch]
-        with self._store.transaction() as tx:
+        with contextlib.nullcontext() if is_dry else self._store.transaction() as tx:
             for item in cleaned:
-                if isinstance(item, IncomingTombstones):
-                    self._report.tombstones += carry_harmless_tombstones(tx, item.tombstones)
-                elif isinstance(item, Unusable):
+                if isinstance(item, Unusable):
                     self._note_problem(item)
-                else:
-                    outcome = self._outcome(item)
-                    self._report.counts[outcome] += 1
-                    if outcome is Outcome.ADDED:
-                        self._report.suspects += bool(item.memory.suspect)
-                        self._add_memory(tx, item)
+                elif isinstance(item, IncomingMemory):
+                    self._take_memory(tx, item)
+                elif tx is not None:
+                    self._report.tombstones += carry_harmless_tombstones(tx, item.tombstones)
+
+    def _take_memory(self, tx: Tx | None, item: IncomingMemory) -> None:
+        outcome = self._outcome(item)
+        self._report.counts[outcome] += 1
+        if outcome is not Outcome.ADDED:
+            return
+        self._report.suspects += bool(item.memory.suspect)
+        if tx is None:
+            self._count_place(self._places.find(item))
+        else:
+            self._add_memory(tx, item)
 
     def finish(self) -> None:
         """Link the added memories, and close the run."""

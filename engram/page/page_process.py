@@ -19,10 +19,9 @@ from starlette.types import ASGIApp
 
 from engram.errors import AlreadyRunning, EngramError
 from engram.log import start_logging
-from engram.page.guard import Guard
 from engram.page.open_page import FAILED, READY, RUNNING, PageState, own_version, write_state
 from engram.page.page_access import ADDRESS, Access
-from engram.page.routes import build_page
+from engram.page.routes import Guard, build_page
 from engram.page.view import Activity
 from engram.system.atomic import explain_error
 from engram.system.process_lock import ProcessLock

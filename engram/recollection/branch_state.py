@@ -60,16 +60,6 @@ MAX_PROMPT_CHARACTERS, MAX_COMMAND_CHARACTERS = 160, 120
 
 
 @dataclass(frozen=True, slots=True)
-class OpenFailure:
-    """A command that failed and, as far as is known, has not passed since."""
-
-    command: str
-    exit_code: int | None
-    #: The most informative line of the error. It is shown only to people, because a tool wrote it.
-    error_line: str
-
-
-@dataclass(frozen=True, slots=True)
 class LastSession:
     session: SessionRow
     #: Its last branch; "" if unknown.
@@ -118,11 +108,13 @@ class Where:
     last_elsewhere: LastSession | None = None
     #: The todos and the failure that ``last_elsewhere`` left open; empty if its branch was merged.
     todos_elsewhere: tuple[str, ...] = ()
-    failure_elsewhere: OpenFailure | None = None
+    failure_elsewhere: Action | None = None
     todos: tuple[str, ...] = ()
     #: True if ``todos`` is the list of ``last``, not of an earlier session on the branch.
     are_todos_of_last: bool = False
-    failure: OpenFailure | None = None
+    #: The last command that failed and, as far as is known, has not passed since. Only people are shown its error line,
+    #: because a tool wrote it.
+    failure: Action | None = None
     #: Memories of open problems that were learned on the branch.
     threads: tuple[Memory, ...] = ()
     #: Those of the project that were learned on other branches only, unless these were merged; each with a branch.
@@ -198,10 +190,10 @@ def find_branch_state(
         last=last,
         last_elsewhere=elsewhere,
         todos_elsewhere=tuple(_unfinished(calls_elsewhere)),
-        failure_elsewhere=_open_failure(calls_elsewhere[0]) if calls_elsewhere else None,
+        failure_elsewhere=open_failure(calls_elsewhere[0]) if calls_elsewhere else None,
         todos=tuple(_unfinished(calls)),
         are_todos_of_last=bool(calls) and _has_todos(calls[0]),
-        failure=_open_failure(calls[0]) if calls else None,
+        failure=open_failure(calls[0]) if calls else None,
         threads=tuple(threads),
         threads_elsewhere=tuple(threads_elsewhere),
     )
@@ -278,14 +270,6 @@ def _has_todos(calls: Iterable[Action]) -> bool:
     return any(call.todos or call.is_todo_list for call in calls)
 
 
-def _open_failure(calls: Sequence[Action]) -> OpenFailure | None:
-    """Return the last failing command of a session, unless it has passed since."""
-    call = open_failure(calls)
-    if call is None:
-        return None
-    return OpenFailure(command=call.command, exit_code=call.exit_code, error_line=call.error_line)
-
-
 def resume_of(store: Store, session: SessionRow) -> str:
     """Return the command that resumes a session; "" if none of its files is left."""
     files = files_of_session(store, session.session_id)
@@ -352,7 +336,7 @@ def _at_work_line(session: LastSession, place: str, todos: Sequence[str]) -> str
     return f"- Another session is at work now{place}: {_about(session, doing=_todos(todos))}."
 
 
-def _failed(failure: OpenFailure | None) -> str:
+def _failed(failure: Action | None) -> str:
     """Describe the last failure; "" unless the command is a check, because other failures leave nothing to do."""
     if failure is None or not is_check_command(failure.command):
         return ""

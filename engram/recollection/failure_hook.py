@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -23,6 +23,7 @@ from engram.recollection.prompt_answer import text_of
 from engram.recollection.prompts import AskedPrompt, SessionScope, digest_of, remember
 from engram.recollection.render_bites import failure_text, hook_output
 from engram.recollection.session_start import SessionStarts
+from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts.git_files import read_branch
 from engram.transcripts.turns import Action
@@ -90,7 +91,6 @@ class FailureAnswers:
 
     store: Store
     settings: Settings
-    redact: Callable[[str, Collection[bytes]], str]
     ledger: Ledger
     pending: PendingBites
     scope: SessionScope
@@ -197,7 +197,7 @@ class FailureAnswers:
 
     def _redact_line(self, session_id: str) -> Callable[[str], str]:
         known = sessions.known_values(self.store, session_id)
-        return lambda line: self.redact(line, known)
+        return lambda line: redact(line, known)
 
     def _choose(self, failed: FailedTool, verdict: Verdict) -> tuple[Bite | None, Outcome]:
         """Return the line about a failure (or None) and the outcome, which gets ``verdict`` if there is a line."""

@@ -56,10 +56,12 @@ class Ledger:
 
     def of_session(self, session_id: str) -> list[Injection]:
         """Return every bite of a session, whether stored yet or not, except those of its subagents."""
+        return [injection for injection in self._recorded(session_id) if not is_of_agent(injection.prompt_key)]
+
+    def _recorded(self, session_id: str) -> list[Injection]:
         with self._lock:
             unwritten = [injection for injection in self._unwritten if injection.session_id == session_id]
-        stored = injections.injections_of_session(self._store, session_id)
-        return [injection for injection in stored + unwritten if not is_of_agent(injection.prompt_key)]
+        return injections.injections_of_session(self._store, session_id) + unwritten
 
     def shown_ids(self, session_id: str) -> set[str]:
         """Return the ids of memories shown to the session since it was last cleared, including pending ones."""
@@ -82,13 +84,10 @@ class Ledger:
         return self.shown_ids(session_id) - (waiting - told)
 
     def ids_shown_to_agent(self, session_id: str, agent_id: str) -> set[str]:
-        with self._lock:
-            unwritten = [injection for injection in self._unwritten if injection.session_id == session_id]
-        stored = injections.injections_of_session(self._store, session_id)
         prefix = agent_key(agent_id)
         return {
             injection.episode_id
-            for injection in stored + unwritten
+            for injection in self._recorded(session_id)
             if injection.prompt_key == prefix or injection.prompt_key.startswith(f"{prefix}:")
         }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,7 @@ from engram.recollection.prompts import (
 from engram.recollection.quotation_bites import may_quote, rate_for_call, rate_for_prompt, rate_quotations
 from engram.recollection.render_bites import MAX_OUTPUT_CHARACTERS, bites_text, hook_output, shown_words
 from engram.recollection.session_start import SessionStarts
+from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts.git_files import read_branch
 
@@ -148,56 +149,7 @@ def within_budget(rated: Sequence[RatedHit], tokens: int) -> list[RatedHit]:
     ]
 
 
-# -- Apply the effects of an answer, which a dry run omits. The code that decides is the same.
-
-
-@dataclass(frozen=True, slots=True)
-class Effects:
-    """The effects of an answer in a dry run, which are none."""
-
-    prompts: LatestPrompts
-
-    def take_missed_briefing(self, session_id: str, prompt: AskedPrompt) -> str:
-        """Return, once, the briefing that the session missed; "" if it missed none."""
-        return ""
-
-    def claim(self, session_id: str, prompt: AskedPrompt) -> Claim:
-        """Return whether a prompt is new; for a hook, record that it has asked about the prompt."""
-        return self.prompts.check(session_id, prompt)
-
-    def withdraw(self, session_id: str) -> None:
-        """Withdraw the bites that are pending for the session's next tool call."""
-
-    def note_shown(self, session_id: str, prompt: AskedPrompt, bites: Sequence[Bite]) -> None:
-        """Record bites as the answer to a prompt, and the prompt's text as the session's topic."""
-
-    def record(self, outcome: Outcome, cwd: str) -> None:
-        """Record the outcome of a prompt that was sent in a folder; it is stored after the answer has been sent."""
-
-
-@dataclass(frozen=True, slots=True)
-class HookEffects(Effects):
-    ledger: Ledger
-    topics: Topics
-    pending: PendingBites
-    starts: SessionStarts
-
-    def take_missed_briefing(self, session_id: str, prompt: AskedPrompt) -> str:
-        return self.starts.missed_briefing(session_id, prompt)
-
-    def claim(self, session_id: str, prompt: AskedPrompt) -> Claim:
-        return self.prompts.claim(session_id, prompt)
-
-    def withdraw(self, session_id: str) -> None:
-        self.pending.withdraw(session_id)
-
-    def note_shown(self, session_id: str, prompt: AskedPrompt, bites: Sequence[Bite]) -> None:
-        self.ledger.note_shown(session_id, prompt.key, bites)
-        self.topics.note(session_id, prompt.text)
-
-    def record(self, outcome: Outcome, cwd: str) -> None:
-        self.ledger.record(outcome, cwd)
-
+# -- The answer to a prompt.
 
 #: Values of ``source`` for prompts that no person sent.
 MACHINE_SOURCES = ("system", "loop_wakeup", "schedule_wakeup", "poll_event")
@@ -216,25 +168,26 @@ class PromptAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PromptAnswerer:
-    """Decides the answer to a prompt. Thread-safe.
-
-    It does not change anything itself; all effects are applied through the ``Effects`` passed to it.
-    """
+    """Decides the answer to a prompt. Thread-safe."""
 
     store: Store
     settings: Settings
-    redact: Callable[[str, Collection[bytes]], str]
     embedder: Embedder | None
     prompts: LatestPrompts
     topics: Topics
     selector: BiteSelector
     starts: SessionStarts
+    ledger: Ledger
+    pending: PendingBites
 
-    def answer(self, payload: Mapping[str, object], effects: Effects, project_id: int | None = None) -> PromptAnswer:
-        """Decide the answer to a prompt.
+    def answer(
+        self, payload: Mapping[str, object], project_id: int | None = None, *, is_dry: bool = False
+    ) -> PromptAnswer:
+        """Decide the answer to a prompt, and record what it shows; the outcome is stored after the answer was sent.
 
         Args:
             project_id: the project to ask in; None to derive it from the session and folder.
+            is_dry: record, claim and withdraw nothing, and deliver no missed briefing. The decision is the same.
         """
         began_seconds = self.store.clock.steady_seconds()
         session_id, cwd = text_of(payload, "session_id"), text_of(payload, "cwd")
@@ -248,23 +201,24 @@ class PromptAnswerer:
             cwd=cwd,
             project_id=project_id,
         )
-        briefing = "" if refusal else effects.take_missed_briefing(session_id, prompt)
-        selection = self._select(session_id, prompt, filtered, effects)
+        briefing = "" if refusal or is_dry else self.starts.missed_briefing(session_id, prompt)
+        selection = self._select(session_id, prompt, filtered, is_dry=is_dry)
         selection, output = self._render(briefing, selection)
-        if selection.bites:
-            effects.note_shown(session_id, prompt, selection.bites)
+        if selection.bites and not is_dry:
+            self.ledger.note_shown(session_id, prompt.key, selection.bites)
+            self.topics.note(session_id, prompt.text)
         took_seconds = self.store.clock.steady_seconds() - began_seconds
         # At least 1, to distinguish it from a prompt that no hook asked about (``count_asked_prompts``).
         took_ms = max(1, int(took_seconds * 1000))
         outcome = self.outcome_of(session_id, prompt, selection, Channel.PROMPT, duration_ms=took_ms)
-        if not self._is_same_moment(session_id, prompt, outcome):
-            effects.record(outcome, cwd)
+        if not is_dry and not self._is_same_moment(session_id, prompt, outcome):
+            self.ledger.record(outcome, cwd)
         return PromptAnswer(output, prompt.text, selection, outcome)
 
     def filter(self, session_id: str, prompt: object) -> FilteredPrompt:
         """Return the redacted part of a prompt to search for, or why there is none."""
         known = sessions.known_values(self.store, session_id)
-        return filter_prompt(self.redact(prompt, known) if isinstance(prompt, str) else None)
+        return filter_prompt(redact(prompt, known) if isinstance(prompt, str) else None)
 
     def outcome_of(
         self,
@@ -306,18 +260,19 @@ class PromptAnswerer:
             return Verdict.SUBAGENT
         return Verdict.NOT_TYPED if text_of(payload, "source") in MACHINE_SOURCES else None
 
-    def _select(self, session_id: str, prompt: AskedPrompt, filtered: FilteredPrompt, effects: Effects) -> Selection:
+    def _select(self, session_id: str, prompt: AskedPrompt, filtered: FilteredPrompt, *, is_dry: bool) -> Selection:
         """Choose bites for a prompt; none if another hook has already asked about it."""
         if filtered.verdict is not None:
             return Selection(filtered.verdict)
         if self.starts.is_unread_replay(session_id):
             return Selection(Verdict.UNREAD_FORK)
-        claim = effects.claim(session_id, prompt)
+        claim = self.prompts.check(session_id, prompt) if is_dry else self.prompts.claim(session_id, prompt)
         if claim is Claim.ASKED_BEFORE:
             return Selection(Verdict.ASKED_BEFORE)
         if claim is Claim.NEW and self.topics.is_same(session_id, prompt.text):
             return Selection(Verdict.SAME_TOPIC)
-        effects.withdraw(session_id)
+        if not is_dry:
+            self.pending.withdraw(session_id)
         return self.selector.select(session_id, prompt)
 
     def _render(self, briefing: str, selection: Selection) -> tuple[Selection, bytes]:

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 from engram.embedding.embedder import Embedder
 from engram.enums import Channel, Verdict
 from engram.models.engine.transaction import Store
 from engram.models.projects.projects import ProjectRow
-from engram.models.sessions.prompt_outcomes import Outcome
+from engram.models.sessions.prompt_outcomes import Candidate, Outcome
 from engram.models.sessions.recent_work import latest_turn
 from engram.models.work.work import settled_ms, watch_clock
 from engram.paths import is_session_id
 from engram.recollection import failure_hook, subagents
-from engram.recollection.choose_bites import Bite, ToolCall
+from engram.recollection.choose_bites import Bite, ToolCall, to_candidate
 from engram.recollection.failure_hook import FailureAnswers
 from engram.recollection.hook_files import PendingBites, RecollectionFiles
 from engram.recollection.ledger import Ledger
 from engram.recollection.prompt_answer import (
     EVENT,
     BiteSelector,
-    Effects,
-    HookEffects,
     PromptAnswer,
     PromptAnswerer,
     Selection,
@@ -33,7 +32,7 @@ from engram.recollection.prompts import AskedPrompt, LatestPrompts, SessionScope
 from engram.recollection.render_bites import bites_text, hook_output
 from engram.recollection.session_start import EMPTYING_SOURCES, SessionStarts
 from engram.recollection.subagents import AgentAnswers
-from engram.redaction import redact as redact_text
+from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import DAY_MS
 from engram.transcripts.turns import Action
@@ -50,23 +49,15 @@ class RecollectionService:
     """Decides what a session is shown. Thread-safe."""
 
     def __init__(
-        self,
-        store: Store,
-        searcher: Searcher,
-        settings: Settings,
-        *,
-        redact: Callable[[str, Collection[bytes]], str] = redact_text,
-        embedder: Embedder | None = None,
+        self, store: Store, searcher: Searcher, settings: Settings, *, embedder: Embedder | None = None
     ) -> None:
         """Create the service.
 
         Args:
-            redact: masks secrets in a text, including values with the digests that are passed to it.
             embedder: used to compare the topics of prompts; without it, only their words are compared.
         """
         self._store = store
         self._settings = settings
-        self._redact = redact
         self._prompts = LatestPrompts()
         self._topics = Topics(embedder)
         scope = SessionScope(store, settings)
@@ -77,24 +68,23 @@ class RecollectionService:
         self._failures = FailureAnswers(
             store=store,
             settings=settings,
-            redact=redact,
             ledger=self._ledger,
             pending=self._pending,
             scope=scope,
             files=RecollectionFiles(settings.places.recollections),
             starts=self._starts,
         )
-        self._agents = AgentAnswers(store=store, redact=redact, ledger=self._ledger, selector=self._selector)
-        self._effects = HookEffects(self._prompts, self._ledger, self._topics, self._pending, self._starts)
+        self._agents = AgentAnswers(store=store, ledger=self._ledger, selector=self._selector)
         self._answerer = PromptAnswerer(
             store=store,
             settings=settings,
-            redact=redact,
             embedder=embedder,
             prompts=self._prompts,
             topics=self._topics,
             selector=self._selector,
             starts=self._starts,
+            ledger=self._ledger,
+            pending=self._pending,
         )
 
     def answer_hook(self, payload: Mapping[str, object]) -> bytes:
@@ -110,7 +100,7 @@ class RecollectionService:
         if event in (EVENT, _START) and not is_agents:
             self._failures.note_session(session_id, text_of(payload, "cwd"))
         if event == EVENT:
-            return self._answerer.answer(payload, self._effects).output
+            return self._answerer.answer(payload).output
         if not self._settings.inject:
             return b""
         if event == _START and not is_agents:
@@ -135,7 +125,7 @@ class RecollectionService:
         session_id = session_id or NEW_SESSION
         cwd = "" if project is None else project.root
         payload = {"hook_event_name": EVENT, "session_id": session_id, "cwd": cwd, "prompt": prompt}
-        answer = self._answerer.answer(payload, Effects(self._prompts), None if project is None else project.id)
+        answer = self._answerer.answer(payload, None if project is None else project.id, is_dry=True)
         return replace(answer, outcome=self._selector.scope.complete(answer.outcome, cwd))
 
     def write_down(self) -> None:
@@ -212,7 +202,7 @@ class RecollectionService:
         prompt = self._prompts.find(session_id) if is_session_id(session_id) else None
         if prompt is None or not self._settings.inject or self._is_stale(prompt):
             return False
-        call = ToolCall(files=tuple(files), command=self._redact(command, ()), error=self._redact(error, ()))
+        call = ToolCall(files=tuple(files), command=redact(command), error=redact(error))
         self._pending.settle(session_id)
         if not call.text or self._pending.is_pending(session_id):
             return False
@@ -290,3 +280,92 @@ class RecollectionService:
 
     def _is_stale(self, prompt: AskedPrompt) -> bool:
         return abs(self._store.now_ms() - prompt.at_ms) > self._settings.stale_seconds * 1000
+
+
+# -- Explain how a prompt would be answered now.
+
+#: Maximum number of memories and quotations that an explanation lists, most relevant first.
+MAX_LISTED = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedMemory:
+    candidate: Candidate
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    verdict: Verdict
+    #: The redacted text that was searched for; "" for none.
+    text: str
+    #: Display name of the project; "" for none.
+    project: str
+    #: Number of memories and quotations considered.
+    candidates: int
+    #: Relevance of the memory that decided the outcome, and the minimum it had to reach; None if none was considered.
+    score: float | None
+    floor: float | None
+    #: True if the search had no embedding model.
+    is_text_only: bool
+    duration_ms: int
+    #: Most relevant first.
+    memories: tuple[ExplainedMemory, ...]
+    #: The text that Claude would be shown; "" for none.
+    shown: str
+
+    def to_json(self) -> dict[str, Any]:
+        memories = [
+            asdict(memory.candidate) | {"id": memory.candidate.episode_id, "summary": memory.summary}
+            for memory in self.memories
+        ]
+        facts = asdict(self) | {"text_only": self.is_text_only, "memories": memories}
+        del facts["is_text_only"]
+        return facts
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Explanation:
+        """Return the explanation that ``to_json`` wrote.
+
+        Raises:
+            KeyError: a key is missing, for example because another version wrote the JSON.
+        """
+        memories = [
+            ExplainedMemory(
+                Candidate(**_known_to(Candidate, {**memory, "episode_id": memory["id"]})), memory["summary"]
+            )
+            for memory in values["memories"]
+        ]
+        facts = _known_to(cls, {**values, "is_text_only": values["text_only"]})
+        return cls(**facts | {"memories": tuple(memories)})
+
+
+def explain(
+    service: RecollectionService, prompt: str, project: ProjectRow | None = None, *, session_id: str = ""
+) -> Explanation:
+    """Explain which answer a prompt would get now, without changing anything."""
+    answer = service.explain(prompt, project=project, session_id=session_id)
+    outcome = answer.outcome
+    output = json.loads(answer.output)["hookSpecificOutput"]["additionalContext"] if answer.output else ""
+    return Explanation(
+        verdict=outcome.verdict,
+        text=answer.text,
+        project="" if project is None else project.name,
+        candidates=outcome.candidates,
+        score=outcome.score,
+        floor=outcome.floor,
+        is_text_only=outcome.is_text_only,
+        duration_ms=outcome.duration_ms,
+        memories=tuple(
+            ExplainedMemory(to_candidate(rated_hit), rated_hit.hit.text)
+            for rated_hit in sorted(answer.selection.rated, key=lambda rated: -rated.score)[:MAX_LISTED]
+        ),
+        shown=str(output),
+    )
+
+
+def _known_to(record: type[Candidate | Explanation], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return only the values of a record's own fields. Raises KeyError if one is missing."""
+    return {field.name: values[field.name] for field in fields(record)} | {
+        "verdict": Verdict.from_stored(values["verdict"])
+    }

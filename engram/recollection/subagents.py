@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from engram.enums import Channel
@@ -19,6 +19,7 @@ from engram.recollection.prompt_answer import BiteSelector, Selection, text_of, 
 from engram.recollection.prompts import digest_of, filter_prompt, remember
 from engram.recollection.quotation_bites import rate_for_prompt
 from engram.recollection.render_bites import bites_text, hook_output
+from engram.redaction import redact
 from engram.transcripts.git_files import read_branch
 
 #: Maximum number of bites that a subagent gets at its start.
@@ -113,7 +114,6 @@ class AgentAnswers:
     """
 
     store: Store
-    redact: Callable[[str, Collection[bytes]], str]
     ledger: Ledger
     selector: BiteSelector
     tasks: AgentTasks = field(default_factory=AgentTasks)
@@ -143,7 +143,7 @@ class AgentAnswers:
         if not task or self.ledger.ids_shown_to_agent(session_id, agent_id):
             return b""
         known = sessions.known_values(self.store, session_id)
-        filtered = filter_prompt(self.redact(task, known))
+        filtered = filter_prompt(redact(task, known))
         if filtered.verdict is not None:
             selection = Selection(filtered.verdict)
         else:

@@ -59,13 +59,7 @@ class WakeListener:
     def __init__(self, path: Path) -> None:
         """Bind ``path``, replacing any stale socket. Call with the worker's lock held. Raises OSError."""
         self.path = path
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._socket.setblocking(False)
-        try:
-            bind_at(self._socket, path)
-        except OSError:
-            self._socket.close()
-            raise
+        self._socket = self._bound()
         self._released = os.pipe()
 
     def wait(self, seconds: float) -> bool:
@@ -84,15 +78,18 @@ class WakeListener:
 
     def rebind(self) -> None:
         """Bind the path again, for example after the socket file was removed. Raises OSError."""
-        fresh = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        fresh.setblocking(False)
-        try:
-            bind_at(fresh, self.path)
-        except OSError:
-            fresh.close()
-            raise
-        stale, self._socket = self._socket, fresh
+        stale, self._socket = self._socket, self._bound()
         stale.close()
+
+    def _bound(self) -> socket.socket:
+        bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        bound.setblocking(False)
+        try:
+            bind_at(bound, self.path)
+        except OSError:
+            bound.close()
+            raise
+        return bound
 
     def release(self) -> None:
         """Make ``wait`` return immediately in every thread from now on."""

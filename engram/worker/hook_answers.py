@@ -30,7 +30,7 @@ from engram.models.work.task_runs import note_damage, note_lost_writes
 from engram.models.work.work import due_work
 from engram.notes.standing import standing_of
 from engram.paths import is_session_id
-from engram.recollection.dry_run import explain
+from engram.recollection.recollection_service import explain
 from engram.recollection.session_start import preview_briefing
 from engram.search.answer import answer_question, public_passages
 from engram.search.edited_since import LaterChanges

@@ -15,11 +15,10 @@ import uvicorn
 from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
 
-from engram.page.guard import Guard, security_headers
 from engram.page.page_access import ADDRESS, CHECKS, COOKIE, Access, Check, make_entry
 from engram.page.page_process import listen, make_config
 from engram.page.rendering import make_environment
-from engram.page.routes import build_page
+from engram.page.routes import Guard, build_page, security_headers
 from engram.page.view import Activity
 from engram.settings import Settings
 

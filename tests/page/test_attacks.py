@@ -11,8 +11,8 @@ import pytest
 
 from engram.config_file import set_value
 from engram.page import routes
-from engram.page.guard import DIRECTIVES, HEADERS, security_headers
 from engram.page.page_access import CHECKS, Access, Check, check_host, check_origin, check_sender, check_site
+from engram.page.routes import DIRECTIVES, HEADERS, security_headers
 from engram.settings import Settings, load
 from tests.page.attacker import Attacker, serve_attacker
 from tests.page.browsing import EVIL

@@ -19,7 +19,7 @@ from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
 from engram.models.sessions import prompt_outcomes
 from engram.models.shown import injections
-from engram.recollection.dry_run import Explanation
+from engram.recollection.recollection_service import Explanation
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.worker.recall_client import AnsweredBy
