@@ -454,6 +454,9 @@ def read_config(path: Path) -> dict[str, Any]:
         raise SettingsError(f"every user may write {path.resolve()}, so it isn't read. Run: chmod o-w {path.resolve()}")
     if len(data) > _CONFIG_LIMIT_BYTES:
         raise SettingsError(f"{path} is larger than {_CONFIG_LIMIT_BYTES} bytes")
+    if b"\0" in data:
+        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        raise SettingsError(f"{path} contains a NUL character (at line {line}). Remove it in an editor")
     try:
         return tomllib.loads(data.decode("utf-8-sig"))
     except RecursionError as error:

@@ -60,7 +60,7 @@ from engram.reports.memory_report import (
     whole_id,
 )
 from engram.search.hits import in_folder
-from engram.search.named_times import DAYS, end_of_day
+from engram.search.named_times import DAYS, DateRange, named_period
 from engram.system.clock import impossible_day, iso_or_none, parse_time_ms
 from engram.text.splitting import end_of_list
 from engram.transcripts.git_files import read_branch
@@ -252,18 +252,21 @@ def _print_injections(injections: Sequence[Injection]) -> None:
 @limit_option(20, "memories")
 @json_command
 def timeline(workspace: Workspace, around: str | None, project: str | None, limit: int, as_json: bool) -> None:
-    """List memories by time, latest first; with a memory's ID or a time, only those up to that point.
+    """List memories by time, latest first; with a memory's ID or a time of day, only those up to that point.
 
-    A day or a longer period counts in full, in this machine's time zone: yesterday, monday, last week, 3 days ago,
-    march, 2026-11-05.
+    For a day or a longer period, only those of that time, in this machine's time zone: yesterday, monday, last week,
+    3 days ago, march, 2026-11-05.
 
     Example: engram timeline yesterday --project harbor
     """
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
-        project_id, before_ms = None if place is None else place.id, _time_of(store, around)
-        memories = memory_lists.latest_memories(store, project_id=project_id, limit=limit, before_ms=before_ms)
-        total = memory_lists.count_latest(store, project_id=project_id, before_ms=before_ms)
+        project_id, period = None if place is None else place.id, _period_of(store, around)
+        before_ms, after_ms = (None, 0) if period is None else (period.stop_ms - 1, period.start_ms)
+        memories = memory_lists.latest_memories(
+            store, project_id=project_id, limit=limit, before_ms=before_ms, after_ms=after_ms
+        )
+        total = memory_lists.count_latest(store, project_id=project_id, before_ms=before_ms, after_ms=after_ms)
         is_empty = not (memories or memory_lists.latest_memories(store, project_id=None, limit=1))
         rows = [
             {
@@ -281,6 +284,7 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
             }
             for memory in memories
         ]
+    chosen = f" {'from' if after_ms else 'up to'} {around}" if around else ""
     if as_json:
         print_json({"episodes": rows})
     else:
@@ -292,21 +296,22 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
             empty="There are no memories yet: Engram makes them from the sessions that it reads. `engram status` shows "
             "whether it is running; `engram up --once` reads everything now."
             if is_empty
-            else f"No memories{f' of {place.name}' if place else ''}{f' up to {around}' if around else ''}. "
+            else f"No memories{f' of {place.name}' if place else ''}{chosen}. "
             "`engram timeline` lists the existing ones.",
         )
         print_rest(total, len(memories))
 
 
-def _time_of(store: Store, around: str | None) -> int | None:
+def _period_of(store: Store, around: str | None) -> DateRange | None:
+    """Return the period whose memories are listed; up to an id's or a time of day's moment, it begins at 0."""
     if around is None:
         return None
     if (given := whole_id(store, around)).startswith("ep_"):
-        return require_memory(store, given).created_at_ms
+        return DateRange(0, require_memory(store, given).created_at_ms + 1)
     if len(around) > 10 and (at_ms := parse_time_ms(around, None)) is not None:
-        return at_ms
-    if (end_ms := end_of_day(around, store.now_ms())) is not None:
-        return end_ms
+        return DateRange(0, at_ms + 1)
+    if (period := named_period(around, store.now_ms())) is not None:
+        return period
     if day := impossible_day(around):
         raise BadRequest(f"there is no day {day}")
     refuse_session_id(store, around)

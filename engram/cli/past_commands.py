@@ -52,7 +52,7 @@ from engram.text.titles import MAX_TITLE_CHARACTERS
 from engram.transcripts.claude_code.agent import ClaudeCode
 from engram.transcripts.git_commands import MAX_STATUS_SECONDS
 from engram.transcripts.git_files import read_branch
-from engram.transcripts.registry import title_of
+from engram.transcripts.registry import assistant_of, title_of
 from engram.transcripts.turns import Opening
 from engram.trust.display import as_arguments, counted, number_of
 
@@ -456,7 +456,11 @@ def _print_session(report: SessionReport, resume: str) -> None:
         for injection in report.injections
     ]
     shown += [(when(briefing.at_ms), briefing.what, "shown", "", briefing.tokens) for briefing in report.briefings]
-    print_table(["at", "channel", "state", "memory", "tokens#"], shown, empty="Claude was shown nothing in it.")
+    print_table(
+        ["at", "channel", "state", "memory", "tokens#"],
+        shown,
+        empty=f"{assistant_of(session.agent)} was shown nothing in it.",
+    )
     click.echo()
     say("read  lines  transcript" if report.files else "No files.", bold=bool(report.files))
     for file in report.files:

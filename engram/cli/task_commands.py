@@ -125,7 +125,9 @@ def retry(workspace: Workspace, task_ids: tuple[str, ...], all_dead: bool, as_js
         for piece in pieces:
             work.retry(store, piece.id)
     workspace.wake_worker()
-    _report(pieces, "due now", as_json)
+    finished = sum(piece.state is WorkState.DONE for piece in pieces)
+    again = f"{'It was' if len(pieces) == 1 else f'{finished} of them were'} already finished, and will be done again."
+    _report(pieces, "due now", as_json, again if finished else "")
 
 
 @click.command("cancel", short_help="Mark work as done without doing it.")
@@ -181,10 +183,10 @@ def resume(workspace: Workspace, as_json: bool) -> None:
     tell(as_json, {"paused": False, "was_paused": any(were_paused)}, told)
 
 
-def _report(pieces: list[Work], state: str, as_json: bool) -> None:
+def _report(pieces: list[Work], state: str, as_json: bool, note: str = "") -> None:
     facts = [{"id": str(piece.id), "name": piece.kind, "state": state} for piece in pieces]
     done = f"{number_of(len(pieces), 'piece')} of work: {state}." if pieces else "No work was given up."
-    tell(as_json, {"tasks": facts}, done)
+    tell(as_json, {"tasks": facts}, f"{done} {note}".rstrip())
 
 
 @click.group("tasks", cls=DefaultGroup)
@@ -419,8 +421,8 @@ def propose(
         print_json({"applied": is_applied, "proposals": [_to_json(proposal) for proposal in proposals]})
     elif not proposals:
         say(
-            "Nothing to propose: every rule that was said or used in "
-            f"{MIN_NEEDED_SESSIONS} sessions is already in your files."
+            f"Nothing to propose: no rule that was said or used in {MIN_NEEDED_SESSIONS} sessions is missing from your "
+            "files."
         )
     elif is_applied:
         say("Written.")

@@ -266,6 +266,7 @@ def check_project(store: Store, settings: Settings, name: str | None, *, hint: s
 def _wanted_project(store: Store, settings: Settings, name: str | None, *, hint: str, make: bool) -> ProjectRow | None:
     """Return the project. If it is new, create it if ``make``; otherwise return None."""
     from engram.ingest.session_project import project_for, scope_of_folder
+    from engram.transcripts.project import holds_homes
 
     here = current_folder()
     if name is None and not here:
@@ -279,10 +280,14 @@ def _wanted_project(store: Store, settings: Settings, name: str | None, *, hint:
                 raise
             folder = Path(here)
     _refuse_folder_of_vault(settings, str(folder))
-    scope = scope_of_folder(store, settings, str(folder), make=make)
+    # The home folder becomes a project only with a session in it, or as a repository.
+    is_around = (
+        folder is not None and holds_homes(folder) and not project_for(store, str(folder), settings).is_repository
+    )
+    scope = scope_of_folder(store, settings, str(folder), make=make and not is_around)
     if scope.is_elsewhere:
         raise BadRequest(f"{folder} is not in the project of this vault{hint}")
-    if scope.project is None and (make or scope.is_global):
+    if scope.project is None and (make or scope.is_global or is_around):
         raise BadRequest(f"{folder} is a folder of projects, not a project{hint}")
     return scope.project
 

@@ -155,8 +155,8 @@ _BEFORE_TIME = lazy_regex(r"^(?:(?:until|up to|in|on|the|bis|im|am|zum)\s+)+")
 _WEEKS_AGO = lazy_regex(r"(\d{1,3})\s*(?:w|weeks?)(?:\s+ago)?")
 
 
-def end_of_day(text: str, now_ms: int) -> int | None:
-    """Return the last millisecond of the day or period that a person names; None if the text says anything else.
+def named_period(text: str, now_ms: int) -> DateRange | None:
+    """Return the day or longer period that a person names; None if the text says anything else.
 
     Accepts what a question may name (yesterday, last week, march, 2026-11-05), weekdays, and forms such as ``3 days
     ago``, ``7d`` and ``2 weeks ago``. Without a year, this is the latest such period that has begun.
@@ -174,17 +174,16 @@ def end_of_day(text: str, now_ms: int) -> int | None:
         days_ago = (today.weekday() - named[0]) % 7 or (7 if is_last else 0)
     elif words in ("last year", "this year"):
         # A question that names a whole year is hardly about a time, so only this function reads it.
-        return int(datetime(today.year + (not is_last), 1, 1).timestamp() * 1000) - 1
+        return _between(datetime(today.year - is_last, 1, 1), datetime(today.year + (not is_last), 1, 1))
     if days_ago is not None:
-        return int((today + timedelta(days=1 - days_ago)).timestamp() * 1000) - 1
+        return _between(today - timedelta(days=days_ago), today - timedelta(days=days_ago - 1))
     # When capitalised, march and may are recognised as months.
     named_range = parse_date_range(words.title(), now_ms, is_whole=True)
     if named_range is None and is_last:
         named_range = parse_date_range(day.title(), now_ms, is_whole=True)
     begun = [] if named_range is None else named_range.occurrences(now_ms)
     # "Last July" is over.
-    ends = [stop - 1 for _, stop in begun if stop <= now_ms or not is_last]
-    return ends[0] if ends else None
+    return next((DateRange(start, stop) for start, stop in begun if stop <= now_ms or not is_last), None)
 
 
 def _range_of_match(match: re.Match[str], this_year: int) -> DateRange | None:

@@ -250,7 +250,7 @@ def _repository_around(folder: Path, join_worktrees: bool = True, gone: PurePath
         if join_worktrees and broken is None and found == candidate and broken_worktree_link(candidate) is not None:
             broken = candidate
             continue
-        return broken if _holds_homes(candidate) and not _is_tracked(candidate, here, gone) else found
+        return broken if holds_homes(candidate) and not _is_tracked(candidate, here, gone) else found
     return broken
 
 
@@ -334,7 +334,7 @@ def _knows_checkout(store: Path, workspace: Path) -> bool:
     return len(operation) == 128 and os.path.isfile(store / "op_store" / "operations" / operation)
 
 
-def _holds_homes(folder: Path) -> bool:
+def holds_homes(folder: Path) -> bool:
     """Return True for the home folder and every folder above it, where a repository contains only tracked files."""
     return Path(os.path.realpath(os.path.expanduser("~"))).is_relative_to(folder)
 

@@ -613,6 +613,7 @@ def test_a_number_in_the_file_that_is_too_large_is_reduced_and_stops_nothing(hom
         (f"bites = {'1' * 5000}", "contains a number that is too long"),
         (f"embedding_model = 0x{'f' * 5000}", "fff… is invalid: it must be a string"),
         (f"exclude = {'[' * 5000}", "its lists are nested too deeply"),
+        ("bites = 3\nexclude = ['a\0b']", "contains a NUL character (at line 2). Remove it in an editor"),
     ],
 )
 def test_a_value_in_the_file_of_another_type_is_named_as_it_is_written(home: Home, line: str, reason: str) -> None:

@@ -20,7 +20,7 @@ _REST = re.compile(r"\n(\d+) more; add -n (\d+) to see all\n")
         ("sessions", "--project", "harbor"),
         ("timeline",),
         ("timeline", "--project", "harbor"),
-        ("timeline", "yesterday"),
+        ("timeline", "2026-10"),
         ("how", "pytest", "--all"),
         ("tasks", "runs"),
     ],

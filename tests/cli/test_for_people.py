@@ -184,7 +184,10 @@ def test_work_is_steered_in_sentences(filled: Store, run: Run) -> None:
     assert "extract" in run("tasks", "show", str(task.id)).stdout
     assert "1 piece of work: due now." in run("tasks", "retry", str(task.id), str(task.id)).stdout
     assert "No work was given up." in run("tasks", "retry", "--dead").stdout
+    assert "finished" not in run("tasks", "retry", str(task.id)).stdout
     assert "1 piece of work: cancelled." in run("tasks", "cancel", str(task.id)).stdout
+    finished = run("tasks", "retry", str(task.id)).stdout
+    assert "due now. It was already finished, and will be done again." in finished
 
 
 def test_a_report_without_sessions_looks_further_back_only_if_there_are_any(
@@ -229,6 +232,8 @@ def test_an_answer_is_told_as_that_of_the_assistant_who_gave_it(
     assert f" · {named}\n" in shown or f"\n   {named}: The drum is frozen." in shown
     assert f"\n{named}:\n" in run("expand", answer["id"]).stdout
     assert "Claude: The drum" not in shown
+    session = run("sessions", answer["evidence"][0]["session"]).stdout
+    assert f"{named} was shown nothing in it." in session
 
 
 def test_a_folder_is_the_same_however_it_is_typed(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+import subprocess
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +23,7 @@ from engram.models.memories import memory_records
 from engram.models.sessions.passage_rows import find_quotation, quotations_beginning_with
 from engram.models.sessions.sessions import list_sessions
 from engram.reports.memory_report import whole_id
-from engram.search.named_times import end_of_day
+from engram.search.named_times import named_period
 from tests.each_case import each_case
 
 Run = Callable[..., Result]
@@ -125,6 +127,23 @@ def test_a_memory_changes_by_the_beginning_of_its_id(filled: Store, run: Run, ru
     assert run_json("forget", made[:12], "--yes")["forgotten"] == [made]
 
 
+def test_the_home_folder_becomes_no_project_unless_it_is_a_repository(
+    filled: Store, run: Run, run_json: RunJson, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Path.home()
+    home.mkdir(exist_ok=True)
+    known = [project["name"] for project in run_json("projects")["projects"]]
+    for folder in (home, home.parent):
+        monkeypatch.chdir(folder)
+        refused = " ".join(run("save", "Weigh the crates twice.", code=1).stderr.split())
+        assert "is a folder of projects, not a project. Name one with --project, or use --global." in refused
+    assert [project["name"] for project in run_json("projects")["projects"]] == known
+
+    monkeypatch.chdir(home)
+    subprocess.run(["git", "init", "-q"], check=True)
+    assert run_json("save", "Weigh the crates twice.")["id"]
+
+
 def test_sessions_that_begin_alike_are_named(filled: Store, run: Run) -> None:
     with contextlib.closing(sqlite3.connect(filled.path)) as database, database:
         database.execute("UPDATE session SET session_id = 'ab' || session_id")
@@ -159,10 +178,10 @@ NOW = datetime(2026, 11, 26, 12, 0)
     ],
 )  # fmt: skip
 def test_a_day_is_named_as_people_name_it(text: str, last_day: str) -> None:
-    end_ms = end_of_day(text, int(NOW.timestamp() * 1000))
+    period = named_period(text, int(NOW.timestamp() * 1000))
 
-    assert end_ms is not None
-    assert datetime.fromtimestamp(end_ms / 1000).strftime("%Y-%m-%d %H:%M:%S") == f"{last_day} 23:59:59"
+    assert period is not None
+    assert datetime.fromtimestamp((period.stop_ms - 1) / 1000).strftime("%Y-%m-%d %H:%M:%S") == f"{last_day} 23:59:59"
 
 
 @pytest.mark.parametrize(
@@ -173,7 +192,21 @@ def test_a_day_is_named_as_people_name_it(text: str, last_day: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_not_a_day_is_refused(text: str) -> None:
-    assert end_of_day(text, int(NOW.timestamp() * 1000)) is None
+    assert named_period(text, int(NOW.timestamp() * 1000)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "first_day"),
+    [
+        ("today", "2026-11-26"), ("last thursday", "2026-11-19"), ("3 days ago", "2026-11-23"), ("2w", "2026-11-12"),
+        ("last week", "2026-11-16"), ("july", "2026-07-01"), ("this year", "2026-01-01"), ("last year", "2025-01-01"),
+    ],
+)  # fmt: skip
+def test_a_period_begins_with_its_first_day(text: str, first_day: str) -> None:
+    period = named_period(text, int(NOW.timestamp() * 1000))
+
+    assert period is not None
+    assert datetime.fromtimestamp(period.start_ms / 1000) == datetime.fromisoformat(first_day)
 
 
 def test_a_time_without_a_zone_is_local_as_all_printed_times_are(
@@ -197,5 +230,8 @@ def test_the_timeline_takes_a_day(filled: Store, run: Run, run_json: RunJson) ->
 
     assert made in [memory["id"] for memory in run_json("timeline", "today")["episodes"]]
     assert made not in [memory["id"] for memory in run_json("timeline", "yesterday")["episodes"]]
+    days = {memory["created_at"][:10] for memory in run_json("timeline", "-n", "1000")["episodes"]}
+    assert len(days) > 1
+    assert {memory["created_at"][:10] for memory in run_json("timeline", "today")["episodes"]} < days
     assert len(run_json("timeline", "-n", "1")["episodes"]) == 1
     assert "yesterday" in run("timeline", "whenever", code=1).stderr

@@ -65,7 +65,7 @@ def test_a_hub_is_shown_left_and_its_keys_are_gone(hub: Hub, tmp_path: Path, mon
     assert (home / "hub-keys.json").stat().st_mode & 0o777 == 0o600
     assert type_command(home, "engram hub leave --yes").exit_code == 0
     assert hub.url in keys
-    assert (home / "hub-keys.json").read_text() == "{}"
+    assert not (home / "hub-keys.json").exists()
     assert "No hub has been joined" in type_command(home, "engram hub status").output
     assert "Use tabs." in type_command(home, 'engram recall "tabs"').output
     monkeypatch.setenv("ENGRAM_HUB_DATABASE", hub.database.dsn)
@@ -103,6 +103,17 @@ def test_a_new_key_keeps_what_a_machine_had_sent_before_it_was_shut_out(hub: Hub
     assert "Moths cause bugs." in type_command(third, 'engram recall "moths"').output
 
 
+def test_a_join_that_failed_leaves_no_file_with_keys(hub: Hub, tmp_path: Path) -> None:
+    home = tmp_path / "laptop"
+
+    for url, reason in ((hub.url, "code"), ("http://127.0.0.1:9", "nothing is listening there")):
+        failed = type_command(home, f"engram hub join {url} K7QM-2XHD-RT")
+        assert (failed.exit_code, reason in failed.output) == (1, True), failed.output
+        assert not (home / "hub-keys.json").exists()
+    assert type_command(home, f"engram hub join {hub.url} {hub.invite('hedy')}").exit_code == 0
+    assert (home / "hub-keys.json").exists()
+
+
 def test_a_hub_that_is_down_is_named_and_nothing_else_changes(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,7 +132,8 @@ def test_a_hub_that_is_down_is_named_and_nothing_else_changes(
     assert type_command(home, 'engram save --global "Use tabs."').exit_code == 0
     failed = type_command(home, "engram hub sync")
     assert failed.exit_code == 1
-    assert "can't be reached" in failed.output
+    assert "can't be reached: nothing is listening there" in failed.output
+    assert "Errno" not in failed.output
     assert "failing: http://127.0.0.1:9 can't be reached" in type_command(home, "engram status").output
     assert json.loads(type_command(home, "engram hub status --json").output)["hubs"][0]["waiting"] == 1
     asked: list[object] = []

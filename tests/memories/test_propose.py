@@ -239,6 +239,10 @@ def test_what_is_not_a_regular_file_is_refused_at_once(
     assert "is not a regular file" in run(code=1).stderr
 
 
+def test_without_rules_none_is_said_to_be_in_the_files(project: ProjectRow, run: Callable[..., Result]) -> None:
+    assert "no rule that was said or used in 3 sessions is missing from your files" in " ".join(run().stdout.split())
+
+
 def test_a_rules_file_can_be_named(
     store: Store, project: ProjectRow, rule: Callable[..., Memory], run: Callable[..., Result]
 ) -> None:

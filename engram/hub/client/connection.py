@@ -25,6 +25,7 @@ from engram.errors import BadRequest, HubRefused, HubUnreachable
 from engram.hub.protocol.frames import PROTOCOL, Answers, Page, Push, pack_push, unpack_answers, unpack_page
 from engram.hub.protocol.requests import REQUEST_HEADER, HelloAnswer, HelloRequest, Membership, from_bytes, to_bytes
 from engram.models.engine.transaction import Tx
+from engram.system.atomic import explain_error
 from engram.trust.display import one_line, visible
 
 #: How long a long poll waits for a change, in seconds.
@@ -203,6 +204,14 @@ class Connection(Transport):
 
     # -- requests
 
+    def open(self) -> None:
+        """Connect to the hub without sending a request. Raises HubUnreachable."""
+        try:
+            self._connected(min(time.monotonic() + self._limits.message, self._round_until))
+            self._used_at = time.monotonic()
+        except (OSError, http.client.HTTPException) as error:
+            raise self._unreachable("connect", error) from error
+
     def hello(self, request: HelloRequest) -> HelloAnswer:
         answer = self.ask("hello", request.to_json())
         with reading():
@@ -278,7 +287,7 @@ class Connection(Transport):
         way = "" if proxy is None else f" through the proxy {proxy.host}:{proxy.port}"
         if isinstance(error, TimeoutError):
             return HubUnreachable(f"{self.url} took too long to answer ({what}){way}")
-        return HubUnreachable(f"{self.url} can't be reached{way}: {error or type(error).__name__}")
+        return HubUnreachable(f"{self.url} can't be reached{way}: {_in_words(error)}")
 
     def _send(self, what: str, body: bytes, until: float, extra_seconds: float) -> bytes:
         connection = self._connected(until)
@@ -388,6 +397,13 @@ class _InTime(io.RawIOBase):
         if not self.closed:
             self._file.close()
         super().close()
+
+
+def _in_words(error: Exception) -> str:
+    """Return why a request failed, without the number of the system's error."""
+    if isinstance(error, ConnectionRefusedError):
+        return "nothing is listening there, or a firewall refuses the connection"
+    return explain_error(error) if isinstance(error, OSError) else str(error) or type(error).__name__
 
 
 def _left(until: float) -> float:

@@ -67,10 +67,7 @@ _MAX_BYTES = 1_000_000
 
 
 class Keyring:
-    """Contains tokens by hub address, and keys by hub and space, with a space's newest key last.
-
-    The worker's round and a command may change the file at the same time, so each change rereads it under a lock.
-    """
+    """Contains tokens by hub address, and keys by hub and space, newest last. Each change rereads it under a lock."""
 
     def __init__(self, path: Path) -> None:
         """Read the file at ``path``, if there is one. Raises HubError if it cannot be read."""
@@ -83,7 +80,7 @@ class Keyring:
 
     def token(self, url: str) -> str:
         """Return the token of a hub. Raises HubError if there is none."""
-        token = self._hub(url).get("token", "")
+        token = self.of_hub(url).get("token", "")
         if not token:
             raise HubError(f"{self._path.name} has no token for {url}: run `engram hub leave`, then join again")
         return str(token)
@@ -98,10 +95,10 @@ class Keyring:
 
     def pending_token(self, url: str) -> str:
         """Return the token with which this machine asks to become a device. It is kept until the request is settled."""
-        if not self._hub(url).get("pending_token"):
+        if not self.of_hub(url).get("pending_token"):
             with self._changing(url) as hub:
                 hub.setdefault("pending_token", secrets.token_urlsafe(32))
-        return str(self._hub(url)["pending_token"])
+        return str(self.of_hub(url)["pending_token"])
 
     def drop_pending(self, url: str) -> None:
         """Delete the pending token, because it can no longer become a device's token."""
@@ -118,7 +115,7 @@ class Keyring:
 
     def device(self, url: str) -> int:
         """Return the id of this machine at a hub; 0 until the hub has accepted something from it under that id."""
-        return int(self._hub(url).get("device", 0))
+        return int(self.of_hub(url).get("device", 0))
 
     def settle_device(self, url: str, device_id: int) -> None:
         """Record the id under which a hub accepted something from this machine."""
@@ -128,7 +125,7 @@ class Keyring:
 
     def new_push_id(self, url: str, device_id: int) -> bytes:
         """Return a new push id: sixteen bytes that only this machine, or a copy of it, could have made."""
-        if not self._hub(url).get("secret"):
+        if not self.of_hub(url).get("secret"):
             with self._changing(url) as hub:
                 hub.setdefault("secret", secrets.token_hex(16))
         chosen = secrets.token_bytes(8)
@@ -140,12 +137,12 @@ class Keyring:
         Also return True if that can't be checked yet, because the machine joined with an earlier version of Engram and
         has not pushed with this one.
         """
-        if not self._hub(url).get("secret"):
+        if not self.of_hub(url).get("secret"):
             return True
         return hmac.compare_digest(push_id[8:], self._proof(url, device_id, push_id[:8]))
 
     def _proof(self, url: str, device_id: int, chosen: bytes) -> bytes:
-        key = bytes.fromhex(self._hub(url)["secret"])
+        key = bytes.fromhex(self.of_hub(url)["secret"])
         data = device_id.to_bytes(8) + chosen
         return hashlib.blake2b(data, key=key, digest_size=8, person=b"engram push").digest()
 
@@ -153,7 +150,7 @@ class Keyring:
 
     def keys(self, url: str, ns_id: int) -> Mapping[bytes, bytes]:
         """Return key id → key for a space, newest last."""
-        hub = self._hub(url)
+        hub = self.of_hub(url)
         stored = [*hub.get("next", {}).get(str(ns_id), []), *hub.get("keys", {}).get(str(ns_id), [])]
         keys = [bytes.fromhex(text) for text in stored]
         return {key_id_of(key): key for key in keys}
@@ -188,7 +185,7 @@ class Keyring:
 
     def is_next_key(self, url: str, ns_id: int, key_id: bytes) -> bool:
         """Return True for a key that the hub has been asked to accept, even if the hub has not reported it yet."""
-        stored = self._hub(url).get("next", {}).get(str(ns_id), [])
+        stored = self.of_hub(url).get("next", {}).get(str(ns_id), [])
         return any(key_id_of(bytes.fromhex(text)) == key_id for text in stored)
 
     def drop_key(self, url: str, ns_id: int, key: bytes) -> None:
@@ -201,7 +198,7 @@ class Keyring:
 
     def export_keys(self, url: str) -> bytes:
         """Return all keys of a hub's spaces, for another machine of the same person."""
-        return json.dumps(self._hub(url).get("keys", {})).encode()
+        return json.dumps(self.of_hub(url).get("keys", {})).encode()
 
     def import_keys(self, url: str, data: bytes) -> None:
         """Store keys that another machine exported."""
@@ -211,7 +208,7 @@ class Keyring:
     def move(self, url: str, to_url: str) -> None:
         """Also store a hub's token and keys under its new address."""
         with self._changing(to_url):
-            self._hubs[to_url] = dict(self._hub(url))
+            self._hubs[to_url] = dict(self.of_hub(url))
 
     def drop(self, url: str) -> None:
         """Delete a hub's token and keys."""
@@ -231,7 +228,7 @@ class Keyring:
             )
         return hubs
 
-    def _hub(self, url: str) -> dict[str, Any]:
+    def of_hub(self, url: str) -> dict[str, Any]:
         """Return what is stored about a hub, for reading."""
         return self._hubs.get(url, {})
 
@@ -241,7 +238,11 @@ class Keyring:
         with locked_folder(self._path.parent):
             self._hubs = self._read()
             yield self._hubs.setdefault(url, {})
-            write_atomic(self._path, json.dumps(self._hubs, indent=1).encode())
+            self._hubs = {known: kept for known, kept in self._hubs.items() if kept}
+            if self._hubs:
+                write_atomic(self._path, json.dumps(self._hubs, indent=1).encode())
+            else:
+                self._path.unlink(missing_ok=True)
 
 
 def connect(
@@ -281,9 +282,7 @@ class Joined:
 
 
 def check_join(store: Store, url: str, code: str) -> tuple[str, str, str]:
-    """Return the address of a hub and the two halves of a code, in normalised form.
-
-    Call this before asking a person for a phrase, because whatever it refuses would fail later.
+    """Return the address of a hub and the two halves of a code, in normalised form, before a phrase is asked for.
 
     Raises:
         BadRequest: the address or code can't be used, or the hub has already been joined.
@@ -345,12 +344,14 @@ def _ask_in(connection: Connection, keyring: Keyring, url: str, request: dict[st
     Raises:
         HubError: the hub can't be reached, or refuses the code.
     """
+    connection.open()
+    is_repeated = "pending_token" in keyring.of_hub(url)
     pending = keyring.pending_token(url)
     try:
         member = connection.membership("join", request | {"token_hash": hash_token(pending).hex()})
     except HubRefused as refusal:
-        if refusal.status == 422:
-            # The device with this token has been shut out.
+        if refusal.status == 422 or (refusal.status and not is_repeated):
+            # The device with this token has been shut out, or no request with it was ever accepted.
             keyring.drop_pending(url)
         raise
     connection.token = pending
@@ -506,9 +507,7 @@ def check_key(store: Store, name: str, *, is_new: bool) -> tuple[Space, Server]:
 
 
 def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
-    """Store the key of a space, given as its recovery phrase.
-
-    Rows that could not be read are pulled again, and this machine's own are sent again, sealed with that key.
+    """Store the key of a space, given as its recovery phrase; fetch and send again what is sealed with it.
 
     Raises:
         WrongKey: the space is now sealed with a different key; nothing was stored.

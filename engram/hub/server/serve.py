@@ -21,6 +21,7 @@ from huey.consumer import Consumer
 from engram.errors import HubError
 from engram.hub.server.app import Service, make_app
 from engram.hub.server.hub_database import Database
+from engram.system.atomic import explain_error
 
 
 def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False) -> None:
@@ -68,7 +69,8 @@ def _listening(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=2048)
     except (OSError, UnicodeError) as error:
-        raise HubError(f"can't serve at {host}:{port}: {error}") from error
+        reason = explain_error(error) if isinstance(error, OSError) else error
+        raise HubError(f"can't serve at {host}:{port}: {reason}") from error
 
 
 @contextlib.contextmanager

@@ -78,21 +78,27 @@ def latest_memories(
     with_global: bool = True,
     limit: int = 50,
     before_ms: int | None = None,
+    after_ms: int = 0,
 ) -> list[Memory]:
-    """Return current memories, newest first: a project's, with or without the global ones, or those of all projects."""
+    """Return current memories, newest first: a project's, with or without the global ones, or those of all projects.
+
+    Args:
+        before_ms: only those made until then; None for no limit.
+        after_ms: only those made from then on.
+    """
     memory = tables.Memory
-    condition = _is_listed(project_id, with_global=with_global, before_ms=before_ms)
+    condition = _is_listed(project_id, with_global=with_global, before_ms=before_ms, after_ms=after_ms)
     return select_memories(store, condition, memory.created_at_ms.desc(), memory.id.desc(), limit=limit)
 
 
-def count_latest(store: Reader, *, project_id: int | None = None, before_ms: int | None = None) -> int:
+def count_latest(store: Reader, *, project_id: int | None, before_ms: int | None, after_ms: int) -> int:
     """Return how many memories ``latest_memories`` would return without a limit."""
     memory = tables.Memory
-    condition = _is_listed(project_id, with_global=True, before_ms=before_ms)
+    condition = _is_listed(project_id, with_global=True, before_ms=before_ms, after_ms=after_ms)
     return int(store.fetch_value(memory.select(fn.COUNT(memory.id)).where(condition)))
 
 
-def _is_listed(project_id: int | None, *, with_global: bool, before_ms: int | None) -> ColumnBase:
+def _is_listed(project_id: int | None, *, with_global: bool, before_ms: int | None, after_ms: int) -> ColumnBase:
     memory = tables.Memory
     condition = IS_CURRENT
     if project_id is not None:
@@ -100,7 +106,7 @@ def _is_listed(project_id: int | None, *, with_global: bool, before_ms: int | No
         condition &= (is_own | IS_GLOBAL) if with_global else is_own
     if before_ms is not None:
         condition &= memory.created_at_ms <= before_ms
-    return condition
+    return condition & (memory.created_at_ms >= after_ms) if after_ms else condition
 
 
 def latest_kept(store: Reader, limit: int, *, project_id: int | None = None) -> list[Memory]:
