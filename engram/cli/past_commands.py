@@ -47,7 +47,7 @@ from engram.recollection.reported_errors import find_answers
 from engram.redaction import redact
 from engram.reports.session_report import Activity, SessionReport, find_session_row, report_session, summarize_rows
 from engram.search.hits import in_folder
-from engram.text.shell import without_heredocs
+from engram.text.shell import told_runs
 from engram.text.titles import MAX_TITLE_CHARACTERS
 from engram.transcripts.claude_code.agent import ClaudeCode
 from engram.transcripts.git_commands import MAX_STATUS_SECONDS
@@ -244,7 +244,7 @@ def how(workspace: Workspace, tool: str, project: str | None, is_everywhere: boo
     for run in runs:
         times = f", {number_of(run.times, 'time')}" if run.times > 1 else ""
         of_project = f" · {one_line(run.project, 60)}" if place is None else ""
-        say_lines(one_line(redact(without_heredocs(run.command)), 300), bold=True)
+        say_lines(one_line(told_runs(redact(run.command), tool), 300), bold=True)
         say_lines(f"{when(run.at_ms)} · exit {run.exit_code}{times}{of_project}", indent="   ", dim=True)
         resume = in_folder(run.resume, folders.get(run.session_id, ""), current_folder())
         if resume not in ("", resumed):

@@ -12,13 +12,15 @@ from engram.cli.output import print_json, say
 from engram.cli.results import MAX_RESULTS, hit_result, pause_note, print_results
 from engram.cli.workspace import Workspace, advise, find_project, pass_workspace, vault_note
 from engram.errors import BadRequest
+from engram.models.search.fulltext import search_memories
 from engram.models.shown.usage import count_without_vector
 from engram.paths import current_folder
 from engram.search.hit_lines import doubt_about
 from engram.search.hits import MAX_HITS, later_word
 from engram.system.clock import impossible_day
+from engram.text.words import terms_of
 from engram.transcripts.git_files import read_branch
-from engram.trust.display import number_of, visible
+from engram.trust.display import as_arguments, number_of, visible
 from engram.vaults import own_vault
 from engram.worker.recall_client import (
     AnsweredBy,
@@ -125,6 +127,10 @@ def _run(
         )
         with_worker = not set(workspace.flags) - _FLAGS_OF_WORKER
         answer = ask_memory(store, workspace.settings, request, with_worker=with_worker)
+        in_memory = operation is Operation.SEARCH and bool(answer.not_found or not answer.hits)
+        in_memory = in_memory and bool(
+            search_memories(store, [tuple(terms_of(query))], 1, project_id=request.project_id)
+        )
         unread = 0
         if not answer.hits and not as_json and own_vault(workspace.places) is None:
             from engram.reports.health import count_unread  # an answer with hits does not need it
@@ -151,6 +157,8 @@ def _run(
             if unread:
                 hint = f" {number_of(unread, 'transcript')} {'is' if unread == 1 else 'are'} not read yet."
             advise(f"Nothing found{of_project}.{hint}")
+        if in_memory:
+            advise(f"A memory contains these words: engram recall {as_arguments(query)}")
         if operation is Operation.RECALL and (day := impossible_day(query)):
             say(f"(there is no day {day}; write one such as 2026-11-05, yesterday or march)", err=True)
         if operation is Operation.SEARCH and query.count('"') % 2:

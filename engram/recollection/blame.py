@@ -24,7 +24,7 @@ from engram.recollection.briefing_lines import is_about, is_in_force
 from engram.recollection.past_fixes import find_fixes
 from engram.system.clock import iso_or_none
 from engram.system.lazy_regex import lazy_regex
-from engram.text.shell import count_runs, part_with_known_status, runs_program, telling_lines
+from engram.text.shell import count_runs, part_with_known_status, runs_program, telling_lines, told_runs
 from engram.transcripts.project import find_repository
 from engram.transcripts.turns import Action
 
@@ -201,7 +201,7 @@ class ToolRun:
     resume: str
     #: Display name of the project in which it ran.
     project: str
-    #: Number of times that the same command passed.
+    #: Number of times that it passed.
     times: int = 1
 
     def to_json(self) -> dict[str, Any]:
@@ -218,7 +218,7 @@ class ToolRun:
 
 @dataclass(frozen=True, slots=True)
 class ToolHistory:
-    #: The distinct commands that ran the tool and passed, newest first.
+    #: The commands that ran the tool and passed, newest first; of those that ``told_runs`` shows alike, the newest.
     passed: list[ToolRun]
     #: The calls of the tool that failed, newest first.
     failed: list[Action]
@@ -245,8 +245,9 @@ def find_runs(store: Store, projects: Sequence[ProjectRow], tool: str) -> ToolHi
             if told and call.is_error:
                 failed.append(call)
             elif told == count_runs(call.command, tool) and call.exit_code == 0:
-                known = runs.get(call.command)
-                runs[call.command] = (
+                shown = told_runs(call.command, tool)
+                known = runs.get(shown)
+                runs[shown] = (
                     replace(known, times=known.times + 1)
                     if known
                     else ToolRun(

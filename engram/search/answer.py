@@ -12,7 +12,7 @@ from itertools import islice
 
 from engram.models.engine.transaction import Reader
 from engram.models.sessions.passage_rows import barred_quotations
-from engram.search.day_commits import asks_only_time, day_logs, of_named_time
+from engram.search.day_commits import day_logs, of_named_time
 from engram.search.hit_lines import (
     DOUBTFUL,
     HEADING,
@@ -121,8 +121,8 @@ def answer_question(
 ) -> Answer:
     """Return the hits that answer a question, chosen so that ``answer_text`` fits the budget.
 
-    If the question names only a time, and anything from that time is found, only such hits are returned. Likewise, if
-    the question is only a name in code, such as ``useContext``, and any text contains it, only such texts are returned.
+    If the question names only a time, only hits from that time are returned. If it is only a name in code, such as
+    ``useContext``, and any text contains it, only such texts are returned.
 
     The evidence of memories and the summaries of sessions are included only if ``with_passages`` is set.
 
@@ -156,8 +156,6 @@ class _Found:
     logs: Sequence[PublicHit]
     #: True if the question is only a name in code or a phrase of common words, and these hits contain it.
     is_literal: bool
-    #: True if the question names only a time, and nothing of that time was found.
-    misses_time: bool
     asks: Wanted
     #: Id of a passage → what it is worth as an answer.
     worth: Mapping[str, float]
@@ -178,18 +176,14 @@ def _find(store: Reader, searcher: Searcher, query: Query, *, with_passages: boo
     if named is None:
         found = without_daily_log(found)
     logs = day_logs(store, query) if with_passages else []
-    of_time = of_named_time(found, query.text, named), of_named_time(candidates, query.text, named)
-    has_time = bool(logs) or any(of_time)
-    if has_time:
-        found, candidates = of_time
+    found, candidates = of_named_time(found, query.text, named), of_named_time(candidates, query.text, named)
     asks = Wanted.by(query.text, searcher.coverage_of(query.text), barred_quotations(store)[1])
     # If words are limited rather than hits, additional hits help a reader more than longer ones.
     worth: dict[str, float] = {}
     if query.max_hits:
         found, worth = answered(store, found, asks)
     found = [*with_introduced(store, found[:MAX_PASSAGES], asks), *found[MAX_PASSAGES:]]
-    misses_time = not has_time and asks_only_time(query.text, named)
-    return _Found(candidates, found, logs, is_literal, misses_time, asks, worth)
+    return _Found(candidates, found, logs, is_literal, asks, worth)
 
 
 def _literal(question: str) -> tuple[str, ...]:
@@ -237,8 +231,6 @@ def _choose(store: Reader, query: Query, found: _Found, standing_of: StandingOf,
 
 def _judge(store: Reader, searcher: Searcher, query: Query, found: _Found, chosen: _Chosen) -> tuple[bool | None, bool]:
     """Return True if no hit answers the question, or None if that can't be judged; and whether the verdict is sure."""
-    if found.misses_time:
-        return True, True
     closest = sorted(chosen.hits, key=lambda hit: -chosen.closeness[hit.id])[:MAX_CHECKED]
     cosines, asked_for = [hit.cosine for hit in closest], found.asks.coverage
     is_unknown = searcher.is_name_unknown(query, asked_for, cosines)

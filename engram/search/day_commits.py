@@ -77,17 +77,12 @@ def _is_about(commits: Sequence[Commit], question: str) -> bool:
     return any(subject & stems(topic_words(commit.subject)) for commit in commits)
 
 
-def asks_only_time(question: str, time: DateRange | None) -> bool:
-    """Return True if a question names a day or a longer time, but no subject."""
-    return time is not None and not _subject_of(question)
-
-
 def of_named_time(hits: Sequence[Hit], question: str, time: DateRange | None) -> list[Hit]:
     """Return only the hits from the time that a question names, if it names nothing else; otherwise return all hits.
 
     If the question also names a subject, what became of it may have been said later.
     """
-    if time is None or not asks_only_time(question, time):
+    if time is None or _subject_of(question):
         return list(hits)
     return [hit for hit in hits if not time.distance_days(hit.created_at_ms)]
 

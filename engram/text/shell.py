@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import pairwise
 
 from engram.system.lazy_regex import any_case, lazy_regex
 
@@ -241,6 +242,8 @@ _BEFORE = frozenset(
     "npx bunx uvx pipx bun deno mise npm pnpm poetry pdm hatch rtk uv yarn".split()
 )
 _RUNNER_WORDS = _RUN_WORDS | {"-m"}
+#: Maximum length of a command that a list shows in full, in characters.
+MAX_TOLD_CHARACTERS = 100
 _PYTHON = lazy_regex(r"python[\d.]*")
 
 
@@ -256,6 +259,17 @@ def count_runs(command: str, tool: str) -> int:
     """Return how many times a command runs a program, counted as by ``runs_program``."""
     name, *rest = tool.split() or [""]
     return sum(_is_run(words, name, rest) for words, _ in _simple_commands(command))
+
+
+def told_runs(command: str, tool: str) -> str:
+    """Return a command as a list shows it: if it is long, only those of its simple commands that run a program."""
+    text = without_heredocs(command).replace("\\\n", " ").strip()
+    if len(text) <= MAX_TOLD_CHARACTERS:
+        return text
+    plain = _QUOTED.sub(lambda quoted: "'" * len(quoted[0]), text)
+    ends = [(0, 0), *(end.span() for end in _ENDS.finditer(plain)), (len(text), len(text))]
+    parts = (_run_by(text[start:stop]).strip() for (_, start), (stop, _) in pairwise(ends))
+    return " … ".join(dict.fromkeys(part for part in parts if runs_program(part, tool))) or text
 
 
 def _is_run(words: list[str], name: str, rest: list[str]) -> bool:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -250,6 +251,16 @@ def test_an_answer_without_hits_says_where_and_what_is_not_read_yet(filled: Stor
     assert ask("--project", "harbor") == "Nothing found in harbor; without --project, everything is searched."
     (folder / "11111111-0000-4000-8000-000000000001.jsonl").write_text("{}\n")
     assert ask() == "Nothing found. 1 transcript is not read yet."
+
+
+@pytest.mark.parametrize("question", ["cedar masts", '"mast is cedar"'])
+def test_a_search_that_finds_nothing_says_that_a_memory_does(filled: Store, run: Run, question: str) -> None:
+    run("save", "The mast is cedar.", "--project", "harbor")
+    hint = f"A memory contains these words: engram recall {shlex.quote(question)}"
+
+    assert hint in run("search", question, code=1).output
+    assert hint not in run("search", question, "--project", "lantern", code=1).output
+    assert "A memory" not in run("search", "integer arithmetic").output
 
 
 def test_a_quotation_mark_that_is_not_closed_is_mentioned(filled: Store, run: Run) -> None:

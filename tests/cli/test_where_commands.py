@@ -557,6 +557,18 @@ def test_how_shows_the_commands_that_passed_newest_first_each_once(at_work: Work
     assert len(run("how", "docker", "--limit", "1").stdout.split("exit ")) == 2
 
 
+def test_how_shows_of_a_long_command_only_what_ran_the_tool_and_each_such_part_once(at_work: Workshop) -> None:
+    build = "docker build -t harbor --label 'mast && sail' ."
+    check = " && echo 'a line of the report that nobody asks for; it is long' && make report && cat report.txt | head"
+    at_work.work("feat/x", "Build it", bash(f"cd harbour && {build}{check}"), bash(f"cd pier\n{build}{check}"))
+
+    lines = run("how", "docker").stdout.splitlines()
+
+    assert lines[0] == build
+    assert lines[1].endswith("· exit 0, 2 times")
+    assert not any("report" in line for line in lines)
+
+
 def test_how_gives_each_command_its_own_time(at_work: Workshop) -> None:
     began_ms = at_work.clock.now_ms() // 1000 * 1000 + 60_000
     at_work.work("feat/x", "Build it", bash("docker build ."), bash("docker push harbor"), pace=600)
