@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -12,13 +13,13 @@ from engram.cli.output import print_json, say
 from engram.cli.results import MAX_RESULTS, hit_result, pause_note, print_results
 from engram.cli.workspace import Workspace, advise, find_project, pass_workspace, vault_note
 from engram.errors import BadRequest
-from engram.models.search.fulltext import search_memories
+from engram.models.engine.transaction import Store
 from engram.models.shown.usage import count_without_vector
 from engram.paths import current_folder
 from engram.search.hit_lines import doubt_about
 from engram.search.hits import MAX_HITS, later_word
+from engram.settings import Settings
 from engram.system.clock import impossible_day
-from engram.text.words import terms_of
 from engram.transcripts.git_files import read_branch
 from engram.trust.display import as_arguments, number_of, visible
 from engram.vaults import own_vault
@@ -123,14 +124,13 @@ def _run(
             limit=limit or workspace.settings.recall_limit,
             project_id=None if place is None else place.id,
             branch=read_branch(current_folder()),
-            max_hits=limit,
+            max_hits=limit or MAX_HITS,
         )
         with_worker = not set(workspace.flags) - _FLAGS_OF_WORKER
         answer = ask_memory(store, workspace.settings, request, with_worker=with_worker)
-        in_memory = operation is Operation.SEARCH and bool(answer.not_found or not answer.hits)
-        in_memory = in_memory and bool(
-            search_memories(store, [tuple(terms_of(query))], 1, project_id=request.project_id)
-        )
+        in_memory = operation is Operation.SEARCH and (answer.not_found or not answer.hits)
+        in_memory = in_memory and _is_in_memory(store, query, request.project_id)
+        elsewhere = "" if as_json or project else _only_elsewhere(store, workspace.settings, answer)
         unread = 0
         if not answer.hits and not as_json and own_vault(workspace.places) is None:
             from engram.reports.health import count_unread  # an answer with hits does not need it
@@ -148,6 +148,8 @@ def _run(
             }
         )
     else:
+        if elsewhere:
+            say(elsewhere)
         _print(query, answer, limit=limit, is_verbose=verbose or explain, with_parts=explain)
         if not answer.hits:
             of_project = (
@@ -170,6 +172,24 @@ def _run(
         if project is None and (elsewhere := vault_note(workspace.settings, current_folder())):
             say(f"({elsewhere})", err=True)
     end_answer(is_known=bool(answer.hits))
+
+
+def _is_in_memory(store: Store, query: str, project_id: int | None) -> bool:
+    from engram.models.search.fulltext import search_memories  # for a search without a hit
+    from engram.text.words import terms_of
+
+    return bool(search_memories(store, [tuple(terms_of(query))], 1, project_id=project_id))
+
+
+def _only_elsewhere(store: Store, settings: Settings, answer: RecallResponse) -> str:
+    """Return a sentence for the head of an answer that contains nothing of this folder's project; otherwise ""."""
+    named = {hit.project for hit in answer.hits}
+    if not named or os.path.basename(current_folder()) in named:
+        return ""
+    from engram.ingest.session_project import scope_of_folder  # loads in 40 ms; few answers need it
+
+    own = scope_of_folder(store, settings, current_folder()).project
+    return "" if own is None or own.name in named else f"Nothing found in {visible(own.name)}; in other projects:"
 
 
 def _print(query: str, answer: RecallResponse, *, limit: int | None, is_verbose: bool, with_parts: bool) -> None:

@@ -77,6 +77,8 @@ class Result:
     resume: str = ""
     #: Printed with ``-v`` only.
     details: Sequence[str] = ()
+    #: Who contradicted it later, printed above its outcome.
+    followed: str = ""
 
 
 def print_results(results: Sequence[Result], *, is_verbose: bool = False) -> None:
@@ -174,6 +176,7 @@ def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> R
         remarks=remarks,
         text=text,
         outcome=hit.outcome,
+        followed=f"(then {hit.followed})" if hit.followed else "",
         id=hit.id if has_id else _place_of_note(hit) if hit.kind == "note" else "",
         resume=resume,
         details=[
@@ -339,8 +342,7 @@ def _is_only_prompt(hit: PublicHit) -> bool:
 
 def _title_and_text(hit: PublicHit, about: Sequence[str]) -> tuple[str, str]:
     """Return the title of a hit, and its text without what the title already says."""
-    followed = f"(then {hit.followed})" if hit.followed else ""
-    text = "\n".join(part for part in (hit.text.strip(), followed) if part)
+    text = hit.text.strip()
     if hit.kind == "note":
         heading, _, rest = text.partition("\n")
         return (heading.lstrip("# ") or hit.id, rest or heading) if rest.strip() else (hit.id, text)
@@ -367,19 +369,23 @@ def _print_result(begin: str, result: Result, max_lines: int | None, *, is_verbo
     if result.remarks:
         print_lines(f"! {', '.join(result.remarks)}", indent=_INDENT, fg="yellow")
     outcome = f"→ {result.outcome}" if result.outcome and max_lines != MAX_OTHER_LINES else ""
-    for_outcome = (max_lines or 0) // 3 if outcome else 0
-    if result.text.strip():
-        outcome_lines = len(list(_wrapped(outcome, paragraph_width() - len(_INDENT))))
-        room = None if max_lines is None else max_lines - min(for_outcome, outcome_lines)
-        print_lines(result.text, indent=_INDENT, max_lines=room)
-    if outcome:
-        print_lines(outcome, indent=_INDENT, max_lines=for_outcome or None)
+    _print_texts([text for text in (result.text.strip("\n"), result.followed, outcome) if text.strip()], max_lines)
     last = "  ".join(part for part in (result.id, result.resume) if part)
     if last:
         say_lines(_plain(last), indent=_INDENT, dim=True)
     for detail in result.details if is_verbose else ():
         if detail:
             click.secho(_INDENT + _plain(detail), dim=True)
+
+
+def _print_texts(texts: Sequence[str], max_lines: int | None) -> None:
+    """Print the texts of a result. Each after the first gets a third of the lines, and those that are left."""
+    third, left = -(-(max_lines or 0) // 3), max_lines
+    sizes = [len(list(_wrapped(text, paragraph_width() - len(_INDENT)))) for text in texts]
+    for place, text in enumerate(texts):
+        room = None if left is None else left - sum(min(size, third) for size in sizes[place + 1 :])
+        printed = print_lines(text, indent=_INDENT, max_lines=room)
+        left = None if left is None else left - printed
 
 
 def _fits(begin: str, title: str, about: Sequence[str]) -> bool:

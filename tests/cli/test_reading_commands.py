@@ -253,6 +253,27 @@ def test_an_answer_without_hits_says_where_and_what_is_not_read_yet(filled: Stor
     assert ask() == "Nothing found. 1 transcript is not read yet."
 
 
+def test_an_answer_from_other_projects_alone_says_so_in_a_known_project(
+    filled: Store, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "boats").mkdir()
+    monkeypatch.chdir(tmp_path / "boats")
+    saved = json.loads(run("save", "The mast is cedar, says pnpm.", "--json").stdout)
+
+    assert "other projects" not in run("recall", "pnpm").stdout
+    run("forget", saved["id"], "--yes")
+    assert run("recall", "pnpm").stdout.startswith("Nothing found in boats; in other projects:\n")
+    assert "other projects" not in run("recall", "pnpm", "--project", "harbor").stdout
+    monkeypatch.chdir(tmp_path)
+    assert "other projects" not in run("recall", "pnpm").stdout
+
+
+def test_an_answer_shows_the_sentences_that_answer_without_a_limit_too(filled: Store, run_json: RunJson) -> None:
+    question = "why is the VAT too low"
+
+    assert run_json("recall", question)["hits"][0] == run_json("recall", question, "--limit", "5")["hits"][0]
+
+
 @pytest.mark.parametrize("question", ["cedar masts", '"mast is cedar"'])
 def test_a_search_that_finds_nothing_says_that_a_memory_does(filled: Store, run: Run, question: str) -> None:
     run("save", "The mast is cedar.", "--project", "harbor")

@@ -117,6 +117,22 @@ def test_the_first_result_gets_the_most_lines_and_says_what_came_of_it(capsys: p
     assert not any("→" in line for line in lines[second:])
 
 
+def test_what_contradicted_a_long_text_is_shown_and_an_outcome_gets_the_lines_that_a_short_text_leaves(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    later = "the user: “no, pine”"
+    long = replace(HIT, text="One line of the log.\n" * 30, followed=later, outcome="It held. " * 90)
+    short = replace(HIT, outcome="It held. " * 90)
+
+    shown = printed(capsys, hit_result(long), hit_result(long))
+    of_short = printed(capsys, hit_result(short))
+
+    assert [line for line in shown if "pine" in line] == [f"   (then {later})"] * 2
+    assert sum("It held." in line for line in shown) == 3
+    assert sum("It held." in line for line in of_short) == MAX_FIRST_LINES - 1
+    assert len(of_short) <= 12
+
+
 def test_a_session_is_resumed_once(capsys: pytest.CaptureFixture[str]) -> None:
     other = replace(HIT, id="q_0123456789ab2", origin=Origin(resume="claude --resume s-2"))
 

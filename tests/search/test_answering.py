@@ -126,6 +126,40 @@ def test_the_answer_is_shown_where_only_the_step_before_it_was_found() -> None:
     assert shown("where does the harbour bell keep the list of boats", said[:2], step) == step
 
 
+def test_a_sentence_with_the_words_of_the_question_is_shown_where_the_one_after_it_was_found() -> None:
+    cause = "Renaming the bell as planned would silence the old tower of the lighthouse in every harbour."
+    repair = "Fix: both names move into the tower file as part of the second step."
+    said = turn((Role.USER, "Go on."), (Role.ASSISTANT, f"{cause} {repair}"))
+
+    assert shown("why did renaming the bell silence the lighthouse", said, repair) == f"{cause} {repair}"
+    assert shown("what is part of the second step of both names", said, repair) == repair
+
+
+@pytest.mark.parametrize("empty", ["Good catch.", "Test passes.", "Here's a summary of the changes:"])
+def test_a_message_that_says_nothing_is_no_answer_for_which_the_words_of_the_user_are_cut(empty: str) -> None:
+    asked = "The bell counts every boat twice. " * 8 + "It rings with no indication why."
+    said = turn((Role.USER, asked), (Role.ASSISTANT, empty))
+
+    assert shown("why does the bell ring", said, asked, empty) == asked
+
+
+def test_the_words_of_the_user_end_with_a_sentence_where_one_fits() -> None:
+    asked = "The bell rings when a boat comes in. " + "It-also-rings-at-noon-and-at-night-without-a-reason " * 4
+    said = turn((Role.USER, asked), (Role.ASSISTANT, CAUSE))
+
+    assert shown("why does the bell ring when a boat comes in", said, asked, CAUSE).startswith(
+        "The bell rings when a boat comes in.\n"
+    )
+
+
+def test_a_list_of_sources_is_no_answer_unless_a_page_is_asked_for() -> None:
+    sources = "Sources:\n- [How a bell is hung](https://example.org/bell)"
+    said = turn((Role.ASSISTANT, CAUSE), (Role.ASSISTANT, sources))
+
+    assert shown("why does the bell count every boat", said, CAUSE, sources) == CAUSE
+    assert "https://example.org/bell" in shown("which page shows how a bell is hung", said, CAUSE, sources)
+
+
 def test_a_pasted_log_does_not_push_the_answer_off_the_screen() -> None:
     log = "\n".join(f"bell_tower_test.go:{line}: counter of boats at the quay is {line}" for line in range(40))
     said = turn((Role.USER, log), (Role.ASSISTANT, CAUSE))

@@ -7,8 +7,9 @@ question asks why, a repair if it asks how something was solved, or a name if it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from engram.models.engine.transaction import Reader
 from engram.models.sessions.passage_rows import find_quotation, passage_places, places_of
@@ -68,15 +69,14 @@ def answering(said: Sequence[TextBlock], parts: Sequence[Part], wanted: Wanted) 
     """Return the parts of a turn to show: those that the search found, extended, and the answer if they lack it."""
     blocks = _within(said)
     places = [_place_of(part, blocks) for part in parts]
-    found = {part.uuid for part in parts}
-    best = max(_forms_in(blocks, found, wanted), key=lambda run: run.worth, default=None)
-    is_answered = any(part.role not in _USERS for part in parts) or best is not None
+    best = _best_run(blocks, parts, wanted)
+    is_answered = best is not None or any(map(partial(_says_anything, wanted=wanted), parts))
     shares = [wanted.coverage.share(wanted.coverage.stems_in(part.text)) for part in parts]
     # The user's words come last, because they are the question.
     order = sorted(range(len(parts)), key=lambda number: (parts[number].role in _USERS, -shares[number]))
     shown: dict[tuple[int, int], Part] = {}
     left = MAX_WORDS
-    if best is not None and best.worth >= max((_worth_of(part, wanted) for part in parts), default=0.0) + MIN_GAIN:
+    if best is not None:
         block = blocks[best.block]
         text = _continued(block.text, best.start, best.stop, wanted, MAX_PART_WORDS)
         shown[best.block, best.start] = Part(block.uuid, block.role, text)
@@ -87,7 +87,7 @@ def answering(said: Sequence[TextBlock], parts: Sequence[Part], wanted: Wanted) 
             continue
         known = [stems(topic_words(other.text)) for other in shown.values()]
         if part.role in _USERS and is_answered:
-            text = cut_at_word(excerpt(part.text, wanted.coverage, MAX_ASKED_WORDS), MAX_ASKED_CHARACTERS)
+            text = _asked_in(part.text, wanted.coverage)
         elif place is None:
             text = part.text
         else:
@@ -98,6 +98,7 @@ def answering(said: Sequence[TextBlock], parts: Sequence[Part], wanted: Wanted) 
             left -= len(text.split())
     if not any(part.role not in _USERS for part in shown.values()):
         # The search found only the question, or what the assistant said before it investigated.
+        found = {part.uuid for part in parts}
         run = max(_runs_in(blocks, found, wanted), key=lambda run: run.worth, default=None)
         if run is not None:
             text = _continued(blocks[run.block].text, run.start, run.stop, wanted, MAX_PART_WORDS)
@@ -136,16 +137,40 @@ class _Run:
     worth: float
 
 
-def _forms_in(blocks: Sequence[TextBlock], found: set[str], wanted: Wanted) -> Iterator[_Run]:
-    """Yield the assistant's sentences of the form that the question asks for, with their worth."""
-    if wanted.form is not None:
-        yield from _runs_in(blocks, found, wanted, with_form=True)
+def _best_run(blocks: Sequence[TextBlock], parts: Sequence[Part], wanted: Wanted) -> _Run | None:
+    """Return the assistant's sentences that answer better than the parts; None if there are none.
+
+    They have the form that the question asks for, or most of its words, which no part has.
+    """
+    found = {part.uuid for part in parts}
+    best = max(_runs_in(blocks, found, wanted, wanted.is_given_in), key=lambda run: run.worth, default=None)
+    if best is not None and best.worth >= max((_worth_of(part, wanted) for part in parts), default=0.0) + MIN_GAIN:
+        return best
+    if any(part.role not in _USERS and wanted.is_about(part.text) for part in parts):
+        return None
+    return max(_runs_in(blocks, found, wanted, wanted.is_about), key=lambda run: run.worth, default=None)
+
+
+def _says_anything(part: Part, wanted: Wanted) -> bool:
+    """Return True if a part is the assistant's, and more than an announcement or a phrase such as "Good catch."."""
+    return part.role not in _USERS and bool(_told_in(part.text, wanted))
+
+
+def _asked_in(text: str, coverage: Coverage) -> str:
+    """Return the user's words that cover most of the question: whole sentences, unless even one is too long."""
+    asked = excerpt(text, coverage, MAX_ASKED_WORDS)
+    ends = [stop for _, stop in sentence_spans(asked) if stop <= MAX_ASKED_CHARACTERS]
+    return asked[: ends[-1]] if ends else cut_at_word(asked, MAX_ASKED_CHARACTERS)
 
 
 def _runs_in(
-    blocks: Sequence[TextBlock], found: set[str], wanted: Wanted, *, with_form: bool = False
+    blocks: Sequence[TextBlock], found: set[str], wanted: Wanted, may_be: Callable[[str], bool] = bool
 ) -> Iterator[_Run]:
-    """Yield the assistant's sentences that say something about the question's subject, with their worth."""
+    """Yield the assistant's sentences that say something about the question's subject, with their worth.
+
+    Args:
+        may_be: returns True for a sentence that may be yielded.
+    """
     last = max((number for number, block in enumerate(blocks) if block.role is Role.ASSISTANT), default=-1)
     for number, block in enumerate(blocks):
         if block.role is not Role.ASSISTANT:
@@ -154,7 +179,7 @@ def _runs_in(
         gain = (FOUND if block.uuid in found else 0.0) + (LAST if number == last else 0.0)
         for place, unit in enumerate(units):
             text = unit.of(block.text)
-            if unit.is_heading or (with_form and not wanted.is_given_in(text)):
+            if unit.is_heading or not may_be(text):
                 continue
             if len(stems(topic_words(text)) - wanted.stems) < MIN_NEW_WORDS:
                 continue
@@ -339,8 +364,8 @@ def answered(store: Reader, found: Sequence[Hit], wanted: Wanted) -> tuple[list[
     for hit in found[:MAX_TURNS]:
         turn = turns.get(hit.turn_id or 0)
         if turn is None or hit.turn_id in taken:
-            if hit.id not in worth:
-                changed.append(hit)
+            if hit.id not in worth and (told := _without_idle(hit, wanted)) is not None:
+                changed.append(told)
             continue
         taken.add(hit.turn_id)
         parts = answering(turn.said, hit.parts_of_turn, wanted)
@@ -360,6 +385,24 @@ def answered(store: Reader, found: Sequence[Hit], wanted: Wanted) -> tuple[list[
         changed.append(shown)
     order = sorted(range(len(changed)), key=lambda n: STEP * n - WORTH * worth.get(changed[n].id, 0.0))
     return [*(changed[n] for n in order), *found[MAX_TURNS:]], worth
+
+
+def _without_idle(hit: Hit, wanted: Wanted) -> Hit | None:
+    """Return another hit of a turn without idle sentences and long words of the user; None if nothing is left."""
+    if not hit.parts_of_turn:
+        return hit
+    parts = [
+        replace(part, text=text)
+        for part in hit.parts_of_turn
+        if (text := _asked_in(part.text, wanted.coverage) if part.role in _USERS else _told_in(part.text, wanted))
+    ]
+    if not parts:
+        return None
+    return replace(hit, text=text_of_parts(parts), role=role_of_parts(parts), parts_of_turn=tuple(parts))
+
+
+def _told_in(text: str, wanted: Wanted) -> str:
+    return _joined(text, [unit for unit in _units_of(text, wanted) if not unit.is_idle])
 
 
 def _is_passage_shown(hit: Hit, parts: Sequence[Part]) -> bool:

@@ -62,12 +62,18 @@ _ENDS_ANNOUNCED = lazy_regex(
     r"(?:…|\.{3}|:)(?:(?!…|\.{3}|:)\W)*+$|\bto (?:check|confirm|ensure|make sure|see|verify)\b", re.IGNORECASE
 )
 MAX_DOING_WORDS = 6
+#: A sentence is about a question's subject if it contains this share of its words.
+MIN_ABOUT_SHARE = 0.6
 #: A sentence that says nothing about its subject, such as "All tests pass."
 _IS_FILLER = lazy_regex(
     r"\W*+(?:done|fixed|committed|pushed|good|excellent|ok(?:ay)?|good (?:catch|point|question|idea)|great|perfect|"
-    r"you['’]re (?:absolutely )?right|all (?:\d++ )?(?:tests?|checks|clean|green|good)\b.{0,30}|(?:that )?makes sense|"
-    r"summary|sources?|changes made)\W*+"
+    r"you['’]re (?:absolutely )?right|(?:the )?tests? pass(?:es|ed)?|"
+    r"all (?:\d++ )?(?:tests?|checks|clean|green|good)\b.{0,30}|(?:that )?makes sense|"
+    r"(?:here['’]s a )?(?:fix )?summary(?: of (?:the|what|my|all) .{0,20})?|sources?|(?:what )?changed|"
+    r"changes made)\W*+"
 )
+#: A line that is only a link, as in a list of sources.
+_IS_LINK = lazy_regex(r"[\s>*+•-]*+(?:\[[^\]\n]*+\]\([^)\s]*+\)|https?://\S++)\W*+")
 #: A list marker, and a heading.
 MARKER = lazy_regex(r"\s*+(?:[-*+•>]|\d{1,3}[.)]|#{1,6})\s*+")
 HEADING = lazy_regex(r"\s*+(?:#{1,6}\s|\*\*[^*]{2,80}\*\*:?\s*+$)")
@@ -104,7 +110,11 @@ class Wanted:
             # "All tests pass." is an answer if the question is whether they do.
             said = stems(word for word in topic_words(sentence) if not word.isdigit())
             return self.form is not None or self.asks_name or not said or not said <= self.stems
-        return is_announcement(sentence)
+        return is_announcement(sentence) or (not self.asks_name and _IS_LINK.fullmatch(sentence) is not None)
+
+    def is_about(self, text: str) -> bool:
+        """Return True if a text contains most of the question's words, weighted by rarity."""
+        return self.coverage.share(self.coverage.stems_in(text)) >= MIN_ABOUT_SHARE
 
 
 def is_announcement(sentence: str) -> bool:
