@@ -464,8 +464,8 @@ PARENTHESIS = lazy_regex(r"\([^()]{0,300}\)")
 #: Headings of a list of rules.
 RULES_HEADING = any_case(
     r"\b(?:rules?|conventions?|preferences?|guidelines?|standards?|habits?|polic(?:y|ies)|always|never|from now on|"
-    r"going "
-    r"forward|remember|in (?:the )?future|principles|code style|workflow|how we work|regeln|reglas)\b|ルール|規約"
+    r"going forward|remember|in (?:the )?future|principles|code style|workflow|how we work|regeln|r[eè]gles|reglas|"
+    r"regole|regras|regels|zasady|правила)\b|ルール|規約|规则|规范|규칙"
 )
 OPTIONS_HEADING = any_case(
     r"\b(?:options?|either|which|choose|pick|alternatives?|should (?:we|i)|what about|decide|proposals?|suggestions?|"

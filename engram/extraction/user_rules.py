@@ -400,7 +400,7 @@ def _refusal(sentence: str, statement: Statement, after: str) -> RuleRefusal | N
         return RuleRefusal.UNSURE
     if languages.PERHAPS.match(sentence) or words.REPORTS.search(sentence) or words.EXAMPLE.search(sentence):
         return RuleRefusal.UNSURE
-    if words.DANGLING.search(sentence) or LEFT_OUT in sentence:
+    if words.DANGLING.search(sentence) or LEFT_OUT in sentence or sentence.endswith((":", "：")):
         return RuleRefusal.DANGLING
     ends = (withdrawals.OVER, withdrawals.RULE_OVER, withdrawals.ALLOWED_AGAIN, withdrawals.DISMISSES)
     if any(over.search(sentence) for over in ends) or ended_in(sentence):

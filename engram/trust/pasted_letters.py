@@ -133,8 +133,9 @@ _LABEL = lazy_regex(
     r"staging"
 )
 _COMMENTED = lazy_regex(
-    r"(?i)\s*[*_]{0,2}@?[\w.-]+(?: [\w.-]+)?[*_]{0,2}\s+(?:\(\w+\)\s+)?(?:commented|opened this|left a "
-    r"comment|added a comment|requested changes|replied|reviewed|wrote|reported|created)\b(?:[^.!?]|\.(?=\w)){0,60}$"
+    r"(?i)\s*(?!(?:you|we|i|it|they|this|that)\b)[*_]{0,2}@?[\w.-]+(?: [\w.-]+)?[*_]{0,2}\s+(?:\(\w+\)\s+)?(?:"
+    r"(?:commented|opened this|left a comment|added a comment|requested changes)\b|(?:replied|reviewed|wrote|reported|"
+    r"created)\b(?=\W*$| (?:on|in|at|to|this|an issue|yesterday|today|last|\d)\b))(?:[^.!?]|\.(?=\w)){0,60}$"
 )
 _MONTH = (
     r"jan|ene|gen|feb|f[ée]v|m[aä]r|apr|abr|avr|ma[iyjg]|jun|juin|giu|jul|juil|lug|aug|ago|ao[uû]t|sep|set|o[ck]t|out|"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from engram.system.lazy_regex import lazy_regex
+from engram.trust.relayed import ends_relaying
 
 #: Elements of web pages. They indicate that a person pasted code or is asking about it.
 _MARKUP = frozenset(
@@ -211,7 +212,7 @@ _LEAD_IN_FARTHER = lazy_regex(
 )
 #: A separate line that names the origin of a text: "a colleague sent me this".
 _HANDED_ON = lazy_regex(
-    r"(?i)[^\n]{0,80}\b(?:(?:this|that|it|these) (?:is|comes?|was|are) (?:taken |copied |quoted )?from|"
+    r"(?i)^[^\n]{0,80}\b(?:(?:this|that|it|these) (?:is|comes?|was|are) (?:taken |copied |quoted )?from|"
     r"(?:copied|pasted|got|took|have) (?:this|it|that|these) (?:\w+ )?from|"
     r"(?:sent|gave|forwarded|wrote|posted|mailed) (?:(?:me|us|to me|to us) )?(?:this|the following|that)(?: \w+)?"
     r"(?:[.:]?|,[^\n?]{0,60}\?)$|(?:das|dies) (?:ist|stammt|kommt|steht) (?:aus|von|im|in)|"
@@ -232,10 +233,10 @@ _FIRST_PERSON = lazy_regex(
 
 def introduces(line: str) -> bool:
     """Return True if a line announces somebody else's text, such as "here is the output:" or "the README says:"."""
-    if _LEAD_IN.search(line) and not _PURPOSE.search(line):
+    if (_LEAD_IN.search(line) and not _PURPOSE.search(line)) or ends_relaying(line):
         return True
-    elsewhere = _LEAD_IN_ELSEWHERE.search(line) or _LEAD_IN_FARTHER.search(line) or _HANDED_ON.match(line)
-    return bool(elsewhere) and not _OWN_WISHES.search(line)
+    lead_ins = (_LEAD_IN_ELSEWHERE, _LEAD_IN_FARTHER, _HANDED_ON)
+    return any(form.search(line) for form in lead_ins) and not _OWN_WISHES.search(line)
 
 
 def end_of_request(line: str) -> int:

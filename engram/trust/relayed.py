@@ -60,7 +60,7 @@ _RELAYED = lazy_regex(
     rf"(?<=\bper )|(?<=\bsee )|(?<=\bby )|(?<=\bfrom )|(?<=\bfollow )|(?<=\band ))[^\W\d_]+)['’]s{_RULES}"
 )
 _SAYERS = (
-    r"readme|wiki|confluence|jira|doku\w*|handbuch|anleitung|richtlinie\w*|ticket|e-?mail|vertrag|chef\w*|kolleg\w+|"
+    r"chatgpt|copilot|gemini|claude|cursor|readme|wiki|confluence|jira|doku\w*|handbuch|anleitung|richtlinie\w*|ticket|e-?mail|vertrag|chef\w*|kolleg\w+|"
     r"kund\w+|team|linter|compiler|meldung|banner|doc|documentation|guide|manuel|wiki|chef|patron|collègues?|clients?|"
     r"équipe|message|règlement|documentación|guía|manual|jef[ea]|compañer[oa]s?|colegas?|clientes?|equipo|mensaje|"
     r"cartel|documentazione|guida|manuale|capo|collega|colleghi|clienti?|messaggio|documentação|guia|chefe|equipe|"
@@ -71,8 +71,9 @@ _RELAYED_ELSEWHERE = lazy_regex(
     rf"(?i)\b(?:{_SAYERS})\b\s+(?:[\w'’-]+\s+){{0,3}}?(?:(?:hat|haben)\s+(?:[\w'’-]+\s+){{0,3}}?(?:gesagt|geschrieben|"
     r"gemeint|empfohlen|verlangt|gebeten|geschickt)|sag(?:t|te|ten)|schreib(?:t|en)|schrieb(?:en)?|steht|stand|"
     r"heißt es|meint|meinte|empfiehlt|verlangt|fordert|behauptet|(?:a |ont |m['’]a )?(?:dit|écrit|écrivent|disent|"
-    r"demandé?e?|recommande|exige|conseille)|(?:ha |han )?(?:dice|dicen|dijo|dicho|escribió|escrito|escribe|pide|pidió|"
-    r"recomienda|exige|pone)|(?:ha |hanno )?(?:dice|dicono|detto|scritto|scrive|chiede|chiesto|raccomanda|consiglia)|"
+    r"demandé?e?|recommande|exige|conseille|répondu?)|(?:ha |han )?(?:dice|dicen|dijo|dicho|escribió|escrito|escribe|"
+    r"pide|pidió|recomienda|exige|pone)|(?:ha |hanno )?(?:dice|dicono|detto|scritto|scrive|chiede|chiesto|raccomanda|"
+    r"consiglia|risposto)|"
     r"(?:diz|dizem|disse|escreveu|escreve|pede|pediu|recomenda|exige|mandou))\b|\b(?:laut|gemäß)\s+(?!(?:mir|uns|und|"
     r"unsere\w*|meine\w*)\b)\w|\b(?:selon|d['’]après)\s+(?!(?:moi|nous|nos|notre|mes|mon|ma)\b)\w|\bsegún\s+(?!(?:yo|"
     r"nosotros|nuestr\w*|mis?|tú)\b)\w|"
@@ -124,6 +125,15 @@ _REFERS = lazy_regex(
 _REPEATS = lazy_regex(
     r"(?i)\s*,|[:\"“„«‘–—]|\s['-]|\b(?:that|never|always|must|should|don['’]t|from now on|no longer)\b"
 )
+#: What may stand between the verb of saying and the words, and how a line refers to words that don't follow.
+_POINTS_ON = lazy_regex(
+    r"(?i)(?:\s+(?:this|that|the following|(?:to )?(?:me|us)|das|dies|folgendes|mir|uns|ça|ceci|cela|esto|nos|questo|"
+    r"isso|isto|dit|mij|ons)){0,2}[\s:：.…]*$"
+)
+_AS_SAID = lazy_regex(
+    r"(?i)(?<!\w)(?:as|like|if|when|once|unless|wie|was|wenn|comme|ce que|como|lo que|come|quello che|o que|zoals|wat)"
+    r"(?!\w)"
+)
 
 
 def relayed_in(text: str, at: int, cut: int) -> tuple[int, int] | None:
@@ -143,6 +153,17 @@ def relayed_in(text: str, at: int, cut: int) -> tuple[int, int] | None:
         relayed = _RELAYED.search(text, relayed.end(), cut)
     relayed = relayed or _RELAYED_ELSEWHERE.search(text, at, cut) or _RELAYED_FARTHER.search(text, at, cut)
     return (relayed.start(), len(text)) if relayed else None
+
+
+def ends_relaying(line: str) -> bool:
+    """Return True if a line ends with a verb of saying, so that the words themselves follow: "copilot suggested"."""
+    if _AS_SAID.search(line) or _SELF.search(line):
+        return False
+    line = _POINTS_ON.sub("", line)
+    forms = (_RELAYED, _RELAYED_ELSEWHERE, _RELAYED_FARTHER, _RELAYED_VERB_FIRST)
+    return any(
+        said.end() == len(line) and not _refers(line, 0, said.start()) for form in forms for said in form.finditer(line)
+    )
 
 
 def _refers(text: str, at: int, end: int) -> bool:

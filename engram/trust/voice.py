@@ -80,8 +80,15 @@ _SENT = lazy_regex(r"(?i)\s*\[(?:[^\]\n]{0,80}\bsent to claude\b|review comment 
 #: A line of values between separators, and the minimum number of such lines that form a table.
 _VALUES = lazy_regex(r"\s*[^\s,;\t][^,;\t\n]*(?:[,;\t][^\s,;\t][^,;\t\n]*)+\s*$")
 _TABLE_ROWS = 3
+#: The space between two columns; a line with two of them is a row of a table that a program printed.
+_GAP = lazy_regex(r"(?<=[^\s.!?:;,]) {2,}(?=\S)")
 _HEADING = lazy_regex(r"#{1,6} \S|[=-]{3,}\s*$|\s{0,6}(?:[-*+]\s+|\d+[.)]\s+)?\*\*[^*\n]{2,80}\*\*")
 _SENTENCE_END = lazy_regex(r"(?<=[.!?])\s+(?=[A-Z\"'“(])")
+#: The end of a statement or question, a beginning that is not a list's, and what is behind a word and a full stop.
+_STATED = lazy_regex(r"[.!…:][\"'”»)]*\s*$")
+_ASKED = lazy_regex(r"[?,;]\s*$")
+_SENTENCE_BEGINS = lazy_regex(r"\W{0,3}[^\W\d_](?:[^\n]*\s){2}")
+_BEHIND_STOP = lazy_regex(r"(?<=[^\W\d_]{3}[.!?])\s+")
 #: A quotation on one line; most kinds extend to the end of the line if they aren't closed.
 _QUOTATION = lazy_regex(
     r"\"[^\"\n]*(?:\"|$)|„[^“”\n]*(?:[“”]|$)|“[^”\n]*(?:”|$)|«[^»\n]*(?:»|$)|»[^«»\n]*«|[「『][^」』\n]*(?:[」』]|$)|"
@@ -226,7 +233,9 @@ def _judge_lines(lines: list[str]) -> list[bool]:
     typed = [True] * len(lines)
     ends = _Ends(_tag_ends(lines), _changed_ends(lines))
     headings = [n for n, line in enumerate(lines) if _HEADING.match(line)]
-    document = headings[0] if len(headings) > 1 or (headings and len(lines) - headings[0] > 8) else len(lines)
+    document = next(
+        (n for n in headings if len(headings) > 1 or len(lines) - n > (1 if lines[n][:2] == "##" else 8)), len(lines)
+    )
     at = 0
     while at < len(lines):
         stop = document if at < document else len(lines)
@@ -243,8 +252,36 @@ def _judge_lines(lines: list[str]) -> list[bool]:
             at = document
     for start, stop in letter_spans(lines):
         typed[start:stop] = [False] * (stop - start)
+    _leave_out_other_styles(lines, typed)
     _close_gaps(lines, typed)
     return typed
+
+
+def _leave_out_other_styles(lines: list[str], typed: list[bool]) -> None:
+    """Treat carefully written paragraphs below a first line like a title as pasted if the user writes carelessly.
+
+    A careful writer begins sentences with capitals and ends them with full stops; the user's first or last paragraph
+    shows that they do not: "add this to the docs", "what do you think".
+    """
+    blank = [-1, *(at for at, line in enumerate(lines) if not line.strip()), len(lines)]
+    spans = [(before + 1, after) for before, after in pairwise(blank) if after - before > 1 and typed[before + 1]]
+    if len(spans) < 2 or spans[0][1] - spans[0][0] > 1 or _STATED.search(lines[spans[0][0]]):
+        return
+    first, last = lines[spans[0][0]], lines[spans[-1][0]]
+    is_careless = _begins_small(first) and len(first.split()) > 2  # "hi claude" does not show it.
+    if is_careless or (len(spans) > 2 and _begins_small(last) and not _ASKED.search(first)):
+        for start, stop in spans[1:]:
+            if _is_careful("".join(lines[start:stop])) and not begins_in_first_person(lines[start]):
+                typed[start:stop] = [False] * (stop - start)
+
+
+def _begins_small(text: str) -> bool:
+    return next((letter for letter in text if letter.isalpha()), "").islower()
+
+
+def _is_careful(paragraph: str) -> bool:
+    begins = [paragraph, *_BEHIND_STOP.split(paragraph)[1:]]
+    return bool(_STATED.search(paragraph) and _SENTENCE_BEGINS.match(paragraph)) and not any(map(_begins_small, begins))
 
 
 def _after_lead_in(lines: list[str], at: int, typed: list[bool], ends: _Ends) -> int:
@@ -322,6 +359,8 @@ def _paste_end(lines: list[str], at: int, ends: _Ends) -> int:
         return end
     if _is_code(lines, at):
         return _run_end(lines, at)
+    if len(_GAP.findall(line)) > 1:
+        return at + 1
     end = at
     while end < len(lines) and lines[end].startswith(("    ", "\t")):
         end += 1

@@ -221,6 +221,52 @@ def test_a_very_long_prompt_is_typed_at_its_ends_only() -> None:
     assert "always do" not in typed_text(f"look at this\n\n{middle}\n\nwhat now?")
 
 
+@each_case(
+    ("prompt", "typed"),
+    [
+        # The user begins small, or ends so below a title; what is written with capitals and full stops is pasted.
+        ("add this to the port's manual\n\nAlways tare first. Never tare twice.", "add this to the port's manual"),
+        ("tip of the harbour's bot\n\nAlways tare first.\n\nis it right?", "tip of the harbour's bot\n\nis it right?"),
+        ("AGENTS.md of the quay\n\nTare.\nAlways tare first.\n\ntake it over", "AGENTS.md of the quay\n\ntake it over"),
+        (
+            "der Text fürs Plakat\n\nNie wieder warten! Immer gewogen.\n\nrot, bitte",
+            "der Text fürs Plakat\n\nrot, bitte",
+        ),
+        ("welche Regel ist besser?\n\nA: Wiege immer zweimal.\nB: Wiege nie.", "welche Regel ist besser?"),
+        # What somebody said follows a line that ends with the verb, and a table is a program's.
+        ("Copilot suggested\n\nAlways tare first.", ""),
+        ("Gemini répond\n\nToujours tarer.", ""),
+        ("der Chef hat geschrieben\n\nab jetzt immer tarieren", "der"),
+        ("do as the master said\n\nalways tare first", "do as\n\nalways tare first"),
+        ("lint fails\n  12:5  error  Always tare first   tare\ntare", "lint fails\ntare"),
+        ("## Tare\n\n1. Always tare first\n2. Never tare twice", ""),
+    ],
+)
+def test_what_is_written_or_introduced_otherwise_is_not_typed(prompt: str, typed: str) -> None:
+    assert typed_text(prompt).replace(" ⋯", "").split() == typed.split()
+
+
+@each_case(
+    "prompt",
+    [
+        "fix the weighing loop\n\nI think it tares twice. Please look.",
+        "fix the scales\n\nthen tare. Always tare first. thanks",
+        "two things to do\n\n1. Tare first.\n2. Weigh it.",
+        "Fix the scales\n\nAlways tare first.",
+        "hi claude\n\nThe scales are off. Please tare them.",
+        "fix the scales, they are off.\n\nAlways tare first.",
+        "for the harbour:\n\nAlways tare first.",
+        "fix this\n\nThanks!",
+        "you created two weights\nplease drop one. always ask first",
+        "the script wrote the weights twice\nmend it",
+        "Tests reviewed, all green\nnow weigh it",
+        "Weigh it.  Then tare.  And sign.",
+    ],
+)
+def test_a_user_who_writes_in_one_way_keeps_their_voice(prompt: str) -> None:
+    assert typed_text(prompt).split() == prompt.split()
+
+
 @settings(max_examples=300, deadline=None)
 @given(
     st.lists(
