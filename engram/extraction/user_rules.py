@@ -320,7 +320,9 @@ def _beginning(sentence: str, after: str) -> str:
     everywhere = words.UNIVERSAL.match(sentence) or languages.UNIVERSAL.match(sentence)
     if everywhere and (rest := sentence[everywhere.end() :].lstrip(" ,:;–—-")):
         return _beginning(rest, after)
-    if replacement_in(sentence) or any(pattern.search(sentence) for pattern in _SURE):
+    is_team = languages.TEAM.search(sentence) and languages.LASTING.search(sentence)
+    is_new = (replaced := replacement_in(sentence)) and replaced.new
+    if is_team or is_new or any(pattern.search(sentence) for pattern in _SURE):
         return "sure"
     begins = (words.UNMISTAKABLE, languages.UNMISTAKABLE, languages.TEAM)
     return "unmistakable" if any(pattern.search(sentence) for pattern in begins) else "rule"

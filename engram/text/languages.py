@@ -132,7 +132,8 @@ def _remembered(language: Language) -> str:
     if not language.is_spaced:
         return f"{language.remember}|(?:{language.noted})"
     prohibits = rf"{_KINDLY}\s?[,:] (?:{language.denies})(?!\w)"
-    return rf"(?:{language.remember})(?:{_STATES}|{prohibits})|(?:{language.noted})\s?[:,]{_IS}\s*\w+"
+    lasts = rf",? (?:dass|que|che|dat|że|что)\b.*(?<!\w)(?:{language.lasting})(?! noch)(?!\w)"
+    return rf"(?:{language.remember})(?:{_STATES}|{_KINDLY}{lasts}|{prohibits})|(?:{language.noted})\s?[:,]{_IS}\s*\w+"
 
 
 REMEMBERS = pattern(_remembered, _ON_MEMORY)
@@ -262,7 +263,8 @@ _INFINITIVE = (
 ALWAYS_DO = any_case(
     r"^\W*(?:(?:bitte|por favor|s['’]il te plaît|per favore|alsjeblieft),? )?"
     rf"(?:(?:ab (?:jetzt|sofort)|von jetzt an|künftig|in zukunft|vanaf nu|désormais) )?(?:{_INFINITIVE})|"
-    rf"^(?:{_HERE})?请?(?:永远|绝对|千万)都?(?:不要|别|不许|不准)"
+    rf"^(?:{_HERE})?请?(?:永远|绝对|千万)都?(?:不要|别|不许|不准)|"
+    r"^(?:今後|これから)は、?(?!.{0,6}[そこ]う).{4,60}(?:[てで](?:ください|下さい)?|こと)[。！]?$"
 )
 #: A French prohibition, which has no subject before it.
 NEVER_DO = any_case(r"^\W*n(?:e |['’])(?:(?:me|nous|le|la|les|y) )?[^\W\d_]{2,20}(?:[es]|ez) (?:plus )?jamais\b")

@@ -15,7 +15,7 @@ from engram.text.words import content_words, prefixes
 
 
 class Replacement(NamedTuple):
-    """The thing that a sentence says was replaced, and its replacement, as prefixes of their words."""
+    """The thing that a sentence says was replaced, and its replacement, if any, as prefixes of their words."""
 
     name: str
     old: frozenset[str]
@@ -24,7 +24,7 @@ class Replacement(NamedTuple):
 
 #: The name of a tool or a habit: a word or two, without an article. "the files" and "the logo" are things in the code.
 _NAME = (
-    r"(?!(?:the|our|an?|one|de[rnms]|die|das|la|le|les|el|los|il|lo|gli|os?|as?|het|een|it|that|this|all|half|some|most|"
+    r"(?!(?:the|our|an?|one|de[rnms]|die|das|la|le|les|el|los|il|lo|gli|os?|as?|het|een|it|my|that|this|all|half|some|most|"
     r"parts?)\b)[\w.+#@/-]{2,40}"
 )
 _OLD = (
@@ -73,6 +73,15 @@ _MOVED = tuple(
         rf"(?:we|wij) zijn {_JUST}van {_OLD} naar {_NEW} (?:overgestapt|overgegaan){_ENDS}",
         rf"przeszliśmy {_JUST}z {_OLD} na {_NEW}{_ENDS}",
         rf"(?:мы )?{_JUST}(?:перешли|переехали|мигрировали) с {_OLD} на {_NEW}{_ENDS}",
+        # What the team left, without a word about what it uses now.
+        rf"we(?:['’]ve| have)? {_JUST}(?:dropped|ditched|abandoned|removed|got(?:ten)? rid of) {_OLD}{_ENDS}",
+        rf"(?:we(?:['’]ve| have)? {_JUST}(?:moved|switched|migrated)(?: over)? to [^,;:.?]{{2,40}}[,;.–—-]+ ?(?:so )?)?"
+        rf"{_OLD} is (?:gone|history|not used any ?more|no longer used){_ENDS}",
+        rf"wir (?:ver|be)?(?:wenden|nutzen|nehmen) {_JUST}(?:keine?n? {_OLD} mehr|(?P<left>{_NAME}) nicht mehr){_ENDS}",
+        rf"(?:on|nous) n['’e] ?utilis(?:e|ons) plus {_OLD}{_ENDS}",
+        rf"(?:ya no (?:usamos|utilizamos)|non usiamo più|(?:já )?não (?:usamos|utilizamos) mais) {_OLD}{_ENDS}",
+        rf"(?:we|wij) gebruiken {_JUST}(?:geen {_OLD} meer|(?P<left>{_NAME}) niet meer){_ENDS}",
+        rf"(?P<old>{_LATIN})\s?はもう使(?:わない|いません|っていません|ってない)\W*$",
         rf"(?P<old>{_LATIN})\s?から\s?(?P<new>{_LATIN})\s?に(?:移行|切り替え|乗り換え)(?:しました|ました|した|た)\W*$",
         rf"(?:我们)?(?:已经)?从\s?(?P<old>{_LATIN})\s?(?:切换|换|迁移|迁)(?:成|到|为)了\s?(?P<new>{_LATIN})\W*$",
     )
@@ -173,8 +182,8 @@ def replacement_in(sentence: str) -> Replacement | None:
         return None
     named = match.groupdict()
     name = (named.get("old") or named.get("left") or "").rstrip("./-")
-    old, new = _words(name), _words(named["new"])
-    return Replacement(name, old, new) if old - new and new - old else None
+    old, new = _words(name), _words(named.get("new") or "")
+    return Replacement(name, old, new) if old - new and (new - old or "new" not in named) else None
 
 
 def is_used_in(rule: str, name: str) -> bool:

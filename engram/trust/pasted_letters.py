@@ -99,7 +99,8 @@ _TICKET_KEY = lazy_regex(r"\s*\[?[A-Z][A-Z\d]{1,9}-\d{1,6}\b")
 _TICKET_FIELD = lazy_regex(
     r"\s*(?:Reporter|Reported by|Assignee|Assigned to|Story [Pp]oints|Affects [Vv]ersions?|Fix [Vv]ersions?|Sprint|"
     r"Melder|Bearbeiter|Rapporteur|Responsable|Informador|Assegnatario|Relator)\s*:?\s+\S.{0,60}$|"
-    # Minutes of a meeting.
+    # The key of a ticket, and minutes of a meeting.
+    r"\s*\[?[A-Z][A-Z\d]{1,9}-\d{1,6}\]?\s*$|"
     r"\s*(?:Attendees|Participants|Present|Teilnehmer|Anwesend|Présents|Asistentes|Participantes|Presenti|"
     r"Partecipanti|Aanwezig|Obecni|Присутствовали)\s*:\s*\S"
 )

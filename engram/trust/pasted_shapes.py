@@ -201,7 +201,7 @@ _LEAD_IN_ELSEWHERE = lazy_regex(
     r"zitat|extrait|citation|contrat|extracto|cita|contrato|trecho|excerto|estratto|brano|citazione|contratto|archivo|"
     r"fichero|salida|mensaje|correo|comentarios?|respuesta|página|texto|documento|errore|messaggio|commento|risposta|"
     r"pagina|testo|arquivo|ficheiro|erro|mensagem|comentários?|resposta)\b[^\n]{0,60}|\b(?:sagt|sagte|schreibt|schrieb|"
-    r"steht|meint|geschrieben|geschickt|gesendet|dit|écrit|envoyé|dice|dijo|escribió|escrito|pone|mandó|envió|enviado|"
+    r"steht|meint|geschrieben|geschickt|gesendet|weitergeleitet|dit|écrit|envoyé|dice|dijo|escribió|escrito|pone|mandó|envió|enviado|"
     r"scrive|scritto|detto|mandato|inviato|diz|disse|escreveu|mandou|enviou)\b[^\n]{0,40})\s?:\s*$"
 )
 #: The same in Dutch, Polish, Russian, Japanese and Chinese.
@@ -227,7 +227,7 @@ _HANDED_ON = lazy_regex(
 _FIRST_PERSON = lazy_regex(
     r"(?i)\s*(?:(?:so|now|and|but|please|ok(?:ay)?|also|und|nun|jetzt|aber|et|maintenant|y|ahora|pero|e|ora|ma|agora|"
     r"mas)[, ]+)?(?:i|i['’](?:m|d|ve|ll)|my|ich|meine?[rmns]?|je|j['’]\w+|mon|mes|moi|yo|mis?|io|mi[oa]|miei|eu|meus?|"
-    r"minhas?)\b(?!\s*[:/.)])"
+    r"minhas?|ik|mijn|creo|quiero|quisiera|penso|credo|vorrei|acho|quero)\b(?!\s*[:/.)])"
 )
 
 

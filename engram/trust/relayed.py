@@ -156,13 +156,16 @@ def relayed_in(text: str, at: int, cut: int) -> tuple[int, int] | None:
 
 
 def ends_relaying(line: str) -> bool:
-    """Return True if a line ends with a verb of saying, so that the words themselves follow: "copilot suggested"."""
+    """Return True if the words follow that a line relays: after a verb of saying ("copilot suggested") or a colon."""
     if _AS_SAID.search(line) or _SELF.search(line):
         return False
+    has_colon = line.endswith((":", "："))
     line = _POINTS_ON.sub("", line)
     forms = (_RELAYED, _RELAYED_ELSEWHERE, _RELAYED_FARTHER, _RELAYED_VERB_FIRST)
     return any(
-        said.end() == len(line) and not _refers(line, 0, said.start()) for form in forms for said in form.finditer(line)
+        (has_colon or said.end() == len(line)) and not _refers(line, 0, said.start())
+        for form in forms
+        for said in form.finditer(line)
     )
 
 

@@ -487,7 +487,17 @@ REFUSED = {
 }
 
 
-@each_case("sentence", RULES)
+#: What the team always does, what the user asks to remember of what they always want, and "from now on".
+PLAIN_ELSEWHERE = [
+    "usamos siempre yarn",
+    "usamos sempre yarn aqui",
+    "onthoud dat ik altijd tabs wil",
+    "lembre que eu sempre quero testes em jest",
+    "これからは必ず jest を使ってください",
+]
+
+
+@each_case("sentence", [*RULES, *PLAIN_ELSEWHERE])
 def test_an_unmistakable_form_is_a_rule(sentence: str) -> None:
     assert all(found.refusal is None for found in judge(sentence))
     assert rules(sentence)
@@ -716,6 +726,21 @@ def test_a_list_under_a_heading_of_rules_is_a_list_of_rules() -> None:
     prompt = "Our conventions:\n\n- Never push to main.\n- We use pnpm."
 
     assert [found.sentence for found in rules(prompt)] == ["Never push to main.", "We use pnpm."]
+
+
+@each_case(
+    ("heading", "rule"),
+    [
+        ("Regeln für dieses Projekt:", "nie direkt auf main pushen"),
+        ("Règles du projet :", "toujours utiliser pnpm"),
+        ("Reglas de este proyecto:", "usar siempre pnpm"),
+        ("Regras do projeto:", "usar sempre pnpm"),
+        ("Regole del progetto:", "usare sempre pnpm"),
+        ("Regels voor dit project:", "gebruik altijd pnpm"),
+    ],
+)
+def test_a_heading_of_rules_is_known_in_other_languages_and_is_no_rule(heading: str, rule: str) -> None:
+    assert [found.sentence for found in rules(f"{heading}\n- {rule}")] == [rule]
 
 
 def test_an_order_becomes_a_rule_when_it_was_said_before() -> None:

@@ -239,6 +239,11 @@ def test_a_very_long_prompt_is_typed_at_its_ends_only() -> None:
         ("der Chef hat geschrieben\n\nab jetzt immer tarieren", "der"),
         ("do as the master said\n\nalways tare first", "do as\n\nalways tare first"),
         ("lint fails\n  12:5  error  Always tare first   tare\ntare", "lint fails\ntare"),
+        ("Segundo a documentação do cais:\n\nSempre tare.\n\nCerto?", ""),
+        ("Weitergeleitet von unserem Hafen:\nimmer tarieren", "Weitergeleitet von unserem Hafen:"),
+        ("PORT-12\nTare\nOpened by Ola\nNever tare twice.\n\nmend it", ""),
+        ("mira este diff:\n\n- tara\n+ pesa\n\ncreo que falla", "mira este diff:\n\ncreo que falla"),
+        ("hier is de mail:\n\nAltijd wegen.\n\nik vind het goed", "hier is de mail:\n\nik vind het goed"),
         ("## Tare\n\n1. Always tare first\n2. Never tare twice", ""),
     ],
 )
