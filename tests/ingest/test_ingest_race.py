@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from growing_transcript import Content, Ingest, MakeTranscript, Transcript, Turns
 
+from engram.enums import Actor
 from engram.errors import Conflict, StoreError
+from engram.forgetting.whole_project import forget_project
 from engram.ingest import read_portion, write_portion
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store, Tx
+from engram.models.forgetting.erase_project import erase_turns
 from engram.models.open_memory import open_store
+from engram.models.projects.projects import list_projects
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.system.clock import FixedClock
+from engram.transcripts.turns import Opening
 from tests.forked import run_forked
 
 POINTS = ("ingest.read", "ingest.begin", "ingest.turns", "ingest.cursor", "ingest.committed")
@@ -93,6 +100,73 @@ def test_an_entry_that_went_to_another_file_meanwhile_stays_there(
 
     (stored,) = turns()
     assert stored.turn.session_id == "fork"
+
+
+def test_what_is_forgotten_while_a_portion_is_read_is_not_stored(
+    transcript: Transcript, ingest: Ingest, turns: Turns, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader asks its questions before this, so that it cannot know; the transaction that writes must."""
+    transcript.user("go")
+    ingest(transcript)
+    transcript.user("a secret plan", uuid="u2")
+    ingest(transcript)
+    transcript.says("more about the plan")
+
+    def forget() -> None:
+        with open_store(settings.home / "memory.db") as other, other.transaction() as tx:
+            erase_turns(tx, [int(other.value("SELECT max(id) FROM turn"))])
+
+    interleave(monkeypatch, forget)
+    ingest(transcript)
+
+    assert [block.text for stored in turns() for block in stored.turn.said] == ["go", "more about the plan"]
+    assert [stored.turn.opening for stored in turns()] == [Opening.PROMPT, Opening.CONTINUATION]
+
+
+def test_a_project_that_is_forgotten_while_a_portion_is_read_stays_forgotten(
+    transcript: Transcript,
+    ingest: Ingest,
+    turns: Turns,
+    settings: Settings,
+    clock: FixedClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    transcript.user("a secret plan")
+    ingest(transcript)
+    transcript.says("more about the plan")
+    clock.at_ms = transcript.at_ms + 60_000
+
+    def forget() -> None:
+        with open_store(settings.home / "memory.db", clock=clock) as other:
+            (project,) = list_projects(other)
+            forget_project(other, settings.places, project, actor=Actor.USER)
+
+    interleave(monkeypatch, forget)
+    ingest(transcript)
+
+    assert turns() == []
+
+
+def test_a_portion_is_read_with_each_question_asked_once(
+    transcript: Transcript, ingest: Ingest, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: Counter[tuple[str, Any]] = Counter()
+    real = Store._run_sql
+
+    def counted(self: Any, sql: str, parameters: Any) -> Any:
+        if not isinstance(self, Tx) and not store._database.in_transaction():
+            asked[sql, tuple(parameters)] += 1
+        return real(self, sql, parameters)
+
+    fill(transcript)
+    ingest(transcript)
+    fill(transcript)
+    monkeypatch.setattr(Store, "_run_sql", counted)
+
+    ingest(transcript)
+
+    assert asked
+    assert [question for question, times in asked.items() if times > 1 and question[0].startswith("SELECT")] == []
 
 
 def test_a_reader_that_is_always_overtaken_gives_up(

@@ -6,6 +6,7 @@ import dataclasses
 import shutil
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,6 +129,30 @@ def test_a_snapshot_stays_as_it_was(store: Store) -> None:
 
         assert reader.value("SELECT count(*) FROM meta WHERE key = 'k'") == 0
     assert rows(store) == 1
+
+
+def test_a_question_is_asked_once_until_the_next_transaction(store: Store) -> None:
+    values = tables.MetaValue.select(tables.MetaValue.value).where(tables.MetaValue.key == "k")
+
+    def add_elsewhere() -> None:
+        with Store(store.path).open() as other, other.transaction() as tx:
+            tx.run(PUT)
+
+    with store.once.asking():
+        assert store.fetch_values(values) == []
+        add_elsewhere()
+        assert store.fetch_values(values) == []
+        in_threads: list[Any] = []
+        reader = threading.Thread(target=lambda: in_threads.extend(store.fetch_values(values)))
+        reader.start()
+        reader.join()
+        assert in_threads == ["v"]
+        with store.transaction() as tx:
+            assert tx.fetch_values(values) == store.fetch_values(values) == ["v"]
+            tx.run("UPDATE meta SET value = 'w' WHERE key = 'k'")
+            assert store.fetch_values(values) == ["w"]
+        assert store.fetch_values(values) == ["w"]
+    assert store.fetch_values(values) == ["w"]
 
 
 def test_queries_of_peewee_and_sql_run_alike(store: Store) -> None:
