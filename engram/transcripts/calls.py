@@ -66,15 +66,11 @@ def shows_environment(action: Action) -> bool:
     Such a call names an environment file, prints the environment, or returns the report of an agent that may have done
     so.
     """
-    places = "\0".join((*action.files, action.place)).lower()
-    return (
-        (
-            has_one(places, _ENVIRONMENT_NAMES)
-            and any(_ENVIRONMENT_FILE.match(file) for file in (*action.files, action.place))
-        )
-        or prints_environment(action.command)
-        or action.tool in AGENT_TOOLS
-    )
+    if action.command and prints_environment(action.command):
+        return True
+    places = (*action.files, action.place)
+    is_named = any(has_one(place.lower(), _ENVIRONMENT_NAMES) and _ENVIRONMENT_FILE.match(place) for place in places)
+    return is_named or action.tool in AGENT_TOOLS
 
 
 def prints_environment(code: str) -> bool:

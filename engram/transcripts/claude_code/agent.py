@@ -210,14 +210,16 @@ class _Portion:
     def add(self, lines: Sequence[Line]) -> None:
         entries, unreadable = parse_lines(lines, parse_line, RECORDS)
         self.unreadable += unreadable
-        by_session: dict[str, list[Entry]] = {}
+        by_session: dict[str, list[Entry]] = {"": []}
         for entry in entries:
             # A line that the file repeats under another session is a copy.
-            session_id = self._sessions[entry.uuid] if entry.uuid in self._sessions else self._other_session(entry)
-            if entry.uuid:
-                self._sessions[entry.uuid] = session_id
+            session_id = self._sessions.get(entry.uuid)
+            if session_id is None:
+                session_id = self._other_session(entry)
+                if entry.uuid:
+                    self._sessions[entry.uuid] = session_id
             by_session.setdefault(session_id, []).append(entry)
-        self._take(by_session.pop("", []))
+        self._take(by_session.pop(""))
         for session_id, others in by_session.items():
             if session_id not in self.others:
                 cursor, stored = self._stored.other(session_id)
@@ -249,23 +251,20 @@ class _Portion:
 
     def _take(self, entries: Sequence[Entry]) -> None:
         self._known.update(self._stored.known_entries([entry.uuid for entry in entries if entry.uuid]))
+        self.entries += [EntryTime(entry.uuid, entry.at_ms) for entry in entries]
+        self.cwd = self.cwd or next((entry.cwd for entry in entries if entry.cwd), "")
         for entry in entries:
-            self._add(entry)
-
-    def _add(self, entry: Entry) -> None:
-        self.entries.append(EntryTime(entry.uuid, entry.at_ms))
-        self.cwd = self.cwd or entry.cwd
-        if self._is_reread and entry.uuid in self._known:
-            self.moved.append(EntryRef(entry.uuid, entry.offset, entry.length, entry.line))
-        if entry.kind in _ASIDE_KINDS:
-            if (title := entry.title) is not None:
-                self.titles[title.rank, title.entry] = title
-        elif entry.kind is not Kind.PULL_REQUEST:
-            if entry.at_ms and entry.is_compaction:
-                self.compacted_at_ms = max(self.compacted_at_ms or 0, entry.at_ms)
-            self.builder.add(entry)
-        elif (link := entry.pull_request) is not None:
-            self.pull_requests.append(link)
+            if self._is_reread and entry.uuid in self._known:
+                self.moved.append(EntryRef(entry.uuid, entry.offset, entry.length, entry.line))
+            if entry.kind in _ASIDE_KINDS:
+                if (title := entry.title) is not None:
+                    self.titles[title.rank, title.entry] = title
+            elif entry.kind is not Kind.PULL_REQUEST:
+                if entry.kind is Kind.SYSTEM and entry.at_ms and entry.is_compaction:
+                    self.compacted_at_ms = max(self.compacted_at_ms or 0, entry.at_ms)
+                self.builder.add(entry)
+            elif (link := entry.pull_request) is not None:
+                self.pull_requests.append(link)
 
     def _other_session(self, entry: Entry) -> str:
         """Return the session of a line that is not of this session; "" for this session's lines.

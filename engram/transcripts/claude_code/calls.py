@@ -204,8 +204,9 @@ def _reported_text(report: object) -> str:
 
 def _reported_commit(action: Action, report: object) -> str:
     """Return the commit that a command made according to Claude Code: its hash, and the subject from the command."""
-    commit = object_in(object_in(object_in(report).get("gitOperation")).get("commit"))
-    sha = storable_text(commit.get("sha"))
+    if not isinstance(report, dict) or "gitOperation" not in report:
+        return ""
+    sha = storable_text(object_in(object_in(report["gitOperation"]).get("commit")).get("sha"))
     if not sha or not _SHA.fullmatch(sha):
         return ""
     message = read_message(action.command)[0]

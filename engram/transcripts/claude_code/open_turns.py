@@ -177,7 +177,8 @@ class OpenTurns:
     def record(self, draft: Draft, entry: Entry) -> None:
         """Add an entry to a draft, with its position and time."""
         draft.touch(entry.offset, entry.offset + entry.length, entry.at_ms)
-        draft.visit(self._cwd)
+        if draft.cwd != self._cwd:
+            draft.visit(self._cwd)
         draft.branch = draft.branch or self._branch
         if entry.uuid and entry.kind in _KINDS_OF_TURNS:
             draft.entries.append(EntryRef(entry.uuid, entry.offset, entry.length, entry.line))

@@ -198,14 +198,15 @@ class TurnBuilder:
             if not self._is_subagent:
                 self._add_operation(entry)
             return
-        words = NO_WORDS if self._is_subagent else words_of(entry)
-        if entry.kind is Kind.ATTACHMENT and not words.is_prompt:
-            self._settle(entry, words)
-            return
-        is_handed_over = self._settle(entry, words) if entry.kind in _SHOWING else False
+        words, is_handed_over = NO_WORDS, False
+        if entry.kind in _SHOWING:
+            words = NO_WORDS if self._is_subagent else words_of(entry)
+            is_handed_over = self._settle(entry, words)
+            if entry.kind is Kind.ATTACHMENT and not words.is_prompt:
+                return
         if (owner := self._find_owner(entry.uuid)) is not None:
             self._skip(entry, words, owner)
-        elif _opens(words) and not is_handed_over:
+        elif words is not NO_WORDS and _opens(words) and not is_handed_over:
             self._open_prompt(entry, words)
         else:
             if words.is_start:
