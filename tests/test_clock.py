@@ -54,6 +54,21 @@ def test_a_stored_time_can_be_shown_in_every_zone(at_ms: int) -> None:
     assert moment_of(at_ms).year in (1969, 1970, 9999)
 
 
+def test_a_process_notices_that_the_machine_has_travelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a worker that runs for weeks would go on with the days of the place where it was started."""
+    at_ms = parse_time_ms("2026-03-29T22:30:00Z")
+    assert at_ms is not None
+    with monkeypatch.context() as patch:
+        days = []
+        for zone in ("Europe/Berlin", "America/New_York"):
+            patch.setenv("TZ", zone)
+            SystemClock().now_ms()
+            days.append(day_of(at_ms))
+    time.tzset()
+
+    assert days == ["2026-03-30", "2026-03-29"]
+
+
 def test_the_steady_clock_goes_on_while_the_machine_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise a cap of a day would last for three on a laptop that is used for eight hours of each."""
     asleep_seconds = 16 * 3600.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import importlib
 import io
 import os
@@ -149,12 +148,6 @@ GUESSES: Mapping[str, str] = {
 }
 
 
-#: System errors about a file, which are not the program's fault and which the user can fix.
-_REFUSALS = frozenset(
-    getattr(errno, name)
-    for name in "ENOSPC EDQUOT EROFS EACCES EPERM EIO EMFILE ENFILE EFBIG ENAMETOOLONG EISDIR ENOTDIR ENOENT".split()
-)
-
 #: Key of what was typed after the command, in the ``meta`` of its context.
 _TYPED = "engram.typed"
 
@@ -286,7 +279,7 @@ def _find_cause(ctx: click.Context, error: Exception) -> str:
     """Return the external cause of an unexpected failure (the disk, or a damaged memory.db); "" if there is none."""
     workspace = ctx.find_object(Workspace)
     if isinstance(error, OSError):
-        from engram.system.atomic import explain_error
+        from engram.system.atomic import explain_refusal
 
         if isinstance(error, PermissionError) and workspace is not None:
             try:
@@ -295,7 +288,7 @@ def _find_cause(ctx: click.Context, error: Exception) -> str:
                 return str(foreign)
             except OSError:  # nor may anybody look at the folder's owner
                 pass
-        return explain_error(error) if error.errno in _REFUSALS else ""
+        return explain_refusal(error)
     try:
         if workspace is None or not workspace.places.memory_db.is_file():
             return ""
@@ -545,11 +538,13 @@ def _quiet_pipe() -> Iterator[None]:
 
 def _is_of_output(error: OSError) -> bool:
     """Return True if the error was raised by writing to standard output or standard error."""
+    from engram.system.atomic import REFUSALS
+
     innermost = error.__traceback__
     while innermost is not None and innermost.tb_next is not None:
         innermost = innermost.tb_next
     writers = click.echo.__code__, _quiet_pipe.__wrapped__.__code__  # type: ignore[attr-defined]
-    return error.errno in _REFUSALS and innermost is not None and innermost.tb_frame.f_code in writers
+    return error.errno in REFUSALS and innermost is not None and innermost.tb_frame.f_code in writers
 
 
 def _drop_output() -> None:

@@ -48,6 +48,7 @@ from engram.page.view import (
 from engram.page.views import VIEWS
 from engram.paths import Home, absolute_path, default_home
 from engram.settings import Loaded
+from engram.system.atomic import explain_refusal
 from engram.trust.display import capitalised
 from engram.vaults import load_inside
 from engram.worker.worker_client import wake_worker
@@ -155,6 +156,8 @@ class Page:
             sentence = str(error).partition("; ")[0] if isinstance(error, NotFound) else told_with_advice(error)
             return frame.respond_error(sentence, 404 if isinstance(error, NotFound) else 400)
         except Exception as error:
+            if cause := explain_refusal(error):
+                return frame.respond_error(cause, 400)
             logger.error("action=page view=%s fault=%s", view.name, type(error).__name__, exc_info=error)
             return frame.respond_error("Engram has a bug here. `engram logs --errors` shows it.", 500)
 

@@ -251,7 +251,7 @@ def _home(store: Store, settings: Settings) -> Iterator[Check]:
         yield Check("memory folder", State.OK, f"{places.root}, mode {mode:04o}")
     free = shutil.disk_usage(places.root).free
     if trouble := disk_trouble(places):
-        yield Check("disk", State.BAD, trouble, "then work resumes automatically")
+        yield Check("disk", State.BAD, trouble, "once that has ended, work resumes automatically")
     elif free < MIN_FREE_BYTES:
         yield Check(
             "disk", State.WARN, f"{free / 1e6:.0f} MB free", "free some space: reading stops when the disk is full"

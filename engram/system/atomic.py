@@ -260,6 +260,18 @@ def explain_error(error: OSError, path: Path | None = None) -> str:
     return reason if path is None else f"{path}: {reason}"
 
 
+#: System errors about a file, which are not the program's fault and which the user can fix.
+REFUSALS = frozenset(
+    getattr(errno, name)
+    for name in "ENOSPC EDQUOT EROFS EACCES EPERM EIO EMFILE ENFILE EFBIG ENAMETOOLONG EISDIR ENOTDIR ENOENT".split()
+)
+
+
+def explain_refusal(error: BaseException) -> str:
+    """Return what an unexpected error says if the system refused a file; "" if it is the program's fault."""
+    return explain_error(error) if isinstance(error, OSError) and error.errno in REFUSALS else ""
+
+
 def behind_rollback(error: BaseException) -> BaseException:
     """Return the error that ended a transaction, if ``error`` only reports that nothing was left to roll back.
 

@@ -30,6 +30,8 @@ _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 class SystemClock:
     def now_ms(self) -> int:
+        # A process keeps the time zone of its start until it looks again, and a laptop may have travelled since.
+        time.tzset()
         return time.time_ns() // 1_000_000
 
     def steady_seconds(self) -> float:

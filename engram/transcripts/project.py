@@ -183,14 +183,15 @@ def identify_project(
     own.
 
     Args:
-        cwd: a POSIX or Windows path, as written. Links in it are followed.
+        cwd: a POSIX or Windows path, as written. Links in it are followed. A relative path is of no project: the folder
+            in which this process runs says nothing about it.
         known_roots: folders of known projects.
         join_worktrees: True if a worktree belongs to its repository; False to make each worktree a separate project.
         root_folders: folders that contain projects; a session in such a folder itself is global.
     """
-    if not cwd.strip():
-        return Project("", "", "")
     path = _pure(cwd)
+    if not path.is_absolute():
+        return Project("", "", "")
     if any(_same(path, _pure(os.path.expanduser(folder))) for folder in root_folders):
         return Project(str(path), str(path), _name_of(path), is_global=True)
     here = cwd if str(path) == os.path.normpath(cwd) else str(path)

@@ -20,6 +20,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from engram.enums import Actor
 from engram.errors import BadRequest, EngramError
 from engram.redaction import redact
+from engram.system.atomic import explain_refusal
 from engram.trust.display import shortened, visible
 from engram_mcp import tools
 from engram_mcp.access import Access
@@ -141,7 +142,7 @@ def answer(
 
 
 def _work(access: Callable[[], Access], name: str, arguments: Mapping[str, Any], actor: Actor) -> str:
-    """Call a tool. An unexpected error is logged, and the model sees only its type."""
+    """Call a tool. An unexpected error is logged; the model sees its type, or what the disk refused."""
     tool = TOOLS.get(name)
     if tool is None:
         raise BadRequest(f"there is no tool {name[:60]!r}")
@@ -151,7 +152,7 @@ def _work(access: Callable[[], Access], name: str, arguments: Mapping[str, Any],
     except EngramError:
         raise
     except Exception as error:
-        kind = type(error).__name__
+        kind = explain_refusal(error) or type(error).__name__
         logger.exception("action=tool name=%s error=%s", name, kind)
         raise EngramError(
             f"memory failed ({kind}); continue without it, and tell the user to run `engram doctor`"

@@ -108,6 +108,37 @@ def test_on_a_full_disk_where_nothing_runs_the_memory_is_still_read(tmp_path: Pa
     assert "disk             nothing new is read or kept: the disk of" in done.stdout
 
 
+#: Keeps a memory open for reading, as the page does, while commands run on it in processes of their own.
+BESIDE_A_READER = """
+import os, sys
+from pathlib import Path
+from engram.cli.main import main
+from engram.models.open_memory import open_memory
+home, *lines = sys.argv[1:]
+with open_memory(Path(home) / "memory.db", driver="cysqlite", is_made=True) as store:
+    store.value("SELECT count(*) FROM episode")
+    for line in lines:
+        if os.fork() == 0:
+            main(["--home", home, *line.split()])
+        os.wait()
+"""
+
+
+@needs_mounts
+def test_on_a_full_disk_no_other_process_is_blamed(tmp_path: Path) -> None:
+    home = tmp_path / "disk" / "home"
+    home.parent.mkdir()
+    make = engram(home, "save", "--global", "The mast is brown")
+    fill = f"head -c 9000000 /dev/zero > {home.parent}/fill"
+
+    done = on_small_disk(
+        home.parent, "size=4m", f"{make}; {fill}; {sys.executable} -c '{BESIDE_A_READER}' {home} timeline"
+    )
+
+    assert "another process" not in done.stderr
+    assert "The mast is brown" in done.stdout or "is full: free up some space" in done.stderr, done.stdout + done.stderr
+
+
 @needs_mounts
 def test_a_disk_that_became_full_is_named_by_status_and_doctor(tmp_path: Path) -> None:
     home = tmp_path / "disk" / "home"

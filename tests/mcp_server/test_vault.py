@@ -85,6 +85,21 @@ def test_what_is_in_a_vault_is_not_saved_outside_of_it(
     assert not list(access.settings.places.notes.rglob("*.md"))
 
 
+@pytest.mark.parametrize("scope", ["project", "note"])
+def test_what_is_saved_with_a_relative_folder_makes_no_project_and_is_not_global(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: str
+) -> None:
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(tmp_path))
+    access = open_access()
+
+    with pytest.raises(BadRequest, match="no absolute path"):
+        tools.save(access, "The proxy listens on 8081.", scope, "normal", cwd="src/acme")
+
+    with Store(access.settings.places.memory_db).open() as outer:
+        assert all_memories(outer) == []
+        assert find_project(outer, "acme") is None
+
+
 def test_a_session_follows_its_project_into_a_vault_and_out_of_it(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(root))
     settings = load().settings

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import json
 import re
+import resource
 import sys
 import threading
 from collections.abc import Callable
@@ -840,6 +842,21 @@ def test_a_memory_is_read_as_a_person_reads(page: ServedPage, lived: Lived, keep
     for mark in ("[also]", "[asked]", "```"):
         assert mark not in shown
     assert "Don't keep it" in html.unescape(page.see("m", lived.fix.episode_id).text)
+
+
+def test_a_disk_that_refuses_a_file_is_named_and_is_no_bug(page: ServedPage, lived: Lived, store: Store) -> None:
+    export = store.path.with_name("mine.jsonl")
+    export.write_text(json.dumps({"id": lived.fix.episode_id}) + "\n" + (json.dumps({"id": "x" * 5_000_000}) + "\n"))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, limits[1]))
+    try:
+        refused = page.do("m", lived.fix.episode_id, "forget")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    assert refused.status == 400
+    assert "File too large" in refused.text
+    assert find_memory(store, lived.fix.episode_id) is not None
 
 
 def test_an_error_names_memories_by_their_titles(page: ServedPage, lived: Lived) -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from engram.transcripts.git_files import has_commit, read_first_commit, read_remote
-from engram.transcripts.project import KnownRoot, find_repository, identify_project, is_excluded, one_run
+from engram.transcripts.project import KnownRoot, Project, find_repository, identify_project, is_excluded, one_run
+from tests.each_case import each_case
 
 
 @pytest.fixture
@@ -221,6 +222,16 @@ def test_a_session_started_in_a_root_folder_itself_has_global_scope(repository: 
 
 def test_without_a_folder_there_is_no_project() -> None:
     assert identify_project("  ").identity == ""
+
+
+@each_case("cwd", [".", "..", "src", "./src", "~/src", "file:///src", "C:src"])
+def test_a_relative_folder_is_not_looked_for_where_the_process_runs(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, cwd: str
+) -> None:
+    (repository / "src").mkdir(exist_ok=True)
+    monkeypatch.chdir(repository)
+
+    assert identify_project(cwd, known_roots=[KnownRoot("src"), KnownRoot(str(repository))]) == Project("", "", "")
 
 
 @pytest.mark.parametrize("content", [b"", b"gitdir: ", b"nonsense", b"gitdir: \0", b"gitdir: /nowhere\n"])

@@ -200,9 +200,12 @@ class Reader:
             text = str(met).lower()
             if "i/o" in text or "full" in text:
                 self._disconnect()
-            if "locked" in text:
+            # On a full disk, SQLite can't share its index of the log, so whoever reads locks all others out.
+            is_locked = "locked" in text
+            asks_disk = is_locked or any(word in text for word in _DISK_WORDS)
+            cause = explain_disk(self.path, is_quick=is_locked) if asks_disk else ""
+            if is_locked and not cause:
                 raise StoreError(_LOCKED) from met
-            cause = explain_disk(self.path) if any(word in text for word in _DISK_WORDS) else ""
             kind = DiskFull if "full" in text or cause.endswith(IS_FULL) else StoreError
             raise kind(f"memory.db: {words_of_error(met)}{': ' if cause else ''}{cause}") from met
 
