@@ -363,8 +363,8 @@ def restore(
 
     The worker makes a backup every day and keeps two, plus one of an earlier memory that was damaged or deleted. The
     current memory is kept as memory.replaced.db. What you or an agent saved, changed, judged, decided, paused or forgot
-    since the backup is carried over, as are memories whose transcripts are gone, the names of projects and the folders
-    joined to them. The transcripts are read again from the point where the backup ends. Stop Engram first.
+    since the backup is carried over, as are memories whose transcripts are gone, packs, the names of projects and the
+    folders joined to them. The transcripts are read again from the point where the backup ends. Stop Engram first.
 
     Before a new version changes the memory.db of an earlier one, it makes a copy, which --list shows. To go back to the
     earlier version, install it and restore the copy with it: that carries over what you did since.

@@ -52,8 +52,8 @@ from engram.system.clock import SYSTEM_CLOCK, Clock
 #: Maximum number of values in one statement.
 MOST_VALUES = 500
 
-#: Words in SQLite's messages that point to a problem with the disk.
-_DISK_WORDS = ("full", "i/o", "readonly", "read-only", "unable to open")
+#: Words in SQLite's messages that may point to the disk. On a full one, whoever reads memory.db locks all others out.
+_DISK_WORDS = ("full", "i/o", "readonly", "read-only", "unable to open", "locked")
 
 #: Message for when another process holds the write lock for longer than a statement waits.
 _LOCKED = "memory.db is locked: another process is taking unusually long to write to it; try again in a moment"
@@ -200,11 +200,8 @@ class Reader:
             text = str(met).lower()
             if "i/o" in text or "full" in text:
                 self._disconnect()
-            # On a full disk, SQLite can't share its index of the log, so whoever reads locks all others out.
-            is_locked = "locked" in text
-            asks_disk = is_locked or any(word in text for word in _DISK_WORDS)
-            cause = explain_disk(self.path, is_quick=is_locked) if asks_disk else ""
-            if is_locked and not cause:
+            cause = explain_disk(self.path, is_quick="locked" in text) if any(map(text.count, _DISK_WORDS)) else ""
+            if "locked" in text and not cause:
                 raise StoreError(_LOCKED) from met
             kind = DiskFull if "full" in text or cause.endswith(IS_FULL) else StoreError
             raise kind(f"memory.db: {words_of_error(met)}{': ' if cause else ''}{cause}") from met

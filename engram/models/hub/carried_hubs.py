@@ -1,12 +1,13 @@
-"""Carry over joined hubs, and what was decided about their teams, from another memory.db of this machine."""
+"""Carry over joined hubs, what was decided about their teams, and packs, from another memory.db of this machine."""
 
 from __future__ import annotations
 
 import json
 
 from engram.models import tables
+from engram.models.engine.meta import made_at_ms
 from engram.models.engine.transaction import Reader, Tx, Value
-from engram.models.hub.incoming_statements import mute_member, unmute_member
+from engram.models.hub.incoming_statements import mute_member, remove_received, unmute_member
 from engram.models.hub.memory_statements import add_said, find_said, said_in_space
 from engram.models.hub.outgoing_statements import begin_enqueuing
 from engram.models.hub.shares import list_rules, take_back
@@ -15,6 +16,8 @@ from engram.models.hub.spaces import (
     Space,
     add_server,
     add_space,
+    change_space,
+    drop_space,
     find_server,
     keep_members,
     list_members,
@@ -24,6 +27,7 @@ from engram.models.hub.spaces import (
     put_folder_state,
     read_folder_state,
 )
+from engram.models.memories.memory_records import find_memory
 from engram.models.projects.projects import ensure_project, project_by_id
 
 
@@ -33,6 +37,7 @@ def carry_hubs(tx: Tx, source: Reader) -> None:
     If this memory.db is an earlier state of it, also carry over the members that were muted or unmuted since, the
     rules for sharing, and which memories were withdrawn or must not be shared.
     """
+    _carry_packs(tx, source)
     for server in list_servers(source):
         here = find_server(tx, server.url) or _add_server(tx, source, server)
         is_earlier = here.joined_at_ms == server.joined_at_ms
@@ -54,6 +59,28 @@ def carry_hubs(tx: Tx, source: Reader) -> None:
                 mute_member(tx, kept)
             else:
                 unmute_member(tx, kept)
+
+
+def _carry_packs(tx: Tx, source: Reader) -> None:
+    """Install the packs of the source, whose memories are here, and remove those that were removed there since."""
+    here = {space.ns_id: space for space in list_spaces(tx) if space.kind == "pack"}
+    for pack in list_spaces(source):
+        if pack.kind != "pack":
+            continue
+        into = here.pop(pack.ns_id, None)
+        if into is None:
+            into = add_space(tx, None, pack.ns_id, pack.name, kind=pack.kind)
+            change_space(tx, into.id, cursor=pack.cursor, mark=pack.mark)
+        for said in said_in_space(source, pack.id):
+            if find_memory(tx, said.episode_id) is not None:
+                own_text = None if said.own_text is None else json.dumps(said.own_text)
+                columns: dict[str, Value] = {"said": json.dumps(said.said), "own_text": own_text}
+                columns |= {"version": said.version, "pushed": said.pushed}
+                add_said(tx, into.id, said.author, said.memory_id, said.episode_id, **columns)
+    if made_at_ms(tx) == made_at_ms(source):
+        for pack in here.values():
+            remove_received(tx, said_in_space(tx, pack.id))
+            drop_space(tx, pack.id)
 
 
 def _add_server(tx: Tx, source: Reader, server: Server) -> Server:

@@ -83,8 +83,8 @@ _STEPS_BY_HAND = (
     f"(action IN ({_quoted(BY_HAND_ACTIONS)}) "
     f"OR (actor IN ({_quoted(_PEOPLE)}) AND action NOT IN ({_quoted(_EFFECTS)})))"
 )
-#: SQL condition for memories that were saved, pinned or lowered, which reading transcripts again would not restore.
-_BY_HAND_IN_ROW = f"{IS_MANUAL} OR e.is_pinned OR e.is_lowered"
+#: SQL condition for memories that reading transcripts again would not restore: saved, pinned, lowered or from a pack.
+_BY_HAND_IN_ROW = f"{IS_MANUAL} OR e.is_pinned OR e.is_lowered OR e.origin LIKE 'pack %'"
 #: The same, including memories that a person or an agent changed or chose as a replacement.
 _BY_HAND = f"""{_BY_HAND_IN_ROW}
     OR e.episode_id IN (SELECT episode_id FROM history WHERE {_STEPS_BY_HAND})
