@@ -317,8 +317,8 @@ def _show(preview: ForgetPreview, *, is_whole: bool) -> None:
         earlier.update(texts)
         if texts:
             say(f"words      “{words(*texts)}”, said in {where}")
-        elif not entry.texts:
-            say(f"words      of a message in {where}; none are stored")
+        else:
+            say(f"words      of a message in {where}: {'the same again' if entry.texts else 'none are stored'}")
     for name in preview.files:
         say(f"lines      in {one_line(name, 200)}")
     if plan.cut is not None:

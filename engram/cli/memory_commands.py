@@ -290,7 +290,7 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
     else:
         print_titles(
             [
-                Result(memory.title, memory_about(memory), text=memory.summary, id=memory.episode_id)
+                Result(memory.headline[0], memory_about(memory), text=memory.headline[1], id=memory.episode_id)
                 for memory in memories
             ],
             empty="There are no memories yet: Engram makes them from the sessions that it reads. `engram status` shows "
@@ -313,7 +313,7 @@ def _period_of(store: Store, around: str | None) -> DateRange | None:
     if (period := named_period(around, store.now_ms())) is not None:
         return period
     if day := impossible_day(around):
-        raise BadRequest(f"there is no day {day}")
+        raise BadRequest(f"there is no day {day}; write one such as yesterday, march or 2026-11-05")
     refuse_session_id(store, around)
     near = nearest_names(around, ("today", "yesterday", *DAYS))
     meant = f". Did you mean {near[0]}? Write" if near else "; write"

@@ -368,7 +368,7 @@ def _print(usage: Usage, costs: CostReport, days: int) -> None:
             ("shown to Claude", counted(usage.shown, "time") or "never"),
             ("opened", counted(usage.opened, "memory") or "no memory"),
             ("came too late", late_text(usage.late)),
-            ("not kept of the model's", refused_text(usage.refused)),
+            ("rejected from the model", refused_text(usage.refused)),
             ("spent on the model", f"${costs.dollars:.4f} in {counted(costs.calls, 'call')}" if costs.rows else ""),
             ("used most", most),
         ]

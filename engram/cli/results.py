@@ -16,12 +16,13 @@ import click
 
 from engram.cli.output import columns_of, is_terminal, paragraph_width, safe, say, say_lines, when, wrapped
 from engram.cli.workspace import Workspace, advise
+from engram.enums import Scope
 from engram.models.engine.transaction import Reader
-from engram.models.memories.memory_records import Memory
+from engram.models.memories.memory_records import EVERY_PROJECT, Memory
 from engram.models.projects.projects import name_of_scope, project_by_id
 from engram.models.work.work import FOREVER_MS, current_pauses
 from engram.paths import current_folder
-from engram.search.hit_lines import NOT_RESUMABLE, pull_request_of, remarks_of
+from engram.search.hit_lines import GLOBAL, NOT_RESUMABLE, pull_request_of, remarks_of
 from engram.search.hits import NAMED_SPEAKER, SPEAKERS, PublicHit, in_folder
 from engram.system.clock import day_of
 from engram.text.markdown import LineKind, paragraphs_of, readable_lines
@@ -40,8 +41,6 @@ _MIN_TITLE_WIDTH = 24
 _MAX_EVIDENCE = 3
 _INDENT = "   "
 _BETWEEN = " · "
-#: Maximum number of lines of a text in a list.
-_MAX_LISTED_LINES = 3
 #: Remark on a prompt from Claude Code's prompt history.
 _ONLY_PROMPT = "only this prompt is known; its transcript with the answer is gone"
 #: Who said a passage, in words.
@@ -161,13 +160,16 @@ def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> R
     """
     day = day_of(hit.created_at_ms) if hit.created_at_ms else ""
     kind = "" if hit.kind in ("turn", "commits") else hit.kind
-    about = [day, hit.project, speaker_of(hit.role, hit.origin.assistant) or kind]
+    is_everywhere = not hit.project and hit.memory is not None and hit.memory.scope == Scope.GLOBAL
+    place = EVERY_PROJECT if is_everywhere else hit.project
+    about = [day, place, speaker_of(hit.role, hit.origin.assistant) or kind]
     title, text = _title_and_text(hit, about)
     if hit.kind == "note":
         # The headings of a daily log name the day and the project.
         about = [part for part in about if not part or part not in title]
     resume = in_folder(hit.origin.resume, hit.origin.folder, here)
-    remarks = [*remarks_of(hit), *(_ONLY_PROMPT for _ in range(_is_only_prompt(hit)))]
+    said = [remark for remark in remarks_of(hit) if remark != GLOBAL or not is_everywhere]
+    remarks = [*said, *(_ONLY_PROMPT for _ in range(_is_only_prompt(hit)))]
     commit = f"commit {hit.origin.commit}" if hit.origin.commit else ""
     has_id = hit.kind not in ("commits", "session", "note")
     return Result(
@@ -217,19 +219,15 @@ def _score_in_words(parts: Mapping[str, float]) -> str:
 
 
 def print_titles(results: Sequence[Result], *, empty: str) -> None:
-    """Print results as a list, each with its title in bold, its text, where it belongs and its id; or ``empty``.
+    """Print results as a list: a line with the title in bold and what follows it, where it belongs, and its id.
 
-    A text without a title is itself bold. On a terminal, only the beginning of a long text is printed; a pipe gets all
-    of it on one line.
+    A line is cut at the terminal's width; a pipe gets all of it. ``empty`` is printed if there are no results.
     """
     for result in results:
-        indent = _INDENT if result.title else ""
-        if result.title:
-            print_head(result.title)
-        if result.text and is_terminal():
-            print_lines(result.text, indent=indent, max_lines=_MAX_LISTED_LINES, bold=not result.title)
-        elif result.text:
-            click.echo(indent + _plain(result.text))
+        title, line = _plain(result.title), _plain(result.title + result.text)
+        if is_terminal() or not result.text:
+            line = _cut(line, paragraph_width())
+        click.echo(click.style(line[: len(title)], bold=True) + line[len(title) :])
         about, name = _BETWEEN.join(_plain(part) for part in result.about if part), _plain(result.id)
         told = _BETWEEN.join(part for part in (about, name) if part)
         is_short = not is_terminal() or columns_of(told) <= paragraph_width() - len(_INDENT)

@@ -101,7 +101,7 @@ class Workspace:
             may_upgrade: first copy the memory.db of an earlier version, and upgrade it.
         """
         from engram.log import log_warnings
-        from engram.models.open_memory import open_memory  # a tenth of a second that help does not need
+        from engram.models.open_memory import open_memory  # takes a tenth of a second, which help can do without
 
         self.require_home()
         self.places.prepare()
@@ -317,7 +317,7 @@ def _refuse_folder_of_vault(settings: Settings, folder: str) -> None:
 
 
 def vault_note(settings: Settings, folder: str) -> str:
-    """Return that a folder's memory is in a vault, with the command that uses the vault; "" if it isn't."""
+    """Return a sentence that says in which vault a folder's memory is, and how to use it; "" if it is in none."""
     if not list_vaults(settings.places):
         return ""  # without importing what identifies a folder
     from engram.ingest.session_project import vault_of

@@ -22,7 +22,7 @@ from engram.page.view import View
 from engram.reports.memory_report import Span
 from engram.system.clock import parse_time_ms
 from engram.system.lazy_regex import lazy_regex
-from engram.text.titles import LABELS, is_inside, labelled_parts, with_short_question
+from engram.text.titles import LABELS, SENTENCE_ENDS, labelled_parts, with_short_question
 from engram.transcripts.turns import Role
 from engram.trust.display import cut_at_word, is_hidden, number_of, span
 from engram.vaults import takes_vault
@@ -50,15 +50,6 @@ def spell_hidden(text: str) -> str:
 
 #: Folder of the templates.
 TEMPLATES = Path(__file__).resolve().parent / "templates"
-#: A sentence of at least 12 characters, which shouldn't end at an abbreviation.
-_SENTENCE = lazy_regex(r".{12,}?(?<!e\.g)(?<!i\.e)[.!?](?=\s)|.{12,}?[。！？]", re.DOTALL)
-#: What ends a sentence, or a part of one that can stand alone.
-_ENDS = ".!?:;。！？"
-_PAUSE = lazy_regex(r"[:;](?=\s)")
-#: The informative part of the words before a summary's title: a quotation, a command, or all up to the last comma.
-_CONTEXT = lazy_regex(r".*”|`.+|.+(?=,)", re.DOTALL)
-#: Minimum length of what remains of a sentence that is cut at a pause, in characters.
-MIN_HEAD_CHARACTERS = 30
 #: Role of a text → the name shown above it.
 SPEAKERS = {
     Role.USER: "You",
@@ -104,7 +95,6 @@ def make_environment(*, autoescape: bool = True) -> Environment:
         "took": took,
         "short_date": short_date,
         "ms": parse_time_ms,
-        "headline": headline,
         "number": number,
         "count": number_of,
         "span": span,
@@ -159,51 +149,14 @@ def render(
     return "".join(made.blocks[block](context))
 
 
-def first_sentence(text: str) -> tuple[str, str]:
-    """Return the first sentence of a text and the rest.
-
-    A sentence longer than ``MAX_LINE_CHARACTERS`` is cut at a colon or semicolon; without one, both texts are empty.
-    """
-    found = _SENTENCE.match(text)
-    end = found.end() if found else len(text)
-    if end > MAX_LINE_CHARACTERS:
-        # Cut at a pause, so that code stays intact.
-        pauses = [pause.end() for pause in _PAUSE.finditer(text, 0, MAX_LINE_CHARACTERS)]
-        end = pauses[-1] if pauses and pauses[-1] >= MIN_HEAD_CHARACTERS else 0
-    return text[:end].strip().rstrip(".:;"), text[end:].strip() if end else ""
-
-
-def headline(memory: Memory) -> tuple[str, str]:
-    """Return a memory's line in a list: its title and the text that follows."""
-    title, summary = memory.shown_title, memory.summary
-    named = title.rstrip("…")
-    is_cut = named != title or (named in summary and summary.partition(named)[2][:1] not in _ENDS)
-    if is_cut and not memory.title:
-        # Divide the line at the end of its first sentence instead, if that is short enough.
-        head, _ = first_sentence(summary)
-        is_better = summary.startswith(head) and len(head) > len(named) and not is_inside(summary, len(head))
-        named = head if is_better else named
-    at = -1 if memory.title else summary.find(named)
-    _, _, told = named.partition(": ")
-    if at < 0 and not memory.title and told and told in summary:
-        # The title is a label and a part of the summary, which needn't be repeated. The words before that part are
-        # shown only if they say more than the label: the question, the command, or what was refused.
-        before, _, after = summary.partition(told)
-        context = _CONTEXT.match(before.rstrip('“": '))
-        rest = [context[0] if context else "", after.strip('“”" .,:;–-')]
-        return title, f" – {'. '.join(filter(None, rest))}" if any(rest) else ""
-    # A title taken from the summary may omit the summary's first word, the name of a kind.
-    return (title, f" – {summary}") if at < 0 else (summary[: at + len(named)], summary[at + len(named) :])
-
-
 def title_and_rest(memory: Memory) -> tuple[str, str]:
     """Return a memory's title, as in a list, and the part of its summary that the title leaves out."""
-    title, rest = headline(memory)
+    title, rest = memory.headline
     if memory.title or not memory.summary.startswith(title):
         return title, memory.summary
-    if rest and rest[0] not in _ENDS:
+    if rest and rest[0] not in SENTENCE_ENDS:
         return f"{title}…", memory.summary
-    told = rest.lstrip(_ENDS).strip()
+    told = rest.lstrip(SENTENCE_ENDS).strip()
     # What goes on with the title's sentence is not understood without it.
     return title, memory.summary if rest[:1] in (":", ";") and told[:1].islower() else told
 

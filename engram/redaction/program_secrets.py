@@ -273,7 +273,7 @@ def _entries(found: Iterable[re.Match[str]]) -> Iterator[Span]:
 
 def _kinds_of_data(text: str) -> dict[int, str]:
     """Return the kinds of the objects to which the ``data:`` in YAML belong, by the position of the word."""
-    # Each object has an indentation, a kind and positions. The objects that may go on are last.
+    # Each object: its indentation, its kind, and the positions of its "data:". Those that may continue come last.
     going_on: list[tuple[int, list[str], list[int]]] = []
     objects = []
     for line in _YAML_LINE.finditer(text):

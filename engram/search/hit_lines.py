@@ -28,6 +28,9 @@ MAX_REMARK_CHARACTERS = 120
 #: Number of characters of a commit's hash that are printed.
 COMMIT_CHARACTERS = 8
 
+#: Remark on a memory that applies to every project.
+GLOBAL = "global"
+
 _NUMBER_OF_PULL_REQUEST = lazy_regex(r"/(\d+)/?$")
 
 
@@ -63,7 +66,7 @@ def remarks_of(hit: PublicHit, *, is_foreign: bool = False) -> list[str]:
     if memory.is_pinned:
         remarks.append("pinned")
     if memory.scope == Scope.GLOBAL:
-        remarks.append("global")
+        remarks.append(GLOBAL)
     if hit.status == Status.SUPERSEDED:
         remarks.append(f"replaced by {memory.superseded_by}" if memory.superseded_by else "replaced")
     elif hit.status == Status.ARCHIVED:

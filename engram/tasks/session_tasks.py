@@ -47,7 +47,7 @@ def run_embed(runtime: Runtime) -> None:
 
         def embed_one_slice() -> str:
             slices.append(embed_slice(runtime))
-            return f"{number_of(slices[0].rows, 'text')} indexed by meaning" if slices[0].rows else NOTHING
+            return f"{number_of(slices[0].rows, 'text')} prepared" if slices[0].rows else NOTHING
 
         if run_guarded(runtime, "embed", "", embed_one_slice) and slices[0].has_more:
             runtime.executor.run("embed", embed_and_queue)

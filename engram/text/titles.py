@@ -49,6 +49,15 @@ _FRAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
 _ANSWERED = lazy_regex(r"Asked “(?P<asked>.+?)” the user (?P<how>chose|answered): ", re.DOTALL)
 _MIN_ASKED = lazy_regex(r"(?:\S++\s++){4}\S++")
 _MIN_UNSPACED_CHARACTERS, _MIN_ANSWER_CHARACTERS, _MIN_QUESTION_CHARACTERS = 12, 12, 8
+#: A sentence of at least 12 characters, which shouldn't end at an abbreviation.
+_SENTENCE = lazy_regex(r".{12,}?(?<!e\.g)(?<!i\.e)[.!?](?=\s)|.{12,}?[。！？]", re.DOTALL)
+#: Maximum length of a sentence that begins a line, and minimum length of the part of a longer one that ends at a pause.
+_MAX_SENTENCE_CHARACTERS, _MIN_HEAD_CHARACTERS = 160, 30
+#: What ends a sentence, or a part of one that can stand alone.
+SENTENCE_ENDS = ".!?:;。！？"
+_PAUSE = lazy_regex(r"[:;](?=\s)")
+#: The informative part of the words before a summary's title: a quotation, a command, or all up to the last comma.
+_CONTEXT = lazy_regex(r".*”|`.+|.+(?=,)", re.DOTALL)
 #: A greeting, the marker of a pasted image, and polite phrases before a request.
 _COURTESY = any_case(
     r"^(?:\[Image #\d+\] |(?:hey|hi|hello)(?: claude)?[,!] |(?:can|could|would|will) you |please |let['’]?s |"
@@ -221,6 +230,43 @@ LABELS: Mapping[str, str] = {
 }
 #: Such a label at the beginning of a line, with the space or the line break after it.
 LABEL = lazy_regex(rf"^\[({'|'.join(LABELS)})\][ \n]?", re.MULTILINE)
+
+
+def first_sentence(text: str) -> tuple[str, str]:
+    """Return the first sentence of a text and the rest.
+
+    A sentence that is too long is cut at a colon or semicolon; without one, both texts are empty.
+    """
+    found = _SENTENCE.match(text)
+    end = found.end() if found else len(text)
+    if end > _MAX_SENTENCE_CHARACTERS:
+        # Cut at a pause, so that code stays intact.
+        pauses = [pause.end() for pause in _PAUSE.finditer(text, 0, _MAX_SENTENCE_CHARACTERS)]
+        end = pauses[-1] if pauses and pauses[-1] >= _MIN_HEAD_CHARACTERS else 0
+    return text[:end].strip().rstrip(".:;"), text[end:].strip() if end else ""
+
+
+def headline(summary: str, given: str = "") -> tuple[str, str]:
+    """Return a memory's line in a list: its title, given or taken from its summary, and the text that follows."""
+    title = given or title_from(summary)
+    named = title.rstrip("…")
+    is_cut = named != title or (named in summary and summary.partition(named)[2][:1] not in SENTENCE_ENDS)
+    if is_cut and not given:
+        # Divide the line at the end of its first sentence instead, if that is short enough.
+        head, _ = first_sentence(summary)
+        is_better = summary.startswith(head) and len(head) > len(named) and not is_inside(summary, len(head))
+        named = head if is_better else named
+    at = -1 if given else summary.find(named)
+    _, _, told = named.partition(": ")
+    if at < 0 and not given and told and told in summary:
+        # The title is a label and a part of the summary, which needn't be repeated. The words before that part are
+        # shown only if they say more than the label: the question, the command, or what was refused.
+        before, _, after = summary.partition(told)
+        context = _CONTEXT.match(before.rstrip('“": '))
+        rest = [context[0] if context else "", after.strip('“”" .,:;–-')]
+        return title, f" – {'. '.join(filter(None, rest))}" if any(rest) else ""
+    # A title taken from the summary may omit the summary's first word, the name of a kind.
+    return (title, f" – {summary}") if at < 0 else (summary[: at + len(named)], summary[at + len(named) :])
 
 
 def labelled_parts(content: str) -> list[tuple[str, str]]:

@@ -643,3 +643,14 @@ def test_a_correction_that_was_undone_is_forgotten_with_what_it_had_corrected(
 
     assert "“The canary host is Wobble.”" in preview
     assert [hit["id"] for hit in run_json("recall", "canary host")["hits"] if hit["id"][:3] == "ep_"] == [other]
+
+
+def test_the_preview_of_forget_lists_as_many_messages_as_it_counts(filled: Store, run: Run, run_json: RunJson) -> None:
+    made = next(memory["id"] for memory in run_json("timeline")["episodes"] if memory["kind"] == "fix")
+
+    shown = run("forget", made, "--dry-run").stdout
+
+    told = re.search(r"the words of (\d+) messages?", shown)
+    assert told
+    assert len(re.findall(r"^words ", shown, re.MULTILINE)) == int(told[1])
+    assert "of a message in “VAT is a cent too low”, 2026-10-23: the same again" in shown

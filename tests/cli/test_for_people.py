@@ -27,6 +27,7 @@ from engram.cli.workspace import Workspace
 from engram.errors import AlreadyRunning, EngramError
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
+from engram.models.memories.memory_records import Memory
 from engram.models.sessions import reading_progress
 from engram.models.shown import usage
 from engram.models.shown.usage import LatestPrompt
@@ -497,3 +498,28 @@ def test_the_progress_never_goes_back(run: Run, monkeypatch: pytest.MonkeyPatch)
     assert len(steps) > 1
     assert steps == sorted(steps)
     assert all(done <= total for done, total in steps)
+
+
+def test_a_list_on_a_terminal_has_one_line_for_each_memory(
+    store: Store, keep: Callable[..., Memory], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = f"Asked “Which of the stores {'and other places ' * 8}holds the plans?” the user chose: Redis."
+    keep(asked, title="")
+    assert "Chosen: Redis – Asked “Which of the stores" in run("timeline").stdout  # a pipe gets all of it
+
+    monkeypatch.setattr("engram.cli.results.is_terminal", lambda: True)
+
+    line, about = run("timeline").stdout.splitlines()
+    assert line.startswith("Chosen: Redis – Asked “Which of the stores")
+    assert line.endswith("…")
+    assert len(line) <= 100
+    assert about.startswith("   20")
+
+
+def test_a_hit_for_every_project_says_so_where_others_name_theirs(run: Run) -> None:
+    run("save", "--global", "Ship on Thursdays.")
+
+    shown = run("recall", "when do we ship on Thursdays").stdout
+
+    assert "· every project · " in shown
+    assert "! global" not in shown

@@ -247,6 +247,8 @@ def test_a_second_installation_keeps_the_choices_and_changes_nothing(run: Callab
     again = run("install", "--dry-run", "--yes").stdout
 
     assert "This would be done:" in again
+    assert re.search(r"\nConnect Claude Code .*\n  already done\n", again)
+    assert "keep " not in again  # only what changes is listed
     assert "Read " not in again  # everything has been read
     assert told["steps"] == ["settings", "permissions"]
     assert told["changed"] == []

@@ -44,7 +44,7 @@ WRONG: tuple[tuple[tuple[str, ...], int, str], ...] = (
         "not an option, write: engram fix -- '--- FAIL: TestTide (0.00s)'",
     ),
     (("service", "strt"), 2, "there is no command 'strt'. Did you mean 'restart', 'start', 'status'? `engram service"),
-    (("timeline", "2026-02-30"), 1, "Error: there is no day 2026-02-30\n"),
+    (("timeline", "2026-02-30"), 1, "there is no day 2026-02-30; write one such as yesterday"),
     (("timeline", "yesterdy"), 1, "nor a time. Did you mean yesterday?"),
     (("timeline", "sometime"), 1, "nor a time; write one such as yesterday"),
     (("import", "--from", "claude-mem"), 1, "To import another: engram import FILE"),

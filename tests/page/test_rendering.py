@@ -11,8 +11,6 @@ from engram.page.rendering import (
     NAMES,
     day_chart,
     feature_bars,
-    first_sentence,
-    headline,
     inline_spans,
     quoted_blocks,
     text_blocks,
@@ -22,6 +20,7 @@ from engram.page.rendering import (
 from engram.page.views.costs import money
 from engram.page.views.memory import content_beyond
 from engram.reports.memory_report import Span
+from engram.text.titles import first_sentence
 from tests.page.hostile import payloads
 
 DAY_MS = 86_400_000
@@ -178,28 +177,28 @@ def test_a_list_shows_the_summary_with_its_title_first() -> None:
     def memory(summary: str, title: str = "", content: str = "", voice: Voice = Voice.CHOSEN) -> Memory:
         return Memory("ep_000000000001", Kind.FIX, summary, content=content, title=title, voice=voice)
 
-    assert headline(memory("Fix the tree of a folder: use it directly.")) == (
+    assert memory("Fix the tree of a folder: use it directly.").headline == (
         "Fix the tree of a folder",
         ": use it directly.",
     )
-    assert headline(memory("Something was done.", title="A title")) == ("A title", " – Something was done.")
+    assert memory("Something was done.", title="A title").headline == ("A title", " – Something was done.")
     repaired = memory("`make test` failed: The port was taken. It passed after a change of a.py.")
-    assert headline(repaired) == (
+    assert repaired.headline == (
         "Fixed: The port was taken",
         " – `make test` failed. It passed after a change of a.py",
     )
     chosen = memory("Asked “Which store?” the user chose: Redis for a week. It expires.")
-    assert headline(chosen) == ("Chosen: Redis for a week", " – Asked “Which store?”. It expires")
+    assert chosen.headline == ("Chosen: Redis for a week", " – Asked “Which store?”. It expires")
     refused = memory("When the user refused a change of cfg.py, they said: “keep the old name”")
-    assert headline(refused) == ("Refused: keep the old name", " – When the user refused a change of cfg.py")
+    assert refused.headline == ("Refused: keep the old name", " – When the user refused a change of cfg.py")
     approved = memory("The user approved the plan “Move the store”: Copy it first.")
-    assert headline(approved) == ("Plan approved: Move the store", " – Copy it first")
+    assert approved.headline == ("Plan approved: Move the store", " – Copy it first")
     asked = memory("Left open: the user asked “Find the cause of the flicker now. Then test it.” and stopped.")
-    assert headline(asked) == ("Left open: Find the cause of the flicker now", " – Then test it.” and stopped")
-    assert headline(memory("Left open: write the docs.")) == ("Left open: write the docs", ".")
+    assert asked.headline == ("Left open: Find the cause of the flicker now", " – Then test it.” and stopped")
+    assert memory("Left open: write the docs.").headline == ("Left open: write the docs", ".")
     crane = "Cranes: Crane 3 must not be used above wind force 7. Ask the harbour."
-    assert headline(memory(crane)) == (crane[:51], crane[51:])
-    assert "".join(headline(memory("one two three four five six seven eight nine ten eleven twelve"))) == (
+    assert memory(crane).headline == (crane[:51], crane[51:])
+    assert "".join(memory("one two three four five six seven eight nine ten eleven twelve").headline) == (
         "one two three four five six seven eight nine ten eleven twelve"
     )
     assert title_and_rest(memory("Something was done. More.", title="A title")) == (
@@ -208,11 +207,11 @@ def test_a_list_shows_the_summary_with_its_title_first() -> None:
     )
     for summary in (crane, repaired.summary, "Fix the tree of a folder: use it directly."):
         named = memory(summary)
-        assert title_and_rest(named)[0] == headline(named)[0]
+        assert title_and_rest(named)[0] == named.headline[0]
     cut = memory(f"`make test` failed: {'The port was taken by another process ' * 2}again. It passed.")
-    assert title_and_rest(cut) == (headline(cut)[0], "It passed.")
+    assert title_and_rest(cut) == (cut.headline[0], "It passed.")
     endless = memory("word " * 60)
-    assert title_and_rest(endless) == (f"{headline(endless)[0]}…", endless.summary)
+    assert title_and_rest(endless) == (f"{endless.headline[0]}…", endless.summary)
     goes_on = "Always run the browser tests in a headless shell; never open a window on the build machine."
     assert title_and_rest(memory(goes_on)) == ("Always run the browser tests in a headless shell", goes_on)
     assert title_and_rest(memory(crane))[1] == "Ask the harbour."

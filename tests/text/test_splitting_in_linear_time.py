@@ -14,9 +14,10 @@ from engram.text import splitting, titles
 from engram.text.splitting import split
 from tests.linear_patterns import given_back
 
-#: Patterns that may give back letters, but no blanks, or see the plain text of one sentence only.
+#: Patterns that may give back letters, but no blanks, or see the plain text of one sentence only, or match only
+#: at the beginning of a memory's summary.
 OF_A_SENTENCE = {"_URL", "_URL_ALONE", "_END", "_SHORT", "_REFERS_BACK", "_OF_THE_MOMENT"}
-OF_A_TITLE = {"_ANSWERED", "_COURTESY"}
+OF_A_TITLE = {"_ANSWERED", "_COURTESY", "_CONTEXT", "_SENTENCE"}
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def join_folder(
 
 
 def _go_on(store: Store, keyring: Keyring, own: Space, url: str, branch: str, found: Sequence[str]) -> Joined:
-    """Continue to use a folder that has been joined before and is unchanged, was moved, or was emptied."""
+    """Continue to use a folder that was joined before, whether it is unchanged, moved or emptied."""
     server = server_of(store, own)
     if not is_folder(server.url):
         raise BadRequest(f"this machine already syncs through {server.url}; to leave it, run `engram hub leave`")

@@ -445,7 +445,7 @@ def move_hub(store: Store, places: Home, server: Server, to_url: str) -> Server:
     with Connection(url, keyring.token(server.url)) as connection:
         told = connection.hello(HelloRequest((), {}))
     if told.device_id != server.device_id or not own <= {facts.ns_id for facts in told.spaces}:
-        raise BadRequest(f"{url} is another hub than {server.url}; nothing was changed")
+        raise BadRequest(f"{url} is not the hub at {server.url}; nothing was changed")
     keyring.move(server.url, url)
     with store.transaction() as tx:
         change_server(tx, server.id, url=url, failures=0, retry_at_ms=0, last_error="")

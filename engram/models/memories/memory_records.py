@@ -16,7 +16,7 @@ from engram.models import tables
 from engram.models.engine.statement import RecordReader, in_json_list, is_same, prepared, unpack_text, unpack_uuid
 from engram.models.engine.transaction import Reader, asks_keyed, asks_record, asks_records
 from engram.system.lazy_regex import lazy_regex
-from engram.text.titles import title_from
+from engram.text.titles import headline, title_from
 
 #: The id of a memory.
 MEMORY_ID = lazy_regex(r"ep_[0-9a-f]{12}")
@@ -24,6 +24,10 @@ MEMORY_ID = lazy_regex(r"ep_[0-9a-f]{12}")
 MAX_CONTENT_CHARACTERS = 4_000
 #: Maximum length of any memory's summary, in characters.
 MAX_SUMMARY_CHARACTERS = 500
+
+
+#: What people read instead of a project where a memory applies everywhere.
+EVERY_PROJECT = "every project"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +97,14 @@ class Memory:
         return self.title or title_from(self.summary)
 
     @property
+    def headline(self) -> tuple[str, str]:
+        """Its line in a list: its title, and the text that follows."""
+        return headline(self.summary, self.title)
+
+    @property
     def place(self) -> str:
         """The name of its project, or where else it belongs, for people."""
-        return self.project or ("every project" if self.scope is Scope.GLOBAL else "no project")
+        return self.project or (EVERY_PROJECT if self.scope is Scope.GLOBAL else "no project")
 
     @property
     def is_by_rules(self) -> bool:

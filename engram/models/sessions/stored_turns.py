@@ -330,7 +330,7 @@ USE_WINDOW_MS = 30 * 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class SecondChances:
-    """How far reading sessions again with a language model has got."""
+    """Progress of reading sessions again with a language model."""
 
     #: Sessions that have been read again.
     done: int

@@ -35,7 +35,7 @@ WORDS = {
 #: Task → what it does, for display.
 WHAT = {
     "consolidate": "Consolidate memories",
-    "embed": "Index texts by meaning",
+    "embed": "Prepare the search by meaning",
     "extract": "Make memories",
     "flush": "Read the end of a session",
     "index_notes": "Index notes",

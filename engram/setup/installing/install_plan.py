@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -166,9 +167,10 @@ def preview(steps: Sequence[Step]) -> Iterator[str]:
     for step in steps:
         yield step.summary
         yield from (f"  {action.describe()}" for action in step.before)
-        for name, change in files.values():
-            if name == step.name:
-                yield from (f"  {line}" for line in _file_lines(change))
+        changes = [list(_file_lines(change)) for name, change in files.values() if name == step.name]
+        yield from (f"  {line}" for lines in changes for line in lines)
+        if changes and not any(changes):
+            yield "  already done"
         yield from (f"  {action.describe()}" for action in step.after)
         yield from (f"  note: {note}" for note in step.notes)
 
@@ -182,12 +184,21 @@ def _file_lines(change: FileChange) -> Iterator[str]:
     elif change.link_target is not None:
         yield f"link {change.path} to {change.link_target}"
     elif change.edit is None:
-        verb = "create" if state.kind is StateKind.ABSENT else "keep" if data == change.content else "replace"
-        yield f"{verb} {change.path}"
+        if state.kind is StateKind.ABSENT or data != change.content:
+            yield f"{'create' if state.kind is StateKind.ABSENT else 'replace'} {change.path}"
     else:
         new, _ = apply_change(change, drop_stale(change.path, data, change))
-        yield f"{'keep' if new == data else 'edit' if data else 'create'} {change.path}"
-        yield from _changed_lines(change.path, data, new)
+        # The installation keeps the order of what it wrote earlier; the edit above may change it.
+        if new != data and not _is_same_json(new, data):
+            yield f"{'edit' if data else 'create'} {change.path}"
+            yield from _changed_lines(change.path, data, new)
+
+
+def _is_same_json(new: bytes, old: bytes) -> bool:
+    try:
+        return bool(json.loads(new) == json.loads(old))
+    except ValueError:
+        return False
 
 
 def _changed_lines(path: Path, old: bytes, new: bytes) -> Iterator[str]:
