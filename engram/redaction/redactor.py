@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import accumulate
 from operator import or_
@@ -96,14 +96,14 @@ def _judge(new: set[str]) -> dict[str, int]:
     if len(low) != len(lines):
         return dict.fromkeys(words, -1)
     looks = dict.fromkeys(words, 0)
-    _note(looks, words, ((at, NAME) for at in name_places(lines, low)))
-    _note(looks, words, ((at, bit << _ABOVE) for at, bit in held_places(low)))
+    names = [(at, NAME) for at in name_places(lines, low)]
+    _note(looks, words, [*names, *((at, bit << _ABOVE) for at, bit in held_places(low))])
     long = [word for word in words if len(word) >= SHORTEST_RUN]
-    _note(looks, long, ((at, TOKEN) for at in token_places("\n".join(long))))
+    _note(looks, long, [(at, TOKEN) for at in token_places("\n".join(long))])
     mixed = [word for word in words if may_be_made_up(word)]
     lines = "\n".join(mixed)
-    _note(looks, mixed, ((span.start, PASSWORD) for span in word_spans(lines, 0, len(lines))))
-    _note(looks, mixed, ((at, HINTS << _ABOVE) for at in made_up_places(lines)))
+    drawn = [(span.start, PASSWORD) for span in word_spans(lines, 0, len(lines))]
+    _note(looks, mixed, [*drawn, *((at, HINTS << _ABOVE) for at in made_up_places(lines))])
     for number, bit in openings(low):
         looks[words[number]] |= bit << _ABOVE
     held = {word: look for word, look in looks.items() if look}
@@ -116,9 +116,9 @@ def _judge(new: set[str]) -> dict[str, int]:
     return held
 
 
-def _note(looks: dict[str, int], words: Sequence[str], found: Iterable[tuple[int, int]]) -> None:
+def _note(looks: dict[str, int], words: Sequence[str], found: Sequence[tuple[int, int]]) -> None:
     """Add what was found to the words that contain it: position in the words, which are one per line, and bits."""
-    starts = list(accumulate((len(word) + 1 for word in words), initial=0))
+    starts = list(accumulate((len(word) + 1 for word in words), initial=0)) if found else []
     for at, look in found:
         looks[words[bisect_right(starts, at) - 1]] |= look
 

@@ -276,12 +276,12 @@ def kind_of(word: str) -> str:
 def openings(words: str) -> Iterator[tuple[int, int]]:
     """Yield the number and bit of each word that triggers reading; words are in lower case, one per line."""
     lines = words.split("\n")
-    holds_inner = any(inner in words for inner in _INNER)
+    inner = [part for part in _INNER if part in words]
     for number, word in enumerate(lines):
         if len(word) > _LONGEST_OPENER:
             continue
         bare = word.strip(_AROUND)
-        may_hold = holds_inner or bare[:_SHORTEST] in _OPENING_BEGINNINGS or not bare.isalnum()
+        may_hold = bare[:_SHORTEST] in _OPENING_BEGINNINGS or not bare.isalnum() or any(part in bare for part in inner)
         if may_hold and (bit := _opens(bare)):
             yield number, bit
     if words.isascii():
