@@ -70,10 +70,10 @@ def held_back_of(pack: Pack) -> list[tuple[str, str]]:
     return [(summary, reason) for summary, reason in judged if reason]
 
 
-def signing_key(places: Home) -> bytes:
+def signing_key(home: Home) -> bytes:
     """Return this machine's key for signing packs, creating it on first use. Raises BadRequest if it can't be read."""
-    path = places.root / "pack-key"
-    with locked_folder(places.root):
+    path = home.root / "pack-key"
+    with locked_folder(home.root):
         data = read_whole(path, 1_000)
         if data == b"":
             data = secrets.token_bytes(32).hex().encode()

@@ -74,7 +74,7 @@ def look_into(folder: Path, *, with_git: bool = False) -> list[str]:
 
 
 def join_folder(
-    store: Store, places: Home, folder: Path, *, device_name: str = "", phrase: str = "", with_git: bool | None = None
+    store: Store, home: Home, folder: Path, *, device_name: str = "", phrase: str = "", with_git: bool | None = None
 ) -> Joined:
     """Use a folder as the hub, or continue to use one that was moved, emptied, or switched to another branch.
 
@@ -95,14 +95,14 @@ def join_folder(
     """
     is_git = uses_git(store, with_git)
     url = folder_url(folder, with_git=is_git)
-    if folder_of(url).is_relative_to(places.root.resolve()) or places.root.resolve().is_relative_to(folder_of(url)):
+    if folder_of(url).is_relative_to(home.root.resolve()) or home.root.resolve().is_relative_to(folder_of(url)):
         raise BadRequest(f"{folder} contains the memory folder or is part of it: choose a separate folder")
     found, branch = look_into(folder, with_git=is_git), ""
     if is_git:
         git = GitFolder(folder)
         branch, _ = git.look()
         found = sorted({*found, *git.fetch()})
-    keyring = Keyring(places.hub_keys)
+    keyring = Keyring(home.hub_keys)
     own = private_space(store)
     if own is not None:
         return _go_on(store, keyring, own, url, branch, found)

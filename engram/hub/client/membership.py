@@ -294,7 +294,7 @@ def check_join(store: Store, url: str, code: str) -> tuple[str, str, str]:
     return url, hub_half, key_half
 
 
-def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: str = "", phrase: str = "") -> Joined:
+def join_hub(store: Store, home: Home, url: str, code: str, *, device_name: str = "", phrase: str = "") -> Joined:
     """Join a hub with a one-time code.
 
     The first machine creates the private space's key. Any other machine gets it with the second half of a code that
@@ -307,7 +307,7 @@ def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: st
     """
     url, hub_half, key_half = check_join(store, url, code)
     given = key_of(phrase) if phrase else None
-    keyring = Keyring(places.hub_keys)
+    keyring = Keyring(home.hub_keys)
     with Connection(url) as connection:
         member = _ask_in(connection, keyring, url, {"code": hub_half, "name": device_name or platform.node()})
         try:
@@ -414,13 +414,13 @@ def _take_key(
     return phrase_of(key)
 
 
-def leave_hub(store: Store, places: Home, server: Server) -> bool:
+def leave_hub(store: Store, home: Home, server: Server) -> bool:
     """Leave a hub: delete its token and keys, and the record of what was sent there. Memories are kept on both sides.
 
     Returns:
         True if this machine's files in a folder were deleted, because another space there takes their place.
     """
-    keyring, answer = Keyring(places.hub_keys), dict[str, Any]()
+    keyring, answer = Keyring(home.hub_keys), dict[str, Any]()
     with contextlib.suppress(EngramError), connect(store, keyring, server) as connection:
         answer = connection.ask("devices", {"leave": True, "remove": server.device_id})
     with store.transaction() as tx:
@@ -429,14 +429,14 @@ def leave_hub(store: Store, places: Home, server: Server) -> bool:
     return bool(answer.get("erased"))
 
 
-def move_hub(store: Store, places: Home, server: Server, to_url: str) -> Server:
+def move_hub(store: Store, home: Home, server: Server, to_url: str) -> Server:
     """Continue to use a hub that has a new address, as the same device. Its token is sent there: only a user gives it.
 
     Raises:
         BadRequest: the address can't be used, or is that of another hub; nothing was changed.
         HubError: nothing answers there, or what answers doesn't know this machine.
     """
-    url, keyring = check_url(to_url), Keyring(places.hub_keys)
+    url, keyring = check_url(to_url), Keyring(home.hub_keys)
     if is_folder(server.url):
         raise BadRequest(f"{folder_of(server.url)} is a folder: `engram sync DIR` continues with it in another place")
     if find_server(store, url) is not None:
@@ -453,13 +453,13 @@ def move_hub(store: Store, places: Home, server: Server, to_url: str) -> Server:
     return server_by_id(store, server.id) or server
 
 
-def list_unknown(store: Reader, places: Home) -> dict[str, str]:
+def list_unknown(store: Reader, home: Home) -> dict[str, str]:
     """Return the hubs that this machine has joined but memory.db lacks, because it is older or has been recreated.
 
     Returns:
         Place → the command that joins it again, which brings back what was sent there.
     """
-    found, keyring = {}, Keyring(places.hub_keys)
+    found, keyring = {}, Keyring(home.hub_keys)
     known = {keyring.token(url) for url in keyring.joined() if find_server(store, url) is not None}
     for url in keyring.joined():
         # An interrupted `move_hub` leaves the former address of a known hub.
@@ -471,7 +471,7 @@ def list_unknown(store: Reader, places: Home) -> dict[str, str]:
     return found
 
 
-def make_code(places: Home, server: Server) -> str:
+def make_code(home: Home, server: Server) -> str:
     """Return a one-time code for another machine of this person.
 
     Its second half contains the keys, hidden from the hub.
@@ -484,7 +484,7 @@ def make_code(places: Home, server: Server) -> str:
         server,
         "needs no code: run `engram sync` with the same folder on the other machine, and type the recovery phrase",
     )
-    keyring = Keyring(places.hub_keys)
+    keyring = Keyring(home.hub_keys)
     hub_half, key_half = new_code()
     bundle = wrap_keys(key_half, keyring.export_keys(server.url))
     with Connection(server.url, keyring.token(server.url)) as connection:
@@ -506,7 +506,7 @@ def check_key(store: Store, name: str, *, is_new: bool) -> tuple[Space, Server]:
     return space, server
 
 
-def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
+def give_key(store: Store, home: Home, name: str, phrase: str) -> None:
     """Store the key of a space, given as its recovery phrase; fetch and send again what is sealed with it.
 
     Raises:
@@ -514,7 +514,7 @@ def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
         HubError: the hub can't be reached.
     """
     space, server = check_key(store, name, is_new=False)
-    key, keyring = key_of(phrase), Keyring(places.hub_keys)
+    key, keyring = key_of(phrase), Keyring(home.hub_keys)
     with Connection(server.url, keyring.token(server.url)) as connection:
         told = connection.hello(HelloRequest(server.pushes[-1:], {}))
     named = next((facts.key_id for facts in told.spaces if facts.ns_id == space.ns_id), b"")
@@ -530,14 +530,14 @@ def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
         seal_again(tx, space.id)
 
 
-def rotate_key(store: Store, places: Home, name: str) -> str:
+def rotate_key(store: Store, home: Home, name: str) -> str:
     """Seal a space with a new key, and return the key's recovery phrase.
 
     Everything is sent again, sealed with the new key. Other machines need the phrase or a new code. Anyone with an old
     key can still read data that was sealed with it.
     """
     space, server = check_key(store, name, is_new=True)
-    keyring = Keyring(places.hub_keys)
+    keyring = Keyring(home.hub_keys)
     # Also try older keys: if a rotation got no response, the hub may still have the previous key.
     kept = list(keyring.keys(server.url, space.ns_id))
     asked = [key_id for key_id in kept if keyring.is_next_key(server.url, space.ns_id, key_id)]

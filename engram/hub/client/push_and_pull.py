@@ -137,7 +137,7 @@ class SpaceLink:
     """A space during a round, with everything that pulling and pushing it needs."""
 
     store: Store
-    places: Home
+    home: Home
     connection: Transport
     server: Server
     space: Space
@@ -314,7 +314,7 @@ def _take_page(link: SpaceLink, page: Page, read: _Read, authors: Authors, pulle
     # Withdrawing a share does not delete the memory that it was copied from.
     here = known_memories(store, space, [row for row in read.forgotten if not authors.is_share(row)])
     if here:
-        pulled.forgotten += forget_together(store, link.places, here, take, actor=Actor.TIDYING)
+        pulled.forgotten += forget_together(store, link.home, here, take, actor=Actor.TIDYING)
     else:
         with store.transaction() as tx:
             take(tx)

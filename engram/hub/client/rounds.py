@@ -84,7 +84,7 @@ class Steps:
     """State that the steps of a round share."""
 
     store: Store
-    places: Home
+    home: Home
     redact: Callable[[str], str]
     limits: Limits | None
     is_forced: bool
@@ -96,7 +96,7 @@ class Steps:
 
 def sync_all(
     store: Store,
-    places: Home,
+    home: Home,
     redact: Callable[[str], str],
     *,
     is_forced: bool = False,
@@ -125,7 +125,7 @@ def sync_all(
         if not goes_on():
             break
         try:
-            sync_server(Steps(store, places, redact, limits, is_forced, goes_on, on_progress), server, done)
+            sync_server(Steps(store, home, redact, limits, is_forced, goes_on, on_progress), server, done)
             now_ms = store.now_ms()
             if server.failures or server.last_error or not 0 <= now_ms - server.synced_at_ms < 1_000:
                 with store.transaction() as tx:
@@ -150,13 +150,13 @@ def _note_failure(store: Store, server: Server, reason: str, *, has_moved: bool)
 
 def sync_server(steps: Steps, server: Server, done: Round) -> None:
     """Run one round, and record its changes in ``done``. Raises HubError."""
-    store, places = steps.store, steps.places
-    keyring = Keyring(places.hub_keys)
+    store, home = steps.store, steps.home
+    keyring = Keyring(home.hub_keys)
     read_anew_after_update(store, f"{statements.FORMAT} {' '.join(statements.FIELDS)}")
     own = private_space(store)
     if own is not None and own.server_id == server.id:
         enqueue_all(store, own)
-    share_by_rules(store, places, server, steps.redact)
+    share_by_rules(store, home, server, steps.redact)
     with connect(store, keyring, server, steps.limits, is_asked=steps.is_forced) as connection:
         try:
             _sync_spaces(steps, connection, server, keyring, done)
@@ -175,7 +175,7 @@ def _sync_spaces(steps: Steps, connection: Transport, server: Server, keyring: K
     answer = _say_hello(store, connection, server, keyring)
     current = _reload_server(store, server)
     for space, facts in _known_spaces(store, current, answer):
-        link = SpaceLink(store, steps.places, connection, current, space, keyring, steps.goes_on)
+        link = SpaceLink(store, steps.home, connection, current, space, keyring, steps.goes_on)
         _sync_space(steps, link, facts, done, answer.time_ms)
     _drop_lost(store, connection, current, answer)
     connection.finish(steps.goes_on)

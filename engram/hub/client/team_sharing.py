@@ -130,7 +130,7 @@ def _is_shared(store: Store, space: Space, episode_id: str) -> bool:
 
 
 def preview(
-    store: Reader, places: Home, space: Space, memory: Memory, place: ProjectRow | None, redact: Redact
+    store: Reader, home: Home, space: Space, memory: Memory, place: ProjectRow | None, redact: Redact
 ) -> Preview:
     """Return exactly the data that sharing a memory would send.
 
@@ -142,7 +142,7 @@ def preview(
         BadRequest: the memory must not be shared, because it belongs to a vault, another project or someone else, looks
             like an instruction, or is no longer valid.
     """
-    _refuse_vaults(places)
+    _refuse_vaults(home)
     if memory.origin:
         raise BadRequest(f"{memory.episode_id} is {memory.origin}'s, so it is not yours to share")
     if memory.suspect:
@@ -156,7 +156,7 @@ def preview(
         raise BadRequest(
             f"{memory.episode_id} belongs to {project.name}: to share it anyway, add --project {project.name}"
         )
-    if is_excluded_by_vault(places, project.identity, project.root):
+    if is_excluded_by_vault(home, project.identity, project.root):
         raise BadRequest(f"{project.name} is in a vault: its memories remain there")
     text = _text(memory, redact)
     known = [share for share in shares_of(store, memory.episode_id) if share.space.id == space.id]
@@ -192,7 +192,7 @@ def _judged(memory: Memory) -> tuple[object, ...]:
     return memory.summary, memory.content, memory.facts, memory.entities, memory.suspect, memory.project_id
 
 
-def unshare(store: Store, places: Home, space: Space, name: str) -> str:
+def unshare(store: Store, home: Home, space: Space, name: str) -> str:
     """Withdraw a memory, given by its local id or the id of a share, from a team.
 
     Return a sentence that says what was done. A person's own share is erased for everyone, and rules don't share it
@@ -205,7 +205,7 @@ def unshare(store: Store, places: Home, space: Space, name: str) -> str:
     """
     found = find_shared(store, space, name)
     if isinstance(found, list):
-        _erase_theirs(store, places, space, found)
+        _erase_theirs(store, home, space, found)
         return f"{name} was erased for everyone in {space.name}"
     with store.transaction() as tx:
         if isinstance(found, Memory):
@@ -248,7 +248,7 @@ def find_shared(store: Store, space: Space, name: str) -> SaidMemory | list[Said
     return memory
 
 
-def _erase_theirs(store: Store, places: Home, space: Space, memories: Sequence[SaidMemory]) -> None:
+def _erase_theirs(store: Store, home: Home, space: Space, memories: Sequence[SaidMemory]) -> None:
     """Forget other members' memories on this machine, and have the hub erase them so that all machines forget them."""
 
     def erase(tx: Tx) -> None:
@@ -256,17 +256,17 @@ def _erase_theirs(store: Store, places: Home, space: Space, memories: Sequence[S
             take_back(tx, space, memory)
 
     here = [memory.episode_id for memory in memories if memory.episode_id]
-    forget_together(store, places, here, erase, actor=Actor.USER)
+    forget_together(store, home, here, erase, actor=Actor.USER)
 
 
-def erase_member(store: Store, places: Home, space: Space, member_id: int) -> int:
+def erase_member(store: Store, home: Home, space: Space, member_id: int) -> int:
     """Erase what a member has shared in a space, for everyone, and return how many memories were erased."""
     theirs = [
         memory
         for memory in said_in_space(store, space.id)
         if memory.author == member_id and not (memory.is_forgotten and memory.version)
     ]
-    _erase_theirs(store, places, space, theirs)
+    _erase_theirs(store, home, space, theirs)
     return len(theirs)
 
 
@@ -283,10 +283,10 @@ class RuleReport:
     waiting: tuple[Candidate, ...]
 
 
-def check_rule(places: Home, project: ProjectRow) -> None:
+def check_rule(home: Home, project: ProjectRow) -> None:
     """Raise BadRequest if the memories of a project must not be shared."""
-    _refuse_vaults(places)
-    if is_excluded_by_vault(places, project.identity, project.root):
+    _refuse_vaults(home)
+    if is_excluded_by_vault(home, project.identity, project.root):
         raise BadRequest(f"{project.name} is in a vault: its memories remain there")
 
 
@@ -299,7 +299,7 @@ def report_rules(store: Reader) -> list[RuleReport]:
     return reports
 
 
-def share_by_rules(store: Store, places: Home, server: Server, redact: Redact) -> int:
+def share_by_rules(store: Store, home: Home, server: Server, redact: Redact) -> int:
     """Share the memories that are selected by rules and for which the delay has passed; return how many were shared.
 
     Memories are selected and shared in one transaction, so those that were forgotten or edited in the meantime are left
@@ -319,15 +319,15 @@ def share_by_rules(store: Store, places: Home, server: Server, redact: Redact) -
             for candidate in candidates(tx, report.rule):
                 if candidate.due_ms <= tx.now_ms():
                     try:
-                        shown = preview(tx, places, report.space, candidate.memory, report.project, redact)
+                        shown = preview(tx, home, report.space, candidate.memory, report.project, redact)
                     except BadRequest:
                         continue
                     done += add_share(tx, report.space, candidate.memory, shown.text, shown.project)
     return done
 
 
-def _refuse_vaults(places: Home) -> None:
-    vault = own_vault(places)
+def _refuse_vaults(home: Home) -> None:
+    vault = own_vault(home)
     if vault is not None:
         raise BadRequest(f"{vault.name} is a vault: nothing in it is shared (`engram projects unvault` moves it out)")
 
@@ -359,9 +359,9 @@ class Reported:
     at_ms: int
 
 
-def make_team(store: Store, places: Home, server: Server, name: str, *, is_sealed: bool) -> Space:
+def make_team(store: Store, home: Home, server: Server, name: str, *, is_sealed: bool) -> Space:
     """Create a team with this person as its keeper. A sealed team's key is created here; the hub never receives it."""
-    keyring, key = Keyring(places.hub_keys), new_key()
+    keyring, key = Keyring(home.hub_keys), new_key()
     with _connect(keyring, server) as connection:
         key_id = key_id_of(key) if is_sealed else b""
         made = connection.ask("team-make", {"name": name, "sealed": is_sealed, "key": key_id.hex()})
@@ -373,12 +373,12 @@ def make_team(store: Store, places: Home, server: Server, name: str, *, is_seale
         return add_space(tx, server.id, ns_id, str(made["name"]), kind="team", role="keeper", is_sealed=is_sealed)
 
 
-def invite(store: Store, places: Home, space: Space, role: str) -> str:
+def invite(store: Store, home: Home, space: Space, role: str) -> str:
     """Return a one-time code for a team.
 
     For a sealed team, the second half of the code contains the key, hidden from the hub.
     """
-    server, keyring = server_of(store, space), Keyring(places.hub_keys)
+    server, keyring = server_of(store, space), Keyring(home.hub_keys)
     hub_half, key_half = new_code()
     bundle = b""
     if space.is_sealed:
@@ -393,7 +393,7 @@ def invite(store: Store, places: Home, space: Space, role: str) -> str:
     return code_text(hub_half, key_half)
 
 
-def join_team(store: Store, places: Home, server: Server, code: str) -> Space:
+def join_team(store: Store, home: Home, server: Server, code: str) -> Space:
     """Join a team with a code.
 
     If the team has already been joined, a code can still supply its keys and a higher role.
@@ -402,7 +402,7 @@ def join_team(store: Store, places: Home, server: Server, code: str) -> Space:
         WrongKey: the second half of the code is wrong.
     """
     hub_half, key_half = split_code(code)
-    keyring = Keyring(places.hub_keys)
+    keyring = Keyring(home.hub_keys)
     with _connect(keyring, server) as connection:
         answer = connection.ask("team-join", {"code": hub_half})
         with reading():
@@ -424,7 +424,7 @@ def join_team(store: Store, places: Home, server: Server, code: str) -> Space:
         return add_hub_space(tx, server, facts)
 
 
-def accept_team(store: Store, places: Home, name: str) -> Space:
+def accept_team(store: Store, home: Home, name: str) -> Space:
     """Add this machine to one of this person's teams that a hub lists, such as one joined on another machine.
 
     Args:
@@ -447,7 +447,7 @@ def accept_team(store: Store, places: Home, name: str) -> Space:
     if len(fitting) > 1:
         raise BadRequest(f"several teams are called {name[:60]}: specify one by number")
     server, ns_id = fitting[0]
-    with _connect(Keyring(places.hub_keys), server) as connection:
+    with _connect(Keyring(home.hub_keys), server) as connection:
         answer = connection.hello(HelloRequest(server.pushes[-1:], {}))
     facts = next((one for one in answer.spaces if one.ns_id == ns_id and one.kind == "team"), None)
     if facts is None:
@@ -456,10 +456,10 @@ def accept_team(store: Store, places: Home, name: str) -> Space:
         return add_hub_space(tx, server, facts)
 
 
-def list_seats(store: Store, places: Home, space: Space) -> list[Seat]:
+def list_seats(store: Store, home: Home, space: Space) -> list[Seat]:
     """Return the current members of a team according to the hub."""
     server = server_of(store, space)
-    with _connect(Keyring(places.hub_keys), server) as connection:
+    with _connect(Keyring(home.hub_keys), server) as connection:
         told = learn_members(store, connection, server, space)
     known = {member.member_id: member for member in list_members(store, server.id)}
     roles = {int(str(seat["member"])): str(seat["role"]) for seat in told}
@@ -477,18 +477,18 @@ def require_seat(seats: Sequence[Seat], space: Space, name: str, *, or_former: b
     return seat
 
 
-def set_role(store: Store, places: Home, space: Space, name: str, role: str) -> None:
+def set_role(store: Store, home: Home, space: Space, name: str, role: str) -> None:
     """Give a member another role; "" removes them. Raises NotFound or HubRefused."""
     server = server_of(store, space)
-    seat = require_seat(list_seats(store, places, space), space, name)
-    with _connect(Keyring(places.hub_keys), server) as connection:
+    seat = require_seat(list_seats(store, home, space), space, name)
+    with _connect(Keyring(home.hub_keys), server) as connection:
         connection.ask("team-role", {"ns": space.ns_id, "member": seat.member_id, "role": role})
 
 
-def leave(store: Store, places: Home, space: Space, *, is_erased: bool) -> int:
+def leave(store: Store, home: Home, space: Space, *, is_erased: bool) -> int:
     """Leave a team and, if ``is_erased`` is set, delete the teammates' memories here; return how many were deleted."""
     server = server_of(store, space)
-    with _connect(Keyring(places.hub_keys), server) as connection:
+    with _connect(Keyring(home.hub_keys), server) as connection:
         connection.ask("team-role", {"ns": space.ns_id, "member": server.member_id, "role": ""})
     with store.transaction() as tx:
         theirs = [said for said in said_in_space(tx, space.id) if said.author != server.member_id]
@@ -526,7 +526,7 @@ def require_member(store: Store, name: str) -> Member:
     return fitting[0]
 
 
-def report_memory(store: Store, places: Home, episode_id: str, reason: str) -> Space:
+def report_memory(store: Store, home: Home, episode_id: str, reason: str) -> Space:
     """Report a teammate's memory to the keepers of its team, and return the team. Raises NotFound."""
     spaces = {space.id: space for space in team_spaces(store)}
     for memory in said_of_memory(store, episode_id):
@@ -534,13 +534,13 @@ def report_memory(store: Store, places: Home, episode_id: str, reason: str) -> S
         if space is None or memory.is_forgotten:
             continue
         request = {"ns": space.ns_id, "author": memory.author, "memory": memory.memory_id.hex(), "reason": reason}
-        with _connect(Keyring(places.hub_keys), server_of(store, space)) as connection:
+        with _connect(Keyring(home.hub_keys), server_of(store, space)) as connection:
             connection.ask("team-report", request)
         return space
     raise NotFound(f"{episode_id[:60]} did not come from a team")
 
 
-def list_reported(store: Store, places: Home, space: Space, *, settle: str = "") -> list[Reported]:
+def list_reported(store: Store, home: Home, space: Space, *, settle: str = "") -> list[Reported]:
     """Return the memories reported to a team's keepers, after closing the reports of the memory ``settle``."""
     request: dict[str, Any] = {"ns": space.ns_id}
     # Shares of two members who imported the same memory have the same id.
@@ -550,7 +550,7 @@ def list_reported(store: Store, places: Home, space: Space, *, settle: str = "")
         if not fitting:
             raise NotFound(f"{settle[:60]} is not in {space.name}")
         request["drop"] = {"author": fitting[0].author, "memory": fitting[0].memory_id.hex()}
-    with _connect(Keyring(places.hub_keys), server_of(store, space)) as connection:
+    with _connect(Keyring(home.hub_keys), server_of(store, space)) as connection:
         told: Sequence[dict[str, Any]] = connection.ask("team-reports", request)["reports"]
     with store.transaction() as tx:
         change_space(tx, space.id, reports=len({(row["author"], row["memory"]) for row in told}))
