@@ -26,11 +26,11 @@ from starlette.routing import Route
 
 from engram.errors import BadRequest, NotFound
 from engram.hub.protocol.frames import MAX_PAGE_BYTES, NO_PUSH, PROTOCOL, pack_answers, pack_page, unpack_push
-from engram.hub.protocol.requests import REQUEST_HEADER, HelloRequest, from_bytes, to_bytes
-from engram.hub.server import accounts, team_requests
+from engram.hub.protocol.requests import REQUEST_HEADER, HelloRequest, code_hash, from_bytes, to_bytes
+from engram.hub.server import accounts
 from engram.hub.server.accounts import Asker, Unknown
 from engram.hub.server.hub_database import Database
-from engram.hub.server.statement_pages import IsCopy, NoSpace, NotAllowed, pull_page, push_page
+from engram.hub.server.statement_pages import KEEPER, IsCopy, NoSpace, NotAllowed, pull_page, push_page
 from engram.system.clock import SYSTEM_CLOCK, Clock
 
 # -- Count the service's requests and rows, for Prometheus. The counters contain none of the content.
@@ -204,18 +204,13 @@ class Service:
 
     def join(self, value: dict[str, Any]) -> dict[str, Any]:
         """Admit a machine with a code."""
-        with self._counting_wrong_codes():
+        with self.counting_wrong_codes():
             token_hash = bytes.fromhex(value["token_hash"])
             name = str(value.get("name", ""))
             return accounts.join(self.database, str(value["code"]), name, token_hash).to_json()
 
-    def join_team(self, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
-        """Admit a member to a team with a code."""
-        with self._counting_wrong_codes():
-            return team_requests.join_team(self.database, asker, value)
-
     @contextlib.contextmanager
-    def _counting_wrong_codes(self) -> Iterator[None]:
+    def counting_wrong_codes(self) -> Iterator[None]:
         now = self.clock.steady_seconds()
         self._wrong_codes = [at for at in self._wrong_codes if now - at < 60]
         if len(self._wrong_codes) >= MAX_WRONG_CODES:
@@ -303,8 +298,152 @@ def _devices(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str,
     return {"devices": accounts.list_devices(service.database, asker)}
 
 
-def _team_handler(what: str) -> Handler:
-    return lambda service, asker, value: team_requests.REQUESTS[what](service.database, asker, value)
+# -- Requests about teams: make, invite, join, roles, reports. Each calls one of the schema's SQL functions. The service
+# checks the role first; the function then checks it again, based only on the device's token.
+
+#: Maximum number of teams that one member may be a keeper of.
+MAX_TEAMS = 100
+#: Lifetime of an invitation, in seconds.
+INVITATION_SECONDS = 86_400
+#: Reasons for which a memory can be reported. The set is closed, so that the hub gets no text from members.
+REASONS = ("secret", "wrong", "instruction", "other")
+READER = 1
+
+
+def _make_team(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
+    """Create a team's space, with the requesting member as its keeper.
+
+    For a sealed team, the request contains the key's id.
+    """
+    name, is_sealed, key_id = (
+        accounts.checked_name(str(value["name"])),
+        bool(value["sealed"]),
+        bytes.fromhex(value["key"]),
+    )
+    if name == "private" or len(key_id) != (8 if is_sealed else 0):
+        raise BadRequest("choose another name" if name == "private" else "this is not the id of a key")
+    ns_id = accounts.new_id()
+    with service.database.client(asker.token_hash) as connection:
+        made = connection.execute(
+            "SELECT hub.make_team(%s, %s, %s, %s, %s) AS is_made", (ns_id, name, is_sealed, key_id, MAX_TEAMS)
+        ).fetchone()
+    if made is None or not made.is_made:
+        raise BadRequest(f"you are already a keeper of {MAX_TEAMS} teams, which is the maximum")
+    return {"ns": ns_id, "name": name}
+
+
+def _invite(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
+    """Store the code of an invitation, with the key that the second half of the code unlocks."""
+    digest, bundle = bytes.fromhex(value["digest"]), bytes.fromhex(value["bundle"])
+    if len(digest) != 32 or len(bundle) > accounts.MAX_BUNDLE_BYTES:
+        raise BadRequest("this is not a code")
+    ns_id, role = int(value["ns"]), _role_number(value["role"])
+    accounts.check_codes(service.database, asker)
+    with service.database.client(asker.token_hash) as connection:
+        _require_role(connection, ns_id, KEEPER)
+        connection.execute(
+            "SELECT hub.add_invitation(%s, %s, %s, %s, %s)", (ns_id, role, digest, bundle, INVITATION_SECONDS)
+        )
+    return {"seconds": INVITATION_SECONDS}
+
+
+def _join_team(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
+    """Use up a code to take a seat in a team, and return the space and the sealed key."""
+    with service.counting_wrong_codes(), service.database.client(asker.token_hash) as connection:
+        row = connection.execute("SELECT * FROM hub.redeem(%s)", (code_hash(str(value["code"])),)).fetchone()
+        if row is None or row.ns is None:
+            raise Unknown
+        return {"ns": row.ns, "bundle": bytes(row.bundle).hex()}
+
+
+def _list_members(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
+    """Return the members of a team, and former members who shared something in it."""
+    ns_id = int(value["ns"])
+    with service.database.client(asker.token_hash) as connection:
+        _require_role(connection, ns_id, READER)
+        rows = connection.execute("SELECT * FROM hub.team_members(%s)", (ns_id,)).fetchall()
+    return {
+        "members": [
+            {"member": row.member_id, "name": row.name, "role": "" if row.has_left else accounts.ROLE_NAMES[row.role]}
+            for row in rows
+        ]
+    }
+
+
+def _set_role(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
+    """Give a member another role; "" removes the seat. Anyone may leave, except the last keeper."""
+    ns_id, member = int(value["ns"]), int(value["member"])
+    role = _role_number(value["role"]) if value["role"] else 0
+    with service.database.client(asker.token_hash) as connection:
+        _require_role(connection, ns_id, READER if member == asker.member_id and not role else KEEPER)
+        row = connection.execute("SELECT hub.set_role(%s, %s, %s) AS outcome", (ns_id, member, role)).fetchone()
+    if row is None or row.outcome == "missing":
+        raise NotFound("there is no such space or member")
+    if row.outcome == "last":
+        raise BadRequest("a team needs a keeper: make someone else a keeper first")
+    if row.outcome != "done":
+        raise NotAllowed
+    return {"set": True}
+
+
+def _report(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
+    """Report a memory of a team to its keepers."""
+    ns_id, author, memory_id, reason = int(value["ns"]), int(value["author"]), _memory_id(value), str(value["reason"])
+    if reason not in REASONS:
+        raise BadRequest(f"the reason must be one of {', '.join(REASONS)}")
+    with service.database.client(asker.token_hash) as connection:
+        _require_role(connection, ns_id, READER)
+        row = connection.execute(
+            "SELECT hub.add_report(%s, %s, %s, %s) AS is_added", (ns_id, author, memory_id, reason)
+        ).fetchone()
+    if row is None or not row.is_added:
+        raise NotFound("there is no such space or member")
+    return {"reported": True}
+
+
+def _list_reports(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
+    """Return the memories reported to the keepers of a team; with ``drop``, settle the reports of one memory first."""
+    ns_id = int(value["ns"])
+    with service.database.client(asker.token_hash) as connection:
+        _require_role(connection, ns_id, KEEPER)
+        if "drop" in value:
+            author, memory_id = int(value["drop"]["author"]), _memory_id(value["drop"])
+            connection.execute("SELECT hub.drop_reports(%s, %s, %s)", (ns_id, author, memory_id))
+        rows = connection.execute("SELECT * FROM hub.team_reports(%s)", (ns_id,)).fetchall()
+    return {
+        "reports": [
+            {
+                "author": row.author,
+                "memory": bytes(row.memory_id).hex(),
+                "by": row.reporter,
+                "reason": row.reason,
+                "at_ms": int(row.made_at.timestamp() * 1000),
+            }
+            for row in rows
+        ]
+    }
+
+
+def _require_role(connection: Any, ns_id: int, least: int) -> None:
+    """Raise NotAllowed if a member's role in a team is too low, and NoSpace if there is no such team or seat."""
+    row = connection.execute("SELECT hub.team_role(%s) AS role", (ns_id,)).fetchone()
+    if row is None or row.role is None:
+        raise NoSpace
+    if row.role < least:
+        raise NotAllowed
+
+
+def _role_number(role: object) -> int:
+    if role not in accounts.ROLE_NAMES[1:]:
+        raise BadRequest("the role must be reader, writer or keeper")
+    return accounts.ROLE_NAMES.index(str(role))
+
+
+def _memory_id(value: dict[str, Any]) -> bytes:
+    memory_id = bytes.fromhex(value["memory"])
+    if len(memory_id) != 8:
+        raise BadRequest("this is not a memory")
+    return memory_id
 
 
 #: Requests with JSON in both directions.
@@ -314,8 +453,13 @@ _JSON: dict[str, Handler] = {
     "code": _code,
     "key": _key,
     "devices": _devices,
-    "team-join": Service.join_team,
-    **{what: _team_handler(what) for what in team_requests.REQUESTS},
+    "team-make": _make_team,
+    "team-invite": _invite,
+    "team-join": _join_team,
+    "team-members": _list_members,
+    "team-role": _set_role,
+    "team-report": _report,
+    "team-reports": _list_reports,
 }
 
 

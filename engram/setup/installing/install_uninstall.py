@@ -13,9 +13,8 @@ from engram.errors import AlreadyRunning, EngramError, InstallError
 from engram.paths import Home
 from engram.setup.edits.install_steps import Step
 from engram.setup.edits.journal import Journal, Ledger, Phase, folder_of, load_journal
-from engram.setup.installing.apply_steps import apply_steps, plan_files
+from engram.setup.installing.apply_steps import apply_steps, plan_files, undo_installation, undo_run
 from engram.setup.installing.install_run import BeforeStep, Outcome, Run
-from engram.setup.installing.undo_steps import undo_installation, undo_run
 from engram.system.atomic import explain_error, make_private_folder
 from engram.system.process_lock import ProcessLock
 
