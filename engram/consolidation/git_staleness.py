@@ -257,7 +257,10 @@ def read_branches_of_project(store: Store, project: ProjectRow) -> int:
     with store.transaction() as tx:
         branches.drop_branches(tx, project.id, gone)
         for branch in news:
-            is_merged_now = _store_branch(tx, branch, known.get(branch.name))
+            branches.put_branch(tx, branch)
+            before = known.get(branch.name)
+            was_merged = before is not None and before.state is BranchState.MERGED
+            is_merged_now = branch.state is BranchState.MERGED and not was_merged
             if is_merged_now and not counts_as_merged(branch.name, refs.default):
                 _confirm_memories(tx, branch)
     return len(news)
@@ -297,14 +300,6 @@ def _read_branch(root: Path, refs: Refs, branch: BranchRow) -> BranchRow:
         has_commits=branch.has_commits or reading.has_commits,
         compared_with=compared_with,
     )
-
-
-def _store_branch(tx: Tx, branch: BranchRow, before: BranchRow | None) -> bool:
-    """Store a branch; return True if it was not known to be merged before, but is now."""
-    was_merged = before is not None and before.state is BranchState.MERGED
-    is_changed = before is None or before.state is not branch.state
-    branches.put_branch(tx, replace(branch, changed_at_ms=tx.now_ms()) if is_changed else branch)
-    return branch.state is BranchState.MERGED and not was_merged
 
 
 def _confirm_memories(tx: Tx, branch: BranchRow) -> None:

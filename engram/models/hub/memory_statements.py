@@ -22,7 +22,7 @@ from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Tx, Value, asks_record, asks_records, asks_rows
 from engram.models.hub.spaces import Space, change_space, private_space, server_of, space_by_id
 from engram.models.memories.memory_changes import ChangeListener
-from engram.models.memories.memory_history import ERASE, Change, history_of
+from engram.models.memories.memory_history import BY_HAND_ACTORS, ERASE, Change, history_of
 from engram.models.memories.memory_records import Memory
 
 #: Action recorded for a change from another machine, which is not sent on.
@@ -31,7 +31,6 @@ SYNC = "sync"
 EXTRACT = "extract"
 #: Fields of a memory that make up its text in a statement.
 TEXT_FIELDS = ("summary", "content", "facts", "entities", "questions")
-_BY_HAND = (Actor.USER, Actor.AGENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,13 +191,13 @@ class SaidListener(ChangeListener):
         said, own_text = dict(memory.said), memory.own_text
         if any(getattr(before, name) != getattr(after, name) for name in TEXT_FIELDS):
             is_grown = action == EXTRACT and TEXT not in said
-            if actor not in _BY_HAND and not is_grown:
+            if actor not in BY_HAND_ACTORS and not is_grown:
                 own_text = own_text or text_of(before)
             else:
                 if text_of(after) != own_text:
-                    said[TEXT if actor in _BY_HAND else EXTRACTED] = clock.stamp()[:2]
+                    said[TEXT if actor in BY_HAND_ACTORS else EXTRACTED] = clock.stamp()[:2]
                 own_text = None
-        if actor in _BY_HAND:
+        if actor in BY_HAND_ACTORS:
             said |= _decided(tx, before, after, clock)
         if TEXT in said:
             said.pop(EXTRACTED, None)
@@ -322,7 +321,7 @@ def first_row(
 
 def _is_decided(step: Change) -> bool:
     """Return True for a step that hubs are told: one made by hand, by an extractor or on another machine."""
-    return step.actor in _BY_HAND or step.action in (EXTRACT, SYNC)
+    return step.actor in BY_HAND_ACTORS or step.action in (EXTRACT, SYNC)
 
 
 def _own_text(memory: Memory, steps: Sequence[Change]) -> tuple[dict[str, Any] | None, bool]:
@@ -333,8 +332,8 @@ def _own_text(memory: Memory, steps: Sequence[Change]) -> tuple[dict[str, Any] |
         changed = {name: step.before[name] for name in TEXT_FIELDS if name in step.before}
         if not changed:
             continue
-        is_by_hand = is_by_hand or step.actor in _BY_HAND
-        if step.actor in _BY_HAND or step.action == SYNC:
+        is_by_hand = is_by_hand or step.actor in BY_HAND_ACTORS
+        if step.actor in BY_HAND_ACTORS or step.action == SYNC:
             rewritten = None
         elif step.action != EXTRACT:
             rewritten = changed | (rewritten or {})

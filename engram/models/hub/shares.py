@@ -37,13 +37,13 @@ from engram.models.hub.memory_statements import (
 )
 from engram.models.hub.spaces import Space, list_spaces, private_space, server_of
 from engram.models.memories.memory_changes import MOVE, RELEASE, ChangeListener
+from engram.models.memories.memory_history import BY_HAND_ACTORS
 from engram.models.memories.memory_records import MEMORIES, Memory, query_memories
 from engram.models.sessions.turn_changes import SORTED
 from engram.models.tables.memory_tables import IS_CURRENT
 
 #: Key in a share's text for the parts that never change: kind, time, project, and the copied memory.
 _BIRTH = "b"
-_BY_HAND = (Actor.USER, Actor.AGENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class ShareListener(ChangeListener):
         The author may have done that on another machine, which need not have joined the team.
         """
         force = (before.status.is_current, before.superseded_by)
-        is_decided = action != RELEASE and (actor in _BY_HAND or action == SYNC)
+        is_decided = action != RELEASE and (actor in BY_HAND_ACTORS or action == SYNC)
         if not is_decided or force == (after.status.is_current, after.superseded_by):
             return
         for share in shares_of(tx, after.episode_id):

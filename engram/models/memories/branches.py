@@ -33,7 +33,6 @@ class BranchRow:
     has_commits: bool = False
     compared_with: str = ""
     last_turn_ms: int = 0
-    changed_at_ms: int = 0
 
     @property
     def is_default(self) -> bool:
@@ -50,7 +49,9 @@ class BranchUse:
     commit: str
 
 
-_BRANCHES = RecordReader(BranchRow, tables.Branch, readers={"state": BranchState.from_stored})
+_BRANCHES = RecordReader(
+    BranchRow, tables.Branch, readers={"state": BranchState.from_stored}, left_out={"changed_at_ms"}
+)
 
 
 def branches_used_since(store: Reader, project_id: int, since_ms: int) -> list[BranchUse]:

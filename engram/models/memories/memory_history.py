@@ -22,6 +22,8 @@ JUDGEMENT_ACTIONS = {Judgement.HELPFUL: "helpful", Judgement.WRONG: "bad", Judge
 TAKE_BACK = "take back"
 #: Actions by which a person or an agent decides what a memory says or whether it is used.
 BY_HAND_ACTIONS = ("edit", "pin", "unpin", *JUDGEMENT_ACTIONS.values(), TAKE_BACK, "recover")
+#: Those who decide by hand.
+BY_HAND_ACTORS = (Actor.USER, Actor.AGENT)
 
 #: Action recorded for a memory that was imported from a file. It is never exported.
 IMPORT = "import"

@@ -31,6 +31,7 @@ from engram.models.memories.judgements import CONTRADICTIONS, JUDGEMENTS
 from engram.models.memories.memory_changes import MOVE, RELEASE
 from engram.models.memories.memory_history import (
     BY_HAND_ACTIONS,
+    BY_HAND_ACTORS,
     ERASE,
     RETURN,
     TAKE_BACK,
@@ -67,7 +68,6 @@ logger = logging.getLogger(__name__)
 
 # -- Changes made by hand.
 
-_PEOPLE = (Actor.USER, Actor.AGENT)
 #: Steps that are only a consequence of something else, even if a person did that.
 _EFFECTS = (MOVE, RELEASE, ERASE, RETURN)
 #: Why a memory is carried over that a person or an agent kept, and one that can't be made again.
@@ -81,7 +81,7 @@ def _quoted(names: Iterable[str]) -> str:
 #: SQL condition for the steps of the history that a person or an agent took. ``_is_by_hand`` is the same in Python.
 _STEPS_BY_HAND = (
     f"(action IN ({_quoted(BY_HAND_ACTIONS)}) "
-    f"OR (actor IN ({_quoted(_PEOPLE)}) AND action NOT IN ({_quoted(_EFFECTS)})))"
+    f"OR (actor IN ({_quoted(BY_HAND_ACTORS)}) AND action NOT IN ({_quoted(_EFFECTS)})))"
 )
 #: SQL condition for memories that reading transcripts again would not restore: saved, pinned, lowered or from a pack.
 _BY_HAND_IN_ROW = f"{IS_MANUAL} OR e.is_pinned OR e.is_lowered OR e.origin LIKE 'pack %'"
@@ -97,7 +97,7 @@ MAX_UNREADABLE_ROWS = 5_000
 
 
 def _is_by_hand(step: Change) -> bool:
-    return step.is_by_hand or (step.actor in _PEOPLE and step.action not in _EFFECTS)
+    return step.is_by_hand or (step.actor in BY_HAND_ACTORS and step.action not in _EFFECTS)
 
 
 #: Prefix of a key in ``meta`` under which it is recorded what happened when a damaged memory.db was set aside. The

@@ -24,7 +24,7 @@ from engram.models.memories.memory_records import (
     select_memories,
 )
 from engram.models.search.fulltext import MEMORY_WEIGHTS, quoted
-from engram.models.tables.memory_tables import IS_CURRENT, SORT_INDEX
+from engram.models.tables.memory_tables import IS_CURRENT, SORT_INDEX, WAITS_AS_SUSPECT
 from engram.system.lazy_regex import lazy_regex
 from engram.text.words import UNSPACED_LETTERS, is_unspaced
 
@@ -143,9 +143,7 @@ def current_states_of(store: Reader, extractors: str) -> list[Memory]:
 def suspect_memories(store: Reader) -> list[Memory]:
     """Return the current memories that are suspect and have not been judged wrong, newest first."""
     memory = tables.Memory
-    # The first condition lets SQLite use the partial index.
-    condition = (memory.suspect != SQL("''")) & IS_CURRENT & (memory.is_lowered == 0)
-    return select_memories(store, condition, memory.created_at_ms.desc(), memory.id.desc())
+    return select_memories(store, WAITS_AS_SUSPECT, memory.created_at_ms.desc(), memory.id.desc())
 
 
 def memories_around(store: Reader, at_ms: int, *, project_id: int | None = None, limit: int = 10) -> list[Memory]:

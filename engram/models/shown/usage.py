@@ -17,7 +17,7 @@ from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.statement import in_json_list
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.shown.injections import AT_START, WAS_SHOWN
-from engram.models.tables.memory_tables import IS_CURRENT, holds_anything
+from engram.models.tables.memory_tables import IS_CURRENT, WAITS_AS_SUSPECT, holds_anything
 from engram.models.tables.session_tables import IS_PROMPT, PROJECTS_BY_NAME, has_sessions, has_turns, was_in_project
 from engram.models.work.work import WorkState
 from engram.system.clock import day_of
@@ -196,10 +196,6 @@ class Totals:
     unreadable: int
 
 
-#: The condition for suspect memories on which the user has to decide. The literal lets SQLite use the partial index.
-_WAITS_AS_SUSPECT = (tables.Memory.suspect != SQL("''")) & IS_CURRENT & (tables.Memory.is_lowered == 0)
-
-
 def count_totals(store: Store) -> Totals:
     """Return the figures for the whole memory, read from one snapshot."""
     memory, transcript = tables.Memory, tables.Transcript
@@ -212,7 +208,7 @@ def count_totals(store: Store) -> Totals:
             memories=_count_rows(reader, memory, IS_CURRENT),
             superseded=_count_rows(reader, memory, memory.status == Status.SUPERSEDED.value),
             archived=_count_rows(reader, memory, memory.status == Status.ARCHIVED.value),
-            suspects=_count_rows(reader, memory, _WAITS_AS_SUSPECT),
+            suspects=_count_rows(reader, memory, WAITS_AS_SUSPECT),
             injections=_count_rows(reader, tables.Injection, WAS_SHOWN),
             bad_lines=_count_rows(reader, tables.BadLine),
             unreadable=_count_rows(reader, transcript, transcript.last_error != ""),

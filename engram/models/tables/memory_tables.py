@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from peewee import AutoField, BlobField, BooleanField, ColumnBase, CompositeKey, FloatField, IntegerField, TextField, fn
+from peewee import (
+    SQL,
+    AutoField,
+    BlobField,
+    BooleanField,
+    ColumnBase,
+    CompositeKey,
+    FloatField,
+    IntegerField,
+    TextField,
+    fn,
+)
 from playhouse.sqlite_ext import AutoIncrementField, FTS5Model, SearchField
 
 from engram.enums import CURRENT_STATUSES, Actor, Importance, Kind, Scope, Source, Status, Voice
@@ -83,6 +94,8 @@ class Memory(Table):
 
 #: The condition that a memory is neither archived nor superseded.
 IS_CURRENT = Memory.status.in_([status.value for status in CURRENT_STATUSES])
+#: The condition for suspect memories on which the user has to decide. The literal lets SQLite use the partial index.
+WAITS_AS_SUSPECT = (Memory.suspect != SQL("''")) & IS_CURRENT & (Memory.is_lowered == 0)
 
 #: Covers every column by which lists of memories are filtered, counted and ordered.
 SORT_INDEX = "episode_sorts"

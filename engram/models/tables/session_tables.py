@@ -213,7 +213,7 @@ class Branch(Table):
     compared_with = TextField(default="")
     #: When a turn last took place on it.
     last_turn_ms = IntegerField(default=0)
-    #: When its state last changed.
+    #: No longer used: earlier versions stored here when the state last changed.
     changed_at_ms = IntegerField(default=0)
 
     class Meta:

@@ -36,7 +36,7 @@ from engram.setup.agents.plugin import (
     without_our_server,
 )
 from engram.setup.agents.registered import MIN_MOD_VERSION, MOD, Registration, Way, find_registrations, read_documents
-from engram.setup.edits.apply_edit import decode
+from engram.setup.edits.apply_edit import decode, editing
 from engram.setup.edits.file_state import StateKind, check_writable, read_state, real_path
 from engram.setup.edits.install_steps import FileChange, JsonEdit, JsonEntry, Step
 from engram.setup.edits.json_document import value_of
@@ -237,12 +237,10 @@ def read_document(path: Path) -> dict[str, Any]:
     state, data = read_state(real_path(path, is_link=False))
     if state.kind is not StateKind.FILE:
         return {}
-    try:
+    with editing(path):
         value = value_of(decode(path, data))
-    except BadRequest as error:
-        raise InstallError(f"{path} can't be edited: {error}. Correct it; nothing was changed") from error
-    if not isinstance(value, dict | None):
-        raise InstallError(f"{path} can't be edited: it is not an object in braces. Correct it; nothing was changed")
+        if not isinstance(value, dict | None):
+            raise BadRequest("it is not an object in braces")
     return value or {}
 
 

@@ -17,7 +17,7 @@ from engram.paths import Home, user_home
 from engram.reports.claude_checks import NAME, SERVER_MARK, free_server_name, is_our_server
 from engram.setup.agents.claude_code import read_document
 from engram.setup.agents.plugin import other_name_note, server_values, without_our_server
-from engram.setup.edits.apply_edit import decode
+from engram.setup.edits.apply_edit import decode, editing
 from engram.setup.edits.file_state import StateKind, read_state, real_path
 from engram.setup.edits.install_steps import FileChange, JsonEdit, JsonEntry, Step, TomlEdit
 
@@ -59,11 +59,8 @@ def codex_servers(path: Path) -> dict[str, Any]:
     state, data = read_state(real_path(path, is_link=False))
     if state.kind is not StateKind.FILE:
         return {}
-    try:
-        value = tomllib.loads(decode(path, data))
-    except tomllib.TOMLDecodeError as error:
-        raise InstallError(f"{path} can't be edited: {error}. Correct it; nothing was changed") from error
-    servers = value.get(SERVERS)
+    with editing(path):
+        servers = tomllib.loads(decode(path, data)).get(SERVERS)
     return servers if isinstance(servers, dict) else {}
 
 

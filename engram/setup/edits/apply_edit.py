@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Sequence
+import contextlib
+import tomllib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +28,21 @@ def encode(text: str, before: bytes) -> bytes:
     return (codecs.BOM_UTF8 if before.startswith(codecs.BOM_UTF8) else b"") + text.encode()
 
 
+@contextlib.contextmanager
+def editing(path: Path) -> Iterator[None]:
+    """Raise InstallError, which names the file, if the block finds that its text can't be read or edited."""
+    try:
+        yield
+    except (BadRequest, tomllib.TOMLDecodeError) as error:
+        raise InstallError(f"{path} can't be edited: {error}. Correct it; nothing was changed") from error
+
+
 def drop_stale(path: Path, data: bytes, change: FileChange) -> bytes:
     """Return the file's content without outdated entries of Engram's own, which are never restored."""
     if not isinstance(change.edit, JsonEdit) or not change.edit.drop:
         return data
-    try:
+    with editing(path):
         return encode(drop_json(decode(path, data), change.edit.drop), data)
-    except BadRequest as error:
-        raise _unreadable(path, error) from error
 
 
 def apply_change(change: FileChange, base: bytes) -> tuple[bytes, dict[str, Any] | None]:
@@ -43,15 +52,13 @@ def apply_change(change: FileChange, base: bytes) -> tuple[bytes, dict[str, Any]
         InstallError: the file can't be edited; the message says where.
     """
     path = change.path
-    try:
+    with editing(path):
         if isinstance(change.edit, JsonEdit):
             text, applied = apply_json(decode(path, base), change.edit)
             return encode(text, base), {"json": applied.to_json()}
         if isinstance(change.edit, TomlEdit):
             text, applied_toml = apply_toml(decode(path, base), change.edit)
             return encode(text, base), {"toml": applied_toml.to_json()}
-    except BadRequest as error:
-        raise _unreadable(path, error) from error
     return change.content or b"", None
 
 
@@ -62,12 +69,10 @@ def revert_change(path: Path, data: bytes, applied: dict[str, Any]) -> bytes:
         InstallError: the file is no longer valid in its format.
     """
     text = decode(path, data)
-    try:
+    with editing(path):
         if "toml" in applied:
             return encode(revert_toml(text, AppliedToml.from_json(applied["toml"])), data)
         return encode(revert_json(text, AppliedJson.from_json(applied["json"])), data)
-    except BadRequest as error:
-        raise _unreadable(path, error) from error
 
 
 def merge_changes(changes: Sequence[FileChange]) -> FileChange:
@@ -89,7 +94,3 @@ def merge_changes(changes: Sequence[FileChange]) -> FileChange:
     )
     modes = [change.mode for change in changes if change.mode is not None]
     return FileChange(first.path, edit=merged, mode=modes[0] if modes else None)
-
-
-def _unreadable(path: Path, error: BadRequest) -> InstallError:
-    return InstallError(f"{path} can't be edited: {error}. Correct it; nothing was changed")
