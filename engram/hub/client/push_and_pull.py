@@ -184,7 +184,7 @@ def pull_space(link: SpaceLink, head: int, pulled: Pulled) -> None:
         HubError: no page arrived, or the page is impossible.
     """
     server, space, connection = link.server, link.space, link.connection
-    rows = page_rows(PAGE_ROWS, server)
+    rows = _page_rows(server)
     cursor = space.cursor
     keys = link.keyring.keys(server.url, space.ns_id)
     authors = Authors(link.store, connection, server, space)
@@ -204,9 +204,9 @@ def pull_space(link: SpaceLink, head: int, pulled: Pulled) -> None:
             return
 
 
-def page_rows(most: int, server: Server) -> int:
+def _page_rows(server: Server) -> int:
     """Return how many rows a page may have; fewer after failures, so that some get through on a slow connection."""
-    return max(MIN_PAGE_ROWS, most >> min(server.failures, 10))
+    return max(MIN_PAGE_ROWS, PAGE_ROWS >> min(server.failures, 10))
 
 
 def _read_page(
@@ -355,7 +355,7 @@ def push_space(link: SpaceLink, hub_ms: int, pushed: Pushed, tried_before: Set[t
         give_versions(tx, space.id)
     keys = list(link.keyring.keys(server.url, space.ns_id).values())
     sender = _Sender(link, tried_before, keys[-1] if keys else b"")
-    rows = page_rows(PAGE_ROWS, server)
+    rows = _page_rows(server)
     while link.goes_on():
         with store.snapshot() as reader:
             memories = load_outgoing(reader, space.id, rows)

@@ -125,7 +125,7 @@ def sync_all(
         if not goes_on():
             break
         try:
-            sync_server(Steps(store, home, redact, limits, is_forced, goes_on, on_progress), server, done)
+            _sync_server(Steps(store, home, redact, limits, is_forced, goes_on, on_progress), server, done)
             now_ms = store.now_ms()
             if server.failures or server.last_error or not 0 <= now_ms - server.synced_at_ms < 1_000:
                 with store.transaction() as tx:
@@ -148,7 +148,7 @@ def _note_failure(store: Store, server: Server, reason: str, *, has_moved: bool)
     logger.warning("action=sync hub=%d failures=%d reason=%s", server.id, failures + 1, reason)
 
 
-def sync_server(steps: Steps, server: Server, done: Round) -> None:
+def _sync_server(steps: Steps, server: Server, done: Round) -> None:
     """Run one round, and record its changes in ``done``. Raises HubError."""
     store, home = steps.store, steps.home
     keyring = Keyring(home.hub_keys)

@@ -502,19 +502,19 @@ def mute(store: Store, name: str) -> int:
 
     Return how many were deleted.
     """
-    member = require_member(store, name)
+    member = _require_member(store, name)
     with store.transaction() as tx:
         return mute_member(tx, member)
 
 
 def unmute(store: Store, name: str) -> None:
     """Unmute a teammate, so that the next round fetches their memories again."""
-    member = require_member(store, name)
+    member = _require_member(store, name)
     with store.transaction() as tx:
         unmute_member(tx, member)
 
 
-def require_member(store: Store, name: str) -> Member:
+def _require_member(store: Store, name: str) -> Member:
     """Return a teammate by name. Raises NotFound or BadRequest."""
     servers = dict.fromkeys(space.server_id for space in team_spaces(store) if space.server_id is not None)
     members = [member for server_id in servers for member in list_members(store, server_id)]

@@ -35,7 +35,7 @@ def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False) -> None:
     Raises:
         HubError: the database or the address can't be used.
     """
-    log_to_stdout()
+    _log_to_stdout()
     with _listening(host, port) as listener:
         database = Database(dsn, is_pooled=is_pooled).open()
         try:
@@ -98,7 +98,7 @@ def _tell(line: str) -> None:
 
 def run_chores(dsn: str) -> None:
     """Run the hub's maintenance tasks until a signal arrives. Raises HubError."""
-    log_to_stdout()
+    _log_to_stdout()
     Database(dsn).open().close()
     _tell("Running the hub's maintenance tasks. Ctrl-C stops them.")
     with contextlib.suppress(KeyboardInterrupt):
@@ -117,7 +117,7 @@ class _JsonFormatter(logging.Formatter):
         return json.dumps(head | (json.loads(message) if is_object else {"message": message}))
 
 
-def log_to_stdout() -> None:
+def _log_to_stdout() -> None:
     """Write one line per record to standard output, for log collectors."""
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(_JsonFormatter())

@@ -73,7 +73,7 @@ def take_statement(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
         return None
     newer = join(registers_of(mine), incoming.statement.fields)
     if newer:
-        said = {**mine.said, **{name: without_text(name, register) for name, register in newer.items()}}
+        said = {**mine.said, **{name: _without_text(name, register) for name, register in newer.items()}}
         if TEXT in said:
             said.pop(EXTRACTED, None)
         change_said(tx, mine, said=json.dumps(said))
@@ -395,17 +395,12 @@ def _change(tx: Tx, memory: Memory, at_ms: int | None = None, **changes: Any) ->
     return change_memory(tx, memory, SYNC, REASON, actor=Actor.TIDYING, at_ms=at_ms, **changes)
 
 
-def decisions_of(fields: Mapping[str, Register]) -> dict[str, Register]:
-    """Return the fields of a statement that a newly created memory doesn't have yet."""
-    return {name: register for name, register in join({}, fields).items() if name not in (TEXT, EXTRACTED)}
-
-
 def _said(incoming: Incoming) -> dict[str, list[Any]]:
     """Return the fields of a statement without its text, in the form of ``SaidMemory``."""
-    return {name: without_text(name, register) for name, register in join({}, incoming.statement.fields).items()}
+    return {name: _without_text(name, register) for name, register in join({}, incoming.statement.fields).items()}
 
 
-def without_text(name: str, register: Register) -> list[Any]:
+def _without_text(name: str, register: Register) -> list[Any]:
     return list(register[:2] if name in (TEXT, EXTRACTED) else register)
 
 
@@ -545,7 +540,8 @@ def _make_all(tx: Tx, space: Space, new: Sequence[tuple[Incoming, str, str | Non
 
 def _decide(tx: Tx, space: Space, incoming: Incoming, memory: Memory) -> Memory:
     """Apply decisions to a new memory that were made after its creation."""
-    decisions = decisions_of(incoming.statement.fields)
+    fields = join({}, incoming.statement.fields)
+    decisions = {name: register for name, register in fields.items() if name not in (TEXT, EXTRACTED)}
     if not decisions:
         return memory
     mine = find_said(tx, space.id, incoming.row.author, incoming.row.memory_id)

@@ -265,7 +265,7 @@ def give_versions(tx: Tx, space_id: int) -> None:
 # -- Wrong clocks, copied machines and restored hubs.
 
 
-def restamp(tx: Tx, space: Space, is_due: Any, renew: Any) -> int:
+def _restamp(tx: Tx, space: Space, is_due: Any, renew: Any) -> int:
     """Restamp fields of pending statements; return how many statements changed.
 
     Args:
@@ -300,7 +300,7 @@ def restamp_future(tx: Tx, space: Space, device: int, hub_ms: int, max_ahead_ms:
         clock += 1
         return Stamp(clock, stamp.device)
 
-    count = restamp(tx, space, lambda stamp: stamp.device == device and stamp.hlc > limit, renew)
+    count = _restamp(tx, space, lambda stamp: stamp.device == device and stamp.hlc > limit, renew)
     change_space(tx, space.id, clock=clock)
     return count
 
@@ -310,7 +310,7 @@ def become_device(tx: Tx, space: Space, old: int, new: int) -> int:
 
     Stamps that the hub has not seen become those of the new device, and version numbers restart.
     """
-    count = restamp(
+    count = _restamp(
         tx,
         space,
         lambda stamp: stamp.device == old and stamp.hlc > space.published,

@@ -157,7 +157,8 @@ def change_memory(
         return memory
     after = change_alone(tx, memory, action, reason, actor=actor, run_id=run_id, undoes=undoes, at_ms=at_ms, **changes)
     if memory.is_current and not after.is_current and not after.superseded_by:
-        restore_predecessors(tx, after, "what had replaced it is no longer current", actor=actor, run_id=run_id)
+        for predecessor in predecessors_of(tx, after):
+            _make_current(tx, predecessor, "what had replaced it is no longer current", actor=actor, run_id=run_id)
     return after
 
 
@@ -351,22 +352,12 @@ def remove_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = Fals
     memory_writes.delete_memory_rows(tx, memory)
 
 
-def restore_predecessors(
-    tx: Tx, successor: Memory, reason: str, *, actor: Actor, run_id: int | None = None
-) -> list[Memory]:
-    """Make the memories that a memory had replaced current again, because it stops being current without a successor.
+def predecessors_of(store: Reader, successor: Memory) -> list[Memory]:
+    """Return the memories that become current again if a memory stops being current without a successor.
 
     Only the most recent memory of a chain becomes current. A memory that was merged into ``successor`` remains
     archived, and the memories that it had replaced become current in its place.
     """
-    return [
-        _make_current(tx, predecessor, reason, actor=actor, run_id=run_id)
-        for predecessor in predecessors_of(tx, successor)
-    ]
-
-
-def predecessors_of(store: Reader, successor: Memory) -> list[Memory]:
-    """Return the memories that become current again if a memory stops being current without a successor."""
     predecessors: list[Memory] = []
     todo, seen = [successor.episode_id], set()
     while todo:

@@ -136,12 +136,12 @@ def insert_evidence(tx: Tx, row_id: int, evidence: Sequence[Evidence]) -> int:
     first_seq = _next_evidence_seq(tx, row_id)
     tx.insert_many(tables.Evidence, [_evidence_row(row_id, seq, entry) for seq, entry in enumerate(new, first_seq)])
     if any(entry.turn_id is None for entry in new):
-        link_evidence(tx, unlinked_of_memory(row_id))
+        link_evidence(tx, _unlinked_of_memory(row_id))
     return len(new)
 
 
 @prepared
-def unlinked_of_memory(row_id: int) -> Query:
+def _unlinked_of_memory(row_id: int) -> Query:
     """Return a memory's evidence that has no turn yet, for ``link_evidence``."""
     return _unlinked(tables.Evidence.memory == row_id)
 

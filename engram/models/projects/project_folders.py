@@ -71,7 +71,7 @@ def list_merges(store: Reader) -> list[Merge]:
     ]
 
 
-def note_merge(tx: Tx, into_id: int, other_id: int) -> None:
+def _note_merge(tx: Tx, into_id: int, other_id: int) -> None:
     """Record everything that belongs to a project that is about to be merged."""
     project, folder, session, memory = tables.Project, tables.ProjectFolder, tables.Session, tables.Memory
     turn, sessions = tables.Turn, session.select(session.id).where(session.project == other_id)
@@ -499,7 +499,7 @@ def merge_projects(
 
 def merge_in(tx: Tx, into: ProjectRow, other: ProjectRow, reason: str, *, actor: Actor, is_said: bool = True) -> int:
     """Do what ``merge_projects`` does, in a transaction, for two projects that aren't paused."""
-    note_merge(tx, into.id, other.id)
+    _note_merge(tx, into.id, other.id)
     moved = join_in(tx, into.id, other.id, actor=actor, is_said=is_said)
     folder, spend = tables.ProjectFolder, tables.Spend
     tx.run(folder.update(project_id=into.id).where(folder.project_id == other.id))

@@ -287,7 +287,7 @@ def browse(store: Reader, selection: Selection, *, limit: int = 50, offset: int 
 
     The best match comes first if words are given and few memories match, otherwise the newest memory.
     """
-    expression = prefix_expression(store, selection.text)
+    expression = _prefix_expression(store, selection.text)
     if expression is None:
         return Listing((), _facets([], selection))
     is_counted = not expression or _count_matches(store, expression) <= MAX_COUNTED
@@ -298,7 +298,7 @@ def browse(store: Reader, selection: Selection, *, limit: int = 50, offset: int 
     return Listing(tuple(by_row[row_id] for row_id in row_ids if row_id in by_row), facets)
 
 
-def prefix_expression(store: Reader, text: str) -> str | None:
+def _prefix_expression(store: Reader, text: str) -> str | None:
     """Return an FTS5 expression for words, the last of which may be a prefix; "" if there are none.
 
     Return None if no memory can match. The index contains word stems. If none starts with the last word, up to

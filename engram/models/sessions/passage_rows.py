@@ -68,7 +68,7 @@ def cut_key(source: str) -> int:
     return (entry_key(source) >> _CUT_BITS) & ((1 << _KEPT_BITS) - 1)
 
 
-def turns_of_cut_keys(store: Reader, digits: str) -> list[int]:
+def _turns_of_cut_keys(store: Reader, digits: str) -> list[int]:
     """Return the row ids of the turns with an entry whose cut key begins with 1 to 12 hexadecimal digits."""
     free_bits = _KEPT_BITS - 4 * len(digits)
     first = int(digits, 16) << free_bits
@@ -397,7 +397,7 @@ def find_quotation(store: Reader, quotation_id: str) -> Quotation | None:
     # A queued prompt has no entry, so it is identified by the key of its turn.
     turn = tables.Turn
     queued = turn.select(turn.id, turn.key).where(turn.opening == Opening.QUEUED.value)
-    turn_ids = turns_of_cut_keys(store, f"{key:012x}") or [
+    turn_ids = _turns_of_cut_keys(store, f"{key:012x}") or [
         row.id for row in store.fetch(queued) if cut_key(row.key) == key
     ]
     for stored, source, row, start in _texts_of(store, turn_ids):
@@ -413,7 +413,7 @@ def quotations_beginning_with(store: Reader, beginning: str, limit: int) -> list
     """
     quotations: list[Quotation] = []
     passage = tables.Passage
-    for stored, source, row, offset in _texts_of(store, turns_of_cut_keys(store, beginning.removeprefix(PREFIX))):
+    for stored, source, row, offset in _texts_of(store, _turns_of_cut_keys(store, beginning.removeprefix(PREFIX))):
         if not quotation_prefix(source).startswith(beginning):
             continue
         starts = passage.select(passage.start).where(passage.text_block == row.id).order_by(passage.start)

@@ -162,7 +162,7 @@ def write_turns(
             have, next_seq = stored.count, stored.next_seq
         blocks += [(turn_id, seq, block) for seq, block in enumerate(turn.said[have:], next_seq)]
         ids.append(turn_id)
-    add_passages(tx, session.id, _write_blocks(tx, blocks), places)
+    _add_passages(tx, session.id, _write_blocks(tx, blocks), places)
     link_evidence(tx, session.session_id)
     return ids
 
@@ -373,7 +373,7 @@ def _ids_of(key: str) -> Query:
 # requires reindexing its neighbours.
 
 
-def add_passages(
+def _add_passages(
     tx: Tx, session_ref: int, blocks: Sequence[tuple[int, int, TextBlock]], projects: Mapping[int, int | None]
 ) -> None:
     """Split new text blocks (turn, row id, text) of a session into passages and index them.

@@ -71,12 +71,12 @@ def usage_since(store: Store, since_ms: int) -> Usage:
     """Return the figures from ``since_ms`` until now, read from one snapshot."""
     session, memory = tables.Session, tables.Memory
     with store.snapshot() as reader:
-        prompts = count_prompts_since(reader, since_ms)
+        prompts = _count_prompts_since(reader, since_ms)
         return Usage(
             sessions=_count_rows(reader, session, has_turns() & (session.last_at_ms >= since_ms)),
             prompts=prompts,
             earlier_sessions=_count_rows(reader, session, has_turns() & (session.last_at_ms < since_ms)),
-            earlier_prompts=count_prompts_since(reader, 0) - prompts,
+            earlier_prompts=_count_prompts_since(reader, 0) - prompts,
             memories=_count_rows(reader, memory, IS_CURRENT & (memory.kept_at_ms >= since_ms)),
             projects_with_none=_projects_with_none(reader, since_ms),
             shown=_count_rows(reader, tables.Injection, WAS_SHOWN & (tables.Injection.at_ms >= since_ms)),
@@ -87,7 +87,7 @@ def usage_since(store: Store, since_ms: int) -> Usage:
         )
 
 
-def count_prompts_since(store: Reader, since_ms: int) -> int:
+def _count_prompts_since(store: Reader, since_ms: int) -> int:
     """Return the number of turns since a time that begin with a prompt."""
     return _count_rows(store, tables.Turn, _is_prompt_since(since_ms))
 

@@ -199,12 +199,6 @@ def is_ours(manifest: Document | None) -> bool:
     return is_our_name and isinstance(author, dict) and author.get("name") == AUTHOR
 
 
-def version_of_command(command: str) -> str:
-    """Return the version that wrote a hook's command; "" if it is not recorded."""
-    match = _VERSION.search(command)
-    return match[1] if match else ""
-
-
 def read_documents(claude_folder: Path, project: Path | None = None) -> ClaudeDocuments:
     """Read what Claude Code would read. Files that are missing, too large or not JSON count as absent.
 
@@ -300,7 +294,7 @@ def _settings(documents: ClaudeDocuments) -> Iterator[Registration]:
     for path, settings in documents.settings.items():
         commands = frozenset(str(handler["command"]) for _, handler in our_hooks(settings))
         if commands:
-            versions = {version_of_command(command) for command in commands}
+            versions = {match[1] if (match := _VERSION.search(command)) else "" for command in commands}
             version = versions.pop() if len(versions) == 1 else ""
             yield Registration(way=Way.SETTINGS, path=path, version=version, commands=commands)
 

@@ -90,7 +90,7 @@ def value_of(text: str) -> Any:
         return None if root is None else root.value
 
 
-def skip_trivia(text: str, at: int) -> int:
+def _skip_trivia(text: str, at: int) -> int:
     """Return the offset after white space and comments that begin at ``at``."""
     reader = _Reader(text, at)
     reader.skip()
@@ -222,13 +222,13 @@ def find_style(text: str, root: Node | None) -> Style:
     newline = "\r\n" if "\r\n" in text else "\n"
     if root is None or not root.parts:
         return Style(newline, DEFAULT_INDENT, is_inline=False, is_compact=False)
-    indent = indent_of(text, root.parts[0].start)
+    indent = _indent_of(text, root.parts[0].start)
     inside = text[root.start : root.end]
     is_inline = not re.search(r"[\r\n]", inside)
     return Style(newline, indent or DEFAULT_INDENT, is_inline, is_inline and not re.search(r"[,:] ", inside))
 
 
-def indent_of(text: str, at: int) -> str | None:
+def _indent_of(text: str, at: int) -> str | None:
     """Return the white space before ``at`` on its line; None if something else is there."""
     begin = max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
     before = text[begin:at]
@@ -241,11 +241,11 @@ def insert_part(text: str, style: Style, container: Node, key: str | None, value
     if not container.parts:
         return _insert_first(text, style, container, label, value)
     last = container.parts[-1]
-    indent = indent_of(text, last.start)
+    indent = _indent_of(text, last.start)
     is_inline = indent is None or style.is_inline
     lead = ("" if style.is_compact else " ") if is_inline else style.newline + (indent or "")
     body = lead + label + style.render(value, indent or "", is_inline=is_inline)
-    comma = skip_trivia(text, last.end)
+    comma = _skip_trivia(text, last.end)
     if text.startswith(",", comma):
         at = comma + 1 if is_inline else _line_end(text, comma + 1)
         return text[:at] + body + "," + text[at:]
@@ -281,12 +281,12 @@ def remove_part(text: str, container: Node, part: Member | Node) -> str:
     """Remove a member or an item with its comma and the white space before it; comments are kept."""
     parts = container.parts
     index = next(index for index, known in enumerate(parts) if known is part)
-    comma = skip_trivia(text, part.end)
+    comma = _skip_trivia(text, part.end)
     has_comma = text.startswith(",", comma)
     if has_comma and index == 0 and len(parts) > 1 and not text[comma + 1 : parts[1].start].strip(_SPACE):
         # The white space before this first part is reused for the next one.
         return text[: part.start] + text[part.end : comma] + text[parts[1].start :]
-    begin = container.start + 1 if index == 0 else skip_trivia(text, parts[index - 1].end) + 1
+    begin = container.start + 1 if index == 0 else _skip_trivia(text, parts[index - 1].end) + 1
     head = text[begin : part.start].rstrip(_SPACE)
     tail = text[part.end : comma] + text[comma + 1 :] if has_comma else text[part.end :]
     # With the last part, the comma before it is removed.

@@ -126,7 +126,7 @@ def _retire(run: Run, steps: set[str], files: set[str]) -> None:
     for file in [record for path, record in ledger.files.items() if path not in files | moved]:
         _remember(run, file.path, Path(file.real))
         run.note(take_back(run.home, file, file.original))
-        drop_folders(ledger.folders)
+        _drop_folders(ledger.folders)
         run.outcome.changed.append(file.path)
         del ledger.files[file.path]
         run.save()
@@ -162,7 +162,7 @@ def _change(run: Run, path: Path, step: str, change: FileChange) -> None:
     if original.kind is StateKind.FILE:
         keep_content(run.home, base)
     if change.content is not None and _is_changed_by_others(run, path, state):
-        run.note(keep_copy(run.home, real, data))
+        run.note(_keep_copy(run.home, real, data))
     record = FileRecord(path=str(path), real=str(real), step=step, original=original, written=written, applied=applied)
     if written.kind is not StateKind.ABSENT:
         run.journal.ledger.folders += map(str, missing_folders(real.parent))
@@ -317,12 +317,12 @@ def _take_back_changed(home: Home, record: FileRecord, goal: FileState, state: F
         else:
             _write(real, FileState(StateKind.FILE, digest_of(text), state.mode), text)
         return f"{record.path} has since been changed by others: only Engram's entries were removed"
-    note = keep_copy(home, real, data) if state.kind is StateKind.FILE else ""
+    note = _keep_copy(home, real, data) if state.kind is StateKind.FILE else ""
     _write(real, goal, kept_content(home, goal))
     return note
 
 
-def keep_copy(home: Home, real: Path, data: bytes) -> str:
+def _keep_copy(home: Home, real: Path, data: bytes) -> str:
     """Save the content of one of Engram's files that someone changed; return a line for the user. Raises OSError."""
     kept = make_private_folder(folder_of(home) / "kept", with_parents=True) / real.name
     write_atomic(kept, data)
@@ -335,7 +335,7 @@ def _write(real: Path, state: FileState, data: bytes) -> None:
     write_state(real, state, data)
 
 
-def drop_folders(folders: Sequence[str]) -> None:
+def _drop_folders(folders: Sequence[str]) -> None:
     """Remove the folders that are empty; ``folders`` lists outer ones first."""
     for folder in reversed(folders):
         with contextlib.suppress(OSError):
@@ -363,7 +363,7 @@ def undo_run(run: Run) -> list[str]:
     for step in reversed(journal.ledger.steps):
         if step.is_begun:
             undo_actions(run, step.before, problems)
-    drop_folders(journal.ledger.folders[len(journal.previous.folders) :])
+    _drop_folders(journal.ledger.folders[len(journal.previous.folders) :])
     for step in journal.previous.steps:
         # Start again what the previous installation had started.
         for stored in [*step.before, *step.after]:
@@ -405,7 +405,7 @@ def undo_installation(run: Run, journal: Journal) -> None:
             run.note(take_back(run.home, source, record.original))
             run.outcome.changed.append(record.path)
         reach("uninstall.restored")
-    drop_folders(journal.ledger.folders)
+    _drop_folders(journal.ledger.folders)
     for step in reversed(journal.ledger.steps):
         undo_actions(run, step.before)
     if not run.outcome.problems:

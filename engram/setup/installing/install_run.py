@@ -121,7 +121,7 @@ def change_to_json(change: FileChange) -> dict[str, Any]:
     }
 
 
-def change_from_json(stored: Mapping[str, Any]) -> FileChange:
+def _change_from_json(stored: Mapping[str, Any]) -> FileChange:
     entries = {
         name: tuple(JsonEntry(**{**entry, "path": tuple(entry["path"])}) for entry in listed)
         for name, listed in (stored["edit"] or {}).items()
@@ -133,7 +133,7 @@ def with_former(step: Step, former: StepRecord | None) -> Step:
     """Return the step, together with what an earlier installation did under the same name."""
     if former is None:
         return step
-    changes = [change_from_json(stored) for stored in former.changes if stored["edit"] or stored["is_removal"]]
+    changes = [_change_from_json(stored) for stored in former.changes if stored["edit"] or stored["is_removal"]]
     return Step(
         name=step.name,
         summary=former.summary if step.is_empty else step.summary,

@@ -40,21 +40,21 @@ class BootOut:
 
     def apply(self) -> None:
         """Unregister it. Raises InstallError if it is still registered afterwards."""
-        if not is_loaded(self.label):
+        if not _is_loaded(self.label):
             return
         said = _launchctl("bootout", f"{_domain()}/{self.label}")
-        if not wait_until(lambda: not is_loaded(self.label), TERM_SECONDS):
+        if not wait_until(lambda: not _is_loaded(self.label), TERM_SECONDS):
             raise InstallError(f"launchctl can't unregister {self.label}: {said or 'it is still there'}")
 
     def verify(self) -> str:
         """Return "" if it is no longer registered with launchd."""
-        return f"launchd is still running {self.label}" if is_loaded(self.label) else ""
+        return f"launchd is still running {self.label}" if _is_loaded(self.label) else ""
 
     def undo(self) -> None:
         """Register it again, if it was registered before and its file is back. Raises InstallError."""
-        if self.was_loaded and os.path.exists(self.plist) and not is_loaded(self.label):
+        if self.was_loaded and os.path.exists(self.plist) and not _is_loaded(self.label):
             said = _launchctl("bootstrap", _domain(), self.plist)
-            if not is_loaded(self.label):
+            if not _is_loaded(self.label):
                 raise InstallError(f"launchctl can't register {self.label} again: {said or 'no reason given'}")
 
 
@@ -110,7 +110,7 @@ class SetDatabaseAside(Action):
         bring_back_earlier(Path(self.folder))
 
 
-def is_loaded(label: str) -> bool:
+def _is_loaded(label: str) -> bool:
     """Return True if a label is registered with launchd; False if there is no launchd."""
     try:
         return run_command(["launchctl", "print", f"{_domain()}/{label}"]).code == 0
@@ -118,7 +118,7 @@ def is_loaded(label: str) -> bool:
         return False
 
 
-def has_launchd() -> bool:
+def _has_launchd() -> bool:
     """Return True on macOS, or if a ``launchctl`` is on PATH."""
     return sys.platform == "darwin" or any(
         os.access(os.path.join(folder, "launchctl"), os.X_OK) for folder in os.environ.get("PATH", "").split(os.pathsep)
@@ -151,8 +151,8 @@ def plan_retirement(found: EarlierEngram, settings: Settings) -> Step:
     Undo restores all of that.
     """
     before: list[Action] = []
-    if has_launchd():
-        before += [BootOut(agent.label, str(agent.path), is_loaded(agent.label)) for agent in found.launch_agents]
+    if _has_launchd():
+        before += [BootOut(agent.label, str(agent.path), _is_loaded(agent.label)) for agent in found.launch_agents]
     before += [EndProcess(process.pid, process.started, process.command) for process in found.processes]
     if any(database.path.parent == settings.home for database in found.databases):
         before.append(SetDatabaseAside(str(settings.home)))

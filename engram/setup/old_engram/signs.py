@@ -52,10 +52,10 @@ def is_earlier_command(command: str, user_home: Path) -> bool:
         return False
     if _ITS_NAMES.search(command):
         return True
-    roots = [root for script in scripts_in(command, user_home) if (root := checkout_of(script)) is not None]
+    roots = [root for script in _scripts_in(command, user_home) if (root := _checkout_of(script)) is not None]
     if _ITS_FOLDER in command and roots and _RUNS_SCRIPT.search(command):
         return True
-    return any(map(is_checkout, roots))
+    return any(map(_is_checkout, roots))
 
 
 def is_earlier_process(words: Sequence[str], user_home: Path) -> bool:
@@ -75,7 +75,7 @@ def is_earlier_process(words: Sequence[str], user_home: Path) -> bool:
     return program in ("bun", "node", "deno", "tsx") and is_earlier_command(arguments[0], user_home)
 
 
-def is_earlier_script(path: Path) -> bool:
+def _is_earlier_script(path: Path) -> bool:
     """Return True if a shell script starts the earlier Engram."""
     text = _text_of(path)
     if not text or _OUR_NAMES.search(text):
@@ -84,7 +84,7 @@ def is_earlier_script(path: Path) -> bool:
     return is_start and (_ITS_FOLDER in text or _RUNS_SCRIPT.search(text) is not None)
 
 
-def scripts_in(command: str, user_home: Path) -> list[Path]:
+def _scripts_in(command: str, user_home: Path) -> list[Path]:
     """Return the scripts (TypeScript or JavaScript) in a command line that have an absolute path."""
     paths = []
     for groups in _SCRIPT.findall(command):
@@ -97,7 +97,7 @@ def scripts_in(command: str, user_home: Path) -> list[Path]:
     return paths
 
 
-def checkout_of(script: Path) -> Path | None:
+def _checkout_of(script: Path) -> Path | None:
     """Return the checkout to which a script belongs by its location; None if that is not the earlier Engram's."""
     for folder in script.parents:
         if folder.name in _FOLDERS:
@@ -105,7 +105,7 @@ def checkout_of(script: Path) -> Path | None:
     return None
 
 
-def is_checkout(root: Path) -> bool:
+def _is_checkout(root: Path) -> bool:
     """Return True if a folder is a checkout of the earlier Engram: by its scripts, or by its name if it was deleted."""
     if not root.is_dir():
         return "claude-memory" in root.name
@@ -122,7 +122,7 @@ def approves_tools(command: str, user_home: Path) -> bool:
     """Return True if a hook's script grants permission in its output, which approves every tool call."""
     if "pretooluse-recollection" in command:
         return True
-    texts = [_text_of(script) for script in scripts_in(command, user_home)]
+    texts = [_text_of(script) for script in _scripts_in(command, user_home)]
     return any(_GRANT in text and "allow" in text for text in texts)
 
 
@@ -171,7 +171,7 @@ def _read_agent(path: Path, user_home: Path) -> LaunchAgent | None:
     program = [values["Program"]] if isinstance(values.get("Program"), str) else []
     command = " ".join([*program, *words])
     is_its = is_earlier_command(command, user_home) or any(
-        is_earlier_script(Path(word)) for word in [*program, *words] if word.startswith("/")
+        _is_earlier_script(Path(word)) for word in [*program, *words] if word.startswith("/")
     )
     if not is_its and not any(is_earlier_command(text, user_home) for text in _logs(values)):
         return None

@@ -35,19 +35,19 @@ from engram.worker.worker_client import announce_worker
 _MODE = 0o644
 
 
-def agent_label(service: Service) -> str:
+def _agent_label(service: Service) -> str:
     """Return the label of a service's agent, such as ``recall.engram.work``."""
     return f"recall.engram.{service.name}{service.suffix}"
 
 
-def agent_path(service: Service, home: Path) -> Path:
+def _agent_path(service: Service, home: Path) -> Path:
     """Return the file of a service's agent; ``home`` is the user's home folder."""
-    return home / "Library" / "LaunchAgents" / f"{agent_label(service)}.plist"
+    return home / "Library" / "LaunchAgents" / f"{_agent_label(service)}.plist"
 
 
 def agent_files(services: Sequence[Service], home: Path) -> tuple[FileChange, ...]:
     return tuple(
-        FileChange(agent_path(service, home), content=plistlib.dumps(_agent(service)), mode=_MODE)
+        FileChange(_agent_path(service, home), content=plistlib.dumps(_agent(service)), mode=_MODE)
         for service in services
     )
 
@@ -59,7 +59,7 @@ def _agent(service: Service) -> dict[str, object]:
     KeepAlive restarts only after a failure, because a second instance exits with 0 and must not be restarted forever.
     """
     return {
-        "Label": agent_label(service),
+        "Label": _agent_label(service),
         "ProgramArguments": list(service.command),
         "EnvironmentVariables": dict(service.environment),
         "WorkingDirectory": "/",
@@ -137,7 +137,7 @@ class Launchd:
         printed = {service.name: self._print(service) for service in self._services}
         return ServiceStatus(
             system=self.name,
-            is_installed=all(agent_path(service, self._user_home).is_file() for service in self._services),
+            is_installed=all(_agent_path(service, self._user_home).is_file() for service in self._services),
             is_running=any(_pid_in(finished) is not None for finished in printed.values()),
             details={name: _describe(finished) for name, finished in printed.items()},
         )
@@ -147,7 +147,7 @@ class Launchd:
         return "".join(last_lines(service.output, lines) for service in self._services)
 
     def _load(self, service: Service) -> None:
-        path = agent_path(service, self._user_home)
+        path = _agent_path(service, self._user_home)
         if not path.is_file():
             raise ServiceError(f"{path} does not exist. Run: engram install")
         until = time.monotonic() + BOOTSTRAP_SECONDS
@@ -166,7 +166,7 @@ class Launchd:
         return self._launchctl("print", self._target(service))
 
     def _target(self, service: Service) -> str:
-        return f"{self._domain}/{agent_label(service)}"
+        return f"{self._domain}/{_agent_label(service)}"
 
     def _launchctl(self, *arguments: str) -> Finished:
         return run_command(["launchctl", *arguments])

@@ -94,7 +94,7 @@ def define_services(
     home = Path(environ.get("HOME") or user_home())
     environment = {
         "HOME": str(home),
-        "PATH": service_path(settings, environ),
+        "PATH": _service_path(settings, environ),
         "ENGRAM_HOME": str(settings.home),
         **folder_variables(settings),
         **{name: value for name, value in network_variables(environ).items() if not has_login(value)},
@@ -140,7 +140,7 @@ def process_command(arguments: Sequence[str], name: str = "", python: Path | Non
     return (str(python or sys.executable), "-P", "-m", "engram.cli.main", *arguments, "service", "run", *process)
 
 
-def service_path(settings: Settings, environ: Mapping[str, str]) -> str:
+def _service_path(settings: Settings, environ: Mapping[str, str]) -> str:
     """Return a PATH for a service: the current folders of the programs that the worker runs, then the common folders.
 
     This shell's PATH is not used as a whole, because a service should not depend on an activated environment or a

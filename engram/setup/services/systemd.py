@@ -33,12 +33,12 @@ from engram.worker.worker_client import announce_worker
 _MODE = 0o644
 
 
-def unit_name(service: Service) -> str:
+def _unit_name(service: Service) -> str:
     """Return the name of a service's unit, such as ``engram-work.service``."""
     return f"engram-{service.name}{service.suffix}.service"
 
 
-def unit_folder(environ: Mapping[str, str]) -> Path:
+def _unit_folder(environ: Mapping[str, str]) -> Path:
     """Return the folder of the user's own units."""
     configuration = environ.get("XDG_CONFIG_HOME", "")
     home = Path(environ.get("HOME") or user_home())
@@ -48,7 +48,8 @@ def unit_folder(environ: Mapping[str, str]) -> Path:
 def unit_files(services: Sequence[Service], folder: Path) -> tuple[FileChange, ...]:
     """Return the units of both services, and the links by which ``systemctl enable`` starts them at login."""
     units = tuple(
-        FileChange(folder / unit_name(service), content=unit_text(service).encode(), mode=_MODE) for service in services
+        FileChange(folder / _unit_name(service), content=unit_text(service).encode(), mode=_MODE)
+        for service in services
     )
     wanted = folder / "default.target.wants"
     links = tuple(FileChange(wanted / unit.path.name, link_target=str(unit.path)) for unit in units)
@@ -117,8 +118,8 @@ class Systemd:
     def __init__(self, settings: Settings) -> None:
         self._home = settings.places
         self._services = define_services(settings)
-        self._units = [unit_name(service) for service in self._services]
-        self._folder = unit_folder(os.environ)
+        self._units = [_unit_name(service) for service in self._services]
+        self._folder = _unit_folder(os.environ)
         self._environ = with_runtime_folder()
 
     def files(self) -> tuple[FileChange, ...]:
