@@ -313,9 +313,9 @@ def _take_back_changed(home: Home, record: FileRecord, goal: FileState, state: F
     if record.applied is not None and state.kind is StateKind.FILE:
         text = revert_change(Path(record.path), data, record.applied)
         if goal.kind is StateKind.ABSENT and not text.strip():
-            _write(real, ABSENT, b"")
+            write_state(real, ABSENT, b"")
         else:
-            _write(real, FileState(StateKind.FILE, digest_of(text), state.mode), text)
+            write_state(real, FileState(StateKind.FILE, digest_of(text), state.mode), text)
         return f"{record.path} has since been changed by others: only Engram's entries were removed"
     note = _keep_copy(home, real, data) if state.kind is StateKind.FILE else ""
     _write(real, goal, kept_content(home, goal))
