@@ -213,9 +213,8 @@ def sort_if_due(store: Store, settings: Settings) -> list[Sorted]:
 
 def settle_projects(store: Store, settings: Settings, limit: int = MAX_READ) -> bool:
     """Read the hints of up to ``limit`` projects, join those that have moved and sort; return whether any changed."""
-    with store.once.asking():
-        read_hints(store, limit)
-        return bool([*join_moved(store), *sort_if_due(store, settings)])
+    read_hints(store, limit)
+    return bool([*join_moved(store), *sort_if_due(store, settings)])
 
 
 def _batches(parts: Iterable[Sorted]) -> Iterator[list[Sorted]]:

@@ -67,20 +67,6 @@ def ingest_source(
     Raises:
         StoreError: the database cannot be written; the cursor has not moved.
     """
-    # How far the source was read is asked first: words that are forgotten after that raise Conflict.
-    with store.once.asking():
-        return _read_to_end(store, source, settings, redact, close, max_bytes, goes_on)
-
-
-def _read_to_end(
-    store: Store,
-    source: Source,
-    settings: Settings,
-    redact: Redact,
-    close: bool,
-    max_bytes: int,
-    goes_on: Callable[[], bool],
-) -> IngestResult:
     _follow_move(store, source, settings)
     result = IngestResult(source.path, source.session_id, skipped=why_not(store, source.session_id, settings))
     tries = 0

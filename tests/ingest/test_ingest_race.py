@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -145,28 +144,6 @@ def test_a_project_that_is_forgotten_while_a_portion_is_read_stays_forgotten(
     ingest(transcript)
 
     assert turns() == []
-
-
-def test_a_portion_is_read_with_each_question_asked_once(
-    transcript: Transcript, ingest: Ingest, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: Counter[tuple[str, Any]] = Counter()
-    real = Store._run_sql
-
-    def counted(self: Any, sql: str, parameters: Any) -> Any:
-        if not isinstance(self, Tx) and not store._database.in_transaction():
-            asked[sql, tuple(parameters)] += 1
-        return real(self, sql, parameters)
-
-    fill(transcript)
-    ingest(transcript)
-    fill(transcript)
-    monkeypatch.setattr(Store, "_run_sql", counted)
-
-    ingest(transcript)
-
-    assert asked
-    assert [question for question, times in asked.items() if times > 1 and question[0].startswith("SELECT")] == []
 
 
 def test_a_reader_that_is_always_overtaken_gives_up(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import json
 import struct
-import threading
 import zlib
-from collections import namedtuple
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -44,7 +41,6 @@ from engram.transcripts.turns import Action, EntryRef, Todo, TodoState
 # functions: each is compiled once, and later calls only pass other values.
 
 P = ParamSpec("P")
-T = TypeVar("T")
 
 #: Provides SQLite's dialect to compile queries with; it is never opened.
 _DIALECT = SqliteDatabase(None)
@@ -166,42 +162,6 @@ def _planned_once(sql: str, slots: Sequence[tuple[int, Any]]) -> str:
         return sql
     marks = ("+?" if place >= 0 else "?" for place, _ in slots)
     return begin + "".join(mark + part for mark, part in zip(marks, parts, strict=True))
-
-
-class OnceAsked(threading.local):
-    """Answers of one thread, so that it runs each query only once while it is ``asking``."""
-
-    _answers: dict[Statement, Any] | None = None
-
-    @contextlib.contextmanager
-    def asking(self) -> Iterator[None]:
-        """Remember answers until the block ends. Others' changes are not seen, except by the next transaction."""
-        self._answers = {}
-        try:
-            yield
-        finally:
-            self._answers = None
-
-    def ask_again(self) -> None:
-        """Drop the answers, because a transaction begins."""
-        if self._answers:
-            self._answers.clear()
-
-    def answer(self, statement: Statement, ask: Callable[[Statement], T]) -> T:
-        """Return the answer to a query, which is remembered if this thread is ``asking``."""
-        if self._answers is None:
-            return ask(statement)
-        if statement not in self._answers:
-            self._answers[statement] = ask(statement)
-        answer: T = self._answers[statement]
-        return answer
-
-
-@functools.cache
-def row_maker(names: tuple[str, ...]) -> Callable[[Sequence[Any]], Any]:
-    """Return the function that makes a named tuple of a row."""
-    make: Callable[[Sequence[Any]], Any] = namedtuple("NamedRow", names)._make  # type: ignore[attr-defined]  # any names
-    return make
 
 
 # -- Turn rows into frozen records. The fields are checked against the table's columns at import.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, Concatenate, NoReturn, ParamSpec, TypeAlias, TypeVar
 
@@ -36,7 +37,6 @@ from engram.models.engine.database import (
 )
 from engram.models.engine.migrations import migrate
 from engram.models.engine.statement import (
-    OnceAsked,
     RecordReader,
     Statement,
     compile_query,
@@ -44,7 +44,6 @@ from engram.models.engine.statement import (
     insertion,
     prepared,
     row_change,
-    row_maker,
 )
 from engram.system.atomic import FILE_MODE, FOLDER_MODE, IS_FULL, behind_rollback, explain_disk, locked_folder
 from engram.system.clock import SYSTEM_CLOCK, Clock
@@ -84,7 +83,7 @@ class Reader:
     def fetch(self, query: Query) -> list[Any]:
         """Return the rows of a query as named tuples."""
         rows, names = self._fetch_all(query)
-        return list(map(row_maker(names), rows))
+        return list(map(_row_maker(names), rows))
 
     def fetch_first(self, query: Query) -> Any:
         """Return the first row of a query as a named tuple; None if there is no row."""
@@ -98,7 +97,8 @@ class Reader:
 
     def fetch_value(self, query: Query) -> Any:
         """Return the first column of the first row of a query; None if there is no row."""
-        return next(iter(self.fetch_values(query)), None)
+        values = self.fetch_values(query)
+        return values[0] if values else None
 
     def fetch_records(self, records: RecordReader[R], query: Query) -> list[R]:
         rows, _ = self._fetch_all(query)
@@ -237,10 +237,10 @@ class Tx(Reader):
 
     def update_row(
         self, table: type[peewee.Model], key: int | Mapping[str, Value], changes: Mapping[str, Value]
-    ) -> int:
-        """Update columns of the row with the given id or other columns; return how many rows. Faster than peewee."""
+    ) -> None:
+        """Update columns of the row with the given id or other key columns. Faster than a peewee query."""
         key = {"id": key} if isinstance(key, int) else key
-        return self.run(row_change(table, tuple(changes), tuple(key)), [*changes.values(), *key.values()])
+        self.run(row_change(table, tuple(changes), tuple(key)), [*changes.values(), *key.values()])
 
     def insert_many(
         self, table: type[peewee.Model], rows: Sequence[Mapping[str, Value]], *, or_ignore: bool = False
@@ -340,6 +340,12 @@ def _asking(build: Callable[P, peewee.Query], ask: Callable[[S, Statement], R]) 
     return run
 
 
+@cache
+def _row_maker(names: tuple[str, ...]) -> Callable[[Row], Any]:
+    make: Callable[[Row], Any] = namedtuple("NamedRow", names)._make  # type: ignore[attr-defined]  # names of a query
+    return make
+
+
 # -- The open memory.db: open and close it, transactions, housekeeping.
 
 #: Size above which the write-ahead log is emptied after a commit, in bytes.
@@ -384,7 +390,6 @@ class Store(Reader):
         self._log_path = f"{path}-wal"
         self._log_kept_seconds = -LOG_AGAIN_SECONDS
         self._files = OpenedFiles(database, path)
-        self.once = OnceAsked()
 
     # -- opening and closing
 
@@ -500,7 +505,6 @@ class Store(Reader):
             self._ensure_connected()
             if self.is_displaced():
                 raise StoreError("memory.db was deleted or replaced while it was open; try again in a few seconds")
-            self.once.ask_again()
             with self._database.atomic("IMMEDIATE"):
                 yield Tx(self)
         self._bound_log()
@@ -522,10 +526,6 @@ class Store(Reader):
         finally:
             with contextlib.suppress(*DATABASE_ERRORS):
                 self._database.execute_sql(f'DETACH DATABASE "{name}"')
-
-    def _fetch_all(self, query: Query) -> tuple[list[Row], tuple[str, ...]]:
-        ask = super()._fetch_all
-        return ask(query) if self._database.in_transaction() else self.once.answer(compile_query(query), ask)
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[Reader]:

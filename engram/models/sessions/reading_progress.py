@@ -15,7 +15,7 @@ from engram.errors import Conflict
 from engram.models import tables
 from engram.models.engine.meta import drop_meta, get_meta, metas_beginning_with, put_meta
 from engram.models.engine.statement import RecordReader, grouped, prepared
-from engram.models.engine.transaction import Reader, Store, Tx, Value, asks_rows, asks_values, writes
+from engram.models.engine.transaction import Reader, Store, Tx, Value, asks_any, asks_rows, asks_values, writes
 from engram.models.memories.tombstones import forgotten_entries, is_turn_forgotten
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import (
@@ -104,12 +104,8 @@ def move_cursor(tx: Tx, before: Progress, after: Progress, transcript_id: int) -
     Raises:
         Conflict: another reader has moved it in the meantime; roll back and read again.
     """
-    is_at: dict[str, Value] = {
-        "id": transcript_id,
-        "cursor": before.cursor.position,
-        "cursor_words": before.cursor.words,
-        "generation": before.generation,
-    }
+    if not _is_at(tx, transcript_id, before.cursor.position, before.cursor.words, before.generation):
+        raise Conflict()
     columns: dict[str, Value] = {
         "cursor": after.cursor.position,
         "cursor_words": after.cursor.words,
@@ -122,8 +118,14 @@ def move_cursor(tx: Tx, before: Progress, after: Progress, transcript_id: int) -
         "read_at_ms": tx.now_ms(),
         "last_error": "",
     }
-    if not tx.update_row(tables.Transcript, is_at, columns):
-        raise Conflict()
+    tx.update_row(tables.Transcript, transcript_id, columns)
+
+
+@asks_any
+def _is_at(transcript_id: int, cursor: str, cursor_words: str, generation: int) -> Query:
+    table = tables.Transcript
+    is_at = (table.cursor == cursor) & (table.cursor_words == cursor_words) & (table.generation == generation)
+    return table.select(table.id).where((table.id == transcript_id) & is_at)
 
 
 def add_unreadable(tx: Tx, transcript_id: int, generation: int, parts: Iterable[Unreadable]) -> None:

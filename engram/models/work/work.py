@@ -98,14 +98,13 @@ def is_paused(store: Reader, identity: str) -> bool:
 
 def current_pauses(store: Reader) -> dict[str, int]:
     """Return scope → end of its pause, in milliseconds since 1970, sorted by scope."""
-    now_ms = store.now_ms()
-    return {scope: until_ms for scope, until_ms in _ends(store) if until_ms > now_ms}
+    return _pauses_at(store, store.now_ms())
 
 
-@asks_rows(lambda rows: [(str(row.scope), int(row.until_ms)) for row in rows])
-def _ends() -> Query:
+@asks_rows(lambda rows: {str(row.scope): int(row.until_ms) for row in rows})
+def _pauses_at(now_ms: int) -> Query:
     pause = tables.Pause
-    return pause.select(pause.scope, pause.until_ms).order_by(pause.scope)
+    return pause.select(pause.scope, pause.until_ms).where(pause.until_ms > now_ms).order_by(pause.scope)
 
 
 def pauses_of(store: Reader, scope: str | None) -> list[Span]:

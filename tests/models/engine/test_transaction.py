@@ -6,7 +6,6 @@ import dataclasses
 import shutil
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -131,30 +130,6 @@ def test_a_snapshot_stays_as_it_was(store: Store) -> None:
     assert rows(store) == 1
 
 
-def test_a_question_is_asked_once_until_the_next_transaction(store: Store) -> None:
-    values = tables.MetaValue.select(tables.MetaValue.value).where(tables.MetaValue.key == "k")
-
-    def add_elsewhere() -> None:
-        with Store(store.path).open() as other, other.transaction() as tx:
-            tx.run(PUT)
-
-    with store.once.asking():
-        assert store.fetch_values(values) == []
-        add_elsewhere()
-        assert store.fetch_values(values) == []
-        in_threads: list[Any] = []
-        reader = threading.Thread(target=lambda: in_threads.extend(store.fetch_values(values)))
-        reader.start()
-        reader.join()
-        assert in_threads == ["v"]
-        with store.transaction() as tx:
-            assert tx.fetch_values(values) == store.fetch_values(values) == ["v"]
-            tx.run("UPDATE meta SET value = 'w' WHERE key = 'k'")
-            assert store.fetch_values(values) == ["w"]
-        assert store.fetch_values(values) == ["w"]
-    assert store.fetch_values(values) == ["w"]
-
-
 def test_queries_of_peewee_and_sql_run_alike(store: Store) -> None:
     with store.transaction() as tx:
         row_id = tx.insert(tables.Entity.insert(kind="", name="sqlite"))
@@ -191,7 +166,7 @@ def test_a_full_disk_is_named_wherever_a_transaction_meets_it(
 ) -> None:
     """At a statement, whose pages no longer fit into the cache, or at the commit; SQLite rolls back by itself."""
     if has_cause:
-        monkeypatch.setattr(transaction, "explain_disk", lambda path: f"the disk of {path.parent} is full: free space")
+        monkeypatch.setattr(transaction, "explain_disk", lambda path, **_: f"disk of {path.parent} is full: free space")
 
     def fill(store: Store) -> None:
         with store.transaction() as tx:
