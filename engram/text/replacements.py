@@ -75,8 +75,11 @@ _MOVED = tuple(
         rf"(?:мы )?{_JUST}(?:перешли|переехали|мигрировали) с {_OLD} на {_NEW}{_ENDS}",
         # What the team left, without a word about what it uses now.
         rf"we(?:['’]ve| have)? {_JUST}(?:dropped|ditched|abandoned|removed|got(?:ten)? rid of) {_OLD}{_ENDS}",
-        rf"(?:we(?:['’]ve| have)? {_JUST}(?:moved|switched|migrated)(?: over)? to [^,;:.?]{{2,40}}[,;.–—-]+ ?(?:so )?)?"
-        rf"{_OLD} is (?:gone|history|not used any ?more|no longer used){_ENDS}",
+        # "redis is gone" alone may report that it has crashed.
+        rf"we(?:['’]ve| have)? {_JUST}(?:moved|switched|migrated)(?: over)? to [^,;:.?]{{2,40}}[,;.–—-]+ ?(?:so )?"
+        rf"{_OLD} is gone{_ENDS}",
+        rf"{_OLD} is gone[,;.–—-]+ ?(?:so )?(?:please )?use\b",
+        rf"{_OLD} is (?:history|not used any ?more|no longer used){_ENDS}",
         rf"wir (?:ver|be)?(?:wenden|nutzen|nehmen) {_JUST}(?:keine?n? {_OLD} mehr|(?P<left>{_NAME}) nicht mehr){_ENDS}",
         rf"(?:on|nous) n['’e] ?utilis(?:e|ons) plus {_OLD}{_ENDS}",
         rf"(?:ya no (?:usamos|utilizamos)|non usiamo più|(?:já )?não (?:usamos|utilizamos) mais) {_OLD}{_ENDS}",

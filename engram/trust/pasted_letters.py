@@ -95,12 +95,13 @@ _TICKET_PART = lazy_regex(
     r"critérios de aceita(?:ção|cao)|descrição)\s*[*_]{0,2}\s*:?\s*[*_]{0,2}\s*$"
 )
 _TICKET_KEY = lazy_regex(r"\s*\[?[A-Z][A-Z\d]{1,9}-\d{1,6}\b")
+#: A key that begins a paragraph, and the title of its ticket below. A sentence below is the user's: "PORT-12, fix it."
+_TICKET_HEAD = lazy_regex(r"\s*\[?[A-Z][A-Z\d]{1,9}-\d{1,6}\]?[ \t]*\n[ \t]*[A-Z][^\n]*[^\s.!?:;,][ \t]*\n\s*\S")
 #: A field that occurs only in tickets.
 _TICKET_FIELD = lazy_regex(
     r"\s*(?:Reporter|Reported by|Assignee|Assigned to|Story [Pp]oints|Affects [Vv]ersions?|Fix [Vv]ersions?|Sprint|"
     r"Melder|Bearbeiter|Rapporteur|Responsable|Informador|Assegnatario|Relator)\s*:?\s+\S.{0,60}$|"
-    # The key of a ticket, and minutes of a meeting.
-    r"\s*\[?[A-Z][A-Z\d]{1,9}-\d{1,6}\]?\s*$|"
+    # Minutes of a meeting.
     r"\s*(?:Attendees|Participants|Present|Teilnehmer|Anwesend|Présents|Asistentes|Participantes|Presenti|"
     r"Partecipanti|Aanwezig|Obecni|Присутствовали)\s*:\s*\S"
 )
@@ -206,6 +207,9 @@ def _beginning(lines: Sequence[str]) -> int | None:
         has_more = number < last
         if _TIME_THEN_NAME.match(line) or (has_more and (_TICKET_PART.match(line) or _TICKET_FIELD.match(line))):
             return _paragraph(lines, number)
+        is_first = number == 0 or not lines[number - 1].strip()
+        if is_first and has_more and _TICKET_HEAD.match("".join(lines[number : number + 4])):
+            return number
         if has_more and _AUTHORED.match(line):
             return _paragraph(lines, number)
         if _SPOKEN_AT.match(line) or number in speakers or _FORWARDED.match(line) or _WROTE.match(line):

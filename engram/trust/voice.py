@@ -88,6 +88,17 @@ _SENTENCE_END = lazy_regex(r"(?<=[.!?])\s+(?=[A-Z\"'“(])")
 _STATED = lazy_regex(r"[.!…:][\"'”»)]*\s*$")
 _ASKED = lazy_regex(r"[?,;]\s*$")
 _SENTENCE_BEGINS = lazy_regex(r"\W{0,3}[^\W\d_](?:[^\n]*\s){2}")
+#: Words to Claude about the work at hand, and words in a request that refer to a text.
+_TO_CLAUDE = lazy_regex(
+    r"(?i)^(?:hi|hey|hello|good morning|ok(?:ay)?|yes|hallo|moin)\b|\b(?:please|thanks|from now on|remember|let['’]s|"
+    r"in (?:this|our) (?:project|repo\w*|codebase)|bitte|danke|ab (?:jetzt|sofort)|in diesem (?:projekt|repo)|merk dir|"
+    r"s['’]il te plaît|désormais|por favor|desde ahora|per favore|d['’]ora in poi|alsjeblieft|vanaf nu)\b"
+)
+_POINTS = lazy_regex(
+    r"(?i)\b(?:this|these|that|those|it|below|following|dies\w*|folgende\w*|es[ot][aeo]s?|ce(?:ci|la|tte)?|ça|questo|"
+    r"questa|isto|dit|deze|think|thoughts)\b|\?"
+)
+_APOSTROPHES = str.maketrans("", "", "'’")
 _BEHIND_STOP = lazy_regex(r"(?<=[^\W\d_]{3}[.!?])\s+")
 #: A quotation on one line; most kinds extend to the end of the line if they aren't closed.
 _QUOTATION = lazy_regex(
@@ -268,11 +279,20 @@ def _leave_out_other_styles(lines: list[str], typed: list[bool]) -> None:
     if len(spans) < 2 or spans[0][1] - spans[0][0] > 1 or _STATED.search(lines[spans[0][0]]):
         return
     first, last = lines[spans[0][0]], lines[spans[-1][0]]
-    is_careless = _begins_small(first) and len(first.split()) > 2  # "hi claude" does not show it.
-    if is_careless or (len(spans) > 2 and _begins_small(last) and not _ASKED.search(first)):
+    is_about_it = len(spans) > 2 and _is_careless(last) and _POINTS.search(last) and not _ASKED.search(first)
+    if _is_careless(first) or is_about_it:
         for start, stop in spans[1:]:
-            if _is_careful("".join(lines[start:stop])) and not begins_in_first_person(lines[start]):
+            paragraph = "".join(lines[start:stop])
+            is_own = _TO_CLAUDE.search(first + paragraph) and not _POINTS.search(first)
+            if _is_careful(paragraph) and not is_own and not begins_in_first_person(paragraph):
                 typed[start:stop] = [False] * (stop - start)
+
+
+def _is_careless(line: str) -> bool:
+    """Return True for some words that begin small; "hi claude" does not show it, nor does a name, a path or code."""
+    begin, *more = line.split()
+    bare = begin.strip(",;:.!?").translate(_APOSTROPHES)
+    return len(more) > 1 and bare.isalpha() and bare.islower()
 
 
 def _begins_small(text: str) -> bool:
@@ -359,7 +379,7 @@ def _paste_end(lines: list[str], at: int, ends: _Ends) -> int:
         return end
     if _is_code(lines, at):
         return _run_end(lines, at)
-    if len(_GAP.findall(line)) > 1:
+    if len(lines) > 1 and len(_GAP.findall(line)) > 1:
         return at + 1
     end = at
     while end < len(lines) and lines[end].startswith(("    ", "\t")):

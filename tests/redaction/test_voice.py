@@ -266,6 +266,18 @@ def test_what_is_written_or_introduced_otherwise_is_not_typed(prompt: str, typed
         "the script wrote the weights twice\nmend it",
         "Tests reviewed, all green\nnow weigh it",
         "Weigh it.  Then tare.  And sign.",
+        # Names, paths and code begin small for everybody, and who adds a request or speaks to Claude is the user.
+        "npm tare fails\n\nThe scales are off. Please tare first.",
+        "src/scales.py is too long\n\nSplit the file. Never weigh twice.",
+        "tare the scales\n\nFrom now on always tare first. Never weigh twice.",
+        "Mend the tare\n\nThe scales are off. Always tare first.\n\nalso bump the version",
+        "Mend the tare\n\nThe scales are off. Always tare first.\n\n`src/scales.py` is the file",
+        "hey, quick one\n\nAlways tare first. Never twice.",
+        # What only looks like a ticket's key, or is followed by the user's own words, and spaces in a single line.
+        "use one encoding everywhere:\nUTF-8\nnever latin1",
+        "we work on two tickets\nPORT-12\nPORT-13\nalways name the ticket",
+        "PORT-12\n\nMend the scales. Always tare first.",
+        "always tare   first   here",
     ],
 )
 def test_a_user_who_writes_in_one_way_keeps_their_voice(prompt: str) -> None:
