@@ -234,6 +234,19 @@ class Channel(StoredEnum):
     #: A subagent starts.
     AGENT = "agent"
 
+    @property
+    def told(self) -> str:
+        """Where in a session it is, in words; "" for a prompt."""
+        return _CHANNELS.get(self, "")
+
+
+_CHANNELS = {
+    Channel.TOOL: "at a tool call",
+    Channel.START: "at the start",
+    Channel.ERROR: "after a failed call",
+    Channel.AGENT: "in a subagent",
+}
+
 
 class Verdict(StoredEnum):
     """The outcome of a prompt or other event, or of a memory that was considered for it."""

@@ -131,8 +131,9 @@ def make_scenes() -> list[Scene]:
             worker.terminate()
             worker.wait(60)
     (memory,) = [line for line in told.splitlines() if "[ep_" in line]
-    facts = [line.strip() for line in why.splitlines() if line.startswith("  prompt: ") or " shown  " in line]
-    if silence or "below floor" not in facts[-1]:
+    lines = [line for line in why.splitlines() if line.startswith("  ")]
+    facts = [line.strip() for line in lines if line[2] != " " or "Claude was shown it: " in line]
+    if silence or "not relevant enough" not in facts[-1]:
         raise SystemExit(f"the unrelated prompt was not met with silence for its own sake: {facts[-1]}")
     return [
         Scene(8.5, [title("Without: debugging it again"), typed(AGAIN), *steps_of_debugging()]),

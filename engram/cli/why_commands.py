@@ -26,7 +26,7 @@ from engram.errors import NotFound
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.projects.projects import ProjectRow, list_held_projects, project_by_id
-from engram.models.sessions.prompt_outcomes import Candidate, Outcome, sessions_with_outcomes
+from engram.models.sessions.prompt_outcomes import Candidate, sessions_with_outcomes
 from engram.models.sessions.sessions import (
     SessionRow,
     copies_beginning_with,
@@ -36,9 +36,15 @@ from engram.recollection.choose_bites import why_not_in_force
 from engram.recollection.recollection_service import Explanation, explain
 from engram.recollection.why import MemoryWhy, Moment, SessionWhy, why_memory, why_session
 from engram.reports.memory_report import whole_id
-from engram.reports.session_report import REASONS, candidate_to_json, find_session_row
+from engram.reports.session_report import (
+    CANDIDATE_REASONS,
+    REASONS,
+    candidate_to_json,
+    find_session_row,
+    trial_reason,
+)
 from engram.settings import Settings
-from engram.trust.display import number_of
+from engram.trust.display import capitalised, number_of
 from engram.worker.recall_client import ANSWER_SECONDS, AnsweredBy, with_silence
 from engram.worker.worker_client import ask_worker
 
@@ -183,7 +189,7 @@ def _explain(workspace: Workspace, store: Store, prompt: str, project: str | Non
 def _print_explanation(explanation: Explanation, reason: str) -> None:
     print_facts(
         [
-            ("verdict", f"{explanation.verdict}: {reason}"),
+            ("outcome", reason),
             ("project", explanation.project or "none: only global memories"),
             ("searched for", one_line(explanation.text)),
             ("best", _against_floor(explanation.score, explanation.floor)),
@@ -199,8 +205,15 @@ def _print_explanation(explanation: Explanation, reason: str) -> None:
     if considered:
         click.echo()
         print_table(
-            ["id", "relevance#", "needed#", "verdict", "text"],
-            [(*_candidate_cells(memory.candidate), one_line(memory.summary, 80)) for memory in considered],
+            ["id", "relevance#", "needed#", "outcome", "text"],
+            [
+                (
+                    *_candidate_cells(memory.candidate),
+                    trial_reason(memory.candidate.verdict, CANDIDATE_REASONS),
+                    one_line(memory.summary, 80),
+                )
+                for memory in considered
+            ],
             empty="",
         )
         if explanation.candidates > len(considered):
@@ -219,7 +232,7 @@ def _dry_reason(store: Store, explanation: Explanation) -> str:
         reason = "" if memory is None else why_not_in_force(memory, store.now_ms())
         if reason:
             return f"{ids[0]} is not current: {reason}"
-    return REASONS[explanation.verdict]
+    return trial_reason(explanation.verdict)
 
 
 def _print_memory(report: MemoryWhy, memory: Memory | None, limit: int, as_json: bool) -> None:
@@ -231,16 +244,14 @@ def _print_memory(report: MemoryWhy, memory: Memory | None, limit: int, as_json:
         by = f" by {memory.superseded_by}: engram expand {memory.superseded_by}" if memory.superseded_by else ""
         print_remarks([f"{memory.status.told}{by}"])
     print_table(
-        ["at", "session", "channel", "relevance#", "needed#", "verdict", "why"],
+        ["at", "session", "relevance#", "needed#", "outcome"],
         [
             (
                 when(outcome.at_ms),
                 outcome.session_id,
-                outcome.channel,
                 f"{candidate.score:.2f}",
                 f"{candidate.floor:.2f}",
-                candidate.verdict,
-                REASONS[candidate.verdict],
+                f"{CANDIDATE_REASONS[candidate.verdict]}, {outcome.channel.told}".rstrip(", "),
             )
             for outcome in report.outcomes[:limit]
             for candidate in outcome.considered
@@ -269,12 +280,15 @@ def _print_moment(moment: Moment, report: SessionWhy, *, with_silence: bool) -> 
     title = one_line(moment.prompt, 100) or unknown
     say(f"{when(moment.at_ms)}  {title}", bold=True)
     for outcome in moment.outcomes:
-        print_lines(f"{outcome.channel}: {_verdict(outcome)}", indent="  ")
+        against = _against_floor(outcome.score, outcome.floor)
+        told = "; ".join(filter(None, (outcome.channel.told, REASONS[outcome.verdict], against)))
+        print_lines(capitalised(told), indent="  ")
         for candidate in outcome.considered:
             summary = one_line(report.summaries.get(candidate.episode_id, ""), 80)
-            print_lines(f"{'  '.join(_candidate_cells(candidate))}  {summary}", indent="    ")
+            cells = (*_candidate_cells(candidate), CANDIDATE_REASONS[candidate.verdict])
+            print_lines(f"{'  '.join(cells)}: {summary}", indent="    ")
     if not moment.outcomes and with_silence:
-        print_lines(f"{moment.verdict}: {REASONS[moment.verdict]}", indent="  ")
+        print_lines(capitalised(REASONS[moment.verdict]), indent="  ")
     for one in moment.no_rules:
         print_lines(f"not kept as a rule: “{one_line(one.sentence, 100)}”: {one.refusal}", indent="  ")
 
@@ -283,15 +297,8 @@ def _is_start(moment: Moment) -> bool:
     return any(outcome.channel is Channel.START for outcome in moment.outcomes)
 
 
-def _verdict(outcome: Outcome) -> str:
-    """Return the verdict, why, and how relevant the memory was; "shown" is its own reason."""
-    against = _against_floor(outcome.score, outcome.floor)
-    why = "" if outcome.verdict is Verdict.SHOWN else f": {REASONS[outcome.verdict]}"
-    return f"{outcome.verdict}{why}" + (f" ({against})" if against else "")
-
-
-def _candidate_cells(candidate: Candidate) -> tuple[str, str, str, str]:
-    return candidate.episode_id, f"{candidate.score:.2f}", f"{candidate.floor:.2f}", candidate.verdict.value
+def _candidate_cells(candidate: Candidate) -> tuple[str, str, str]:
+    return candidate.episode_id, f"{candidate.score:.2f}", f"{candidate.floor:.2f}"
 
 
 def _against_floor(score: float | None, floor: float | None) -> str:

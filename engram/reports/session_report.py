@@ -67,8 +67,21 @@ REASONS: Mapping[Verdict, str] = {
     Verdict.FAR_BELOW_BEST: "it is much less relevant than the best one",
     Verdict.NO_ROOM: "better memories used up the space (bites, bite_tokens)",
 }
+#: Reasons for one of the memories considered, not necessarily the best.
+CANDIDATE_REASONS = {**REASONS, Verdict.BELOW_FLOOR: "it is not relevant enough"}
+#: Reasons that are worded differently for a prompt that is only tried; other verdicts use ``REASONS``.
+_TRIAL_REASONS = {
+    Verdict.SHOWN: "Claude would be shown it",
+    Verdict.PENDING: "it would wait for the next tool call",
+    Verdict.NO_ROOM: "better memories would use up the space (bites, bite_tokens)",
+}
 #: Verdicts of memories that Claude was shown or may still be shown.
 SHOWN_VERDICTS = (Verdict.SHOWN, Verdict.PENDING)
+
+
+def trial_reason(verdict: Verdict, reasons: Mapping[Verdict, str] = REASONS) -> str:
+    """Return the reason for a verdict on a prompt that was only tried, or on one of its candidates."""
+    return _TRIAL_REASONS.get(verdict, reasons[verdict])
 
 
 def outcome_to_json(outcome: Outcome, summaries: Mapping[str, str]) -> dict[str, Any]:
@@ -102,14 +115,15 @@ def candidate_to_json(candidate: Candidate, summaries: Mapping[str, str]) -> dic
 
 
 def summarize_verdicts(counts: Mapping[tuple[Channel, Verdict], int], channel: Channel) -> str:
-    """Summarise a channel's verdicts: ``3 shown, 5 silent (3 too short, 2 below floor)``; "" if there are none."""
+    """Summarise a channel's verdicts: ``3 shown, 2 silent (2: it has no topic to search for)``; "" if none."""
     shown = sum(number for (of, verdict), number in counts.items() if of is channel and verdict in SHOWN_VERDICTS)
     silent = {
         verdict: number for (of, verdict), number in counts.items() if of is channel and verdict not in SHOWN_VERDICTS
     }
     if not shown and not silent:
         return ""
-    reasons = ", ".join(f"{number} {verdict}" for verdict, number in sorted(silent.items(), key=lambda item: -item[1]))
+    ranked = sorted(silent.items(), key=lambda item: -item[1])
+    reasons = "; ".join(f"{number}: {REASONS[verdict]}" for verdict, number in ranked)
     return f"{shown} shown, {sum(silent.values())} silent" + (f" ({reasons})" if reasons else "")
 
 

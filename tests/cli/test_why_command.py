@@ -21,7 +21,7 @@ from engram.models.sessions.prompt_outcomes import Candidate, Outcome
 from engram.models.sessions.sessions import list_sessions
 from engram.models.sessions.stored_turns import turns_of_session
 from engram.recollection.choose_bites import why_not_in_force
-from engram.reports.session_report import REASONS
+from engram.reports.session_report import CANDIDATE_REASONS, REASONS
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -96,7 +96,7 @@ def test_a_session_shows_the_outcome_of_every_prompt(filled: Store, run: Run, ru
     assert {moment["verdict"] for moment in report["moments"]} == {"shown", "before engram"}
     assert "relevance 0.43, needed 0.18" in printed
     assert episode_id in printed
-    assert "before engram: Engram's memory did not exist yet" in printed
+    assert "  Engram's memory did not exist yet" in printed.splitlines()
 
 
 def test_without_a_question_it_explains_the_last_prompt_and_names_the_questions(
@@ -139,7 +139,7 @@ def test_why_all_prompts_before_the_installation_were_silent_is_said_once(filled
     said = run("why", session.session_id).stdout
 
     assert len(prompts) > 1
-    assert said.count("before engram: ") == 1
+    assert said.count("Engram's memory did not exist yet") == 1
 
 
 def test_without_a_session_it_names_the_questions(run: Run, folder: Path) -> None:
@@ -189,7 +189,7 @@ def test_the_report_of_a_session_counts_what_became_of_its_prompts(filled: Store
 
     assert {"channel": "prompt", "verdict": "too short", "times": 2} in run_json("sessions", session_id)["verdicts"]
     printed = run("sessions", session_id).stdout
-    assert "1 shown, 2 silent (2 too short)" in printed
+    assert "1 shown, 2 silent (2: it has no topic to search for)" in printed
     assert f"engram why {session_id}" in printed
 
 
@@ -213,6 +213,25 @@ def test_a_memory_that_is_not_in_force_has_one_reason(filled: Store, changes: di
 
     assert said.startswith(reason)
     assert bool(said) is bool(reason)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.BELOW_FLOOR, Verdict.NOT_QUOTABLE, Verdict.TOO_SHORT])
+def test_people_read_words_and_scripts_the_name_of_a_verdict(
+    filled: Store, run: Run, run_json: RunJson, verdict: Verdict
+) -> None:
+    episode_id = some_memory(filled)
+    add_outcome(
+        filled, verdict=verdict, channel=Channel.TOOL, considered=(Candidate(0, episode_id, verdict, 0.2, 0.3, {}),)
+    )
+
+    session, memory = run("why", "s-unread").stdout, run("why", episode_id).stdout
+
+    assert f"  At a tool call; {REASONS[verdict]}" in session
+    assert f"{CANDIDATE_REASONS[verdict]}, at a tool call" in memory
+    for printed in (session, memory):
+        assert verdict not in printed
+        assert "verdict" not in printed
+    assert run_json("why", "s-unread")["moments"][0]["outcomes"][0]["verdict"] == verdict
 
 
 def test_every_verdict_has_a_reason() -> None:

@@ -25,7 +25,7 @@ from engram.recollection.why import why_memory
 from engram.redaction import redact
 from engram.reports.hub_report import where_shared
 from engram.reports.memory_report import changed_in, done_of, reason_of, report_memory, source_turns, who_changed
-from engram.reports.session_report import REASONS
+from engram.reports.session_report import CANDIDATE_REASONS
 
 # -- The user's changes. Each is recorded in the history, and all except forgetting can be undone here.
 
@@ -278,7 +278,7 @@ def _moment(store: Store, outcome: Outcome) -> dict[str, Any]:
         "outcome": outcome,
         "candidate": candidate,
         "prompt": prompt_near(store, outcome.session_id, outcome.at_ms),
-        "reason": REASONS[candidate.verdict],
+        "reason": CANDIDATE_REASONS[candidate.verdict],
         "bars": feature_bars(candidate.features)[:4],
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -21,7 +21,14 @@ from engram.page.view import Answer, PageRequest, Route, View, assistants_of, la
 from engram.paths import is_session_id
 from engram.recollection.why import Moment, why_session
 from engram.reports.health import take_vitals
-from engram.reports.session_report import REASONS, SHOWN_VERDICTS, Briefing, summarize_rows
+from engram.reports.session_report import (
+    CANDIDATE_REASONS,
+    REASONS,
+    SHOWN_VERDICTS,
+    Briefing,
+    summarize_rows,
+    trial_reason,
+)
 from engram.worker.worker_client import ask_worker
 
 #: Maximum number of sessions in a list.
@@ -34,16 +41,6 @@ MAX_TURN_CHARACTERS = 12_000
 MAX_PROMPT_CHARACTERS = 20_000
 #: Timeout for the worker's answer, in seconds.
 TRY_SECONDS = 10.0
-#: Reasons that are worded differently for a prompt that is only tried; other verdicts use ``REASONS``.
-TRIAL_REASONS = {
-    Verdict.SHOWN: "Claude would be shown it",
-    Verdict.PENDING: "it would wait for the next tool call",
-    Verdict.NO_ROOM: "better memories would use up the space (bites, bite_tokens)",
-}
-
-
-#: Reasons for one of the memories considered, not necessarily the best.
-CANDIDATE_REASONS = {**REASONS, Verdict.BELOW_FLOOR: "it is not relevant enough"}
 
 
 def show_all(request: PageRequest) -> Answer:
@@ -183,11 +180,6 @@ def try_prompt(request: PageRequest) -> Answer:
     elif answer is not None:
         raise BadRequest(f"the worker can't answer: {answer.get('error', 'it is running another version')}")
     return Answer("try.html", values, block="result")
-
-
-def trial_reason(verdict: Verdict, reasons: Mapping[Verdict, str] = REASONS) -> str:
-    """Return the reason for a verdict on a prompt that was only tried, or on one of its candidates."""
-    return TRIAL_REASONS.get(verdict, reasons[verdict])
 
 
 def count_new(store: Store, since_ms: int, project_id: int | None) -> int:
